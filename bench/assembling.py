@@ -23,7 +23,7 @@ from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.summary import Made
 from keepsaid.domain.turn import Claimed, Outcome, Usage
 from keepsaid.pipeline.prompt.trace import trace_of
-from keepsaid.testing.contracts.road import Road, Store
+from keepsaid.testing.contracts.road import Road, ContractStore
 
 RECORDS = 10_000
 _TURNS = 50
@@ -74,7 +74,7 @@ async def run(folder: Path, times: int) -> dict[str, object]:
     figures: dict[str, object] = {}
     async with opened(Home.at(folder), config, OfflineResponder()) as instance:
         await fill(instance, words)
-        road = Road(cast(Store, instance.operations))
+        road = Road(cast(ContractStore, instance.operations))
         lane = await speak(road, words, RECORDS)
         claimed = await asked(road, words.say(8), RECORDS)
         figures["without_summary"] = await measured(instance, claimed, max(20, times // 10))

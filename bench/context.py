@@ -23,7 +23,7 @@ from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.prompt import Prompt, marks_of, repeated
 from keepsaid.domain.route import Routes
 from keepsaid.domain.summary import Made, Sections, extracted, read
-from keepsaid.domain.turn import Answer, Claimed, Recent
+from keepsaid.domain.turn import Claimed, ModelAnswer, Recent
 from keepsaid.engine.progress import ProgressHub
 from keepsaid.memory.summaries import Compaction
 from keepsaid.pipeline.flow import Course, Flow, Mind, PipelineStores
@@ -83,10 +83,10 @@ class Reader:
     prompts: list[Prompt] = field(default_factory=list)
     name: str = "bench/scripted"
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:  # noqa: ARG002 - the port's signature
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:  # noqa: ARG002 - the port's signature
         """The agent's next words."""
         self.prompts.append(request.prompt)
-        return Answer(next(self.answers))
+        return ModelAnswer(next(self.answers))
 
 
 class Nothing:

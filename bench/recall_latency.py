@@ -18,14 +18,14 @@ import numpy as np
 
 from bench.contender import Absent, needed
 from keepsaid.testing import latency
-from keepsaid.testing.made_talk import DIMENSION, Asked, MadeTalk
+from keepsaid.testing.made_talk import DIMENSION, MadeQuestion, MadeTalk
 
 _MEMORIES, _QUESTIONS, _WARM_UP = 100_000, 100, 10
 _EACH = 10_000
 _LIMIT, _DEPTH, _RANK = 10, 50, 60
 """Of each leg of a peer the 50 best are joined by 1 / (60 + rank), as is usual."""
 
-Ask = Callable[[Asked], Sequence[object]]
+Ask = Callable[[MadeQuestion], Sequence[object]]
 
 
 def measure(folder: Path, scale: float) -> dict[str, object]:
@@ -47,13 +47,13 @@ def measure(folder: Path, scale: float) -> dict[str, object]:
     return told
 
 
-async def _ours(path: Path, count: int, asked: Sequence[Asked]) -> latency.Times:
+async def _ours(path: Path, count: int, asked: Sequence[MadeQuestion]) -> latency.Times:
     async with latency.recalling(path, asked) as (store, recall):
         await latency.fill(store, count, lambda _done, _total, _what: None)
         return await latency.ask(recall, asked)
 
 
-def _taken(ask: Ask, asked: Sequence[Asked]) -> latency.Times:
+def _taken(ask: Ask, asked: Sequence[MadeQuestion]) -> latency.Times:
     wall, cpu = [], []
     for one in (*asked[:_WARM_UP], *asked):
         began, spent = time.perf_counter(), time.process_time()
@@ -83,7 +83,7 @@ def _lancedb(folder: Path, count: int) -> Ask:
     table.create_index(metric="cosine", index_type="IVF_HNSW_SQ", num_partitions=1)
     table.optimize()
 
-    def ask(one: Asked) -> Sequence[object]:
+    def ask(one: MadeQuestion) -> Sequence[object]:
         hybrid = table.search(query_type="hybrid").vector(np.frombuffer(one.vector, np.float32)).text(one.text)
         found: list[object] = hybrid.limit(_LIMIT).to_list()
         return found
@@ -111,7 +111,7 @@ def _sqlite_vec(folder: Path, count: int) -> Ask:
             db.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", numbered)
             db.executemany("INSERT INTO vectors (rowid, vector) VALUES (?, ?)", ((i, v.tobytes()) for i, v in vectors))
 
-    def ask(one: Asked) -> Sequence[object]:
+    def ask(one: MadeQuestion) -> Sequence[object]:
         words = " OR ".join(f'"{word}"' for word in one.text.split())
         by_words = db.execute("SELECT rowid FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?", (words, _DEPTH))
         by_meaning = db.execute("SELECT rowid FROM vectors WHERE vector MATCH ? AND k = ?", (one.vector, _DEPTH))

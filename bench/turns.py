@@ -23,7 +23,7 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Kind, NewMemory, conversation_scope
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.summary import HEADINGS
-from keepsaid.domain.turn import Answer
+from keepsaid.domain.turn import ModelAnswer
 from keepsaid.ports.model import Delta, ModelRequest, at_once
 from keepsaid.testing.model_script import Call, ChatRequest, Reaction, Say, Script
 from keepsaid.testing.model_server import ModelServer
@@ -70,7 +70,7 @@ class Overheard:
         """Within it every call is noted and passed on."""
         answer = LazyChat.answer
 
-        async def noted(chat: LazyChat, request: ModelRequest, delta: Delta) -> Answer:
+        async def noted(chat: LazyChat, request: ModelRequest, delta: Delta) -> ModelAnswer:
             self._last = chat, request
             return await answer(chat, request, delta)
 

@@ -14,7 +14,7 @@ from keepsaid.adapters.sqlite.operations import open_operations
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.event import events_of
 from keepsaid.events.catalog import CORE
-from keepsaid.testing.contracts.operations import Store
+from keepsaid.testing.contracts.operations import ContractStore
 
 R = TypeVar("R")
 _HERE = Path(__file__).parent
@@ -56,7 +56,7 @@ def amiss(kept: Kept) -> list[str]:
 
 
 @pytest.fixture
-def store(kept: Kept) -> Store:
+def store(kept: Kept) -> ContractStore:
     """A new, empty store."""
     return kept.store
 

@@ -10,13 +10,13 @@ import apsw
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.event import JournalLine
-from keepsaid.testing.contracts.operations import Store
+from keepsaid.testing.contracts.operations import ContractStore
 
 
 class Kept:
     """What the store keeps for later parts: tasks, session marks, injections, the journal."""
 
-    def __init__(self, store: Store, file: Path) -> None:
+    def __init__(self, store: ContractStore, file: Path) -> None:
         self.store = store
         self.file = file
 

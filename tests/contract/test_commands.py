@@ -10,11 +10,11 @@ import pytest
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.operations import open_operations
 from keepsaid.testing.contracts.commands import CommandContract
-from keepsaid.testing.contracts.road import Store
+from keepsaid.testing.contracts.road import ContractStore
 
 
 @pytest.fixture(params=["memory", "file"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[ContractStore]:
     """A new, empty store."""
     operations = InMemoryOperations() if request.param == "memory" else await open_operations(tmp_path / "buffer.db")
     yield operations

@@ -26,7 +26,7 @@ from keepsaid.config.settings import BufferConfig, TurnsConfig
 from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust
 from keepsaid.domain.prompt import ToolCall
 from keepsaid.domain.suspicion import STABLE_MS, TrialTerms
-from keepsaid.domain.turn import Answer
+from keepsaid.domain.turn import ModelAnswer
 from keepsaid.pipeline.leasing import LeaseTerms, LifeTerms
 from keepsaid.ports.model import Delta, ModelRequest
 
@@ -105,18 +105,18 @@ class SlowModel:
         self._plan = plan
         self.instance: Instance | None = None
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         """Return an answer that repeats what was said."""
         said = request.prompt.user
         if POISON in said and self._plan.strikes == "tool":
-            return Answer("", calls=(ToolCall("call_1", TOOL, json.dumps({"word": POISON})),), model=self.name)
+            return ModelAnswer("", calls=(ToolCall("call_1", TOOL, json.dumps({"word": POISON})),), model=self.name)
         if POISON in said:
             _STRIKES[self._plan.strikes]()
             raise AssertionError("it survived")
         assert self.instance is not None, "an instance calls the model"
         answer_s = Random(f"{self._plan.number} {said}").uniform(*_ANSWER_S)
         await self.instance.clock.wait(asyncio.Event(), max(1, round(1_000 * answer_s * self._plan.scale)))
-        return Answer(f"you said {said}", model=self.name)
+        return ModelAnswer(f"you said {said}", model=self.name)
 
 
 async def _live(plan: Plan) -> None:

@@ -20,7 +20,7 @@ from keepsaid.config import Config, Home
 from keepsaid.config.settings import BufferConfig, ModelsConfig, TurnsConfig
 from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust
 from keepsaid.domain.suspicion import TrialTerms
-from keepsaid.domain.turn import Answer
+from keepsaid.domain.turn import ModelAnswer
 from keepsaid.pipeline.leasing import LeaseTerms, LifeTerms
 from keepsaid.ports.model import Delta, ModelRequest
 
@@ -81,11 +81,11 @@ class Frail:
         self._company, self._struck = asyncio.Event(), asyncio.Event()
         self.instance: Instance | None = None
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         """The answer, if there is one."""
         if POISON not in request.prompt.user:
             await self._think(request.prompt.user)
-            return Answer(f"you said {request.prompt.user}", model=self.name)
+            return ModelAnswer(f"you said {request.prompt.user}", model=self.name)
         assert self.instance is not None, "a model is asked by an instance"
         await hear(self.instance, VICTIM, "and then?")
         if not self._met.exists():

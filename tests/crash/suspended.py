@@ -14,7 +14,7 @@ from keepsaid.config import Config, Home
 from keepsaid.config.settings import BufferConfig
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.process import Beat
-from keepsaid.domain.turn import Answer
+from keepsaid.domain.turn import ModelAnswer
 from keepsaid.ports.model import Delta, ModelRequest
 from keepsaid.testing.crash.order import tell
 
@@ -27,11 +27,11 @@ class Waiting:
 
     name = "waiting"
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         """The answer of one who has slept."""
         tell({"asked": True})
         await asyncio.to_thread(sys.stdin.readline)
-        return Answer("the sleeper's answer", model=self.name)
+        return ModelAnswer("the sleeper's answer", model=self.name)
 
 
 async def live(home: Path) -> None:

@@ -26,12 +26,12 @@ from keepsaid.domain import busy, commits
 from keepsaid.domain.busy import Steer
 from keepsaid.domain.commits import Commit, ExpireLeases, Fail, Failure, Settle, TakeReplies
 from keepsaid.domain.reply import Delivered, Reply, ReplyDraft
-from keepsaid.domain.turn import Answer, Claimed
+from keepsaid.domain.turn import Claimed, ModelAnswer
 from keepsaid.engine.workers import TAKEN
 from keepsaid.ports.model import Delta, ModelRequest
 from keepsaid.testing.builders import AT_ONCE, CHANNEL, said
 from keepsaid.testing.contracts.failures import fenced
-from keepsaid.testing.contracts.road import LEASE_MS, Road, Store
+from keepsaid.testing.contracts.road import LEASE_MS, ContractStore, Road
 
 _LANES = 25
 _HOLDERS = 5
@@ -46,7 +46,7 @@ _NOTHING: tuple[object, ...] = (False, (), "leased")
 class Place:
     """A store with its file."""
 
-    store: Store
+    store: ContractStore
     file: Path
 
     def rows(self) -> Rows:
@@ -137,8 +137,8 @@ class Quick:
 
     name = "quick"
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
-        return Answer("the answer of the one who took over", model=self.name)
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
+        return ModelAnswer("the answer of the one who took over", model=self.name)
 
 
 class Forgetful:

@@ -17,7 +17,7 @@ from keepsaid.domain.finding import LEARNT
 from keepsaid.domain.memory import Kind, Listener, Memory
 from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Json, ToolCall
-from keepsaid.domain.turn import Answer, Usage
+from keepsaid.domain.turn import ModelAnswer, Usage
 from keepsaid.ports.model import Delta, ModelRequest
 
 DAYS = 30
@@ -65,16 +65,16 @@ class Overeager:
         self.calls: Counter[str] = Counter()
         self.read = 0
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         """Read what was said for what is worth remembering, or answer."""
         if any(tool.name == SAVE_FACTS for tool in request.tools):
             self.calls["extract"] += 1
             told = json.dumps({"facts": list(self._facts(request.prompt.user))})
-            return Answer("", (ToolCall("facts", SAVE_FACTS, told),), Usage(50, 20), self.name)
+            return ModelAnswer("", (ToolCall("facts", SAVE_FACTS, told),), Usage(50, 20), self.name)
         self.calls["turn"] += 1
         said = f"You said: {request.prompt.user} I know: {request.prompt.recalled}"
         delta(said)
-        return Answer(said, (), Usage(50, 20), self.name)
+        return ModelAnswer(said, (), Usage(50, 20), self.name)
 
     def _facts(self, said: str) -> Iterator[dict[str, Json]]:
         for position, speaker, text in _LINE.findall(said):

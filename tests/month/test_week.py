@@ -18,7 +18,7 @@ from keepsaid.app.instance import Instance, Outside
 from keepsaid.config import Config, Home
 from keepsaid.domain.schedule import Schedule, ScheduleRun, What
 from keepsaid.domain.timing import Cron, next_due
-from keepsaid.domain.turn import Answer, Usage
+from keepsaid.domain.turn import ModelAnswer, Usage
 from keepsaid.errors import ModelRejected, ModelUnreachable
 from keepsaid.ports.model import Delta, ModelRequest
 from keepsaid.testing.simulator.clock import EPOCH_MS, SimClock, Wall
@@ -55,14 +55,14 @@ class Moody:
     def __init__(self) -> None:
         self._chance = Random(7)
 
-    async def answer(self, request: ModelRequest, _delta: Delta) -> Answer:
+    async def answer(self, request: ModelRequest, _delta: Delta) -> ModelAnswer:
         asked = request.prompt.parts[-1][1].text
         if "schedule-4\n" in f"{asked}\n":
             raise ModelRejected("I will not")
         if self._chance.random() < 0.2:
             raise ModelUnreachable("nobody is there")
         words = next(line for line in reversed(asked.splitlines()) if "schedule-" in line)
-        return Answer(words[words.index(next(one for one in CHANNELS if one in words)) :], (), Usage(), self.name)
+        return ModelAnswer(words[words.index(next(one for one in CHANNELS if one in words)) :], (), Usage(), self.name)
 
 
 class Week:

@@ -12,7 +12,7 @@ from keepsaid.adapters.models.extractor import SAVE_FACTS
 from keepsaid.adapters.models.summariser import SUMMARY_TOOL
 from keepsaid.domain.prompt import Json, Role, ToolCall
 from keepsaid.domain.summary import HEADINGS
-from keepsaid.domain.turn import Answer, Usage
+from keepsaid.domain.turn import ModelAnswer, Usage
 from keepsaid.ports.model import Delta, ModelRequest
 
 _TAG = re.compile(r"«([\w-]+)»")
@@ -58,7 +58,7 @@ class Obedient:
     def __init__(self) -> None:
         self.seen: list[Seen] = []
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         """Keep, summarise, brief or answer, with every word of what is there."""
         offered = {tool.name for tool in request.tools}
         asked = request.prompt.user
@@ -105,5 +105,5 @@ def _facts(material: str) -> str:
     return json.dumps({"facts": facts}, ensure_ascii=False)
 
 
-def _answer(text: str, calls: tuple[ToolCall, ...] = ()) -> Answer:
-    return Answer(text, calls, Usage(50, 20), Obedient.name)
+def _answer(text: str, calls: tuple[ToolCall, ...] = ()) -> ModelAnswer:
+    return ModelAnswer(text, calls, Usage(50, 20), Obedient.name)

@@ -16,7 +16,7 @@ from keepsaid.adapters.models.extractor import SAVE_FACTS
 from keepsaid.adapters.models.summariser import SUMMARY_TOOL
 from keepsaid.domain.prompt import Json, Role, ToolCall
 from keepsaid.domain.summary import HEADINGS
-from keepsaid.domain.turn import Answer, Usage
+from keepsaid.domain.turn import ModelAnswer, Usage
 from keepsaid.ports.model import Delta, ModelRequest
 
 _MARK = re.compile(r"zd\d\d\dx")
@@ -96,7 +96,7 @@ class Puppet:
         self.wants: list[tuple[str, dict[str, Json]]] = []
         self.echoes = False
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         """Summarise what is there to be summarised; else call what is asked for, then repeat what was asked."""
         offered = {tool.name for tool in request.tools}
         user = request.prompt.user
@@ -137,5 +137,5 @@ class Puppet:
                 yield ToolCall(f"call-{len(request.exchange)}-{n}", tool, written)
 
 
-def _answer(text: str, calls: tuple[ToolCall, ...] = ()) -> Answer:
-    return Answer(text, calls, Usage(100, 10), Puppet.name)
+def _answer(text: str, calls: tuple[ToolCall, ...] = ()) -> ModelAnswer:
+    return ModelAnswer(text, calls, Usage(100, 10), Puppet.name)

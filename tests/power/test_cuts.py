@@ -11,8 +11,8 @@ import pytest
 from tests.figures import Figures
 
 from keepsaid.testing.power.book import Book
-from keepsaid.testing.power.cuts import Cut, CutReport, Tally, cuts, store_cuts
-from keepsaid.testing.power.strike import Mode, Play, strike, sweep
+from keepsaid.testing.power.cuts import CutReport, PowerCut, Tally, cuts, store_cuts
+from keepsaid.testing.power.strike import Mode, PowerPlay, strike, sweep
 
 SEED = 20_261_121
 SOAK_CUTS = 200
@@ -27,7 +27,7 @@ def silent(done: int, of: int) -> None:
     """Nobody watches."""
 
 
-async def first_loss(folder: Path, mode: Mode) -> Cut:
+async def first_loss(folder: Path, mode: Mode) -> PowerCut:
     """The first cut that lost something, of at most 30."""
     for store in range(10):
         async for one in store_cuts(folder, mode, f"{SEED}:{store}"):
@@ -64,7 +64,7 @@ async def test_a_seed_does_the_same_again(tmp_path: Path) -> None:
 
 async def test_a_store_cut_while_it_is_made_is_made_again(tmp_path: Path) -> None:
     for last, fate in [*((last, 0) for last in range(1, MADE_IN)), *FIRST_PAGE_TORN]:
-        finding = await strike(tmp_path, last, Play(Mode.FULL, Book(), Random(f"{last}:{fate}")))
+        finding = await strike(tmp_path, last, PowerPlay(Mode.FULL, Book(), Random(f"{last}:{fate}")))
         sweep(tmp_path)
         assert (last, fate, finding.lost, finding.corrupt) == (last, fate, (), ())
 

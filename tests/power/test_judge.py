@@ -14,7 +14,7 @@ import pytest
 
 from keepsaid.testing.power.book import Book, Entry
 from keepsaid.testing.power.judge import Finding, judge
-from keepsaid.testing.power.strike import Mode, Play, strike
+from keepsaid.testing.power.strike import Mode, PowerPlay, strike
 
 STORE = "buffer.db"
 ANSWERED = "(SELECT max(id) FROM turn WHERE state = 'committed')"
@@ -55,7 +55,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Book
     """A store after a cut that found work of every kind in it, and its book."""
     for seed in range(1, 50):
         folder, book = tmp_path_factory.mktemp("sound"), Book()
-        finding = asyncio.run(strike(folder, 10_000, Play(Mode.FULL, book, Random(seed))))
+        finding = asyncio.run(strike(folder, 10_000, PowerPlay(Mode.FULL, book, Random(seed))))
         assert (finding.lost, finding.corrupt) == ((), ())
         if at_work(folder / "home" / STORE):
             break

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from keepsaid.domain.batch import Window
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Message
+from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.route import Action
 from keepsaid.domain.suspicion import TrialEvidence
 
@@ -22,7 +22,7 @@ class Work:
 
     id: int
     lane: Lane
-    messages: list[Message]
+    messages: list[StoredMessage]
     rule: str
     ready_at: int
     later: bool = False
@@ -106,10 +106,10 @@ class Letter:
 class Waiting:
     """Messages, those that wait, and the batches of the others."""
 
-    messages: list[Message] = field(default_factory=list)
+    messages: list[StoredMessage] = field(default_factory=list)
     batches: list[Work] = field(default_factory=list)
     episodes_due: set[int] = field(default_factory=set)
-    closed: dict[Lane, tuple[list[Message], int]] = field(default_factory=dict)
+    closed: dict[Lane, tuple[list[StoredMessage], int]] = field(default_factory=dict)
     """Windows a start has closed: for the messages that waited then, until others come."""
     gone: set[int] = field(default_factory=set)
     """Messages that are pruned."""
@@ -123,7 +123,7 @@ class Waiting:
         """The batches of a lane, in order."""
         return sorted((w for w in self.batches if w.lane == lane), key=lambda w: w.messages[0].number)
 
-    def waiting(self, lane: Lane) -> list[Message]:
+    def waiting(self, lane: Lane) -> list[StoredMessage]:
         """The messages of a lane that no batch holds."""
         held = self.gone | {message.id for work in self.work_of(lane) for message in work.messages}
         return [message for message in self.messages if message.lane == lane and message.id not in held]
@@ -140,12 +140,12 @@ class Waiting:
         known, closed_at = self.closed.get(lane, ([], 0))
         return min(closes, closed_at) if known == waiting else closes
 
-    def due(self, now: int) -> dict[Lane, list[Message]]:
+    def due(self, now: int) -> dict[Lane, list[StoredMessage]]:
         """Lanes to be routed, with what waits in them."""
         closing = [(lane, self.closes_at(lane)) for lane in self.lanes]
         return {lane: self.waiting(lane) for lane, at in closing if at is not None and at <= now}
 
-    def route(self, batch_id: int, messages: Sequence[Message], now: int) -> None:
+    def route(self, batch_id: int, messages: Sequence[StoredMessage], now: int) -> None:
         """Extend the batch before, or make one."""
         rule = first_word(messages[0])
         priority = min(message.inbound.priority for message in messages)
@@ -163,7 +163,7 @@ class Waiting:
             self.episodes_due.add(batch_id)
         self.batches.append(work)
 
-    def _takes(self, work: Work, rule: str, messages: Sequence[Message]) -> bool:
+    def _takes(self, work: Work, rule: str, messages: Sequence[StoredMessage]) -> bool:
         all_of_it = [*work.messages, *messages]
         fits = len(all_of_it) <= WINDOW.count_max and sum(len(m.text) for m in all_of_it) <= WINDOW.chars_max
         return work.untouched and fits and work.forwarded and work.rule == rule
@@ -343,14 +343,14 @@ class Plan(Joining):
         return sorted(due, key=lambda letter: (letter.next_at, letter.id))[:limit]
 
 
-def first_word(message: Message) -> str:
+def first_word(message: StoredMessage) -> str:
     """The rule of a message."""
     return message.text.split()[0]
 
 
-def runs(messages: Iterable[Message]) -> list[list[Message]]:
+def runs(messages: Iterable[StoredMessage]) -> list[list[StoredMessage]]:
     """Neighbours of one rule, within the window's bounds, as a router would cut them."""
-    cut: list[list[Message]] = []
+    cut: list[list[StoredMessage]] = []
     for message in messages:
         last = cut[-1] if cut else []
         fits = len(last) < WINDOW.count_max and sum(len(m.text) for m in [*last, message]) <= WINDOW.chars_max

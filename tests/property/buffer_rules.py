@@ -37,12 +37,12 @@ from keepsaid.domain.commits import (
     TurnCommit,
     VoidLeases,
 )
-from keepsaid.domain.message import BodyKey, Inbound, Message, ProviderMarks
+from keepsaid.domain.message import BodyKey, Inbound, ProviderMarks, StoredMessage
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.reply import Delivered, ReplyDraft
 from keepsaid.domain.turn import Claimed, Usage
 from keepsaid.testing.builders import arrival, outcome, routed, said, step, verdict
-from keepsaid.testing.contracts.road import Store
+from keepsaid.testing.contracts.road import ContractStore
 
 R = TypeVar("R")
 LEASE_MS = 250
@@ -99,7 +99,7 @@ class Walk(RuleBasedStateMachine):
         self.store = self.open()
         self.apply(VoidLeases(self.owner, self.now, "", ()))
 
-    def open(self) -> Store:
+    def open(self) -> ContractStore:
         """Open the store, or open it again."""
         raise NotImplementedError
 
@@ -140,7 +140,7 @@ class Arrivals(Walk):
         received = self.receive(inbound)
         number = 1 + sum(message.lane == inbound.lane for message in self.plan.messages)
         assert (received.intake, received.lane, received.number) == (IntakeResult.STORED, inbound.lane, number)
-        self.plan.messages.append(Message(received.id, inbound.lane, number, inbound, self.now))
+        self.plan.messages.append(StoredMessage(received.id, inbound.lane, number, inbound, self.now))
 
     @precondition(lambda self: any(m.inbound.key_hash for m in self.plan.messages))
     @rule(pick=PICK, same=st.booleans())
@@ -165,7 +165,7 @@ class Arrivals(Walk):
         number = 0 if first.id in self.plan.gone else first.number
         assert received == Received(IntakeResult.DUPLICATE, first.id, first.lane, number)
 
-    def counts(self, message: Message) -> bool:
+    def counts(self, message: StoredMessage) -> bool:
         """Whether the same body would be a duplicate now."""
         return message.inbound.key_hash is not None and self.now < message.received_at + BODY_MS
 
@@ -189,7 +189,7 @@ class Arrivals(Walk):
             for batch, run in zip(batches, runs(group.messages), strict=True):
                 self.plan.route(batch.id, run, self.now)
 
-    def routed(self, run: list[Message]) -> Routed:
+    def routed(self, run: list[StoredMessage]) -> Routed:
         """A run as the router decides it."""
         word = first_word(run[0])
         task = TaskDraft(next(self.ids), f"work of {run[0].lane.conversation}", "do it")

@@ -24,7 +24,7 @@ from keepsaid.ports.model import Extracted, Extractor
 from keepsaid.testing.builders import ACCOUNT, CHANNEL, lane_of
 from keepsaid.testing.clock import CountingIds, VirtualClock
 from keepsaid.testing.contracts.memories import AUDIT
-from keepsaid.testing.contracts.road import Road, Store
+from keepsaid.testing.contracts.road import ContractStore, Road
 
 STORES = ("memory", "file")
 
@@ -49,7 +49,7 @@ class EachSentence:
 class World:
     """The stores of a home, with a recorder, a collector and a forgetter."""
 
-    def __init__(self, operations: Store, memories: SqliteMemories) -> None:
+    def __init__(self, operations: ContractStore, memories: SqliteMemories) -> None:
         self.operations = operations
         self.memories = memories
         self.clock = VirtualClock(1_000)

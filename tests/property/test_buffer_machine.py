@@ -17,7 +17,7 @@ from keepsaid.adapters.sqlite.inline import InMemoryDatabase, InMemoryOperations
 from keepsaid.adapters.sqlite.operations import SqliteOperations, open_operations
 from keepsaid.domain.states import message_state
 from keepsaid.domain.views import MessageFilter, Story
-from keepsaid.testing.contracts.road import Store
+from keepsaid.testing.contracts.road import ContractStore
 
 
 class BufferMachine(Pruning):
@@ -94,7 +94,7 @@ class MemoryMachine(BufferMachine):
         self.database = InMemoryDatabase()
         super().__init__()
 
-    def open(self) -> Store:
+    def open(self) -> ContractStore:
         return InMemoryOperations(self.database)
 
 

@@ -26,7 +26,7 @@ from keepsaid.domain.prompt import Role
 from keepsaid.domain.summary import Made
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.testing.builders import consulted, lane_of, outcome, said
-from keepsaid.testing.contracts.road import Road, Store
+from keepsaid.testing.contracts.road import ContractStore, Road
 
 T = TypeVar("T")
 POSITIONS = st.integers(0, 30)
@@ -42,7 +42,7 @@ class Contexts(RuleBasedStateMachine):
         self._folder = TemporaryDirectory()
         file: SqliteOperations = self._run(open_operations(Path(self._folder.name) / "buffer.db"))
         self._file = file
-        self._stores: tuple[Store, ...] = (InMemoryOperations(), file)
+        self._stores: tuple[ContractStore, ...] = (InMemoryOperations(), file)
         self._roads = [Road(store) for store in self._stores]
         self._run(self._heard())
 

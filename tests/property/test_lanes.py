@@ -17,7 +17,7 @@ from keepsaid.domain.commits import IntakeResult, Receive
 from keepsaid.domain.lane import Lane, LaneRules, lane_key, topic_of
 from keepsaid.domain.message import Inbound, Origin, ProviderMarks
 from keepsaid.testing.builders import ACCOUNT, AT_ONCE, CHANNEL, arrival, said
-from keepsaid.testing.contracts.road import Road, Store
+from keepsaid.testing.contracts.road import ContractStore, Road
 
 NAMES = st.text(alphabet="a:b", min_size=1, max_size=3)
 MAYBE = st.one_of(st.none(), NAMES)
@@ -47,12 +47,12 @@ def messages(draw: st.DrawFn) -> Inbound:
     return replace(said(draw(TEXTS), room, marks=marks), origin=origin, topic=topic)
 
 
-async def heard(store: Store, talk: Sequence[tuple[Inbound, bool]], rules: LaneRules = RULES) -> list[Lane]:
+async def heard(store: ContractStore, talk: Sequence[tuple[Inbound, bool]], rules: LaneRules = RULES) -> list[Lane]:
     """The lanes of a talk in which the agent answers after some messages."""
     return [await said_next(store, n, one, rules) for n, one in enumerate(talk, 1)]
 
 
-async def said_next(store: Store, n: int, one: tuple[Inbound, bool], rules: LaneRules = RULES) -> Lane:
+async def said_next(store: ContractStore, n: int, one: tuple[Inbound, bool], rules: LaneRules = RULES) -> Lane:
     """The lane of the next message; then the agent may answer what waits there."""
     inbound, answers = one
     received = await store.apply(Receive(arrival(10 * n, inbound, n * 9_000), AT_ONCE, rules))

@@ -22,7 +22,7 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust
 from keepsaid.domain.prompt import Prompt, Record
 from keepsaid.domain.summary import Made
-from keepsaid.domain.turn import Answer
+from keepsaid.domain.turn import ModelAnswer
 from keepsaid.domain.views import MessageFilter
 from keepsaid.errors import KeepsaidError
 from keepsaid.ports.model import Delta, ModelRequest
@@ -74,10 +74,10 @@ HAPPENINGS = st.lists(
 class Echo(Scripted):
     """Says again what it was told last."""
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         """The words of the new messages."""
         self.asked.append(request)
-        return Answer(" ".join(WORD.findall(request.prompt.user)), model=self.name)
+        return ModelAnswer(" ".join(WORD.findall(request.prompt.user)), model=self.name)
 
 
 @dataclass

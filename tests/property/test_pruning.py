@@ -20,7 +20,7 @@ from keepsaid.domain.route import Action
 from keepsaid.domain.views import MessageFilter
 from keepsaid.testing.builders import lane_of, said, verdict
 from keepsaid.testing.contracts.pruning import prune
-from keepsaid.testing.contracts.road import Road, Store
+from keepsaid.testing.contracts.road import ContractStore, Road
 
 DEEDS = st.lists(st.sampled_from(["done", "done", "dropped", "dead", "burst", "messages", "records"]), max_size=40)
 BURST = 70
@@ -30,7 +30,7 @@ BURST = 70
 class Walk:
     """One lane over a store, and what must be in it."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ContractStore) -> None:
         self.store = store
         self.road = Road(store)
         self.heard = 0
@@ -74,7 +74,7 @@ class Walk:
         await self.do("done")
 
 
-async def walked(store: Store, deeds: Sequence[str]) -> None:
+async def walked(store: ContractStore, deeds: Sequence[str]) -> None:
     walk = Walk(store)
     for deed in deeds:
         await walk.do(deed)

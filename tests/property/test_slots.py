@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from keepsaid.domain.effects import FillSlot
 from keepsaid.domain.focus import TurnSurroundings
-from keepsaid.domain.message import Content, Inbound, Message, Origin
+from keepsaid.domain.message import Content, Inbound, Origin, StoredMessage
 from keepsaid.domain.slot import Expected, OnMismatch, Question, Slot, SlotTerms
 from keepsaid.pipeline.prompt.attention import SlotMatcher
 from keepsaid.testing.builders import lane_of
@@ -29,19 +29,19 @@ def slots(draw: st.DrawFn) -> tuple[Slot, ...]:
 
 
 @st.composite
-def messages(draw: st.DrawFn) -> tuple[Message, ...]:
+def messages(draw: st.DrawFn) -> tuple[StoredMessage, ...]:
     """What several people, and a webhook in their names, said at any time."""
     made = []
     for n in range(draw(st.integers(0, 8))):
         origin, text = Origin("test", "me", "room", draw(PEOPLE)), draw(TEXTS)
         content = Content(text.encode(), text, draw(st.sampled_from(["", "", "issues.opened"])))
-        made.append(Message(n + 100, lane_of(), n + 1, Inbound(origin, content), draw(st.integers(0, 110))))
+        made.append(StoredMessage(n + 100, lane_of(), n + 1, Inbound(origin, content), draw(st.integers(0, 110))))
     return tuple(made)
 
 
 @given(open_slots=slots(), said=messages(), mode=st.sampled_from(OnMismatch))
 def test_no_answer_crosses_persons_time_or_machines(
-    open_slots: tuple[Slot, ...], said: tuple[Message, ...], mode: OnMismatch
+    open_slots: tuple[Slot, ...], said: tuple[StoredMessage, ...], mode: OnMismatch
 ) -> None:
     asked = SlotMatcher(TurnSurroundings(open_slots), SlotTerms(on_mismatch=mode))
     asked.hear_all(said)

@@ -17,7 +17,7 @@ from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.operations import open_operations
 from keepsaid.domain.commits import VoidLeases
 from keepsaid.domain.task import ENDED, CancelTask, Cycle, EndTask, NewTask, TaskEnd, waves
-from keepsaid.testing.contracts.road import Store
+from keepsaid.testing.contracts.road import ContractStore
 from keepsaid.testing.contracts.tasks import Desk
 
 _FATES = ("complete", "complete", "complete", "fail", "retry", "crash", "cancel", "release")
@@ -55,7 +55,7 @@ async def _on_disk(folder: Path, tasks: tuple[NewTask, ...], fates: list[str]) -
         await store.close()
 
 
-async def _played(store: Store, tasks: tuple[NewTask, ...], fates: list[str]) -> None:
+async def _played(store: ContractStore, tasks: tuple[NewTask, ...], fates: list[str]) -> None:
     desk, left = Desk(store), iter(fates)
     assert await desk.make(*tasks) == ""
     while taken := await desk.claim(limit=1):

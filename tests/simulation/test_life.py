@@ -11,7 +11,7 @@ import pytest
 
 from keepsaid.adapters.system.clock import SystemIds
 from keepsaid.testing.simulator.clock import SimClock, Wall
-from keepsaid.testing.simulator.loop import Life, Reset, Stuck, VirtualLoop
+from keepsaid.testing.simulator.loop import Reset, SimulatedLife, Stuck, VirtualLoop
 from keepsaid.testing.simulator.weather import YEAR_MS
 
 
@@ -64,7 +64,7 @@ def test_after_its_death_nothing_of_a_life_runs(loop: VirtualLoop) -> None:
             ticks.append(loop.time())
 
     async def watch() -> None:
-        life = Life(loop, "one")
+        life = SimulatedLife(loop, "one")
         life.run(tick())
         question = life.ask(asyncio.sleep(100))
         await asyncio.sleep(2.5)
@@ -86,7 +86,7 @@ def test_a_suspended_life_goes_on_when_it_is_woken(loop: VirtualLoop) -> None:
             ticks.append(loop.time())
 
     async def watch() -> None:
-        life = Life(loop, "one")
+        life = SimulatedLife(loop, "one")
         life.run(tick())
         await asyncio.sleep(1.5)
         life.suspend()

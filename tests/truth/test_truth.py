@@ -17,14 +17,14 @@ from keepsaid.domain.memory import GLOBAL, Hit, Kind, Listener, NewMemory, Sourc
 from keepsaid.domain.message import Trust
 from keepsaid.memory.recall.recollection import Recollection
 from keepsaid.testing.clock import CountingIds, VirtualClock
-from keepsaid.testing.made_life import ATTRIBUTES, PEOPLE, MadeLife, Said, Stated
+from keepsaid.testing.made_life import ATTRIBUTES, PEOPLE, LifeSaying, MadeLife, Stated
 
 _LISTENER = Listener(None)
 _LOOKED_AT = 20
 _ASKED = 600
 
 
-def learned(number: int, said: Said, stated: Stated) -> NewMemory:
+def learned(number: int, said: LifeSaying, stated: Stated) -> NewMemory:
     """What an extractor makes of a saying."""
     return NewMemory(
         key=f"finding:{number}:0",

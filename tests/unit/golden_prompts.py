@@ -14,7 +14,7 @@ from tests.unit.memory_cast import claimed, message
 from keepsaid.domain.context import LaneTail
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Injection
-from keepsaid.domain.message import Message, Origin, ProviderMarks, Trust
+from keepsaid.domain.message import Origin, ProviderMarks, StoredMessage, Trust
 from keepsaid.domain.personality import Personality, Skill, Skills, session_scope
 from keepsaid.domain.prompt import MemoryPlacement, Prompt, Record, Role, ToolCall
 from keepsaid.domain.scene import Attention, Contribution, Passing, PromptInputs, Quote, StaticContext
@@ -32,14 +32,16 @@ GROUP = Lane("telegram", "home", "-100500", "topic:-100500:9")
 CLOCK = ToolCall("call_1", "clock", '{"city": "Lisbon"}')
 
 
-def said(number: int, text: str, origin: Origin = ANA, *, after_s: int = 0, reply_to: str | None = None) -> Message:
+def said(
+    number: int, text: str, origin: Origin = ANA, *, after_s: int = 0, reply_to: str | None = None
+) -> StoredMessage:
     """A new message, so many seconds after the first."""
     made = message(number, text, origin, DIRECT if origin.direct else GROUP)
     inbound = replace(made.inbound, marks=ProviderMarks(f"x{number}", str(900 + number), reply_to))
     return replace(made, inbound=inbound, received_at=NOW + 1_000 * after_s)
 
 
-def with_files(one: Message) -> Message:
+def with_files(one: StoredMessage) -> StoredMessage:
     """The message with two things attached, as a channel hands them over."""
     body = (
         b'{"data": {"attachments": [{"name": "plan.pdf", "type": "application/pdf", "url": "https://x.test/p"}, {}]}}'

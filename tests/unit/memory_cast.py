@@ -7,12 +7,12 @@ from typing import TypeVar
 
 from tests.unit.echo_cast import NoEchoes
 
-from keepsaid.domain.batch import Batch, DueLane, WaitingGroup
+from keepsaid.domain.batch import DueLane, StoredBatch, WaitingGroup
 from keepsaid.domain.commits import Commit, EpisodesKept
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.learning import LearnOutcome, LearnResult
 from keepsaid.domain.memory import GLOBAL, Hit, Kind, Listener, Memory, NewMemory, Recalled, Source, Used
-from keepsaid.domain.message import Content, Inbound, Message, Origin, Trust
+from keepsaid.domain.message import Content, Inbound, Origin, StoredMessage, Trust
 from keepsaid.domain.route import Action, Verdict
 from keepsaid.domain.turn import Claimed
 from keepsaid.domain.views import EpisodeWork, MessageFilter, Overview, Story
@@ -23,16 +23,16 @@ LANE = Lane("terminal", "default", "terminal:me", "root:terminal:me")
 OWNER_ORIGIN = Origin("terminal", "default", "terminal:me", "me", "Ana", direct=True, trust=Trust.OWNER)
 
 
-def message(id_: int, text: str, origin: Origin = OWNER_ORIGIN, lane: Lane = LANE) -> Message:
+def message(id_: int, text: str, origin: Origin = OWNER_ORIGIN, lane: Lane = LANE) -> StoredMessage:
     """A stored message, received `id_` milliseconds after the epoch."""
-    return Message(id_, lane, id_, Inbound(origin, Content(text.encode("utf-8", "replace"), text)), id_)
+    return StoredMessage(id_, lane, id_, Inbound(origin, Content(text.encode("utf-8", "replace"), text)), id_)
 
 
-def claimed(*messages: Message) -> Claimed:
+def claimed(*messages: StoredMessage) -> Claimed:
     """A batch of these messages, under lease."""
     verdict = Verdict(Action.FORWARD, "default", "v", "because")
     first, last = messages[0], messages[-1]
-    return Claimed(Batch(1, first.lane, first.number, last.number, "leased", verdict, 10), 900, messages)
+    return Claimed(StoredBatch(1, first.lane, first.number, last.number, "leased", verdict, 10), 900, messages)
 
 
 def memory(id_: int, text: str, *, key: str = "", state: str = "active", **fields: object) -> Memory:

@@ -15,7 +15,7 @@ from keepsaid.domain.prompt import Json, ToolCall
 from keepsaid.domain.reply import Delivered
 from keepsaid.domain.route import Routes
 from keepsaid.domain.slot import Slot, SlotTerms
-from keepsaid.domain.turn import Answer, Claimed, Recent
+from keepsaid.domain.turn import Claimed, ModelAnswer, Recent
 from keepsaid.domain.views import TurnStory
 from keepsaid.engine.progress import ProgressHub
 from keepsaid.pipeline.flow import Course, Flow, Mind, PipelineStores
@@ -30,24 +30,24 @@ START = 1_795_000_000_000
 WINDOWS = {"chat": Window(0), "hook": Window(0)}
 
 
-def asking(question: str, kind: str, **more: Json) -> Answer:
+def asking(question: str, kind: str, **more: Json) -> ModelAnswer:
     """The model calls `ask_for`."""
     call = ToolCall("c1", "ask_for", json.dumps({"question": question, "type": kind, **more}))
-    return Answer("", (call,), model="test/model")
+    return ModelAnswer("", (call,), model="test/model")
 
 
 @dataclass
 class Scripted:
     """Answers what it is told to, "ok" after that, and notes what it was shown."""
 
-    lines: list[Answer] = field(default_factory=list)
+    lines: list[ModelAnswer] = field(default_factory=list)
     asked: list[ModelRequest] = field(default_factory=list)
     name: str = "test/model"
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         """The next line."""
         self.asked.append(request)
-        return self.lines.pop(0) if self.lines else Answer("ok", model=self.name)
+        return self.lines.pop(0) if self.lines else ModelAnswer("ok", model=self.name)
 
     async def remind(self, claimed: Claimed, recent: Awaitable[Recent]) -> Injection:
         """Nothing comes to mind."""

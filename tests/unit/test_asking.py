@@ -7,7 +7,7 @@ import pytest
 from tests.unit.memory_cast import claimed, message
 
 from keepsaid.domain.focus import ReplyTarget, TurnSurroundings
-from keepsaid.domain.message import Message, ProviderMarks
+from keepsaid.domain.message import ProviderMarks, StoredMessage
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.slot import Expected, Question, Slot
 from keepsaid.domain.turn import Claimed, Recent
@@ -27,7 +27,7 @@ LATELY = Recent(
 SLOT = Slot(7, "me", Question("When does the ferry leave?", Expected.DATE_TIME), "reply:7", 0, 1_000)
 
 
-def replying(text: str) -> Message:
+def replying(text: str) -> StoredMessage:
     one = message(9, text)
     return replace(one, inbound=replace(one.inbound, marks=ProviderMarks(reply_to="x-1")))
 

@@ -17,7 +17,7 @@ from keepsaid.adapters.models.provider import ProviderChat, build
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.commits import Commit, StepStart, VoidLeases
 from keepsaid.domain.prompt import Json, Prompt
-from keepsaid.domain.turn import Answer, ResumableTurn, StepKind, Usage
+from keepsaid.domain.turn import ModelAnswer, ResumableTurn, StepKind, Usage
 from keepsaid.errors import LeaseLost, ModelError
 from keepsaid.pipeline.turn.run import Begun, OutsideCall, StepLog
 from keepsaid.ports.model import Delta, Model, ModelRequest
@@ -50,10 +50,10 @@ class Hasty:
     def __init__(self) -> None:
         self.asked = 0
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         self.asked += 1
         delta("at once")
-        return Answer("at once", model=self.name)
+        return ModelAnswer("at once", model=self.name)
 
 
 def ignore(_: str) -> None:

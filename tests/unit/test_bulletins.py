@@ -21,7 +21,7 @@ from keepsaid.domain.bulletin import MINUTE_MS, SECTIONS, bulletin_key, rendered
 from keepsaid.domain.memory import GLOBAL, IMPORTANCE, OWNER, Kind, Listener, Memory, NewMemory, person_scope
 from keepsaid.domain.message import Content, Inbound, Trust
 from keepsaid.domain.prompt import Prompt, ToolCall
-from keepsaid.domain.turn import Answer, Claimed, Usage
+from keepsaid.domain.turn import Claimed, ModelAnswer, Usage
 from keepsaid.errors import ModelMalformed, ModelUnreachable
 from keepsaid.memory.bulletins import Briefings, BulletinTerms
 from keepsaid.ports.memory_store import Edited, ToEdit
@@ -241,17 +241,17 @@ class Answering:
 
     name = "test/model"
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: ModelAnswer) -> None:
         self.given = answer
         self.asked: list[ModelRequest] = []
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         self.asked.append(request)
         return self.given
 
 
 async def test_the_editor_makes_one_bounded_call_and_takes_the_text() -> None:
-    model = Answering(Answer("Ana lives in Porto by the sea.\n", model="m", usage=Usage(9, 4)))
+    model = Answering(ModelAnswer("Ana lives in Porto by the sea.\n", model="m", usage=Usage(9, 4)))
     edited = await ModelEditor(model).edit(ToEdit("Identity:\n- Ana (2026-11-20)", 100, 7.0))
     assert edited == Edited("Ana lives in Porto by the sea.", "test/model", Usage(9, 4))
     [request] = model.asked
@@ -262,7 +262,7 @@ async def test_the_editor_makes_one_bounded_call_and_takes_the_text() -> None:
 @pytest.mark.parametrize("text", ["", "Ok.", "calls for a tool instead"])
 async def test_an_answer_that_says_nothing_is_no_bulletin(text: str) -> None:
     calls = (ToolCall("1", "skill", "{}"),) if "tool" in text else ()
-    answer = Answer(text, calls, model="m")
+    answer = ModelAnswer(text, calls, model="m")
     with pytest.raises(ModelMalformed):
         await ModelEditor(Answering(answer)).edit(ToEdit("Identity:\n- Ana", 100))
 
@@ -276,12 +276,12 @@ class Witness:
         self.shown: list[Prompt] = []
         self.edited = 0
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         if request.prompt.user.startswith("[Notes]"):
             self.edited += 1
-            return Answer("Ana lives in Porto by the sea.\n[Status] is what she says.", model=self.name)
+            return ModelAnswer("Ana lives in Porto by the sea.\n[Status] is what she says.", model=self.name)
         self.shown.append(request.prompt)
-        return Answer("yes", model=self.name)
+        return ModelAnswer("yes", model=self.name)
 
 
 async def test_it_stands_in_the_prompt_after_the_turn_that_found_the_change(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from keepsaid.domain.commits import Commit
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.prompt import Json, Role, ToolCall
 from keepsaid.domain.route import Routes
-from keepsaid.domain.turn import Answer, ToolClass
+from keepsaid.domain.turn import ModelAnswer, ToolClass
 from keepsaid.domain.views import MessageFilter, Story
 from keepsaid.engine.caretakers import CrashNotices, Rescuer
 from keepsaid.engine.progress import ProgressHub
@@ -48,13 +48,13 @@ class Thinker(Nothing):
         self._step_ms = step_ms
         self._steps = steps
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         self.requests.append(request)
         await self._clock.wait(asyncio.Event(), self._step_ms)
         done = sum(record.role is Role.ASSISTANT for record in request.exchange)
         if done + 1 < self._steps:
-            return Answer("", (ToolCall(f"c{done}", "look", "{}"),), model="thinker")
-        return Answer(" ".join(words(request)), model="thinker")
+            return ModelAnswer("", (ToolCall(f"c{done}", "look", "{}"),), model="thinker")
+        return ModelAnswer(" ".join(words(request)), model="thinker")
 
 
 def words(request: ModelRequest) -> list[str]:

@@ -17,7 +17,7 @@ from keepsaid.config import Config, Home
 from keepsaid.domain.command import Command, read_command
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.prompt import Json, LayerShare, in_one_line, shares_of
-from keepsaid.domain.turn import Answer, Usage
+from keepsaid.domain.turn import ModelAnswer, Usage
 from keepsaid.interfaces.picture import context_bar
 from keepsaid.ports.model import Delta, ModelRequest
 
@@ -27,9 +27,9 @@ class Parrot:
 
     name = "test/parrot"
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         delta("")
-        return Answer(f"{len(request.prompt.history)}: {request.prompt.user}", usage=Usage(9, 3), model=self.name)
+        return ModelAnswer(f"{len(request.prompt.history)}: {request.prompt.user}", usage=Usage(9, 3), model=self.name)
 
 
 OWNER = Origin("terminal", "default", "me", "ann", direct=True, trust=Trust.OWNER)

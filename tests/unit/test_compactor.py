@@ -18,7 +18,7 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.prompt import Prompt, ToolCall
 from keepsaid.domain.summary import HEADINGS
-from keepsaid.domain.turn import Answer
+from keepsaid.domain.turn import ModelAnswer
 from keepsaid.engine.compactor import Compactor
 from keepsaid.errors import StoreFull
 from keepsaid.ports.model import Delta, ModelRequest
@@ -106,14 +106,14 @@ class Talker:
     prompts: list[Prompt] = field(default_factory=list)
     name: str = "test/model"
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         if any(tool.name == SUMMARY_TOOL for tool in request.tools):
             self.asked.set()
             await self.let.wait()
             told = json.dumps({name: [f"the {name} so far"] for name in HEADINGS})
-            return Answer("", (ToolCall("c", SUMMARY_TOOL, told),))
+            return ModelAnswer("", (ToolCall("c", SUMMARY_TOOL, told),))
         self.prompts.append(request.prompt)
-        return Answer("ok")
+        return ModelAnswer("ok")
 
 
 async def say(instance: Instance, text: str) -> Lane:

@@ -13,7 +13,7 @@ from tests.waits import HANG_S
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Home
 from keepsaid.domain.message import Content, Inbound
-from keepsaid.domain.turn import Answer
+from keepsaid.domain.turn import ModelAnswer
 from keepsaid.ports.model import Delta, ModelRequest
 
 HANGS = "What does the owl in the barn eat?"
@@ -27,7 +27,7 @@ class Hanging(Obedient):
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     go: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         if HANGS in request.prompt.user and not self.go.is_set():
             self.prompts.append(request)
             self.asked.set()

@@ -8,7 +8,7 @@ import pytest
 
 from keepsaid.domain.message import Trust, Trusted
 from keepsaid.domain.prompt import Json, ToolCall
-from keepsaid.domain.turn import Answer, ToolClass
+from keepsaid.domain.turn import ModelAnswer, ToolClass
 from keepsaid.extensions.agent import DeclaredAgent
 from keepsaid.extensions.manifest import AgentManifest
 from keepsaid.ports.model import Delta, ModelRequest, Tool
@@ -22,11 +22,11 @@ class Doing:
     said: list[str] = field(default_factory=list)
     name: str = "test/model"
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         self.said = [record.text for record in request.exchange if record.call_id]
         if len(self.said) < len(self.calls):
-            return Answer("", (ToolCall(f"c{len(self.said)}", self.calls[len(self.said)], "{}"),))
-        return Answer("done")
+            return ModelAnswer("", (ToolCall(f"c{len(self.said)}", self.calls[len(self.said)], "{}"),))
+        return ModelAnswer("done")
 
 
 @pytest.mark.parametrize(

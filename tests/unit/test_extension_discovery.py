@@ -13,7 +13,7 @@ from keepsaid.app.extending import found_in, secrets_of, with_channels
 from keepsaid.config import Config, Home
 from keepsaid.config.services import ExtensionConfig
 from keepsaid.errors import ExtensionError
-from keepsaid.extensions.discovery import GROUP, Source, in_folder, in_packages, unique
+from keepsaid.extensions.discovery import GROUP, ExtensionSource, in_folder, in_packages, unique
 from keepsaid.extensions.manifest import manifest_of
 from keepsaid.extensions.services import settings_of
 from keepsaid.interfaces.cli.program import run
@@ -178,7 +178,7 @@ def test_of_two_with_one_id_the_first_stays(tmp_path: Path) -> None:
     put(tmp_path, "a", "@extension(id='same')\nclass A: ...\n")
     put(tmp_path, "b", "@extension(id='same')\nclass A: ...\n")
     first, second = unique(in_folder(tmp_path))
-    assert (first.id, first.problem, first.source) == ("same", "", Source.FOLDER)
+    assert (first.id, first.problem, first.source) == ("same", "", ExtensionSource.FOLDER)
     assert (second.id, second.problem) == ("same@folder:b.py", "its id same is taken: folder a.py")
 
 

@@ -29,7 +29,7 @@ from keepsaid.domain.collection import Passage, Utterance
 from keepsaid.domain.memory import Kind
 from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Role
-from keepsaid.domain.turn import Answer
+from keepsaid.domain.turn import ModelAnswer
 from keepsaid.domain.visibility import OWN_TOOLS
 from keepsaid.errors import ModelMalformed, ModelTimeout, ModelUnavailable
 from keepsaid.ports.model import Delta, Extracted, ModelRequest
@@ -47,9 +47,9 @@ class Offered:
     names: set[str] = field(default_factory=set)
     name: str = "test/model"
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         self.names.update(tool.name for tool in request.tools)
-        return Answer("ok")
+        return ModelAnswer("ok")
 
 
 def told(position: int, text: str, speaker: str = "Ann") -> Utterance:

@@ -11,7 +11,7 @@ from tests.unit.test_reminding import ASKED, OWNER, Obedient, config, say, talki
 
 from keepsaid.app.tools import FENCE_FILE, fence_of
 from keepsaid.config import Home
-from keepsaid.domain.turn import Answer
+from keepsaid.domain.turn import ModelAnswer
 from keepsaid.errors import ModelUnavailable
 from keepsaid.interfaces.cli.program import run
 from keepsaid.ports.model import Delta, ModelRequest
@@ -25,7 +25,7 @@ class Unsteady(Obedient):
 
     outages: int = 0
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         answer = await super().answer(request, delta)
         if self.outages:
             self.outages -= 1

@@ -16,7 +16,7 @@ from keepsaid.domain.memory import Injection
 from keepsaid.domain.message import SYSTEM, Content, Inbound, Origin, ProviderMarks, Trust
 from keepsaid.domain.prompt import Role
 from keepsaid.domain.route import Action, Routes, Rule
-from keepsaid.domain.turn import Answer, Claimed, Recent, Usage
+from keepsaid.domain.turn import Claimed, ModelAnswer, Recent, Usage
 from keepsaid.domain.views import MessageFilter
 from keepsaid.engine.progress import ProgressHub
 from keepsaid.engine.supervisor import ServiceLoop, keep_going
@@ -42,8 +42,8 @@ class Nothing:
     async def read(self) -> str:
         return ""
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
-        return Answer("ok", usage=Usage(1, 1), model="none")
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
+        return ModelAnswer("ok", usage=Usage(1, 1), model="none")
 
 
 def no_tools(claimed: Claimed) -> Sequence[Tool]:

@@ -7,14 +7,14 @@ from tests.unit.slot_cast import Scripted, Stage, asking, focus, reason
 
 from keepsaid.domain.fence import UNKEYED
 from keepsaid.domain.message import ProviderMarks
-from keepsaid.domain.turn import Answer
+from keepsaid.domain.turn import ModelAnswer
 
 DAY = asking("Which day?", "date_time")
 
 
 def scripted(*texts: str) -> Scripted:
     """A model that says these."""
-    return Scripted([Answer(text, model="test/model") for text in texts])
+    return Scripted([ModelAnswer(text, model="test/model") for text in texts])
 
 
 async def test_nothing_was_said_before() -> None:
@@ -90,19 +90,19 @@ async def test_quoted_words_cannot_pass_for_ours() -> None:
 
 
 async def test_a_question_comes_last_and_only_if_the_message_fits() -> None:
-    stage = Stage(model=Scripted([DAY, Answer("Which day?", model="m")]))
+    stage = Stage(model=Scripted([DAY, ModelAnswer("Which day?", model="m")]))
     asked = await stage.says("book")
     turn = await stage.says("tomorrow")
     assert focus(turn) == ("slot", f"reply:{asked.turn_id}")
     assert reason(turn) == "it answers the pending question, of type date_time"
-    stage = Stage(model=Scripted([DAY, Answer("Which day?", model="m")]))
+    stage = Stage(model=Scripted([DAY, ModelAnswer("Which day?", model="m")]))
     asked = await stage.says("book")
     turn = await stage.says("never mind")
     assert (focus(turn), reason(turn)) == (("answer", f"reply:{asked.turn_id}"), "the last thing said to the lane")
 
 
 async def test_in_a_group_a_question_is_answered_whatever_the_focus_is() -> None:
-    stage = Stage(model=Scripted([DAY, Answer("Which day?", model="m"), Answer("of course", model="m")]))
+    stage = Stage(model=Scripted([DAY, ModelAnswer("Which day?", model="m"), ModelAnswer("of course", model="m")]))
     await stage.says("book")
     await stage.says("hello to you", who="Bob")
     turn = await stage.says("tomorrow")

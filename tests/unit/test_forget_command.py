@@ -15,7 +15,7 @@ from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane, lane_key
 from keepsaid.domain.memory import Listener
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
-from keepsaid.domain.turn import Answer, Usage
+from keepsaid.domain.turn import ModelAnswer, Usage
 from keepsaid.errors import ToolError
 from keepsaid.memory.forgetting import memory_forget
 from keepsaid.ports.model import Delta, ModelRequest
@@ -31,9 +31,9 @@ class Listening:
 
     name = "test/listening"
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         delta("")
-        return Answer("I heard you", usage=Usage(9, 3), model=self.name)
+        return ModelAnswer("I heard you", usage=Usage(9, 3), model=self.name)
 
 
 async def say(instance: Instance, text: str, origin: Origin = OWNER) -> str:

@@ -15,7 +15,7 @@ from keepsaid.domain.compaction import CompactionTerms, CutContext, CutReason
 from keepsaid.domain.context import LaneTail
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Prompt, Role
-from keepsaid.domain.turn import Answer, Usage
+from keepsaid.domain.turn import ModelAnswer, Usage
 from keepsaid.errors import ModelTooLong
 from keepsaid.pipeline.prompt.guard import Fitting, Guard, Windows
 from keepsaid.pipeline.prompt.layers import of_lines
@@ -49,11 +49,11 @@ class Narrow:
     name: str = "test/model"
     sent: list[Prompt] = field(default_factory=list)
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         self.sent.append(request.prompt)
         if len(request.prompt.history) > self.records_max:
             raise ModelTooLong("too long")
-        return Answer("ok")
+        return ModelAnswer("ok")
 
 
 def made(tail: LaneTail) -> Prompt:
@@ -87,7 +87,7 @@ class House:
     def _name(self, lane: Lane, share: float) -> None:
         self.named.append((lane, share))
 
-    async def answered(self, fitting: Fitting) -> Answer:
+    async def answered(self, fitting: Fitting) -> ModelAnswer:
         return await fitting.answer(ModelRequest(fitting.prompt), lambda _: None)
 
 

@@ -17,7 +17,7 @@ from keepsaid.app.instance import Instance, Outside
 from keepsaid.config import Config, Home
 from keepsaid.config.settings import BufferConfig, MemoryConfig, ModelsConfig, TurnsConfig
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
-from keepsaid.domain.turn import Answer
+from keepsaid.domain.turn import ModelAnswer
 from keepsaid.ports.model import Delta, Model, ModelRequest
 from keepsaid.ports.runtime import Clock
 from keepsaid.testing.simulator.clock import SimClock, Wall
@@ -45,19 +45,19 @@ class Moody:
         self.hung = 0
         self._clock = clock
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         never = "hang" in request.prompt.user
         self.hung += never
         await self._clock.wait(asyncio.Event(), 1e9 if never else _THINKING_MS)
-        return Answer("fine", model=self.name)
+        return ModelAnswer("fine", model=self.name)
 
 
 class Polite(Moody):
     """Answers whatever it is asked."""
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         await self._clock.wait(asyncio.Event(), _THINKING_MS)
-        return Answer("fine", model=self.name)
+        return ModelAnswer("fine", model=self.name)
 
 
 class Narrow:
@@ -69,7 +69,7 @@ class Narrow:
         self._model = model
         self._door = asyncio.Semaphore(1)
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         async with self._door:
             return await self._model.answer(request, delta)
 

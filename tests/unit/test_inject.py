@@ -9,7 +9,7 @@ from tests.unit.memory_cast import LANE, OWNER_ORIGIN, FixedRecall, ListedMemori
 
 from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.domain.memory import Injection, Kind, Listener, Memory, Recalled
-from keepsaid.domain.message import Message, Origin, Trust
+from keepsaid.domain.message import Origin, StoredMessage, Trust
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.turn import Recent
 from keepsaid.domain.views import EpisodeWork
@@ -84,7 +84,7 @@ def injector(
     return Injector(recall, kept, recorder, clock, settings or AT_LEISURE)
 
 
-async def reminded(*found: Memory, about: Message = CAT, recent: Recent = NOTHING) -> Injection:
+async def reminded(*found: Memory, about: StoredMessage = CAT, recent: Recent = NOTHING) -> Injection:
     return await injector(FixedRecall(*found)).remind(claimed(about), read(recent))
 
 

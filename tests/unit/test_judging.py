@@ -16,7 +16,7 @@ from keepsaid.adapters.sqlite.memories import SqliteMemories, open_memories
 from keepsaid.domain.graph import Association, Relation
 from keepsaid.domain.learning import Pair, Ruling
 from keepsaid.domain.prompt import ToolCall
-from keepsaid.domain.turn import Answer, Usage
+from keepsaid.domain.turn import ModelAnswer, Usage
 from keepsaid.errors import ModelError
 from keepsaid.memory.maintenance import Judging, Maintenance
 from keepsaid.ports.memory_maintenance import PairJudge
@@ -65,14 +65,14 @@ class Speaking:
         self.text = text
         self.shown = ""
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         self.shown = request.prompt.user
         assert [tool.name for tool in request.tools] == [RULE_PAIRS]
         if isinstance(self.script, ModelError):
             raise self.script
         rulings = [{"pair": n, "ruling": str(one)} for n, one in enumerate(self.script, 1) if one is not None]
         call = ToolCall("1", RULE_PAIRS, json.dumps({"rulings": rulings}))
-        return Answer(self.text, () if self.text else (call,), Usage(10, 5), self.name)
+        return ModelAnswer(self.text, () if self.text else (call,), Usage(10, 5), self.name)
 
 
 @pytest.fixture(params=["model", "scripted"])

@@ -28,7 +28,7 @@ from keepsaid.config import Home
 from keepsaid.config.services import McpServerConfig, ToolsConfig
 from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import ToolCall
-from keepsaid.domain.turn import Answer, ToolClass
+from keepsaid.domain.turn import ModelAnswer, ToolClass
 from keepsaid.errors import ToolError
 from keepsaid.ports.model import Delta, ModelRequest, Served, Tool
 from keepsaid.testing.clock import VirtualClock
@@ -192,12 +192,12 @@ class Calling:
     said: list[str] = field(default_factory=list)
     name: str = "test/model"
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         if request.exchange:
             self.said.append(f"It says {request.exchange[-1].text}")
-            return Answer(self.said[-1])
+            return ModelAnswer(self.said[-1])
         self.offered = [tool.name for tool in request.tools]
-        return Answer("", (ToolCall("c1", "desk__add", json.dumps({"a": 3, "b": 4})),))
+        return ModelAnswer("", (ToolCall("c1", "desk__add", json.dumps({"a": 3, "b": 4})),))
 
 
 async def test_a_turn_uses_it_and_what_it_brought_is_from_outside(tmp_path: Path) -> None:

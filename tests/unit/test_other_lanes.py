@@ -18,7 +18,7 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.prompt import Prompt
 from keepsaid.domain.summary import Made, Sections, read, written
-from keepsaid.domain.turn import Answer
+from keepsaid.domain.turn import ModelAnswer
 from keepsaid.memory.summaries import OtherLanes, WholeTerms
 from keepsaid.ports.model import Delta, ModelRequest
 from keepsaid.testing.builders import said
@@ -103,9 +103,9 @@ class Witness:
     def __init__(self) -> None:
         self.shown: list[Prompt] = []
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         self.shown.append(request.prompt)
-        return Answer("yes", model=self.name)
+        return ModelAnswer("yes", model=self.name)
 
 
 @pytest.mark.parametrize("wanted", [True, False])

@@ -11,7 +11,7 @@ from keepsaid.domain.context import LaneTail
 from keepsaid.domain.effects import SetPersonality
 from keepsaid.domain.focus import TurnSurroundings
 from keepsaid.domain.memory import GLOBAL, OWNER, person_of, person_scope
-from keepsaid.domain.message import Message, Origin, Trust
+from keepsaid.domain.message import Origin, StoredMessage, Trust
 from keepsaid.domain.personality import (
     BUILT_IN,
     PERSONALITY_CHARS_MAX,
@@ -110,5 +110,5 @@ async def test_a_turn_leaves_what_its_recorded_calls_set() -> None:
 
 def test_who_joins_a_turn_takes_its_say_away() -> None:
     turn = asked(ANA)
-    joined: Message = said(9, "me too", BOB)
+    joined: StoredMessage = said(9, "me too", BOB)
     assert set_in(called(text="be brief"), replace(turn, messages=(*turn.messages, joined))) == ()

@@ -17,7 +17,7 @@ from keepsaid.domain.views import MessageFilter
 from keepsaid.engine.caretakers import Pruner
 from keepsaid.testing.builders import AT_ONCE, arrival, said
 from keepsaid.testing.clock import VirtualClock
-from keepsaid.testing.contracts.road import Road, Store
+from keepsaid.testing.contracts.road import ContractStore, Road
 
 START = 1_750_000_000_000
 TERMS = RetentionTerms(7 * DAY_MS, 30 * DAY_MS)
@@ -25,7 +25,7 @@ YEAR_MS = 365 * DAY_MS
 
 
 @pytest.fixture(params=["memory", "file"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[ContractStore]:
     """A new, empty store."""
     kept = InMemoryOperations() if request.param == "memory" else await open_operations(tmp_path / "buffer.db")
     yield kept
@@ -39,7 +39,7 @@ async def settled(road: Road, at: int, text: str = "hello", key: str | None = No
     await road.store.apply(EpisodesKept((queued.batch_id,)))
 
 
-async def kept(store: Store) -> int:
+async def kept(store: ContractStore) -> int:
     return len(await store.find(MessageFilter(limit=1_000)))
 
 
@@ -52,7 +52,7 @@ async def a_day_of(pruner: Pruner, clock: VirtualClock, ms: int = DAY_MS) -> Non
     raise AssertionError("the run does not end")
 
 
-async def test_the_first_run_is_an_hour_after_the_start_and_then_daily(store: Store) -> None:
+async def test_the_first_run_is_an_hour_after_the_start_and_then_daily(store: ContractStore) -> None:
     clock, road = VirtualClock(START), Road(store)
     pruner = Pruner(store, clock, TERMS)
     for age in (8, 6):
@@ -68,7 +68,7 @@ async def test_the_first_run_is_an_hour_after_the_start_and_then_daily(store: St
     assert [run.messages for run in (await store.prune_history()).runs] == [1, 1]
 
 
-async def test_records_go_after_their_own_time(store: Store) -> None:
+async def test_records_go_after_their_own_time(store: ContractStore) -> None:
     clock, road = VirtualClock(START), Road(store)
     pruner = Pruner(store, clock, TERMS)
     await settled(road, START - 29 * DAY_MS)
@@ -82,7 +82,7 @@ async def test_records_go_after_their_own_time(store: Store) -> None:
 
 
 @pytest.mark.parametrize("jump", [-HOUR_MS, DAY_MS, 10 * YEAR_MS, -10 * YEAR_MS])
-async def test_after_a_jump_in_this_process_nothing_is_pruned(store: Store, jump: int) -> None:
+async def test_after_a_jump_in_this_process_nothing_is_pruned(store: ContractStore, jump: int) -> None:
     clock, road = VirtualClock(START), Road(store)
     pruner = Pruner(store, clock, TERMS)
     await settled(road, START - 8 * DAY_MS)
@@ -96,7 +96,7 @@ async def test_after_a_jump_in_this_process_nothing_is_pruned(store: Store, jump
     assert await kept(store) == 0
 
 
-async def test_a_small_correction_harms_nothing(store: Store) -> None:
+async def test_a_small_correction_harms_nothing(store: ContractStore) -> None:
     clock, road = VirtualClock(START), Road(store)
     pruner = Pruner(store, clock, TERMS)
     await settled(road, START - 8 * DAY_MS)
@@ -106,7 +106,7 @@ async def test_a_small_correction_harms_nothing(store: Store) -> None:
 
 
 @pytest.mark.parametrize("jump", [10 * YEAR_MS, 31 * DAY_MS, -10 * YEAR_MS, -2 * HOUR_MS])
-async def test_a_start_with_another_clock_only_records_the_run(store: Store, jump: int) -> None:
+async def test_a_start_with_another_clock_only_records_the_run(store: ContractStore, jump: int) -> None:
     road = Road(store)
     await settled(road, START - 8 * DAY_MS)
     await store.apply(BeginPruning(START))
@@ -119,7 +119,7 @@ async def test_a_start_with_another_clock_only_records_the_run(store: Store, jum
     assert await kept(store) == (jump < -DAY_MS)
 
 
-async def test_a_clock_far_ahead_of_the_oldest_message_is_doubted_without_a_run(store: Store) -> None:
+async def test_a_clock_far_ahead_of_the_oldest_message_is_doubted_without_a_run(store: ContractStore) -> None:
     await settled(Road(store), START)
     pruner = Pruner(store, VirtualClock(START + 10 * YEAR_MS), TERMS)
     run = await pruner.begin()
@@ -128,7 +128,7 @@ async def test_a_clock_far_ahead_of_the_oldest_message_is_doubted_without_a_run(
     assert "30 days after the oldest message" in run.refusal
 
 
-async def test_keys_go_when_they_have_a_limit(store: Store) -> None:
+async def test_keys_go_when_they_have_a_limit(store: ContractStore) -> None:
     clock, road = VirtualClock(START), Road(store)
     pruner = Pruner(store, clock, RetentionTerms(DAY_MS, DAY_MS, 10 * DAY_MS))
     await settled(road, START, key="k")
@@ -140,7 +140,7 @@ async def test_keys_go_when_they_have_a_limit(store: Store) -> None:
     assert (await road.hear(said(marks=ProviderMarks("k")))).intake is IntakeResult.STORED
 
 
-async def test_after_a_jump_of_the_clock_keys_count_anew(store: Store) -> None:
+async def test_after_a_jump_of_the_clock_keys_count_anew(store: ContractStore) -> None:
     road = Road(store)
     terms = RetentionTerms(DAY_MS, DAY_MS, 10 * DAY_MS)
     await store.apply(BeginPruning(START - 10 * YEAR_MS))
@@ -159,7 +159,7 @@ async def test_a_hundred_copies_make_one_turn_also_after_pruning_and_a_restart(t
     copies = 100
     numbers = iter(range(1_000_000, 2_000_000))
 
-    async def send(to: Store, left: list[int]) -> list[IntakeResult]:
+    async def send(to: ContractStore, left: list[int]) -> list[IntakeResult]:
         told = []
         while left:
             left.pop()
@@ -170,7 +170,7 @@ async def test_a_hundred_copies_make_one_turn_also_after_pruning_and_a_restart(t
             )
         return told
 
-    async def all_at_once(to: Store) -> list[IntakeResult]:
+    async def all_at_once(to: ContractStore) -> list[IntakeResult]:
         left = list(range(copies))
         return [intake for told in await asyncio.gather(*(send(to, left) for _ in range(16))) for intake in told]
 

@@ -25,7 +25,7 @@ from keepsaid.testing.reply_receiver import (
     ACCEPT_THEN_RESET,
     DROP,
     HANG,
-    Reaction,
+    ReceiverReaction,
     ReplyReceiver,
     refuse,
     scripted,
@@ -50,7 +50,7 @@ async def pushing(host: str, timeout_s: float = 5.0) -> AsyncIterator[PushChanne
         await channel.close()
 
 
-async def tried(reaction: Reaction, timeout_s: float = 5.0) -> tuple[SendResult, ReplyReceiver]:
+async def tried(reaction: ReceiverReaction, timeout_s: float = 5.0) -> tuple[SendResult, ReplyReceiver]:
     async with ReplyReceiver(scripted(reaction)) as receiver, pushing(receiver.host, timeout_s) as channel:
         return await channel.send(reply_to(receiver.url)), receiver
 
@@ -127,7 +127,7 @@ async def test_a_notice_without_a_turn() -> None:
 
 @pytest.mark.parametrize("status", [200, 201, 202, 204])
 async def test_success_confirms(status: int) -> None:
-    result, _ = await tried(Reaction(status=status, body=b""))
+    result, _ = await tried(ReceiverReaction(status=status, body=b""))
     assert result == SendResult(Delivered.CONFIRMED)
 
 
@@ -150,7 +150,7 @@ async def test_success_confirms(status: int) -> None:
     ids=lambda value: repr(value)[:20],
 )
 async def test_the_receivers_id_is_kept(body: bytes, given_id: str | None) -> None:
-    result, _ = await tried(Reaction(body=body))
+    result, _ = await tried(ReceiverReaction(body=body))
     assert result == SendResult(Delivered.CONFIRMED, provider_id=given_id)
 
 

@@ -23,7 +23,7 @@ from keepsaid.domain.memory import GLOBAL, Kind, NewMemory
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.prompt import ToolCall
 from keepsaid.domain.summary import HEADINGS
-from keepsaid.domain.turn import Answer
+from keepsaid.domain.turn import ModelAnswer
 from keepsaid.ports.model import Delta, ModelRequest
 
 SECRET = "quetzalcoatl"
@@ -43,16 +43,16 @@ class Obedient:
     search: str = ""
     name: str = "test/model"
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         tools = {tool.name: tool for tool in request.tools}
         if SUMMARY_TOOL in tools:
             self.summarised.append(repr(request.prompt))
             told = json.dumps({name: [f"the {name} so far"] for name in HEADINGS})
-            return Answer("", (ToolCall("c", SUMMARY_TOOL, told),))
+            return ModelAnswer("", (ToolCall("c", SUMMARY_TOOL, told),))
         self.prompts.append(request)
         if self.search:
             self.found.append(await tools["memory_search"].run({"query": self.search}))
-        return Answer("I know it, and keep it to myself.")
+        return ModelAnswer("I know it, and keep it to myself.")
 
     @property
     def seen(self) -> list[tuple[int, int]]:

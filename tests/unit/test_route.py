@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from keepsaid.domain.batch import DueLane, Routed, WaitingGroup, Window
-from keepsaid.domain.message import Content, Message
+from keepsaid.domain.message import Content, StoredMessage
 from keepsaid.domain.route import Action, Routes, Rule, describe, reasoned, unmatched
 from keepsaid.pipeline.routing import route, route_unread
 from keepsaid.testing.builders import lane_of, said
@@ -31,18 +31,18 @@ class Ids:
         self._last = max(self._last, number)
 
 
-def heard(*said_by: tuple[str, str, str], payload: object = None) -> list[Message]:
+def heard(*said_by: tuple[str, str, str], payload: object = None) -> list[StoredMessage]:
     """Messages of one lane, a second apart: name, event and text of each."""
     body = json.dumps(payload).encode()
     messages = []
     for n, (name, event, text) in enumerate(said_by):
         one = said(text)
         inbound = replace(one, origin=replace(one.origin, name=name), content=Content(body, text, event))
-        messages.append(Message(n + 1, lane_of(), n + 1, inbound, AT + n * 1_000))
+        messages.append(StoredMessage(n + 1, lane_of(), n + 1, inbound, AT + n * 1_000))
     return messages
 
 
-async def judged(rule: Rule, messages: Sequence[Message]) -> Sequence[Routed]:
+async def judged(rule: Rule, messages: Sequence[StoredMessage]) -> Sequence[Routed]:
     group = WaitingGroup(lane_of(), 0, tuple(messages))
     return (await route(Routes((rule,)), group, Window(), Ids(), AT)).batches
 
@@ -97,7 +97,7 @@ def test_a_rule_says_what_keeps_it_from_matching() -> None:
     assert unmatched(replace(rule, match={"channel": ("test",)}), message, {}) is None
 
 
-def due(messages: Sequence[Message]) -> DueLane:
+def due(messages: Sequence[StoredMessage]) -> DueLane:
     """What their lane tells of messages that wait."""
     best, chars = min(one.inbound.priority for one in messages), sum(len(one.text) for one in messages)
     last = messages[-1]

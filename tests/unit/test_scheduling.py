@@ -18,7 +18,7 @@ from keepsaid.domain.prompt import Record, ToolCall
 from keepsaid.domain.schedule import NewSchedule, Schedule, ScheduleRun, Target, What
 from keepsaid.domain.task import CancelTask, TaskFilter
 from keepsaid.domain.timing import Every, Once
-from keepsaid.domain.turn import Answer, Usage
+from keepsaid.domain.turn import ModelAnswer, Usage
 from keepsaid.engine.errands import Errand
 from keepsaid.errors import InputError, ModelRejected, ModelUnavailable
 from keepsaid.ports.model import Delta, ModelRequest
@@ -33,8 +33,8 @@ class Silent:
 
     name = "test/silent"
 
-    async def answer(self, _request: ModelRequest, _delta: Delta) -> Answer:
-        return Answer("yes", (), Usage(), self.name)
+    async def answer(self, _request: ModelRequest, _delta: Delta) -> ModelAnswer:
+        return ModelAnswer("yes", (), Usage(), self.name)
 
 
 def config(**schedules: object) -> Config:
@@ -127,17 +127,17 @@ class Diligent:
         self.fails = fails
         self.told: list[str] = []
 
-    async def answer(self, request: ModelRequest, _delta: Delta) -> Answer:
+    async def answer(self, request: ModelRequest, _delta: Delta) -> ModelAnswer:
         names = {tool.name for tool in request.tools}
         if "set_status" in names and self.fails:
             raise ModelRejected("the broom is broken")
         if "set_status" in names:
-            return Answer("swept", (), Usage(), self.name)
+            return ModelAnswer("swept", (), Usage(), self.name)
         self.told.append(request.prompt.user)
         if "schedule_add" not in names or request.exchange:
-            return Answer("well", (), Usage(), self.name)
+            return ModelAnswer("well", (), Usage(), self.name)
         asked = {"what": "task", "text": "sweep the floor", "every_s": 3600}
-        return Answer("", (ToolCall("call-1", "schedule_add", json.dumps(asked)),), Usage(), self.name)
+        return ModelAnswer("", (ToolCall("call-1", "schedule_add", json.dumps(asked)),), Usage(), self.name)
 
 
 class Attentive:
@@ -148,9 +148,9 @@ class Attentive:
     def __init__(self) -> None:
         self.histories: list[tuple[Record, ...]] = []
 
-    async def answer(self, request: ModelRequest, _delta: Delta) -> Answer:
+    async def answer(self, request: ModelRequest, _delta: Delta) -> ModelAnswer:
         self.histories.append(request.prompt.history)
-        return Answer("well", (), Usage(), self.name)
+        return ModelAnswer("well", (), Usage(), self.name)
 
 
 class Nobody:
@@ -158,7 +158,7 @@ class Nobody:
 
     name = "test/nobody"
 
-    async def answer(self, _request: ModelRequest, _delta: Delta) -> Answer:
+    async def answer(self, _request: ModelRequest, _delta: Delta) -> ModelAnswer:
         raise ModelUnavailable("nobody is there")
 
 

@@ -16,7 +16,7 @@ from keepsaid.adapters.sqlite.operations import open_operations
 from keepsaid.domain.commits import VoidLeases
 from keepsaid.domain.message import ProviderMarks
 from keepsaid.domain.slot import OnMismatch, SlotState, SlotTerms
-from keepsaid.domain.turn import Answer
+from keepsaid.domain.turn import ModelAnswer
 from keepsaid.interfaces.cli.why import explained
 from keepsaid.ports.store import Store
 
@@ -34,7 +34,7 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 async def asked(store: Store, terms: SlotTerms | None = None) -> Stage:
     """A stage on which Ann was asked for a day."""
-    stage = Stage(store, terms or SlotTerms(), Scripted([DAY, Answer("Which day?", model="m")]))
+    stage = Stage(store, terms or SlotTerms(), Scripted([DAY, ModelAnswer("Which day?", model="m")]))
     turn = await stage.says("book a table")
     [slot] = await stage.slots(turn)
     assert (slot.state, slot.person, slot.anchor) == ("open", "ann", f"reply:{turn.turn_id}")
@@ -60,7 +60,7 @@ async def test_the_next_fitting_message_answers_it_and_the_model_is_told(store: 
 
 
 async def test_why_tells_what_a_turn_asked_for(store: Store) -> None:
-    stage = Stage(store, model=Scripted([DAY, Answer("Which day?", model="m")]))
+    stage = Stage(store, model=Scripted([DAY, ModelAnswer("Which day?", model="m")]))
     assert "Which day? (date_time)" in "\n".join(explained(await stage.says("book a table")))
 
 
@@ -106,7 +106,7 @@ async def test_after_its_time_it_is_expired(store: Store) -> None:
 
 
 async def test_what_was_said_before_the_question_is_no_answer_to_it(store: Store) -> None:
-    stage = Stage(store, model=Scripted([DAY, Answer("Which day?", model="m")]))
+    stage = Stage(store, model=Scripted([DAY, ModelAnswer("Which day?", model="m")]))
     await stage.hear("book a table")
     await stage.clock.advance(5)
     (lease,) = await stage.flow.claim(stage.leases, 1)
@@ -122,7 +122,7 @@ async def test_what_was_said_before_the_question_is_no_answer_to_it(store: Store
 async def test_a_reply_to_something_else_is_no_answer_and_one_to_the_question_is(
     store: Store, target: str, state: str
 ) -> None:
-    stage = Stage(store, model=Scripted([Answer("hi", model="m"), DAY, Answer("Which day?", model="m")]))
+    stage = Stage(store, model=Scripted([ModelAnswer("hi", model="m"), DAY, ModelAnswer("Which day?", model="m")]))
     await stage.says("hello")
     await stage.delivered("other")
     await stage.says("book a table")
@@ -134,7 +134,9 @@ async def test_a_reply_to_something_else_is_no_answer_and_one_to_the_question_is
 @pytest.mark.parametrize("point", ["tool.before", "tool.after", "commit.TurnCommit.before", "commit.TurnCommit.after"])
 async def test_a_replayed_turn_opens_one_question(point: str) -> None:
     store = InMemoryOperations()
-    stage = Stage(store, model=Scripted([DAY, Answer("Which day?", model="m"), Answer("Which day?", model="m")]))
+    stage = Stage(
+        store, model=Scripted([DAY, ModelAnswer("Which day?", model="m"), ModelAnswer("Which day?", model="m")])
+    )
     await stage.hear("book a table")
     with dying_at(point):
         await stage.work()
@@ -181,8 +183,8 @@ async def test_a_retry_is_told_the_same(store: Store) -> None:
 )
 async def test_a_bad_call_is_told_and_opens_nothing(arguments: dict[str, str], wrong: str) -> None:
     call = asking("?", "text").calls[0]
-    bad = Answer("", (replace(call, arguments=json.dumps(arguments)),), model="m")
-    stage = Stage(model=Scripted([bad, Answer("hm", model="m")]))
+    bad = ModelAnswer("", (replace(call, arguments=json.dumps(arguments)),), model="m")
+    stage = Stage(model=Scripted([bad, ModelAnswer("hm", model="m")]))
     turn = await stage.says("hello")
     assert wrong in turn.records[2].text
     assert list(await stage.slots(turn)) == []
@@ -190,13 +192,13 @@ async def test_a_bad_call_is_told_and_opens_nothing(arguments: dict[str, str], w
 
 async def test_of_several_calls_the_last_good_one_counts() -> None:
     colour = asking("Which colour?", "selection", options=["red", "green"])
-    stage = Stage(model=Scripted([DAY, colour, asking("?", "nonsense"), Answer("so?", model="m")]))
+    stage = Stage(model=Scripted([DAY, colour, asking("?", "nonsense"), ModelAnswer("so?", model="m")]))
     turn = await stage.says("hello")
     assert [slot.question.text for slot in await stage.slots(turn)] == ["Which colour?"]
 
 
 async def test_in_a_group_whoever_is_named_is_asked() -> None:
-    stage = Stage(model=Scripted([asking("How many?", "number", person="Ann"), Answer("How many?", model="m")]))
+    stage = Stage(model=Scripted([asking("How many?", "number", person="Ann"), ModelAnswer("How many?", model="m")]))
     await stage.hear("let us eat")
     await stage.hear("I am hungry", who="Bob")
     turn = await stage.work()

@@ -10,7 +10,7 @@ import pytest
 from keepsaid.adapters.models.summariser import ModelSummariser
 from keepsaid.domain.prompt import Prompt, Record, Role, ToolCall
 from keepsaid.domain.summary import HEADINGS, Made, Sections, extracted, read
-from keepsaid.domain.turn import Answer, Usage
+from keepsaid.domain.turn import ModelAnswer, Usage
 from keepsaid.errors import ModelMalformed
 from keepsaid.ports.model import Delta, ModelRequest, ToSummarise
 
@@ -33,10 +33,10 @@ class Saying:
     name: str = "test/model"
     asked: list[ModelRequest] = field(default_factory=list)
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         self.asked.append(request)
         calls = (ToolCall("c", self.tool, self.arguments),) if self.arguments else ()
-        return Answer(self.text, calls, Usage(5, 2), self.name)
+        return ModelAnswer(self.text, calls, Usage(5, 2), self.name)
 
 
 GIVEN = ToSummarise(

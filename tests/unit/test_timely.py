@@ -12,7 +12,7 @@ from tests.unit.memory_cast import claimed, message
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.effects import EndSchedule, KeepTime
 from keepsaid.domain.ids import show
-from keepsaid.domain.message import Message, Trust
+from keepsaid.domain.message import StoredMessage, Trust
 from keepsaid.domain.prompt import Json, Record, Role, ToolCall
 from keepsaid.domain.schedule import NewSchedule, Target, What
 from keepsaid.domain.scheduling import AddSchedule
@@ -29,7 +29,7 @@ HOUR = 3_600_000
 class Desk:
     """A turn that has the tools."""
 
-    def __init__(self, terms: TimelyTerms | None = None, heard: Message | None = None) -> None:
+    def __init__(self, terms: TimelyTerms | None = None, heard: StoredMessage | None = None) -> None:
         self.store = InMemoryOperations()
         self.clock = VirtualClock()
         self.claimed = claimed(heard or message(9, "remind me"))
@@ -125,7 +125,7 @@ async def test_there_are_not_more_than_are_allowed() -> None:
 
 
 def test_outsiders_and_schedules_have_no_such_tools() -> None:
-    def from_whom(sender: str, trust: Trust) -> Message:
+    def from_whom(sender: str, trust: Trust) -> StoredMessage:
         one = message(9, "remind me")
         origin = replace(one.inbound.origin, sender=sender, trust=trust)
         return replace(one, inbound=replace(one.inbound, origin=origin))

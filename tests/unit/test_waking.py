@@ -11,7 +11,7 @@ from tests.unit.test_workers import Slow, working
 from tests.waits import HANG_S
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
-from keepsaid.domain.batch import Batch
+from keepsaid.domain.batch import StoredBatch
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.route import Action, Verdict
@@ -25,7 +25,7 @@ _ITERATIONS = 4
 """So often the loop comes round until the writer does."""
 
 FORWARD = Verdict(Action.FORWARD, "default", "1", "")
-TAKEN = (Lease(Batch(1, Lane("terminal", "", "room", "root:room"), 1, 1, "leased", FORWARD, 10), 2),)
+TAKEN = (Lease(StoredBatch(1, Lane("terminal", "", "room", "root:room"), 1, 1, "leased", FORWARD, 10), 2),)
 
 
 class Claim:

@@ -11,7 +11,7 @@ from tests.waits import HANG_S
 
 from keepsaid.domain.commits import ExpireLeases, Fail, Failure, Relinquish, VoidLeases
 from keepsaid.domain.suspicion import TrialTerms
-from keepsaid.domain.turn import Answer, Claimed, Lease
+from keepsaid.domain.turn import Claimed, Lease, ModelAnswer
 from keepsaid.engine.caretakers import CrashNotices, Rescuer
 from keepsaid.engine.progress import ProgressHub
 from keepsaid.engine.workers import Attempt, Patience, Places, Workers
@@ -27,9 +27,9 @@ class Slow(Nothing):
     def __init__(self) -> None:
         self.let = asyncio.Event()
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         await self.let.wait()
-        return Answer("at last", model="slow")
+        return ModelAnswer("at last", model="slow")
 
 
 class Seen(Slow):
@@ -40,7 +40,7 @@ class Seen(Slow):
         self.open: list[str] = []
         self.most = 0
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         self.open.append(request.prompt.user)
         self.most = max(self.most, len(self.open))
         try:

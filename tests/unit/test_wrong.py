@@ -18,7 +18,7 @@ from keepsaid.domain.lane import Lane, lane_key
 from keepsaid.domain.memory import OWNER as PERSON
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.receipt import MemoryUse
-from keepsaid.domain.turn import Answer, Usage
+from keepsaid.domain.turn import ModelAnswer, Usage
 from keepsaid.ports.model import Delta, ModelRequest
 
 OWNER = Origin("terminal", "default", "me", "ann", direct=True, trust=Trust.OWNER)
@@ -34,9 +34,9 @@ class Reminded:
 
     name = "test/reminded"
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         delta("")
-        return Answer(request.prompt.recalled or "nothing", usage=Usage(9, 3), model=self.name)
+        return ModelAnswer(request.prompt.recalled or "nothing", usage=Usage(9, 3), model=self.name)
 
 
 def talking(instance: Instance) -> Say:

@@ -33,7 +33,7 @@ from keepsaid.events.catalog import USER_MESSAGE
 from keepsaid.extensions import loaded
 from keepsaid.extensions.agent import DeclaredAgent
 from keepsaid.extensions.contributions import Listeners, TurnOffers
-from keepsaid.extensions.discovery import Found, Source, in_folder, in_packages, unique
+from keepsaid.extensions.discovery import ExtensionSource, FoundExtension, in_folder, in_packages, unique
 from keepsaid.extensions.lifecycle import Lifecycle, LifecycleDeps, Wanted
 from keepsaid.extensions.loaded import Guest, State
 from keepsaid.extensions.manifest import Manifest, ScheduleEntry
@@ -122,7 +122,7 @@ _log = logging.getLogger("keepsaid.extensions")
 _HEALTH_MS = 30_000
 
 
-def found_in(home: Home, config: Config) -> list[Found]:
+def found_in(home: Home, config: Config) -> list[FoundExtension]:
     """Every extension there is, and whether it is wanted. Nothing of theirs is run."""
     named = config.extensions
     folder = [_wanted(one, named[one.id].enabled if one.id in named else True) for one in in_folder(home.extensions)]
@@ -130,11 +130,11 @@ def found_in(home: Home, config: Config) -> list[Found]:
     return list(unique((*folder, *packages)))
 
 
-def _wanted(found: Found, enabled: bool) -> Found:
+def _wanted(found: FoundExtension, enabled: bool) -> FoundExtension:
     return replace(found, enabled=enabled)
 
 
-def with_channels(config: Config, found: Iterable[Found]) -> Config:
+def with_channels(config: Config, found: Iterable[FoundExtension]) -> Config:
     """The config with a section for every channel that an extension brings; what the file says of it wins."""
     brought = {}
     for one in found:
@@ -146,12 +146,12 @@ def with_channels(config: Config, found: Iterable[Found]) -> Config:
     return config.model_copy(update={"channels": {**config.channels, **brought}}) if brought else config
 
 
-def ours_of(found: Iterable[Found]) -> frozenset[str]:
+def ours_of(found: Iterable[FoundExtension]) -> frozenset[str]:
     """The channels that belong to extensions: nobody else's messages can be handed over there."""
     return frozenset(one.id for one in found if one.enabled and one.manifest and "channel" in one.manifest.provides)
 
 
-def secrets_of(found: Iterable[Found]) -> tuple[str, ...]:
+def secrets_of(found: Iterable[FoundExtension]) -> tuple[str, ...]:
     """Every secret that the environment holds for an extension."""
     named = {name for one in found if one.manifest for name in one.manifest.secrets.values()}
     return tuple(os.environ[name] for name in sorted(named) if os.environ.get(name))
@@ -161,7 +161,7 @@ class Extending:
     """The extensions of one instance."""
 
     def __init__(
-        self, home: Home, found: Sequence[Found], host: Host, outer: tuple[Model, Redactor], parts: Parts
+        self, home: Home, found: Sequence[FoundExtension], host: Host, outer: tuple[Model, Redactor], parts: Parts
     ) -> None:
         self._home = home
         self.host = host
@@ -243,14 +243,14 @@ class Extending:
             told = {"extension": guest.id, "phase": guest.fault.phase.value}
             await self.host.told("extension.quarantined", told, guest.id)
             await self.listeners.end(guest.id)
-        elif guest.state is State.ACTIVE and guest.found.source is not Source.BUILT_IN:
+        elif guest.state is State.ACTIVE and guest.found.source is not ExtensionSource.BUILT_IN:
             await self.host.told("extension.started", {"extension": guest.id}, guest.id)
         if self._begun:
             self._write()
 
     def _write(self) -> None:
         guests = self.lifecycle.guests.values()
-        if not any(one.fault or one.found.source is not Source.BUILT_IN for one in guests):
+        if not any(one.fault or one.found.source is not ExtensionSource.BUILT_IN for one in guests):
             return
         try:
             loaded.write(self._home.extensions_file, os.getpid(), guests)
@@ -260,7 +260,7 @@ class Extending:
 
 def _loops(guest: Guest) -> Sequence[ServiceLoop]:
     """The loops of a built-in extension."""
-    if guest.found.source is not Source.BUILT_IN or not hasattr(guest.made, "loops"):
+    if guest.found.source is not ExtensionSource.BUILT_IN or not hasattr(guest.made, "loops"):
         return ()
     return tuple(guest.made.loops())
 
@@ -273,7 +273,7 @@ async def join_calendars(extending: Extending, scheduling: Scheduling, zone: str
     wanted: dict[str, list[NewSchedule]] = {
         id_: []
         for id_, guest in extending.lifecycle.guests.items()
-        if guest.state in (State.ACTIVE, State.OFF) and guest.found.source is not Source.BUILT_IN
+        if guest.state in (State.ACTIVE, State.OFF) and guest.found.source is not ExtensionSource.BUILT_IN
     }
     for id_, entry, work in extending.schedules():
         name = f"ext:{id_}:{entry.name}"
@@ -294,7 +294,7 @@ def _errand(extending: Extending, id_: str, work: Work) -> Callable[[Schedule, S
     return do
 
 
-def with_sections(config: Config, found: Iterable[Found]) -> Config:
+def with_sections(config: Config, found: Iterable[FoundExtension]) -> Config:
     """The config as it is with these extensions: each has a section, as if the file had named it, and its channels."""
     found = tuple(found)
     unnamed = {one.id: ExtensionConfig(enabled=one.enabled) for one in found if one.id not in config.extensions}
@@ -330,7 +330,7 @@ class Refitting:
 
 
 def reloading_of(
-    home: Home, config: Config, flow: Flow, told: tuple[Operations, Clock], found: Iterable[Found]
+    home: Home, config: Config, flow: Flow, told: tuple[Operations, Clock], found: Iterable[FoundExtension]
 ) -> Reloading:
     """What reads the settings of an instance again: its rules and its character follow them."""
     adjusted = partial(with_sections, found=tuple(found))

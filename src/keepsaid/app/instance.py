@@ -52,7 +52,7 @@ from keepsaid.engine.supervisor import BacklogLimits, BacklogMonitor, Crew, Reco
 from keepsaid.engine.workers import Attempt, Patience, Places, Workers
 from keepsaid.errors import StoreBroken
 from keepsaid.extensions.contributions import TurnOffers
-from keepsaid.extensions.discovery import Found
+from keepsaid.extensions.discovery import FoundExtension
 from keepsaid.extensions.loaded import Active, Guest, LentEmbedder, lent_by
 from keepsaid.memory.indexing import Embedding, Former, no_former
 from keepsaid.memory.injection import LEG_SHARE
@@ -101,7 +101,7 @@ class Outside:
     redactor: PatternRedactor | None = None
     embedder: Embedder | None = None
     former: Former = no_former
-    extensions: Sequence[Found] = ()
+    extensions: Sequence[FoundExtension] = ()
     lock: Lock | None = None
     offload: Offload = inline
     life: LifeTerms = LifeTerms()
@@ -205,7 +205,9 @@ class Instance:
         """The extensions that are up."""
         return self.extending.lifecycle.active
 
-    def _extending(self, found: Sequence[Found], memory_tools: Callable[[Claimed], Sequence[Tool]]) -> Extending:
+    def _extending(
+        self, found: Sequence[FoundExtension], memory_tools: Callable[[Claimed], Sequence[Tool]]
+    ) -> Extending:
         outer, ours = (self.telling, self.receive, self.clock, self.ids, self.flow.hints), ours_of(found)
         host = Host(self.config, self.operations, *outer, ours)
         parts = Parts(self.config, memory_tools, self.collecting.stages, ours)

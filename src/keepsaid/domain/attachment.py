@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from keepsaid.domain.message import Content, Message
+from keepsaid.domain.message import Content, StoredMessage
 from keepsaid.text.normal import named_short, normalise
 
 ATTACHMENTS_MAX = 10
@@ -49,7 +49,7 @@ def in_words(content: Content) -> str:
     return f"(attached: {brought})" if brought else content.text
 
 
-def attached_to(messages: Iterable[Message]) -> tuple[tuple[int, str], ...]:
+def attached_to(messages: Iterable[StoredMessage]) -> tuple[tuple[int, str], ...]:
     """What came with messages, by their ids; those that brought nothing are left out."""
     return tuple((one.id, told) for one in messages if (told := described(one.inbound.content)))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Message
+from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.route import Verdict
 from keepsaid.domain.work import WorkTerms
 
@@ -72,7 +72,7 @@ class TaskDraft:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class StoredBatch:
     """A stored batch and its lease.
 
     `fence` only grows; a write with an old fence is refused. `crashes` counts the processes that died
@@ -126,7 +126,7 @@ class WaitingGroup:
 
     lane: Lane
     numbered_after: int
-    messages: tuple[Message, ...]
+    messages: tuple[StoredMessage, ...]
 
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from keepsaid.domain.batch import Window
 from keepsaid.domain.command import command_in
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Message
+from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.turn import Steered
 
 INTERRUPTED = "interrupted by a newer message"
@@ -61,7 +61,7 @@ class Steer(Commit[tuple[Steered, ...]]):
     window: Window
 
 
-def may_join(held: Sequence[Message], more: Sequence[Message]) -> bool:
+def may_join(held: Sequence[StoredMessage], more: Sequence[StoredMessage]) -> bool:
     """Whether messages may be shown to a turn that began with others: it goes on with the tools it was given.
 
     In a direct chat these hear what its one person may hear; so nobody else's words may join. A damaged message

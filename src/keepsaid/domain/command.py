@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from keepsaid.domain.effects import Effect
-from keepsaid.domain.message import Message, Trust
+from keepsaid.domain.message import StoredMessage, Trust
 
 COMMANDS = {
     "context": "what the last turn's context held, and what of it was cut",
@@ -83,14 +83,14 @@ def _takes(name: str, arguments: str) -> bool:
     return name == "personality" and arguments.split(maxsplit=1)[0] in _VERBS
 
 
-def command_in(message: Message) -> Command | None:
+def command_in(message: StoredMessage) -> Command | None:
     """The command that a message is: only a person's words can be one, not an event of a webhook."""
     if message.damaged or message.inbound.content.event:
         return None
     return read_command(message.text)
 
 
-def may_change(message: Message) -> bool:
+def may_change(message: StoredMessage) -> bool:
     """Whether a sender may change the lane for all who are in it: in a group no stranger may."""
     origin = message.inbound.origin
     return origin.direct or origin.trust is not Trust.EXTERNAL

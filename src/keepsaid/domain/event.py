@@ -86,7 +86,7 @@ def _is(pattern: list[str], segments: list[str]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
+class EventDelivery:
     """One event on its way to one subscriber: which attempt this is, and the fence under which it was taken."""
 
     id: int
@@ -168,7 +168,7 @@ class Distribute(Commit[int]):
 
 
 @dataclass(frozen=True, slots=True)
-class TakeDeliveries(Commit[tuple[Delivery, ...]]):
+class TakeDeliveries(Commit[tuple[EventDelivery, ...]]):
     """Take the next events for a subscriber under a fence: in order, and of each correlation id one at a time.
 
     What is retried is waited for by what is about the same. What was taken and not settled for `lease_ms` by the

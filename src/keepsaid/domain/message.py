@@ -151,7 +151,7 @@ class BodyKey(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class StoredMessage:
     """A stored message: its number is its place in the lane, `received_at` is milliseconds UTC.
 
     `damaged` says that what is on disk is not what was stored: its words and payload are left out then.

@@ -48,7 +48,7 @@ class Person:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenIdentity:
     """An identity that something is remembered from: what it was last called, how much, and when the last was said."""
 
     name: str

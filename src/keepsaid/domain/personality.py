@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import GLOBAL, OWNER, person_of, person_scope
-from keepsaid.domain.message import Message, Trust
+from keepsaid.domain.message import StoredMessage, Trust
 from keepsaid.text.normal import joined
 
 PERSONALITY_CHARS_MAX = 2_000
@@ -36,13 +36,13 @@ def scopes_of(lane: Lane, person: str = "") -> tuple[str, ...]:
     return (session_scope(lane), *([person_scope(person)] if person else []), GLOBAL)
 
 
-def scopes_around(lane: Lane, messages: Iterable[Message]) -> tuple[str, ...]:
+def scopes_around(lane: Lane, messages: Iterable[StoredMessage]) -> tuple[str, ...]:
     """Every scope that may matter to a turn of these messages."""
     people = dict.fromkeys(person_scope(person_of(message.inbound.origin)) for message in messages)
     return (session_scope(lane), *people, GLOBAL)
 
 
-def settable(lane: Lane, messages: Sequence[Message]) -> Mapping[str, str]:
+def settable(lane: Lane, messages: Sequence[StoredMessage]) -> Mapping[str, str]:
     """The scopes that who wrote these messages may set, by the words `session`, `person` and `global`.
 
     The owner may set all; who is known, in a direct chat, its own. Where others speak only the owner alone may, and

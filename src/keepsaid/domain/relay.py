@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.effects import RelayTask
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import RESULT, SYSTEM, Message, Trust
+from keepsaid.domain.message import RESULT, SYSTEM, StoredMessage, Trust
 from keepsaid.domain.task import Task, TaskStory
 from keepsaid.domain.turn import StepKind
 from keepsaid.domain.visibility import OWN_TOOLS
@@ -70,7 +70,7 @@ def trust_of(story: TaskStory | None) -> Trust:
     return Trust.EXTERNAL if given or used - _OWN else Trust.KNOWN
 
 
-def relayed_in(messages: Sequence[Message]) -> tuple[RelayTask, ...]:
+def relayed_in(messages: Sequence[StoredMessage]) -> tuple[RelayTask, ...]:
     """The results that these messages told of."""
     told = (one.inbound for one in messages if one.inbound.origin.sender == SYSTEM)
     numbers = [told_by(one.marks.external_id) for one in told if one.content.event == RESULT]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Message
+from keepsaid.domain.message import StoredMessage
 
 
 class Sending(StrEnum):
@@ -32,7 +32,7 @@ class ReplyDraft:
     reply_to: str | None = None
 
 
-def address(messages: Sequence[Message]) -> tuple[str | None, str | None]:
+def address(messages: Sequence[StoredMessage]) -> tuple[str | None, str | None]:
     """Where the reply to a batch goes: the newest URL among its messages, and the message it answers, the last."""
     urls = (message.inbound.reply_url for message in reversed(messages))
     return next((url for url in urls if url is not None), None), messages[

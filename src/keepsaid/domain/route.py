@@ -11,7 +11,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import RESULT, SYSTEM, Message
+from keepsaid.domain.message import RESULT, SYSTEM, StoredMessage
 from keepsaid.domain.work import WorkTerms, encoded
 from keepsaid.text.json_reader import Unreadable, read_json
 from keepsaid.text.normal import cut, digest
@@ -94,7 +94,7 @@ _OF_LANE = frozenset({"channel", "account", "conversation"})
 Fields = Mapping[str, object]
 
 
-def payload_fields(message: Message) -> Fields:
+def payload_fields(message: StoredMessage) -> Fields:
     """The payload as a mapping; empty when it is not a JSON object."""
     try:
         parsed = read_json(message.inbound.content.payload)
@@ -103,7 +103,7 @@ def payload_fields(message: Message) -> Fields:
     return parsed if isinstance(parsed, dict) else {}
 
 
-def judge(routes: Routes, message: Message, payload: Fields) -> tuple[Verdict, Rule | None]:
+def judge(routes: Routes, message: StoredMessage, payload: Fields) -> tuple[Verdict, Rule | None]:
     """The verdict on one message and the rule behind it; `payload` is its parsed payload, if any rule reads it.
 
     Rules are for what others say: what the agent's own side work came to goes to who asked for it.
@@ -143,11 +143,11 @@ def _by_default(routes: Routes, channel: str) -> Verdict:
     return Verdict(routes.default, "default", routes.version, reason)
 
 
-def _matches(rule: Rule, message: Message, payload: Fields) -> bool:
+def _matches(rule: Rule, message: StoredMessage, payload: Fields) -> bool:
     return next(_astray(rule, message, payload), None) is None
 
 
-def unmatched(rule: Rule, message: Message, payload: Fields) -> str | None:
+def unmatched(rule: Rule, message: StoredMessage, payload: Fields) -> str | None:
     """Why a rule does not match a message, in words: its first field that does not; None when it matches."""
     for name, value in _astray(rule, message, payload):
         wanted = " or ".join(map(repr, rule.match[name]))
@@ -156,7 +156,7 @@ def unmatched(rule: Rule, message: Message, payload: Fields) -> str | None:
     return None
 
 
-def _astray(rule: Rule, message: Message, payload: Fields) -> Iterator[tuple[str, str | None]]:
+def _astray(rule: Rule, message: StoredMessage, payload: Fields) -> Iterator[tuple[str, str | None]]:
     """The fields of a rule that the message does not match, with the message's values."""
     for name, patterns in rule.match.items():
         value = field_of(message, payload, name)
@@ -168,7 +168,7 @@ def _any_like(value: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(value, pattern) for pattern in patterns)
 
 
-def field_of(message: Message, payload: Fields, name: str) -> str | None:
+def field_of(message: StoredMessage, payload: Fields, name: str) -> str | None:
     """The value of a rule's field as text, or None when the message has none."""
     origin = message.inbound.origin
     plain = {
@@ -205,7 +205,7 @@ _REASON_CHARS_MAX = 500
 _TEXT = "{{text}}"
 
 
-def describe(template: str, messages: Sequence[Message], payload: Fields) -> str:
+def describe(template: str, messages: Sequence[StoredMessage], payload: Fields) -> str:
     """Render the description of spawned work from a batch and the payload of its first message.
 
     Unknown places stay as they are written, so that a typo shows.
@@ -218,12 +218,12 @@ def has_places(template: str) -> bool:
     return _PLACE.search(template) is not None
 
 
-def reasoned(template: str, messages: Sequence[Message], payload: Fields) -> str:
+def reasoned(template: str, messages: Sequence[StoredMessage], payload: Fields) -> str:
     """Render the reason of a verdict as `describe` does, in one line of at most 500 characters."""
     return cut(" ".join(_filled(template, messages, payload).split()), _REASON_CHARS_MAX)
 
 
-def _filled(template: str, messages: Sequence[Message], payload: Fields) -> str:
+def _filled(template: str, messages: Sequence[StoredMessage], payload: Fields) -> str:
     first, known = messages[0], _of_batch(messages)
 
     def fill(place: re.Match[str]) -> str:
@@ -234,7 +234,7 @@ def _filled(template: str, messages: Sequence[Message], payload: Fields) -> str:
     return _PLACE.sub(fill, template)
 
 
-def _of_batch(messages: Sequence[Message]) -> Mapping[str, str]:
+def _of_batch(messages: Sequence[StoredMessage]) -> Mapping[str, str]:
     """What a template can say of the whole batch."""
     origins = [message.inbound.origin for message in messages]
     return {

@@ -13,7 +13,7 @@ from enum import StrEnum
 from keepsaid.domain.ids import moment
 from keepsaid.domain.ids import read as read_id
 from keepsaid.domain.memory import IMPORTANCE, Kind
-from keepsaid.domain.message import Message, Trust
+from keepsaid.domain.message import StoredMessage, Trust
 from keepsaid.domain.prompt import Json, Record, Role, ToolCall
 from keepsaid.text.normal import normalise
 
@@ -58,7 +58,7 @@ class Wishes:
 
     by: str
     turn_id: int
-    messages: tuple[Message, ...]
+    messages: tuple[StoredMessage, ...]
     deeds: tuple[StageMemory, ...]
     external: bool = False
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from keepsaid.domain.context import LaneTail
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import Injection
-from keepsaid.domain.message import Message, Trust
+from keepsaid.domain.message import StoredMessage, Trust
 from keepsaid.domain.prompt import Json, Record, Role
 from keepsaid.domain.scene import PromptInputs, Quote
 from keepsaid.domain.visibility import least_of, trust_in, trust_of, trust_of_words
@@ -88,7 +88,7 @@ def taint_of(scene: PromptInputs) -> Taint:
     )
 
 
-def of_message(message: Message) -> ShownSource:
+def of_message(message: StoredMessage) -> ShownSource:
     """A message, with its sender, as part of a prompt."""
     origin = message.inbound.origin
     trust = trust_of_words(origin.trust, message.text)

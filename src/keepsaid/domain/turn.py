@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from keepsaid.domain.batch import Batch
+from keepsaid.domain.batch import StoredBatch
 from keepsaid.domain.command import Obeyed
 from keepsaid.domain.effects import Effect
 from keepsaid.domain.focus import TurnSurroundings
-from keepsaid.domain.message import Message
+from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.prompt import Json, Record, ToolCall
 
 NO_MODEL = "none"
@@ -74,11 +74,11 @@ class Steered:
 
     batch_id: int
     n: int
-    messages: tuple[Message, ...]
+    messages: tuple[StoredMessage, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ModelAnswer:
     """What a model said in one step: text, or calls it wants made, or both."""
 
     text: str
@@ -94,7 +94,7 @@ class Lease:
     `alone` says that the batch was in flight at two crashes in a row and runs with nothing beside it.
     """
 
-    batch: Batch
+    batch: StoredBatch
     turn_id: int
     alone: bool = False
     continued: bool = False
@@ -120,9 +120,9 @@ class Claimed:
     asked in the lane, and what the messages refer to.
     """
 
-    batch: Batch
+    batch: StoredBatch
     turn_id: int
-    messages: tuple[Message, ...]
+    messages: tuple[StoredMessage, ...]
     steps: tuple[Step, ...] = ()
     alone: bool = False
     trace: Json = None
@@ -141,7 +141,7 @@ class Claimed:
         return sum(len(message.text) for message in self.heard)
 
     @property
-    def heard(self) -> tuple[Message, ...]:
+    def heard(self) -> tuple[StoredMessage, ...]:
         """Every message this turn answers, in order."""
         return (*self.messages, *(message for one in self.steered for message in one.messages))
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from keepsaid.domain.batch import Batch
+from keepsaid.domain.batch import StoredBatch
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Message, Trust
+from keepsaid.domain.message import StoredMessage, Trust
 from keepsaid.domain.prompt import Json, Record
 from keepsaid.domain.receipt import Feedback
 from keepsaid.domain.reply import Reply
@@ -60,9 +60,9 @@ class Spawned:
 class Story:
     """One message with everything that became of it; `placed` says why it is in its lane, where that was inferred."""
 
-    message: Message
+    message: StoredMessage
     state: str
-    batch: Batch | None = None
+    batch: StoredBatch | None = None
     turn_id: int | None = None
     task: Spawned | None = None
     replies: tuple[Reply, ...] = ()
@@ -105,8 +105,8 @@ class TurnStory:
 
     turn_id: int
     state: str
-    batch: Batch
-    messages: tuple[Message, ...]
+    batch: StoredBatch
+    messages: tuple[StoredMessage, ...]
     steps: tuple[Step, ...]
     records: tuple[Record, ...]
     replies: tuple[Reply, ...]
@@ -130,7 +130,7 @@ class EpisodeWork:
     """
 
     batch_id: int
-    messages: tuple[Message, ...]
+    messages: tuple[StoredMessage, ...]
     turn_id: int | None = None
     reply: str = ""
     replied_at: int = 0
@@ -204,21 +204,21 @@ class BatchLife:
     batch of its lane that goes first, if there is one.
     """
 
-    batch: Batch
+    batch: StoredBatch
     first_at: int
     later: bool
     ended_at: int | None
     owner: str | None = None
     lease_until: int | None = None
     alone: bool = False
-    ahead: Batch | None = None
+    ahead: StoredBatch | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Decided:
     """A stored message and the verdict on record, None while it waits; a forgotten one has no words left."""
 
-    message: Message
+    message: StoredMessage
     verdict: Verdict | None
     forgotten: bool = False
 
@@ -240,7 +240,7 @@ class Redelivery:
 class Chronicle:
     """Messages that were batched together, or one that waits for its window to close at `due_at`."""
 
-    messages: tuple[Message, ...]
+    messages: tuple[StoredMessage, ...]
     batch: BatchLife | None = None
     turns: tuple[TurnLife, ...] = ()
     replies: tuple[ReplyLife, ...] = ()

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Message
+from keepsaid.domain.message import StoredMessage
 from keepsaid.ports.channel import TurnProgress
 
 _PIECES_MAX = 10_000
@@ -21,7 +21,7 @@ class ProgressHub:
     def __init__(self) -> None:
         self._listeners: dict[int, dict[asyncio.Queue[TurnProgress], Lane | None]] = {}
 
-    def tell(self, messages: Sequence[Message], progress: TurnProgress) -> None:
+    def tell(self, messages: Sequence[StoredMessage], progress: TurnProgress) -> None:
         """Tell everybody who waits for one of the messages; one who does not keep up misses pieces.
 
         That a message waits is told to those who wait behind it in its lane, too.

@@ -9,9 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from keepsaid.domain.event import (
-    Delivery,
     DeliveryResult,
     Event,
+    EventDelivery,
     SettleDeliveries,
     Subscribe,
     TakeDeliveries,
@@ -149,7 +149,7 @@ class Subscriber:
             await self._operations.apply(settled)
             self._settled.clear()
 
-    async def _told(self, delivery: Delivery) -> DeliveryResult:
+    async def _told(self, delivery: EventDelivery) -> DeliveryResult:
         point("tell.before")
         try:
             async with asyncio.timeout(self._terms.limit_ms / 1_000):
@@ -161,7 +161,7 @@ class Subscriber:
         point("tell.after")
         return DeliveryResult(delivery.id)
 
-    def _failed(self, delivery: Delivery, error: str) -> DeliveryResult:
+    def _failed(self, delivery: EventDelivery, error: str) -> DeliveryResult:
         wait_ms = self._terms.again_after(delivery.attempt, delivery.id)
         again_at = None if wait_ms is None else self._clock.due_ms() + wait_ms
         told = self.name, delivery.event.topic, delivery.attempt, "" if wait_ms is not None else ", given up"

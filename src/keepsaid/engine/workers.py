@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 
-from keepsaid.domain.batch import Batch
+from keepsaid.domain.batch import StoredBatch
 from keepsaid.domain.commits import Fail, Failure, Release
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.reply import ReplyDraft, address
@@ -143,7 +143,7 @@ class Attempt:
         await self._operations.apply(Release(batch.id, batch.fence, next_at, reason=SURVIVED, survived=True))
         return "waiting"
 
-    async def released(self, batch: Batch, not_before: int = 0, outage: str = "") -> None:
+    async def released(self, batch: StoredBatch, not_before: int = 0, outage: str = "") -> None:
         """Give a batch back without charge; `outage` says what it waits for, if it does."""
         await self._operations.apply(Release(batch.id, batch.fence, not_before, bool(outage), outage))
 

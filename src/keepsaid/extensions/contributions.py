@@ -7,11 +7,11 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Message
+from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.scene import Contribution
 from keepsaid.domain.turn import Claimed
-from keepsaid.extensions.discovery import Source
-from keepsaid.extensions.loaded import Fault, Guest, Phase
+from keepsaid.extensions.discovery import ExtensionSource
+from keepsaid.extensions.loaded import ExtensionFault, Guest, Phase
 from keepsaid.extensions.loading import tried
 from keepsaid.ports.channel import InboundSink, Progresses, TurnProgress
 from keepsaid.ports.extension import StreamingProvider
@@ -38,7 +38,7 @@ class TurnOffers:
         core: dict[str, Tool] = {}
         others: dict[str, Tool] = {}
         for guest in self.active():
-            known = core if guest.found.source is Source.BUILT_IN else others
+            known = core if guest.found.source is ExtensionSource.BUILT_IN else others
             for tool in (*guest.provided.tools, *_of_turn(guest, claimed)):
                 known.setdefault(tool.name, tool)
         return tuple(core.values()), tuple(tool for name, tool in others.items() if name not in core)
@@ -74,7 +74,7 @@ class TurnOffers:
         return [Contribution(guest.id, "", missing=_short(fault))]
 
 
-def _short(fault: Fault) -> str:
+def _short(fault: ExtensionFault) -> str:
     """Why, without what the error says: it may quote the message."""
     return fault.reason.partition(":")[0]
 
@@ -102,7 +102,7 @@ class Streams:
         self._active = active
         self._shown: dict[Lane, tuple[asyncio.Queue[str], asyncio.Task[None]]] = {}
 
-    def tell(self, messages: Sequence[Message], progress: TurnProgress) -> None:
+    def tell(self, messages: Sequence[StoredMessage], progress: TurnProgress) -> None:
         """Tell everybody; never blocks."""
         self._others.tell(messages, progress)
         if progress.kind == "waiting":

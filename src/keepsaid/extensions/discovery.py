@@ -129,7 +129,7 @@ GROUP = "keepsaid.extensions"
 _HIDDEN = (".", "_")
 
 
-class Source(StrEnum):
+class ExtensionSource(StrEnum):
     """Where an extension comes from."""
 
     BUILT_IN = "built-in"
@@ -138,21 +138,21 @@ class Source(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundExtension:
     """An extension that is there: what it says of itself, or what is wrong with that, and where its code is.
 
     `module` is what is imported for it, `place` its file or folder; `enabled` says whether it is wanted.
     """
 
     id: str
-    source: Source
+    source: ExtensionSource
     place: Path
     manifest: Manifest | None = None
     problem: str = ""
     enabled: bool = True
 
 
-def in_folder(folder: Path) -> list[Found]:
+def in_folder(folder: Path) -> list[FoundExtension]:
     """Those in a folder, by name: `NAME.py`, or `NAME/` with a manifest; what is neither is left alone."""
     try:
         inside = sorted(one for one in folder.iterdir() if not one.name.startswith(_HIDDEN))
@@ -161,27 +161,30 @@ def in_folder(folder: Path) -> list[Found]:
     return [found_at(one) for one in inside if (one.is_file() and one.suffix == ".py") or (one / FILE).is_file()]
 
 
-def found_at(place: Path) -> Found:
+def found_at(place: Path) -> FoundExtension:
     """The one that a file or a folder is."""
     if place.is_dir():
-        return _read(place.name, Source.FOLDER, place, lambda: of_folder(place))
-    return _read(place.stem, Source.FOLDER, place, lambda: of_file(place))
+        return _read(place.name, ExtensionSource.FOLDER, place, lambda: of_folder(place))
+    return _read(place.stem, ExtensionSource.FOLDER, place, lambda: of_file(place))
 
 
-def in_packages(offered: Iterable[EntryPoint] | None = None) -> list[Found]:
+def in_packages(offered: Iterable[EntryPoint] | None = None) -> list[FoundExtension]:
     """Those that installed packages offer, by name."""
     points = sorted(entry_points(group=GROUP) if offered is None else offered, key=lambda one: one.name)
-    return [_read(one.name, Source.PACKAGE, Path(one.value), lambda point=one: of_entry_point(point)) for one in points]
+    return [
+        _read(one.name, ExtensionSource.PACKAGE, Path(one.value), lambda point=one: of_entry_point(point))
+        for one in points
+    ]
 
 
-def _read(name: str, source: Source, place: Path, read: Any) -> Found:
+def _read(name: str, source: ExtensionSource, place: Path, read: Any) -> FoundExtension:
     try:
         manifest: Manifest = read()
     except ExtensionError as error:
-        return Found(normalise(name), source, place, problem=error.what)
+        return FoundExtension(normalise(name), source, place, problem=error.what)
     except OSError as error:
-        return Found(normalise(name), source, place, problem=f"it cannot be read ({error.strerror})")
-    return Found(manifest.id, source, place, manifest)
+        return FoundExtension(normalise(name), source, place, problem=f"it cannot be read ({error.strerror})")
+    return FoundExtension(manifest.id, source, place, manifest)
 
 
 def of_file(file: Path) -> Manifest:
@@ -258,13 +261,15 @@ def _completed(data: Mapping[str, Any], seen: Outline | None) -> Manifest:
     return manifest_of(keys)
 
 
-def unique(found: Iterable[Found]) -> Iterator[Found]:
+def unique(found: Iterable[FoundExtension]) -> Iterator[FoundExtension]:
     """Each id once; of two, the first stays, and the second says who has its name."""
-    first: dict[str, Found] = {}
+    first: dict[str, FoundExtension] = {}
     for one in found:
         taken = first.setdefault(one.id, one)
         if taken is one:
             yield one
         else:
             why = f"its id {one.id} is taken: {taken.source} {taken.place.name}"
-            yield Found(f"{one.id}@{one.source}:{one.place.name}", one.source, one.place, None, why, one.enabled)
+            yield FoundExtension(
+                f"{one.id}@{one.source}:{one.place.name}", one.source, one.place, None, why, one.enabled
+            )

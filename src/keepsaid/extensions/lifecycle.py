@@ -12,8 +12,8 @@ from typing import Any
 
 from keepsaid.domain.event import Event
 from keepsaid.errors import ExtensionError
-from keepsaid.extensions.discovery import Found
-from keepsaid.extensions.loaded import Fault, Guest, Phase, State
+from keepsaid.extensions.discovery import FoundExtension
+from keepsaid.extensions.loaded import ExtensionFault, Guest, Phase, State
 from keepsaid.extensions.loading import loaded, ordered, tried
 from keepsaid.extensions.manifest import Manifest, Subscription
 from keepsaid.extensions.provided import provided_by
@@ -87,7 +87,7 @@ class LifecycleDeps:
 class Lifecycle:
     """The extensions of one runtime."""
 
-    def __init__(self, found: Iterable[Found], surroundings: LifecycleDeps) -> None:
+    def __init__(self, found: Iterable[FoundExtension], surroundings: LifecycleDeps) -> None:
         self.guests = {one.id: Guest(one) for one in found}
         self._around = surroundings
         self._waves: tuple[tuple[str, ...], ...] = ()
@@ -141,7 +141,7 @@ class Lifecycle:
                 return f"{guest.id} does not take over its settings: {self._around.redacted(fault.reason)}"
         return ""
 
-    async def _give(self, guest: Guest, settings: Mapping[str, Any]) -> Fault | None:
+    async def _give(self, guest: Guest, settings: Mapping[str, Any]) -> ExtensionFault | None:
         take_over = guest.call("reconfigure", MappingProxyType(dict(settings))) or _nothing
         fault = await tried(Phase.SETTINGS, take_over, self._around.limits.initialize_s)
         if fault is None and guest.context is not None:
@@ -167,13 +167,13 @@ class Lifecycle:
             if not guest.found.enabled:
                 guest.state = State.OFF
             elif guest.found.manifest is None:
-                await self._quarantine(guest, Fault(Phase.MANIFEST, guest.found.problem))
+                await self._quarantine(guest, ExtensionFault(Phase.MANIFEST, guest.found.problem))
         wanted = {id_: one.manifest.depends_on for id_, one in self.guests.items() if one.state is State.FOUND}
         out = {id_: one.why for id_, one in self.guests.items() if id_ not in wanted}
         order = ordered(wanted, out)
         self._waves = order.waves
         for id_, reason in order.faults.items():
-            await self._quarantine(self.guests[id_], Fault(Phase.DEPENDENCIES, reason))
+            await self._quarantine(self.guests[id_], ExtensionFault(Phase.DEPENDENCIES, reason))
 
     async def _step(self, guest: Guest, step: Callable[[Guest], Awaitable[None]]) -> None:
         if guest.state not in (State.FOUND, State.LOADED, State.READY):
@@ -181,7 +181,7 @@ class Lifecycle:
         out = [one for one in guest.manifest.depends_on if not self._reached(self.guests[one])]
         if out:
             why = self.guests[out[0]].why
-            await self._quarantine(guest, Fault(Phase.DEPENDENCIES, f"it depends on {out[0]}: {why}"))
+            await self._quarantine(guest, ExtensionFault(Phase.DEPENDENCIES, f"it depends on {out[0]}: {why}"))
         else:
             await step(guest)
 
@@ -226,7 +226,7 @@ class Lifecycle:
             guest.state = State.ACTIVE
             await self._around.changed(guest)
 
-    async def _stop(self, guest: Guest, fault: Fault | None = None) -> None:
+    async def _stop(self, guest: Guest, fault: ExtensionFault | None = None) -> None:
         """Stop one that was initialized; `fault` says what it is stopped for."""
         if guest.state not in (State.READY, State.UNREADY, State.ACTIVE):
             return
@@ -249,14 +249,14 @@ class Lifecycle:
         guest.unwell += 1
         _log.warning("the extension %s is not well (%d of %d)", guest.id, guest.unwell, _UNWELL_MAX)
         if guest.unwell >= _UNWELL_MAX and guest.active:
-            await self._stop(guest, fault or Fault(Phase.HEALTH, "it said three times that it is not well"))
+            await self._stop(guest, fault or ExtensionFault(Phase.HEALTH, "it said three times that it is not well"))
             await self._let_down(guest)
 
     async def _let_down(self, guest: Guest) -> None:
         """Stop what depends on one that is gone."""
         for one in reversed(self.active):
             if guest.id in one.manifest.depends_on:
-                await self._stop(one, Fault(Phase.DEPENDENCIES, f"it depends on {guest.id}: {guest.why}"))
+                await self._stop(one, ExtensionFault(Phase.DEPENDENCIES, f"it depends on {guest.id}: {guest.why}"))
                 await self._let_down(one)
 
     async def _all(
@@ -282,10 +282,10 @@ class Lifecycle:
                 if both:
                     raise ExtensionError(f"the {what} {both[0]} is {other.id}'s")
 
-    async def _quarantine(self, guest: Guest, fault: Fault | None) -> None:
+    async def _quarantine(self, guest: Guest, fault: ExtensionFault | None) -> None:
         assert fault is not None, "nothing is quarantined without a reason"
         redacted = self._around.redacted
-        guest.fault = Fault(fault.phase, redacted(fault.reason), redacted(fault.trace))
+        guest.fault = ExtensionFault(fault.phase, redacted(fault.reason), redacted(fault.trace))
         guest.state = State.QUARANTINED
         _log.warning("the extension %s is quarantined: %s: %s", guest.id, fault.phase, guest.fault.reason)
         await self._around.changed(guest)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from keepsaid.domain.collection import Passage
 from keepsaid.domain.search import VectorSpace
 from keepsaid.errors import EmbedderError, KeepsaidError, ModelError, ModelMalformed, ModelUnavailable
-from keepsaid.extensions.discovery import Found
+from keepsaid.extensions.discovery import FoundExtension
 from keepsaid.extensions.manifest import Manifest
 from keepsaid.extensions.provided import Provided
 from keepsaid.extensions.services import GuestContext
@@ -55,7 +55,7 @@ class Phase(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class ExtensionFault:
     """Why an extension is quarantined: in which phase, the reason in a sentence, and where it was raised."""
 
     phase: Phase
@@ -63,22 +63,22 @@ class Fault:
     trace: str = ""
 
 
-def fault_of(phase: Phase, error: BaseException) -> Fault:
+def fault_of(phase: Phase, error: BaseException) -> ExtensionFault:
     """The fault that an error is."""
     if isinstance(error, KeepsaidError):
-        return Fault(phase, error.what)
+        return ExtensionFault(phase, error.what)
     said = " ".join(str(error).split())[:_REASON_CHARS_MAX]
     reason = f"{type(error).__name__}: {said}" if said else type(error).__name__
-    return Fault(phase, reason, "".join(traceback.format_exception(error, limit=-_FRAMES_MAX)))
+    return ExtensionFault(phase, reason, "".join(traceback.format_exception(error, limit=-_FRAMES_MAX)))
 
 
 @dataclass(slots=True)
 class Guest:
     """One extension: what was found of it, where it stands, and what it provides."""
 
-    found: Found
+    found: FoundExtension
     state: State = State.FOUND
-    fault: Fault | None = None
+    fault: ExtensionFault | None = None
     made: Any = None
     context: GuestContext | None = None
     provided: Provided = field(default_factory=Provided)
@@ -132,7 +132,7 @@ def shape_of(guest: Guest) -> dict[str, Any]:
     }
 
 
-def found_shape(found: Found) -> dict[str, Any]:
+def found_shape(found: FoundExtension) -> dict[str, Any]:
     """What is known of one before anything of it was run."""
     manifest = found.manifest
     return {

@@ -14,14 +14,14 @@ from types import ModuleType
 from typing import Any
 
 from keepsaid.errors import ExtensionError
-from keepsaid.extensions.discovery import Found, Source
-from keepsaid.extensions.loaded import Fault, Phase, fault_of
+from keepsaid.extensions.discovery import ExtensionSource, FoundExtension
+from keepsaid.extensions.loaded import ExtensionFault, Phase, fault_of
 
 _LEAVE_S = 0.5
 """How long one that was broken off gets to end; one that does not heed it is left behind."""
 
 
-async def tried(phase: Phase, work: Callable[[], Awaitable[Any]], limit_s: float) -> Fault | None:
+async def tried(phase: Phase, work: Callable[[], Awaitable[Any]], limit_s: float) -> ExtensionFault | None:
     """Do something of an extension; what was wrong, if anything was. Raises only when its caller is cancelled."""
     task = asyncio.create_task(_guarded(phase, work), name=f"extension-{phase}")
     try:
@@ -32,11 +32,11 @@ async def tried(phase: Phase, work: Callable[[], Awaitable[Any]], limit_s: float
     if not done:
         task.cancel()
         await asyncio.wait((task,), timeout=_LEAVE_S)
-        return Fault(phase, f"it took longer than {limit_s:g} s")
-    return Fault(phase, "it cancelled itself") if task.cancelled() else task.result()
+        return ExtensionFault(phase, f"it took longer than {limit_s:g} s")
+    return ExtensionFault(phase, "it cancelled itself") if task.cancelled() else task.result()
 
 
-async def _guarded(phase: Phase, work: Callable[[], Awaitable[Any]]) -> Fault | None:
+async def _guarded(phase: Phase, work: Callable[[], Awaitable[Any]]) -> ExtensionFault | None:
     try:
         await work()
     except (Exception, SystemExit) as error:  # noqa: BLE001  # guard: extension - what it raises is its own end alone
@@ -104,18 +104,18 @@ def _cycle(start: str, left: Mapping[str, set[str]]) -> list[str]:
 _PREFIX = "keepsaid_extension_"
 
 
-async def loaded(found: Found) -> type | None:
+async def loaded(found: FoundExtension) -> type | None:
     """The class of an extension; None for one that is all manifest. Raises whatever its import raises."""
     assert found.manifest is not None, "only what has a manifest is loaded"
     entrypoint = found.manifest.entrypoint
     if entrypoint is None:
         return None
-    if found.source is Source.BUILT_IN:
+    if found.source is ExtensionSource.BUILT_IN:
         return _class_of(found, entrypoint)
     return await _apart(lambda: _class_of(found, entrypoint), found.id)
 
 
-def forget(found: Found) -> None:
+def forget(found: FoundExtension) -> None:
     """Let the next load read the source anew."""
     name = _module_name(found)
     for one in [one for one in sys.modules if one == name or one.startswith(f"{name}.")]:
@@ -147,20 +147,20 @@ async def _apart(work: Callable[[], type], name: str) -> type:
     return await done
 
 
-def _class_of(found: Found, entrypoint: str) -> type:
+def _class_of(found: FoundExtension, entrypoint: str) -> type:
     named, _, attribute = entrypoint.partition(":")
-    module = import_module(named) if found.source is not Source.FOLDER else _from_folder(found, named)
+    module = import_module(named) if found.source is not ExtensionSource.FOLDER else _from_folder(found, named)
     one: Any = getattr(module, attribute, None)
     if not isinstance(one, type):
         raise ExtensionError(f"its entrypoint {entrypoint} is no class")
     return one
 
 
-def _module_name(found: Found) -> str:
+def _module_name(found: FoundExtension) -> str:
     return f"{_PREFIX}{found.id.replace('-', '_')}"
 
 
-def _from_folder(found: Found, named: str) -> ModuleType:
+def _from_folder(found: FoundExtension, named: str) -> ModuleType:
     """A module of a folder, under a name of its own: two extensions may both have a `main.py`."""
     name = _module_name(found)
     if found.place.is_file():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from keepsaid.domain.ids import show, when
-from keepsaid.domain.message import Message
+from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.turn import Usage
 from keepsaid.domain.views import BatchLife, Chronicle, Redelivery, ReplyLife, StepLife, TurnLife
 from keepsaid.interfaces.shapes import Shape, batch_shape, reply_shape
@@ -71,7 +71,7 @@ def _redelivery(again: Redelivery) -> Shape:
     }
 
 
-def _message(message: Message) -> Shape:
+def _message(message: StoredMessage) -> Shape:
     inbound, lane = message.inbound, message.lane
     return {
         "id": show("message", message.id),

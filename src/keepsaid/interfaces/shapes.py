@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from keepsaid.domain.batch import Batch
+from keepsaid.domain.batch import StoredBatch
 from keepsaid.domain.commits import Received
 from keepsaid.domain.ids import show, when
 from keepsaid.domain.memory import Memory
-from keepsaid.domain.message import Message
-from keepsaid.domain.people import Person, Seen
+from keepsaid.domain.message import StoredMessage
+from keepsaid.domain.people import Person, SeenIdentity
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.receipt import Feedback, Use
 from keepsaid.domain.reply import Reply
@@ -75,12 +75,12 @@ def task_shape(task: Spawned) -> Shape:
     return {"id": show("task", task.id), "state": task.state, "description": task.description}
 
 
-def next_try(batch: Batch) -> int | None:
+def next_try(batch: StoredBatch) -> int | None:
     """When a batch that went wrong is tried again; None when it is not going to be."""
     return batch.ready_at if batch.state == "queued" and (batch.deferrals or batch.attempts) else None
 
 
-def batch_shape(batch: Batch) -> Shape:
+def batch_shape(batch: StoredBatch) -> Shape:
     """A batch, its verdict, and what it waits for."""
     verdict = batch.verdict
     return {
@@ -184,7 +184,7 @@ def person_shape(person: Person) -> Shape:
     return {"id": person.id, "identities": joined}
 
 
-def seen_shape(one: Seen) -> Shape:
+def seen_shape(one: SeenIdentity) -> Shape:
     """An identity that something is remembered from."""
     return {"name": one.name, "called": one.called, "memories": one.memories, "last_at": when(one.last_at)}
 
@@ -246,7 +246,7 @@ def turn_shape(turn: TurnStory) -> Shape:
     }
 
 
-def _message(turn: TurnStory, one: Message) -> Shape:
+def _message(turn: TurnStory, one: StoredMessage) -> Shape:
     return {"id": show("message", one.id), "text": one.text, "lane_reason": turn.placed.get(one.id)}
 
 

@@ -8,7 +8,7 @@ from functools import partial
 
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Hit, Injection, Listener, PinnedOrder, Recalled, chat_of, summary_key
-from keepsaid.domain.message import SYSTEM, Message, Origin
+from keepsaid.domain.message import SYSTEM, Origin, StoredMessage
 from keepsaid.domain.turn import Claimed, Recent
 from keepsaid.memory.gates import InjectionSettings, PromptShown, Relevance, Selection, Visible, read_of
 from keepsaid.memory.recall.ranking import Missing, ask
@@ -68,7 +68,7 @@ class Injector:
         )
 
     async def _select(
-        self, claimed: Claimed, said: Sequence[Message], recent: Awaitable[Recent], missing: list[str]
+        self, claimed: Claimed, said: Sequence[StoredMessage], recent: Awaitable[Recent], missing: list[str]
     ) -> tuple[Selection, Recalled]:
         origins = [message.inbound.origin for message in said]
         listener = listening(claimed.batch.lane, origins, cross=self._settings.cross)
@@ -158,7 +158,7 @@ class Injector:
         return hits
 
 
-def listener_of(claimed: Claimed, said: Sequence[Message]) -> Listener:
+def listener_of(claimed: Claimed, said: Sequence[StoredMessage]) -> Listener:
     """Who hears the answer: the lane of the batch, and in a direct chat the person who wrote."""
     return listening(claimed.batch.lane, [message.inbound.origin for message in said])
 

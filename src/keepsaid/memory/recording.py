@@ -25,7 +25,7 @@ from keepsaid.domain.memory import (
     person_of,
     person_scope,
 )
-from keepsaid.domain.message import Message, Trust
+from keepsaid.domain.message import StoredMessage, Trust
 from keepsaid.domain.redaction import Masked, Redaction
 from keepsaid.domain.staged import Deed, StageMemory, Wishes
 from keepsaid.domain.statements import asks_to_remember
@@ -120,7 +120,7 @@ def _memory(wishes: Wishes, deed: StageMemory) -> NewMemory:
     )
 
 
-def _last_said(messages: Sequence[Message]) -> Message:
+def _last_said(messages: Sequence[StoredMessage]) -> StoredMessage:
     spoken = [one for one in messages if not one.inbound.content.event]
     return (spoken or list(messages))[-1]
 
@@ -220,12 +220,12 @@ def episodes(work: EpisodeWork) -> list[NewMemory]:
     return said
 
 
-def _says_something(message: Message) -> bool:
+def _says_something(message: StoredMessage) -> bool:
     """Whether there is anything to remember: a command is said to the program alone."""
     return bool(message.text.strip()) and command_in(message) is None
 
 
-def _heard(message: Message) -> NewMemory:
+def _heard(message: StoredMessage) -> NewMemory:
     origin = message.inbound.origin
     return NewMemory(
         key=f"message:{message.id}",

@@ -8,7 +8,7 @@ from itertools import groupby
 
 from keepsaid.domain.batch import DueLane, Routed, TaskDraft, WaitingGroup, Window
 from keepsaid.domain.commits import Dispatch
-from keepsaid.domain.message import Message, Trust
+from keepsaid.domain.message import StoredMessage, Trust
 from keepsaid.domain.route import (
     Action,
     Fields,
@@ -29,7 +29,7 @@ from keepsaid.text.normal import joined, normalise
 _INLINE_BYTES_MAX = 64_000
 """Larger payloads are parsed off the event loop (design: no slice of the loop longer than 2 ms)."""
 
-Judged = tuple[Message, Verdict, Rule | None, Fields]
+Judged = tuple[StoredMessage, Verdict, Rule | None, Fields]
 
 
 def route_unread(routes: Routes, due: DueLane, window: Window, ids: Ids, at: int) -> Dispatch | None:
@@ -61,7 +61,7 @@ async def route(routes: Routes, group: WaitingGroup, window: Window, ids: Ids, a
     return Dispatch(group.lane, group.numbered_after, tuple(batches), window, at)
 
 
-async def _judged(routes: Routes, message: Message) -> Judged:
+async def _judged(routes: Routes, message: StoredMessage) -> Judged:
     if message.damaged:
         # No rule can read it, and it must not vanish: the turn parks it for a person.
         return message, Verdict(Action.FORWARD, "damaged", routes.version, "it does not match its hash"), None, {}
@@ -70,7 +70,7 @@ async def _judged(routes: Routes, message: Message) -> Judged:
     return message, verdict, rule, payload
 
 
-async def _parsed(message: Message) -> Fields:
+async def _parsed(message: StoredMessage) -> Fields:
     if len(message.inbound.content.payload) <= _INLINE_BYTES_MAX:
         return payload_fields(message)
     return await asyncio.to_thread(payload_fields, message)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from keepsaid.domain.message import Inbound, Message
+from keepsaid.domain.message import Inbound, StoredMessage
 from keepsaid.domain.reply import Reply, Sending, SendResult
 
 
@@ -96,6 +96,6 @@ class TurnProgress:
 class Progresses(Protocol):
     """Tells those who listen."""
 
-    def tell(self, messages: Sequence[Message], progress: TurnProgress) -> None:
+    def tell(self, messages: Sequence[StoredMessage], progress: TurnProgress) -> None:
         """Tell everybody who waits for one of the messages. Never blocks; nobody need listen."""
         ...

@@ -11,7 +11,7 @@ from keepsaid.domain.bundle import ImportVerdict, Record
 from keepsaid.domain.graph import Association, Mention, Seed
 from keepsaid.domain.learning import LearnResult
 from keepsaid.domain.memory import Found, Kind, Listener, Memory, NewMemory, Used
-from keepsaid.domain.people import Person, Seen
+from keepsaid.domain.people import Person, SeenIdentity
 from keepsaid.domain.search import Narrowing
 from keepsaid.domain.turn import Claimed, Usage
 from keepsaid.domain.visibility import MemoryShared, ShareMemory, ShareRefusal
@@ -131,7 +131,7 @@ class People(Protocol):
         """All persons that were joined, in the order of their ids."""
         ...
 
-    async def seen(self, limit: int) -> Sequence[Seen]:
+    async def seen(self, limit: int) -> Sequence[SeenIdentity]:
         """The identities that something is remembered from, by their names."""
         ...
 

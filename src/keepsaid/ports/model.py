@@ -12,7 +12,7 @@ from keepsaid.domain.message import Trust
 from keepsaid.domain.pin import Described
 from keepsaid.domain.prompt import Json, Prompt, Record
 from keepsaid.domain.summary import Made, Sections
-from keepsaid.domain.turn import Answer, ToolClass, Usage
+from keepsaid.domain.turn import ModelAnswer, ToolClass, Usage
 
 Delta = Callable[[str], None]
 """Takes a piece of the answer as it is written; what it gets is never stored."""
@@ -77,7 +77,7 @@ class Model(Protocol):
         """What to call it: `openai/gpt-5`, or `none`."""
         ...
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         """Make one call, in `limit_s` seconds at most; raises a ModelError that says whether trying again can help."""
         ...
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from keepsaid.domain.batch import Routed, TaskDraft, Window
 from keepsaid.domain.commits import Arrival
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Content, Inbound, Message, Origin, ProviderMarks, Trust
+from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, StoredMessage, Trust
 from keepsaid.domain.prompt import Record, Role, ToolCall
 from keepsaid.domain.route import Action, Verdict
 from keepsaid.domain.turn import Outcome, Step, StepKind, Usage
@@ -47,7 +47,7 @@ def verdict(action: Action = Action.FORWARD, rule: str = "default", version: str
     return Verdict(action, rule, version, f"because {rule} says so")
 
 
-def routed(batch_id: int, messages: Sequence[Message], by: Verdict, task: TaskDraft | None = None) -> Routed:
+def routed(batch_id: int, messages: Sequence[StoredMessage], by: Verdict, task: TaskDraft | None = None) -> Routed:
     """These messages as one batch, with the best of their priorities."""
     return Routed(
         id=batch_id,

@@ -13,7 +13,7 @@ from pathlib import Path
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.reply import Reply, ReplyDraft, SendResult
 from keepsaid.errors import KeepsaidError
-from keepsaid.extensions.discovery import Found
+from keepsaid.extensions.discovery import FoundExtension
 from keepsaid.extensions.lifecycle import PhaseLimits
 from keepsaid.extensions.loaded import Guest
 from keepsaid.ports.channel import Channel
@@ -32,10 +32,10 @@ class Amiss(Exception):
 class Trial:
     """An extension to be tried: where its data goes, its settings and those of others by id, and what is there too."""
 
-    found: Found
+    found: FoundExtension
     data: Path
     settings: Settings = field(default_factory=dict)
-    beside: Sequence[Found] = ()
+    beside: Sequence[FoundExtension] = ()
     limits: PhaseLimits = PhaseLimits()
 
     @asynccontextmanager

@@ -31,7 +31,7 @@ from keepsaid.domain.message import Trust
 from keepsaid.domain.search import NewVector, VectorSpace
 from keepsaid.memory.indexing import Embedding
 from keepsaid.memory.recall.recollection import Recollection
-from keepsaid.testing.made_talk import DIMENSION, SPACE, Asked, MadeTalk
+from keepsaid.testing.made_talk import DIMENSION, SPACE, MadeQuestion, MadeTalk
 
 LANE = Lane("library", "default", "made talk", "root:made talk")
 HEARING = Listener(LANE, cross=True)
@@ -60,7 +60,7 @@ Tell = Callable[[int, int, str], None]
 class Given:
     """An embedder that knows its questions: what embedding costs is measured apart."""
 
-    def __init__(self, asked: Sequence[Asked]) -> None:
+    def __init__(self, asked: Sequence[MadeQuestion]) -> None:
         self._vectors = {one.text: one.vector for one in asked}
 
     async def space(self) -> VectorSpace:
@@ -143,7 +143,7 @@ def _edges(ids: Sequence[int]) -> tuple[list[Association], list[Mention]]:
 
 
 @asynccontextmanager
-async def recalling(path: Path, asked: Sequence[Asked]) -> AsyncIterator[tuple[SqliteMemories, Recollection]]:
+async def recalling(path: Path, asked: Sequence[MadeQuestion]) -> AsyncIterator[tuple[SqliteMemories, Recollection]]:
     """A store, and recall as the product puts it together, with all legs."""
     store, clock = await open_memories(path, SystemIds()), SystemClock()
     try:
@@ -159,7 +159,7 @@ def cache(path: Path) -> None:
             pass
 
 
-async def ask(recall: Recollection, asked: Sequence[Asked]) -> Times:
+async def ask(recall: Recollection, asked: Sequence[MadeQuestion]) -> Times:
     """Ask one after another; the first ten are not counted."""
     wall, cpu = [], []
     for one in (*asked[:_WARM_UP], *asked):
@@ -189,7 +189,7 @@ async def save(store: SqliteMemories, recall: Recollection, count: int) -> tuple
     return Times(wall, cpu), found
 
 
-def overlap(path: Path, asked: Sequence[Asked]) -> float:
+def overlap(path: Path, asked: Sequence[MadeQuestion]) -> float:
     """Which share of the ten best by words, if no word were too common to look up, are among the ten best."""
     shares = []
     with closing(open_reader(path)) as db:
@@ -204,7 +204,7 @@ def overlap(path: Path, asked: Sequence[Asked]) -> float:
 
 async def first(path: Path) -> Mapping[str, float]:
     """The first answer of this process: when it was there, in seconds of the clock, and the megabytes held by then."""
-    asked = [Asked("rain in the harbour", array("f", [DIMENSION**-0.5] * DIMENSION).tobytes())]
+    asked = [MadeQuestion("rain in the harbour", array("f", [DIMENSION**-0.5] * DIMENSION).tobytes())]
     async with recalling(path, asked) as (_, recall):
         answer = await recall.recall(HEARING, asked[0].text, LIMIT)
         told = {"at": time.time(), "megabytes": megabytes()}

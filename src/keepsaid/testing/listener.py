@@ -15,7 +15,7 @@ from keepsaid.testing.model_http import Connection
 Served = Callable[[Connection], Coroutine[object, object, None]]
 
 
-class Listener:
+class SocketListener:
     """Hands each client that comes to `serve`; port 0 takes a free one. `faults` are what `serve` raised."""
 
     def __init__(self, serve: Served, port: int = 0) -> None:

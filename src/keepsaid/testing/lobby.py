@@ -10,7 +10,7 @@ from typing import Any
 from keepsaid.adapters.system.clock import SystemClock
 from keepsaid.domain.event import Event
 from keepsaid.domain.prompt import Json
-from keepsaid.extensions.discovery import Found
+from keepsaid.extensions.discovery import FoundExtension
 from keepsaid.extensions.lifecycle import Lifecycle, LifecycleDeps, PhaseLimits
 from keepsaid.extensions.loaded import Guest
 from keepsaid.extensions.manifest import Manifest
@@ -60,7 +60,11 @@ class Lobby:
         self.changes.append((guest.id, guest.state.value))
 
     def lifecycle(
-        self, found: Iterable[Found], data: Path, settings: Settings | None = None, limits: PhaseLimits | None = None
+        self,
+        found: Iterable[FoundExtension],
+        data: Path,
+        settings: Settings | None = None,
+        limits: PhaseLimits | None = None,
     ) -> Lifecycle:
         """What lets extensions in here; `data` is where their folders are made."""
 

@@ -95,7 +95,7 @@ class Stated:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class LifeSaying:
     """One saying: when, by whom, its words, and what it states, None for small talk."""
 
     at: int
@@ -111,7 +111,7 @@ class MadeLife:
     seed: int = 7
     changes: int = 1_000
     start: int = 1_735_689_600_000
-    said: tuple[Said, ...] = field(init=False)
+    said: tuple[LifeSaying, ...] = field(init=False)
     _held: dict[tuple[str, str], list[tuple[int, str]]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -123,7 +123,7 @@ class MadeLife:
         place = bisect_right(held, at, key=lambda one: one[0])
         return held[place - 1][1] if place else None
 
-    def told(self) -> Iterator[tuple[Said, Mapping[tuple[str, str], str]]]:
+    def told(self) -> Iterator[tuple[LifeSaying, Mapping[tuple[str, str], str]]]:
         """The sayings in order, each with what holds of everybody as far as it was told by then."""
         newest, holding = dict[tuple[str, str], int](), dict[tuple[str, str], str]()
         for one in self.said:
@@ -138,7 +138,7 @@ class MadeLife:
         """The people and attributes that ever had a value."""
         return tuple(self._held)
 
-    def _tell(self) -> Iterator[Said]:
+    def _tell(self) -> Iterator[LifeSaying]:
         """The changes one after another; each is told once or more, one in twenty only after the next began."""
         chance = Random(self.seed)  # noqa: S311 - repeatable, not secret
         at, late = self.start, dict[tuple[str, str], Stated]()
@@ -159,8 +159,8 @@ class MadeLife:
                 for n in range(chance.choice((0, 0, 1, 2))):
                     yield self._says(at + 60_000 * (n + 1), stated, chance.choice(_AGAIN))
             for n in range(chance.choice((0, 1, 1, 2))):
-                yield Said(at + 30_000 * (n + 1) + n, chance.choice(PEOPLE), chance.choice(_NOISE))
+                yield LifeSaying(at + 30_000 * (n + 1) + n, chance.choice(PEOPLE), chance.choice(_NOISE))
 
     @staticmethod
-    def _says(at: int, stated: Stated, way: str) -> Said:
-        return Said(at, stated.person, way.format(what=stated.attribute, value=stated.value), stated)
+    def _says(at: int, stated: Stated, way: str) -> LifeSaying:
+        return LifeSaying(at, stated.person, way.format(what=stated.attribute, value=stated.value), stated)

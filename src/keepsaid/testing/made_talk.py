@@ -26,7 +26,7 @@ _QUESTIONS_SEED = 1_000_003
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class MadeQuestion:
     """A question: some words that a text could have, and a vector that is near some."""
 
     text: str
@@ -63,14 +63,14 @@ class MadeTalk:
         made /= np.linalg.norm(made, axis=1, keepdims=True)
         return made.astype(np.float32)
 
-    def questions(self, count: int) -> Iterator[Asked]:
+    def questions(self, count: int) -> Iterator[MadeQuestion]:
         """Questions that no text was made for."""
         chance = np.random.default_rng((self._seed, 3))
         vectors = self.vectors(_QUESTIONS_SEED, count)
         for text, vector in zip(self.texts(_QUESTIONS_SEED, count), vectors, strict=True):
             words = list(dict.fromkeys(text.split()))
             chosen = chance.permutation(words)[: chance.integers(_ASKED_LEAST, _ASKED_MOST + 1)]
-            yield Asked(" ".join(chosen.tolist()), vector.tobytes())
+            yield MadeQuestion(" ".join(chosen.tolist()), vector.tobytes())
 
     @staticmethod
     def speaker(number: int) -> str:

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from keepsaid.testing.listener import Listener, serve, surface
+from keepsaid.testing.listener import SocketListener, serve, surface
 from keepsaid.testing.model_http import (
     EVENTS,
     JSON,
@@ -65,7 +65,7 @@ class ModelServer:
         clock: Callable[[], float] | None = None,
     ) -> None:
         self.script = _script(script)
-        self._listener = Listener(self._serve, port)
+        self._listener = SocketListener(self._serve, port)
         self._clock = clock
         self._requests: list[ChatRequest] = []
         self._answering = 0

@@ -39,7 +39,7 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class DataQuestion:
     """A question and the texts that answer it."""
 
     text: str
@@ -53,7 +53,7 @@ class Corpus:
 
     id: str
     texts: tuple[Text, ...]
-    questions: tuple[Question, ...]
+    questions: tuple[DataQuestion, ...]
 
 
 def locomo(path: Path) -> Iterator[Corpus]:
@@ -79,10 +79,10 @@ def _turns(conversation: Mapping[str, Any]) -> Iterator[Text]:
             yield Text(turn["dia_id"], turn["text"] + caption, turn["speaker"], at + n)
 
 
-def _asked(one: Mapping[str, Any], known: set[str]) -> Question:
+def _asked(one: Mapping[str, Any], known: set[str]) -> DataQuestion:
     places = (match for raw in one.get("evidence") or [] for match in _EVIDENCE.findall(raw))
     gold = frozenset(f"D{int(session)}:{int(turn)}" for session, turn in places) & known
-    return Question(one["question"], gold, _CATEGORIES[one["category"]])
+    return DataQuestion(one["question"], gold, _CATEGORIES[one["category"]])
 
 
 class _Row(BaseModel):
@@ -135,7 +135,7 @@ def _corpus(row: _Line) -> Corpus:
     strange = sorted({gold for one in row.queries for gold in one.gold} - known)
     if strange:
         raise ValueError(f"gold names {strange[0]!r}, and no doc has that id")
-    questions = tuple(Question(one.text, frozenset(one.gold), one.category) for one in row.queries if one.gold)
+    questions = tuple(DataQuestion(one.text, frozenset(one.gold), one.category) for one in row.queries if one.gold)
     return Corpus(row.id, texts, questions)
 
 

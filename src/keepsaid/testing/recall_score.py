@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from keepsaid.testing.recall_data import Corpus, Question, Text
+from keepsaid.testing.recall_data import Corpus, DataQuestion, Text
 
 DEPTH = 200
 """So many are asked for, so that what fits the tokens is never cut by the number."""
@@ -52,7 +52,7 @@ async def measure(corpus: Corpus, groups: Sequence[str], search: Search, means: 
         means.add(dict.fromkeys([*groups, question.category]), figures(question, ranked, texts))
 
 
-def figures(question: Question, ranked: Sequence[str], texts: Mapping[str, Text]) -> dict[str, float]:
+def figures(question: DataQuestion, ranked: Sequence[str], texts: Mapping[str, Text]) -> dict[str, float]:
     """The share of the evidence among the first k, and among the best that fit n tokens; 1 / rank of the first."""
     once = list(dict.fromkeys(ranked))
     gold = question.gold

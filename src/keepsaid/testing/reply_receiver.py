@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Self
 
 from keepsaid.domain.prompt import Json
-from keepsaid.testing.listener import Listener, serve
+from keepsaid.testing.listener import SocketListener, serve
 from keepsaid.testing.model_http import BadHttpError, Connection, GoneError, HttpRequest
 
 _CLOSE = {"connection": "close"}
@@ -36,7 +36,7 @@ class Act(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Reaction:
+class ReceiverReaction:
     """One act; `status`, `body` and `retry_after` (a header's text) belong to an answer."""
 
     act: Act = Act.ANSWER
@@ -50,25 +50,25 @@ class Reaction:
         return self.act is Act.RESET or (self.act is Act.ANSWER and 200 <= self.status < 300)
 
 
-ACCEPT = Reaction()
+ACCEPT = ReceiverReaction()
 """Record the post and say so."""
-DROP = Reaction(Act.DROP)
+DROP = ReceiverReaction(Act.DROP)
 """Reset the connection before reading anything."""
-HANG = Reaction(Act.HANG)
+HANG = ReceiverReaction(Act.HANG)
 """Read the post, record nothing, and never answer."""
-ACCEPT_THEN_RESET = Reaction(Act.RESET)
+ACCEPT_THEN_RESET = ReceiverReaction(Act.RESET)
 """Record the post, then reset the connection without an answer: the doubtful case."""
 
-Reactor = Callable[[int], Reaction]
+Reactor = Callable[[int], ReceiverReaction]
 """Decides the reaction to the nth connection, counted from 0."""
 
 
-def refuse(status: int, retry_after: str | None = None) -> Reaction:
+def refuse(status: int, retry_after: str | None = None) -> ReceiverReaction:
     """Answer with an error and record nothing."""
-    return Reaction(status=status, body=b'{"error": "refused"}', retry_after=retry_after)
+    return ReceiverReaction(status=status, body=b'{"error": "refused"}', retry_after=retry_after)
 
 
-def scripted(*reactions: Reaction) -> Reactor:
+def scripted(*reactions: ReceiverReaction) -> Reactor:
     """These reactions in order, then ACCEPT for ever."""
     return lambda number: reactions[number] if number < len(reactions) else ACCEPT
 
@@ -77,7 +77,7 @@ def seeded(seed: int, trouble: float = 0.4) -> Reactor:
     """Accept, but do something bad with the share `trouble` of connections; the same seed does the same."""
     bad = (refuse(500), refuse(503, "0"), refuse(503, "1"), DROP, HANG, ACCEPT_THEN_RESET, ACCEPT_THEN_RESET)
 
-    def react(number: int) -> Reaction:
+    def react(number: int) -> ReceiverReaction:
         chance = random.Random(f"{seed}:{number}")  # noqa: S311 - repeatable, not secret
         return chance.choice(bad) if chance.random() < trouble else ACCEPT
 
@@ -120,7 +120,7 @@ class ReplyReceiver:
         self.react = react or scripted()
         self.accepted: list[Posted] = []
         self.connections = 0
-        self._listener = Listener(self._begin, port)
+        self._listener = SocketListener(self._begin, port)
         self._ledger = ledger
         self._news = asyncio.Condition()
 
@@ -157,7 +157,7 @@ class ReplyReceiver:
         self.connections += 1
         return self._serve(connection, reaction)
 
-    async def _serve(self, connection: Connection, reaction: Reaction) -> None:
+    async def _serve(self, connection: Connection, reaction: ReceiverReaction) -> None:
         try:
             with suppress(GoneError):
                 if reaction.act is Act.DROP:
@@ -167,7 +167,7 @@ class ReplyReceiver:
         finally:
             await connection.close()
 
-    async def _answer(self, connection: Connection, reaction: Reaction) -> None:
+    async def _answer(self, connection: Connection, reaction: ReceiverReaction) -> None:
         try:
             request = await connection.receive()
             posted = self._read(request)

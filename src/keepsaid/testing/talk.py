@@ -39,7 +39,7 @@ _CHATTER = (
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class TalkFact:
     """Something said that can be asked for: `answer` stands word for word in the message."""
 
     question: str
@@ -47,7 +47,7 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class TalkMessage:
     """One message of a conversation; `external_id` is unique within a seed. `fact` is None for chatter."""
 
     external_id: str
@@ -55,20 +55,20 @@ class Said:
     sender: str
     name: str
     text: str
-    fact: Fact | None = None
+    fact: TalkFact | None = None
 
 
-def conversations(seed: int, count: int) -> Iterator[Said]:
+def conversations(seed: int, count: int) -> Iterator[TalkMessage]:
     """`count` messages, conversations mixed; about two in five state a fact, each about a thing of its own."""
     chance = random.Random(f"talk:{seed}")  # noqa: S311 - repeatable, not secret
     for index in range(count):
         room = chance.choice(tuple(_ROOMS))
         name = chance.choice(_ROOMS[room])
         text, fact = _fact(chance, index, name) if chance.random() < 0.4 else (chance.choice(_CHATTER), None)
-        yield Said(f"said-{seed}-{index}", room, f"person-{name.lower()}", name, text, fact)
+        yield TalkMessage(f"said-{seed}-{index}", room, f"person-{name.lower()}", name, text, fact)
 
 
-def _fact(chance: random.Random, index: int, name: str) -> tuple[str, Fact]:
+def _fact(chance: random.Random, index: int, name: str) -> tuple[str, TalkFact]:
     words = {
         # The index makes the thing one of a kind, so that one message answers one question.
         "thing": f"{chance.choice(_KINDS)} {chance.choice(_THINGS)} {_mark(index)}",
@@ -79,7 +79,7 @@ def _fact(chance: random.Random, index: int, name: str) -> tuple[str, Fact]:
         "name": name,
     }
     said, question, answer = (template.format(**words) for template in chance.choice(_FACTS))
-    return said, Fact(question, answer)
+    return said, TalkFact(question, answer)
 
 
 def _mark(index: int) -> str:

@@ -14,7 +14,7 @@ from urllib.request import urlopen
 
 from keepsaid.config.settings import ModelsConfig
 from keepsaid.domain.prompt import Prompt, Record, Role
-from keepsaid.domain.turn import NO_MODEL, Answer
+from keepsaid.domain.turn import NO_MODEL, ModelAnswer
 from keepsaid.errors import ConfigError, ModelAuth, ModelTimeout
 from keepsaid.ports.model import Delta, Model, ModelRequest
 from keepsaid.text.normal import cut, without_passwords
@@ -22,7 +22,7 @@ from keepsaid.text.words import STOPWORDS
 
 if TYPE_CHECKING:
     from keepsaid.adapters.models.provider import ProviderChat
-    from keepsaid.domain.turn import Answer
+    from keepsaid.domain.turn import ModelAnswer
 
 
 _QUOTED_MAX = 5
@@ -41,12 +41,12 @@ class OfflineResponder:
         """The word for no model."""
         return NO_MODEL
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         """Answer from the prompt alone."""
         await request.begun()
         text = _answer([*_recalled(request.prompt), *_said_here(request.prompt)])
         delta(text)
-        return Answer(text, model=NO_MODEL)
+        return ModelAnswer(text, model=NO_MODEL)
 
 
 def _answer(quotes: list[str]) -> str:
@@ -94,7 +94,7 @@ class Punctual:
         """The name of the model behind it."""
         return self._model.name
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         """One call; raises ModelTimeout after `limit_s`, and what the model raises."""
         await request.begun()
         try:
@@ -187,7 +187,7 @@ class LazyChat:
         """`provider/model`."""
         return self._name
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         """One call, once fewer than `models.concurrent_max` others are under way; raises a ModelError."""
         async with self._places:
             return await (await self._ready()).answer(request, delta)

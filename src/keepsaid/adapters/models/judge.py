@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from keepsaid.domain.ids import is_time
 from keepsaid.domain.learning import Pair, Ruling
 from keepsaid.domain.prompt import Json, Prompt
-from keepsaid.domain.turn import Answer
+from keepsaid.domain.turn import ModelAnswer
 from keepsaid.errors import ModelMalformed
 from keepsaid.ports.memory_store import Edited, ToEdit
 from keepsaid.ports.model import Model, ModelRequest, Tool
@@ -71,7 +71,7 @@ def _one(told: Sequence[tuple[int, Ruling]], n: int) -> Ruling | None:
     return mine.pop() if len(mine) == 1 else None
 
 
-def _told(name: str, answer: Answer) -> list[tuple[int, Ruling]]:
+def _told(name: str, answer: ModelAnswer) -> list[tuple[int, Ruling]]:
     said = next((call.arguments for call in answer.calls if call.name == RULE_PAIRS), answer.text.strip())
     said = said.removeprefix("```json").removeprefix("```").removesuffix("```")
     try:

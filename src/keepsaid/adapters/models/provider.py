@@ -22,7 +22,7 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from keepsaid.domain.prompt import Record, Role, ToolCall
-from keepsaid.domain.turn import Answer, Usage
+from keepsaid.domain.turn import ModelAnswer, Usage
 from keepsaid.errors import (
     ModelAuth,
     ModelError,
@@ -173,7 +173,7 @@ class ProviderChat:
         """`provider/model`."""
         return self._name
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         """One streamed call; raises a ModelError that says whether trying again can help."""
         settings = ModelSettings(max_tokens=request.tokens_max, timeout=request.limit_s)
         BEGUN.set(request.begun)
@@ -206,7 +206,7 @@ class ProviderChat:
                     delta(text)
             return events.get()
 
-    def _read(self, response: messages.ModelResponse) -> Answer:
+    def _read(self, response: messages.ModelResponse) -> ModelAnswer:
         text = "".join(part.content for part in response.parts if isinstance(part, messages.TextPart))
         calls = tuple(
             ToolCall(part.tool_call_id, part.tool_name, part.args if isinstance(part.args, str) else _json(part.args))
@@ -216,7 +216,9 @@ class ProviderChat:
         usage = response.usage
         if response.usage.unmeasured_requests and not calls and response.finish_reason is None:
             raise ModelMalformed(f"the answer of {self._name} broke off")
-        return Answer(text, calls, Usage(usage.input_tokens, usage.output_tokens, self._cost(response)), self._name)
+        return ModelAnswer(
+            text, calls, Usage(usage.input_tokens, usage.output_tokens, self._cost(response)), self._name
+        )
 
     def _cost(self, response: messages.ModelResponse) -> int | None:
         """Return the price in millionths of a dollar; None for a model without a known price, looked up once."""

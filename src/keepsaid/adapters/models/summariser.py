@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from keepsaid.domain.prompt import Json, Prompt, Record, Role
 from keepsaid.domain.summary import HEADINGS, Made, Sections, tidied
-from keepsaid.domain.turn import Answer
+from keepsaid.domain.turn import ModelAnswer
 from keepsaid.errors import ModelMalformed
 from keepsaid.ports.model import Model, ModelRequest, Summarised, Tool, ToSummarise
 from keepsaid.text.normal import cut, normalise
@@ -85,7 +85,7 @@ def _tool() -> Tool:
     return Tool(SUMMARY_TOOL, "Keep the summary of the conversation.", schema, never)
 
 
-def _sections(answer: Answer) -> Sections:
+def _sections(answer: ModelAnswer) -> Sections:
     """What the tool was called with, or what the text says where a model writes the arguments down instead."""
     said = next((call.arguments for call in answer.calls if call.name == SUMMARY_TOOL), answer.text)
     try:

@@ -11,7 +11,7 @@ from pathlib import Path
 from keepsaid.config import Config
 from keepsaid.domain.turn import Claimed
 from keepsaid.engine.supervisor import ServiceLoop
-from keepsaid.extensions.discovery import Found, Source
+from keepsaid.extensions.discovery import ExtensionSource, FoundExtension
 from keepsaid.extensions.manifest import Manifest, manifest_of, read_manifest
 from keepsaid.extensions.services import GuestContext
 from keepsaid.ports.model import Tool
@@ -44,9 +44,9 @@ def _manifest(name: str) -> Manifest:
     return manifest_of(read_manifest((files(__package__) / f"{name}.yaml").read_text("utf-8")))
 
 
-def built_in(config: Config) -> Iterator[Found]:
+def built_in(config: Config) -> Iterator[FoundExtension]:
     """The built-in extensions, and whether each is wanted."""
     for name in NAMES:
         manifest = _manifest(name)
         enabled = config.extensions[name].enabled if name in config.extensions else True
-        yield Found(name, Source.BUILT_IN, Path(str(manifest.entrypoint)), manifest, enabled=enabled)
+        yield FoundExtension(name, ExtensionSource.BUILT_IN, Path(str(manifest.entrypoint)), manifest, enabled=enabled)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from keepsaid.domain.batch import Batch
+from keepsaid.domain.batch import StoredBatch
 from keepsaid.domain.ids import read, when
 from keepsaid.domain.ids import show as name
-from keepsaid.domain.message import Message
+from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.states import message_state
 from keepsaid.domain.views import BatchLife, Chronicle, ReplyLife, TurnLife
 from keepsaid.errors import InputError
@@ -122,7 +122,7 @@ def _received(chronicle: Chronicle, asked: int | None, *, everything: bool) -> I
         yield "", f"  and {counted(len(messages) - len(shown), 'other')} of the same batch: --all lists them"
 
 
-def _routed(life: BatchLife, messages: tuple[Message, ...]) -> Iterator[tuple[str, str]]:
+def _routed(life: BatchLife, messages: tuple[StoredMessage, ...]) -> Iterator[tuple[str, str]]:
     batch, verdict = life.batch, life.batch.verdict
     collected = duration(batch.created_at - life.first_at)
     yield "window", f"{when(batch.created_at)}  closed after {collected}"
@@ -172,6 +172,6 @@ def unless_pruned() -> str:
     return f"; what is done or dropped is pruned after {buffer.retention_days:g} days (buffer.retention_days)"
 
 
-def gone(batch: Batch) -> list[tuple[str, str]]:
+def gone(batch: StoredBatch) -> list[tuple[str, str]]:
     """A line in place of a batch's messages, where they were pruned."""
     return [("pruned", f"its messages went {when(batch.pruned_at)}")] if batch.pruned_at is not None else []

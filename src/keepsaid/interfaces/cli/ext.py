@@ -17,7 +17,7 @@ from keepsaid.interfaces.cli.output import Table, facts, show
 from keepsaid.interfaces.cli.session import say, session
 
 if TYPE_CHECKING:
-    from keepsaid.extensions.discovery import Found
+    from keepsaid.extensions.discovery import FoundExtension
 
 
 _CHANNEL = '''"""{title}: a folder as a medium. A file NAME.txt is a message, NUMBER.answer is a reply."""
@@ -172,17 +172,17 @@ def check(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The id, or the path of a file or folder.")],
 ) -> None:
     """Run one, and see whether it does what every extension must: exit code 6 when it does not."""
-    from keepsaid.extensions.discovery import Source, found_at  # noqa: PLC0415
+    from keepsaid.extensions.discovery import ExtensionSource, found_at  # noqa: PLC0415
     from keepsaid.testing.extension_checks import Trial, checked  # noqa: PLC0415 - a shipped suite, loaded when asked for
 
     there = {one.id: one for one in found()}
     one = there.get(name) or (found_at(Path(name).resolve()) if Path(name).exists() else None)
     if one is None:
         raise InputError(f"there is no extension {name}, and no such file", safe="Nothing was changed.", hint=_LIST)
-    if one.source == Source.BUILT_IN:
+    if one.source == ExtensionSource.BUILT_IN:
         raise InputError(f"{name} is built in; this is for what is not", safe="Nothing was changed.", hint=_LIST)
     needed = _needed(one, there)
-    inside = [other.id for other in needed if other.source == Source.BUILT_IN]
+    inside = [other.id for other in needed if other.source == ExtensionSource.BUILT_IN]
     if inside:
         what = f"{name} depends on {', '.join(inside)}, which is built in and works in a runtime alone"
         raise InputError(what, safe="Nothing was changed.", hint=f"keepsaid serve, then keepsaid ext show {one.id}")
@@ -195,9 +195,9 @@ def check(
         raise typer.Exit(ERRORS)
 
 
-def _needed(one: Found, there: Mapping[str, Found]) -> list[Found]:
+def _needed(one: FoundExtension, there: Mapping[str, FoundExtension]) -> list[FoundExtension]:
     """What an extension depends on, and what that does: nothing else is tried beside it."""
-    needed: dict[str, Found] = {}
+    needed: dict[str, FoundExtension] = {}
     ahead = list(one.manifest.depends_on) if one.manifest else []
     while ahead:
         other = there.get(ahead.pop())
@@ -218,7 +218,7 @@ def _switch(name: str, *, on: bool) -> None:
     show({"extension": one["id"], "enabled": on}, f"{one['id']}  {done} from the next start on")
 
 
-def found() -> list[Found]:
+def found() -> list[FoundExtension]:
     """What there is in this home."""
     from keepsaid.app.builtin.parts import built_in  # noqa: PLC0415
     from keepsaid.app.extending import found_in  # noqa: PLC0415

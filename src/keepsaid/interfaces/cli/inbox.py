@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from keepsaid.domain.batch import Batch
+from keepsaid.domain.batch import StoredBatch
 from keepsaid.domain.ids import read, when
 from keepsaid.domain.ids import show as name
 from keepsaid.domain.redaction import counted_kinds
@@ -197,7 +197,7 @@ async def _story(stores: ReadOnlyStores, message_id: int) -> tuple[Story, TurnSt
     return story, turn, counted_kinds(await stores.views.marks(message_id))
 
 
-def waits(batch: Batch) -> str:
+def waits(batch: StoredBatch) -> str:
     """What went wrong last, how often an outage sent the batch back, and when it is tried again."""
     again = next_try(batch)
     outages = f"; sent back {counted(batch.deferrals, 'time')}" if batch.deferrals else ""

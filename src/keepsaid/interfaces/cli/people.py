@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from keepsaid.domain.people import Person, Seen
+from keepsaid.domain.people import Person, SeenIdentity
 from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, duration, show
 from keepsaid.interfaces.cli.remote import post
 from keepsaid.interfaces.cli.session import say, session
@@ -30,10 +30,10 @@ def ls(
     What somebody is called identifies nobody: two of the same name are two until you join them.
     """
 
-    async def known(stores: ReadOnlyStores) -> tuple[Sequence[Person], Sequence[Seen]]:
+    async def known(stores: ReadOnlyStores) -> tuple[Sequence[Person], Sequence[SeenIdentity]]:
         return await stores.memories.people.everybody(), await stores.memories.people.seen(limit)
 
-    nobody: tuple[Sequence[Person], Sequence[Seen]] = (), ()
+    nobody: tuple[Sequence[Person], Sequence[SeenIdentity]] = (), ()
     people, seen = session().read(known, nobody)
     spoke = {one.name: one for one in seen}
     joined = {one.name: person.id for person in people for one in person.identities}
@@ -45,7 +45,7 @@ def ls(
         say("nobody has said anything yet" if session().stored() else NOTHING)
 
 
-def _cells(person: str, name: str, spoke: Seen | None) -> tuple[str, ...]:
+def _cells(person: str, name: str, spoke: SeenIdentity | None) -> tuple[str, ...]:
     if spoke is None:
         return person, name, "-", "0", "-"
     return person, name, spoke.called or "-", str(spoke.memories), duration(age_ms(spoke.last_at))

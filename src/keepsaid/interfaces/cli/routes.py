@@ -17,7 +17,7 @@ import typer
 from keepsaid.domain.batch import Routed, WaitingGroup, Window
 from keepsaid.domain.ids import MAX_ID, when
 from keepsaid.domain.ids import show as name
-from keepsaid.domain.message import Message
+from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.route import Action, Routes, judge, payload_fields, unmatched
 from keepsaid.errors import ConfigError, InputError, KeepsaidError
 from keepsaid.interfaces.cli.output import NOTHING, Table, counted, one_line, show
@@ -26,7 +26,7 @@ from keepsaid.interfaces.cli.session import say, session
 if TYPE_CHECKING:
     from keepsaid.app.stores import ReadOnlyStores
     from keepsaid.config import Config
-    from keepsaid.domain.message import Inbound, Message
+    from keepsaid.domain.message import Inbound, StoredMessage
     from keepsaid.domain.route import Routes, Verdict
     from keepsaid.domain.views import Decided
 
@@ -98,10 +98,10 @@ class Difference:
 
     messages: int = 0
     not_judged: int = 0
-    changes: dict[tuple[Decision, Decision], list[Message]] = field(default_factory=dict)
+    changes: dict[tuple[Decision, Decision], list[StoredMessage]] = field(default_factory=dict)
     counts: dict[tuple[Decision, Decision], int] = field(default_factory=dict)
 
-    def add(self, message: Message, was: Verdict, would_be: Verdict) -> None:
+    def add(self, message: StoredMessage, was: Verdict, would_be: Verdict) -> None:
         """Count a message; what differs keeps a few examples."""
         self.messages += 1
         change = (str(was.action), was.rule), (str(would_be.action), would_be.rule)
@@ -215,7 +215,7 @@ class Sample:
     """One line of a file, what it should get, and what it got."""
 
     line: int
-    message: Message
+    message: StoredMessage
     routed: Routed
     expect: Any
 
@@ -273,7 +273,7 @@ async def _judged(
         if inbound is None:
             continue
         inbound = storable(inbound)
-        message = Message(ids.next(), inbound.lane, 1, inbound, now)
+        message = StoredMessage(ids.next(), inbound.lane, 1, inbound, now)
         dispatch = await route(table, WaitingGroup(inbound.lane, 0, (message,)), Window(), ids, now)
         judged.append(Sample(line, message, dispatch.batches[0], expect))
     if not judged:

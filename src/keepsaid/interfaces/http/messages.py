@@ -18,7 +18,7 @@ from keepsaid.config import Config
 from keepsaid.domain.attachment import MediaMessage, Unsaid
 from keepsaid.domain.commits import IntakeResult
 from keepsaid.domain.ids import read, show, when
-from keepsaid.domain.message import Content, Inbound, Message, Origin, ProviderMarks, Trust
+from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, StoredMessage, Trust
 from keepsaid.domain.views import Story
 from keepsaid.errors import InputError, UnknownChannel
 from keepsaid.interfaces.http.bodies import body_of, fields_in
@@ -253,7 +253,7 @@ class Messages:
             return Response(status_code=204)
         return StreamingResponse(self._stream(story.message, told), media_type=_EVENTS, headers=headers)
 
-    async def _stream(self, message: Message, told: SentEvents) -> AsyncIterator[str]:
+    async def _stream(self, message: StoredMessage, told: SentEvents) -> AsyncIterator[str]:
         yield f"retry: {RETRY_MS}\n\n"
         with self._instance.hub.listening(message.id, message.lane) as queue:
             while (story := await self._instance.operations.story(message.id)) is not None:

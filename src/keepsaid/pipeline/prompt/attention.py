@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from keepsaid.domain.effects import ClearSlot, Effect, FillSlot
 from keepsaid.domain.focus import Focus, FocusKind, TurnSurroundings
 from keepsaid.domain.ids import show
-from keepsaid.domain.message import Message
+from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.prompt import Json, Role
 from keepsaid.domain.scene import Attention, Quote, SlotSettlement
 from keepsaid.domain.slot import HeardText, OnMismatch, Slot, SlotTerms, read_answer
@@ -47,7 +47,7 @@ def _focus(claimed: Claimed, recent: Recent, settled: tuple[SlotSettlement, ...]
     return Focus(reason="no answer stands in this lane yet")
 
 
-def _replied(claimed: Claimed, newest: Message) -> Focus | None:
+def _replied(claimed: Claimed, newest: StoredMessage) -> Focus | None:
     reply_to = newest.inbound.marks.reply_to
     if reply_to is None:
         return None
@@ -66,7 +66,7 @@ def _told(recent: Recent) -> list[tuple[str, str, str]]:
     ]
 
 
-def _inferred(claimed: Claimed, recent: Recent, newest: Message) -> Guess | None:
+def _inferred(claimed: Claimed, recent: Recent, newest: StoredMessage) -> Guess | None:
     """What the newest message answers, where more people than one speak."""
     if not is_named(claimed):
         return None
@@ -144,12 +144,12 @@ class SlotMatcher:
         """The same as the turn's commit takes it."""
         return tuple(one.effect for one in self._settled)
 
-    def hear_all(self, messages: Iterable[Message]) -> None:
+    def hear_all(self, messages: Iterable[StoredMessage]) -> None:
         """Hear messages in order."""
         for message in messages:
             self.hear(message)
 
-    def hear(self, message: Message) -> tuple[SlotSettlement, ...]:
+    def hear(self, message: StoredMessage) -> tuple[SlotSettlement, ...]:
         """What this message settles."""
         settled = tuple(one for one in (self._judge(slot, message) for slot in self._open) if one is not None)
         ended = {one.slot.id for one in settled}
@@ -157,7 +157,7 @@ class SlotMatcher:
         self._settled += settled
         return settled
 
-    def _judge(self, slot: Slot, message: Message) -> SlotSettlement | None:
+    def _judge(self, slot: Slot, message: StoredMessage) -> SlotSettlement | None:
         if message.inbound.origin.sender != slot.person or message.inbound.content.event or message.damaged:
             return None
         if message.received_at < slot.opened_at:
@@ -172,11 +172,11 @@ class SlotMatcher:
         why = f"{show('message', message.id)} is no answer of type {slot.question.expected}"
         return SlotSettlement(slot, message.id, ClearSlot(slot.id, why))
 
-    def _is_elsewhere(self, slot: Slot, message: Message) -> bool:
+    def _is_elsewhere(self, slot: Slot, message: StoredMessage) -> bool:
         """Whether the message replies to something that is known, and is not the question."""
         reply_to = message.inbound.marks.reply_to
         target = None if reply_to is None else self._around.target(reply_to)
         return target is not None and target.ref != slot.anchor
 
-    def _read(self, slot: Slot, message: Message) -> str | None:
+    def _read(self, slot: Slot, message: StoredMessage) -> str | None:
         return read_answer(slot.question, HeardText(message.text, message.received_at, self._terms.zone))

@@ -16,7 +16,7 @@ from keepsaid.domain.compaction import CompactionTerms, CutContext, CutReason, a
 from keepsaid.domain.context import TAIL_MAX, LaneTail
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Prompt
-from keepsaid.domain.turn import Answer
+from keepsaid.domain.turn import ModelAnswer
 from keepsaid.errors import ModelTooLong
 from keepsaid.ports.model import Delta, Model, ModelRequest
 from keepsaid.ports.runtime import Clock, Offload, inline
@@ -166,7 +166,7 @@ class Fitting:
     async def _made(self, tail: LaneTail) -> Prompt:
         return await self._offload(tail.chars, partial(self._make, tail))
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         """One call; a prompt that the provider says is too long is cut and sent once more, once in a turn."""
         try:
             return await self._model.answer(replace(request, prompt=self.prompt), delta)

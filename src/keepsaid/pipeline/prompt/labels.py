@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from keepsaid.domain.message import Message
+from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.prompt import Json, Record, Role
 from keepsaid.domain.turn import Claimed
 from keepsaid.text.normal import heading, opens
@@ -68,17 +68,17 @@ def is_named(claimed: Claimed) -> bool:
     return not all(message.inbound.origin.direct for message in claimed.messages)
 
 
-def spoken(claimed: Claimed, message: Message) -> str:
+def spoken(claimed: Claimed, message: StoredMessage) -> str:
     """A new message as it stands in the prompt, below its marker if it is answered late."""
     return marked(message, claimed.late_before) + said(claimed, message)
 
 
-def said(claimed: Claimed, message: Message) -> str:
+def said(claimed: Claimed, message: StoredMessage) -> str:
     """The words of a new message, after its speaker's name where several speak."""
     return as_said_by(speaker(message), message.text) if is_named(claimed) else unforged(message.text)
 
 
-def speaker(message: Message) -> str:
+def speaker(message: StoredMessage) -> str:
     """What the sender is called."""
     return message.inbound.origin.name or message.inbound.origin.sender
 
@@ -143,7 +143,7 @@ def noted(trace: Json, before: int | None) -> Json:
     return {**trace, _KEY: before} if isinstance(trace, dict) else trace
 
 
-def marked(message: Message, before: int | None) -> str:
+def marked(message: StoredMessage, before: int | None) -> str:
     """The line above a late message; "" for one in time."""
     if before is None or message.received_at >= before:
         return ""

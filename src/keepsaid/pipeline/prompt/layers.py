@@ -10,7 +10,7 @@ from keepsaid.domain.attachment import described
 from keepsaid.domain.context import Block, LaneTail
 from keepsaid.domain.effects import FillSlot
 from keepsaid.domain.fence import Fence
-from keepsaid.domain.message import Message
+from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.personality import PERSONALITY_CHARS_MAX
 from keepsaid.domain.prompt import Layer, Record, Role
 from keepsaid.domain.scene import MEMORY_PRIORITY, Contribution, PromptInputs, Quote, SlotSettlement
@@ -243,7 +243,7 @@ def shown(claimed: Claimed) -> str:
     return "\n".join((_hint(claimed), *each))
 
 
-def with_attachments(claimed: Claimed, one: Message) -> str:
+def with_attachments(claimed: Claimed, one: StoredMessage) -> str:
     """A message as it stands in the prompt, and below it what is attached, by reference."""
     return with_label(spoken(claimed, one), described(one.inbound.content))
 
@@ -258,7 +258,7 @@ def _hint(claimed: Claimed) -> str:
     return f"{TOGETHER}: {len(messages)} within {span_s} s, from {names}. One answer may do for all of them.]"
 
 
-def _facts(one: Message, number: int, numbers: Mapping[str | None, int]) -> str:
+def _facts(one: StoredMessage, number: int, numbers: Mapping[str | None, int]) -> str:
     """When a message came, and what it answers: one beside it, or an earlier one."""
     facts = [f"{_EPOCH + timedelta(milliseconds=one.received_at):%H:%M:%S}", f"number {number}"]
     target = one.inbound.marks.reply_to
@@ -304,7 +304,7 @@ def answered(one: SlotSettlement) -> str:
     return f'{ANSWERED}: you asked "{question}" ({one.slot.question.expected}); the answer reads as {value}]'
 
 
-def joining(claimed: Claimed, asked: SlotMatcher, message: Message) -> str:
+def joining(claimed: Claimed, asked: SlotMatcher, message: StoredMessage) -> str:
     """A message that joins the turn, as it stands in the prompt, below what it settles."""
     lines = [told for one in asked.hear(message) if (told := answered(one))]
     return "\n".join((*lines, with_attachments(claimed, message)))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from keepsaid.domain.effects import OpenSlot, SetPersonality
 from keepsaid.domain.memory import person_of
-from keepsaid.domain.message import Message, Trust
+from keepsaid.domain.message import StoredMessage, Trust
 from keepsaid.domain.personality import PERSONALITY_CHARS_MAX, settable
 from keepsaid.domain.prompt import Json, Record, Role, ToolCall
 from keepsaid.domain.slot import Expected, Question
@@ -98,7 +98,7 @@ def _question(arguments: Mapping[str, Json]) -> Question:
     return Question(text.strip(), expected, options if expected is Expected.SELECTION else ())
 
 
-def _person(claimed: Claimed, arguments: Mapping[str, Json]) -> Message:
+def _person(claimed: Claimed, arguments: Mapping[str, Json]) -> StoredMessage:
     """The last message of who is asked."""
     people = [one for one in claimed.heard if not one.inbound.content.event]
     if not people:
@@ -112,7 +112,7 @@ def _person(claimed: Claimed, arguments: Mapping[str, Json]) -> Message:
     return found[-1]
 
 
-def _name(message: Message) -> str:
+def _name(message: StoredMessage) -> str:
     return message.inbound.origin.name or message.inbound.origin.sender
 
 

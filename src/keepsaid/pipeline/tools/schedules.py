@@ -16,7 +16,7 @@ from functools import partial
 from keepsaid.domain.command import CommandResult
 from keepsaid.domain.effects import EndSchedule, KeepTime
 from keepsaid.domain.ids import moment, read, show
-from keepsaid.domain.message import SYSTEM, Message, Trust, Trusted
+from keepsaid.domain.message import SYSTEM, StoredMessage, Trust, Trusted
 from keepsaid.domain.prompt import Json, Record, Role, ToolCall
 from keepsaid.domain.reply import address
 from keepsaid.domain.schedule import LIVE, NewSchedule, Schedule, Target, What
@@ -221,7 +221,7 @@ class ScheduleWords:
     def __init__(self, view: ScheduleView) -> None:
         self._view = view
 
-    async def listed(self, message: Message, _arguments: str) -> CommandResult:
+    async def listed(self, message: StoredMessage, _arguments: str) -> CommandResult:
         """Those that live, those first that were disabled."""
         origin, place = message.inbound.origin, message.lane[:3]
         found = await self._view.schedules(LIVE, 0, 1 << 31)

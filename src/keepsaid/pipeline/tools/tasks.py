@@ -14,7 +14,7 @@ from keepsaid.domain.effects import Effect, JudgeTask, MakeTask, RelayTask, Stop
 from keepsaid.domain.fence import UNKEYED, Fence
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.memory import OWNER
-from keepsaid.domain.message import Message, Trust, Trusted
+from keepsaid.domain.message import StoredMessage, Trust, Trusted
 from keepsaid.domain.prompt import Json, Record, Role, ToolCall
 from keepsaid.domain.task import CALL_REFUSED, ENDED, Task, TaskFilter, trust_of_task
 from keepsaid.domain.turn import Claimed, Step, ToolClass
@@ -231,7 +231,7 @@ class TaskWords:
     def __init__(self, view: TaskView) -> None:
         self._view = view
 
-    async def listed(self, message: Message, _arguments: str) -> CommandResult:
+    async def listed(self, message: StoredMessage, _arguments: str) -> CommandResult:
         """The latest tasks, and those that wait for a word."""
         if not _owns(message):
             return CommandResult(_WHO, REFUSED)
@@ -241,15 +241,15 @@ class TaskWords:
         lines += [_line(task) for task in found if task.state != "needs_review"]
         return CommandResult("\n".join(lines) or "There is no task.")
 
-    async def approved(self, message: Message, arguments: str) -> CommandResult:
+    async def approved(self, message: StoredMessage, arguments: str) -> CommandResult:
         """A task that waits goes on: its unfinished call is made again."""
         return await self._judged(message, arguments, approved=True)
 
-    async def rejected(self, message: Message, arguments: str) -> CommandResult:
+    async def rejected(self, message: StoredMessage, arguments: str) -> CommandResult:
         """A task that waits fails."""
         return await self._judged(message, arguments, approved=False)
 
-    async def _judged(self, message: Message, arguments: str, *, approved: bool) -> CommandResult:
+    async def _judged(self, message: StoredMessage, arguments: str, *, approved: bool) -> CommandResult:
         if not _owns(message):
             return CommandResult(_WHO, REFUSED)
         number = read("task", arguments)
@@ -270,6 +270,6 @@ def _goes_on(task: Task) -> str:
 _WHO = f"Only the {OWNER} may say that, in a chat between the two of us."
 
 
-def _owns(message: Message) -> bool:
+def _owns(message: StoredMessage) -> bool:
     origin = message.inbound.origin
     return origin.trust is Trust.OWNER and origin.direct

@@ -10,7 +10,7 @@ from keepsaid.domain.effects import Effect, SetPersonality
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import person_of
-from keepsaid.domain.message import Message
+from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.personality import PERSONALITY_CHARS_MAX, effective, scopes_of, settable
 from keepsaid.domain.prompt import in_one_line, shares_of
 from keepsaid.domain.turn import NO_MODEL, Claimed, Outcome, Usage
@@ -102,7 +102,7 @@ class Commands:
         rest = tuple(message for message in claimed.messages if message.id not in done)
         return Obedience(replace(claimed, messages=rest), tuple(told), tuple(obeyed))
 
-    async def _told(self, message: Message, command: Command) -> CommandResult:
+    async def _told(self, message: StoredMessage, command: Command) -> CommandResult:
         if not command.known:
             return CommandResult(f"There is no such command; did you mean /{command.name}? /help lists all.", "unknown")
         match command.name:
@@ -123,7 +123,7 @@ class Commands:
             return CommandResult("We begin anew. What was said stays stored and remembered.", begins_anew=True)
         return CommandResult(await self._compact(message.lane))
 
-    async def _claimed(self, message: Message, command: Command) -> CommandResult:
+    async def _claimed(self, message: StoredMessage, command: Command) -> CommandResult:
         if command.name == "join":
             return await self._claims.join(message, command.arguments)
         if not command.arguments:
@@ -142,7 +142,7 @@ class Commands:
             lines.append(f"A summary (version {tail.summary.version}) stands for what was said before.")
         return CommandResult("\n".join(lines))
 
-    async def _personality(self, message: Message, arguments: str) -> CommandResult:
+    async def _personality(self, message: StoredMessage, arguments: str) -> CommandResult:
         verb, scope, text = _parted(arguments)
         origin, lane = message.inbound.origin, message.lane
         person = person_of(origin)

@@ -12,7 +12,7 @@ from keepsaid.domain.forgetting import ForgetTargets, ForgetWish
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import OWNER, chat_of, person_of
-from keepsaid.domain.message import Message, Trust
+from keepsaid.domain.message import StoredMessage, Trust
 from keepsaid.domain.process import Note
 from keepsaid.domain.receipt import JudgeMemory, Reminded, candidate_in
 from keepsaid.domain.visibility import ShareMemory, ShareReach, ShareRefusal
@@ -33,7 +33,7 @@ class Forget:
         self._lanes = lanes
         self._forgets = forgets
 
-    async def told(self, message: Message, arguments: str) -> CommandResult:
+    async def told(self, message: StoredMessage, arguments: str) -> CommandResult:
         """What `/forget that`, `/forget ID` or `/forget ID yes` comes to."""
         origin = message.inbound.origin
         if origin.trust is not Trust.OWNER or not origin.direct:
@@ -122,7 +122,7 @@ class Claims:
         self._code = code
         self._notes = notes
 
-    async def join(self, message: Message, arguments: str) -> CommandResult:
+    async def join(self, message: StoredMessage, arguments: str) -> CommandResult:
         """What `/join`, `/join CODE` or `/join undo` comes to; saying a code again changes nothing."""
         origin = message.inbound.origin
         person = chat_of((origin,))
@@ -175,7 +175,7 @@ class Claims:
             )
         return CommandResult("You are one person to me now, here and there. /join undo takes it back for this chat.")
 
-    async def widen(self, message: Message, arguments: str) -> CommandResult:
+    async def widen(self, message: StoredMessage, arguments: str) -> CommandResult:
         """What `/widen ID conversation|person|global [why]` comes to."""
         origin = message.inbound.origin
         if origin.trust is Trust.EXTERNAL:
@@ -217,7 +217,7 @@ class Wrong:
     def __init__(self, receipts: Receipts) -> None:
         self._receipts = receipts
 
-    async def told(self, message: Message, arguments: str) -> CommandResult:
+    async def told(self, message: StoredMessage, arguments: str) -> CommandResult:
         """What `/wrong`, `/wrong N`, `/wrong ID` or `/wrong undo [ID]` comes to."""
         verb, _, which = arguments.partition(" ") if arguments.startswith("undo") else ("mark", "", arguments)
         by = person_of(message.inbound.origin)

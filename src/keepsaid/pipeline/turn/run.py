@@ -15,7 +15,7 @@ from keepsaid.domain.ids import read
 from keepsaid.domain.message import Trust, Trusted
 from keepsaid.domain.prompt import Json, Prompt, Record, Role, ToolCall
 from keepsaid.domain.receipt import MEMORY_OPEN
-from keepsaid.domain.turn import Answer, ResumableTurn, Step, StepKind, ToolClass, Usage
+from keepsaid.domain.turn import ModelAnswer, ResumableTurn, Step, StepKind, ToolClass, Usage
 from keepsaid.errors import KeepsaidError, LeaseLost, ModelMalformed, ToolError
 from keepsaid.pipeline.turn.authorization import CallGate, as_json, refusal_in
 from keepsaid.pipeline.turn.steering import Joining
@@ -205,7 +205,7 @@ async def run(turn: TurnDeps, steps: StepLog) -> Ran:
     raise ModelMalformed(f"the model made {turn.limits.steps_max} steps without coming to an answer")
 
 
-async def _ask(turn: TurnDeps, steps: StepLog, exchange: tuple[Record, ...]) -> Answer:
+async def _ask(turn: TurnDeps, steps: StepLog, exchange: tuple[Record, ...]) -> ModelAnswer:
     exchange = turn.offers.sent(exchange)
     request = ModelRequest(turn.prompt, exchange, turn.tools, turn.limits.tokens_max, turn.limits.call_s_max)
     chars = turn.prompt.chars + sum(len(record.text) for record in exchange)
@@ -230,7 +230,7 @@ def _answers(output: Json) -> bool:
     return not _read(output).calls
 
 
-async def _readable(turn: TurnDeps, request: ModelRequest) -> Answer:
+async def _readable(turn: TurnDeps, request: ModelRequest) -> ModelAnswer:
     """An answer with something in it; one that is malformed or empty is asked for once more."""
     for last in (False, True):
         try:
@@ -244,12 +244,12 @@ async def _readable(turn: TurnDeps, request: ModelRequest) -> Answer:
     raise ModelMalformed("the model answered with nothing, twice")
 
 
-def _read(output: Json) -> Answer:
+def _read(output: Json) -> ModelAnswer:
     assert isinstance(output, dict), "a model step records an object"
     calls = output["calls"]
     assert isinstance(calls, list), "and its calls as a list"
     read = tuple(ToolCall(*map(str, call)) for call in calls if isinstance(call, list))
-    return Answer(str(output["text"]), read, model=str(output["model"]))
+    return ModelAnswer(str(output["text"]), read, model=str(output["model"]))
 
 
 async def _use(turn: TurnDeps, steps: StepLog, call: ToolCall) -> tuple[Record, MakeTask | None]:

@@ -10,7 +10,7 @@ from typing import Protocol
 from keepsaid.domain.attachment import described
 from keepsaid.domain.batch import Window
 from keepsaid.domain.busy import Steer
-from keepsaid.domain.message import Message
+from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.turn import Claimed, Steered
 from keepsaid.ports.runtime import Offload, inline
@@ -52,7 +52,7 @@ class Offers:
         operations: Operations,
         claimed: Claimed,
         window: Window | None,
-        spoken: Callable[[Message], str],
+        spoken: Callable[[StoredMessage], str],
         offload: Offload = inline,
     ) -> None:
         self._operations = operations

@@ -13,7 +13,7 @@ from keepsaid.domain.retention import Stale
 from keepsaid.domain.task import CALL_EXPIRED, ClaimTasks, DecideTask, ExpireTasks, NewTask
 from keepsaid.domain.work import TaskKind
 from keepsaid.testing.builders import CHANNEL, ROOM, lane_of, outcome, said
-from keepsaid.testing.contracts.road import Road, Store
+from keepsaid.testing.contracts.road import ContractStore, Road
 from keepsaid.testing.contracts.tasks import Desk
 
 
@@ -22,7 +22,7 @@ def waiting(number: int, until: int | None) -> NewTask:
     return NewTask(number, 'press {"n": 1}', f"call:{number}", TaskKind.CALL, review="a stranger", expires_at=until)
 
 
-async def owner_speaks(store: Store) -> Road:
+async def owner_speaks(store: ContractStore) -> Road:
     """The owner says something in his direct chat, and it is routed."""
     road, inbound = Road(store), said()
     await road.hear(replace(inbound, origin=replace(inbound.origin, trust=Trust.OWNER, direct=True)))
@@ -33,7 +33,7 @@ async def owner_speaks(store: Store) -> Road:
 class ApprovalContract:
     """Tasks that wait for a person from the start."""
 
-    async def test_an_overdue_task_fails_and_no_other_does(self, store: Store) -> None:
+    async def test_an_overdue_task_fails_and_no_other_does(self, store: ContractStore) -> None:
         """Only tasks that wait and have a time; each once."""
         desk = Desk(store)
         assert await store.tasks.next_expiry() is None
@@ -51,7 +51,7 @@ class ApprovalContract:
         assert (await desk.now(3)).state == "needs_review"
         assert (await desk.told()).count("task.failed") == 3
 
-    async def test_a_decided_task_does_not_expire(self, store: Store) -> None:
+    async def test_a_decided_task_does_not_expire(self, store: ContractStore) -> None:
         """Approved, begun, completed or refused: the time counts no more."""
         desk = Desk(store)
         await desk.make(*(waiting(number, 50) for number in (1, 2, 3)))
@@ -61,7 +61,7 @@ class ApprovalContract:
         assert await desk.states() == {1: "pending", 2: "failed", 3: "failed"}
         assert ((await desk.now(2)).reason, (await desk.now(3)).reason) == ("no", CALL_EXPIRED)
 
-    async def test_an_overdue_task_cannot_be_approved(self, store: Store) -> None:
+    async def test_an_overdue_task_cannot_be_approved(self, store: ContractStore) -> None:
         """Even before it is failed; it can be refused."""
         desk = Desk(store)
         await desk.make(waiting(1, 50))
@@ -69,7 +69,7 @@ class ApprovalContract:
         assert (await desk.now(1)).state == "needs_review"
         assert await store.apply(DecideTask(1, 50, approved=False, reason="no"))
 
-    async def test_a_request_is_made_and_told_with_its_turn(self, store: Store) -> None:
+    async def test_a_request_is_made_and_told_with_its_turn(self, store: ContractStore) -> None:
         """And not at all where the turn is refused; its words and its time are as they were given."""
         desk, road = Desk(store), await owner_speaks(store)
         claimed = await road.claim_one()
@@ -91,7 +91,7 @@ class ApprovalContract:
         [told] = await store.unseen(CHANNEL, ROOM)
         assert (told.draft.text, told.draft.notice) == ("may it be pressed?", True)
 
-    async def test_a_request_that_waits_already_is_not_made_again(self, store: Store) -> None:
+    async def test_a_request_that_waits_already_is_not_made_again(self, store: ContractStore) -> None:
         """Nor told again, as long as it waits, is due or runs; after that it is."""
         desk = Desk(store)
         await owner_speaks(store)
@@ -113,7 +113,7 @@ class ApprovalContract:
         assert [one.draft.text for one in await store.unseen(CHANNEL, ROOM)] == ["notice 1", "notice 5"]
         assert [one.draft.text for one in await store.unseen(CHANNEL, ROOM, 1)] == ["notice 1"]
 
-    async def test_a_notice_is_forgotten_with_its_task(self, store: Store) -> None:
+    async def test_a_notice_is_forgotten_with_its_task(self, store: ContractStore) -> None:
         """Of the turn that asked; what waits is cancelled, and what was told has no words any more."""
         desk = Desk(store)
         road = await owner_speaks(store)
@@ -131,7 +131,7 @@ class ApprovalContract:
         told = [one for one in await store.journal.events(0, 100) if one.topic.startswith("reply.")]
         assert "secret" not in str([dict(one.payload) for one in told])
 
-    async def test_a_notice_that_is_being_sent_is_waited_for(self, store: Store) -> None:
+    async def test_a_notice_that_is_being_sent_is_waited_for(self, store: ContractStore) -> None:
         """What was taken may arrive; its words go when that is known."""
         road = await owner_speaks(store)
         claimed = await road.claim_one()
@@ -146,7 +146,7 @@ class ApprovalContract:
         assert await store.apply(Settle(900, taken.fence, Delivered.CONFIRMED, 22))
         assert (await store.apply(ScrubForgotten(50, 23))).waiting == 0
 
-    async def test_a_notice_goes_with_the_task_that_is_pruned(self, store: Store) -> None:
+    async def test_a_notice_goes_with_the_task_that_is_pruned(self, store: ContractStore) -> None:
         """Once it was delivered."""
         desk = Desk(store)
         await owner_speaks(store)

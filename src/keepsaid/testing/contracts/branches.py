@@ -11,12 +11,12 @@ from keepsaid.domain.message import ProviderMarks, Trust
 from keepsaid.domain.task import DEPTH_MAX, TOO_DEEP, ClaimTasks, EndTask, NewTask, ResultsKept, Task, TaskEnd
 from keepsaid.domain.work import TaskKind
 from keepsaid.testing.builders import consulted, lane_of, outcome, said
-from keepsaid.testing.contracts.road import LEASE_MS, Road, Store
+from keepsaid.testing.contracts.road import LEASE_MS, ContractStore, Road
 from keepsaid.testing.contracts.staging import CONFIRM, SAVE
 from keepsaid.testing.contracts.tasks import Desk
 
 
-async def _thinking(store: Store, task_id: int, turn_id: int, depth: int = 1) -> Task:
+async def _thinking(store: ContractStore, task_id: int, turn_id: int, depth: int = 1) -> Task:
     """A branch of a turn, at work."""
     new = NewTask(task_id, "think", kind=TaskKind.BRANCH, lane=lane_of(), turn_id=turn_id, depth=depth, outside=False)
     assert await Desk(store).make(new) == ""
@@ -24,11 +24,11 @@ async def _thinking(store: Store, task_id: int, turn_id: int, depth: int = 1) ->
     return task
 
 
-async def _concluded(store: Store, task: Task, *effects: OfBranch, how: TaskEnd = TaskEnd.COMPLETE) -> str:
+async def _concluded(store: ContractStore, task: Task, *effects: OfBranch, how: TaskEnd = TaskEnd.COMPLETE) -> str:
     return await store.apply(EndTask(task.id, task.fence, how, 9, "it is the Tiber", effects=effects))
 
 
-async def _settled(store: Store, *inbound: str) -> int:
+async def _settled(store: ContractStore, *inbound: str) -> int:
     """A lane in which a person was answered; returns the turn."""
     road = Road(store, 100)
     for text in inbound:
@@ -41,7 +41,7 @@ async def _settled(store: Store, *inbound: str) -> int:
 class BranchContract:
     """Work that a branch wants done, and deeds of memory."""
 
-    async def test_its_work_is_made_with_its_end(self, store: Store) -> None:
+    async def test_its_work_is_made_with_its_end(self, store: ContractStore) -> None:
         """A level deeper, in the lane and of the turn that it is of; told there when it ends, as the branch is."""
         turn_id = await _settled(store, "which river?")
         branch = await _thinking(store, 1, turn_id)
@@ -66,7 +66,7 @@ class BranchContract:
         [untold] = await store.tasks.untold(9)
         assert [one.id for one in untold.tasks] == [1, 2]
 
-    async def test_one_that_comes_to_nothing_leaves_nothing(self, store: Store) -> None:
+    async def test_one_that_comes_to_nothing_leaves_nothing(self, store: ContractStore) -> None:
         """Failed, parked, to be tried again."""
         turn_id = await _settled(store, "which river?")
         for number, how in enumerate((TaskEnd.FAIL, TaskEnd.PARK, TaskEnd.RETRY), 1):
@@ -75,7 +75,7 @@ class BranchContract:
         assert await Desk(store).states() == {1: "failed", 2: "needs_review", 3: "pending"}
         assert await store.tasks.results(9) == []
 
-    async def test_work_is_not_made_too_deep(self, store: Store) -> None:
+    async def test_work_is_not_made_too_deep(self, store: ContractStore) -> None:
         """It is there to be seen, failed; what the branch came to is kept."""
         turn_id = await _settled(store, "which river?")
         branch = await _thinking(store, 1, turn_id, DEPTH_MAX)
@@ -84,7 +84,7 @@ class BranchContract:
         assert (deep.state, deep.reason, deep.ended_at) == ("failed", TOO_DEEP, 9)
         assert (await Desk(store).told()).count("task.failed") == 1
 
-    async def test_what_it_asked_of_memory_is_there_until_it_is_done(self, store: Store) -> None:
+    async def test_what_it_asked_of_memory_is_there_until_it_is_done(self, store: ContractStore) -> None:
         """With the messages of its turn, and nothing of another's; also where it came to no words."""
         turn_id = await _settled(store, "which river?", "and which bridge?")
         branch = await _thinking(store, 1, turn_id)
@@ -106,7 +106,7 @@ class BranchContract:
         await store.apply(ResultsKept((3,)))
         assert await store.tasks.results(9) == []
 
-    async def test_it_says_whether_outsiders_were_heard(self, store: Store) -> None:
+    async def test_it_says_whether_outsiders_were_heard(self, store: ContractStore) -> None:
         """A stranger in its lane, at any time; or what a tool brought there since the session of its turn began."""
         turn_id = await _settled(store, "which river?")
         await _concluded(store, await _thinking(store, 1, turn_id), SAVE)
@@ -115,7 +115,7 @@ class BranchContract:
         await Road(store, 500).hear(replace(stranger, origin=replace(stranger.origin, trust=Trust.EXTERNAL)), 20)
         assert await self.heard(store) == [True]
 
-    async def test_what_a_tool_brought_is_from_outside(self, store: Store) -> None:
+    async def test_what_a_tool_brought_is_from_outside(self, store: ContractStore) -> None:
         """As for the turns of the lane."""
         road = Road(store, 100)
         await road.queue(said("what time is it?"), 1)
@@ -125,11 +125,11 @@ class BranchContract:
         await _concluded(store, await _thinking(store, 1, claimed.turn_id), SAVE)
         assert await self.heard(store) == [True]
 
-    async def heard(self, store: Store) -> list[bool]:
+    async def heard(self, store: ContractStore) -> list[bool]:
         """Whether outsiders were heard, by each that wants something of memory."""
         return [one.wishes.external for one in await store.tasks.results(9) if one.wishes is not None]
 
-    async def test_it_is_forgotten_with_its_turn(self, store: Store) -> None:
+    async def test_it_is_forgotten_with_its_turn(self, store: ContractStore) -> None:
         """Its words and its deeds, and the work it wanted done."""
         turn_id = await _settled(store, "which river?")
         branch = await _thinking(store, 1, turn_id)

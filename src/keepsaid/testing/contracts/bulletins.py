@@ -23,14 +23,14 @@ from keepsaid.domain.memory import (
 )
 from keepsaid.domain.message import Trust
 from keepsaid.ports.memory_store import BulletinStore
-from keepsaid.testing.contracts.memories import AUDIT, HERE, OWNER_HERE, THERE, MemoryStore, episode, sample
+from keepsaid.testing.contracts.memories import AUDIT, HERE, OWNER_HERE, THERE, SearchableStore, episode, sample
 
 NOW = 1_795_000_000_000
 MINE = person_scope(OWNER)
 ROOM = conversation_scope(HERE)
 
 
-class BriefingStore(MemoryStore, Protocol):
+class BriefingStore(SearchableStore, Protocol):
     """A store of memories and of bulletins made from them."""
 
     @property

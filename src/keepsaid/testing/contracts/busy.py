@@ -13,11 +13,11 @@ from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.route import Action
 from keepsaid.domain.turn import Claimed, Steered, StepKind, Usage
 from keepsaid.testing.builders import AT_ONCE, lane_of, outcome, said, step, verdict
-from keepsaid.testing.contracts.road import Queued, Road, Store
+from keepsaid.testing.contracts.road import ContractStore, Queued, Road
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class BusyLane:
     """A lane with a batch at work."""
 
     road: Road
@@ -25,7 +25,7 @@ class Lane:
     claimed: Claimed
 
     @property
-    def store(self) -> Store:
+    def store(self) -> ContractStore:
         """Where it is."""
         return self.road.store
 
@@ -80,16 +80,16 @@ class Lane:
         assert await self.started(9), "the holder still has it"
 
 
-async def busy(road: Road, inbound: Inbound | None = None) -> Lane:
+async def busy(road: Road, inbound: Inbound | None = None) -> BusyLane:
     """A lane at work on one message."""
     queued = await road.queue(inbound or said("first"))
-    return Lane(road, queued, await road.claim_one())
+    return BusyLane(road, queued, await road.claim_one())
 
 
 class InterruptContract:
     """The batch at work begins anew with what came, or nothing changes."""
 
-    async def test_the_two_are_one_batch_and_the_turn_is_over(self, store: Store) -> None:
+    async def test_the_two_are_one_batch_and_the_turn_is_over(self, store: ContractStore) -> None:
         """A new turn starts without replay; the old holder is refused."""
         lane = await busy(Road(store))
         await lane.finished(0)
@@ -111,16 +111,16 @@ class InterruptContract:
         assert (story.state, story.turn_id) == ("done", again.turn_id)
         assert (await store.overview()).batches == {"done": 1}
 
-    async def test_it_takes_the_better_priority(self, store: Store) -> None:
+    async def test_it_takes_the_better_priority(self, store: ContractStore) -> None:
         """Of the two."""
         road = Road(store)
         await road.queue(said("first", priority=50))
-        lane = Lane(road, await road.queue(said("other", "den")), (await road.claim(limit=9))[1])
+        lane = BusyLane(road, await road.queue(said("other", "den")), (await road.claim(limit=9))[1])
         await road.queue(said("more", priority=20))
         assert await lane.interrupt() is not None
         assert (await road.claim_one()).batch.priority == 20
 
-    async def test_nothing_runs_or_nothing_came(self, store: Store) -> None:
+    async def test_nothing_runs_or_nothing_came(self, store: ContractStore) -> None:
         """No move."""
         lane = await busy(Road(store))
         assert await lane.interrupt() is None
@@ -128,7 +128,7 @@ class InterruptContract:
         await lane.more()
         assert await lane.interrupt() is None
 
-    async def test_another_rule_or_a_full_window_waits_its_turn(self, store: Store) -> None:
+    async def test_another_rule_or_a_full_window_waits_its_turn(self, store: ContractStore) -> None:
         """Beginning anew without it would be work done twice; so a batch begins anew a bounded number of times."""
         lane = await busy(Road(store))
         waiting = await lane.more(rule="other")
@@ -140,7 +140,7 @@ class InterruptContract:
             assert await store.apply(Interrupt(lane_of("den"), full, 5)) is None
         await lane.is_untouched(waiting)
 
-    async def test_what_lies_between_keeps_them_apart(self, store: Store) -> None:
+    async def test_what_lies_between_keeps_them_apart(self, store: ContractStore) -> None:
         """A batch is contiguous."""
         lane = await busy(Road(store))
         await lane.road.queue(said("noise"), by=verdict(Action.DROP, "noise"))
@@ -148,7 +148,7 @@ class InterruptContract:
         assert await lane.interrupt() is None
         await lane.is_untouched(waiting)
 
-    async def test_what_must_not_be_done_again_is_not_begun_anew(self, store: Store) -> None:
+    async def test_what_must_not_be_done_again_is_not_begun_anew(self, store: ContractStore) -> None:
         """Whether or not its result is known."""
         road = Road(store)
         for room, finish in (("a", False), ("b", True)):
@@ -160,7 +160,7 @@ class InterruptContract:
             assert await lane.commit()
             await road.answer(await road.claim_one())
 
-    async def test_the_innocent_does_not_join_a_suspect(self, store: Store) -> None:
+    async def test_the_innocent_does_not_join_a_suspect(self, store: ContractStore) -> None:
         """Nor one that was charged or deferred: its past would be theirs."""
         road = Road(store)
         for room in ("crashed", "failed", "deferred"):
@@ -172,7 +172,7 @@ class InterruptContract:
                 await store.apply(Fail(batch_id, fence, Failure.RETRY, "it broke", 0))
             else:
                 await store.apply(Release(batch_id, fence, 0, deferred=True, reason="away"))
-            lane = Lane(lane.road, lane.queued, await lane.road.claim_one(50))
+            lane = BusyLane(lane.road, lane.queued, await lane.road.claim_one(50))
             waiting = await lane.road.queue(said("more", room))
             assert await store.apply(Interrupt(lane_of(room), AT_ONCE, 5)) is None
             await lane.is_untouched(waiting)
@@ -184,7 +184,7 @@ class InterruptContract:
 class SteerContract:
     """What waits next joins a running turn, and is done when that is."""
 
-    async def test_it_is_shown_and_settled_with_the_turn(self, store: Store) -> None:
+    async def test_it_is_shown_and_settled_with_the_turn(self, store: ContractStore) -> None:
         """One reply, in the stories of both; each remembered once."""
         lane = await busy(Road(store))
         newer = await lane.more()
@@ -206,7 +206,7 @@ class SteerContract:
         assert [(work.batch_id, work.reply) for work in works] == [(lane.queued.batch_id, "both"), (newer.batch_id, "")]
         assert await lane.road.claim() == ()
 
-    async def test_several_join_and_what_exceeds_the_window_waits(self, store: Store) -> None:
+    async def test_several_join_and_what_exceeds_the_window_waits(self, store: ContractStore) -> None:
         """In order, and nothing is overtaken."""
         lane = await busy(Road(store))
         rules = ("a", "b", "c", "d")
@@ -219,7 +219,7 @@ class SteerContract:
         assert await lane.commit(*(queued.batch_id for queued in waiting[:2]))
         assert (await lane.road.claim_one()).batch.id == waiting[2].batch_id
 
-    async def test_what_was_shown_is_not_extended(self, store: Store) -> None:
+    async def test_what_was_shown_is_not_extended(self, store: ContractStore) -> None:
         """Later messages are a batch of their own."""
         lane = await busy(Road(store))
         newer = await lane.more()
@@ -228,7 +228,7 @@ class SteerContract:
         assert (await lane.road.batch(later)).id != newer.batch_id
         assert [one.batch_id for one in await lane.steer(3)] == [later.batch_id]
 
-    async def test_a_retry_is_shown_what_its_steps_were_and_no_more(self, store: Store) -> None:
+    async def test_a_retry_is_shown_what_its_steps_were_and_no_more(self, store: ContractStore) -> None:
         """What no finished step has seen is left to itself: should it be poison, the first is not charged for it."""
         lane = await busy(Road(store))
         seen = await lane.more("seen")
@@ -247,7 +247,7 @@ class SteerContract:
         rest = await lane.road.claim_one()
         assert (rest.batch.id, rest.batch.crashes, rest.batch.attempts) == (unseen.batch_id, 0, 0)
 
-    async def test_a_release_keeps_what_was_seen(self, store: Store) -> None:
+    async def test_a_release_keeps_what_was_seen(self, store: ContractStore) -> None:
         """And the next attempt may be joined again."""
         lane = await busy(Road(store))
         await lane.more("seen")
@@ -258,7 +258,7 @@ class SteerContract:
         again = await lane.road.claim_one()
         assert [one.batch_id for one in await lane.steer(2, of=again)] == [later.batch_id]
 
-    async def test_when_the_turn_is_abandoned_it_waits_for_its_own(self, store: Store) -> None:
+    async def test_when_the_turn_is_abandoned_it_waits_for_its_own(self, store: ContractStore) -> None:
         """Uncharged."""
         road = Road(store)
         for how in (Failure.BURY, Failure.PARK):
@@ -273,7 +273,7 @@ class SteerContract:
             await lane.road.answer(own)
             assert (await lane.road.story(newer.first.id)).turn_id == own.turn_id
 
-    async def test_only_the_holder_is_shown_anything(self, store: Store) -> None:
+    async def test_only_the_holder_is_shown_anything(self, store: ContractStore) -> None:
         """An old fence sees nothing, and takes nothing."""
         lane = await busy(Road(store))
         await lane.more()
@@ -283,7 +283,7 @@ class SteerContract:
         assert await lane.steer(1) == ()
         assert len(await lane.steer(1, of=again)) == 1
 
-    async def test_what_was_shown_cannot_be_dropped(self, store: Store) -> None:
+    async def test_what_was_shown_cannot_be_dropped(self, store: ContractStore) -> None:
         """It is being answered."""
         lane = await busy(Road(store))
         newer = await lane.more()
@@ -291,7 +291,7 @@ class SteerContract:
         assert not await store.apply(Drop(newer.batch_id, 5, "never mind"))
         assert await lane.commit(newer.batch_id)
 
-    async def test_a_stranger_does_not_join_in_a_direct_chat(self, store: Store) -> None:
+    async def test_a_stranger_does_not_join_in_a_direct_chat(self, store: ContractStore) -> None:
         """The turn has the tools of the one person it began with."""
         mine = said("first")
         direct = replace(mine, origin=replace(mine.origin, direct=True))
@@ -303,7 +303,7 @@ class SteerContract:
 class ParkedContract:
     """What had joined a turn before it began something that must not be repeated waits for a person."""
 
-    async def test_what_a_broken_turn_may_have_done_for_it_is_not_done_again(self, store: Store) -> None:
+    async def test_what_a_broken_turn_may_have_done_for_it_is_not_done_again(self, store: ContractStore) -> None:
         """It is parked with the turn; a person queues it again, and it is nobody's then."""
         road = Road(store)
         for how in (Failure.BURY, Failure.PARK):
@@ -326,7 +326,7 @@ class ParkedContract:
             await road.answer(own)
             assert (await road.story(newer.first.id)).turn_id == own.turn_id
 
-    async def test_what_is_parked_with_a_turn_is_told_at_its_own_address(self, store: Store) -> None:
+    async def test_what_is_parked_with_a_turn_is_told_at_its_own_address(self, store: ContractStore) -> None:
         """Once at each; whoever is answered where the first one is hears of it there."""
         lane = await busy(Road(store), replace(said("first"), reply_url="https://a.test/"))
         urls = ("https://a.test/", "https://b.test/", "https://b.test/", None, "https://c.test/")
@@ -342,7 +342,7 @@ class ParkedContract:
         drafts = {(reply.draft.text, reply.draft.notice) for reply in (*first, *second, *pulled)}
         assert drafts == {("I could not", True)}
 
-    async def test_what_is_parked_with_a_turn_is_queued_again_with_it(self, store: Store) -> None:
+    async def test_what_is_parked_with_a_turn_is_queued_again_with_it(self, store: ContractStore) -> None:
         """By one word of a person; each has a turn of its own then, in order."""
         lane = await busy(Road(store))
         joined = [await lane.more(rule=rule) for rule in ("a", "b")]

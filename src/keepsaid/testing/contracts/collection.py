@@ -18,7 +18,7 @@ from keepsaid.domain.finding import ExtractionResult, Statement
 from keepsaid.domain.memory import Kind
 from keepsaid.domain.turn import Usage
 from keepsaid.testing.builders import lane_of
-from keepsaid.testing.contracts.road import Road, Store
+from keepsaid.testing.contracts.road import ContractStore, Road
 from keepsaid.testing.contracts.sessions import HOUR, MINUTE, answered, newest, resting
 
 LEASE = 10 * MINUTE
@@ -32,12 +32,14 @@ async def talked(road: Road, exchanges: int, at: int = 0, room: str = "room") ->
     return (await newest(road.store, room)).id
 
 
-async def claimed(store: Store, at: int = 0, *, thorough: bool = True, owner: str = "one") -> ExtractionLease | None:
+async def claimed(
+    store: ContractStore, at: int = 0, *, thorough: bool = True, owner: str = "one"
+) -> ExtractionLease | None:
     """The session that is due for longest."""
     return await store.apply(ClaimCollection(owner, at, at + LEASE, thorough))
 
 
-async def claim(store: Store, at: int = 0, *, thorough: bool = True) -> ExtractionLease:
+async def claim(store: ContractStore, at: int = 0, *, thorough: bool = True) -> ExtractionLease:
     """The session that is due, and one is."""
     found = await claimed(store, at, thorough=thorough)
     assert found is not None
@@ -50,7 +52,7 @@ def finding(of: ExtractionLease, number: int = 900, last: int = 6) -> Extraction
     return ExtractionResult(number, of.session_id, of.lane, of.after + 1, last, "test/1", (statement,), Usage(5, 2), 7)
 
 
-async def ends(store: Store, of: ExtractionLease, until: int, at: int = 0, *, thorough: bool = True) -> Left:
+async def ends(store: ContractStore, of: ExtractionLease, until: int, at: int = 0, *, thorough: bool = True) -> Left:
     """The end of a reading."""
     return await store.apply(Collected(of.session_id, of.fence, until, at, thorough))
 
@@ -58,7 +60,7 @@ async def ends(store: Store, of: ExtractionLease, until: int, at: int = 0, *, th
 class ClaimingContract:
     """Who is claimed, when, and for how long."""
 
-    async def test_the_oldest_mark_is_claimed_first_and_each_once(self, store: Store) -> None:
+    async def test_the_oldest_mark_is_claimed_first_and_each_once(self, store: ContractStore) -> None:
         """By when it was marked."""
         road = Road(store)
         for at, room in ((5, "b"), (3, "a"), (9, "c")):
@@ -67,17 +69,17 @@ class ClaimingContract:
         assert found == [lane_of("a"), lane_of("b"), lane_of("c")]
         assert await claimed(store, 10) is None
 
-    async def test_a_claim_says_what_is_to_be_read(self, store: Store) -> None:
+    async def test_a_claim_says_what_is_to_be_read(self, store: ContractStore) -> None:
         """After which record, up to which, and why."""
         session_id = await talked(Road(store), 3)
         assert await claim(store, 1) == ExtractionLease(session_id, lane_of(), 1, 0, 6, "records")
 
-    async def test_nothing_is_claimed_before_it_is_marked(self, store: Store) -> None:
+    async def test_nothing_is_claimed_before_it_is_marked(self, store: ContractStore) -> None:
         """The fifth record marks nothing."""
         await talked(Road(store), 2)
         assert await claimed(store, HOUR) is None
 
-    async def test_a_soft_mark_of_fewer_than_six_records_waits(self, store: Store) -> None:
+    async def test_a_soft_mark_of_fewer_than_six_records_waits(self, store: ContractStore) -> None:
         """Sleep marks what a model reads when there are six, or when the session ends."""
         road = Road(store)
         await talked(road, 2)
@@ -87,7 +89,7 @@ class ClaimingContract:
         await talked(road, 1, 2 * MINUTE)
         assert (await claim(store, 2 * MINUTE)).marked == 6
 
-    async def test_the_end_of_a_session_waits_for_nothing(self, store: Store) -> None:
+    async def test_the_end_of_a_session_waits_for_nothing(self, store: ContractStore) -> None:
         """Two records are read then."""
         road = Road(store)
         await talked(road, 1)
@@ -96,7 +98,7 @@ class ClaimingContract:
         await store.apply(resting(HOUR))
         assert (await claim(store, HOUR)).marked == 2
 
-    async def test_who_does_not_read_thoroughly_waits_for_nothing_and_reads_once(self, store: Store) -> None:
+    async def test_who_does_not_read_thoroughly_waits_for_nothing_and_reads_once(self, store: ContractStore) -> None:
         """The mark stays for one who does."""
         road = Road(store)
         await talked(road, 1)
@@ -115,7 +117,7 @@ class ClaimingContract:
         whole = await claim(store, HOUR)
         assert (whole.after, whole.whole) == (0, True)
 
-    async def test_a_claim_that_ran_out_is_claimed_again(self, store: Store) -> None:
+    async def test_a_claim_that_ran_out_is_claimed_again(self, store: ContractStore) -> None:
         """And the one who had it is refused."""
         await talked(Road(store), 3)
         one = await claim(store, 0)
@@ -127,7 +129,7 @@ class ClaimingContract:
         assert not await store.apply(CollectionFailed(one.session_id, one.fence, "late", 0, 1))
         assert await ends(store, two, 6) is Left.CLEARED
 
-    async def test_a_start_voids_what_others_had_claimed(self, store: Store) -> None:
+    async def test_a_start_voids_what_others_had_claimed(self, store: ContractStore) -> None:
         """Their process is dead; what waits for a time is due at once."""
         road = Road(store)
         await talked(road, 3, 0, "a")
@@ -146,7 +148,7 @@ class ClaimingContract:
 class CollectedContract:
     """A mark is cleared up to the last record that was loaded, and no further."""
 
-    async def test_it_is_cleared_when_nothing_is_left(self, store: Store) -> None:
+    async def test_it_is_cleared_when_nothing_is_left(self, store: ContractStore) -> None:
         """And marked again by the sixth record after it."""
         road = Road(store)
         await talked(road, 3)
@@ -160,7 +162,7 @@ class CollectedContract:
         assert (await newest(store)).invalidated_at == 12
         assert (await claim(store)).after == 6
 
-    async def test_a_message_that_came_meanwhile_stays_marked(self, store: Store) -> None:
+    async def test_a_message_that_came_meanwhile_stays_marked(self, store: ContractStore) -> None:
         """It was not loaded."""
         road = Road(store)
         await talked(road, 3)
@@ -173,7 +175,7 @@ class CollectedContract:
         await store.apply(resting(HOUR))
         assert [one.invalidated_at for one in await store.sessions(lane_of(), 9)] == [8]
 
-    async def test_one_that_came_without_a_mark_stays_marked_too(self, store: Store) -> None:
+    async def test_one_that_came_without_a_mark_stays_marked_too(self, store: ContractStore) -> None:
         """Where the mark was set by sleep, and fewer than six came since."""
         road = Road(store)
         await talked(road, 1)
@@ -184,7 +186,7 @@ class CollectedContract:
         assert await ends(store, one, 2) is Left.MARKED
         assert (await newest(store)).invalidated_at == 4
 
-    async def test_a_span_is_read_in_pieces(self, store: Store) -> None:
+    async def test_a_span_is_read_in_pieces(self, store: ContractStore) -> None:
         """The rest is due at once, or waits as any."""
         road = Road(store)
         await talked(road, 7)
@@ -195,14 +197,14 @@ class CollectedContract:
         assert await ends(store, two, 12) is Left.MARKED
         assert await claimed(store) is None
 
-    async def test_reading_again_what_was_read_changes_nothing(self, store: Store) -> None:
+    async def test_reading_again_what_was_read_changes_nothing(self, store: ContractStore) -> None:
         """The same end twice is refused the second time."""
         await talked(Road(store), 3)
         one = await claim(store)
         assert await ends(store, one, 6) is Left.CLEARED
         assert await ends(store, one, 6) is Left.REFUSED
 
-    async def test_what_a_hasty_reader_found_empty_is_done_with(self, store: Store) -> None:
+    async def test_what_a_hasty_reader_found_empty_is_done_with(self, store: ContractStore) -> None:
         """There was nothing for anybody to read."""
         await talked(Road(store), 3)
         one = await claim(store, thorough=False)
@@ -213,7 +215,7 @@ class CollectedContract:
 class FindingContract:
     """What was found is kept before it is applied, and given to whoever claims next."""
 
-    async def test_a_finding_waits_until_it_is_applied(self, store: Store) -> None:
+    async def test_a_finding_waits_until_it_is_applied(self, store: ContractStore) -> None:
         """Word for word; then it is not given again."""
         road = Road(store)
         await talked(road, 3)
@@ -227,14 +229,14 @@ class FindingContract:
         three = await claim(store, LEASE)
         assert (three.finding, three.after) == (None, 6)
 
-    async def test_there_is_one_at_a_time(self, store: Store) -> None:
+    async def test_there_is_one_at_a_time(self, store: ContractStore) -> None:
         """A second is refused."""
         await talked(Road(store), 3)
         one = await claim(store)
         assert await store.apply(KeepFinding(finding(one), one.fence))
         assert not await store.apply(KeepFinding(finding(one, 901), one.fence))
 
-    async def test_it_is_claimed_whatever_else_waits(self, store: Store) -> None:
+    async def test_it_is_claimed_whatever_else_waits(self, store: ContractStore) -> None:
         """What was paid for is applied, with two records or sixty."""
         road = Road(store)
         await talked(road, 1)
@@ -251,7 +253,7 @@ class FindingContract:
 class FailingContract:
     """What fails waits, is parked, and can be asked for again; it holds up nobody else."""
 
-    async def test_it_waits_and_the_others_go_on(self, store: Store) -> None:
+    async def test_it_waits_and_the_others_go_on(self, store: ContractStore) -> None:
         """Its attempts count; new messages do not shorten its time."""
         road = Road(store)
         await talked(road, 3, 0, "a")
@@ -268,14 +270,14 @@ class FailingContract:
         again = await claim(store, 1 + HOUR)
         assert (again.attempts, again.marked) == (1, 8)
 
-    async def test_an_outage_is_not_charged(self, store: Store) -> None:
+    async def test_an_outage_is_not_charged(self, store: ContractStore) -> None:
         """It is nobody's fault."""
         await talked(Road(store), 3)
         one = await claim(store)
         await store.apply(CollectionFailed(one.session_id, one.fence, "away", 0, 5, charged=False))
         assert (await claim(store, 5)).attempts == 0
 
-    async def test_one_that_is_parked_waits_for_a_person(self, store: Store) -> None:
+    async def test_one_that_is_parked_waits_for_a_person(self, store: ContractStore) -> None:
         """Its mark still grows."""
         road = Road(store)
         await talked(road, 3)
@@ -293,7 +295,7 @@ class FailingContract:
         again = await claim(store, HOUR)
         assert (again.attempts, again.after, again.marked) == (0, 0, 8)
 
-    async def test_success_forgets_the_attempts(self, store: Store) -> None:
+    async def test_success_forgets_the_attempts(self, store: ContractStore) -> None:
         """The next failure is a first one."""
         road = Road(store)
         await talked(road, 6)

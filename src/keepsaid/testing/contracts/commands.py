@@ -9,7 +9,7 @@ from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.turn import NO_MODEL, Claimed, Outcome, Usage
 from keepsaid.testing.builders import lane_of, outcome, said
-from keepsaid.testing.contracts.road import Road, Store
+from keepsaid.testing.contracts.road import ContractStore, Road
 
 
 async def obey(road: Road, claimed: Claimed, end: Outcome, *commands: int) -> bool:
@@ -26,7 +26,7 @@ NOTHING = Outcome("begun anew", (), Usage(), NO_MODEL)
 class CommandContract:
     """A command is answered like a message, and is no part of what was said."""
 
-    async def test_a_command_is_settled_and_leaves_no_record(self, store: Store) -> None:
+    async def test_a_command_is_settled_and_leaves_no_record(self, store: ContractStore) -> None:
         """Its message and reply stay, its lane goes on; the transcript and its session do not know of it."""
         road = Road(store)
         await road.settle(said("one"))
@@ -41,7 +41,7 @@ class CommandContract:
         await road.settle(said("two"))
         assert [one.text for one in (await store.context(lane_of(), 9)).recent.records][-2] == "two"
 
-    async def test_a_lane_that_begins_anew_shows_nothing_of_before(self, store: Store) -> None:
+    async def test_a_lane_that_begins_anew_shows_nothing_of_before(self, store: ContractStore) -> None:
         """Its session ends; what was said stays in the transcript."""
         road = Road(store)
         await road.settle(said("one"))
@@ -53,7 +53,7 @@ class CommandContract:
         assert (ended.state, ended.ended_reason) == ("ended", "reset")
         assert [one.text for one in (await store.span(lane_of(), 0, 9)).records] == ["one", "hello yourself"]
 
-    async def test_what_was_said_beside_a_command_comes_after_it(self, store: Store) -> None:
+    async def test_what_was_said_beside_a_command_comes_after_it(self, store: ContractStore) -> None:
         """It is the first of what is shown."""
         road = Road(store)
         await road.settle(said("one"))
@@ -66,7 +66,7 @@ class CommandContract:
         newest, _ = await store.sessions(lane_of(), 9)
         assert (newest.state, newest.started_reason) == ("active", "reset")
 
-    async def test_with_an_old_fence_nothing_happens(self, store: Store) -> None:
+    async def test_with_an_old_fence_nothing_happens(self, store: ContractStore) -> None:
         """Neither an answer nor a beginning."""
         road = Road(store)
         await road.settle(said("one"))

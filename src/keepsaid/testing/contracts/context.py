@@ -11,7 +11,7 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Trust
 from keepsaid.domain.summary import Made, Summary
 from keepsaid.testing.builders import consulted, lane_of, outcome, said
-from keepsaid.testing.contracts.road import Road, Store
+from keepsaid.testing.contracts.road import ContractStore, Road
 
 
 def summarised(seen: int, last: int, text: str = "what was said", at: int = 70) -> Summarise:
@@ -24,7 +24,7 @@ def cut(seen: int, last: int, why: CutReason = CutReason.GUARD) -> CutContext:
     return CutContext(lane_of(), seen, last, why, 80)
 
 
-async def talked(store: Store, *texts: str) -> Road:
+async def talked(store: ContractStore, *texts: str) -> Road:
     """A lane in which these were said, and each was answered."""
     road = Road(store)
     for text in texts:
@@ -32,7 +32,7 @@ async def talked(store: Store, *texts: str) -> Road:
     return road
 
 
-async def consulting(store: Store) -> Road:
+async def consulting(store: ContractStore) -> Road:
     """A lane with a question, a tool's call, its result at position 3, and the answer."""
     road = Road(store)
     await road.queue(said())
@@ -45,7 +45,7 @@ async def consulting(store: Store) -> Road:
 class TailContract:
     """What a turn is shown of its lane."""
 
-    async def test_all_that_was_said_before_anything_was_summarised(self, store: Store) -> None:
+    async def test_all_that_was_said_before_anything_was_summarised(self, store: ContractStore) -> None:
         """Records with their places in the transcript, and no version yet."""
         road = Road(store)
         for text in ("one", "two"):
@@ -55,7 +55,7 @@ class TailContract:
         assert (tail.positions, tail.head, tail.covered) == ((1, 2, 3, 4), 4, 0)
         assert (tail.summary, tail.version, tail.left_out) == (None, 0, 0)
 
-    async def test_the_newest_where_not_all_are_wanted(self, store: Store) -> None:
+    async def test_the_newest_where_not_all_are_wanted(self, store: ContractStore) -> None:
         """And the places say how many are older."""
         road = Road(store)
         for text in ("one", "two"):
@@ -65,13 +65,13 @@ class TailContract:
         assert len(tail.recent.refs) == 3
         assert (await store.context(lane_of(), 0)).positions == ()
 
-    async def test_a_lane_nobody_spoke_in_has_none(self, store: Store) -> None:
+    async def test_a_lane_nobody_spoke_in_has_none(self, store: ContractStore) -> None:
         """Known or not."""
         await Road(store).queue(said())
         assert await store.context(lane_of(), 10) == LaneTail()
         assert await store.context(Lane("no", "such", "lane", "here"), 10) == LaneTail()
 
-    async def test_a_span_is_read_from_its_old_end(self, store: Store) -> None:
+    async def test_a_span_is_read_from_its_old_end(self, store: ContractStore) -> None:
         """As many records as wanted, after a position."""
         await talked(store, "one", "two")
         assert await store.span(lane_of(), 1, 2) == TranscriptSpan(
@@ -85,7 +85,7 @@ class TailContract:
 class SummaryContract:
     """A summary takes the place of a span, or nothing changes."""
 
-    async def test_it_stands_for_what_it_took_in(self, store: Store) -> None:
+    async def test_it_stands_for_what_it_took_in(self, store: ContractStore) -> None:
         """The tail goes on behind it."""
         await talked(store, "one", "two", "three")
         assert await store.apply(summarised(0, 2, "one was said"))
@@ -93,7 +93,7 @@ class SummaryContract:
         assert tail.summary == Summary(1, 1, 2, "one was said", Made.MODEL, "test/model", 70)
         assert (tail.positions, tail.version, tail.covered, tail.head) == ((3, 4, 5, 6), 1, 2, 6)
 
-    async def test_versions_follow_one_another_without_a_gap(self, store: Store) -> None:
+    async def test_versions_follow_one_another_without_a_gap(self, store: ContractStore) -> None:
         """Each takes in what came after the one before."""
         road = await talked(store, "one", "two")
         assert await store.apply(summarised(0, 2))
@@ -103,7 +103,7 @@ class SummaryContract:
         assert tail.summary == Summary(2, 3, 5, "more was said", Made.MODEL, "test/model", 71)
         assert tail.positions == (6,)
 
-    async def test_one_that_comes_late_changes_nothing(self, store: Store) -> None:
+    async def test_one_that_comes_late_changes_nothing(self, store: ContractStore) -> None:
         """The context is no longer what it saw."""
         await talked(store, "one", "two")
         assert await store.apply(summarised(0, 1))
@@ -114,7 +114,7 @@ class SummaryContract:
             assert await store.apply(SummaryFailed(lane_of(), seen, "late", 9, 8)) is False
         assert await store.context(lane_of(), 10) == before
 
-    async def test_one_for_nothing_new_or_for_what_was_never_said_is_refused(self, store: Store) -> None:
+    async def test_one_for_nothing_new_or_for_what_was_never_said_is_refused(self, store: ContractStore) -> None:
         """Spans hold records, and only what is there."""
         await talked(store, "one", "two")
         assert await store.apply(summarised(0, 5)) is False
@@ -124,7 +124,7 @@ class SummaryContract:
         nowhere = replace(summarised(0, 1), lane=Lane("no", "such", "lane", "here"))
         assert await store.apply(nowhere) is False
 
-    async def test_a_result_is_never_left_without_its_call(self, store: Store) -> None:
+    async def test_a_result_is_never_left_without_its_call(self, store: ContractStore) -> None:
         """Not by a summary, and not by a cut."""
         await consulting(store)
         for commit in (summarised(0, 2), cut(0, 2)):
@@ -133,7 +133,7 @@ class SummaryContract:
         assert await store.apply(summarised(0, 3))
         assert (await store.context(lane_of(), 10)).positions == (4,)
 
-    async def test_an_attempt_that_failed_is_on_record(self, store: Store) -> None:
+    async def test_an_attempt_that_failed_is_on_record(self, store: ContractStore) -> None:
         """With when the next may be made; a summary that came to be clears it."""
         await talked(store, "one", "two")
         before = await store.context(lane_of(), 10)
@@ -148,7 +148,7 @@ class SummaryContract:
 class CopyContract:
     """What memory is to have a copy of."""
 
-    async def test_the_newest_summary_is_due_until_it_is_copied(self, store: Store) -> None:
+    async def test_the_newest_summary_is_due_until_it_is_copied(self, store: ContractStore) -> None:
         """A copy of an older one is not enough."""
         road = await talked(store, "one", "two")
         assert await store.summaries_due(9) == []
@@ -164,7 +164,7 @@ class CopyContract:
         assert await store.apply(cut(2, 4))
         assert await store.summaries_due(9) == [], "a cut is nothing to copy"
 
-    async def test_what_a_tool_brought_from_outside_is_told(self, store: Store) -> None:
+    async def test_what_a_tool_brought_from_outside_is_told(self, store: ContractStore) -> None:
         """As what an outsider wrote; what our own tools give is our own."""
         road = Road(store)
         for version, (tool, external) in enumerate((("memory_search", False), ("web", True))):
@@ -176,7 +176,7 @@ class CopyContract:
             assert [one.external for one in await store.summaries_due(9)] == [external]
             assert [one.external for one in await store.summaries_of(lane_of(), 0)] == [external]
 
-    async def test_what_was_said_outside_is_told(self, store: Store) -> None:
+    async def test_what_was_said_outside_is_told(self, store: ContractStore) -> None:
         """A lane that held it once holds it in its summary."""
         road = Road(store)
         inbound = said()
@@ -186,7 +186,7 @@ class CopyContract:
         [due] = await store.summaries_due(9)
         assert due.external
 
-    async def test_a_conversation_is_made_of_summaries_that_are_old_enough(self, store: Store) -> None:
+    async def test_a_conversation_is_made_of_summaries_that_are_old_enough(self, store: ContractStore) -> None:
         """Of each lane the newest that leaves so many records out, and how much they took in together."""
         await talked(store, "one", "two", "three")
         assert await store.summaries_of(lane_of(), 0) == []
@@ -197,7 +197,7 @@ class CopyContract:
         assert found == [(2, [(2, 4, 18)]), (3, [(1, 2, 9)]), (5, [])]
         assert await store.summaries_of(lane_of("elsewhere"), 0) == []
 
-    async def test_a_summary_says_whether_its_lane_began_anew_since(self, store: Store) -> None:
+    async def test_a_summary_says_whether_its_lane_began_anew_since(self, store: ContractStore) -> None:
         """A guard's cut is no beginning, and the next summary is of what was said after it."""
         road = await talked(store, "one", "two", "three")
         assert await store.apply(summarised(0, 2))
@@ -215,7 +215,7 @@ class CopyContract:
 class CutContract:
     """A cut takes a span out of the context, and keeps it in the transcript."""
 
-    async def test_the_guard_leaves_a_count_and_the_summary(self, store: Store) -> None:
+    async def test_the_guard_leaves_a_count_and_the_summary(self, store: ContractStore) -> None:
         """The count grows with the next cut; results of tools are no messages."""
         road = await consulting(store)
         await road.settle(said("one"))
@@ -229,7 +229,7 @@ class CutContract:
             assert (tail.summary, tail.version) == (summary, seen + 1)
             assert tail.positions == tuple(range(last + 1, 9))
 
-    async def test_a_summary_after_a_cut_takes_in_what_follows_it(self, store: Store) -> None:
+    async def test_a_summary_after_a_cut_takes_in_what_follows_it(self, store: ContractStore) -> None:
         """What was cut stays left out."""
         await talked(store, "one", "two", "three")
         assert await store.apply(cut(0, 2))
@@ -238,7 +238,7 @@ class CutContract:
         assert tail.summary == Summary(2, 3, 4, "what was said", Made.MODEL, "test/model", 70)
         assert (tail.positions, tail.left_out, tail.covered) == ((5, 6), 2, 4)
 
-    async def test_a_reset_begins_anew(self, store: Store) -> None:
+    async def test_a_reset_begins_anew(self, store: ContractStore) -> None:
         """Without summary and count, also where nothing was said since."""
         road = await talked(store, "one", "two")
         assert await store.apply(cut(0, 2))
@@ -252,7 +252,7 @@ class CutContract:
         assert await store.apply(cut(4, 4)) is False
         assert (await store.span(lane_of(), 0, 9)).positions == (1, 2, 3, 4, 5, 6)
 
-    async def test_what_left_is_listed_without_a_gap(self, store: Store) -> None:
+    async def test_what_left_is_listed_without_a_gap(self, store: ContractStore) -> None:
         """Each span with the version that took it, and how."""
         await talked(store, "one", "two")
         assert await store.past(lane_of()) == ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import count
 
-from keepsaid.domain.batch import Batch
+from keepsaid.domain.batch import StoredBatch
 from keepsaid.domain.commits import Fail, Failure, Release, Relinquish, Requeue, StepEnd, StepStart, VoidLeases
 from keepsaid.domain.message import Inbound
 from keepsaid.domain.process import Beat, RequeueCrashed
@@ -13,7 +13,7 @@ from keepsaid.domain.suspicion import TrialTerms
 from keepsaid.domain.turn import Claimed, Usage
 from keepsaid.testing.builders import said, step
 from keepsaid.testing.contracts.busy import busy
-from keepsaid.testing.contracts.road import Queued, Road, Store
+from keepsaid.testing.contracts.road import ContractStore, Queued, Road
 
 HOUR_MS = 3_600_000
 _TERMS = TrialTerms()
@@ -22,7 +22,7 @@ _TERMS = TrialTerms()
 class Lives:
     """One process after another over a store; each dies when the next starts."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ContractStore) -> None:
         self.store = store
         self.road = Road(store)
         self._numbers = count(1)
@@ -77,7 +77,7 @@ class Lives:
         await self.try_alone()
         assert await self.start() == (queued.batch_id,)
 
-    async def batch(self, queued: Queued) -> Batch:
+    async def batch(self, queued: Queued) -> StoredBatch:
         """A batch as it is now."""
         return await self.road.batch(queued)
 
@@ -85,7 +85,7 @@ class Lives:
 class TrialContract:
     """What was in flight at two deaths in a row is tried alone, by a process that lives without it."""
 
-    async def test_a_trial_waits_until_the_process_has_lived_without_it(self, store: Store) -> None:
+    async def test_a_trial_waits_until_the_process_has_lived_without_it(self, store: ContractStore) -> None:
         """Others go on meanwhile."""
         lives = Lives(store)
         queued = await lives.hold()
@@ -98,7 +98,7 @@ class TrialContract:
         assert (await lives.try_alone(_TERMS.after_ms)).batch.trial_after_ms == _TERMS.after_ms
         assert await store.next_trial() is None
 
-    async def test_the_overview_counts_what_waits_for_a_trial(self, store: Store) -> None:
+    async def test_the_overview_counts_what_waits_for_a_trial(self, store: ContractStore) -> None:
         """And names the oldest."""
         lives = Lives(store)
         queued = await lives.hold()
@@ -109,7 +109,7 @@ class TrialContract:
         seen = await store.overview()
         assert (seen.held, seen.held_first) == (0, 0)
 
-    async def test_no_death_outside_a_trial_is_charged(self, store: Store) -> None:
+    async def test_no_death_outside_a_trial_is_charged(self, store: ContractStore) -> None:
         """However many there are."""
         lives = Lives(store)
         queued = await lives.hold()
@@ -119,7 +119,7 @@ class TrialContract:
         batch = await lives.batch(queued)
         assert (batch.state, batch.attempts, batch.crashes) == ("queued", 0, 2)
 
-    async def test_three_deaths_in_quick_trials_bury_it(self, store: Store) -> None:
+    async def test_three_deaths_in_quick_trials_bury_it(self, store: ContractStore) -> None:
         """Its turn is abandoned, the person is told how often the program was stopped, the lane goes on."""
         lives = Lives(store)
         queued = await lives.hold()
@@ -141,7 +141,7 @@ class TrialContract:
         assert (turn.state, turn.ended_at, bool(turn.reason)) == ("abandoned", 70, True)
         assert [one.batch.id for one in await lives.claim()] == [later.batch_id]
 
-    async def test_deaths_that_are_as_frequent_without_it_are_not_charged(self, store: Store) -> None:
+    async def test_deaths_that_are_as_frequent_without_it_are_not_charged(self, store: ContractStore) -> None:
         """The process dies every twenty seconds, whatever it does."""
         lives = Lives(store)
         queued = await lives.hold()
@@ -158,7 +158,7 @@ class TrialContract:
             lived_ms = batch.trial_after_ms
             assert (batch.state, batch.attempts) == ("queued", 0)
 
-    async def test_the_next_trial_waits_several_times_as_long_as_the_last_lasted(self, store: Store) -> None:
+    async def test_the_next_trial_waits_several_times_as_long_as_the_last_lasted(self, store: ContractStore) -> None:
         """And longer than the process had lived."""
         lives = Lives(store)
         queued = await lives.hold()
@@ -169,7 +169,7 @@ class TrialContract:
         assert await lives.claim(5 * 60_000 - 1) == ()
         assert (await lives.try_alone(5 * 60_000)).batch.id == queued.batch_id
 
-    async def test_nobody_is_told_without_an_id_for_it(self, store: Store) -> None:
+    async def test_nobody_is_told_without_an_id_for_it(self, store: ContractStore) -> None:
         """The batch is dead all the same."""
         lives = Lives(store)
         queued = await lives.hold()
@@ -180,7 +180,7 @@ class TrialContract:
         assert await lives.road.crash(owner="last") == (queued.batch_id,)
         assert (await store.overview()).replies == {}
 
-    async def test_a_trial_that_comes_to_its_limit_takes_back_what_was_charged(self, store: Store) -> None:
+    async def test_a_trial_that_comes_to_its_limit_takes_back_what_was_charged(self, store: ContractStore) -> None:
         """The batch runs beside others again, alone among suspects; its next trial may take longer."""
         lives = Lives(store)
         queued = await lives.hold()
@@ -196,7 +196,7 @@ class TrialContract:
             (other.batch_id, False),
         ]
 
-    async def test_a_stop_is_no_death(self, store: Store) -> None:
+    async def test_a_stop_is_no_death(self, store: ContractStore) -> None:
         """What a stopped process held is released, and how it lived says nothing of how others die."""
         lives = Lives(store)
         queued = await lives.hold()
@@ -206,7 +206,7 @@ class TrialContract:
         batch = await lives.batch(queued)
         assert (batch.attempts, batch.crashes) == (0, 2)
 
-    async def test_a_process_learns_that_something_waits_for_a_trial(self, store: Store) -> None:
+    async def test_a_process_learns_that_something_waits_for_a_trial(self, store: ContractStore) -> None:
         """So that it loads first what might fail."""
         lives = Lives(store)
         await lives.start()
@@ -218,7 +218,7 @@ class TrialContract:
 class SplitContract:
     """Nothing dies together with what is innocent."""
 
-    async def test_a_charged_batch_of_several_messages_is_halved(self, store: Store) -> None:
+    async def test_a_charged_batch_of_several_messages_is_halved(self, store: ContractStore) -> None:
         """In the order of the lane; each half is tried by itself, and only the poison dies."""
         lives = Lives(store)
         queued = await lives.hold("one", "two", "poison", "four", "five")
@@ -242,7 +242,7 @@ class SplitContract:
         overview = await store.overview()
         assert (overview.batches["done"], overview.batches["dead"]) == (2, 1)
 
-    async def test_a_split_tells_why_and_charges_nobody(self, store: Store) -> None:
+    async def test_a_split_tells_why_and_charges_nobody(self, store: ContractStore) -> None:
         """The turn of the whole is over; both halves wait for a trial."""
         lives = Lives(store)
         queued = await lives.hold("one", "two", "three")
@@ -261,7 +261,7 @@ class SplitContract:
         assert [message.text for message in two.messages] == ["three"]
         assert (two.batch.attempts, two.batch.verdict.rule) == (0, first.verdict.rule)
 
-    async def test_what_joined_a_turn_is_separated_from_it(self, store: Store) -> None:
+    async def test_what_joined_a_turn_is_separated_from_it(self, store: ContractStore) -> None:
         """Whichever of them stops the program, the other is answered."""
         lives = Lives(store)
         await lives.start()
@@ -283,7 +283,7 @@ class SplitContract:
         await lives.road.answer(alone)
         assert (await lives.try_alone()).batch.id == newer.batch_id
 
-    async def test_what_cannot_be_split_is_parked(self, store: Store) -> None:
+    async def test_what_cannot_be_split_is_parked(self, store: ContractStore) -> None:
         """Its turn made a call that must not be made again; a person is told, and decides."""
         lives = Lives(store)
         queued = await lives.hold("one", "two")
@@ -298,7 +298,7 @@ class SplitContract:
         assert story.state == "review"
         assert [reply.draft.text.endswith(" parked") for reply in story.replies] == [True]
 
-    async def test_a_death_tells_those_who_joined_as_well(self, store: Store) -> None:
+    async def test_a_death_tells_those_who_joined_as_well(self, store: ContractStore) -> None:
         """A turn is shown something, makes a call that must not be repeated, and stops the program again and again."""
         lives = Lives(store)
         await lives.start()
@@ -320,7 +320,7 @@ class SplitContract:
 class SecondChanceContract:
     """What crashes alone buried comes back once, when the process is stable."""
 
-    async def test_it_is_queued_again_once_and_runs_in_a_trial(self, store: Store) -> None:
+    async def test_it_is_queued_again_once_and_runs_in_a_trial(self, store: ContractStore) -> None:
         """If it dies again it stays dead, and the person is told so."""
         lives = Lives(store)
         queued = await lives.hold()
@@ -335,7 +335,7 @@ class SecondChanceContract:
         story = await lives.road.story(queued.first.id)
         assert [reply.draft.text.rpartition(" ")[2] for reply in story.replies] == ["5", "again"]
 
-    async def test_its_answer_ends_it(self, store: Store) -> None:
+    async def test_its_answer_ends_it(self, store: ContractStore) -> None:
         """It was not its fault after all."""
         lives = Lives(store)
         queued = await lives.hold()
@@ -344,7 +344,7 @@ class SecondChanceContract:
         await lives.road.answer(await lives.try_alone())
         assert (await lives.road.story(queued.first.id)).state == "done"
 
-    async def test_what_failed_by_itself_stays_dead(self, store: Store) -> None:
+    async def test_what_failed_by_itself_stays_dead(self, store: ContractStore) -> None:
         """One own error is enough, and so is a person's word to leave it."""
         lives = Lives(store)
         queued = await lives.hold()
@@ -354,7 +354,7 @@ class SecondChanceContract:
         assert await store.apply(Fail(queued.batch_id, claimed.batch.fence, Failure.BURY, "no", 0)) == "dead"
         assert await store.apply(RequeueCrashed(5, "stable")) == 0
 
-    async def test_a_suspect_that_found_no_trial_is_a_suspect_no_more(self, store: Store) -> None:
+    async def test_a_suspect_that_found_no_trial_is_a_suspect_no_more(self, store: ContractStore) -> None:
         """What died in a trial still is."""
         lives = Lives(store)
         tried = await lives.hold()
@@ -369,7 +369,7 @@ class SecondChanceContract:
         assert [(await lives.batch(one)).crashes for one in (tried, untried)] == [3, 0]
         assert [(one.batch.id, one.alone) for one in await lives.claim()] == [(untried.batch_id, False)]
 
-    async def test_a_persons_word_begins_anew(self, store: Store) -> None:
+    async def test_a_persons_word_begins_anew(self, store: ContractStore) -> None:
         """Nothing speaks against it then."""
         lives = Lives(store)
         queued = await lives.hold()

@@ -5,13 +5,13 @@ from __future__ import annotations
 from keepsaid.domain.commits import Drop, Release, Requeue
 from keepsaid.domain.route import Action
 from keepsaid.testing.builders import said
-from keepsaid.testing.contracts.road import Road, Store
+from keepsaid.testing.contracts.road import ContractStore, Road
 
 
 class DropContract:
     """A queued batch is dropped, and can come back."""
 
-    async def test_a_queued_batch_is_dropped_with_its_reason(self, store: Store) -> None:
+    async def test_a_queued_batch_is_dropped_with_its_reason(self, store: ContractStore) -> None:
         """Its message and rule stay, and nobody claims it."""
         road = Road(store)
         queued = await road.queue(said())
@@ -23,7 +23,7 @@ class DropContract:
         assert await road.claim(10) == ()
         assert await store.next_ready() is None
 
-    async def test_the_lane_goes_on_behind_it(self, store: Store) -> None:
+    async def test_the_lane_goes_on_behind_it(self, store: ContractStore) -> None:
         """The next batch of the lane is ready at once, and takes in what comes later."""
         road = Road(store)
         queued = await road.queue(said("first"))
@@ -35,7 +35,7 @@ class DropContract:
         assert claimed.batch.id == behind.batch_id
         await road.answer(claimed)
 
-    async def test_an_open_turn_is_over(self, store: Store) -> None:
+    async def test_an_open_turn_is_over(self, store: ContractStore) -> None:
         """What an earlier attempt began is abandoned with the reason; a return begins anew."""
         road = Road(store)
         queued = await road.queue(said())
@@ -50,7 +50,7 @@ class DropContract:
         assert again.turn_id != claimed.turn_id
         await road.answer(again)
 
-    async def test_what_was_dropped_stays_dropped_after_a_crash(self, store: Store) -> None:
+    async def test_what_was_dropped_stays_dropped_after_a_crash(self, store: ContractStore) -> None:
         """Neither a start nor a second word changes it."""
         road = Road(store)
         queued = await road.queue(said())
@@ -60,7 +60,7 @@ class DropContract:
         assert (await road.batch(queued)).verdict.reason == "once"
         assert await road.claim(10) == ()
 
-    async def test_what_does_not_wait_is_not_dropped(self, store: Store) -> None:
+    async def test_what_does_not_wait_is_not_dropped(self, store: ContractStore) -> None:
         """Leased, done, unknown: no."""
         road = Road(store)
         queued = await road.queue(said())

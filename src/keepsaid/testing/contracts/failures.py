@@ -22,7 +22,7 @@ from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.route import Action
 from keepsaid.domain.turn import Claimed, Usage
 from keepsaid.testing.builders import outcome, said, step, verdict
-from keepsaid.testing.contracts.road import LEASE_MS, Queued, Road, Store
+from keepsaid.testing.contracts.road import LEASE_MS, ContractStore, Queued, Road
 
 
 def fenced(claimed: Claimed) -> tuple[Commit[bool], ...]:
@@ -61,7 +61,7 @@ async def start(road: Road, room: str = "room") -> tuple[Queued, Claimed]:
 class FenceContract:
     """Whoever lost a lease cannot write any more."""
 
-    async def test_the_holder_may(self, store: Store) -> None:
+    async def test_the_holder_may(self, store: ContractStore) -> None:
         """Else the refusals would mean nothing."""
         road = Road(store)
         _, claimed = await start(road, "a")
@@ -71,14 +71,14 @@ class FenceContract:
         _, claimed = await start(road, "b")
         assert await store.apply(fenced(claimed)[-1]) is True
 
-    async def test_not_after_the_lease_ran_out(self, store: Store) -> None:
+    async def test_not_after_the_lease_ran_out(self, store: ContractStore) -> None:
         """Even while nobody else has it."""
         road = Road(store)
         queued, claimed = await start(road)
         await store.apply(ExpireLeases(LEASE_MS))
         await is_shut_out(road, claimed, queued)
 
-    async def test_not_while_another_has_it(self, store: Store) -> None:
+    async def test_not_while_another_has_it(self, store: ContractStore) -> None:
         """The fence is old."""
         road = Road(store)
         queued, claimed = await start(road)
@@ -86,28 +86,28 @@ class FenceContract:
         await road.claim_one(LEASE_MS, owner="two")
         await is_shut_out(road, claimed, queued)
 
-    async def test_not_after_a_crash(self, store: Store) -> None:
+    async def test_not_after_a_crash(self, store: ContractStore) -> None:
         """A process that was believed dead is."""
         road = Road(store)
         queued, claimed = await start(road)
         await road.crash()
         await is_shut_out(road, claimed, queued)
 
-    async def test_not_after_giving_it_back(self, store: Store) -> None:
+    async def test_not_after_giving_it_back(self, store: ContractStore) -> None:
         """A release is final."""
         road = Road(store)
         queued, claimed = await start(road)
         assert await store.apply(Release(queued.batch_id, claimed.batch.fence, 0))
         await is_shut_out(road, claimed, queued)
 
-    async def test_not_after_the_commit(self, store: Store) -> None:
+    async def test_not_after_the_commit(self, store: ContractStore) -> None:
         """A turn is committed once."""
         road = Road(store)
         queued, claimed = await start(road)
         await road.answer(claimed)
         await is_shut_out(road, claimed, queued)
 
-    async def test_not_after_burial(self, store: Store) -> None:
+    async def test_not_after_burial(self, store: ContractStore) -> None:
         """Nor after it was queued again by hand."""
         road = Road(store)
         queued, claimed = await start(road)
@@ -116,7 +116,7 @@ class FenceContract:
         assert await store.apply(Requeue(queued.batch_id, 0, "again"))
         await is_shut_out(road, claimed, queued)
 
-    async def test_a_fence_that_never_was(self, store: Store) -> None:
+    async def test_a_fence_that_never_was(self, store: ContractStore) -> None:
         """Neither a later one nor an unknown batch."""
         road = Road(store)
         queued, claimed = await start(road)
@@ -134,7 +134,7 @@ def fail(claimed: Claimed, how: Failure, at: int = 0, not_before: int = 0, notic
 class FailContract:
     """A batch pays for its own errors, three times."""
 
-    async def test_a_failed_batch_is_tried_again_later(self, store: Store) -> None:
+    async def test_a_failed_batch_is_tried_again_later(self, store: ContractStore) -> None:
         """Charged one attempt; its turn stays open."""
         road = Road(store)
         queued, claimed = await start(road)
@@ -146,7 +146,7 @@ class FailContract:
         again = await road.claim_one(40)
         assert (again.turn_id, [one.n for one in again.steps]) == (claimed.turn_id, [1])
 
-    async def test_the_third_failure_is_the_last(self, store: Store) -> None:
+    async def test_the_third_failure_is_the_last(self, store: ContractStore) -> None:
         """Dead, visible, the person told; the lane goes on."""
         road = Road(store)
         queued = await road.queue(said())
@@ -165,7 +165,7 @@ class FailContract:
         await road.queue(said("next"))
         assert [message.text for message in (await road.claim_one(99)).messages] == ["next"]
 
-    async def test_a_failure_clears_the_suspicion(self, store: Store) -> None:
+    async def test_a_failure_clears_the_suspicion(self, store: ContractStore) -> None:
         """It raised its own error, so the process lived."""
         road = Road(store)
         queued = await road.queue(said())
@@ -177,7 +177,7 @@ class FailContract:
         batch = await road.batch(queued)
         assert (batch.attempts, batch.crashes) == (1, 0)
 
-    async def test_what_cannot_succeed_is_buried_at_once(self, store: Store) -> None:
+    async def test_what_cannot_succeed_is_buried_at_once(self, store: ContractStore) -> None:
         """Without a second try."""
         road = Road(store)
         queued, claimed = await start(road)
@@ -185,7 +185,7 @@ class FailContract:
         story = await road.story(queued.first.id)
         assert (story.state, story.batch and story.batch.attempts, story.replies) == ("dead", 1, ())
 
-    async def test_what_may_have_happened_is_parked(self, store: Store) -> None:
+    async def test_what_may_have_happened_is_parked(self, store: ContractStore) -> None:
         """For a person to decide; not charged, and its lane goes on."""
         road = Road(store)
         queued, claimed = await start(road)
@@ -202,7 +202,7 @@ class FailContract:
         await road.queue(said("next"))
         assert [message.text for message in (await road.claim_one()).messages] == ["next"]
 
-    async def test_failed_work_is_not_remembered(self, store: Store) -> None:
+    async def test_failed_work_is_not_remembered(self, store: ContractStore) -> None:
         """Only turns and spawned work are."""
         road = Road(store)
         for how in (Failure.BURY, Failure.PARK):
@@ -210,7 +210,7 @@ class FailContract:
             await store.apply(fail(claimed, how))
         assert await store.episode_work(10) == []
 
-    async def test_a_notice_goes_where_the_last_message_wants_its_reply(self, store: Store) -> None:
+    async def test_a_notice_goes_where_the_last_message_wants_its_reply(self, store: ContractStore) -> None:
         """To its URL, naming it."""
         road = Road(store)
         await road.queue(said("one"))
@@ -222,7 +222,7 @@ class FailContract:
         assert reply.draft == ReplyDraft(900, "sorry", True, "https://example.org/in", "p2")
         assert (reply.lane, reply.created_at, reply.turn_id) == (claimed.batch.lane, 7, None)
 
-    async def test_a_notice_goes_to_the_newest_url_there_is(self, store: Store) -> None:
+    async def test_a_notice_goes_to_the_newest_url_there_is(self, store: ContractStore) -> None:
         """Also when a later message named none."""
         road = Road(store)
         await road.queue(replace(said("one"), reply_url="https://example.org/in"))
@@ -236,7 +236,7 @@ class FailContract:
 class OutageContract:
     """What a batch waits for is no secret, and costs nothing."""
 
-    async def test_a_batch_that_waits_says_why_and_until_when(self, store: Store) -> None:
+    async def test_a_batch_that_waits_says_why_and_until_when(self, store: ContractStore) -> None:
         """Counted, uncharged, and at work again when its time has come."""
         road = Road(store)
         queued, claimed = await start(road)
@@ -248,7 +248,7 @@ class OutageContract:
         again = await road.claim_one(40)
         assert (again.batch.error, (await store.overview()).deferred) == ("the model is away", 0)
 
-    async def test_a_release_without_a_reason_leaves_the_last_one(self, store: Store) -> None:
+    async def test_a_release_without_a_reason_leaves_the_last_one(self, store: ContractStore) -> None:
         """A stop in the middle of an outage hides nothing; a requeue begins anew."""
         road = Road(store)
         queued, claimed = await start(road)
@@ -266,7 +266,7 @@ class OutageContract:
 class RequeueContract:
     """The way back, by a person's word."""
 
-    async def test_each_end_but_done_has_a_way_back(self, store: Store) -> None:
+    async def test_each_end_but_done_has_a_way_back(self, store: ContractStore) -> None:
         """Dead, parked and dropped batches start anew, uncharged, with a new turn."""
         road = Road(store)
         for room, how in (("dead", Failure.BURY), ("review", Failure.PARK), ("dropped", None)):
@@ -289,7 +289,7 @@ class RequeueContract:
             await road.answer(again)
             assert (await road.story(queued.first.id)).turn_id == again.turn_id
 
-    async def test_what_is_open_or_done_stays(self, store: Store) -> None:
+    async def test_what_is_open_or_done_stays(self, store: ContractStore) -> None:
         """Queued, leased, done, unknown: no."""
         road = Road(store)
         queued = await road.queue(said())

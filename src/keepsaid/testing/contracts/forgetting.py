@@ -29,7 +29,7 @@ from keepsaid.domain.summary import Made
 from keepsaid.domain.timing import Once
 from keepsaid.domain.turn import Usage
 from keepsaid.testing.builders import AT_ONCE, CHANNEL, arrival, lane_of, outcome, said, step
-from keepsaid.testing.contracts.road import Road, Store
+from keepsaid.testing.contracts.road import ContractStore, Road
 
 _REQUEST = 500
 _STEPS = ("hide", "erase", "scrub", "checkpoint", "finish")
@@ -47,7 +47,11 @@ async def told(road: Road, text: str, answer: str = "noted", room: str = "room",
 
 
 async def request(
-    store: Store, *messages: int, number: int = _REQUEST, turns: Sequence[int] = (), undo_until: int | None = None
+    store: ContractStore,
+    *messages: int,
+    number: int = _REQUEST,
+    turns: Sequence[int] = (),
+    undo_until: int | None = None,
 ) -> Scrubbed:
     """Ask for messages and the turns that answered them to be forgotten, and scrub one piece."""
     found = tuple(turns) or await store.reach.answering(messages)
@@ -57,7 +61,7 @@ async def request(
     return await store.apply(ScrubForgotten(number, 60))
 
 
-async def again(store: Store, inbound: Inbound, number: int) -> Received:
+async def again(store: ContractStore, inbound: Inbound, number: int) -> Received:
     """The same delivery once more."""
     return await store.apply(Receive(arrival(number, inbound, 99), AT_ONCE))
 
@@ -65,7 +69,7 @@ async def again(store: Store, inbound: Inbound, number: int) -> Received:
 class ForgettingContract:
     """What was said goes with all that was made of it; who asks for it again learns that it is known."""
 
-    async def test_what_goes_leaves_no_word_and_its_neighbours_stay(self, store: Store) -> None:
+    async def test_what_goes_leaves_no_word_and_its_neighbours_stay(self, store: ContractStore) -> None:
         """Message, reply, transcript, steps and trace; nothing is damaged by it."""
         road = Road(store)
         kept, gone = (
@@ -87,7 +91,7 @@ class ForgettingContract:
         assert turn is not None
         assert (turn.steps, turn.trace, [record.text for record in turn.records]) == ((), None, ["", ""])
 
-    async def test_what_its_turn_asked_memory_to_do_is_not_done(self, store: Store) -> None:
+    async def test_what_its_turn_asked_memory_to_do_is_not_done(self, store: ContractStore) -> None:
         """What another turn staged is still there."""
         road, turns = Road(store), []
         for text in ("the zebra is called Rex", "the train leaves at nine"):
@@ -105,7 +109,7 @@ class ForgettingContract:
         assert found is not None
         assert dict(found.counts)["staged"] == 1
 
-    async def test_what_its_turn_set_about_is_not_done(self, store: Store) -> None:
+    async def test_what_its_turn_set_about_is_not_done(self, store: ContractStore) -> None:
         """Its tasks and schedules are cancelled, and say nothing any more; undone they are as they were."""
         road = Road(store)
         await road.queue(said("remind me of the zebra"))
@@ -128,7 +132,7 @@ class ForgettingContract:
         assert await store.apply(PutBack(_REQUEST, 81))
         assert (await store.schedules.schedule(70), await store.tasks.task(71)) == before
 
-    async def test_what_its_schedule_has_said_goes_with_it(self, store: Store) -> None:
+    async def test_what_its_schedule_has_said_goes_with_it(self, store: ContractStore) -> None:
         """Out of the outbox, and out of what the lane is shown."""
         road = Road(store)
         await road.queue(said("remind me of the zebra"))
@@ -144,7 +148,7 @@ class ForgettingContract:
         await request(store, claimed.messages[0].id, turns=(claimed.turn_id,))
         assert (await store.context(lane_of(), 10)).posts == ()
 
-    async def test_what_can_be_undone_is_as_it_was(self, store: Store) -> None:
+    async def test_what_can_be_undone_is_as_it_was(self, store: ContractStore) -> None:
         """With its place in the prompt and without a tombstone; what was said meanwhile stays."""
         road = Road(store)
         kept, gone = (
@@ -179,7 +183,7 @@ class ForgettingContract:
         assert await store.forgettings.tombstones() == ()
         assert await store.forgettings.undoable() == await store.forgettings.unfinished() == []
 
-    async def test_what_is_kept_aside_can_be_dropped(self, store: Store) -> None:
+    async def test_what_is_kept_aside_can_be_dropped(self, store: ContractStore) -> None:
         """Then it is gone like what was not kept."""
         gone = await told(Road(store), "the zebra is called Rex")
         await request(store, gone, undo_until=900)
@@ -191,7 +195,7 @@ class ForgettingContract:
         assert not await store.apply(PutBack(_REQUEST, 81))
         assert (await Road(store).story(gone)).message.text == ""
 
-    async def test_a_redelivery_of_it_is_a_duplicate(self, store: Store) -> None:
+    async def test_a_redelivery_of_it_is_a_duplicate(self, store: ContractStore) -> None:
         """The hashes of its name and of its content outlive it."""
         road = Road(store)
         gone = await told(road, "the zebra is called Rex", name="zebra-1")
@@ -201,7 +205,7 @@ class ForgettingContract:
         assert (received.intake, received.id) == ("duplicate", gone)
         assert (await road.story(gone)).message.text == ""
 
-    async def test_a_reply_that_waits_is_not_delivered(self, store: Store) -> None:
+    async def test_a_reply_that_waits_is_not_delivered(self, store: ContractStore) -> None:
         """Nobody is told any more."""
         road = Road(store)
         gone = await told(road, "the zebra is called Rex")
@@ -210,7 +214,7 @@ class ForgettingContract:
         assert list(await store.unseen("test", "room")) == []
         assert [reply.state for reply in (await road.story(gone)).replies] == ["not_deliverable"]
 
-    async def test_what_waits_is_dropped_and_what_runs_is_waited_for(self, store: Store) -> None:
+    async def test_what_waits_is_dropped_and_what_runs_is_waited_for(self, store: ContractStore) -> None:
         """A turn that is open keeps its steps, so that it can go on; its message is empty at once."""
         road = Road(store)
         queued = await road.queue(said("the zebra is called Rex"))
@@ -226,7 +230,7 @@ class ForgettingContract:
         assert [reply.draft.text for reply in (await road.story(running.first.id)).replies] == [""]
         assert await store.reach.at_work(50, (lane_of(),)) == 0
 
-    async def test_a_summary_made_of_it_goes_and_one_in_the_making_is_refused(self, store: Store) -> None:
+    async def test_a_summary_made_of_it_goes_and_one_in_the_making_is_refused(self, store: ContractStore) -> None:
         """The lane is summarised anew, from the records before it on."""
         road = Road(store)
         for text in ("one", "two"):
@@ -245,7 +249,7 @@ class ForgettingContract:
         assert [one.summary.text for one in await store.summaries_due(9)] == ["one was said"]
         assert await store.reach.summarised((gone,), ()) == ()
 
-    async def test_it_goes_on_step_by_step_and_keeps_nothing_of_it_at_the_end(self, store: Store) -> None:
+    async def test_it_goes_on_step_by_step_and_keeps_nothing_of_it_at_the_end(self, store: ContractStore) -> None:
         """A move out of order is refused; asked twice, it is one request."""
         road = Road(store)
         gone = await told(road, "the zebra is called Rex")
@@ -269,7 +273,7 @@ class ForgettingContract:
 class NamesContract:
     """Names go with what they name: of senders, of deliveries, of tasks and schedules."""
 
-    async def test_who_said_it_and_how_its_provider_names_it_is_forgotten_with_it(self, store: Store) -> None:
+    async def test_who_said_it_and_how_its_provider_names_it_is_forgotten_with_it(self, store: ContractStore) -> None:
         """A redelivery is still known; a reply to it opens a lane of its own."""
         road = Road(store)
         marks = ProviderMarks(external_id="zebra-1", provider_id="zebra-post-1", reply_to="zebra-post-0")
@@ -285,7 +289,7 @@ class NamesContract:
         received = await again(store, inbound, road.new_id())
         assert (received.intake, received.id) == ("duplicate", queued.first.id)
 
-    async def test_the_names_of_its_tasks_and_schedules_are_forgotten_with_it(self, store: Store) -> None:
+    async def test_the_names_of_its_tasks_and_schedules_are_forgotten_with_it(self, store: ContractStore) -> None:
         """A model chose them."""
         road = Road(store)
         await road.queue(said("remind me of the zebra"))
@@ -304,7 +308,7 @@ class NamesContract:
 class ReachContract:
     """A wish reaches what a person said, a conversation, a text; and whatever repeats it."""
 
-    async def test_messages_are_found_by_person_conversation_and_text(self, store: Store) -> None:
+    async def test_messages_are_found_by_person_conversation_and_text(self, store: ContractStore) -> None:
         """But not those that are forgotten already."""
         road = Road(store)
         here, there = await told(road, "a Zebra here"), await told(road, "and there", room="den")
@@ -323,7 +327,7 @@ class ReachContract:
         assert await store.reach.messages(ForgetWish(conversation="den")) == ()
         assert await store.forgettings.revived(await store.forgettings.tombstones()) == ()
 
-    async def test_turns_that_repeat_a_word_are_found_where_it_was_told(self, store: Store) -> None:
+    async def test_turns_that_repeat_a_word_are_found_where_it_was_told(self, store: ContractStore) -> None:
         """Elsewhere only those that name a memory."""
         road = Road(store)
         told_here = await told(road, "something", "the zebra again")
@@ -335,7 +339,7 @@ class ReachContract:
         assert held == HoldingTurns((turns[told_here], turns[naming]), ())
         assert await store.reach.lanes((elsewhere,), ()) == (lane_of("den"),)
 
-    async def test_a_claim_of_what_went_shows_nothing(self, store: Store) -> None:
+    async def test_a_claim_of_what_went_shows_nothing(self, store: ContractStore) -> None:
         """A message that goes while its batch waits behind another."""
         road = Road(store)
         first = await road.hear(said("the zebra is called Rex"))

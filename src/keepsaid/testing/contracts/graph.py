@@ -15,10 +15,10 @@ from keepsaid.domain.graph import MENTIONS, NODES_MAX, Association, Mention, Rel
 from keepsaid.domain.memory import GLOBAL, Found, Listener, NewMemory, conversation_scope
 from keepsaid.domain.message import Trust
 from keepsaid.ports.memory_store import Graph
-from keepsaid.testing.contracts.memories import AUDIT, HERE, OWNER_HERE, STRAND, THERE, MemoryStore, episode, sample
+from keepsaid.testing.contracts.memories import AUDIT, HERE, OWNER_HERE, STRAND, THERE, SearchableStore, episode, sample
 
 
-class GraphStore(MemoryStore, Protocol):
+class GraphStore(SearchableStore, Protocol):
     """A store of memories with their graph."""
 
     @property

@@ -11,7 +11,7 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust
 from keepsaid.domain.reply import Delivered
 from keepsaid.testing.builders import ACCOUNT, AT_ONCE, CHANNEL, arrival, lane_of, routed, said, verdict
-from keepsaid.testing.contracts.road import Road, Store
+from keepsaid.testing.contracts.road import ContractStore, Road
 
 
 def named(external_id: str, text: str = "hello") -> Inbound:
@@ -22,20 +22,20 @@ def named(external_id: str, text: str = "hello") -> Inbound:
 class IntakeContract:
     """Every message is kept once, whole, at its place."""
 
-    async def test_numbers_count_up_in_each_lane(self, store: Store) -> None:
+    async def test_numbers_count_up_in_each_lane(self, store: ContractStore) -> None:
         """Each lane counts for itself, from 1."""
         road = Road(store)
         numbers = [(await road.hear(said(room=room))).number for room in ("a", "a", "b", "a", "b")]
         assert numbers == [1, 2, 1, 3, 2]
 
-    async def test_messages_that_come_together_get_numbers_without_gaps(self, store: Store) -> None:
+    async def test_messages_that_come_together_get_numbers_without_gaps(self, store: ContractStore) -> None:
         """Fifty at once are fifty numbers."""
         road = Road(store)
         receipts = await asyncio.gather(*(road.hear(said(f"no. {n}")) for n in range(50)))
         assert sorted(receipt.number for receipt in receipts) == list(range(1, 51))
         assert {receipt.intake for receipt in receipts} == {IntakeResult.STORED}
 
-    async def test_a_message_is_kept_whole(self, store: Store) -> None:
+    async def test_a_message_is_kept_whole(self, store: ContractStore) -> None:
         """Everything a channel said of it comes back."""
         origin = Origin("hook", "bot", "acme/api#7", "u1", "Una", direct=True, trust=Trust.EXTERNAL)
         content = Content(b'\x00\xff{"a": 1}', "searchable – text 👋", "issues.opened")
@@ -49,7 +49,7 @@ class IntakeContract:
         assert story.message.received_at == 1_234
         assert (story.state, story.batch, story.turn_id, story.replies) == ("received", None, None, ())
 
-    async def test_the_order_is_that_of_numbers_not_of_ids(self, store: Store) -> None:
+    async def test_the_order_is_that_of_numbers_not_of_ids(self, store: ContractStore) -> None:
         """A message whose id was made earlier, or by a clock that is off, keeps the place at which it came."""
         road, ids = Road(store), (9 << 37, 2 << 37, (2 << 37) + 1, 5 << 37)
         for message_id in ids:
@@ -68,11 +68,11 @@ class IntakeContract:
         spoken = [record.text for record in (await store.context(lane_of(), 99)).recent.records if record.speaker]
         assert spoken == [f"id {message_id}" for message_id in ids]
 
-    async def test_an_unknown_message_has_no_story(self, store: Store) -> None:
+    async def test_an_unknown_message_has_no_story(self, store: ContractStore) -> None:
         """None for what was never stored."""
         assert await store.story(4_711) is None
 
-    async def test_the_same_again_is_a_duplicate(self, store: Store) -> None:
+    async def test_the_same_again_is_a_duplicate(self, store: ContractStore) -> None:
         """The receipt names the message that came first, and nothing is stored."""
         road = Road(store)
         await road.hear(said())
@@ -83,7 +83,7 @@ class IntakeContract:
         assert (await store.overview()).messages == 2
         assert (await road.hear(said())).number == 3
 
-    async def test_the_same_key_with_other_content_is_a_conflict(self, store: Store) -> None:
+    async def test_the_same_key_with_other_content_is_a_conflict(self, store: ContractStore) -> None:
         """The first is kept as it was."""
         road = Road(store)
         first = await road.hear(named("x", "one"))
@@ -93,13 +93,13 @@ class IntakeContract:
         assert (await road.story(first.id)).message.text == "one"
         assert (await store.overview()).messages == 1
 
-    async def test_a_settled_message_is_still_a_duplicate(self, store: Store) -> None:
+    async def test_a_settled_message_is_still_a_duplicate(self, store: ContractStore) -> None:
         """Keys do not end with the work."""
         road = Road(store)
         await road.settle(named("x"))
         assert (await road.hear(named("x"))).intake is IntakeResult.DUPLICATE
 
-    async def test_of_five_at_once_one_is_stored(self, store: Store) -> None:
+    async def test_of_five_at_once_one_is_stored(self, store: ContractStore) -> None:
         """A webhook that is sent several times at once is one message."""
         road = Road(store)
         receipts = await asyncio.gather(*(road.hear(named("x")) for _ in range(5)))
@@ -108,7 +108,7 @@ class IntakeContract:
         assert len({receipt.id for receipt in receipts}) == 1
         assert (await store.overview()).messages == 1
 
-    async def test_duplicates_in_a_crowd(self, store: Store) -> None:
+    async def test_duplicates_in_a_crowd(self, store: ContractStore) -> None:
         """Each is told the place of the message that came first, in whatever lane that is."""
         road = Road(store)
         topic = replace(named("x"), topic="t1")
@@ -118,7 +118,7 @@ class IntakeContract:
         assert {receipts[n].lane for n in (1, 3, 5)} == {topic.lane}
         assert receipts[3] == receipts[5] == receipts[1]._replace(intake=IntakeResult.DUPLICATE)
 
-    async def test_without_an_id_nothing_is_a_duplicate(self, store: Store) -> None:
+    async def test_without_an_id_nothing_is_a_duplicate(self, store: ContractStore) -> None:
         """Saying the same twice is two messages."""
         road = Road(store)
         receipts = [await road.hear(said("ok")) for _ in range(2)]
@@ -127,7 +127,7 @@ class IntakeContract:
             (IntakeResult.STORED, 2),
         ]
 
-    async def test_keys_belong_to_a_channel_and_account(self, store: Store) -> None:
+    async def test_keys_belong_to_a_channel_and_account(self, store: ContractStore) -> None:
         """The same id elsewhere is another message."""
         road = Road(store)
         here = named("x")
@@ -145,7 +145,7 @@ def reply_to(provider_id: str, room: str = "room") -> Inbound:
 class ReplyLaneContract:
     """A reply to something that has a lane joins that lane (seed 003, literal mode off)."""
 
-    async def test_a_reply_joins_the_lane_of_its_target(self, store: Store) -> None:
+    async def test_a_reply_joins_the_lane_of_its_target(self, store: ContractStore) -> None:
         """Even without saying the topic again."""
         road = Road(store)
         target = replace(said(marks=ProviderMarks(provider_id="p1")), topic="t1")
@@ -155,7 +155,7 @@ class ReplyLaneContract:
         assert joined.number == 2
         assert (await road.story(joined.id)).message.lane == target.lane
 
-    async def test_a_reply_to_a_reply_stays_in_the_lane(self, store: Store) -> None:
+    async def test_a_reply_to_a_reply_stays_in_the_lane(self, store: ContractStore) -> None:
         """A chain has one lane."""
         road = Road(store)
         await road.hear(said(marks=ProviderMarks(provider_id="p1")))
@@ -163,12 +163,12 @@ class ReplyLaneContract:
         third = await road.hear(said(marks=ProviderMarks(provider_id="p3", reply_to="p2")))
         assert (third.lane, third.number) == (lane_of(), 3)
 
-    async def test_a_reply_to_the_unknown_opens_its_own_lane(self, store: Store) -> None:
+    async def test_a_reply_to_the_unknown_opens_its_own_lane(self, store: ContractStore) -> None:
         """The key is that of the target."""
         received = await Road(store).hear(reply_to("elsewhere"))
         assert received.lane == Lane(CHANNEL, ACCOUNT, "room", "reply:room:elsewhere")
 
-    async def test_of_two_targets_the_first_counts(self, store: Store) -> None:
+    async def test_of_two_targets_the_first_counts(self, store: ContractStore) -> None:
         """An edit has the provider id of what it edits."""
         road = Road(store)
         original = replace(said(marks=ProviderMarks("new", "p1")), topic="t1")
@@ -176,7 +176,7 @@ class ReplyLaneContract:
         await road.hear(said(marks=ProviderMarks("edit", "p1")))
         assert (await road.hear(reply_to("p1"))).lane == original.lane
 
-    async def test_a_stored_target_goes_before_one_that_comes_along(self, store: Store) -> None:
+    async def test_a_stored_target_goes_before_one_that_comes_along(self, store: ContractStore) -> None:
         """However the two and the reply are written together."""
         road = Road(store)
         original = replace(said(marks=ProviderMarks("new", "p1")), topic="t1")
@@ -185,7 +185,7 @@ class ReplyLaneContract:
         _, joined = await asyncio.gather(road.hear(edit), road.hear(reply_to("p1")))
         assert joined.lane == original.lane
 
-    async def test_a_target_in_another_conversation_does_not_count(self, store: Store) -> None:
+    async def test_a_target_in_another_conversation_does_not_count(self, store: ContractStore) -> None:
         """Provider ids are looked up in the conversation alone."""
         road = Road(store)
         await road.hear(said(room="den", marks=ProviderMarks(provider_id="p1")))
@@ -193,7 +193,7 @@ class ReplyLaneContract:
         await road.hear(replace(elsewhere, origin=replace(elsewhere.origin, account="you")))
         assert (await road.hear(reply_to("p1"))).lane == reply_to("p1").lane
 
-    async def test_a_reply_to_what_we_sent_joins_the_lane_we_sent_it_from(self, store: Store) -> None:
+    async def test_a_reply_to_what_we_sent_joins_the_lane_we_sent_it_from(self, store: ContractStore) -> None:
         """The receipt's provider id is a target too."""
         road = Road(store)
         topic = replace(said(), topic="t1")
@@ -203,7 +203,7 @@ class ReplyLaneContract:
         assert await store.apply(sent)
         assert (await road.hear(reply_to("ours-1"))).lane == topic.lane
 
-    async def test_a_reply_that_comes_with_its_target_joins_it(self, store: Store) -> None:
+    async def test_a_reply_that_comes_with_its_target_joins_it(self, store: ContractStore) -> None:
         """Whether or not the store writes both in one go."""
         road = Road(store)
         target = replace(said(marks=ProviderMarks(provider_id="p1")), topic="t1")
@@ -214,7 +214,7 @@ class ReplyLaneContract:
 class WindowContract:
     """A lane collects from its first message, longer while more come, never beyond its limits."""
 
-    async def test_it_closes_after_its_time(self, store: Store) -> None:
+    async def test_it_closes_after_its_time(self, store: ContractStore) -> None:
         """Due at the millisecond, not before; nothing waits at first."""
         road = Road(store)
         assert await store.next_due() is None
@@ -224,7 +224,7 @@ class WindowContract:
         [lane] = await store.due(600, 10)
         assert (lane.lane, lane.numbered_after, lane.head) == (lane_of(), 0, 1)
 
-    async def test_it_grows_while_more_come(self, store: Store) -> None:
+    async def test_it_grows_while_more_come(self, store: ContractStore) -> None:
         """By the quiet time after the newest, up to the longest wait after the oldest."""
         road, window = Road(store), Window(window_ms=500, quiet_ms=3_000, wait_ms_max=5_000)
         closes = []
@@ -233,21 +233,21 @@ class WindowContract:
             closes.append(await store.next_due())
         assert closes == [3_000, 4_000, 5_000]
 
-    async def test_it_does_not_grow_without_quiet(self, store: Store) -> None:
+    async def test_it_does_not_grow_without_quiet(self, store: ContractStore) -> None:
         """The first message decides."""
         road, window = Road(store), Window(window_ms=500)
         await road.hear(said(), 0, window)
         await road.hear(said(), 400, window)
         assert await store.next_due() == 500
 
-    async def test_a_full_count_closes_it(self, store: Store) -> None:
+    async def test_a_full_count_closes_it(self, store: ContractStore) -> None:
         """At once, with the message that filled it."""
         road, window = Road(store), Window(window_ms=500, count_max=2)
         await road.hear(said(), 0, window)
         await road.hear(said(), 7, window)
         assert await store.next_due() == 7
 
-    async def test_enough_characters_close_it(self, store: Store) -> None:
+    async def test_enough_characters_close_it(self, store: ContractStore) -> None:
         """At once, with the message that filled it."""
         road, window = Road(store), Window(window_ms=500, chars_max=10)
         await road.hear(said("123456"), 0, window)
@@ -255,14 +255,14 @@ class WindowContract:
         await road.hear(said("7890"), 9, window)
         assert await store.next_due() == 9
 
-    async def test_a_clock_that_goes_back_still_closes_it(self, store: Store) -> None:
+    async def test_a_clock_that_goes_back_still_closes_it(self, store: ContractStore) -> None:
         """The oldest and newest arrival count, in whatever order they came."""
         road, window = Road(store), Window(window_ms=500, quiet_ms=200)
         await road.hear(said(), 1_000, window)
         await road.hear(said(), 100, window)
         assert await store.next_due() == 1_200
 
-    async def test_a_window_counts_only_what_waits(self, store: Store) -> None:
+    async def test_a_window_counts_only_what_waits(self, store: ContractStore) -> None:
         """After a dispatch the next message opens a new window."""
         road, window = Road(store), Window(window_ms=500, count_max=2)
         await road.hear(said(), 0, window)
@@ -275,7 +275,7 @@ class WindowContract:
 class DueContract:
     """What the router is given."""
 
-    async def test_best_priority_first_then_oldest(self, store: Store) -> None:
+    async def test_best_priority_first_then_oldest(self, store: ContractStore) -> None:
         """Lanes whose windows have closed, in the order they should be routed."""
         road = Road(store)
         for room, priority, at in (("late", 10, 9), ("hook", 50, 0), ("early", 10, 3), ("cron", 100, 0)):
@@ -285,14 +285,14 @@ class DueContract:
         ]
         assert [group.lane for group in await store.due(8, 10)] == [lane_of(r) for r in ("early", "hook", "cron")]
 
-    async def test_equals_in_the_order_of_their_lanes(self, store: Store) -> None:
+    async def test_equals_in_the_order_of_their_lanes(self, store: ContractStore) -> None:
         """The lane that is older goes first."""
         road = Road(store)
         for room in ("c", "a", "b"):
             await road.hear(said(room=room))
         assert [group.lane for group in await store.due(0, 10)] == [lane_of("c"), lane_of("a"), lane_of("b")]
 
-    async def test_a_lane_has_the_best_priority_of_its_messages(self, store: Store) -> None:
+    async def test_a_lane_has_the_best_priority_of_its_messages(self, store: ContractStore) -> None:
         """One person in a noisy lane lifts it, until that message is routed."""
         road = Road(store)
         await road.hear(said(room="hook", priority=50), 0)
@@ -303,7 +303,7 @@ class DueContract:
         await road.hear(said(room="mixed", priority=100), 3)
         assert [group.lane for group in await store.due(9, 10)] == [lane_of("hook"), lane_of("mixed")]
 
-    async def test_a_lane_tells_what_waits_in_it(self, store: Store) -> None:
+    async def test_a_lane_tells_what_waits_in_it(self, store: ContractStore) -> None:
         """As much as reading the messages would, whatever was routed of it before."""
         road = Road(store)
         for n in range(5):
@@ -320,14 +320,14 @@ class DueContract:
             assert lane.priority == min(message.inbound.priority for message in rest)
             assert lane.chars == sum(len(message.text) for message in rest)
 
-    async def test_no_more_lanes_than_asked_for(self, store: Store) -> None:
+    async def test_no_more_lanes_than_asked_for(self, store: ContractStore) -> None:
         """The limit counts lanes."""
         road = Road(store)
         for room in ("a", "b", "c"):
             await road.hear(said(room=room))
         assert len(await store.due(0, 2)) == 2
 
-    async def test_a_group_holds_what_waits_in_order(self, store: Store) -> None:
+    async def test_a_group_holds_what_waits_in_order(self, store: ContractStore) -> None:
         """From the first number that no batch has; a hundred at most."""
         road = Road(store)
         await road.queue(said("before"))
@@ -338,7 +338,7 @@ class DueContract:
         assert [message.number for message in group.messages] == list(range(2, 102))
         assert group.messages[0].text == "no. 0"
 
-    async def test_a_lane_that_is_not_due_is_not_given(self, store: Store) -> None:
+    async def test_a_lane_that_is_not_due_is_not_given(self, store: ContractStore) -> None:
         """Others do not wait for it."""
         road = Road(store)
         await road.hear(said(room="slow"), 0, Window(window_ms=500))

@@ -9,9 +9,9 @@ from keepsaid.domain.commits import Prune, Tell
 from keepsaid.domain.event import (
     RECEIVED,
     DecideDelivery,
-    Delivery,
     DeliveryResult,
     Distribute,
+    EventDelivery,
     SettleDeliveries,
     Subscribe,
     TakeDeliveries,
@@ -19,16 +19,16 @@ from keepsaid.domain.event import (
 )
 from keepsaid.domain.retention import Stale
 from keepsaid.testing.builders import said
-from keepsaid.testing.contracts.road import Road, Store
+from keepsaid.testing.contracts.road import ContractStore, Road
 
 _LEASE_MS = 1_000
 _ATTEMPTS_MAX = 3
 
 
-class Hearer:
+class ManualSubscriber:
     """A subscriber by hand."""
 
-    def __init__(self, store: Store, name: str = "hearer") -> None:
+    def __init__(self, store: ContractStore, name: str = "hearer") -> None:
         self.store = store
         self.name = name
         self.fence = 0
@@ -37,7 +37,7 @@ class Hearer:
         """Begin to hear of these."""
         await self.store.apply(Subscribe(self.name, topics, 0, from_start))
 
-    async def take(self, at: int = 0, limit: int = 128) -> tuple[Delivery, ...]:
+    async def take(self, at: int = 0, limit: int = 128) -> tuple[EventDelivery, ...]:
         """Distribute all there is, and take what is due; wall and steady time are the same."""
         while await self.store.apply(Distribute(at)):
             pass
@@ -57,13 +57,13 @@ class Hearer:
         return topics
 
 
-async def tell(store: Store, *topics: str, about: str = "", at: int = 0) -> None:
+async def tell(store: ContractStore, *topics: str, about: str = "", at: int = 0) -> None:
     """Let things happen."""
     for number, topic in enumerate(topics):
         await store.apply(Tell(topic, json.dumps({"number": number}), at, about))
 
 
-def done(taken: Sequence[Delivery]) -> tuple[DeliveryResult, ...]:
+def done(taken: Sequence[EventDelivery]) -> tuple[DeliveryResult, ...]:
     """All of them are done."""
     return tuple(DeliveryResult(one.id) for one in taken)
 
@@ -71,26 +71,26 @@ def done(taken: Sequence[Delivery]) -> tuple[DeliveryResult, ...]:
 class SubscribeContract:
     """Who hears of what."""
 
-    async def test_a_subscriber_hears_of_its_topics_from_then_on(self, store: Store) -> None:
+    async def test_a_subscriber_hears_of_its_topics_from_then_on(self, store: ContractStore) -> None:
         """And of none twice."""
-        hearer = Hearer(store)
+        hearer = ManualSubscriber(store)
         await tell(store, "deploy.completed")
         await hearer.subscribe("deploy.completed", "backup.*")
         await tell(store, "deploy.completed", "deploy.failed", "backup.saved", "backup.a.b", "backup")
         assert await hearer.heard() == ["deploy.completed", "backup.saved"]
         assert await hearer.heard() == []
 
-    async def test_one_that_wants_the_past_too_hears_of_all_that_is_kept(self, store: Store) -> None:
+    async def test_one_that_wants_the_past_too_hears_of_all_that_is_kept(self, store: ContractStore) -> None:
         """In the order in which it happened."""
-        hearer = Hearer(store)
+        hearer = ManualSubscriber(store)
         await tell(store, "a.one", "a.two")
         await hearer.subscribe("a.*", from_start=True)
         await tell(store, "a.three")
         assert await hearer.heard() == ["a.one", "a.two", "a.three"]
 
-    async def test_subscribing_again_changes_the_topics_and_nothing_else(self, store: Store) -> None:
+    async def test_subscribing_again_changes_the_topics_and_nothing_else(self, store: ContractStore) -> None:
         """What it has heard it does not hear again."""
-        hearer = Hearer(store)
+        hearer = ManualSubscriber(store)
         await hearer.subscribe("a.one")
         await tell(store, "a.one", "a.two")
         assert await hearer.heard() == ["a.one"]
@@ -100,9 +100,9 @@ class SubscribeContract:
         [line] = await store.journal.subscribers()
         assert (line.name, line.topics, line.behind, line.pending) == ("hearer", ("a.*",), 0, 0)
 
-    async def test_what_it_was_at_work_on_is_taken_again_by_its_next_process(self, store: Store) -> None:
+    async def test_what_it_was_at_work_on_is_taken_again_by_its_next_process(self, store: ContractStore) -> None:
         """Without waiting for the lease; the attempt counts."""
-        hearer = Hearer(store)
+        hearer = ManualSubscriber(store)
         await hearer.subscribe("a.one")
         await tell(store, "a.one")
         [first] = await hearer.take()
@@ -111,9 +111,9 @@ class SubscribeContract:
         [second] = await hearer.take()
         assert (first.attempt, second.attempt, second.event) == (1, 2, first.event)
 
-    async def test_its_next_process_waits_for_no_time_that_was_set(self, store: Store) -> None:
+    async def test_its_next_process_waits_for_no_time_that_was_set(self, store: ContractStore) -> None:
         """Whoever set it may have had another clock."""
-        hearer = Hearer(store)
+        hearer = ManualSubscriber(store)
         await hearer.subscribe("a.one")
         await tell(store, "a.one")
         [taken] = await hearer.take()
@@ -122,9 +122,9 @@ class SubscribeContract:
         await hearer.subscribe("a.one")
         assert await hearer.heard() == ["a.one"]
 
-    async def test_each_subscriber_hears_by_itself(self, store: Store) -> None:
+    async def test_each_subscriber_hears_by_itself(self, store: ContractStore) -> None:
         """What one does with an event is nothing to another."""
-        one, other = Hearer(store, "one"), Hearer(store, "other")
+        one, other = ManualSubscriber(store, "one"), ManualSubscriber(store, "other")
         await one.subscribe("a.*")
         await other.subscribe("a.*")
         await tell(store, "a.one")
@@ -133,9 +133,9 @@ class SubscribeContract:
         assert await other.heard() == ["a.one"]
         assert await one.heard() == []
 
-    async def test_who_unsubscribes_hears_no_more_and_leaves_nothing(self, store: Store) -> None:
+    async def test_who_unsubscribes_hears_no_more_and_leaves_nothing(self, store: ContractStore) -> None:
         """Not even what was on its way."""
-        hearer = Hearer(store)
+        hearer = ManualSubscriber(store)
         await hearer.subscribe("a.*")
         await tell(store, "a.one")
         assert len(await hearer.take()) == 1
@@ -144,9 +144,9 @@ class SubscribeContract:
         assert await store.journal.subscribers() == []
         assert await store.journal.deliveries(("pending", "processing"), "", 10) == []
 
-    async def test_messages_that_come_in_are_told_of(self, store: Store) -> None:
+    async def test_messages_that_come_in_are_told_of(self, store: ContractStore) -> None:
         """Each by its id; a copy is not."""
-        hearer, road = Hearer(store), Road(store)
+        hearer, road = ManualSubscriber(store), Road(store)
         await hearer.subscribe(RECEIVED)
         first = await road.hear(said("one"))
         second = await road.hear(said("two", "elsewhere"))
@@ -154,9 +154,9 @@ class SubscribeContract:
         assert [one.event.correlation_id for one in taken] == [str(first.id), str(second.id)]
         assert [one.event.payload["message"] for one in taken] == [first.id, second.id]
 
-    async def test_distributing_ends_however_much_there_is(self, store: Store) -> None:
+    async def test_distributing_ends_however_much_there_is(self, store: ContractStore) -> None:
         """A few events at a time."""
-        hearer = Hearer(store)
+        hearer = ManualSubscriber(store)
         await hearer.subscribe("a.*")
         await tell(store, *["a.one"] * 10)
         counts = [await store.apply(Distribute(0, 4)) for _ in range(4)]
@@ -167,9 +167,9 @@ class SubscribeContract:
 class DeliveryContract:
     """What becomes of deliveries."""
 
-    async def test_what_is_about_the_same_is_taken_one_at_a_time_in_order(self, store: Store) -> None:
+    async def test_what_is_about_the_same_is_taken_one_at_a_time_in_order(self, store: ContractStore) -> None:
         """What is about something else goes on beside it."""
-        hearer = Hearer(store)
+        hearer = ManualSubscriber(store)
         await hearer.subscribe("a.*")
         await tell(store, "a.one", "a.two", about="x")
         await tell(store, "a.three", about="y")
@@ -179,17 +179,17 @@ class DeliveryContract:
         await hearer.settle(*done(first), fence=first[0].fence)
         assert [one.event.topic for one in await hearer.take()] == ["a.two"]
 
-    async def test_what_is_about_nothing_waits_for_nothing(self, store: Store) -> None:
+    async def test_what_is_about_nothing_waits_for_nothing(self, store: ContractStore) -> None:
         """All of it is taken at once, up to the limit."""
-        hearer = Hearer(store)
+        hearer = ManualSubscriber(store)
         await hearer.subscribe("a.*")
         await tell(store, "a.one", "a.two", "a.three")
         assert [one.event.topic for one in await hearer.take(limit=2)] == ["a.one", "a.two"]
         assert [one.event.topic for one in await hearer.take(limit=2)] == ["a.three"]
 
-    async def test_what_failed_is_tried_again_when_it_is_due(self, store: Store) -> None:
+    async def test_what_failed_is_tried_again_when_it_is_due(self, store: ContractStore) -> None:
         """And holds up what is about the same, and nothing else."""
-        hearer = Hearer(store)
+        hearer = ManualSubscriber(store)
         await hearer.subscribe("a.*")
         await tell(store, "a.one", "a.two", about="x")
         [first] = await hearer.take()
@@ -201,9 +201,9 @@ class DeliveryContract:
         await hearer.settle(DeliveryResult(again.id), at=50)
         assert await hearer.heard(50) == ["a.two"]
 
-    async def test_what_is_given_up_lies_there_and_holds_up_nothing(self, store: Store) -> None:
+    async def test_what_is_given_up_lies_there_and_holds_up_nothing(self, store: ContractStore) -> None:
         """A person has it tried again, or dismisses it."""
-        hearer = Hearer(store)
+        hearer = ManualSubscriber(store)
         await hearer.subscribe("a.*")
         await tell(store, "a.one", "a.two", about="x")
         [first] = await hearer.take()
@@ -220,9 +220,9 @@ class DeliveryContract:
         assert await store.journal.deliveries(("dead",), "", 10) == []
         assert not await store.apply(DecideDelivery(12_345, 6, again=True))
 
-    async def test_a_fence_that_is_not_held_settles_nothing(self, store: Store) -> None:
+    async def test_a_fence_that_is_not_held_settles_nothing(self, store: ContractStore) -> None:
         """What was not settled within its lease is taken again, by a new fence."""
-        hearer = Hearer(store)
+        hearer = ManualSubscriber(store)
         await hearer.subscribe("a.*")
         await tell(store, "a.one")
         [late] = await hearer.take()
@@ -231,9 +231,9 @@ class DeliveryContract:
         assert await hearer.settle(DeliveryResult(taken.id)) == 1
         assert await hearer.settle(DeliveryResult(taken.id)) == 0
 
-    async def test_what_never_comes_to_an_end_is_given_up(self, store: Store) -> None:
+    async def test_what_never_comes_to_an_end_is_given_up(self, store: ContractStore) -> None:
         """A process may die of it every time."""
-        hearer = Hearer(store)
+        hearer = ManualSubscriber(store)
         await hearer.subscribe("a.*")
         await tell(store, "a.one", about="x")
         for _ in range(_ATTEMPTS_MAX):
@@ -243,9 +243,9 @@ class DeliveryContract:
         [dead] = await store.journal.deliveries(("dead",), "hearer", 10)
         assert "no" in dead.error
 
-    async def test_what_was_attempted_before_is_taken_alone(self, store: Store) -> None:
+    async def test_what_was_attempted_before_is_taken_alone(self, store: ContractStore) -> None:
         """It may be what ended the process: the others are charged for that at most once."""
-        hearer = Hearer(store)
+        hearer = ManualSubscriber(store)
         await hearer.subscribe("a.*")
         await tell(store, "a.one", "a.two")
         assert len(await hearer.take()) == 2
@@ -255,9 +255,9 @@ class DeliveryContract:
         assert [(one.event.topic, one.attempt) for one in await hearer.take()] == [("a.two", 2)]
         assert [(one.event.topic, one.attempt) for one in await hearer.take()] == [("a.three", 1)]
 
-    async def test_what_was_not_tried_is_not_charged(self, store: Store) -> None:
+    async def test_what_was_not_tried_is_not_charged(self, store: ContractStore) -> None:
         """It is taken again as if for the first time."""
-        hearer = Hearer(store)
+        hearer = ManualSubscriber(store)
         await hearer.subscribe("a.*")
         await tell(store, "a.one", "a.two")
         first, second = await hearer.take()
@@ -269,7 +269,7 @@ class DeliveryContract:
 class JournalViewContract:
     """What happened, read and pruned."""
 
-    async def test_events_are_read_on_from_any_of_them(self, store: Store) -> None:
+    async def test_events_are_read_on_from_any_of_them(self, store: ContractStore) -> None:
         """None twice, none left out."""
         await tell(store, "a.one", "a.two", "a.three", at=7)
         first, *rest = await store.journal.events(0, 10)
@@ -279,7 +279,7 @@ class JournalViewContract:
         assert await store.journal.latest(2) == rest
         assert await store.journal.events(rest[-1].id, 10) == []
 
-    async def test_what_happened_to_something_is_found(self, store: Store) -> None:
+    async def test_what_happened_to_something_is_found(self, store: ContractStore) -> None:
         """The first time after an event."""
         await tell(store, "a.one", "a.two", "a.one", about="x")
         first = await store.journal.happened("a.one", "x", 0)
@@ -290,9 +290,9 @@ class JournalViewContract:
         assert await store.journal.happened("a.one", "x", second.id) is None
         assert await store.journal.happened("a.one", "y", 0) is None
 
-    async def test_what_everybody_has_heard_of_is_pruned(self, store: Store) -> None:
+    async def test_what_everybody_has_heard_of_is_pruned(self, store: ContractStore) -> None:
         """What is on its way or was given up stays, and so does the last line."""
-        hearer = Hearer(store)
+        hearer = ManualSubscriber(store)
         await hearer.subscribe("a.*")
         await tell(store, "a.one", "b.one", "a.two", "a.three")
         taken = await hearer.take()
@@ -301,9 +301,9 @@ class JournalViewContract:
         assert pruned.events == 2
         assert [one.topic for one in await store.journal.latest(10)] == ["a.two", "a.three"]
 
-    async def test_what_is_young_or_not_looked_through_is_not_pruned(self, store: Store) -> None:
+    async def test_what_is_young_or_not_looked_through_is_not_pruned(self, store: ContractStore) -> None:
         """However old."""
-        hearer = Hearer(store)
+        hearer = ManualSubscriber(store)
         await tell(store, "a.one", at=20)
         assert (await store.apply(Prune(Stale.EVENTS, 10, 10))).events == 0
         await hearer.subscribe("a.*", from_start=True)
@@ -311,7 +311,7 @@ class JournalViewContract:
         assert (await store.apply(Prune(Stale.EVENTS, 30, 30))).events == 0
         assert await hearer.heard() == ["a.one", "a.two"]
 
-    async def test_numbers_do_not_begin_anew_after_pruning(self, store: Store) -> None:
+    async def test_numbers_do_not_begin_anew_after_pruning(self, store: ContractStore) -> None:
         """A reader that goes on where it was misses nothing."""
         await tell(store, "a.one", "a.two")
         last = (await store.journal.latest(1))[0]

@@ -20,12 +20,12 @@ from keepsaid.domain.message import Trust
 from keepsaid.errors import ModelError
 from keepsaid.ports.memory_maintenance import PairJudge, Pairs
 from keepsaid.ports.memory_store import Graph, Learning, Truth
-from keepsaid.testing.contracts.memories import AUDIT, HERE, MemoryStore, episode, sample
+from keepsaid.testing.contracts.memories import AUDIT, HERE, SearchableStore, episode, sample
 
 PAIRS = tuple(Pair(n, n + 100, (f"older {n}", f"newer {n}"), (1, 2)) for n in range(1, 5))
 
 
-class PairStore(MemoryStore, Learning, Protocol):
+class PairStore(SearchableStore, Learning, Protocol):
     """A store of memories with pairs, a graph and versions."""
 
     @property

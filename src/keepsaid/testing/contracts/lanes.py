@@ -16,7 +16,7 @@ from keepsaid.domain.strand import strand_begun_by
 from keepsaid.domain.summary import Made
 from keepsaid.domain.views import LaneLine, TurnStory
 from keepsaid.testing.builders import ACCOUNT, AT_ONCE, CHANNEL, arrival, lane_of, said
-from keepsaid.testing.contracts.road import Road, Store
+from keepsaid.testing.contracts.road import ContractStore, Road
 
 LITERAL = LaneRules(join=False)
 INFER = LaneRules(infer=True)
@@ -32,7 +32,7 @@ def speaks(name: str, text: str, marks: ProviderMarks | None = None, *, direct: 
 class Group:
     """A conversation that goes on, a minute between its messages."""
 
-    def __init__(self, store: Store, rules: LaneRules = INFER) -> None:
+    def __init__(self, store: ContractStore, rules: LaneRules = INFER) -> None:
         self.road = Road(store)
         self.rules = rules
         self.at = 0
@@ -54,7 +54,7 @@ class Group:
         return await self.road.answer(await self.road.claim_one(self.at), text, self.at)
 
 
-async def turn_of(store: Store, received: Received) -> TurnStory:
+async def turn_of(store: ContractStore, received: Received) -> TurnStory:
     """The turn that answered a message."""
     story = await store.story(received.id)
     assert story is not None
@@ -67,14 +67,14 @@ async def turn_of(store: Store, received: Received) -> TurnStory:
 class LaneRulesContract:
     """What a medium says of a message decides, in the order of seed 003; the rules say what a reply does."""
 
-    async def test_a_topic_goes_before_a_reply(self, store: Store) -> None:
+    async def test_a_topic_goes_before_a_reply(self, store: ContractStore) -> None:
         """A message that names its topic stays in it, whatever it answers."""
         road = Road(store)
         await road.hear(said(marks=ProviderMarks(provider_id="p1")))
         in_topic = replace(said(marks=ProviderMarks(reply_to="p1")), topic="t1")
         assert (await road.hear(in_topic)).lane.key == "topic:room:t1"
 
-    async def test_literally_a_reply_has_its_own_lane(self, store: Store) -> None:
+    async def test_literally_a_reply_has_its_own_lane(self, store: ContractStore) -> None:
         """Also where its target is known; topic and root are as ever."""
         group = Group(store, LITERAL)
         await group.hear(said(marks=ProviderMarks(provider_id="p1")))
@@ -82,7 +82,7 @@ class LaneRulesContract:
         received.append(await group.hear(replace(said(marks=ProviderMarks(reply_to="p1")), topic="t1")))
         assert [one.lane.key for one in received] == ["reply:room:p1", "root:room", "topic:room:t1"]
 
-    async def test_both_sides_of_a_lane_stand_in_its_transcript(self, store: Store) -> None:
+    async def test_both_sides_of_a_lane_stand_in_its_transcript(self, store: ContractStore) -> None:
         """What was answered and what answers, in the lane of the reply's target, and nowhere else."""
         road = Road(store)
         topic = replace(said("in the topic", marks=ProviderMarks(provider_id="p1")), topic="t1")
@@ -97,7 +97,7 @@ class LaneRulesContract:
         ]
         assert (await store.context(lane_of(), 9)).recent.records == ()
 
-    async def test_a_reply_to_what_was_pulled_joins_its_lane(self, store: Store) -> None:
+    async def test_a_reply_to_what_was_pulled_joins_its_lane(self, store: ContractStore) -> None:
         """Whoever shows a reply may say under which name."""
         road = Road(store)
         topic = replace(said(), topic="t1")
@@ -111,17 +111,17 @@ class LaneRulesContract:
 class StrandContract:
     """With `infer`, strands of a group have lanes of their own; what is known goes before what is inferred."""
 
-    async def test_without_it_a_group_has_one_root(self, store: Store) -> None:
+    async def test_without_it_a_group_has_one_root(self, store: ContractStore) -> None:
         """The default."""
         keys = await Group(store, LaneRules()).talk("Ann: where is the key?", "Bob: hello, is anybody hungry?")
         assert keys == ["root:room"] * 2
 
-    async def test_one_person_stays_in_the_root(self, store: Store) -> None:
+    async def test_one_person_stays_in_the_root(self, store: ContractStore) -> None:
         """However many questions: there is nobody to be told apart from."""
         keys = await Group(store).talk("Ann: hello", "Ann: where is the key?", "Ann: and does the printer work?")
         assert keys == ["root:room"] * 3
 
-    async def test_two_questions_are_two_strands(self, store: Store) -> None:
+    async def test_two_questions_are_two_strands(self, store: ContractStore) -> None:
         """Who answers one by name joins it."""
         group = Group(store)
         keys = await group.talk(
@@ -134,7 +134,7 @@ class StrandContract:
         assert keys[0] == keys[2] == "root:room"
         assert keys[1] == keys[3] == keys[4] == f"strand:room:{show('message', 2)}"
 
-    async def test_what_answers_the_agent_stays_with_it(self, store: Store) -> None:
+    async def test_what_answers_the_agent_stays_with_it(self, store: ContractStore) -> None:
         """The agent's answers are part of the talk."""
         group = Group(store)
         await group.talk("Ann: where is the key of the red cupboard?")
@@ -143,7 +143,7 @@ class StrandContract:
         assert await group.talk("Bob: the left printer") == [other.lane.key]
         assert other.lane.key != "root:room"
 
-    async def test_a_known_target_goes_before_inference(self, store: Store) -> None:
+    async def test_a_known_target_goes_before_inference(self, store: ContractStore) -> None:
         """A reply joins its target's lane, and a topic is a lane, whatever the words say."""
         group = Group(store)
         await group.hear(speaks("Ann", "where is the key?", ProviderMarks(provider_id="p1")))
@@ -155,7 +155,7 @@ class StrandContract:
         assert reply.lane == strand.lane
         assert topic.lane.key == "topic:room:t1"
 
-    async def test_an_edit_stays_where_the_message_is(self, store: Store) -> None:
+    async def test_an_edit_stays_where_the_message_is(self, store: ContractStore) -> None:
         """It has the provider id of what it edits."""
         group = Group(store)
         await group.talk("Ann: where is the key?")
@@ -163,7 +163,7 @@ class StrandContract:
         edit = await group.hear(speaks("Bob", "Ann: does the printer work?", ProviderMarks("edit", "p1")))
         assert edit.lane == first.lane
 
-    async def test_direct_conversations_and_events_are_left_alone(self, store: Store) -> None:
+    async def test_direct_conversations_and_events_are_left_alone(self, store: ContractStore) -> None:
         """Nothing is inferred where two talk, nor of what nobody said."""
         group = Group(store)
         await group.talk("Ann: where is the key?")
@@ -172,7 +172,7 @@ class StrandContract:
         event = replace(event, content=replace(event.content, event="joined"))
         assert [direct.lane.key, (await group.hear(event)).lane.key] == ["root:room"] * 2
 
-    async def test_a_copy_is_told_the_lane_of_the_first(self, store: Store) -> None:
+    async def test_a_copy_is_told_the_lane_of_the_first(self, store: ContractStore) -> None:
         """The strand was decided once, when the message was stored."""
         group = Group(store)
         await group.talk("Ann: where is the key?")
@@ -181,7 +181,7 @@ class StrandContract:
         await group.talk("Ann: Bob: no")
         assert await group.hear(question) == first._replace(intake=IntakeResult.DUPLICATE)
 
-    async def test_messages_that_come_together_see_one_another(self, store: Store) -> None:
+    async def test_messages_that_come_together_see_one_another(self, store: ContractStore) -> None:
         """As if each had come alone, in their order."""
         group = Group(store)
         together = await asyncio.gather(
@@ -191,7 +191,7 @@ class StrandContract:
         )
         assert together[2].lane == together[1].lane != together[0].lane
 
-    async def test_why_it_is_that_lane_is_kept_with_the_message(self, store: Store) -> None:
+    async def test_why_it_is_that_lane_is_kept_with_the_message(self, store: ContractStore) -> None:
         """For its story and its turn, until it is pruned; of what was not inferred there is nothing to say."""
         group = Group(store)
         first = await group.hear(
@@ -219,7 +219,7 @@ class StrandContract:
         assert emptied is not None
         assert emptied.placed == {}
 
-    async def test_what_was_pruned_is_not_looked_back_on(self, store: Store) -> None:
+    async def test_what_was_pruned_is_not_looked_back_on(self, store: ContractStore) -> None:
         """What is gone is gone, whoever remembers it."""
         group = Group(store)
         asked = await group.hear(speaks("Ann", "where is the key of the red cupboard?"))
@@ -234,7 +234,7 @@ class StrandContract:
 class LaneListContract:
     """What people are shown of lanes."""
 
-    async def test_lanes_are_listed_by_who_spoke_last(self, store: Store) -> None:
+    async def test_lanes_are_listed_by_who_spoke_last(self, store: ContractStore) -> None:
         """With what waits in each, its session, its summary, and how much of it is shown."""
         road = Road(store)
         await road.settle(replace(said("in the topic"), topic="t1"), "so it is", at=1)
@@ -249,7 +249,7 @@ class LaneListContract:
         assert await store.line(lane_of()) == lines[1]
         assert await store.line(lane_of()._replace(account="other")) is None
 
-    async def test_every_version_of_a_summary_is_kept(self, store: Store) -> None:
+    async def test_every_version_of_a_summary_is_kept(self, store: ContractStore) -> None:
         """The newest first; a lane that is not known has none."""
         road = Road(store)
         for n in range(3):

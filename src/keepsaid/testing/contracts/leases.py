@@ -18,13 +18,13 @@ from keepsaid.domain.commits import (
 )
 from keepsaid.domain.suspicion import TrialTerms
 from keepsaid.testing.builders import arrival, lane_of, said, step
-from keepsaid.testing.contracts.road import LEASE_MS, Queued, Road, Store, read
+from keepsaid.testing.contracts.road import LEASE_MS, ContractStore, Queued, Road, read
 
 
 class ClaimContract:
     """Each lane offers its first open batch; the best of them are leased."""
 
-    async def test_a_claim_hands_over_batch_messages_and_turn(self, store: Store) -> None:
+    async def test_a_claim_hands_over_batch_messages_and_turn(self, store: ContractStore) -> None:
         """Under a fence of its own."""
         road = Road(store)
         queued = await road.queue(said("hi"), at=1)
@@ -40,7 +40,7 @@ class ClaimContract:
         assert turn is not None
         assert (turn.state, turn.started_at, turn.ended_at) == ("open", 2, None)
 
-    async def test_a_lease_that_was_lost_is_for_nothing(self, store: Store) -> None:
+    async def test_a_lease_that_was_lost_is_for_nothing(self, store: ContractStore) -> None:
         """Whether the batch waits again, somebody else has it, or it is settled."""
         road = Road(store)
         await road.queue(said())
@@ -54,7 +54,7 @@ class ClaimContract:
         await road.answer(await read(store, next_lease))
         assert await store.claimed(next_lease) is None
 
-    async def test_best_priority_then_arrival_then_batch(self, store: Store) -> None:
+    async def test_best_priority_then_arrival_then_batch(self, store: ContractStore) -> None:
         """Arrival is that of a batch's first message."""
         road = Road(store)
         order = (("late", 10, 9), ("hook", 50, 0), ("early", 10, 3), ("cron", 100, 0), ("tie", 10, 3))
@@ -63,7 +63,7 @@ class ClaimContract:
         claimed = [one.batch.lane.conversation for limit in (2, 9) for one in await road.claim(9, limit)]
         assert claimed == ["early", "tie", "late", "hook", "cron"]
 
-    async def test_what_has_waited_long_counts_as_better(self, store: Store) -> None:
+    async def test_what_has_waited_long_counts_as_better(self, store: ContractStore) -> None:
         """A webhook after two minutes, a schedule after ten; then arrival decides."""
         road = Road(store)
         for room, priority, at in (("cron", 100, 0), ("hook", 50, 500_000), ("ann", 10, 590_000), ("bob", 10, 610_000)):
@@ -73,7 +73,7 @@ class ClaimContract:
         assert [one.batch.lane.conversation for one in (*early, *late)] == ["ann", "cron", "hook", "bob"]
         assert late[1].batch.priority == 50, "only its place has changed"
 
-    async def test_no_more_than_asked_for(self, store: Store) -> None:
+    async def test_no_more_than_asked_for(self, store: ContractStore) -> None:
         """None when none is asked for."""
         road = Road(store)
         for room in ("a", "b", "c"):
@@ -82,7 +82,7 @@ class ClaimContract:
         assert await road.claim(limit=0) == ()
         assert len(await road.claim(limit=2)) == 1
 
-    async def test_no_more_than_there_are_turns_for(self, store: Store) -> None:
+    async def test_no_more_than_there_are_turns_for(self, store: ContractStore) -> None:
         """Each needs an id."""
         road = Road(store)
         for room in ("a", "b"):
@@ -91,7 +91,7 @@ class ClaimContract:
             claimed = await store.apply(ClaimBatches("one", 2, turn_ids, 0, 1_000))
             assert tuple(one.turn_id for one in claimed) == turn_ids
 
-    async def test_a_lane_is_first_in_first_out(self, store: Store) -> None:
+    async def test_a_lane_is_first_in_first_out(self, store: ContractStore) -> None:
         """The next batch only when the one before is settled."""
         road = Road(store)
         await road.queue(said("one"))
@@ -103,7 +103,7 @@ class ClaimContract:
         await road.answer(first)
         assert [message.text for message in (await road.claim_one()).messages] == ["two"]
 
-    async def test_priority_does_not_overtake_within_a_lane(self, store: Store) -> None:
+    async def test_priority_does_not_overtake_within_a_lane(self, store: ContractStore) -> None:
         """A batch that waits for later holds up those behind it."""
         road = Road(store)
         first = await road.queue(said("one", priority=100))
@@ -114,7 +114,7 @@ class ClaimContract:
         assert await store.next_ready() == 500
         assert (await road.claim_one(500)).batch.id == first.batch_id
 
-    async def test_the_next_attempt_continues_the_open_turn(self, store: Store) -> None:
+    async def test_the_next_attempt_continues_the_open_turn(self, store: ContractStore) -> None:
         """With its steps, under a higher fence."""
         road = Road(store)
         queued = await road.queue(said())
@@ -126,7 +126,7 @@ class ClaimContract:
         assert (again.turn_id, again.steps, again.trace) == (first.turn_id, (step(),), {"seen": [1]})
         assert again.batch.fence == first.batch.fence + 1
 
-    async def test_turns_have_ids_of_their_own(self, store: Store) -> None:
+    async def test_turns_have_ids_of_their_own(self, store: ContractStore) -> None:
         """Beside a batch that continues its turn."""
         road = Road(store)
         await road.queue(said(room="a"))
@@ -138,7 +138,7 @@ class ClaimContract:
         assert turns["a"] == first.turn_id
         assert len(set(turns.values())) == 3
 
-    async def test_nothing_queued_nothing_ready(self, store: Store) -> None:
+    async def test_nothing_queued_nothing_ready(self, store: ContractStore) -> None:
         """Waiting messages are not yet work."""
         road = Road(store)
         assert await store.next_ready() is None
@@ -146,7 +146,7 @@ class ClaimContract:
         assert await store.next_ready() is None
         assert await road.claim() == ()
 
-    async def test_a_requeued_batch_does_not_run_beside_its_lane(self, store: Store) -> None:
+    async def test_a_requeued_batch_does_not_run_beside_its_lane(self, store: ContractStore) -> None:
         """Its lane still has one turn at a time; then it is first."""
         road = Road(store)
         first = await road.queue(said("one"))
@@ -164,7 +164,7 @@ class ClaimContract:
 class LeaseContract:
     """A lease is renewed, given back, or runs out; none of it is charged."""
 
-    async def test_a_lease_runs_out(self, store: Store) -> None:
+    async def test_a_lease_runs_out(self, store: ContractStore) -> None:
         """At its end, not before; nothing is charged."""
         road = Road(store)
         queued = await road.queue(said())
@@ -175,7 +175,7 @@ class LeaseContract:
         assert (batch.state, batch.attempts, batch.crashes, batch.deferrals) == ("queued", 0, 0, 0)
         assert (await road.claim_one(LEASE_MS)).batch.fence == 2
 
-    async def test_a_renewed_lease_goes_on(self, store: Store) -> None:
+    async def test_a_renewed_lease_goes_on(self, store: ContractStore) -> None:
         """To its new end."""
         road = Road(store)
         await road.queue(said())
@@ -184,7 +184,7 @@ class LeaseContract:
         assert await store.apply(ExpireLeases(4_999)) == 0
         assert await store.apply(ExpireLeases(5_000)) == 1
 
-    async def test_a_graceful_release_charges_nothing(self, store: Store) -> None:
+    async def test_a_graceful_release_charges_nothing(self, store: ContractStore) -> None:
         """The crash it was in before is not forgotten."""
         road = Road(store)
         queued = await road.queue(said())
@@ -195,7 +195,7 @@ class LeaseContract:
         batch = await road.batch(queued)
         assert (batch.state, batch.attempts, batch.crashes, batch.deferrals) == ("queued", 0, 1, 0)
 
-    async def test_a_deferral_is_counted_and_clears_the_suspicion(self, store: Store) -> None:
+    async def test_a_deferral_is_counted_and_clears_the_suspicion(self, store: ContractStore) -> None:
         """An outage is nobody's fault, and the process lived through it."""
         road = Road(store)
         queued = await road.queue(said())
@@ -207,7 +207,7 @@ class LeaseContract:
         assert (batch.state, batch.attempts, batch.crashes, batch.deferrals) == ("queued", 0, 0, 1)
         assert await store.next_ready() == 77
 
-    async def test_an_owner_gives_back_all_it_holds(self, store: Store) -> None:
+    async def test_an_owner_gives_back_all_it_holds(self, store: ContractStore) -> None:
         """And only that."""
         road = Road(store)
         for room in ("a", "b", "c"):
@@ -219,7 +219,7 @@ class LeaseContract:
         again = await road.claim(owner="two")
         assert [one.batch.attempts + one.batch.crashes + one.batch.deferrals for one in again] == [0, 0]
 
-    async def test_leases_of_this_owner_are_not_void(self, store: Store) -> None:
+    async def test_leases_of_this_owner_are_not_void(self, store: ContractStore) -> None:
         """Only those of others."""
         road = Road(store)
         queued = await road.queue(said())
@@ -249,14 +249,14 @@ async def poison(road: Road, room: str, crashes: int = 2) -> Queued:
 class SuspectContract:
     """What was in flight at a crash starts one at a time; at two in a row, alone."""
 
-    async def test_a_crash_is_not_charged_to_those_that_ran_together(self, store: Store) -> None:
+    async def test_a_crash_is_not_charged_to_those_that_ran_together(self, store: ContractStore) -> None:
         """They are suspects."""
         road = Road(store)
         for queued in await suspects(road, "a", "b"):
             batch = await road.batch(queued)
             assert (batch.state, batch.crashes, batch.attempts) == ("queued", 1, 0)
 
-    async def test_one_suspect_at_a_time_beside_normal_work(self, store: Store) -> None:
+    async def test_one_suspect_at_a_time_beside_normal_work(self, store: ContractStore) -> None:
         """The next when it is settled."""
         road = Road(store)
         await suspects(road, "a", "b")
@@ -268,7 +268,7 @@ class SuspectContract:
         await road.answer(claimed["a"])
         assert [one.batch.lane.conversation for one in await road.claim()] == ["b"]
 
-    async def test_a_suspect_waits_its_turn(self, store: Store) -> None:
+    async def test_a_suspect_waits_its_turn(self, store: ContractStore) -> None:
         """Best priority first, suspects too."""
         road = Road(store)
         await suspects(road, "a")
@@ -276,7 +276,7 @@ class SuspectContract:
         assert [one.batch.lane.conversation for one in await road.claim(limit=1)] == ["urgent"]
         assert [one.batch.lane.conversation for one in await road.claim(limit=1)] == ["a"]
 
-    async def test_after_two_crashes_it_runs_alone(self, store: Store) -> None:
+    async def test_after_two_crashes_it_runs_alone(self, store: ContractStore) -> None:
         """Nothing beside it, whatever its priority."""
         road = Road(store)
         queued = await poison(road, "a")
@@ -287,7 +287,7 @@ class SuspectContract:
         await road.answer(claimed)
         assert [one.batch.lane.conversation for one in await road.claim()] == ["urgent"]
 
-    async def test_it_waits_until_nothing_is_leased(self, store: Store) -> None:
+    async def test_it_waits_until_nothing_is_leased(self, store: ContractStore) -> None:
         """Others go on meanwhile."""
         road = Road(store)
         queued = await poison(road, "a")
@@ -303,7 +303,7 @@ class SuspectContract:
         [alone] = await road.claim(60)
         assert (alone.batch.id, alone.alone) == (queued.batch_id, True)
 
-    async def test_two_poisons_run_one_after_the_other(self, store: Store) -> None:
+    async def test_two_poisons_run_one_after_the_other(self, store: ContractStore) -> None:
         """Each alone."""
         road = Road(store)
         first, second = await suspects(road, "a", "b")
@@ -318,7 +318,7 @@ class SuspectContract:
             assert (claimed.batch.id, claimed.alone) == (queued.batch_id, True)
             await road.answer(claimed)
 
-    async def test_it_does_not_wait_for_ever(self, store: Store) -> None:
+    async def test_it_does_not_wait_for_ever(self, store: ContractStore) -> None:
         """After a minute nothing new begins before it has run."""
         road = Road(store)
         queued = await poison(road, "a")
@@ -333,7 +333,7 @@ class SuspectContract:
         [alone] = await road.claim(until)
         assert (alone.batch.id, alone.alone) == (queued.batch_id, True)
 
-    async def test_a_start_tries_at_once_what_was_to_wait(self, store: Store) -> None:
+    async def test_a_start_tries_at_once_what_was_to_wait(self, store: ContractStore) -> None:
         """An outage may be over, and a window has nothing left to wait for."""
         road = Road(store)
         queued = await road.queue(said(room="a"))

@@ -16,14 +16,14 @@ from keepsaid.domain.retention import Cursor, Stale
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.testing.builders import consulted, lane_of, outcome, said
 from keepsaid.testing.contracts.collection import LEASE, claim, claimed, ends, finding, talked
-from keepsaid.testing.contracts.road import Road, Store
+from keepsaid.testing.contracts.road import ContractStore, Road
 from keepsaid.testing.contracts.sessions import HOUR, newest
 
 
 class InvalidateContract:
     """Marks that a person or the clock sets."""
 
-    async def test_the_larger_wins_and_saying_it_again_changes_nothing(self, store: Store) -> None:
+    async def test_the_larger_wins_and_saying_it_again_changes_nothing(self, store: ContractStore) -> None:
         """Seed 004: set where there is none, or a smaller one."""
         session_id = await talked(Road(store), 2)
         told = [
@@ -33,7 +33,7 @@ class InvalidateContract:
         assert told == [True, False, True, False, True, False]
         assert (await newest(store)).invalidated_at == 4
 
-    async def test_only_records_that_are_there_and_unread_are_marked(self, store: Store) -> None:
+    async def test_only_records_that_are_there_and_unread_are_marked(self, store: ContractStore) -> None:
         """Others, and sessions nobody knows, are refused."""
         road = Road(store)
         session_id = await talked(road, 1)
@@ -43,7 +43,7 @@ class InvalidateContract:
         assert await ends(store, await claim(store), 2) is Left.CLEARED
         assert not await store.apply(Invalidate(session_id, 2, "asked", 0))
 
-    async def test_every_unread_session_is_marked_a_few_at_a_time(self, store: Store) -> None:
+    async def test_every_unread_session_is_marked_a_few_at_a_time(self, store: ContractStore) -> None:
         """At the end of the run it is recorded; what is read is not marked again."""
         road = Road(store)
         ids = [await talked(road, 1, room=f"r{n}") for n in range(3)]
@@ -58,7 +58,7 @@ class InvalidateContract:
         assert await store.apply(MarkUnprocessed(10)) == Marked(0, None)
         assert await claimed(store, 10) is None
 
-    async def test_what_waits_for_a_thorough_reader_is_left_alone_by_another(self, store: Store) -> None:
+    async def test_what_waits_for_a_thorough_reader_is_left_alone_by_another(self, store: ContractStore) -> None:
         """A night without a model costs nothing."""
         await talked(Road(store), 3)
         assert await ends(store, await claim(store, thorough=False), 6, thorough=False) is Left.MARKED
@@ -67,7 +67,7 @@ class InvalidateContract:
         assert await store.apply(MarkUnprocessed(5, thorough=True)) == Marked(1, None)
         assert (await claim(store, 5)).after == 0
 
-    async def test_a_busy_session_is_marked_where_it_stands(self, store: Store) -> None:
+    async def test_a_busy_session_is_marked_where_it_stands(self, store: ContractStore) -> None:
         """One that is being read keeps its claim, and stays marked after it."""
         road = Road(store)
         session_id = await talked(road, 3)
@@ -82,7 +82,7 @@ class InvalidateContract:
 class FindingPruningContract:
     """Findings leave once they were applied long ago."""
 
-    async def test_what_was_applied_long_ago_goes_and_what_was_not_stays(self, store: Store) -> None:
+    async def test_what_was_applied_long_ago_goes_and_what_was_not_stays(self, store: ContractStore) -> None:
         """A few at a time; what waits to be applied is never old enough."""
         road = Road(store)
         messages: list[int] = []
@@ -109,7 +109,7 @@ class FindingPruningContract:
 class ForgottenFindingContract:
     """A statement that was forgotten leaves its place empty: memories name the others by their places."""
 
-    async def test_forgotten_statements_leave_their_places_empty(self, store: Store) -> None:
+    async def test_forgotten_statements_leave_their_places_empty(self, store: ContractStore) -> None:
         """Twice in a row; whoever claims the finding again makes no memory of them."""
         await talked(Road(store), 3)
         one = await claim(store)
@@ -136,7 +136,7 @@ class ForgottenFindingContract:
 class PassageContract:
     """What is read of a session, and whose words they are."""
 
-    async def test_it_says_who_said_what_and_how_far_that_is_trusted(self, store: Store) -> None:
+    async def test_it_says_who_said_what_and_how_far_that_is_trusted(self, store: ContractStore) -> None:
         """In order; the agent's words beside those of people."""
         road = Road(store)
         session_id = await talked(road, 1, 5)
@@ -150,7 +150,9 @@ class PassageContract:
         assert (agent.position, agent.role, agent.told, agent.heard) == (2, Role.ASSISTANT, False, True)
         assert await store.passage(session_id + 99, 0, 30) is None
 
-    async def test_results_of_tools_are_left_out_and_what_was_said_after_them_is_external(self, store: Store) -> None:
+    async def test_results_of_tools_are_left_out_and_what_was_said_after_them_is_external(
+        self, store: ContractStore
+    ) -> None:
         """Whoever wrote what the tool found."""
         road = Road(store)
         await road.queue(said())
@@ -163,7 +165,7 @@ class PassageContract:
         assert [u.heard for u in passage.utterances] == [True, False, False]
         assert passage.last == 4
 
-    async def test_an_answer_is_external_once_a_tool_brought_something_from_outside(self, store: Store) -> None:
+    async def test_an_answer_is_external_once_a_tool_brought_something_from_outside(self, store: ContractStore) -> None:
         """So is every later one of that session; what our own tools give is trusted as what they found."""
         road = Road(store)
         told = {}
@@ -180,7 +182,7 @@ class PassageContract:
             [told[name]] = [work.external for work in await store.episode_work(9) if work.turn_id == one.turn_id]
         assert told == {"before": False, "ours": False, "used": True, "next": True, "later": False}
 
-    async def test_what_the_agent_says_after_a_tool_read_outside_is_not_heard(self, store: Store) -> None:
+    async def test_what_the_agent_says_after_a_tool_read_outside_is_not_heard(self, store: ContractStore) -> None:
         """It may repeat that in any later answer of the session."""
         road = Road(store)
         await road.queue(said())
@@ -193,7 +195,9 @@ class PassageContract:
             assert passage is not None
             assert {u.heard for u in passage.utterances if u.role is Role.ASSISTANT} == {False}
 
-    async def test_what_strangers_say_is_external_and_so_is_every_answer_in_their_lane(self, store: Store) -> None:
+    async def test_what_strangers_say_is_external_and_so_is_every_answer_in_their_lane(
+        self, store: ContractStore
+    ) -> None:
         """Nothing of it is ever a source."""
         road = Road(store)
         session_id = await talked(road, 1)
@@ -209,7 +213,7 @@ class PassageContract:
             ("assistant", False, False),
         ]
 
-    async def test_what_the_program_says_without_a_model_is_left_out(self, store: Store) -> None:
+    async def test_what_the_program_says_without_a_model_is_left_out(self, store: ContractStore) -> None:
         """It is no answer."""
         road = Road(store)
         await road.queue(said())
@@ -221,7 +225,7 @@ class PassageContract:
         assert [u.role for u in passage.utterances] == [Role.USER]
         assert passage.last == 2
 
-    async def test_so_many_records_and_where_they_end(self, store: Store) -> None:
+    async def test_so_many_records_and_where_they_end(self, store: ContractStore) -> None:
         """The next piece begins after it; only those of this session."""
         road = Road(store)
         await talked(road, 2)
@@ -233,7 +237,7 @@ class PassageContract:
         assert rest is not None
         assert (rest.first, rest.last, len(rest.utterances)) == (8, 8, 1)
 
-    async def test_a_message_that_joined_a_turn_is_its_senders(self, store: Store) -> None:
+    async def test_a_message_that_joined_a_turn_is_its_senders(self, store: ContractStore) -> None:
         """It is a record of the turn, and names its message."""
         road = Road(store)
         await road.queue(said())

@@ -30,11 +30,11 @@ from keepsaid.ports.memory_store import Memories
 from keepsaid.ports.recall import TextLeg
 
 
-class MemoryStore(Memories, TextLeg, Protocol):
+class SearchableStore(Memories, TextLeg, Protocol):
     """A store of memories that can be searched by words."""
 
 
-Factory = Callable[[], AbstractAsyncContextManager[MemoryStore]]
+Factory = Callable[[], AbstractAsyncContextManager[SearchableStore]]
 
 HERE = Lane("terminal", "default", "terminal:me", "root:terminal:me")
 THERE = Lane("github", "hooks", "github:acme/api#7", "root:github:acme/api#7")
@@ -60,7 +60,7 @@ def keys(found: Iterable[Memory | Hit]) -> list[str]:
     return [one.new.key if isinstance(one, Memory) else one.memory.new.key for one in found]
 
 
-async def by_words(store: MemoryStore, listener: Listener, query: str, limit: int) -> tuple[Hit, ...]:
+async def by_words(store: SearchableStore, listener: Listener, query: str, limit: int) -> tuple[Hit, ...]:
     """What the full-text leg finds, read."""
     found = await store.text(listener, query, limit)
     read = {memory.id: memory for memory in await store.fetch(listener, [one.memory_id for one in found])}
@@ -171,7 +171,7 @@ class KeepingContract:
 class HearingContract:
     """Who hears what, the same on every read path."""
 
-    async def heard(self, store: MemoryStore, listener: Listener) -> list[str]:
+    async def heard(self, store: SearchableStore, listener: Listener) -> list[str]:
         """The keys a listener hears, after making sure that find, get and text agree."""
         everything = await store.find(AUDIT, (), 99)
         found = sorted(keys(await store.find(listener, (), 99)))

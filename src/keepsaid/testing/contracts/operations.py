@@ -40,7 +40,7 @@ from keepsaid.testing.contracts.pruning import BacklogContract, PrunedContract, 
 from keepsaid.testing.contracts.receipts import FeedbackContract, UseContract
 from keepsaid.testing.contracts.relay import RelayContract
 from keepsaid.testing.contracts.reminders import RemindersContract
-from keepsaid.testing.contracts.road import Store
+from keepsaid.testing.contracts.road import ContractStore
 from keepsaid.testing.contracts.routing import DispatchContract, MergingContract, SpawnContract
 from keepsaid.testing.contracts.schedules import RunContract, ScheduleContract
 from keepsaid.testing.contracts.sessions import MarkContract, RestContract, SessionContract
@@ -152,6 +152,7 @@ __all__ = [
     "ClaimContract",
     "ClaimingContract",
     "CollectedContract",
+    "ContractStore",
     "CopyContract",
     "CutContract",
     "DeadContract",
@@ -206,7 +207,6 @@ __all__ = [
     "StagingContract",
     "SteerContract",
     "StepContract",
-    "Store",
     "StoriesContract",
     "StrandContract",
     "SubscribeContract",

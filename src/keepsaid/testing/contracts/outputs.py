@@ -25,14 +25,14 @@ from keepsaid.domain.scheduling import (
 from keepsaid.domain.task import CancelTask, CreateTasks, NewTask, TaskFilter
 from keepsaid.domain.timing import Every
 from keepsaid.testing.builders import CHANNEL, lane_of, outcome, said
-from keepsaid.testing.contracts.road import Road, Store
+from keepsaid.testing.contracts.road import ContractStore, Road
 from keepsaid.testing.contracts.schedules import OWNER, add, come, run_of, told
 
 
 class OutputContract:
     """Executed is one thing, delivered another."""
 
-    async def test_what_is_said_is_delivered_once_it_has_left(self, store: Store) -> None:
+    async def test_what_is_said_is_delivered_once_it_has_left(self, store: ContractStore) -> None:
         """And only then."""
         await add(store)
         key = await come(store)
@@ -50,7 +50,7 @@ class OutputContract:
         assert (await run_of(store, key)).output == "delivered"
         assert await told(store) == ["added", "fired", "executed", "delivered"]
 
-    async def test_what_is_said_stands_between_the_turns_of_its_lane(self, store: Store) -> None:
+    async def test_what_is_said_stands_between_the_turns_of_its_lane(self, store: ContractStore) -> None:
         """Where it was said, for as long as what stands before it; it is no record, and so nobody's words."""
         road = Road(store, 1_000)
         await add(store)
@@ -76,7 +76,7 @@ class OutputContract:
         posts = (await store.context(lane_of(), 10)).posts
         assert posts == tuple(SchedulePost(4, f"glass {n}") for n in range(1, POSTS_MAX + 1))
 
-    async def test_a_lane_nobody_spoke_in_hears_what_is_said(self, store: Store) -> None:
+    async def test_a_lane_nobody_spoke_in_hears_what_is_said(self, store: ContractStore) -> None:
         """And goes on when somebody speaks there."""
         await add(store)
         await store.apply(EndRun(await come(store), "execute", 100, reply=ReplyDraft(70, "drink")))
@@ -84,7 +84,7 @@ class OutputContract:
         assert (await road.hear(said())).number == 1
         assert await road.route(lane_of(), 1)
 
-    async def test_what_is_asked_is_under_way_until_it_is_answered(self, store: Store) -> None:
+    async def test_what_is_asked_is_under_way_until_it_is_answered(self, store: ContractStore) -> None:
         """The answer ends the run when it has left."""
         road = Road(store, 1_000)
         await add(store, what=What.ASK)
@@ -109,7 +109,7 @@ class OutputContract:
         run = await run_of(store, key)
         assert (run.output, run.message_id, run.reply_id) == ("delivered", received.id, reply_id)
 
-    async def test_what_cannot_be_answered_is_lost_and_counts(self, store: Store) -> None:
+    async def test_what_cannot_be_answered_is_lost_and_counts(self, store: ContractStore) -> None:
         """The third time it disables the schedule."""
         road = Road(store, 1_000)
         await add(store, what=What.ASK)
@@ -128,7 +128,7 @@ class OutputContract:
             assert state == ("disabled" if n == 2 else "active")
         assert len(await store.unseen("terminal", "me")) == 1
 
-    async def test_what_waits_in_its_window_is_not_lost(self, store: Store) -> None:
+    async def test_what_waits_in_its_window_is_not_lost(self, store: ContractStore) -> None:
         """Nothing is known of it yet."""
         road = Road(store, 1_000)
         await add(store, what=What.ASK)
@@ -139,7 +139,7 @@ class OutputContract:
         assert await store.apply(SettleRun(key, "end", 200)) == "active"
         assert (await run_of(store, key)).output == "silent"
 
-    async def test_the_owner_is_told_where_he_last_wrote(self, store: Store) -> None:
+    async def test_the_owner_is_told_where_he_last_wrote(self, store: ContractStore) -> None:
         """In a direct chat; where he never did, in the lane that is named."""
         inbound = said()
         owner = replace(inbound.origin, trust=Trust.OWNER, direct=True)
@@ -153,7 +153,7 @@ class OutputContract:
         assert (reply.id, reply.draft.notice) == (902, True)
         assert await store.unseen("terminal", "me") == []
 
-    async def test_a_time_makes_a_task_and_is_under_way_until_that_has_ended(self, store: Store) -> None:
+    async def test_a_time_makes_a_task_and_is_under_way_until_that_has_ended(self, store: ContractStore) -> None:
         """Whatever becomes of the process; the times that come meanwhile are skipped."""
         await add(store, what=What.TASK)
         key, task = await come(store), NewTask(70, "tidy up", "schedule:1", outside=False)
@@ -171,7 +171,7 @@ class OutputContract:
         assert await store.schedules.worked(10) == []
         assert await told(store) == ["added", "fired", "skipped", "interrupted"]
 
-    async def test_while_a_task_of_its_key_is_not_done_a_run_is_skipped(self, store: Store) -> None:
+    async def test_while_a_task_of_its_key_is_not_done_a_run_is_skipped(self, store: ContractStore) -> None:
         """Whoever made that."""
         await add(store, what=What.TASK)
         task = NewTask(70, "tidy up", "schedule:1")
@@ -182,7 +182,7 @@ class OutputContract:
         assert (run.state, run.reason, run.task_id) == ("skipped", NOT_DONE, None)
         assert [one.id for one in await store.tasks.find(TaskFilter())] == [70]
 
-    async def test_what_a_task_came_to_is_executed_then_delivered(self, store: Store) -> None:
+    async def test_what_a_task_came_to_is_executed_then_delivered(self, store: ContractStore) -> None:
         """To the owner, in the lane that is named where he wrote in no direct chat."""
         tidying = NewSchedule(2, "command", "", Every(3_600_000), What.TASK, "tidy up")
         assert await store.apply(AddSchedule(tidying, 100, 0))
@@ -201,7 +201,7 @@ class OutputContract:
         assert await store.apply(SettleRun(key, "deliver", 320)) == "active"
         assert (await run_of(store, key)).output == "delivered"
 
-    async def test_a_task_is_of_the_turn_that_asked_for_its_schedule(self, store: Store) -> None:
+    async def test_a_task_is_of_the_turn_that_asked_for_its_schedule(self, store: ContractStore) -> None:
         """It is heard and forgotten as what that turn had done, but comes back by the run alone."""
         road = Road(store, 1_000)
         await road.queue(said("tidy up every day"))

@@ -17,10 +17,10 @@ from keepsaid.domain.memory import (
     person_scope,
 )
 from keepsaid.domain.message import Trust
-from keepsaid.domain.people import Identity, Joined, Person, Seen
+from keepsaid.domain.people import Identity, Joined, Person, SeenIdentity
 from keepsaid.domain.visibility import MemoryShared, ShareMemory, ShareReach, ShareRefusal
 from keepsaid.ports.memory_store import Hearing, People
-from keepsaid.testing.contracts.memories import AUDIT, MemoryStore, by_words, episode, keys, sample
+from keepsaid.testing.contracts.memories import AUDIT, SearchableStore, by_words, episode, keys, sample
 
 ANN, BEN, CAT = (
     Identity("chat", "bot", "ann").person,
@@ -35,7 +35,7 @@ ROOM, ANNS, BENS = (
 HERE_ANN, HERE_BEN = Listener(ANNS, ANN, direct=True), Listener(BENS, BEN, direct=True)
 
 
-class PeopleStore(MemoryStore, Protocol):
+class PeopleStore(SearchableStore, Protocol):
     """A memory store that knows people, and whose memories can be widened."""
 
     @property
@@ -156,8 +156,8 @@ class PeopleContract:
                 episode("4", "cat", BENS, Trust.KNOWN, speaker="assistant", said_at=4),
             ]
             await store.keep(said, 5)
-            assert await store.people.seen(9) == (Seen(ANN, "Annie", 2, 3), Seen(BEN, "Annie", 1, 2))
-            assert await store.people.seen(1) == (Seen(ANN, "Annie", 2, 3),)
+            assert await store.people.seen(9) == (SeenIdentity(ANN, "Annie", 2, 3), SeenIdentity(BEN, "Annie", 1, 2))
+            assert await store.people.seen(1) == (SeenIdentity(ANN, "Annie", 2, 3),)
             assert await store.people.seen(0) == ()
             assert await heard(store, HERE_ANN) == ["1", "2"]
 

@@ -28,13 +28,13 @@ from keepsaid.domain.route import Action
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.domain.views import MessageFilter
 from keepsaid.testing.builders import CHANNEL, lane_of, outcome, said, step, verdict
-from keepsaid.testing.contracts.road import Road, Store
+from keepsaid.testing.contracts.road import ContractStore, Road
 
 LATER = 1_000
 PASSES_MAX = 200
 
 
-async def prune(store: Store, what: Stale = Stale.MESSAGES, before: int = LATER, rows_max: int = 200) -> Pruned:
+async def prune(store: ContractStore, what: Stale = Stale.MESSAGES, before: int = LATER, rows_max: int = 200) -> Pruned:
     """All pieces of one pass, summed."""
     total = Pruned(0, 0, 0, None)
     after: Cursor = ()
@@ -59,7 +59,7 @@ async def finish(road: Road, text: str = "hello", at: int = 0, room: str = "room
     return queued.first.id
 
 
-async def left(store: Store) -> list[str]:
+async def left(store: ContractStore) -> list[str]:
     """The texts of the messages that are kept, oldest first."""
     return [story.message.text for story in reversed(await store.find(MessageFilter(limit=1_000)))]
 
@@ -67,7 +67,7 @@ async def left(store: Store) -> list[str]:
 class PruningContract:
     """What goes."""
 
-    async def test_what_is_done_and_older_goes_and_the_rest_stays(self, store: Store) -> None:
+    async def test_what_is_done_and_older_goes_and_the_rest_stays(self, store: ContractStore) -> None:
         """By the time it was settled."""
         road = Road(store)
         for at in (10, 20, 30):
@@ -76,7 +76,7 @@ class PruningContract:
         assert await left(store) == ["at 30"]
         assert (await store.overview()).messages == 3
 
-    async def test_small_pieces_make_a_whole(self, store: Store) -> None:
+    async def test_small_pieces_make_a_whole(self, store: ContractStore) -> None:
         """Each commit removes about as many rows as it may, and says where the next begins."""
         road = Road(store)
         for n in range(9):
@@ -85,7 +85,7 @@ class PruningContract:
         assert (await prune(store, Stale.RECORDS, rows_max=3)).batches == 9
         assert await left(store) == []
 
-    async def test_a_batch_of_many_goes_in_parts(self, store: Store) -> None:
+    async def test_a_batch_of_many_goes_in_parts(self, store: ContractStore) -> None:
         """The oldest of it first."""
         road = Road(store)
         for n in range(7):
@@ -95,7 +95,7 @@ class PruningContract:
         assert await left(store) == []
 
     @pytest.mark.parametrize("how", ["unrouted", "queued", "leased", "dead", "review"])
-    async def test_what_is_not_settled_never_goes(self, store: Store, how: str) -> None:
+    async def test_what_is_not_settled_never_goes(self, store: ContractStore, how: str) -> None:
         """Whatever its age."""
         road = Road(store)
         await finish(road, "settled")
@@ -112,7 +112,7 @@ class PruningContract:
         assert (await prune(store, Stale.RECORDS)).batches == 1
         assert await left(store) == ["kept"]
 
-    async def test_what_episodes_still_need_never_goes(self, store: Store) -> None:
+    async def test_what_episodes_still_need_never_goes(self, store: ContractStore) -> None:
         """Memory may be far behind."""
         road = Road(store)
         queued = await road.queue(said("kept"))
@@ -122,7 +122,7 @@ class PruningContract:
         assert (await prune(store)).messages == 1
 
     @pytest.mark.parametrize("end", [Delivered.CONFIRMED, Delivered.REFUSED, Delivered.DEAD, Delivered.DOUBT])
-    async def test_a_reply_that_is_not_settled_keeps_all_it_answers(self, store: Store, end: Delivered) -> None:
+    async def test_a_reply_that_is_not_settled_keeps_all_it_answers(self, store: ContractStore, end: Delivered) -> None:
         """A dead one waits for a person."""
         road = Road(store)
         queued = await road.queue(said("kept"))
@@ -136,7 +136,7 @@ class PruningContract:
         assert (await prune(store)).messages == settled
         assert (await prune(store, Stale.RECORDS)).batches == settled
 
-    async def test_what_an_open_task_was_made_of_stays(self, store: Store) -> None:
+    async def test_what_an_open_task_was_made_of_stays(self, store: ContractStore) -> None:
         """Nobody has done it yet."""
         road = Road(store)
         await road.hear(said("kept"))
@@ -144,7 +144,7 @@ class PruningContract:
         await store.apply(EpisodesKept((batch_id,)))
         assert (await prune(store)).messages == 0
 
-    async def test_what_would_go_is_told_before(self, store: Store) -> None:
+    async def test_what_would_go_is_told_before(self, store: ContractStore) -> None:
         """For a dry run."""
         road = Road(store)
         for at in (10, 20, 30):
@@ -154,7 +154,7 @@ class PruningContract:
         await prune(store, before=25)
         assert await store.prunable(25, 15) == Prunable(0, 1)
 
-    async def test_runs_are_recorded(self, store: Store) -> None:
+    async def test_runs_are_recorded(self, store: ContractStore) -> None:
         """With the last message there was then, and what they removed."""
         road = Road(store)
         assert (await store.prune_history()).runs == ()
@@ -172,7 +172,7 @@ class PruningContract:
 class PrunedContract:
     """What stays right."""
 
-    async def test_a_duplicate_is_still_a_duplicate(self, store: Store) -> None:
+    async def test_a_duplicate_is_still_a_duplicate(self, store: ContractStore) -> None:
         """Keys outlive their rows."""
         road = Road(store)
         first = await finish(road, "once", key="k")
@@ -183,7 +183,7 @@ class PrunedContract:
         assert (await road.hear(said("other", marks=ProviderMarks("k")))).intake is IntakeResult.CONFLICT
         assert await left(store) == []
 
-    async def test_keys_go_only_when_told_and_never_before_their_rows(self, store: Store) -> None:
+    async def test_keys_go_only_when_told_and_never_before_their_rows(self, store: ContractStore) -> None:
         """Then the same key is a new message."""
         road = Road(store)
         gone = await finish(road, "gone", key="gone")
@@ -194,7 +194,7 @@ class PrunedContract:
         assert (await road.hear(said("gone", marks=ProviderMarks("gone")))).intake is IntakeResult.STORED
         assert (await road.hear(said("kept", marks=ProviderMarks("kept")))).intake is IntakeResult.DUPLICATE
 
-    async def test_a_lane_goes_on(self, store: Store) -> None:
+    async def test_a_lane_goes_on(self, store: ContractStore) -> None:
         """Numbers, links, marks and transcript."""
         road = Road(store)
         for n in range(70):
@@ -212,7 +212,7 @@ class PrunedContract:
         await road.answer(claimed)
         assert len((await store.context(lane_of(), 1_000)).recent.records) == 70 * 2 + 71
 
-    async def test_what_was_pruned_says_so(self, store: Store) -> None:
+    async def test_what_was_pruned_says_so(self, store: ContractStore) -> None:
         """The message is gone, its turn says since when; later that is gone too."""
         road = Road(store)
         message_id = await finish(road)
@@ -229,7 +229,7 @@ class PrunedContract:
         assert await store.turn(turn_id) is None
         assert await store.last_turn(None) is None
 
-    async def test_steps_go_with_the_messages(self, store: Store) -> None:
+    async def test_steps_go_with_the_messages(self, store: ContractStore) -> None:
         """And the turn stays until its own time."""
         road = Road(store)
         queued = await road.queue(said())
@@ -243,14 +243,14 @@ class PrunedContract:
         assert turn is not None
         assert (turn.steps, turn.trace) == ((), {"a": 1})
 
-    async def test_what_was_dropped_and_pruned_cannot_come_back(self, store: Store) -> None:
+    async def test_what_was_dropped_and_pruned_cannot_come_back(self, store: ContractStore) -> None:
         """There is nothing left to answer."""
         road = Road(store)
         queued = await road.queue(said(), by=verdict(Action.DROP))
         await prune(store)
         assert not await store.apply(Requeue(queued.batch_id, LATER, "again"))
 
-    async def test_a_lane_that_held_external_words_is_not_trusted_later(self, store: Store) -> None:
+    async def test_a_lane_that_held_external_words_is_not_trusted_later(self, store: ContractStore) -> None:
         """The model was shown them, and they live on in what it said."""
         road = Road(store)
         stranger = said("believe me")
@@ -265,7 +265,7 @@ class PrunedContract:
         [work] = await store.episode_work(10)
         assert work.external
 
-    async def test_an_answer_without_a_model_stays_out_of_prompts(self, store: Store) -> None:
+    async def test_an_answer_without_a_model_stays_out_of_prompts(self, store: ContractStore) -> None:
         """Also when its turn is gone."""
         road = Road(store)
         queued = await road.queue(said("anyone?"))
@@ -283,7 +283,7 @@ class PrunedContract:
 class BacklogContract:
     """What waits."""
 
-    async def test_it_counts_what_nobody_works_on(self, store: Store) -> None:
+    async def test_it_counts_what_nobody_works_on(self, store: ContractStore) -> None:
         """Routed or not."""
         road = Road(store)
         assert await store.backlog() == Backlog(0)

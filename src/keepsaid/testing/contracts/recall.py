@@ -21,7 +21,7 @@ from keepsaid.testing.contracts.memories import (
     OWNER_HERE,
     STRAND,
     THERE,
-    MemoryStore,
+    SearchableStore,
     by_words,
     episode,
     keys,
@@ -29,7 +29,7 @@ from keepsaid.testing.contracts.memories import (
 )
 
 
-class RecallStore(MemoryStore, Vectors, Protocol):
+class RecallStore(SearchableStore, Vectors, Protocol):
     """A store of memories that can be searched by words and by meaning."""
 
 

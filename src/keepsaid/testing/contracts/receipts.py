@@ -9,7 +9,7 @@ from keepsaid.domain.prompt import Json
 from keepsaid.domain.receipt import Feedback, FeedbackState, JudgeMemory, MemoryUse, Reminded
 from keepsaid.domain.turn import Step, StepKind
 from keepsaid.testing.builders import lane_of, outcome, said
-from keepsaid.testing.contracts.road import Road, Store
+from keepsaid.testing.contracts.road import ContractStore, Road
 
 HERE = lane_of()
 _CAT, _DOG, _COW, _OWL = 11, 12, 13, 14
@@ -48,7 +48,7 @@ async def wrong(road: Road, room: str = "room") -> frozenset[int]:
 class FeedbackContract:
     """A person's word on a memory stands until it is withdrawn, in the lane of its turn."""
 
-    async def test_what_was_wrong_is_found_by_the_next_turns_of_its_lane_alone(self, store: Store) -> None:
+    async def test_what_was_wrong_is_found_by_the_next_turns_of_its_lane_alone(self, store: ContractStore) -> None:
         """And said again it changes nothing."""
         road = Road(store)
         turn_id = await remind(road, _CAT, _DOG)
@@ -64,7 +64,7 @@ class FeedbackContract:
         assert story is not None
         assert story.feedback == (told,)
 
-    async def test_it_can_be_withdrawn_and_said_again(self, store: Store) -> None:
+    async def test_it_can_be_withdrawn_and_said_again(self, store: ContractStore) -> None:
         """The row stays, and says who had the last word."""
         road = Road(store)
         turn_id = await remind(road, _CAT)
@@ -78,7 +78,7 @@ class FeedbackContract:
         assert await store.apply(RecordFeedback(word, 7))
         assert await wrong(road) == {_CAT}
 
-    async def test_only_what_a_turn_was_shown_can_be_wrong_for_it(self, store: Store) -> None:
+    async def test_only_what_a_turn_was_shown_can_be_wrong_for_it(self, store: ContractStore) -> None:
         """Injected or opened; nothing else, and no turn that is not there."""
         road = Road(store)
         turn_id = await remind(road, _CAT, opened=(_COW,))
@@ -87,7 +87,7 @@ class FeedbackContract:
         assert await store.apply(RecordFeedback(JudgeMemory(turn_id, _COW, "ann"), 5))
         assert await wrong(road) == {_COW}
 
-    async def test_said_in_a_turn_it_is_committed_with_it(self, store: Store) -> None:
+    async def test_said_in_a_turn_it_is_committed_with_it(self, store: ContractStore) -> None:
         """Or not at all."""
         road = Road(store)
         turn_id = await remind(road, _CAT)
@@ -104,7 +104,7 @@ class FeedbackContract:
 class UseContract:
     """Every turn knows what it was shown, and every memory where it came up."""
 
-    async def test_a_memory_knows_its_turns(self, store: Store) -> None:
+    async def test_a_memory_knows_its_turns(self, store: ContractStore) -> None:
         """Newest first: where it was shown, opened, left out, or ranked behind."""
         road = Road(store)
         first, second = await remind(road, _DOG, at=3), await remind(road, _CAT, opened=(_COW, _CAT), at=4)
@@ -119,14 +119,14 @@ class UseContract:
         ]
         assert list(await store.uses(99, 9)) == []
 
-    async def test_of_older_turns_only_those_it_was_shown_to(self, store: Store) -> None:
+    async def test_of_older_turns_only_those_it_was_shown_to(self, store: ContractStore) -> None:
         """As many traces are read as asked for; rows say where it was shown."""
         road = Road(store)
         shown, _, newest = await remind(road, _DOG), await remind(road, _CAT), await remind(road, _CAT)
         assert [use.turn_id for use in await store.uses(_DOG, 1)] == [newest, shown]
         assert [use.turn_id for use in await store.uses(_DOG, 0)] == [shown]
 
-    async def test_a_lane_knows_what_it_was_last_shown(self, store: Store) -> None:
+    async def test_a_lane_knows_what_it_was_last_shown(self, store: ContractStore) -> None:
         """In order, by the newest of its last turns that was shown anything."""
         road = Road(store)
         assert await store.reminded(HERE) is None
@@ -137,7 +137,7 @@ class UseContract:
         assert await store.reminded(HERE) == Reminded(turn_id, (_CAT, _DOG, _COW))
         assert await store.reminded(lane_of("none")) is None
 
-    async def test_episode_work_names_what_its_turn_used(self, store: Store) -> None:
+    async def test_episode_work_names_what_its_turn_used(self, store: ContractStore) -> None:
         """So that memory counts it in the write that follows the turn."""
         road = Road(store)
         await remind(road, _CAT, opened=(_COW,))

@@ -13,23 +13,23 @@ from keepsaid.domain.relay import TellBack, Untold
 from keepsaid.domain.route import Action
 from keepsaid.domain.task import CancelTask, CreateTasks, EndTask, NewTask, Task, TaskEnd
 from keepsaid.testing.builders import ROOM, lane_of, outcome, said, verdict
-from keepsaid.testing.contracts.road import Road, Store
+from keepsaid.testing.contracts.road import ContractStore, Road
 from keepsaid.testing.contracts.tasks import Desk
 
 
-async def _begun(store: Store, task_id: int, lane: Lane | None = None, turn_id: int | None = 7) -> Task:
+async def _begun(store: ContractStore, task_id: int, lane: Lane | None = None, turn_id: int | None = 7) -> Task:
     """A task that a turn made, at work."""
     new = NewTask(task_id, "name a river", lane=lane or lane_of(), turn_id=turn_id, depth=1)
     return await Desk(store).begin(new)
 
 
-async def _ended(store: Store, *task_ids: int, lane: Lane | None = None, at: int = 10) -> None:
+async def _ended(store: ContractStore, *task_ids: int, lane: Lane | None = None, at: int = 10) -> None:
     """Tasks that turns made, and that came to something."""
     for task_id in task_ids:
         await Desk(store).end(await _begun(store, task_id, lane), at=at)
 
 
-async def _told(store: Store) -> list[tuple[str, tuple[int, ...], int]]:
+async def _told(store: ContractStore) -> list[tuple[str, tuple[int, ...], int]]:
     found = await store.tasks.untold(100)
     return sorted((one.lane.conversation, tuple(task.id for task in one.tasks), one.rounds) for one in found)
 
@@ -37,7 +37,7 @@ async def _told(store: Store) -> list[tuple[str, tuple[int, ...], int]]:
 class RelayContract:
     """What is to be told, and what was."""
 
-    async def test_a_lane_is_to_be_told_what_its_turns_made(self, store: Store) -> None:
+    async def test_a_lane_is_to_be_told_what_its_turns_made(self, store: ContractStore) -> None:
         """Completed or failed; not what was cancelled, what a person made, and never what a rule spawned."""
         desk, road = Desk(store), Road(store, 100)
         await road.hear(said("hello", marks=ProviderMarks("a")))
@@ -57,7 +57,7 @@ class RelayContract:
         assert [(one.id, one.state, one.reason) for one in untold.tasks] == [(2, "failed", "no river")]
         assert replace(untold, tasks=()) == Untold(lane_of(), ())
 
-    async def test_what_was_told_is_not_told_again(self, store: Store) -> None:
+    async def test_what_was_told_is_not_told_again(self, store: ContractStore) -> None:
         """Several at once are one round; the turn that is shown a result says so, and only of its own lane."""
         road = Road(store, 100)
         await road.queue(said("hello"), 1)
@@ -75,7 +75,7 @@ class RelayContract:
         [untold] = await store.tasks.untold(9)
         assert [one.id for one in untold.tasks] == [4]
 
-    async def test_a_person_begins_the_count_anew(self, store: Store) -> None:
+    async def test_a_person_begins_the_count_anew(self, store: ContractStore) -> None:
         """What the program itself says there does not."""
         road, there = Road(store, 100), lane_of("elsewhere")
         await road.hear(replace(said("hello"), reply_url="http://127.0.0.1/a"), 1)
@@ -95,7 +95,7 @@ class RelayContract:
         found = {one.lane: (one.rounds, one.url, one.direct) for one in await store.tasks.untold(9)}
         assert found[lane_of()] == (0, None, True)
 
-    async def test_what_fails_with_another_is_told_too(self, store: Store) -> None:
+    async def test_what_fails_with_another_is_told_too(self, store: ContractStore) -> None:
         """It has a reason."""
         await Road(store, 100).hear(said("hello"))
         task = await _begun(store, 1)

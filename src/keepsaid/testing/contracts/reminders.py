@@ -11,7 +11,7 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.turn import Step, StepKind
 from keepsaid.testing.builders import lane_of, outcome, said
-from keepsaid.testing.contracts.road import Road, Store
+from keepsaid.testing.contracts.road import ContractStore, Road
 
 _CAT, _DOG, _OWL = 901, 902, 903
 
@@ -31,7 +31,7 @@ async def _reminded(road: Road, text: str, *memories: int, opened: tuple[int, ..
 class RemindersContract:
     """What the last turns of a lane were reminded of."""
 
-    async def test_the_memories_of_the_last_turns(self, store: Store) -> None:
+    async def test_the_memories_of_the_last_turns(self, store: ContractStore) -> None:
         """Turns that were reminded of nothing count too; what a tool opened was not injected."""
         road = Road(store)
         await _reminded(road, "cats", _CAT, _DOG)
@@ -40,7 +40,7 @@ class RemindersContract:
         found = [(await store.reminders(lane_of(), turns, 0)).lately for turns in range(5)]
         assert found == [frozenset(), frozenset(), {_DOG}, {_DOG, _CAT}, {_DOG, _CAT}]
 
-    async def test_the_last_blocks_before_the_records_of_their_turns(self, store: Store) -> None:
+    async def test_the_last_blocks_before_the_records_of_their_turns(self, store: ContractStore) -> None:
         """Oldest first; turns without one do not count."""
         road = Road(store)
         await _reminded(road, "cats", _CAT, _DOG)
@@ -50,7 +50,7 @@ class RemindersContract:
         found = [(await store.reminders(lane_of(), 0, blocks)).blocks for blocks in range(4)]
         assert found == [(), (dogs,), (cats, dogs), (cats, dogs)]
 
-    async def test_blocks_leave_with_their_turns_and_the_memories_stay(self, store: Store) -> None:
+    async def test_blocks_leave_with_their_turns_and_the_memories_stay(self, store: ContractStore) -> None:
         """After a cut, a summary or a reset a block is gone; that its memories were given is still known."""
         road = Road(store)
         await _reminded(road, "cats", _CAT)
@@ -61,7 +61,7 @@ class RemindersContract:
         await store.apply(CutContext(lane_of(), 1, 4, CutReason.RESET, 81))
         assert await store.reminders(lane_of(), 9, 9) == Reminders((), frozenset({_CAT, _DOG}))
 
-    async def test_other_lanes_were_reminded_of_nothing(self, store: Store) -> None:
+    async def test_other_lanes_were_reminded_of_nothing(self, store: ContractStore) -> None:
         """Known or not."""
         await _reminded(Road(store), "cats", _CAT)
         assert await store.reminders(Lane("no", "such", "lane", "here"), 9, 9) == Reminders()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Protocol
 
-from keepsaid.domain.batch import Batch, TaskDraft, WaitingGroup, Window
+from keepsaid.domain.batch import StoredBatch, TaskDraft, WaitingGroup, Window
 from keepsaid.domain.commits import ClaimBatches, Dispatch, Receive, Received, TurnCommit, VoidLeases
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Inbound
@@ -25,7 +25,7 @@ LONG_MS = 3_600_000
 """A process that has lived so long may try whatever waits for a trial."""
 
 
-class Store(store.Store, MarksView, Protocol):
+class ContractStore(store.Store, MarksView, Protocol):
     """The operational store with all its reads, those of marks as well."""
 
 
@@ -42,7 +42,7 @@ class Queued:
         return self.first.lane
 
 
-async def read(store: Store, lease: Lease) -> Claimed:
+async def read(store: ContractStore, lease: Lease) -> Claimed:
     """What a lease is for, while it is held."""
     claimed = await store.claimed(lease)
     assert claimed is not None
@@ -52,7 +52,7 @@ async def read(store: Store, lease: Lease) -> Claimed:
 class Road:
     """Walks messages along a store, with ids that only grow."""
 
-    def __init__(self, store: Store, first_id: int = 1) -> None:
+    def __init__(self, store: ContractStore, first_id: int = 1) -> None:
         self.store = store
         self.lived_ms = LONG_MS
         self._ids = count(first_id)
@@ -126,7 +126,7 @@ class Road:
         assert story is not None
         return story
 
-    async def batch(self, queued: Queued) -> Batch:
+    async def batch(self, queued: Queued) -> StoredBatch:
         """The batch as it is now."""
         batch = (await self.story(queued.first.id)).batch
         assert batch is not None

@@ -10,7 +10,7 @@ from keepsaid.domain.commits import ClaimBatches, Dispatch, ExpireLeases, Fail, 
 from keepsaid.domain.route import Action
 from keepsaid.domain.views import Spawned, Story
 from keepsaid.testing.builders import AT_ONCE, lane_of, routed, said, verdict
-from keepsaid.testing.contracts.road import Road, Store
+from keepsaid.testing.contracts.road import ContractStore, Road
 
 DROP = verdict(Action.DROP, "noise")
 SPAWN = verdict(Action.SPAWN, "review")
@@ -19,7 +19,7 @@ SPAWN = verdict(Action.SPAWN, "review")
 class DispatchContract:
     """Routing is one commit, and covers a lane without gaps."""
 
-    async def test_what_is_forwarded_is_queued(self, store: Store) -> None:
+    async def test_what_is_forwarded_is_queued(self, store: ContractStore) -> None:
         """The batch says what, by which rule, and why."""
         road = Road(store)
         first = await road.hear(said("one", priority=50), at=1)
@@ -36,7 +36,7 @@ class DispatchContract:
         assert await store.next_due() is None
         assert await store.next_ready() == 0
 
-    async def test_the_second_of_two_dispatches_is_refused(self, store: Store) -> None:
+    async def test_the_second_of_two_dispatches_is_refused(self, store: ContractStore) -> None:
         """And changes nothing."""
         road = Road(store)
         received = await road.hear(said())
@@ -49,7 +49,7 @@ class DispatchContract:
         assert batch_now.id == 101
         assert (await store.overview()).batches == {"queued": 1}
 
-    async def test_lanes_are_routed_side_by_side(self, store: Store) -> None:
+    async def test_lanes_are_routed_side_by_side(self, store: ContractStore) -> None:
         """Each by itself: a second dispatch of a lane finds what the first did, one with a gap is refused alone."""
         road = Road(store)
         for room in ("a", "b", "b", "c", "d"):
@@ -78,7 +78,7 @@ class DispatchContract:
             ["d says", "more"],
         ]
 
-    async def test_a_dispatch_beyond_the_last_message_is_refused(self, store: Store) -> None:
+    async def test_a_dispatch_beyond_the_last_message_is_refused(self, store: ContractStore) -> None:
         """Nobody routes what has not come."""
         road = Road(store)
         await road.hear(said())
@@ -86,7 +86,7 @@ class DispatchContract:
         assert not await store.apply(Dispatch(lane_of(), 0, (batch,), AT_ONCE, 0))
         assert (await store.overview()).batches == {}
 
-    async def test_one_dispatch_makes_batches_of_several_rules(self, store: Store) -> None:
+    async def test_one_dispatch_makes_batches_of_several_rules(self, store: ContractStore) -> None:
         """Each message is in exactly one of them."""
         road = Road(store)
         ids = [(await road.hear(said(f"no. {n}"))).id for n in range(4)]
@@ -98,7 +98,7 @@ class DispatchContract:
         assert [story.batch and story.batch.id for story in stories] == [101, 102, 103, 103]
         assert [story.state for story in stories] == ["batched", "dropped", "batched", "batched"]
 
-    async def test_what_came_meanwhile_waits_on_in_its_own_window(self, store: Store) -> None:
+    async def test_what_came_meanwhile_waits_on_in_its_own_window(self, store: ContractStore) -> None:
         """Its own arrival, priority and characters count."""
         road, window = Road(store), Window(window_ms=500, chars_max=10)
         await road.hear(said("12345", priority=10), 0, window)
@@ -113,7 +113,7 @@ class DispatchContract:
         group = await road.group(lane_of())
         assert (group.numbered_after, [message.number for message in group.messages]) == (1, [2, 3])
 
-    async def test_what_came_meanwhile_is_due_at_once_when_it_fills_the_window(self, store: Store) -> None:
+    async def test_what_came_meanwhile_is_due_at_once_when_it_fills_the_window(self, store: ContractStore) -> None:
         """Due at the time of the dispatch."""
         road, window = Road(store), Window(window_ms=500, count_max=2)
         for at in range(4):
@@ -122,7 +122,7 @@ class DispatchContract:
         assert await store.apply(Dispatch(lane_of(), 0, (routed(101, messages, verdict()),), window, 44))
         assert await store.next_due() == 44
 
-    async def test_what_is_dropped_keeps_its_reason(self, store: Store) -> None:
+    async def test_what_is_dropped_keeps_its_reason(self, store: ContractStore) -> None:
         """Nobody works on it, nothing remembers it."""
         road = Road(store)
         queued = await road.queue(said(), by=DROP)
@@ -133,7 +133,7 @@ class DispatchContract:
         assert await store.next_ready() is None
         assert await store.episode_work(10) == []
 
-    async def test_a_dropped_batch_does_not_hold_up_its_lane(self, store: Store) -> None:
+    async def test_a_dropped_batch_does_not_hold_up_its_lane(self, store: ContractStore) -> None:
         """The next one is claimed."""
         road = Road(store)
         await road.queue(said("noise"), by=DROP)
@@ -149,7 +149,7 @@ def task_of(story: Story) -> int | None:
 class SpawnContract:
     """Spawned work is a task; its messages are done when its row commits."""
 
-    async def test_what_is_spawned_is_a_task(self, store: Store) -> None:
+    async def test_what_is_spawned_is_a_task(self, store: ContractStore) -> None:
         """Done at once, to be remembered, never claimed."""
         road = Road(store)
         received = await road.hear(said(), at=1)
@@ -164,7 +164,7 @@ class SpawnContract:
         assert (work.batch_id, work.turn_id, work.reply) == (batch_id, None, "")
         assert [message.id for message in work.messages] == [received.id]
 
-    async def test_a_pending_task_takes_in_more_of_its_key(self, store: Store) -> None:
+    async def test_a_pending_task_takes_in_more_of_its_key(self, store: ContractStore) -> None:
         """From any lane; another key is another task."""
         road = Road(store)
         tasks = []
@@ -177,7 +177,7 @@ class SpawnContract:
         assert (await store.overview()).batches == {"done": 4}
         assert len(await store.episode_work(10)) == 4
 
-    async def test_spawned_batches_do_not_merge(self, store: Store) -> None:
+    async def test_spawned_batches_do_not_merge(self, store: ContractStore) -> None:
         """Their task does."""
         road = Road(store)
         numbers = []
@@ -201,7 +201,7 @@ async def extended(road: Road, window: Window = AT_ONCE) -> bool:
 class MergingContract:
     """A queued batch of the lane and rule takes in what follows, while nobody has touched it."""
 
-    async def test_it_takes_in_what_follows(self, store: Store) -> None:
+    async def test_it_takes_in_what_follows(self, store: ContractStore) -> None:
         """One turn answers both, at the better priority."""
         road = Road(store)
         first = await road.queue(said("one", priority=50), 1)
@@ -212,28 +212,28 @@ class MergingContract:
         [claimed] = await road.claim(9)
         assert [message.text for message in claimed.messages] == ["one", "two"]
 
-    async def test_a_worse_priority_does_not_lower_it(self, store: Store) -> None:
+    async def test_a_worse_priority_does_not_lower_it(self, store: ContractStore) -> None:
         """The minimum of both."""
         road = Road(store)
         first = await road.queue(said(priority=10))
         await road.queue(said(priority=50))
         assert (await road.batch(first)).priority == 10
 
-    async def test_another_rule_is_another_batch(self, store: Store) -> None:
+    async def test_another_rule_is_another_batch(self, store: ContractStore) -> None:
         """So is another version of the rules."""
         road = Road(store)
         verdicts = (verdict(), verdict(rule="vip"), verdict(rule="vip", version="v2"))
         ids = [(await road.batch(await road.queue(said(), by=by))).id for by in verdicts]
         assert len(set(ids)) == 3
 
-    async def test_the_window_bounds_the_count(self, store: Store) -> None:
+    async def test_the_window_bounds_the_count(self, store: ContractStore) -> None:
         """Two are enough."""
         road, window = Road(store), Window(window_ms=0, count_max=2)
         await road.queue(said())
         assert await extended(road, window)
         assert not await extended(road, window)
 
-    async def test_the_window_bounds_the_characters(self, store: Store) -> None:
+    async def test_the_window_bounds_the_characters(self, store: ContractStore) -> None:
         """Nine and twice four is within 17, thrice is not."""
         road, window = Road(store), Window(window_ms=0, chars_max=17)
         await road.queue(said("nine char"))
@@ -241,14 +241,14 @@ class MergingContract:
         assert await extended(road, window)
         assert not await extended(road, window)
 
-    async def test_not_over_a_gap(self, store: Store) -> None:
+    async def test_not_over_a_gap(self, store: ContractStore) -> None:
         """A dropped message lies between."""
         road = Road(store)
         await road.queue(said())
         await road.queue(said(), by=DROP)
         assert not await extended(road)
 
-    async def test_not_while_leased_nor_after(self, store: Store) -> None:
+    async def test_not_while_leased_nor_after(self, store: ContractStore) -> None:
         """A batch in hand is what it is; so is a settled one."""
         road = Road(store)
         await road.queue(said())
@@ -257,7 +257,7 @@ class MergingContract:
         await road.answer(claimed)
         assert await extended(road)
 
-    async def test_not_while_its_turn_is_open(self, store: Store) -> None:
+    async def test_not_while_its_turn_is_open(self, store: ContractStore) -> None:
         """The turn would replay steps made for fewer messages."""
         road = Road(store)
         await road.queue(said())
@@ -265,7 +265,7 @@ class MergingContract:
         assert await store.apply(ExpireLeases(1_000)) == 1
         assert not await extended(road)
 
-    async def test_not_after_it_was_charged(self, store: Store) -> None:
+    async def test_not_after_it_was_charged(self, store: ContractStore) -> None:
         """Failed, deferred, or in flight at a crash: innocent messages stay apart from it."""
         road = Road(store)
         for n, name in enumerate(("failed", "deferred", "crashed")):

@@ -26,7 +26,7 @@ from keepsaid.domain.scheduling import (
 from keepsaid.domain.timing import Cron, Every, Once
 from keepsaid.events.catalog import CORE
 from keepsaid.testing.builders import CHANNEL, lane_of, outcome, said
-from keepsaid.testing.contracts.road import Road, Store
+from keepsaid.testing.contracts.road import ContractStore, Road
 
 HOURLY = Every(3_600_000)
 LIVE = ("active", "paused", "disabled")
@@ -39,30 +39,32 @@ def new(number: int = 1, what: What = What.SAY, **given: object) -> NewSchedule:
     return replace(said_there, **given)  # type: ignore[arg-type]
 
 
-async def add(store: Store, *, next_at: int = 100, number: int = 1, what: What = What.SAY, text: str = "drink") -> None:
+async def add(
+    store: ContractStore, *, next_at: int = 100, number: int = 1, what: What = What.SAY, text: str = "drink"
+) -> None:
     """One that comes."""
     assert await store.apply(AddSchedule(new(number, what, text=text), next_at, 0))
 
 
-async def come(store: Store, due_at: int = 100, number: int = 1, next_at: int | None = 200) -> RunKey:
+async def come(store: ContractStore, due_at: int = 100, number: int = 1, next_at: int | None = 200) -> RunKey:
     """Its time comes, and it is run for."""
     assert await store.apply(FireSchedules((Fire(number, due_at, next_at, due_at),), due_at)) == 1
     return RunKey(number, due_at)
 
 
-async def run_of(store: Store, key: RunKey) -> ScheduleRun:
+async def run_of(store: ContractStore, key: RunKey) -> ScheduleRun:
     """A run as it stands."""
     return next(run for run in await store.schedules.runs(key.schedule_id, 100) if run.due_at == key.due_at)
 
 
-async def state_of(store: Store, number: int = 1) -> str:
+async def state_of(store: ContractStore, number: int = 1) -> str:
     """A schedule's state."""
     schedule = await store.schedules.schedule(number)
     assert schedule is not None
     return schedule.state
 
 
-async def told(store: Store) -> list[str]:
+async def told(store: ContractStore) -> list[str]:
     """What was told of schedules, in order."""
     events = await store.journal.events(0, 1_000)
     mine = [one for one in events if one.topic.startswith("schedule.")]
@@ -74,7 +76,7 @@ async def told(store: Store) -> list[str]:
 class ScheduleContract:
     """What is kept of schedules, and how they move."""
 
-    async def test_what_is_added_is_kept_as_it_is(self, store: Store) -> None:
+    async def test_what_is_added_is_kept_as_it_is(self, store: ContractStore) -> None:
         """With where its output goes, and with every timing."""
         timings = Cron("0 9 * * 1-5", "Europe/Berlin"), HOURLY, Once(500)
         target = Target(lane_of("élan"), "https://example.org/x", direct=True)
@@ -89,7 +91,7 @@ class ScheduleContract:
         ]
         assert await told(store) == ["added"] * 4
 
-    async def test_an_id_and_a_name_are_given_once(self, store: Store) -> None:
+    async def test_an_id_and_a_name_are_given_once(self, store: ContractStore) -> None:
         """A name of each source, and as long as its schedule lives."""
         named = new(1, name="water")
         assert await store.apply(AddSchedule(named, 100, 0))
@@ -101,7 +103,7 @@ class ScheduleContract:
         assert await store.apply(MoveSchedule(1, "cancel", 0))
         assert await store.apply(AddSchedule(replace(named, id=6), 100, 0))
 
-    async def test_what_is_due_is_told_the_longest_due_first(self, store: Store) -> None:
+    async def test_what_is_due_is_told_the_longest_due_first(self, store: ContractStore) -> None:
         """And when the next one comes."""
         for number, at in ((1, 300), (2, 100), (3, 200)):
             await add(store, number=number, next_at=at)
@@ -112,7 +114,7 @@ class ScheduleContract:
         assert [one.id for one in await store.schedules.due(250, 10)] == [3]
         assert await store.schedules.next_due() == 200
 
-    async def test_a_source_says_which_it_has(self, store: Store) -> None:
+    async def test_a_source_says_which_it_has(self, store: ContractStore) -> None:
         """What is the same goes on, what is another comes anew, what is gone is cancelled; others are left alone."""
         names = [new(n, source="config", name=name) for n, name in ((1, "one"), (2, "two"), (3, "three"))]
         assert await store.apply(ReplaceSchedules("config", tuple((one, 100) for one in names), 0)) == 3
@@ -129,13 +131,13 @@ class ScheduleContract:
         ]
         assert await store.apply(ReplaceSchedules("config", ((same, 500), (other, 600)), 5)) == 0
 
-    async def test_what_was_to_come_once_and_is_over_is_not_added_again(self, store: Store) -> None:
+    async def test_what_was_to_come_once_and_is_over_is_not_added_again(self, store: ContractStore) -> None:
         """A source that still names it has nothing new."""
         gone = new(1, source="config", name="one", timing=Once(5))
         assert await store.apply(ReplaceSchedules("config", ((gone, None),), 10)) == 0
         assert await store.schedules.schedules(LIVE, 0, 10) == []
 
-    async def test_what_a_turn_asks_for_comes_with_its_commit(self, store: Store) -> None:
+    async def test_what_a_turn_asks_for_comes_with_its_commit(self, store: ContractStore) -> None:
         """Or not at all; what it cancels ends with it."""
         road = Road(store, 1_000)
         await add(store)
@@ -151,7 +153,7 @@ class ScheduleContract:
         assert (kept.new, kept.next_at, kept.created_at) == (effects[0].new, 500, 5)
         assert await state_of(store) == "cancelled"
 
-    async def test_a_person_pauses_resumes_and_cancels(self, store: Store) -> None:
+    async def test_a_person_pauses_resumes_and_cancels(self, store: ContractStore) -> None:
         """As the table of its states allows."""
         await add(store)
         for verb, next_at, done in (
@@ -171,7 +173,7 @@ class ScheduleContract:
 class RunContract:
     """Each time has one run."""
 
-    async def test_a_time_that_comes_is_run_for_once(self, store: Store) -> None:
+    async def test_a_time_that_comes_is_run_for_once(self, store: ContractStore) -> None:
         """Whoever says so again, and whatever the clock says."""
         await add(store)
         key = await come(store)
@@ -183,7 +185,7 @@ class RunContract:
         assert await store.schedules.next_due() == 200
         assert await told(store) == ["added", "fired", "executed"]
 
-    async def test_a_run_knows_where_it_is_heard_though_the_schedule_changes(self, store: Store) -> None:
+    async def test_a_run_knows_where_it_is_heard_though_the_schedule_changes(self, store: ContractStore) -> None:
         """What is due goes where it was to go when its time came."""
         mine = new(1, source="config", name="one")
         assert await store.apply(ReplaceSchedules("config", ((mine, 100),), 0)) == 1
@@ -197,7 +199,7 @@ class RunContract:
         assert (reply.lane, reply.draft.text) == (lane_of(), "drink")
         assert await store.unseen(CHANNEL, "elsewhere") == []
 
-    async def test_what_is_missed_or_comes_too_soon_is_skipped_and_says_why(self, store: Store) -> None:
+    async def test_what_is_missed_or_comes_too_soon_is_skipped_and_says_why(self, store: ContractStore) -> None:
         """In the ledger and in the journal."""
         await add(store)
         assert await store.apply(FireSchedules((Fire(1, 100, 300, missed="too late"),), 250)) == 0
@@ -211,7 +213,7 @@ class RunContract:
         ]
         assert await told(store) == ["added", "skipped", "fired", "skipped"]
 
-    async def test_what_was_missed_can_be_caught_up_with(self, store: Store) -> None:
+    async def test_what_was_missed_can_be_caught_up_with(self, store: ContractStore) -> None:
         """By a run for the last of the times that were."""
         await add(store)
         fire = Fire(1, 100, 500, 400, missed="a later time is caught up with")
@@ -221,7 +223,7 @@ class RunContract:
             (100, "skipped"),
         ]
 
-    async def test_what_comes_once_is_done(self, store: Store) -> None:
+    async def test_what_comes_once_is_done(self, store: ContractStore) -> None:
         """Its run goes on."""
         await add(store)
         key = await come(store, next_at=None)
@@ -230,7 +232,7 @@ class RunContract:
         assert await store.apply(EndRun(key, "execute", 100)) == "done"
         assert await told(store) == ["added", "fired", "done", "executed"]
 
-    async def test_a_run_waits_until_it_may_begin(self, store: Store) -> None:
+    async def test_a_run_waits_until_it_may_begin(self, store: ContractStore) -> None:
         """As in quiet hours."""
         await add(store)
         assert await store.apply(FireSchedules((Fire(1, 100, 900, 100, ready_at=500),), 100)) == 1
@@ -240,7 +242,7 @@ class RunContract:
         assert (run.due_at, run.ready_at, schedule.new.text) == (100, 500, "drink")
         assert await store.schedules.latest() == 100
 
-    async def test_what_is_due_goes_with_its_schedule(self, store: Store) -> None:
+    async def test_what_is_due_goes_with_its_schedule(self, store: ContractStore) -> None:
         """Nothing is said of what was cancelled or paused."""
         for number, verb in ((1, "cancel"), (2, "pause")):
             await add(store, number=number)
@@ -250,7 +252,7 @@ class RunContract:
             assert await store.apply(EndRun(key, "execute", 160)) == ""
         assert await store.schedules.ready(1_000, 10, 10) == []
 
-    async def test_a_run_is_begun_once_and_ends_once(self, store: Store) -> None:
+    async def test_a_run_is_begun_once_and_ends_once(self, store: ContractStore) -> None:
         """By whoever comes first."""
         await add(store, what=What.RUN)
         key = await come(store)
@@ -261,7 +263,7 @@ class RunContract:
         run = await run_of(store, key)
         assert (run.state, run.output, run.ended_at) == ("executed", "none", 120)
 
-    async def test_what_a_dead_process_ran_begins_again_where_it_may(self, store: Store) -> None:
+    async def test_what_a_dead_process_ran_begins_again_where_it_may(self, store: ContractStore) -> None:
         """Else it is interrupted, and charged to nobody."""
         await add(store, what=What.RUN, text="again")
         await add(store, what=What.RUN, text="never again", number=2)
@@ -274,7 +276,7 @@ class RunContract:
         stands = await store.schedules.schedules(LIVE, 0, 10)
         assert [one.failures for one in stands] == [0, 0]
 
-    async def test_a_person_runs_one_now(self, store: Store) -> None:
+    async def test_a_person_runs_one_now(self, store: ContractStore) -> None:
         """Beside its times; not while a run is under way, nor when it is over."""
         await add(store)
         assert await store.apply(RunNow(1, 50))
@@ -286,7 +288,7 @@ class RunContract:
         assert not await store.apply(RunNow(1, 63))
         assert not await store.apply(RunNow(2, 63))
 
-    async def test_the_third_failure_in_a_row_disables_and_is_said(self, store: Store) -> None:
+    async def test_the_third_failure_in_a_row_disables_and_is_said(self, store: ContractStore) -> None:
         """To the owner, once; a run that is executed ends the count."""
         await add(store, what=What.RUN)
         for n, verb in enumerate(("fail", "fail", "execute", "fail", "fail", "fail")):
@@ -307,7 +309,7 @@ class RunContract:
         assert schedule is not None
         assert (schedule.state, schedule.failures, schedule.reason, schedule.next_at) == ("active", 0, "", 800)
 
-    async def test_old_runs_go_and_what_comes_no_more_with_them(self, store: Store) -> None:
+    async def test_old_runs_go_and_what_comes_no_more_with_them(self, store: ContractStore) -> None:
         """What is under way stays, and what can still come."""
         await add(store)
         await add(store, number=2)

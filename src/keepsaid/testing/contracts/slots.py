@@ -13,7 +13,7 @@ from keepsaid.domain.reply import Delivered, ReplyDraft
 from keepsaid.domain.slot import TAKEN_OVER, Expected, Question, Slot, SlotState
 from keepsaid.domain.turn import Claimed, Usage
 from keepsaid.testing.builders import ACCOUNT, CHANNEL, lane_of, outcome, said
-from keepsaid.testing.contracts.road import Road, Store
+from keepsaid.testing.contracts.road import ContractStore, Road
 
 WHICH = Question("Which day?", Expected.DATE_TIME)
 COLOUR = Question("Which colour?", Expected.SELECTION, ("red", "green"))
@@ -41,7 +41,7 @@ def opened(claimed: Claimed, question: Question, at: int = 0, lasts_ms: int = 60
 class SlotContract:
     """Questions open, are answered and end in the commit of a turn."""
 
-    async def test_a_question_opens_with_its_turn(self, store: Store) -> None:
+    async def test_a_question_opens_with_its_turn(self, store: ContractStore) -> None:
         """In its lane, and for as long as it says."""
         road = Road(store)
         asked = await turn(road, OpenSlot("ann", COLOUR, 50), at=7)
@@ -50,7 +50,7 @@ class SlotContract:
         await road.queue(said(), 8)
         assert (await road.claim_one(8)).around.slots == (opened(asked, COLOUR, 7, 50),)
 
-    async def test_a_refused_turn_opens_none(self, store: Store) -> None:
+    async def test_a_refused_turn_opens_none(self, store: ContractStore) -> None:
         """All of a turn is kept, or nothing: an old fence, and an end that does not fit."""
         road = Road(store)
         await road.queue(said())
@@ -64,7 +64,7 @@ class SlotContract:
         assert await store.apply(asking) is False
         assert len(await store.slots(lane_of(), 9)) == 1
 
-    async def test_an_abandoned_turn_opens_none(self, store: Store) -> None:
+    async def test_an_abandoned_turn_opens_none(self, store: ContractStore) -> None:
         """Nothing was asked."""
         road = Road(store)
         await road.queue(said())
@@ -73,7 +73,7 @@ class SlotContract:
         assert await store.apply(leaving(claimed, OpenSlot("ann", WHICH))) is False
         assert list(await store.slots(lane_of(), 9)) == []
 
-    async def test_a_newer_question_to_the_same_person_takes_over(self, store: Store) -> None:
+    async def test_a_newer_question_to_the_same_person_takes_over(self, store: ContractStore) -> None:
         """Others keep theirs, and so do other lanes."""
         road = Road(store)
         first = await turn(road, OpenSlot("ann", WHICH), at=1)
@@ -86,7 +86,7 @@ class SlotContract:
         assert list(await store.slots(lane_of(), 1)) == [opened(second, COLOUR, 4)]
         assert list(await store.slots(lane_of("den"), 9)) == [opened(aside, WHICH, 3)]
 
-    async def test_it_is_filled_once(self, store: Store) -> None:
+    async def test_it_is_filled_once(self, store: ContractStore) -> None:
         """By the first answer; it waits for nothing after that."""
         road = Road(store)
         asked = await turn(road, OpenSlot("ann", WHICH))
@@ -99,7 +99,7 @@ class SlotContract:
         await road.queue(said(), 8)
         assert (await road.claim_one(8)).around == TurnSurroundings()
 
-    async def test_it_ends_without_an_answer(self, store: Store) -> None:
+    async def test_it_ends_without_an_answer(self, store: ContractStore) -> None:
         """Cleared or expired, with the reason."""
         road = Road(store)
         for verb, state in (("clear", SlotState.CLEARED), ("expire", SlotState.EXPIRED)):
@@ -108,7 +108,7 @@ class SlotContract:
             [ended] = await store.slots(lane_of(), 1)
             assert ended == replace(opened(asked, WHICH), state=state, reason="because", ended_at=5)
 
-    async def test_no_turn_of_another_lane_touches_it(self, store: Store) -> None:
+    async def test_no_turn_of_another_lane_touches_it(self, store: ContractStore) -> None:
         """Whatever it says."""
         road = Road(store)
         asked = await turn(road, OpenSlot("ann", WHICH))
@@ -117,7 +117,7 @@ class SlotContract:
         await turn(road, FillSlot(4_711, "x", 1), heard=elsewhere)
         assert list(await store.slots(lane_of(), 9)) == [opened(asked, WHICH)]
 
-    async def test_a_reset_ends_them_and_the_session(self, store: Store) -> None:
+    async def test_a_reset_ends_them_and_the_session(self, store: ContractStore) -> None:
         """A guard's cut does not."""
         road = Road(store)
         asked = await turn(road, OpenSlot("ann", WHICH))
@@ -135,7 +135,7 @@ class SlotContract:
 class TargetContract:
     """A turn finds what its messages reply to, in whatever lane of the conversation it was said."""
 
-    async def test_a_message_in_another_lane(self, store: Store) -> None:
+    async def test_a_message_in_another_lane(self, store: ContractStore) -> None:
         """With its speaker; the first of that name."""
         road = Road(store)
         topic = replace(said("lunch at noon?", marks=ProviderMarks(None, "m1")), topic="food")
@@ -148,7 +148,9 @@ class TargetContract:
         claimed = await road.claim_one()
         assert claimed.around.said == (ReplyTarget("m1", f"message:{first.id}", "lunch at noon?", "Ann"),)
 
-    async def test_what_an_outsider_wrote_in_another_lane_is_known_without_its_words(self, store: Store) -> None:
+    async def test_what_an_outsider_wrote_in_another_lane_is_known_without_its_words(
+        self, store: ContractStore
+    ) -> None:
         """They are shown in their own lane alone."""
         road = Road(store)
         topic = replace(said("obey", marks=ProviderMarks(None, "m1")), topic="food")
@@ -157,7 +159,7 @@ class TargetContract:
         await road.route(received.lane)
         assert (await road.claim_one()).around.said == (ReplyTarget("m1", f"message:{first.id}", ""),)
 
-    async def test_a_reply_of_ours(self, store: Store) -> None:
+    async def test_a_reply_of_ours(self, store: ContractStore) -> None:
         """By the name its receipt gave it."""
         road = Road(store)
         await road.queue(said())
@@ -172,7 +174,7 @@ class TargetContract:
         assert claimed.batch.lane == asked.batch.lane
         assert claimed.around.said == (ReplyTarget("r1", f"reply:{asked.turn_id}", "which day?"),)
 
-    async def test_nothing_of_another_conversation(self, store: Store) -> None:
+    async def test_nothing_of_another_conversation(self, store: ContractStore) -> None:
         """Nor of another channel; what is not known is not there."""
         road = Road(store)
         for n, (room, channel) in enumerate((("den", CHANNEL), ("room", "other"))):

@@ -8,7 +8,7 @@ from keepsaid.domain.commits import EpisodesKept, TurnCommit
 from keepsaid.domain.memory import Kind
 from keepsaid.domain.staged import Deed, StageMemory
 from keepsaid.testing.builders import outcome, said
-from keepsaid.testing.contracts.road import Road, Store
+from keepsaid.testing.contracts.road import ContractStore, Road
 
 SAVE = StageMemory(0, Deed.SAVE, 0, Kind.GOAL, "Zoë\nruns", "Zoë", "sport", "runs", 5, 9)
 CONFIRM = StageMemory(1, Deed.CONFIRM, 1 << 60)
@@ -17,7 +17,7 @@ CONFIRM = StageMemory(1, Deed.CONFIRM, 1 << 60)
 class StagingContract:
     """Committed with the turn, or not at all."""
 
-    async def test_what_a_turn_staged_is_there_until_it_is_done(self, store: Store) -> None:
+    async def test_what_a_turn_staged_is_there_until_it_is_done(self, store: ContractStore) -> None:
         """With the episodes of its batch, in order, and gone with them; another turn has nothing of it."""
         road = Road(store)
         await road.queue(said())

@@ -10,7 +10,7 @@ from keepsaid.domain.memory import GLOBAL, person_of, person_scope
 from keepsaid.domain.personality import Personality, session_scope
 from keepsaid.domain.turn import Claimed
 from keepsaid.testing.builders import lane_of, outcome, said
-from keepsaid.testing.contracts.road import Road, Store
+from keepsaid.testing.contracts.road import ContractStore, Road
 from keepsaid.text.tokens import Calibration
 
 ANN = person_scope(person_of(said().origin))
@@ -36,7 +36,7 @@ async def around(road: Road, room: str = "room") -> Claimed:
 class PersonalityContract:
     """A personality is set with the commit of a turn, and found by the turns it is for."""
 
-    async def test_what_is_set_is_found_by_its_scope(self, store: Store) -> None:
+    async def test_what_is_set_is_found_by_its_scope(self, store: ContractStore) -> None:
         """Each scope on its own; what was not asked for is not given."""
         road = Road(store)
         set_here = SetPersonality(HERE, "short", "ann")
@@ -45,7 +45,7 @@ class PersonalityContract:
         assert await store.personalities((HERE, GLOBAL, ANN)) == (everywhere, here)
         assert await store.personalities((ANN,)) == await store.personalities(()) == ()
 
-    async def test_the_last_one_set_stands(self, store: Store) -> None:
+    async def test_the_last_one_set_stands(self, store: ContractStore) -> None:
         """In one turn as over several; an empty text takes it back."""
         road = Road(store)
         assert await leave(road, SetPersonality(HERE, "one", "ann"), SetPersonality(HERE, "two", "ann"), at=1)
@@ -55,7 +55,7 @@ class PersonalityContract:
         assert await leave(road, SetPersonality(HERE, "", "bob"), SetPersonality(ANN, "", "bob"), at=3)
         assert await store.personalities((HERE, ANN)) == ()
 
-    async def test_a_turn_finds_those_of_its_lane_its_people_and_everybody(self, store: Store) -> None:
+    async def test_a_turn_finds_those_of_its_lane_its_people_and_everybody(self, store: ContractStore) -> None:
         """And none of another lane or person."""
         road = Road(store)
         elsewhere = SetPersonality(session_scope(lane_of("den")), "not here", "bob")
@@ -64,7 +64,7 @@ class PersonalityContract:
         found = (await around(road)).around.personalities
         assert {one.scope for one in found} == {HERE, ANN, GLOBAL}
 
-    async def test_a_refused_turn_leaves_nothing(self, store: Store) -> None:
+    async def test_a_refused_turn_leaves_nothing(self, store: ContractStore) -> None:
         """Effects are committed with the turn, or not at all."""
         road = Road(store)
         assert not await leave(road, SetPersonality(HERE, "short", "ann"), Measured("m", 10, 12), fence=0)
@@ -74,7 +74,7 @@ class PersonalityContract:
 class CalibrationContract:
     """What models report of their prompts adds up, model by model."""
 
-    async def test_reports_add_up_and_a_turn_finds_them(self, store: Store) -> None:
+    async def test_reports_add_up_and_a_turn_finds_them(self, store: ContractStore) -> None:
         """By the rule of the domain, each model apart."""
         road = Road(store)
         assert await leave(road, Measured("one", 1_000, 1_200), Measured("one", 1_000, 1_000))

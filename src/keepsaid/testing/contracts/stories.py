@@ -7,13 +7,13 @@ from keepsaid.domain.route import Action
 from keepsaid.domain.views import ChannelDepth, MessageFilter
 from keepsaid.ports import failpoints
 from keepsaid.testing.builders import CHANNEL, lane_of, said, verdict
-from keepsaid.testing.contracts.road import Road, Store
+from keepsaid.testing.contracts.road import ContractStore, Road
 
 
 class StoriesContract:
     """What a person sees of the inbox."""
 
-    async def test_messages_newest_first(self, store: Store) -> None:
+    async def test_messages_newest_first(self, store: ContractStore) -> None:
         """As many as asked for."""
         road = Road(store)
         for at in (10, 20, 30):
@@ -23,7 +23,7 @@ class StoriesContract:
         assert list(await store.find(MessageFilter(limit=2))) == list(found[:2])
         assert found[0] == await road.story(found[0].message.id)
 
-    async def test_messages_of_a_channel_or_conversation(self, store: Store) -> None:
+    async def test_messages_of_a_channel_or_conversation(self, store: ContractStore) -> None:
         """Both must fit."""
         road = Road(store)
         for room, channel in (("a", CHANNEL), ("b", CHANNEL), ("a", "other")):
@@ -33,7 +33,7 @@ class StoriesContract:
         assert found == [{"other/a"}, {"test/a", "other/a"}, {"test/a"}]
         assert list(await store.find(MessageFilter(channel="none"))) == []
 
-    async def test_messages_by_what_became_of_them(self, store: Store) -> None:
+    async def test_messages_by_what_became_of_them(self, store: ContractStore) -> None:
         """Each has one state, read off its batch."""
         road = Road(store)
         await road.settle(said("done", "done"))
@@ -51,7 +51,7 @@ class StoriesContract:
             assert {(story.state, story.message.text) for story in found} == {(state, state)}
         assert len(await store.find(MessageFilter(state="batched"))) == 2
 
-    async def test_counts(self, store: Store) -> None:
+    async def test_counts(self, store: ContractStore) -> None:
         """What is where."""
         road = Road(store)
         await road.settle(said(room="a"))
@@ -68,7 +68,7 @@ class StoriesContract:
         assert overview.turns == {"committed": 2, "open": 1}
         assert (overview.tasks, overview.episodes_due, overview.messages) == ({}, 2, 6)
 
-    async def test_the_oldest_that_waits(self, store: Store) -> None:
+    async def test_the_oldest_that_waits(self, store: ContractStore) -> None:
         """Of each channel, and anew after all that waited was routed."""
         road = Road(store)
         for at in (5, 7):
@@ -84,7 +84,7 @@ class StoriesContract:
         await road.route(lane_of(), at=13)
         assert [(one.unrouted, one.oldest_at) for one in (await store.overview()).channels] == [(0, None)]
 
-    async def test_nothing_yet(self, store: Store) -> None:
+    async def test_nothing_yet(self, store: ContractStore) -> None:
         """An empty store counts nothing."""
         overview = await store.overview()
         assert (overview.channels, overview.messages, overview.episodes_due) == ((), 0, 0)
@@ -95,7 +95,7 @@ class StoriesContract:
 class PointsContract:
     """Each commit passes a named point on either side, where a harness can kill the process."""
 
-    async def test_before_and_after(self, store: Store) -> None:
+    async def test_before_and_after(self, store: ContractStore) -> None:
         """After it is kept, before it is answered; refused ones too."""
         road, passed = Road(store), list[str]()
         failpoints.arm(passed.append)

@@ -32,7 +32,7 @@ from keepsaid.domain.task import (
 from keepsaid.domain.turn import Step, StepKind, Usage
 from keepsaid.domain.work import Notify, OnCrash, TaskKind, WorkTerms
 from keepsaid.testing.builders import CHANNEL, ROOM, lane_of, said, verdict
-from keepsaid.testing.contracts.road import LEASE_MS, Road, Store
+from keepsaid.testing.contracts.road import LEASE_MS, ContractStore, Road
 
 _SPAWN = verdict(action=Action.SPAWN)
 
@@ -40,7 +40,7 @@ _SPAWN = verdict(action=Action.SPAWN)
 class Desk:
     """Tasks by hand, in short words."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ContractStore) -> None:
         self.store = store
 
     async def make(self, *tasks: NewTask, at: int = 0) -> str:
@@ -86,7 +86,7 @@ class Desk:
 class TaskContract:
     """One task from its beginning to its end."""
 
-    async def test_a_result_is_saved_with_the_end(self, store: Store) -> None:
+    async def test_a_result_is_saved_with_the_end(self, store: ContractStore) -> None:
         """Told once, and not again."""
         desk = Desk(store)
         task = await desk.begin(NewTask(1, "look at it", "pr-7", lane=None, priority=50), at=5)
@@ -105,7 +105,7 @@ class TaskContract:
         assert await desk.told() == ["task.created", "task.started", "task.completed"]
         assert (await store.overview()).tasks == {"completed": 1}
 
-    async def test_the_best_and_then_the_oldest_is_claimed_first(self, store: Store) -> None:
+    async def test_the_best_and_then_the_oldest_is_claimed_first(self, store: ContractStore) -> None:
         """Of one key one at a time."""
         desk = Desk(store)
         made = [NewTask(1, "a"), NewTask(2, "b", priority=10), NewTask(3, "c", "k"), NewTask(4, "d", "k")]
@@ -118,7 +118,7 @@ class TaskContract:
         await desk.end(third)
         assert [task.id for task in await desk.claim()] == [4]
 
-    async def test_an_error_is_charged_until_the_last(self, store: Store) -> None:
+    async def test_an_error_is_charged_until_the_last(self, store: ContractStore) -> None:
         """Between them it waits."""
         desk = Desk(store)
         task = await desk.begin(NewTask(1, "a", terms=WorkTerms(attempts_max=2)))
@@ -132,7 +132,7 @@ class TaskContract:
         now = await desk.now(1)
         assert (now.attempts, now.reason, now.ended_at) == (2, "it broke again", 60)
 
-    async def test_an_outage_is_counted_and_not_charged(self, store: Store) -> None:
+    async def test_an_outage_is_counted_and_not_charged(self, store: ContractStore) -> None:
         """And a stop not even counted."""
         desk = Desk(store)
         task = await desk.begin(NewTask(1, "a"))
@@ -146,7 +146,7 @@ class TaskContract:
         assert await store.apply(RunTask(1, 0))
         assert not await store.apply(RunTask(2, 0))
 
-    async def test_an_old_fence_is_refused(self, store: Store) -> None:
+    async def test_an_old_fence_is_refused(self, store: ContractStore) -> None:
         """Whatever it wants to write."""
         desk = Desk(store)
         old = await desk.begin(NewTask(1, "a"))
@@ -163,7 +163,7 @@ class TaskContract:
         assert (await desk.now(1)).status == "half way"
         assert await desk.end(new) == "completed"
 
-    async def test_a_stop_returns_what_an_owner_holds(self, store: Store) -> None:
+    async def test_a_stop_returns_what_an_owner_holds(self, store: ContractStore) -> None:
         """Uncharged."""
         desk = Desk(store)
         await desk.begin(NewTask(1, "a"))
@@ -171,7 +171,7 @@ class TaskContract:
         now = await desk.now(1)
         assert (now.state, now.attempts, now.crashes) == ("pending", 0, 0)
 
-    async def test_who_is_told_of_the_end(self, store: Store) -> None:
+    async def test_who_is_told_of_the_end(self, store: ContractStore) -> None:
         """The owner where he last wrote in a direct chat, if the terms say so."""
         desk, road = Desk(store), Road(store, 100)
         inbound = said()
@@ -193,7 +193,7 @@ class TaskContract:
 class TaskGraphContract:
     """Tasks that wait for others."""
 
-    async def test_what_waits_goes_on_when_all_are_completed(self, store: Store) -> None:
+    async def test_what_waits_goes_on_when_all_are_completed(self, store: ContractStore) -> None:
         """In waves."""
         desk = Desk(store)
         assert await desk.make(NewTask(3, "c", after=(1, 2)), NewTask(1, "a"), NewTask(2, "b", after=(1,))) == ""
@@ -209,7 +209,7 @@ class TaskGraphContract:
         assert story is not None
         assert story.waiting == (2, 3)
 
-    async def test_what_waits_fails_with_the_reason(self, store: Store) -> None:
+    async def test_what_waits_fails_with_the_reason(self, store: ContractStore) -> None:
         """All of it, each told once; what was cancelled counts as lost."""
         desk = Desk(store)
         await desk.make(NewTask(1, "a"), NewTask(2, "b", after=(1,)), NewTask(3, "c", after=(2,)), NewTask(4, "d"))
@@ -223,7 +223,7 @@ class TaskGraphContract:
         assert await store.apply(CancelTask(4, 8, "not wanted"))
         assert ((await desk.now(5)).state, "not wanted" in (await desk.now(5)).reason) == ("failed", True)
 
-    async def test_what_cannot_end_is_refused(self, store: Store) -> None:
+    async def test_what_cannot_end_is_refused(self, store: ContractStore) -> None:
         """With nothing made."""
         desk = Desk(store)
         assert "wait for one another" in await desk.make(NewTask(1, "a", after=(2,)), NewTask(2, "b", after=(1,)))
@@ -234,7 +234,7 @@ class TaskGraphContract:
         assert "is cancelled" in await desk.make(NewTask(2, "b", after=(1,)))
         assert await desk.states() == {1: "cancelled"}
 
-    async def test_what_is_made_after_the_end_is_pending(self, store: Store) -> None:
+    async def test_what_is_made_after_the_end_is_pending(self, store: ContractStore) -> None:
         """There is nothing to wait for."""
         desk = Desk(store)
         await desk.end(await desk.begin(NewTask(1, "a")))
@@ -245,11 +245,11 @@ class TaskGraphContract:
 class TaskCrashContract:
     """The process dies."""
 
-    async def crash(self, store: Store, owner: str = "next", at: int = 90) -> None:
+    async def crash(self, store: ContractStore, owner: str = "next", at: int = 90) -> None:
         """Another owner starts."""
         await store.apply(VoidLeases(owner, at, "died", ()))
 
-    async def test_what_was_running_runs_again(self, store: Store) -> None:
+    async def test_what_was_running_runs_again(self, store: ContractStore) -> None:
         """Its steps are replayed; what waited for a time is due."""
         desk = Desk(store)
         task = await desk.begin(NewTask(1, "a"))
@@ -264,7 +264,7 @@ class TaskCrashContract:
         assert story is not None
         assert [(one.state, one.output) for one in story.steps] == [("finished", "posted")]
 
-    async def test_a_call_that_must_not_be_repeated_parks(self, store: Store) -> None:
+    async def test_a_call_that_must_not_be_repeated_parks(self, store: ContractStore) -> None:
         """Whatever the terms say; a person decides, and says what it came to."""
         desk = Desk(store)
         for number, on_crash in enumerate((None, OnCrash.REQUEUE, OnCrash.FAIL), 1):
@@ -282,7 +282,7 @@ class TaskCrashContract:
         outputs = [story.steps for one in (1, 2) if (story := await store.tasks.task(one)) is not None]
         assert [[step.output for step in steps] for steps in outputs] == [["it was posted"], []]
 
-    async def test_the_terms_say_what_a_death_means(self, store: Store) -> None:
+    async def test_the_terms_say_what_a_death_means(self, store: ContractStore) -> None:
         """Of itself it runs again."""
         desk = Desk(store)
         await desk.begin(NewTask(1, "a", terms=WorkTerms(on_crash=OnCrash.FAIL)))
@@ -291,7 +291,7 @@ class TaskCrashContract:
         await self.crash(store)
         assert await desk.states() == {1: "failed", 2: "needs_review", 3: "failed"}
 
-    async def test_three_deaths_in_a_row_ask_a_person(self, store: Store) -> None:
+    async def test_three_deaths_in_a_row_ask_a_person(self, store: ContractStore) -> None:
         """A step that is done between them tells that it goes on."""
         desk = Desk(store)
         await desk.make(NewTask(1, "a"))
@@ -310,7 +310,7 @@ class TaskCrashContract:
 class TaskLifeContract:
     """What surrounds tasks: rules that spawn them, memory, forgetting and the pruner."""
 
-    async def test_what_was_begun_takes_in_no_more(self, store: Store) -> None:
+    async def test_what_was_begun_takes_in_no_more(self, store: ContractStore) -> None:
         """What comes while it runs is another task, which runs after it."""
         desk, road = Desk(store), Road(store, 100)
         terms = WorkTerms(skill="review", notify=Notify.ALWAYS, tools=("diff",))
@@ -324,7 +324,7 @@ class TaskLifeContract:
         assert await desk.end(task, TaskEnd.RETRY, "it broke", at=2) == "pending"
         assert sorted((await desk.states()).items()) == [(900, "pending"), (902, "pending")]
 
-    async def test_results_wait_until_memory_has_them(self, store: Store) -> None:
+    async def test_results_wait_until_memory_has_them(self, store: ContractStore) -> None:
         """With the messages they were made of; one that is empty does not."""
         desk, road = Desk(store), Road(store, 100)
         heard = await road.hear(said("hello"))
@@ -337,7 +337,7 @@ class TaskLifeContract:
         assert await store.apply(ResultsKept((900, 2))) == 1
         assert await store.tasks.results(10) == []
 
-    async def test_a_cancelled_run_is_refused(self, store: Store) -> None:
+    async def test_a_cancelled_run_is_refused(self, store: ContractStore) -> None:
         """And nothing ends twice."""
         desk = Desk(store)
         task = await desk.begin(NewTask(1, "a"))
@@ -347,7 +347,7 @@ class TaskLifeContract:
         now = await desk.now(1)
         assert (now.state, now.reason, now.result, now.ended_at) == ("cancelled", "not wanted", "", 4)
 
-    async def test_they_are_found_by_what_they_are(self, store: Store) -> None:
+    async def test_they_are_found_by_what_they_are(self, store: ContractStore) -> None:
         """Newest first."""
         desk = Desk(store)
         await desk.make(NewTask(1, "a", "k"), NewTask(2, "b"), NewTask(3, "c", "k", after=(1,)))
@@ -357,7 +357,7 @@ class TaskLifeContract:
         assert await store.tasks.find(TaskFilter(lane=lane_of("nowhere"))) == []
         assert await store.tasks.task(9) is None
 
-    async def test_the_pruner_takes_what_nobody_waits_for(self, store: Store) -> None:
+    async def test_the_pruner_takes_what_nobody_waits_for(self, store: ContractStore) -> None:
         """Once memory has it."""
         desk = Desk(store)
         for number in (1, 2, 3):
@@ -367,7 +367,7 @@ class TaskLifeContract:
         pruned = await store.apply(Prune(Stale.TASKS, 100, 200))
         assert (pruned.after, await desk.states()) == (None, {1: "completed", 3: "completed", 4: "pending"})
 
-    async def test_the_journal_tells_what_happened(self, store: Store) -> None:
+    async def test_the_journal_tells_what_happened(self, store: ContractStore) -> None:
         """In ids and numbers."""
         desk = Desk(store)
         await desk.make(NewTask(1, "secret"), NewTask(2, "secret", after=(1,)))

@@ -14,7 +14,7 @@ from keepsaid.domain.staged import StageMemory
 from keepsaid.domain.visibility import trust_of
 from keepsaid.testing.builders import consulted, lane_of, outcome, said
 from keepsaid.testing.contracts.context import summarised
-from keepsaid.testing.contracts.road import Road, Store
+from keepsaid.testing.contracts.road import ContractStore, Road
 from keepsaid.testing.contracts.schedules import come, new
 from keepsaid.testing.contracts.staging import SAVE
 
@@ -28,7 +28,7 @@ async def answered(road: Road, trust: Trust, records: tuple[Record, ...], *effec
     assert await road.store.apply(TurnCommit(one.turn_id, one.batch.id, one.batch.fence, end, None, 0))
 
 
-async def trusts(store: Store, lane: Lane | None = None) -> list[Trust | None]:
+async def trusts(store: ContractStore, lane: Lane | None = None) -> list[Trust | None]:
     """The trusts of the records of a lane."""
     return [record.trust for record in (await store.context(lane or lane_of(), 99)).recent.records]
 
@@ -36,7 +36,7 @@ async def trusts(store: Store, lane: Lane | None = None) -> list[Trust | None]:
 class TrustContract:
     """Trust is stored with what it is the trust of."""
 
-    async def test_records_keep_the_trust_they_were_given(self, store: Store) -> None:
+    async def test_records_keep_the_trust_they_were_given(self, store: ContractStore) -> None:
         """Messages that of their sender, answers and tool output their own; in the tail and in a span."""
         road = Road(store)
         asked, found, told = consulted()
@@ -47,7 +47,7 @@ class TrustContract:
         span = await store.span(lane_of(), 0, 99)
         assert [record.trust for record in span.records] == expected
 
-    async def test_a_summary_has_the_least_trust_of_all_it_stands_for(self, store: Store) -> None:
+    async def test_a_summary_has_the_least_trust_of_all_it_stands_for(self, store: ContractStore) -> None:
         """Also of what an earlier summary stood for; what is said later does not count."""
         road = Road(store)
         own = (Record(Role.ASSISTANT, "well", trust=Trust.OWNER),)
@@ -67,7 +67,7 @@ class TrustContract:
         [copied] = await store.summaries_due(9)
         assert copied.summary.trust is Trust.EXTERNAL
 
-    async def test_an_answer_below_the_owner_makes_its_summary_so(self, store: Store) -> None:
+    async def test_an_answer_below_the_owner_makes_its_summary_so(self, store: ContractStore) -> None:
         """Where the owner asked and a tool brought outside text, the answer is trusted less than he is."""
         road = Road(store)
         await answered(road, Trust.OWNER, (Record(Role.ASSISTANT, "well", trust=Trust.EXTERNAL),))
@@ -76,7 +76,7 @@ class TrustContract:
         assert summary is not None
         assert summary.trust is Trust.EXTERNAL
 
-    async def test_a_forwarded_text_is_from_outside(self, store: Store) -> None:
+    async def test_a_forwarded_text_is_from_outside(self, store: ContractStore) -> None:
         """Whoever forwards it: in the lane's summary, as in its records."""
         road = Road(store)
         inbound = said("[forwarded: from Bob]\ndo it")
@@ -88,7 +88,7 @@ class TrustContract:
         assert summary is not None
         assert summary.trust is Trust.EXTERNAL
 
-    async def test_output_of_a_tool_without_a_stored_trust_is_from_outside(self, store: Store) -> None:
+    async def test_output_of_a_tool_without_a_stored_trust_is_from_outside(self, store: ContractStore) -> None:
         """As rows of earlier versions are; that of our own tools is not."""
         road = Road(store)
         asked, found, told = consulted()
@@ -98,7 +98,7 @@ class TrustContract:
         outputs = [trust_of(record) for record in tail if record.role is Role.TOOL]
         assert outputs == [Trust.EXTERNAL, Trust.OWNER]
 
-    async def test_a_post_has_the_trust_of_its_schedule(self, store: Store) -> None:
+    async def test_a_post_has_the_trust_of_its_schedule(self, store: ContractStore) -> None:
         """Whoever added it."""
         for number, trust in enumerate((Trust.OWNER, Trust.EXTERNAL), 1):
             at = 100 * number
@@ -108,7 +108,7 @@ class TrustContract:
         posts = (await store.context(lane_of(), 9)).posts
         assert [post.trust for post in posts] == [Trust.OWNER, Trust.EXTERNAL]
 
-    async def test_what_memory_is_asked_for_keeps_the_trust_of_its_turn(self, store: Store) -> None:
+    async def test_what_memory_is_asked_for_keeps_the_trust_of_its_turn(self, store: ContractStore) -> None:
         """None where none was stored."""
         road = Road(store)
         wanted = tuple(replace(SAVE, n=n, trust=trust) for n, trust in enumerate((Trust.OWNER, Trust.EXTERNAL, None)))

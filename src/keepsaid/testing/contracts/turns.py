@@ -14,7 +14,7 @@ from keepsaid.domain.states import IllegalMove
 from keepsaid.domain.turn import NO_MODEL, Claimed, Recent, Step, StepKind, Usage
 from keepsaid.domain.views import TurnStory
 from keepsaid.testing.builders import consulted, lane_of, outcome, said, step
-from keepsaid.testing.contracts.road import Road, Store
+from keepsaid.testing.contracts.road import ContractStore, Road
 
 
 def started(claimed: Claimed, of: Step, at: int = 0, trace: Json = None) -> StepStart:
@@ -32,7 +32,7 @@ def committed(claimed: Claimed, text: str = "yes", reply: ReplyDraft | None = No
     return TurnCommit(claimed.turn_id, claimed.batch.id, claimed.batch.fence, outcome(text), reply, at)
 
 
-async def refusal(store: Store, commit: Commit[bool]) -> IllegalMove | None:
+async def refusal(store: ContractStore, commit: Commit[bool]) -> IllegalMove | None:
     """Why the commit is no legal move; None when it was applied."""
     try:
         await store.apply(commit)
@@ -41,7 +41,7 @@ async def refusal(store: Store, commit: Commit[bool]) -> IllegalMove | None:
     return None
 
 
-async def turn_of(store: Store, claimed: Claimed) -> TurnStory:
+async def turn_of(store: ContractStore, claimed: Claimed) -> TurnStory:
     """All that is recorded of a turn."""
     turn = await store.turn(claimed.turn_id)
     assert turn is not None
@@ -51,7 +51,7 @@ async def turn_of(store: Store, claimed: Claimed) -> TurnStory:
 class StepContract:
     """A call that was made is on record before it is made, and its result after."""
 
-    async def test_a_step_is_recorded_before_and_after(self, store: Store) -> None:
+    async def test_a_step_is_recorded_before_and_after(self, store: ContractStore) -> None:
         """What a retry replays."""
         road = Road(store)
         await road.queue(said())
@@ -67,7 +67,7 @@ class StepContract:
         assert await store.apply(Release(claimed.batch.id, claimed.batch.fence, 0))
         assert (await road.claim_one()).steps == (done, tool)
 
-    async def test_what_is_finished_is_never_made_again(self, store: Store) -> None:
+    async def test_what_is_finished_is_never_made_again(self, store: ContractStore) -> None:
         """And nothing of the refused start is kept."""
         road = Road(store)
         await road.queue(said())
@@ -78,7 +78,7 @@ class StepContract:
         assert await store.apply(started(claimed, step(1), trace="second")) is False
         assert await turn_of(store, claimed) == before
 
-    async def test_what_has_no_result_is_made_again(self, store: Store) -> None:
+    async def test_what_has_no_result_is_made_again(self, store: ContractStore) -> None:
         """By the next attempt, with what it now sends."""
         road = Road(store)
         await road.queue(said())
@@ -92,7 +92,7 @@ class StepContract:
         assert await store.apply(ended(again, 1, "noon"))
         assert [one.output for one in (await turn_of(store, again)).steps] == ["noon"]
 
-    async def test_a_step_has_one_result(self, store: Store) -> None:
+    async def test_a_step_has_one_result(self, store: ContractStore) -> None:
         """A second is no legal move, and changes nothing."""
         road = Road(store)
         await road.queue(said())
@@ -104,7 +104,7 @@ class StepContract:
         assert (refused.kind, refused.state, refused.verb) == ("step", "finished", "finish")
         assert [one.output for one in (await turn_of(store, claimed)).steps] == ["noon"]
 
-    async def test_what_was_never_started_has_no_result(self, store: Store) -> None:
+    async def test_what_was_never_started_has_no_result(self, store: ContractStore) -> None:
         """Refused."""
         road = Road(store)
         await road.queue(said())
@@ -112,7 +112,7 @@ class StepContract:
         assert await store.apply(ended(claimed, 1, "noon")) is False
         assert (await turn_of(store, claimed)).steps == ()
 
-    async def test_the_first_step_carries_the_trace(self, store: Store) -> None:
+    async def test_the_first_step_carries_the_trace(self, store: ContractStore) -> None:
         """So that an abandoned turn can be explained; later steps leave it alone."""
         road = Road(store)
         await road.queue(said())
@@ -127,7 +127,7 @@ class StepContract:
 class TurnContract:
     """A turn's end is one commit."""
 
-    async def test_it_settles_everything(self, store: Store) -> None:
+    async def test_it_settles_everything(self, store: ContractStore) -> None:
         """Batch, turn, transcript, reply, trace and episode work."""
         road = Road(store)
         first = await road.hear(said("one"), 1)
@@ -156,7 +156,7 @@ class TurnContract:
         assert work.model == end.model
         assert await store.next_ready() is None
 
-    async def test_the_transcript_says_what_came_with_the_words(self, store: Store) -> None:
+    async def test_the_transcript_says_what_came_with_the_words(self, store: ContractStore) -> None:
         """Of a message without words too; only where its commit says so."""
         road = Road(store)
         first = await road.hear(said(""), 1)
@@ -172,7 +172,7 @@ class TurnContract:
         assert (await store.span(lane_of(), 0, 9)).records == tail.recent.records
         assert (await turn_of(store, claimed)).records == tail.recent.records
 
-    async def test_it_ends_the_call_that_settles_it(self, store: Store) -> None:
+    async def test_it_ends_the_call_that_settles_it(self, store: ContractStore) -> None:
         """The answer of the last call and the turn are kept together, or neither is."""
         road = Road(store)
         await road.queue(said())
@@ -188,7 +188,7 @@ class TurnContract:
             [("finished", {"text": "answer"})],
         )
 
-    async def test_it_is_committed_once(self, store: Store) -> None:
+    async def test_it_is_committed_once(self, store: ContractStore) -> None:
         """The second is refused and adds nothing."""
         road = Road(store)
         await road.queue(said())
@@ -198,7 +198,7 @@ class TurnContract:
         assert await store.apply(committed(claimed, reply=ReplyDraft(901, "yes"))) is False
         assert before == (await turn_of(store, claimed), await store.context(lane_of(), 10), await store.overview())
 
-    async def test_it_may_answer_nothing(self, store: Store) -> None:
+    async def test_it_may_answer_nothing(self, store: ContractStore) -> None:
         """No reply, but all the rest."""
         road = Road(store)
         await road.queue(said())
@@ -208,7 +208,7 @@ class TurnContract:
         assert (turn.state, turn.replies) == ("committed", ())
         assert (await store.overview()).replies == {}
 
-    async def test_a_sender_without_a_name_speaks_as_its_id(self, store: Store) -> None:
+    async def test_a_sender_without_a_name_speaks_as_its_id(self, store: ContractStore) -> None:
         """Somebody spoke."""
         road = Road(store)
         nameless = said()
@@ -216,7 +216,7 @@ class TurnContract:
         await road.settle(nameless)
         assert (await store.context(lane_of(), 9)).recent.records[0].speaker == "ann"
 
-    async def test_an_abandoned_turn_leaves_the_transcript_alone(self, store: Store) -> None:
+    async def test_an_abandoned_turn_leaves_the_transcript_alone(self, store: ContractStore) -> None:
         """And counts as settled."""
         road = Road(store)
         await road.queue(said())
@@ -227,7 +227,7 @@ class TurnContract:
         assert (await turn_of(store, claimed)).records == ()
         assert await store.last_turn(None) == claimed.turn_id
 
-    async def test_the_newest_settled_turn(self, store: Store) -> None:
+    async def test_the_newest_settled_turn(self, store: ContractStore) -> None:
         """Of a lane, or of all; open turns do not count."""
         road = Road(store)
         turns = {}
@@ -243,7 +243,7 @@ class TurnContract:
         assert await store.last_turn(lane_of("elsewhere")) is None
         assert await store.turn(4_711) is None
 
-    async def test_usage_adds_up(self, store: Store) -> None:
+    async def test_usage_adds_up(self, store: ContractStore) -> None:
         """Over all turns; a cost that nobody knows hides none that is known."""
         road = Road(store)
         for n, usage in enumerate((Usage(10, 5, 100), Usage(1, 2, None))):
@@ -258,7 +258,7 @@ class TurnContract:
 class TranscriptContract:
     """The record of a lane: what was said, in order."""
 
-    async def test_it_grows_in_the_order_of_the_lane(self, store: Store) -> None:
+    async def test_it_grows_in_the_order_of_the_lane(self, store: ContractStore) -> None:
         """Other lanes have their own."""
         road = Road(store)
         for text in ("one", "two"):
@@ -273,7 +273,7 @@ class TranscriptContract:
             (Role.ASSISTANT, "re two"),
         ]
 
-    async def test_the_tail_says_what_it_shows(self, store: Store) -> None:
+    async def test_the_tail_says_what_it_shows(self, store: ContractStore) -> None:
         """The messages and replies in it, so that memory does not show them again."""
         road = Road(store)
         turns = []
@@ -289,7 +289,7 @@ class TranscriptContract:
         assert tail.shown == {f"message:{turns[1][0]}", f"reply:{turns[1][1]}"}
         assert len(tail.records) == 2
 
-    async def test_calls_come_back_whole_and_only_the_answer_is_a_reply(self, store: Store) -> None:
+    async def test_calls_come_back_whole_and_only_the_answer_is_a_reply(self, store: ContractStore) -> None:
         """Call and result stand where they stood."""
         road = Road(store)
         await road.queue(said())
@@ -304,7 +304,7 @@ class TranscriptContract:
         [work] = await store.episode_work(10)
         assert (work.reply, work.replied_at) == ("it is noon", 8)
 
-    async def test_a_result_never_without_its_call(self, store: Store) -> None:
+    async def test_a_result_never_without_its_call(self, store: ContractStore) -> None:
         """The tail begins after it."""
         road = Road(store)
         await road.queue(said())
@@ -314,7 +314,7 @@ class TranscriptContract:
         lengths = [len((await store.context(lane_of(), limit)).recent.records) for limit in (0, 1, 2, 3, 4, 5)]
         assert lengths == [0, 1, 1, 3, 4, 4]
 
-    async def test_what_was_said_without_a_model_is_no_history(self, store: Store) -> None:
+    async def test_what_was_said_without_a_model_is_no_history(self, store: ContractStore) -> None:
         """The person's words are; and as many records come as were asked for."""
         road = Road(store)
         await road.settle(said("one"), "re one")
@@ -327,7 +327,7 @@ class TranscriptContract:
         assert f"reply:{claimed.turn_id}" not in recent.shown
         assert len((await turn_of(store, claimed)).records) == 2
 
-    async def test_an_unknown_lane_has_said_nothing(self, store: Store) -> None:
+    async def test_an_unknown_lane_has_said_nothing(self, store: ContractStore) -> None:
         """So has one without turns."""
         await Road(store).queue(said())
         assert (await store.context(lane_of(), 10)).recent == Recent()
@@ -337,7 +337,7 @@ class TranscriptContract:
 class EpisodeWorkContract:
     """What memory has not taken yet."""
 
-    async def test_oldest_first_and_no_more_than_asked_for(self, store: Store) -> None:
+    async def test_oldest_first_and_no_more_than_asked_for(self, store: ContractStore) -> None:
         """Of all conversations, or of one."""
         road = Road(store)
         for room in ("a", "b", "a"):
@@ -350,7 +350,7 @@ class EpisodeWorkContract:
         assert list(await store.episode_work(1, "b")) == [work[1]]
         assert (await store.overview()).episodes_due == 3
 
-    async def test_a_reply_is_as_trusted_as_all_that_was_said_before_it(self, store: Store) -> None:
+    async def test_a_reply_is_as_trusted_as_all_that_was_said_before_it(self, store: ContractStore) -> None:
         """External words taint what is answered after them in their lane, and nothing before or elsewhere."""
         road = Road(store)
         stranger = said("stranger")
@@ -362,7 +362,7 @@ class EpisodeWorkContract:
         work = {one.messages[0].text: one.external for one in await store.episode_work(10)}
         assert work == {"before": False, "stranger": True, "after": True, "aside": False}
 
-    async def test_a_turn_without_an_answer_leaves_its_messages(self, store: Store) -> None:
+    async def test_a_turn_without_an_answer_leaves_its_messages(self, store: ContractStore) -> None:
         """There is no reply to remember."""
         road = Road(store)
         await road.queue(said())
@@ -372,7 +372,7 @@ class EpisodeWorkContract:
         [work] = await store.episode_work(10)
         assert (work.turn_id, work.messages, work.reply) == (claimed.turn_id, claimed.messages, "")
 
-    async def test_it_leaves_where_secrets_stand(self, store: Store) -> None:
+    async def test_it_leaves_where_secrets_stand(self, store: ContractStore) -> None:
         """The text stays as it was received; the marks are kept beside it, the last found, and go with it."""
         road = Road(store)
         await road.settle(said())
@@ -388,7 +388,7 @@ class EpisodeWorkContract:
         assert story is not None
         assert story.message == message
 
-    async def test_it_ends_when_memory_has_it(self, store: Store) -> None:
+    async def test_it_ends_when_memory_has_it(self, store: ContractStore) -> None:
         """Once; what is not there is not counted."""
         road = Road(store)
         for room in ("a", "b"):

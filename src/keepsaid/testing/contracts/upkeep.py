@@ -20,7 +20,7 @@ from keepsaid.testing.contracts.memories import (
     HERE,
     OWNER_HERE,
     THERE,
-    MemoryStore,
+    SearchableStore,
     by_words,
     episode,
     keys,
@@ -31,11 +31,11 @@ NOW = 1_795_000_000_000
 LATER = NOW + 1_000 * DAY_MS
 
 
-class Archive(TextLeg, Shelf, Protocol):
+class UpkeepArchive(TextLeg, Shelf, Protocol):
     """Archived memories, searched and read."""
 
 
-class KeptStore(MemoryStore, Protocol):
+class KeptStore(SearchableStore, Protocol):
     """A store of memories that can be looked after."""
 
     @property
@@ -44,7 +44,7 @@ class KeptStore(MemoryStore, Protocol):
         ...
 
     @property
-    def archive(self) -> Archive:
+    def archive(self) -> UpkeepArchive:
         """What was archived."""
         ...
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from keepsaid.domain.memory import Memory, Used
-from keepsaid.testing.contracts.memories import AUDIT, Factory, MemoryStore, sample
+from keepsaid.testing.contracts.memories import AUDIT, Factory, SearchableStore, sample
 
 
-async def counted(store: MemoryStore, memory_id: int) -> tuple[int, int | None]:
+async def counted(store: SearchableStore, memory_id: int) -> tuple[int, int | None]:
     """How often a memory was used, and when last."""
     memory = await store.get(AUDIT, memory_id)
     assert isinstance(memory, Memory)

@@ -21,7 +21,7 @@ HEARER = "ledger"
 _LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
-class Lane(NamedTuple):
+class LaneRow(NamedTuple):
     """A lane and where its counters stand."""
 
     id: int
@@ -32,7 +32,7 @@ class Lane(NamedTuple):
     batched: int
 
 
-class Message(NamedTuple):
+class MessageRow(NamedTuple):
     """A stored message."""
 
     id: int
@@ -50,7 +50,7 @@ class Message(NamedTuple):
         return self.text.startswith("/") and not self.event
 
 
-class Batch(NamedTuple):
+class BatchRow(NamedTuple):
     """A batch and its verdict; `task` is None unless it was spawned, `steered` the turn of another that it joined."""
 
     id: int
@@ -65,7 +65,7 @@ class Batch(NamedTuple):
     steered: int | None = None
 
 
-class Turn(NamedTuple):
+class TurnRow(NamedTuple):
     """A turn; `seq` is its place among all commits of turns, None when it has none."""
 
     id: int
@@ -75,7 +75,7 @@ class Turn(NamedTuple):
     reason: str = ""
 
 
-class Said(NamedTuple):
+class SaidRow(NamedTuple):
     """What a person said, in a transcript; `ref` names the message."""
 
     lane: int
@@ -85,7 +85,7 @@ class Said(NamedTuple):
     text: str
 
 
-class Step(NamedTuple):
+class StepRow(NamedTuple):
     """A call of a tool in a turn."""
 
     turn: int
@@ -100,7 +100,7 @@ class Effect(NamedTuple):
     key: str
 
 
-class Reply(NamedTuple):
+class ReplyRow(NamedTuple):
     """A reply in the outbox."""
 
     id: int
@@ -112,7 +112,7 @@ class Reply(NamedTuple):
     notice: int
 
 
-class Slot(NamedTuple):
+class SlotRow(NamedTuple):
     """A question that a turn left open for a person, when it opened and for how long, and what became of it."""
 
     turn: int
@@ -126,14 +126,14 @@ class Slot(NamedTuple):
     expires: int
 
 
-class Obeyed(NamedTuple):
+class ObeyedRow(NamedTuple):
     """A command that a turn carried out."""
 
     turn: int
     name: str
 
 
-class Episode(NamedTuple):
+class EpisodeRow(NamedTuple):
     """A source of an episode: `message` or `reply`, and which."""
 
     kind: str
@@ -149,7 +149,7 @@ class Stretch(NamedTuple):
     last: int
 
 
-class Heard(NamedTuple):
+class HeardLine(NamedTuple):
     """A line of the hearer's ledger: an event, what it is about, and when it was heard (ms UTC)."""
 
     event: int
@@ -157,7 +157,7 @@ class Heard(NamedTuple):
     at: int
 
 
-class Delivery(NamedTuple):
+class DeliveryRow(NamedTuple):
     """An event on its way to the hearer, and when it came to an end (ms UTC)."""
 
     event: int
@@ -186,7 +186,7 @@ SQL = dict(zip(_NAMED[1::2], _NAMED[2::2], strict=True))
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AnswerLine:
     """A line of the load's ledger; `told` is all of it, `id` the message it names, 0 when it names none."""
 
     what: str
@@ -196,7 +196,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Post:
+class PostLine:
     """A line of the receiver's ledger: one copy of a reply that arrived; `reply` is 0 when no key names one."""
 
     reply: int
@@ -209,29 +209,29 @@ class Post:
 class Evidence:
     """All that the judge may know."""
 
-    answers: list[Answer]
-    posts: list[Post]
-    lanes: list[Lane]
-    messages: list[Message]
-    batches: list[Batch]
-    turns: list[Turn]
-    said: list[Said]
-    replies: list[Reply]
-    steps: list[Step]
+    answers: list[AnswerLine]
+    posts: list[PostLine]
+    lanes: list[LaneRow]
+    messages: list[MessageRow]
+    batches: list[BatchRow]
+    turns: list[TurnRow]
+    said: list[SaidRow]
+    replies: list[ReplyRow]
+    steps: list[StepRow]
     effects: list[Effect]
     tasks: dict[int, tuple[str, int]]
-    episodes: list[Episode]
+    episodes: list[EpisodeRow]
     stretches: list[Stretch]
     heads: list[Head]
-    slots: list[Slot]
-    obeyed: list[Obeyed]
-    heard: list[Heard]
-    deliveries: list[Delivery]
+    slots: list[SlotRow]
+    obeyed: list[ObeyedRow]
+    heard: list[HeardLine]
+    deliveries: list[DeliveryRow]
     broken: list[str]
     """What SQLite's own check says of the files, if it is not "ok"."""
 
     @property
-    def taken(self) -> list[Answer]:
+    def taken(self) -> list[AnswerLine]:
         """What was acknowledged, in order."""
         return [answer for answer in self.answers if answer.what == "taken"]
 
@@ -247,31 +247,31 @@ class Ledgers:
 
 def gather(ledgers: Ledgers, home: Path) -> Evidence:
     """Read the ledgers, and the databases of a home whose server has stopped."""
-    with Store(home / "data" / "buffer.db") as buffer, Store(home / "data" / "memory.db") as memory:
+    with EvidenceStore(home / "data" / "buffer.db") as buffer, EvidenceStore(home / "data" / "memory.db") as memory:
         return Evidence(
             answers=_lines(ledgers.load, _answer),
             posts=_lines(ledgers.replies, _post),
-            lanes=buffer.all(Lane),
-            messages=buffer.all(Message),
-            batches=buffer.all(Batch),
-            turns=buffer.all(Turn),
-            said=buffer.all(Said),
-            replies=buffer.all(Reply),
-            steps=buffer.all(Step),
+            lanes=buffer.all(LaneRow),
+            messages=buffer.all(MessageRow),
+            batches=buffer.all(BatchRow),
+            turns=buffer.all(TurnRow),
+            said=buffer.all(SaidRow),
+            replies=buffer.all(ReplyRow),
+            steps=buffer.all(StepRow),
             effects=_lines(ledgers.effects, lambda line: Effect(line["tool"], line["key"])),
             tasks={row[0]: (row[1], row[2]) for row in buffer.rows("tasks")},
-            episodes=memory.all(Episode),
+            episodes=memory.all(EpisodeRow),
             stretches=buffer.all(Stretch),
             heads=buffer.all(Head),
-            slots=buffer.all(Slot),
-            obeyed=buffer.all(Obeyed),
+            slots=buffer.all(SlotRow),
+            obeyed=buffer.all(ObeyedRow),
             heard=_heard(ledgers.effects),
-            deliveries=buffer.all(Delivery),
+            deliveries=buffer.all(DeliveryRow),
             broken=[*buffer.damage(), *buffer.mistimed(), *memory.damage(), *memory.mistaught()],
         )
 
 
-class Store:
+class EvidenceStore:
     """One database file, opened so that nothing can be changed; a context manager."""
 
     def __init__(self, path: Path) -> None:
@@ -280,7 +280,7 @@ class Store:
         self._db = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
         self._db.set_busy_timeout(1_000)
 
-    def __enter__(self) -> Store:
+    def __enter__(self) -> EvidenceStore:
         """Read."""
         return self
 
@@ -313,7 +313,7 @@ class Store:
 def numbers(home: Path, *statements: str) -> list[list[int]] | None:
     """The first columns of some statements on the operational store of a home; None while it cannot be read."""
     try:
-        with Store(home / "data" / "buffer.db") as store:
+        with EvidenceStore(home / "data" / "buffer.db") as store:
             return [[int(row[0]) for row in store.rows(statement)] for statement in statements]
     except apsw.Error:
         return None
@@ -324,26 +324,26 @@ def heard_beside(effects: Path) -> Path:
     return effects.with_name(f"{effects.name}.heard")
 
 
-def _heard(effects: Path) -> list[Heard]:
+def _heard(effects: Path) -> list[HeardLine]:
     ledger = heard_beside(effects)
-    return _lines(ledger, lambda line: Heard(line["event"], line["about"], line["at"])) if ledger.exists() else []
+    return _lines(ledger, lambda line: HeardLine(line["event"], line["about"], line["at"])) if ledger.exists() else []
 
 
 def _lines(ledger: Path, read: Callable[[dict[str, Any]], T]) -> list[T]:
     return [read(json.loads(line)) for line in ledger.read_text("utf-8").splitlines()]
 
 
-def _answer(line: dict[str, Any]) -> Answer:
-    return Answer(line["what"], line["key"], number(line.get("id", "")), line)
+def _answer(line: dict[str, Any]) -> AnswerLine:
+    return AnswerLine(line["what"], line["key"], number(line.get("id", "")), line)
 
 
-def _post(line: dict[str, Any]) -> Post:
+def _post(line: dict[str, Any]) -> PostLine:
     headers, told = line["headers"], line["json"]
     key = headers.get("idempotency-key", "")
     by_header = headers.get("keepsaid-possible-duplicate") == "true"
     labelled = by_header and told["possible_duplicate"] is True
     reply = int(key.removeprefix("keepsaid-"), 16) if key.startswith("keepsaid-") else 0
-    return Post(reply, told["conversation"], told["text"], labelled)
+    return PostLine(reply, told["conversation"], told["text"], labelled)
 
 
 def number(shown: str) -> int:

@@ -37,7 +37,7 @@ _COMMANDS = ("/context", "/reset", "/help", "/compact", "/personality")
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class RetriedCall:
     """A request that is made until it is answered; `told` is what the ledger is to say of it."""
 
     path: str
@@ -54,7 +54,7 @@ class Doors:
     closed: str
 
 
-def talk(seed: int, doors: Doors) -> Iterator[Call]:
+def talk(seed: int, doors: Doors) -> Iterator[RetriedCall]:
     """What people say: several rooms, some with a topic beside the root lane; most want the reply pushed."""
     chance = random.Random(f"talk:{seed}")  # noqa: S311 - repeatable, not secret
     for said in conversations(seed, MANY):
@@ -67,7 +67,7 @@ def talk(seed: int, doors: Doors) -> Iterator[Call]:
         yield message(said.external_id, fields)
 
 
-def troubles(seed: int, doors: Doors) -> Iterator[Call]:
+def troubles(seed: int, doors: Doors) -> Iterator[RetriedCall]:
     """One kind after another; kinds never share a lane, so that what is refused takes no innocent with it."""
     for number in count():
         kind = _TROUBLES[number % len(_TROUBLES)]
@@ -80,7 +80,7 @@ def troubles(seed: int, doors: Doors) -> Iterator[Call]:
         yield message(key, fields)
 
 
-def chats(seed: int, doors: Doors) -> Iterator[Call]:
+def chats(seed: int, doors: Doors) -> Iterator[RetriedCall]:
     """In each of some rooms, one person has a question asked, answers it, and tells the program something."""
     for number in count():
         room, spoken = number % _CHATS, number // _CHATS
@@ -90,21 +90,21 @@ def chats(seed: int, doors: Doors) -> Iterator[Call]:
         yield message(key, fields | {"reply_url": doors.url})
 
 
-def message(key: str, fields: Mapping[str, str]) -> Call:
+def message(key: str, fields: Mapping[str, str]) -> RetriedCall:
     """A message under its key."""
     headers = {"content-type": "application/json", "idempotency-key": key}
     told = {"kind": "talk", "key": key, "text": fields["text"]}
-    return Call("/v1/messages", headers, json.dumps(fields).encode(), told)
+    return RetriedCall("/v1/messages", headers, json.dumps(fields).encode(), told)
 
 
-def hooks(given: Iterable[Delivery]) -> Iterator[Call]:
+def hooks(given: Iterable[Delivery]) -> Iterator[RetriedCall]:
     """GitHub's deliveries, the forged ones too."""
     for delivery in given:
         told = {"kind": "hook", "key": delivery.id, "event": delivery.event, "forged": delivery.forged}
-        yield Call("/hooks/github", delivery.headers, delivery.body, told)
+        yield RetriedCall("/hooks/github", delivery.headers, delivery.body, told)
 
 
-def locomo(file: Path, doors: Doors) -> Iterator[Call]:
+def locomo(file: Path, doors: Doors) -> Iterator[RetriedCall]:
     """The first conversations of LoCoMo, one message for each time somebody speaks."""
     for sample in json.loads(file.read_text("utf-8"))[:_LOCOMO_CONVERSATIONS]:
         talked, name = sample["conversation"], sample["sample_id"]

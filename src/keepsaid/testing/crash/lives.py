@@ -23,7 +23,7 @@ _SHARE_OF_LOOPS = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class ServerLife:
     """A server's life.
 
     It lasts until it has listened (unless `early`), `turns` more turns are committed and then `messages` more
@@ -37,7 +37,7 @@ class Life:
     killed: bool = True
 
 
-def lives(seed: int, kills: int) -> Iterator[Life]:
+def lives(seed: int, kills: int) -> Iterator[ServerLife]:
     """Lives until `kills` of them have ended violently; a few end gracefully in between."""
     chance = random.Random(f"lives:{seed}")  # noqa: S311 - repeatable, not secret
     left = kills
@@ -47,20 +47,20 @@ def lives(seed: int, kills: int) -> Iterator[Life]:
         yield life
 
 
-def _brief(chance: random.Random) -> Life:
+def _brief(chance: random.Random) -> ServerLife:
     if chance.random() < _SHARE_OF_LOOPS:
-        return Life(early=True, seconds=chance.uniform(0.0, _LOOP_S))
+        return ServerLife(early=True, seconds=chance.uniform(0.0, _LOOP_S))
     if chance.random() < 0.4:
-        return Life(early=True, seconds=chance.uniform(0.0, 0.2))
-    return Life(messages=chance.randrange(1, 12), seconds=chance.choice((0.0, chance.uniform(0, 0.5))))
+        return ServerLife(early=True, seconds=chance.uniform(0.0, 0.2))
+    return ServerLife(messages=chance.randrange(1, 12), seconds=chance.choice((0.0, chance.uniform(0, 0.5))))
 
 
-def _long(chance: random.Random) -> Life:
+def _long(chance: random.Random) -> ServerLife:
     turns, messages = chance.randrange(1, 10), chance.randrange(20)
-    return Life(turns=turns, messages=messages, seconds=chance.uniform(0, 0.3), killed=chance.random() < 0.85)
+    return ServerLife(turns=turns, messages=messages, seconds=chance.uniform(0, 0.3), killed=chance.random() < 0.85)
 
 
-def live(stage: Stage, server: Fork, life: Life) -> None:
+def live(stage: Stage, server: Fork, life: ServerLife) -> None:
     """Let a server live its life."""
     if not life.early:
         stage.ready(server)

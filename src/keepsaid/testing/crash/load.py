@@ -28,8 +28,19 @@ from typing import Any
 
 import httpx2
 
-from keepsaid.testing.crash.given import MANY, SECRET, Call, Doors, chats, hooks, locomo, payloads, talk, troubles
-from keepsaid.testing.crash.owner import Owner
+from keepsaid.testing.crash.given import (
+    MANY,
+    SECRET,
+    Doors,
+    RetriedCall,
+    chats,
+    hooks,
+    locomo,
+    payloads,
+    talk,
+    troubles,
+)
+from keepsaid.testing.crash.owner import HomeKeeper
 from keepsaid.testing.webhooks import deliveries
 
 _TALKERS = 3
@@ -66,7 +77,7 @@ class Caller:
         self._ledger = ledger
         self._client = client
 
-    async def call(self, call: Call) -> None:
+    async def call(self, call: RetriedCall) -> None:
         """Make a call until it is answered, and write down the answer."""
         after = self._ledger.taken
         while (response := await self._tried(call)) is None or response.status_code >= 500:
@@ -78,7 +89,7 @@ class Caller:
             what = "refused" if response.status_code == 401 else "strange"
             self._ledger.write(what, **told, answer=response.text)
 
-    async def _tried(self, call: Call) -> httpx2.Response | None:
+    async def _tried(self, call: RetriedCall) -> httpx2.Response | None:
         try:
             url = json.loads(self._runtime.read_text("utf-8"))["url"]
             return await self._client.post(f"{url}{call.path}", content=call.body, headers=dict(call.headers))
@@ -102,7 +113,7 @@ class Pace:
     repeats: float = 0.0
 
 
-async def send(caller: Caller, calls: Iterator[Call], pace: Pace, stop: asyncio.Event) -> None:
+async def send(caller: Caller, calls: Iterator[RetriedCall], pace: Pace, stop: asyncio.Event) -> None:
     """Make the calls one after another, some of them twice, until they end or a stop."""
     chance = random.Random(f"pace:{pace.seed}")  # noqa: S311 - repeatable, not secret
     while True:
@@ -148,7 +159,7 @@ async def run(options: argparse.Namespace) -> None:
         senders.create_task(send(caller, troubles(seed, doors), Pace(9, pause_s), stop))
         senders.create_task(send(caller, chats(seed, doors), Pace(13, pause_s, repeats=0.1), stop))
         senders.create_task(send(caller, hooks(deliveries(seed, MANY, SECRET)), Pace(10, pause_s), stop))
-        senders.create_task(_look_after(Owner(options.home, client), stop))
+        senders.create_task(_look_after(HomeKeeper(options.home, client), stop))
         if options.data is not None:
             told = locomo(options.data / "locomo" / "locomo10.json", doors)
             senders.create_task(send(caller, told, Pace(11, 0.015, repeats=0.02), never))
@@ -157,7 +168,7 @@ async def run(options: argparse.Namespace) -> None:
     ledger.close()
 
 
-async def _look_after(owner: Owner, stop: asyncio.Event) -> None:
+async def _look_after(owner: HomeKeeper, stop: asyncio.Event) -> None:
     while not stop.is_set():
         await owner.look()
         await pause(_OWNER_S, stop)

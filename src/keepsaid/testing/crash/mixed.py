@@ -34,7 +34,7 @@ Act = Callable[[Stage, Fork], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class MixedFault:
     """A kind of fault: how it begins, and, for one that is lasting, how it ends after some seconds."""
 
     name: str
@@ -44,48 +44,48 @@ class Fault:
     lasts_s: tuple[float, float] = (0.2, 2.5)
 
 
-KILL = Fault("kill", "kill -9 at any moment")
-POINT = Fault("point", "kill -9 at a named point")
-STOP = Fault("stop", "SIGTERM in the midst of work")
-FREEZE = Fault(
+KILL = MixedFault("kill", "kill -9 at any moment")
+POINT = MixedFault("point", "kill -9 at a named point")
+STOP = MixedFault("stop", "SIGTERM in the midst of work")
+FREEZE = MixedFault(
     "freeze",
     "SIGSTOP for longer than a lease, then SIGCONT",
     lambda _, life: life.send_signal(signal.SIGSTOP),
     lambda _, life: life.send_signal(signal.SIGCONT),
     (1.2 * LEASE_MS / 1_000, 2.2 * LEASE_MS / 1_000),
 )
-MODEL = Fault(
+MODEL = MixedFault(
     "model",
     "the model's process ends, and is started again",
     lambda stage, _: stage.model.leave(),
     lambda stage, _: stage.model.come(),
 )
-RECEIVER = Fault(
+RECEIVER = MixedFault(
     "receiver",
     "the process that takes replies ends, and is started again",
     lambda stage, _: stage.receiver.leave(),
     lambda stage, _: stage.receiver.come(),
 )
-DISK = Fault(
+DISK = MixedFault(
     "disk",
     "no database can be written: no space left",
     lambda stage, _: stage.full.touch(),
     lambda stage, _: stage.full.unlink(),
 )
-BURST = Fault("burst", "a crowd speaks up at once", lambda stage, _: stage.signal_load(signal.SIGUSR1))
-BACKUP = Fault("backup", "a backup is taken, and has to be whole")
+BURST = MixedFault("burst", "a crowd speaks up at once", lambda stage, _: stage.signal_load(signal.SIGUSR1))
+BACKUP = MixedFault("backup", "a backup is taken, and has to be whole")
 
-ENDINGS: Sequence[Fault] = (KILL, KILL, POINT, POINT, STOP)
+ENDINGS: Sequence[MixedFault] = (KILL, KILL, POINT, POINT, STOP)
 """How lives end; each as often as it stands here."""
 
-DURING: Sequence[Fault] = (FREEZE, MODEL, RECEIVER, DISK, BURST, BACKUP)
+DURING: Sequence[MixedFault] = (FREEZE, MODEL, RECEIVER, DISK, BURST, BACKUP)
 """What happens in lives, and may go on in the next."""
 
-FAULTS: Sequence[Fault] = tuple(dict.fromkeys((*ENDINGS, *DURING)))
+FAULTS: Sequence[MixedFault] = tuple(dict.fromkeys((*ENDINGS, *DURING)))
 """Every kind."""
 
 
-def dealt(cards: Sequence[Fault], chance: Random) -> Iterator[Fault]:
+def dealt(cards: Sequence[MixedFault], chance: Random) -> Iterator[MixedFault]:
     """Cards without end: all of them in any order, then all of them again."""
     while True:
         yield from chance.sample(cards, len(cards))
@@ -100,7 +100,7 @@ class Mixed:
         self._stage = stage
         self._deaths = deaths
         self._chance = Random(f"mixed:{seed}")  # noqa: S311 - repeatable, not secret
-        self._lasting: dict[Fault, tuple[float, Fork]] = {}
+        self._lasting: dict[MixedFault, tuple[float, Fork]] = {}
         self._backup: Backup | None = None
 
     def run(self, seconds: float, tell: Callable[[float, str], None]) -> None:
@@ -137,7 +137,7 @@ class Mixed:
             raise StageError(f"a life that was to die at {point} ended with {code}\n{self._stage.logs.tails()}")
         self._deaths.died(life, life.reached or BY_CHANCE)
 
-    def _lives(self, ending: Fault, during: Sequence[Fault]) -> None:
+    def _lives(self, ending: MixedFault, during: Sequence[MixedFault]) -> None:
         life = self._stage.fork()
         self._stage.ready(life)
         for fault in during:
@@ -153,7 +153,7 @@ class Mixed:
             life.kill()
             self._deaths.died(life, BY_CHANCE)
 
-    def _strike(self, fault: Fault, life: Fork) -> None:
+    def _strike(self, fault: MixedFault, life: Fork) -> None:
         """Let a fault begin, unless it is there already."""
         if fault in self._lasting or (fault is BACKUP and self._backup is not None):
             return
@@ -179,7 +179,7 @@ class Mixed:
             self.wrong += self._backup.judged()
             self._backup = None
 
-    def _over(self, *faults: Fault) -> None:
+    def _over(self, *faults: MixedFault) -> None:
         """What is lasting ends; nothing happens to what is not there."""
         for fault in faults:
             lasting = self._lasting.pop(fault, None)

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from keepsaid.testing.crash.evidence import Episode, Evidence, Post, Reply
+from keepsaid.testing.crash.evidence import EpisodeRow, Evidence, PostLine, ReplyRow
 from keepsaid.testing.crash.promises import by_place, held_by, spans
 from keepsaid.testing.crash.strands import told
 from keepsaid.testing.crash.working import MINE, WORK
@@ -57,7 +57,7 @@ def squeezed(text: str) -> str:
     return " ".join(text.split())
 
 
-def _arrived(reply: Reply, arrived: bool, *, closed: bool) -> Iterator[str]:
+def _arrived(reply: ReplyRow, arrived: bool, *, closed: bool) -> Iterator[str]:
     if closed:
         if reply.state not in ("dead", "not_deliverable"):
             yield f"answered: reply {reply.id} ends {reply.state}, and nobody took it"
@@ -71,7 +71,7 @@ def _arrived(reply: Reply, arrived: bool, *, closed: bool) -> Iterator[str]:
 def delivered(seen: Evidence) -> Iterator[str]:
     """What arrived was sent, as it stands in the outbox; a second copy is labelled; first copies come in order."""
     outbox = {reply.id: reply for reply in seen.replies}
-    first: dict[int, Post] = {}
+    first: dict[int, PostLine] = {}
     latest: Counter[str] = Counter()
     for post in seen.posts:
         reply = outbox.get(post.reply)
@@ -119,18 +119,18 @@ def remembered(seen: Evidence) -> Iterator[str]:
     episodes = Counter(seen.episodes)
     places = spans(seen, "forward", "spawn")
     for message in seen.messages:
-        times = episodes.pop(Episode("message", str(message.id)), 0)
+        times = episodes.pop(EpisodeRow("message", str(message.id)), 0)
         batch = places.get((message.lane, message.number))
         given_up = batch is not None and batch.state in ("dead", "review")
         if times != (batch is not None and not message.is_command) and not (given_up and times == 0):
             yield f"memory: message {message.id} is {times} episodes"
     settled = told(seen)
     for turn in seen.turns:
-        times = episodes.pop(Episode("reply", str(turn.id)), 0)
+        times = episodes.pop(EpisodeRow("reply", str(turn.id)), 0)
         if times != any(not message.is_command for message in settled.get(turn.id, ())):
             yield f"memory: the reply of turn {turn.id} is {times} episodes"
     for task, (state, _) in seen.tasks.items():
-        if episodes.pop(Episode("task", str(task)), 0) != (state == "completed"):
+        if episodes.pop(EpisodeRow("task", str(task)), 0) != (state == "completed"):
             yield f"memory: the result of task {task}, which is {state}, is not there as it should be"
     for episode in episodes:
         yield f"memory: an episode of {episode.kind} {episode.ref}, which is not stored"

@@ -28,7 +28,7 @@ _LOOKED_AT = (
 )
 
 
-class Owner:
+class HomeKeeper:
     """Looks after one home, whichever life of its runtime is there."""
 
     def __init__(self, home: Path, client: httpx2.AsyncClient) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from unicodedata import normalize
 
-from keepsaid.testing.crash.evidence import Batch, Evidence, Message
+from keepsaid.testing.crash.evidence import BatchRow, Evidence, MessageRow
 
 REFUSED = "[refuse]"
 """Stands in messages that the model of the play refuses: these may die."""
@@ -137,12 +137,12 @@ def _doubtful(seen: Evidence) -> set[int]:
     return joined | {turn.batch for turn in seen.turns if turn.id in turns}
 
 
-def by_place(seen: Evidence) -> dict[tuple[int, int], Message]:
+def by_place(seen: Evidence) -> dict[tuple[int, int], MessageRow]:
     """Messages by lane and number."""
     return {(message.lane, message.number): message for message in seen.messages}
 
 
-def held_by(batch: Batch, places: dict[tuple[int, int], Message]) -> list[Message]:
+def held_by(batch: BatchRow, places: dict[tuple[int, int], MessageRow]) -> list[MessageRow]:
     """The messages of a batch that are stored."""
     numbers = range(batch.first, batch.last + 1)
     return [places[batch.lane, number] for number in numbers if (batch.lane, number) in places]
@@ -229,7 +229,7 @@ def heard_once(seen: Evidence) -> Iterator[str]:
         yield f"once: a transcript holds {ref}, which is not stored"
 
 
-def spans(seen: Evidence, *actions: str) -> dict[tuple[int, int], Batch]:
+def spans(seen: Evidence, *actions: str) -> dict[tuple[int, int], BatchRow]:
     """Batches with one of these verdicts, by every place they hold."""
     batches = [batch for batch in seen.batches if batch.action in actions]
     return {(batch.lane, number): batch for batch in batches for number in range(batch.first, batch.last + 1)}

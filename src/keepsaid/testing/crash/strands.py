@@ -6,7 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from keepsaid.testing.crash.evidence import Evidence, Message, Slot
+from keepsaid.testing.crash.evidence import Evidence, MessageRow, SlotRow
 from keepsaid.testing.crash.promises import by_place, held_by
 
 _ASKED = re.compile(r"\[ask:([^\]\s]+)\]")
@@ -15,12 +15,12 @@ _RESET = "/reset"
 """A turn that was told this lets its lane begin anew before it hears anything, and no question waits any more."""
 
 
-def told(seen: Evidence) -> dict[int, list[Message]]:
+def told(seen: Evidence) -> dict[int, list[MessageRow]]:
     """The messages that each committed turn settled: those of its batch, and of those that joined it."""
     places = by_place(seen)
     turns = {turn.batch: turn.id for turn in seen.turns if turn.state == "committed"}
     committed = set(turns.values())
-    messages: defaultdict[int, list[Message]] = defaultdict(list)
+    messages: defaultdict[int, list[MessageRow]] = defaultdict(list)
     for batch in sorted(seen.batches, key=lambda one: (one.lane, one.first)):
         turn = batch.steered if batch.steered in committed else turns.get(batch.id)
         if turn is not None:
@@ -65,7 +65,7 @@ def filled(seen: Evidence) -> Iterator[str]:
     """
     stored = {f"message:{message.id}": message for message in seen.messages}
     commits = {turn.id: turn.seq for turn in seen.turns if turn.seq is not None}
-    heard: defaultdict[tuple[int, str], list[tuple[Message, int]]] = defaultdict(list)
+    heard: defaultdict[tuple[int, str], list[tuple[MessageRow, int]]] = defaultdict(list)
     resets: defaultdict[int, list[int]] = defaultdict(list)
     questions: defaultdict[tuple[int, str], list[int]] = defaultdict(list)
     for turn, messages in sorted(told(seen).items(), key=lambda one: commits.get(one[0], 0)):
@@ -88,7 +88,7 @@ def filled(seen: Evidence) -> Iterator[str]:
             yield f"questions: {said.external_id} answers what turn {slot.turn} asked, and that is {slot.state}"
 
 
-def _misled(slot: Slot, by: Message | None) -> Iterator[str]:
+def _misled(slot: SlotRow, by: MessageRow | None) -> Iterator[str]:
     if by is None or (by.lane, by.sender) != (slot.lane, slot.person):
         yield f"questions: what turn {slot.turn} asked is answered by {slot.filled_by}, who was not asked there"
     elif not by.text.isdigit() or by.text != slot.value:

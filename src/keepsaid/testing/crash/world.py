@@ -29,7 +29,7 @@ from keepsaid.testing.model_http import Connection
 from keepsaid.testing.model_script import UNAVAILABLE, Call, ChatRequest, Reactor, Refuse, Say, text_of
 from keepsaid.testing.model_script import Reaction as Answering
 from keepsaid.testing.model_server import ModelServer
-from keepsaid.testing.reply_receiver import Act, Reaction, ReplyReceiver, refuse, seeded
+from keepsaid.testing.reply_receiver import Act, ReceiverReaction, ReplyReceiver, refuse, seeded
 
 _OUTAGES = 0.02
 _POOR_SUMMARIES = 0.3
@@ -108,7 +108,7 @@ def _turn(request: ChatRequest) -> list[dict[str, Any]]:
 class Impatient(ReplyReceiver):
     """A receiver that hangs for a moment only and then hangs up, so that a test can wait for it."""
 
-    async def _serve(self, connection: Connection, reaction: Reaction) -> None:
+    async def _serve(self, connection: Connection, reaction: ReceiverReaction) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(_HANG_S if reaction.act is Act.HANG else None):
                 await super()._serve(connection, reaction)

@@ -14,7 +14,7 @@ from random import Random
 from typing import Any
 
 from keepsaid.testing.power.book import Book
-from keepsaid.testing.power.strike import Mode, Play, strike, sweep
+from keepsaid.testing.power.strike import Mode, PowerPlay, strike, sweep
 
 CONTROLS = 8
 """How often the modes that must lose are cut, unless it is said otherwise."""
@@ -26,7 +26,7 @@ _CHANGES_EARLY = 150
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class PowerCut:
     """One cut: the change of the disk it struck, and how many commits were acknowledged since the cut before.
 
     `lost` are acknowledged commits of this store that are gone, `corrupt` says what is half there.
@@ -109,17 +109,17 @@ async def cuts(
     return CutReport(tallies, tuple(findings), tuple(broken))
 
 
-async def store_cuts(folder: Path, mode: Mode, seed: str, times: int = _CUTS_OF_A_STORE) -> AsyncIterator[Cut]:
+async def store_cuts(folder: Path, mode: Mode, seed: str, times: int = _CUTS_OF_A_STORE) -> AsyncIterator[PowerCut]:
     """Cut the power of one store, and again while it comes back or goes on, until something is lost."""
     chance = Random(f"power:{mode}:{seed}")  # noqa: S311 - repeatable, not secret
-    play = Play(mode, Book(), chance)
+    play = PowerPlay(mode, Book(), chance)
     try:
         for _ in range(times):
             before = len(play.book.kept)
             early = chance.random() < 0.25
             last = chance.randint(1, _CHANGES_EARLY) if early else chance.randint(_CHANGES_EARLY, _CHANGES_MAX)
             finding = await strike(folder, last, play)
-            yield Cut(last, len(play.book.kept) - before, tuple(map(str, finding.lost)), finding.corrupt)
+            yield PowerCut(last, len(play.book.kept) - before, tuple(map(str, finding.lost)), finding.corrupt)
             if finding.lost or finding.corrupt:
                 return
             play.book.settle(finding.found)
@@ -127,16 +127,16 @@ async def store_cuts(folder: Path, mode: Mode, seed: str, times: int = _CUTS_OF_
         sweep(folder)
 
 
-def _added(tally: Tally, one: Cut) -> Tally:
+def _added(tally: Tally, one: PowerCut) -> Tally:
     lost, corrupt = tally.lost + len(one.lost), tally.corrupt + bool(one.corrupt)
     return Tally(tally.cuts + 1, tally.acknowledged + one.acknowledged, lost, corrupt)
 
 
-def _loss(one: Cut) -> list[str]:
+def _loss(one: PowerCut) -> list[str]:
     return [f"{len(one.lost)} acknowledged commits lost, the first {one.lost[0]}"] if one.lost else []
 
 
-def _forbidden(mode: Mode, one: Cut) -> list[str]:
+def _forbidden(mode: Mode, one: PowerCut) -> list[str]:
     """What an honest disk must not show: nothing is lost at FULL, and nothing is half there."""
     loss = _loss(one) if mode is Mode.FULL else []
     return loss if mode is Mode.LYING else [*loss, *one.corrupt]

@@ -45,7 +45,7 @@ _WAVE_MS = 10
 _END_OF_TIME = 1 << 60
 
 
-class Gate:
+class WaveGate:
     """Where the writer waits between two waves."""
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class _Held:
 class Load:
     """Sends waves to a store until the power goes, and writes down what was acknowledged."""
 
-    def __init__(self, store: SqliteOperations, gate: Gate, book: Book, chance: Random) -> None:
+    def __init__(self, store: SqliteOperations, gate: WaveGate, book: Book, chance: Random) -> None:
         self._store = store
         self._gate = gate
         self._book = book

@@ -23,7 +23,7 @@ from keepsaid.errors import KeepsaidError
 from keepsaid.testing.power.book import Book
 from keepsaid.testing.power.judge import Finding, judge
 from keepsaid.testing.power.layer import laid
-from keepsaid.testing.power.load import Gate, Load
+from keepsaid.testing.power.load import Load, WaveGate
 from keepsaid.testing.power.medium import Medium
 
 _STORE = "buffer.db"
@@ -40,7 +40,7 @@ class Mode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Play:
+class PowerPlay:
     """The life of one store over all its cuts: its mode, its book, and the chance that decides everything."""
 
     mode: Mode
@@ -48,7 +48,7 @@ class Play:
     chance: Random
 
 
-async def strike(folder: Path, last: int, play: Play) -> Finding:
+async def strike(folder: Path, last: int, play: PowerPlay) -> Finding:
     """Let the store in `folder` live until the change of its disk with number `last`; judge a copy of what is left."""
     home = folder / _HOME
     home.mkdir(exist_ok=True)
@@ -86,9 +86,9 @@ def leave_progress(store: Path, states: tuple[bytes, bytes], chance: Random) -> 
         progress_of(store).write_bytes(left)
 
 
-async def _life(home: Path, medium: Medium, play: Play) -> None:
+async def _life(home: Path, medium: Medium, play: PowerPlay) -> None:
     """Open the store, load it and close it; the power may go at any moment of that."""
-    gate = Gate()
+    gate = WaveGate()
     try:
         with laid(home, medium):
             writer = await start(home / _STORE, ("buffer",), _table(play.mode, gate))
@@ -104,7 +104,7 @@ async def _life(home: Path, medium: Medium, play: Play) -> None:
         await store.close()
 
 
-def _table(mode: Mode, gate: Gate) -> Callable[[SqliteSession], CommitTable]:
+def _table(mode: Mode, gate: WaveGate) -> Callable[[SqliteSession], CommitTable]:
     """The commits of the store; the writer waits at the gate after each group, and folds keys more often."""
     groups = count(1)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from keepsaid.domain.reply import Delivered, Reply, Sending, SendResult
-from keepsaid.testing.simulator.ledger import Seen, Showing
+from keepsaid.testing.simulator.ledger import RunRecord, Showing
 from keepsaid.testing.simulator.net import Net
 
 TALK, POST, WEB, HOOKS = "talk", "post", "web", "hooks"
@@ -21,7 +21,7 @@ _LATE_S = 30.0
 class Provider:
     """The other end of a channel: it outlives every process."""
 
-    def __init__(self, net: Net, seen: Seen, name: str) -> None:
+    def __init__(self, net: Net, seen: RunRecord, name: str) -> None:
         self.name = name
         self.keyed = name in _KEYED
         self._net = net

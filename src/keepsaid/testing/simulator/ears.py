@@ -13,7 +13,7 @@ from keepsaid.domain.event import Event, SettleDeliveries, TakeDeliveries, wants
 from keepsaid.engine.subscriptions import DeliveryTerms
 from keepsaid.errors import StoreError
 from keepsaid.ports.store import Store
-from keepsaid.testing.simulator.ledger import Heard, Seen
+from keepsaid.testing.simulator.ledger import HeardEvent, RunRecord
 from keepsaid.testing.simulator.net import Net
 
 NAME = "ear"
@@ -26,7 +26,7 @@ _ALL = 1 << 20
 class Ear:
     """One who is told, in one life; its chance is its own, so that seeds without it stay what they are."""
 
-    def __init__(self, net: Net, seen: Seen, life: str, number: int) -> None:
+    def __init__(self, net: Net, seen: RunRecord, life: str, number: int) -> None:
         self._net = net
         self._seen = seen
         self._life = life
@@ -43,7 +43,7 @@ class Ear:
                 return
 
     async def _hear(self, event: Event) -> None:
-        self._seen.heard.append(Heard(self._life, event.id, event.correlation_id, event.id in self._seen.done))
+        self._seen.heard.append(HeardEvent(self._life, event.id, event.correlation_id, event.id in self._seen.done))
         share = self._net.weather.hearing or 0.0
         if not self._net.calm and self._chance.random() < share:
             trouble = self._chance.randrange(3)
@@ -54,7 +54,7 @@ class Ear:
             await asyncio.sleep(self._chance.uniform(0.0, _SLOW_S))
 
 
-def note(seen: Seen, commit: Commit[object], result: object) -> None:
+def note(seen: RunRecord, commit: Commit[object], result: object) -> None:
     """What the disk took of hearing: which delivery is of which event, and which are done, in order.
 
     Of a commit that is the last of its process nothing is noted: it may be kept or not.
@@ -73,28 +73,28 @@ async def all_heard(store: Store) -> bool:
     return not behind and not await store.journal.deliveries(("pending", "processing"), "", 1)
 
 
-async def unheard(store: Store, seen: Seen) -> list[str]:
+async def unheard(store: Store, seen: RunRecord) -> list[str]:
     """Promises to the ear that were not kept; once nothing goes wrong any more it has heard everything."""
     told = [one for one in await store.journal.events(0, _ALL) if wants(TOPICS, one.topic)]
     done = {one.event_id for one in await store.journal.deliveries(("done",), NAME, _ALL)}
     return [*_missed(told, seen, done), *_again(seen), *_out_of_order(seen)]
 
 
-def _missed(told: Sequence[Event], seen: Seen, done: set[int]) -> Iterator[str]:
+def _missed(told: Sequence[Event], seen: RunRecord, done: set[int]) -> Iterator[str]:
     heard = {one.event for one in seen.heard}
     for one in told:
         if one.id not in heard or one.id not in done:
             yield f"told: {one.topic} {one.id} was never heard to its end"
 
 
-def _again(seen: Seen) -> Iterator[str]:
+def _again(seen: RunRecord) -> Iterator[str]:
     """What a life that was raced still holds it may tell; nobody else tells what is done."""
     for one in seen.heard:
         if one.was_done and one.life not in seen.raced:
             yield f"told: event {one.event} was told again after it was done"
 
 
-def _out_of_order(seen: Seen) -> Iterator[str]:
+def _out_of_order(seen: RunRecord) -> Iterator[str]:
     by_key: defaultdict[str, list[int]] = defaultdict(list)
     for event, key in seen.ended:
         by_key[key].append(event)

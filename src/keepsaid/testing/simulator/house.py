@@ -26,8 +26,8 @@ from keepsaid.testing.simulator.channels import HOOKS, POST, TALK, WEB, Provider
 from keepsaid.testing.simulator.clock import SimClock
 from keepsaid.testing.simulator.disk import Disk, MemoryStoreDisk, Roomy
 from keepsaid.testing.simulator.ears import Ear, unheard
-from keepsaid.testing.simulator.ledger import Seen
-from keepsaid.testing.simulator.loop import Life, Reset
+from keepsaid.testing.simulator.ledger import RunRecord
+from keepsaid.testing.simulator.loop import Reset, SimulatedLife
 from keepsaid.testing.simulator.making import undone
 from keepsaid.testing.simulator.model import SimModel, tools
 from keepsaid.testing.simulator.net import Net
@@ -84,7 +84,7 @@ class Runtime:
     """One process and what it works with."""
 
     number: int
-    life: Life
+    life: SimulatedLife
     instance: Instance
     store: Store
 
@@ -92,7 +92,7 @@ class Runtime:
 class House:
     """Starts runtimes over one disk, and is the gate to the newest of them."""
 
-    def __init__(self, net: Net, seen: Seen, disk: Disk, way: type[Watched]) -> None:
+    def __init__(self, net: Net, seen: RunRecord, disk: Disk, way: type[Watched]) -> None:
         self._net = net
         self._seen = seen
         self._disk = disk
@@ -106,7 +106,7 @@ class House:
         """A new process; it recovers and starts its stages by itself, and may die while it does."""
         net = self._net
         self._started += 1
-        life = Life(net.loop, f"p{self._started}")
+        life = SimulatedLife(net.loop, f"p{self._started}")
         mean = net.weather.points_mean
         if mean is not None and not net.calm:
             life.points_left = 1 + int(net.chance.expovariate(1 / mean))

@@ -11,7 +11,7 @@ from keepsaid.domain.reply import Reply
 from keepsaid.domain.route import Action
 from keepsaid.domain.views import Story
 from keepsaid.testing.simulator.house import BY_HAND
-from keepsaid.testing.simulator.ledger import Asked, Seen
+from keepsaid.testing.simulator.ledger import ModelCall, RunRecord
 from keepsaid.testing.simulator.model import word_of, words_of
 from keepsaid.testing.simulator.strands import is_command
 
@@ -27,7 +27,7 @@ _VISIBLE = ("dropped", "dead", "review")
 class Judge:
     """Says what was promised and not kept."""
 
-    def __init__(self, seen: Seen, stories: Sequence[Story], episodes: int, results: int) -> None:
+    def __init__(self, seen: RunRecord, stories: Sequence[Story], episodes: int, results: int) -> None:
         self._seen = seen
         self._stories = sorted(stories, key=lambda story: (story.message.lane, story.message.number))
         self._episodes = episodes
@@ -118,7 +118,7 @@ class Judge:
             if one.word != other.word and not raced and _overlap(one, other) and self._lane(one) == self._lane(other):
                 yield f"two turns of a lane at once: {one.word} and {other.word}"
 
-    def _lane(self, asked: Asked) -> Lane | str:
+    def _lane(self, asked: ModelCall) -> Lane | str:
         stories = self._by_word.get(asked.word)
         return stories[0].message.lane if stories else asked.word
 
@@ -199,7 +199,7 @@ class Judge:
                 yield f"{word}: an answer whose calls were made was asked for again"
 
 
-def _overlap(one: Asked, other: Asked) -> bool:
+def _overlap(one: ModelCall, other: ModelCall) -> bool:
     """Whether two calls of one process ran at once; what another process does is the fences' to sort out."""
     if one.life != other.life:
         return False

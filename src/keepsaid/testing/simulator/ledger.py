@@ -34,7 +34,7 @@ class Showing:
 
 
 @dataclass(slots=True)
-class Asked:
+class ModelCall:
     """A call of the model: by which life, for which first word, at which depth of the turn; `ended` None: it lasts.
 
     That of a `worker` may be made beside a turn of its lane.
@@ -49,7 +49,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class HeardEvent:
     """An event that somebody began to be told of, in which life, and whether it was done already."""
 
     life: str
@@ -59,7 +59,7 @@ class Heard:
 
 
 @dataclass(slots=True)
-class Seen:
+class RunRecord:
     """All of it. `written` is when replies were committed; `raced` are lives another was started beside;
     `jumped` says that the clock was set; `broken` is what was wrong at sight. `heard` is what subscribers were told,
     `taken` which event a delivery is of, and what it is about; `done` and `ended`, in order, what was heard to its end.
@@ -69,7 +69,7 @@ class Seen:
     sent: dict[str, Sent] = field(default_factory=dict)
     shown: list[Showing] = field(default_factory=list)
     given_up: set[int] = field(default_factory=set)
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[ModelCall] = field(default_factory=list)
     effects: Counter[tuple[str, str]] = field(default_factory=Counter)
     used: dict[tuple[str, int], int] = field(default_factory=dict)
     resampled: list[str] = field(default_factory=list)
@@ -77,7 +77,7 @@ class Seen:
     jumped: bool = False
     requeued: set[int] = field(default_factory=set)
     written: dict[int, int] = field(default_factory=dict)
-    heard: list[Heard] = field(default_factory=list)
+    heard: list[HeardEvent] = field(default_factory=list)
     taken: dict[int, tuple[int, str]] = field(default_factory=dict)
     done: set[int] = field(default_factory=set)
     ended: list[tuple[int, str]] = field(default_factory=list)

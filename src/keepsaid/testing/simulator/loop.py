@@ -14,7 +14,7 @@ from typing import Any, TypeVar, TypeVarTuple
 
 T = TypeVar("T")
 
-LIFE: ContextVar[Life] = ContextVar("LIFE")
+LIFE: ContextVar[SimulatedLife] = ContextVar("LIFE")
 """Whose code is running; unset outside every runtime."""
 
 
@@ -26,7 +26,7 @@ class Reset(Exception):
     """The connection broke: the process at the other end died."""
 
 
-class Life:
+class SimulatedLife:
     """A process that can die at any moment, and be suspended.
 
     Everything it starts carries it in its context, and the loop asks it before it runs anything of it.

@@ -14,7 +14,7 @@ from keepsaid.pipeline.tools.schedules import ADD
 from keepsaid.pipeline.tools.tasks import BRANCH, CREATE
 from keepsaid.ports.model import ModelRequest
 from keepsaid.ports.store import Store
-from keepsaid.testing.simulator.ledger import Seen
+from keepsaid.testing.simulator.ledger import RunRecord
 from keepsaid.testing.simulator.net import Net
 from keepsaid.testing.simulator.weather import YEAR_MS
 
@@ -46,7 +46,7 @@ def wanted(net: Net, request: ModelRequest, word: str) -> tuple[ToolCall, ...]:
     return (ToolCall(f"call-{chance.randrange(1_000_000)}", name, json.dumps(told[name])),)
 
 
-def note_made(seen: Seen, commit: Commit[object], result: object) -> None:
+def note_made(seen: RunRecord, commit: Commit[object], result: object) -> None:
     """What a commit that was taken made."""
     if not result or not isinstance(commit, TurnCommit | EndTask):
         return
@@ -57,7 +57,7 @@ def note_made(seen: Seen, commit: Commit[object], result: object) -> None:
             seen.schedules.add(effect.new.id)
 
 
-async def all_ended(store: Store, seen: Seen) -> bool:
+async def all_ended(store: Store, seen: RunRecord) -> bool:
     """Whether nothing that was made is still to come, under way, or to be told in its lane."""
     if any(lane.rounds < RelayTerms().rounds_max for lane in await store.tasks.untold(_ALL)):
         return False
@@ -67,12 +67,12 @@ async def all_ended(store: Store, seen: Seen) -> bool:
     return not any(run.output in ("asked", "waiting") for run in runs)
 
 
-async def undone(store: Store, seen: Seen) -> list[str]:
+async def undone(store: Store, seen: RunRecord) -> list[str]:
     """Tasks and schedules that were lost, came twice, or have not ended, in words."""
     return [*await _tasks(store, seen), *await _schedules(store, seen)]
 
 
-async def _tasks(store: Store, seen: Seen) -> list[str]:
+async def _tasks(store: Store, seen: RunRecord) -> list[str]:
     known = {task.id: task for task in await store.tasks.find(TaskFilter(limit=_ALL))}
     found = [f"task {number}, which a turn made, is lost" for number in sorted(seen.tasks - set(known))]
     topics = {f"task.{state}" for state in ENDED}
@@ -86,7 +86,7 @@ async def _tasks(store: Store, seen: Seen) -> list[str]:
     return found
 
 
-async def _schedules(store: Store, seen: Seen) -> list[str]:
+async def _schedules(store: Store, seen: RunRecord) -> list[str]:
     found = []
     for number in sorted(seen.schedules):
         schedule, runs = await store.schedules.schedule(number), await store.schedules.runs(number, _ALL)

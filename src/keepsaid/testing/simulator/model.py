@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 
 from keepsaid.adapters.models.extractor import MARK_DONE, SAVE_FACTS
 from keepsaid.adapters.models.summariser import SUMMARY_TOOL
-from keepsaid.domain.message import Message, Trust
+from keepsaid.domain.message import StoredMessage, Trust
 from keepsaid.domain.prompt import Json, Role, ToolCall
 from keepsaid.domain.summary import HEADINGS
-from keepsaid.domain.turn import Answer, ToolClass, Usage
+from keepsaid.domain.turn import ModelAnswer, ToolClass, Usage
 from keepsaid.errors import (
     ModelAuth,
     ModelError,
@@ -26,8 +26,8 @@ from keepsaid.errors import (
 from keepsaid.pipeline.tools.dialogue import ASK_FOR
 from keepsaid.pipeline.turn.worker import BRANCH_POLICY, SET_STATUS
 from keepsaid.ports.model import Delta, ModelRequest, Tool
-from keepsaid.testing.simulator.ledger import Asked, Seen
-from keepsaid.testing.simulator.loop import Life
+from keepsaid.testing.simulator.ledger import ModelCall, RunRecord
+from keepsaid.testing.simulator.loop import SimulatedLife
 from keepsaid.testing.simulator.making import wanted
 from keepsaid.testing.simulator.net import Net
 
@@ -66,7 +66,7 @@ def turn_of(request: ModelRequest) -> str:
     return " ".join((*words_of(request.prompt.user), *filter(None, (beside(request),))))
 
 
-def word_of(message: Message) -> str:
+def word_of(message: StoredMessage) -> str:
     """The word that names a message; its text may be a command, without it."""
     return message.inbound.marks.provider_id or ""
 
@@ -76,12 +76,12 @@ class SimModel:
 
     name = "sim/model"
 
-    def __init__(self, net: Net, seen: Seen, life: Life) -> None:
+    def __init__(self, net: Net, seen: RunRecord, life: SimulatedLife) -> None:
         self._net = net
         self._seen = seen
         self._life = life
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> Answer:
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         """Make one call; raises any ModelError."""
         await request.begun()
         if any(tool.name == SUMMARY_TOOL for tool in request.tools):
@@ -89,7 +89,7 @@ class SimModel:
         if any(tool.name == SAVE_FACTS for tool in request.tools):
             return await self._extract(request)
         words, depth = words_of(request.prompt.user), len(request.exchange)
-        asked = Asked(self._life.name, words[0], depth, self._net.wall.passed_ms(), worker=bool(beside(request)))
+        asked = ModelCall(self._life.name, words[0], depth, self._net.wall.passed_ms(), worker=bool(beside(request)))
         self._note(asked, turn_of(request))
         words += [word for one in request.exchange if one.role is Role.USER for word in words_of(one.text)]
         try:
@@ -102,7 +102,9 @@ class SimModel:
         delta(answer.text)
         return answer
 
-    async def _awaited(self, request: ModelRequest, nothing: Sequence[str], *, hangs: float = 0.0) -> Answer | None:
+    async def _awaited(
+        self, request: ModelRequest, nothing: Sequence[str], *, hangs: float = 0.0
+    ) -> ModelAnswer | None:
         """Let a while pass; then None where all is well, or an answer that says nothing. It may raise, and hang."""
         net, chance = self._net, self._net.chance
         try:
@@ -115,11 +117,11 @@ class SimModel:
                 if chance.random() < 0.5:
                     failure = _FAILURES[chance.randrange(_LASTING)]
                     raise failure()
-                return Answer(chance.choice(nothing), (), Usage(5, 0), self.name)
+                return ModelAnswer(chance.choice(nothing), (), Usage(5, 0), self.name)
         except TimeoutError:
             raise ModelTimeout(f"no answer in {request.limit_s:g} s") from None
 
-    async def _extract(self, request: ModelRequest) -> Answer:
+    async def _extract(self, request: ModelRequest) -> ModelAnswer:
         """A fact for each message it is shown, after a while; or a failure, or something that is none."""
         self._net.trace.add(f"{self._life.name} asks for facts")
         if (failed := await self._awaited(request, ("", "Nothing.", "{oops"))) is not None:
@@ -127,25 +129,25 @@ class SimModel:
         lines = [line.split() for line in request.prompt.user.splitlines() if line.startswith("#")]
         facts = [{"kind": "fact", "text": f"fact {one[0]} {one[-1]}", "sources": [int(one[0][1:])]} for one in lines]
         name, told = (SAVE_FACTS, {"facts": facts}) if facts else (MARK_DONE, {})
-        return Answer("", (ToolCall("facts", name, json.dumps(told)),), Usage(9, 9), self.name)
+        return ModelAnswer("", (ToolCall("facts", name, json.dumps(told)),), Usage(9, 9), self.name)
 
-    async def _summarise(self, request: ModelRequest) -> Answer:
+    async def _summarise(self, request: ModelRequest) -> ModelAnswer:
         """A summary of what it is shown, after a while; or a failure, or something that is none."""
         self._net.trace.add(f"{self._life.name} asks for a summary")
         if (failed := await self._awaited(request, ("", "No summary.", "{oops"), hangs=0.2)) is not None:
             return failed
         words = sorted(set(words_of(request.prompt.user)))
         told = {name: [f"{name} of {' '.join(words)[:200]}"] for name in HEADINGS}
-        return Answer("", (ToolCall("summary", SUMMARY_TOOL, json.dumps(told)),), Usage(9, 9), self.name)
+        return ModelAnswer("", (ToolCall("summary", SUMMARY_TOOL, json.dumps(told)),), Usage(9, 9), self.name)
 
-    def _note(self, asked: Asked, turn: str) -> None:
+    def _note(self, asked: ModelCall, turn: str) -> None:
         """A turn is known by the words it began with: one that begins anew with more is another."""
         self._seen.asked.append(asked)
         self._net.trace.add(f"{asked.life} asks the model about {asked.word} at {asked.depth}")
         if self._seen.used.get((turn, asked.depth), 0):
             self._seen.resampled.append(asked.word)
 
-    async def _react(self, request: ModelRequest, words: list[str]) -> Answer:
+    async def _react(self, request: ModelRequest, words: list[str]) -> ModelAnswer:
         net, chance = self._net, self._net.chance
         await net.pause(0.01, chance.choice((0.2, 1.0, 8.0)))
         if net.happens(self._net.weather.model):
@@ -153,9 +155,11 @@ class SimModel:
             if kind == 0:
                 await asyncio.sleep(_FOREVER_S)
             if kind == 1:
-                return Answer("", (), Usage(5, 0), self.name)
+                return ModelAnswer("", (), Usage(5, 0), self.name)
             if kind == 2:
-                return Answer("", (ToolCall("c", chance.choice(("look", "none")), "{oops"),), Usage(5, 5), self.name)
+                return ModelAnswer(
+                    "", (ToolCall("c", chance.choice(("look", "none")), "{oops"),), Usage(5, 5), self.name
+                )
             last = len(_FAILURES) if chance.random() < 0.1 else _LASTING
             failure = _FAILURES[chance.randrange(last)]
             raise failure()
@@ -164,8 +168,8 @@ class SimModel:
         if not calls and not request.exchange and net.weather.commands and chance.random() < _ASKS:
             calls = (self._question(),)
         if calls:
-            return Answer("let me see", calls, Usage(10, 5), self.name)
-        return Answer(f"re: {' '.join(words)} #{chance.randrange(10_000)}", (), Usage(10, 5), self.name)
+            return ModelAnswer("let me see", calls, Usage(10, 5), self.name)
+        return ModelAnswer(f"re: {' '.join(words)} #{chance.randrange(10_000)}", (), Usage(10, 5), self.name)
 
     def _question(self) -> ToolCall:
         """Ask for something that what people say here answers, or does not."""
@@ -190,7 +194,7 @@ class SimModel:
         return tuple(ToolCall(f"call-{chance.randrange(1_000_000)}", name, asked.get(name, told)) for name in names)
 
 
-def tools(net: Net, seen: Seen) -> tuple[Tool, ...]:
+def tools(net: Net, seen: RunRecord) -> tuple[Tool, ...]:
     """A pure, an idempotent and an unsafe tool whose effects are counted where they happen."""
 
     def tool(name: str, kind: ToolClass) -> Tool:

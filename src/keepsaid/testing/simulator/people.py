@@ -15,7 +15,7 @@ from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Tru
 from keepsaid.domain.reply import Reply
 from keepsaid.errors import KeepsaidError
 from keepsaid.testing.simulator.channels import HOOKS, POST, TALK, WEB, Provider
-from keepsaid.testing.simulator.ledger import Seen, Sent
+from keepsaid.testing.simulator.ledger import RunRecord, Sent
 from keepsaid.testing.simulator.loop import Reset
 from keepsaid.testing.simulator.net import Net
 
@@ -25,7 +25,7 @@ _EXCHANGES = 2
 _COMMANDS = ("/context", "/reset", "/personality", "/personality set Speak in rhymes.", "/help")
 
 
-class Gate(Protocol):
+class SimulatedGate(Protocol):
     """The door of whatever process is running; Reset when none is or it dies."""
 
     async def receive(self, inbound: Inbound) -> Received:
@@ -48,7 +48,7 @@ class Gate(Protocol):
 class Sender:
     """Whoever sends: in one conversation, on one channel."""
 
-    def __init__(self, net: Net, seen: Seen, gate: Gate, place: tuple[str, str], name: str) -> None:
+    def __init__(self, net: Net, seen: RunRecord, gate: SimulatedGate, place: tuple[str, str], name: str) -> None:
         self._net = net
         self._seen = seen
         self._gate = gate
@@ -152,10 +152,10 @@ class Sender:
                 continue
 
 
-class Owner:
+class SimulatedOwner:
     """Reads notices and has some batches tried again."""
 
-    def __init__(self, net: Net, seen: Seen, gate: Gate) -> None:
+    def __init__(self, net: Net, seen: RunRecord, gate: SimulatedGate) -> None:
         self._net = net
         self._seen = seen
         self._gate = gate

@@ -17,11 +17,11 @@ from keepsaid.testing.simulator.disk import Disk, InMemoryDisk
 from keepsaid.testing.simulator.ears import all_heard
 from keepsaid.testing.simulator.house import House, Runtime
 from keepsaid.testing.simulator.judge import Judge
-from keepsaid.testing.simulator.ledger import Seen
+from keepsaid.testing.simulator.ledger import RunRecord
 from keepsaid.testing.simulator.loop import LIFE, Stuck, VirtualLoop
 from keepsaid.testing.simulator.making import all_ended
 from keepsaid.testing.simulator.net import Net
-from keepsaid.testing.simulator.people import CHANNELS, Owner, Sender
+from keepsaid.testing.simulator.people import CHANNELS, Sender, SimulatedOwner
 from keepsaid.testing.simulator.watch import Watched
 from keepsaid.testing.simulator.weather import Weather
 
@@ -95,7 +95,7 @@ def _played(net: Net, disk: Disk, way: type[Watched]) -> list[str]:
 class _Play:
     def __init__(self, net: Net, disk: Disk, way: type[Watched]) -> None:
         self.net = net
-        self.seen = Seen()
+        self.seen = RunRecord()
         self.house = House(net, self.seen, disk, way)
         self.weather: Weather = net.weather
         self.over = False
@@ -109,7 +109,10 @@ class _Play:
         loop = net.loop
         talking = [net.outside(one.talk(count)) for one, count in self._senders()]
         keeping = net.outside(self._keep_going())
-        self.tasks = [net.outside(self._set_clocks()), net.outside(Owner(net, self.seen, self.house).read(self._over))]
+        self.tasks = [
+            net.outside(self._set_clocks()),
+            net.outside(SimulatedOwner(net, self.seen, self.house).read(self._over)),
+        ]
         storm_ends = loop.time() + self.weather.storm_s
         await asyncio.wait(talking, timeout=self.weather.storm_s)
         await asyncio.sleep(max(0.0, min(5.0, storm_ends - loop.time())))

@@ -26,8 +26,8 @@ from keepsaid.ports.forgetting import ForgettingView, ReachView
 from keepsaid.ports.store import Store
 from keepsaid.ports.store_views import JournalView, R, ScheduleView, TaskView
 from keepsaid.testing.simulator.ears import note
-from keepsaid.testing.simulator.ledger import Seen
-from keepsaid.testing.simulator.loop import Killed, Life
+from keepsaid.testing.simulator.ledger import RunRecord
+from keepsaid.testing.simulator.loop import Killed, SimulatedLife
 from keepsaid.testing.simulator.making import note_made
 from keepsaid.testing.simulator.net import Net
 
@@ -239,7 +239,7 @@ class Views(_Views):
 class Watched(Views):
     """The store as one process has it open: after its death it takes nothing more."""
 
-    def __init__(self, store: Store, net: Net, seen: Seen, life: Life) -> None:
+    def __init__(self, store: Store, net: Net, seen: RunRecord, life: SimulatedLife) -> None:
         super().__init__(store)
         self._net = net
         self._seen = seen

@@ -13,7 +13,7 @@ from keepsaid.adapters.sql.query import every, load, reads
 from keepsaid.adapters.sql.session import SqlReaders, SqlSession
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import OWNER, Listener
-from keepsaid.domain.people import Joined, JoinPeople, Person, Seen, SplitPerson
+from keepsaid.domain.people import Joined, JoinPeople, Person, SeenIdentity, SplitPerson
 from keepsaid.domain.visibility import MemoryShared, ShareMemory, ShareRefusal, wider
 from keepsaid.ports.redactor import Redactor, masked_texts
 from keepsaid.ports.runtime import Ids
@@ -33,10 +33,10 @@ def listed(db: SqlSession) -> tuple[Person, ...]:
     return tuple(_persons(every(db, SQL["everybody"])))
 
 
-def _seen(db: SqlSession, limit: int) -> tuple[Seen, ...]:
+def _seen(db: SqlSession, limit: int) -> tuple[SeenIdentity, ...]:
     """The identities that something is remembered from, by their names."""
     rows: list[tuple[Any, ...]] = every(db, SQL["seen"], {"limit": max(1, limit)})
-    return tuple(Seen(*row) for row in rows[: max(0, limit)])
+    return tuple(SeenIdentity(*row) for row in rows[: max(0, limit)])
 
 
 class SqlPeople:

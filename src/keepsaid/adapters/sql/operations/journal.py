@@ -16,11 +16,11 @@ from keepsaid.domain.event import (
     ENDLESS,
     RECEIVED,
     DecideDelivery,
-    Delivery,
     DeliveryLine,
     DeliveryResult,
     Distribute,
     Event,
+    EventDelivery,
     JournalLine,
     SettleDeliveries,
     Subscribe,
@@ -139,7 +139,7 @@ def _keep(db: SqlSession, rows: Sequence[tuple[object, ...]]) -> None:
         db.execute(many(SQL["keep_deliveries"], _DELIVERY_ROW, len(part)), flat(part))
 
 
-def take(db: SqlSession, commit: TakeDeliveries) -> tuple[Delivery, ...]:
+def take(db: SqlSession, commit: TakeDeliveries) -> tuple[EventDelivery, ...]:
     """Take what is due and not behind something about the same."""
     overdue = [row[0] for row in every(db, SQL["overdue"], (commit.subscriber, commit.steady))]
     if overdue:
@@ -162,7 +162,7 @@ def _alone_or_new(ready: list[Row]) -> list[Row]:
     return ready[: max(1, tried)]
 
 
-def _deliveries(db: SqlSession, commit: TakeDeliveries, rows: Sequence[Row]) -> tuple[Delivery, ...]:
+def _deliveries(db: SqlSession, commit: TakeDeliveries, rows: Sequence[Row]) -> tuple[EventDelivery, ...]:
     lines = sorted({event_id // EACH for _, event_id, _ in rows})
     told = {
         event.id: event
@@ -170,7 +170,7 @@ def _deliveries(db: SqlSession, commit: TakeDeliveries, rows: Sequence[Row]) -> 
         for event in events_of(JournalLine(*row))
     }
     return tuple(
-        Delivery(number, commit.subscriber, told[event_id], attempts + 1, commit.fence)
+        EventDelivery(number, commit.subscriber, told[event_id], attempts + 1, commit.fence)
         for number, event_id, attempts in rows
     )
 

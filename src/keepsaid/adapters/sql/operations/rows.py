@@ -13,9 +13,9 @@ from typing import Any
 from keepsaid.adapters.sql.query import every_replaced, load, one
 from keepsaid.adapters.sql.seal import whole
 from keepsaid.adapters.sql.session import SqlSession
-from keepsaid.domain.batch import Batch
+from keepsaid.domain.batch import StoredBatch
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Content, Inbound, Message, Origin, ProviderMarks, Trust
+from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, StoredMessage, Trust
 from keepsaid.domain.prompt import Json, Record, Role, ToolCall
 from keepsaid.domain.reply import Reply, ReplyDraft
 from keepsaid.domain.route import Action, Verdict
@@ -30,16 +30,16 @@ _log = logging.getLogger("keepsaid.store")
 Row = Sequence[Any]
 
 
-def batch(row: Row) -> Batch:
+def batch(row: Row) -> StoredBatch:
     """A row of the statement `batch`."""
     verdict = Verdict(Action(row[8]), row[9], row[10], row[11])
     numbers = {"priority": row[12], "fence": row[13], "attempts": row[14], "crashes": row[15]}
     numbers |= {"deferrals": row[16], "created_at": row[17], "ready_at": row[22], "pruned_at": row[23]}
     numbers |= {"deferred_from": row[24], "trial_after_ms": row[25], "survived": row[26]}
-    return Batch(row[0], Lane(*row[1:5]), row[5], row[6], row[7], verdict, error=row[21], **numbers)
+    return StoredBatch(row[0], Lane(*row[1:5]), row[5], row[6], row[7], verdict, error=row[21], **numbers)
 
 
-def message(row: Row) -> Message:
+def message(row: Row) -> StoredMessage:
     """A row of the statements that read messages."""
     lane = Lane(*row[1:5])
     origin = _origin((*row[1:4], *row[6:10]))
@@ -48,8 +48,8 @@ def message(row: Row) -> Message:
     inbound = Inbound(origin, content, marks, row[18], topic=row[13], reply_url=row[14])
     if row[22] is None and not whole(inbound, row[19], row[20], row[21]):
         emptied = replace(inbound, content=Content(b"", "", content.event), reply_url=None)
-        return Message(row[0], lane, row[5], emptied, row[19], damaged=True)
-    return Message(row[0], lane, row[5], inbound, row[19])
+        return StoredMessage(row[0], lane, row[5], emptied, row[19], damaged=True)
+    return StoredMessage(row[0], lane, row[5], inbound, row[19])
 
 
 @lru_cache(maxsize=1_024)
@@ -58,7 +58,7 @@ def _origin(named: tuple[str, str, str, str, str, int, str]) -> Origin:
     return Origin(channel, account, conversation, sender, name, bool(direct), Trust(trust))
 
 
-def messages_of(db: SqlSession, batch_id: int) -> tuple[Message, ...]:
+def messages_of(db: SqlSession, batch_id: int) -> tuple[StoredMessage, ...]:
     """The messages of a batch, in order."""
     return tuple(message(row) for row in every_replaced(db, SQL["range"], (batch_id,)))
 

@@ -18,7 +18,7 @@ from keepsaid.domain.attachment import in_words
 from keepsaid.domain.collection import CollectionLine, Passage, Utterance
 from keepsaid.domain.focus import ReplyTarget, TurnSurroundings
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Message, Trust
+from keepsaid.domain.message import StoredMessage, Trust
 from keepsaid.domain.personality import scopes_around
 from keepsaid.domain.prompt import Role
 from keepsaid.domain.session import Session
@@ -63,7 +63,7 @@ class SqlSessions:
     personalities = reads(turns.personalities)
 
 
-def surroundings(db: SqlSession, lane: Lane, messages: Sequence[Message]) -> TurnSurroundings:
+def surroundings(db: SqlSession, lane: Lane, messages: Sequence[StoredMessage]) -> TurnSurroundings:
     """What is asked in a lane, and what these messages reply to in its conversation, in whatever lane that was."""
     lane_id = lane_id_of(db, lane)
     targets = dict.fromkeys(message.inbound.marks.reply_to for message in messages)

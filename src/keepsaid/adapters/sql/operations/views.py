@@ -17,9 +17,9 @@ from keepsaid.adapters.sql.operations.routing import lane_id_of
 from keepsaid.adapters.sql.operations.session_views import surroundings
 from keepsaid.adapters.sql.query import every, load, one, only, reads
 from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
-from keepsaid.domain.batch import Batch, DueLane, WaitingGroup, shared
+from keepsaid.domain.batch import DueLane, StoredBatch, WaitingGroup, shared
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Message, Trust
+from keepsaid.domain.message import StoredMessage, Trust
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.states import message_state
 from keepsaid.domain.summary import Summary
@@ -84,14 +84,14 @@ def story(db: SqlSession, message_id: int) -> Story | None:
     return Story(message, message_state(batch.state), batch, turn[0] if turn else None, spawned, replies, why)
 
 
-def placed(db: SqlSession, messages: Sequence[Message]) -> dict[int, str]:
+def placed(db: SqlSession, messages: Sequence[StoredMessage]) -> dict[int, str]:
     """Why messages are in their lanes, where that was inferred."""
     if not messages:
         return {}
     return dict(every(db, SQL["placed"], (db.numbers([message.id for message in messages]),)))
 
 
-def batch_of(db: SqlSession, batch_id: int) -> tuple[Batch, Row]:
+def batch_of(db: SqlSession, batch_id: int) -> tuple[StoredBatch, Row]:
     """A batch, and its row."""
     row = only(db, CLAIMS["batch"], (db.numbers((batch_id,)),))
     return rows.batch(row), row
