@@ -59,7 +59,7 @@ async def asked(road: Road, text: str, at: int) -> Claimed:
 async def once(instance: Instance, claimed: Claimed) -> tuple[float, float, int]:
     """Seconds it takes to read and assemble the context and to note what it held; of these, those without reading."""
     start = time.perf_counter()
-    scene, fitting, prompt = await instance.flow.context(claimed, instance.flow.listen(claimed))
+    scene, fitting, prompt = await instance.flow.answering.context(claimed, instance.flow.answering.listen(claimed))
     trace_of(scene, prompt, (), fitting.factor)
     took = time.perf_counter() - start
     start = time.perf_counter()

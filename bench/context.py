@@ -26,10 +26,11 @@ from keepsaid.domain.summary import Made, Sections, extracted, read
 from keepsaid.domain.turn import Claimed, ModelAnswer, Recent
 from keepsaid.engine.progress import ProgressHub
 from keepsaid.memory.summaries import Compaction
-from keepsaid.pipeline.flow import Course, Flow, Mind, PipelineStores
+from keepsaid.pipeline.answering import AgentDeps, PipelineSettings, PipelineStores
 from keepsaid.pipeline.intake import IntakeLimits, MessageIntake
 from keepsaid.pipeline.leasing import Leases, LeaseTerms
 from keepsaid.pipeline.prompt.guard import Guard
+from keepsaid.pipeline.runner import MessagePipeline
 from keepsaid.ports.model import Delta, ModelRequest, Summarised, ToSummarise
 from keepsaid.testing.clock import CountingIds, VirtualClock
 from keepsaid.text.tokens import estimate_tokens
@@ -118,8 +119,8 @@ async def replay(talk: Sequence[Exchange]) -> Replayed:
     model, nothing = Reader(iter([one.answered for one in talk])), Nothing()
     compaction = Compaction(store, Scripted(), clock, lambda text: text)
     guard = Guard(store, store, clock, lambda lane, _: named.append(lane))
-    mind = Mind(model, nothing, nothing, lambda _: (), ProgressHub(), guard=guard)
-    flow = Flow(PipelineStores(store, store, store), mind, Course(Routes(), _WINDOWS), clock, ids)
+    mind = AgentDeps(model, nothing, nothing, lambda _: (), ProgressHub(), guard=guard)
+    flow = MessagePipeline(PipelineStores(store, store, store), mind, PipelineSettings(Routes(), _WINDOWS), clock, ids)
     leases = Leases(store, clock, ids, "bench", LeaseTerms())
     door = MessageIntake(store, clock, ids, _WINDOWS, IntakeLimits())
     versions: list[int] = []

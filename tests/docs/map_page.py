@@ -38,7 +38,7 @@ PARTS = (
 )
 """The parts of the package, in order; those that are not built yet are left out."""
 
-STAGES = ("flow.py", "intake.py", "routing.py", "leasing.py", "prompt", "turn", "tools", "outbox.py")
+STAGES = ("runner.py", "answering.py", "intake.py", "routing.py", "leasing.py", "prompt", "turn", "tools", "outbox.py")
 """The stages of the pipeline, in the order of the path."""
 
 

@@ -42,7 +42,16 @@ def test_every_part_has_its_place_on_the_map() -> None:
 
 def test_the_map_follows_the_path_of_a_message() -> None:
     lines = map_page().splitlines()
-    stages = ("flow.py", "intake.py", "routing.py", "leasing.py", "prompt/assemble.py", "turn/run.py", "outbox.py")
+    stages = (
+        "runner.py",
+        "answering.py",
+        "intake.py",
+        "routing.py",
+        "leasing.py",
+        "prompt/assemble.py",
+        "turn/run.py",
+        "outbox.py",
+    )
     starts = [f"- `pipeline/{stage}`: " for stage in stages]
     places = [next(n for n, line in enumerate(lines) if line.startswith(start)) for start in starts]
     assert places == sorted(places)

@@ -124,7 +124,7 @@ class Talk:
         flow = self.stage.flow
         while leases := await flow.claim(self.stage.leases, 1):
             claimed = await flow.open(leases[0])
-            made = [(await flow.context(claimed, flow.listen(claimed)))[2] for _ in range(2)]
+            made = [(await flow.answering.context(claimed, flow.answering.listen(claimed)))[2] for _ in range(2)]
             await flow.answer(claimed)
             prompt = self.stage.model.asked[-1].prompt
             assert made == [prompt, prompt]

@@ -13,7 +13,7 @@ import pytest
 from tests.tidy.source import ALL, Source, apply, under
 
 GUARDS = {
-    "engine loop": ("engine", "pipeline/flow"),
+    "engine loop": ("engine", "pipeline/routing"),
     "store writer": ("adapters",),
     "extension": ("extensions",),
     "outbox": ("pipeline/outbox",),
@@ -92,7 +92,7 @@ def guarded(path: str, line: str) -> list[str]:
     ("path", "line"),
     [
         ("engine/loops.py", "except Exception as error:  # noqa: BLE001  # guard: engine loop - one must not stop all"),
-        ("pipeline/flow.py", "except Exception:  # guard: engine loop - one must not stop all  # noqa: BLE001"),
+        ("pipeline/routing.py", "except Exception:  # guard: engine loop - one must not stop all  # noqa: BLE001"),
         ("adapters/sqlite/writer.py", "except BaseException:  # guard: store writer - roll back, then raise"),
         ("pipeline/outbox.py", "except (ValueError, Exception):  # guard: outbox - the rest still leaves"),
         ("memory/recall.py", "except Exception:  # guard: recall leg - it is left out and named"),

@@ -18,9 +18,10 @@ from keepsaid.domain.slot import Slot, SlotTerms
 from keepsaid.domain.turn import Claimed, ModelAnswer, Recent
 from keepsaid.domain.views import TurnStory
 from keepsaid.engine.progress import ProgressHub
-from keepsaid.pipeline.flow import Course, Flow, Mind, PipelineStores
+from keepsaid.pipeline.answering import AgentDeps, PipelineSettings, PipelineStores
 from keepsaid.pipeline.intake import IntakeLimits, MessageIntake
 from keepsaid.pipeline.leasing import Leases, LeaseTerms
+from keepsaid.pipeline.runner import MessagePipeline
 from keepsaid.pipeline.tools.dialogue import ask_for
 from keepsaid.ports.model import Delta, ModelRequest
 from keepsaid.ports.store import Store
@@ -74,9 +75,11 @@ class Stage:
 
     def revive(self) -> None:
         """A new process over the same store."""
-        mind = Mind(self.model, self.model, self.model, lambda claimed: (ask_for(claimed),), ProgressHub())
-        course = replace(Course(Routes(), WINDOWS), slots=self.terms)
-        self.flow = Flow(PipelineStores(self.store, self.store, self.store), mind, course, self.clock, self.ids)
+        mind = AgentDeps(self.model, self.model, self.model, lambda claimed: (ask_for(claimed),), ProgressHub())
+        course = replace(PipelineSettings(Routes(), WINDOWS), slots=self.terms)
+        self.flow = MessagePipeline(
+            PipelineStores(self.store, self.store, self.store), mind, course, self.clock, self.ids
+        )
         self.leases = Leases(self.store, self.clock, self.ids, f"owner-{self.ids.next()}", LeaseTerms())
         self.door = MessageIntake(self.store, self.clock, self.ids, WINDOWS, IntakeLimits())
 

@@ -26,9 +26,10 @@ from keepsaid.engine.progress import ProgressHub
 from keepsaid.engine.supervisor import ServiceLoop, keep_going
 from keepsaid.engine.workers import TAKEN, Attempt, Patience, Places, Workers
 from keepsaid.errors import StoreBroken
-from keepsaid.pipeline.flow import Course, Flow, Mind, PipelineStores
+from keepsaid.pipeline.answering import AgentDeps, PipelineSettings, PipelineStores
 from keepsaid.pipeline.intake import IntakeLimits, MessageIntake
 from keepsaid.pipeline.leasing import Leases, LeaseTerms
+from keepsaid.pipeline.runner import MessagePipeline
 from keepsaid.ports.model import Delta, ModelRequest, Tool
 from keepsaid.ports.store import Store
 from keepsaid.testing.clock import CountingIds, VirtualClock
@@ -107,9 +108,9 @@ class House:
         self.mortal = Mortal(self.store)
         store: Any = self.mortal
         nothing, owner = Nothing(), f"owner-{self.ids.next()}"
-        mind = Mind(self.model, nothing, nothing, lambda _: (self.tool(),), self.hub)
-        course = Course(Routes(), self.windows, busy={"chat": self.busy}, stale_ms={"chat": self.stale_ms})
-        self.flow = Flow(PipelineStores(store, store, store), mind, course, self.clock, self.ids)
+        mind = AgentDeps(self.model, nothing, nothing, lambda _: (self.tool(),), self.hub)
+        course = PipelineSettings(Routes(), self.windows, busy={"chat": self.busy}, stale_ms={"chat": self.stale_ms})
+        self.flow = MessagePipeline(PipelineStores(store, store, store), mind, course, self.clock, self.ids)
         self.door = MessageIntake(store, self.clock, self.ids, self.windows, IntakeLimits())
         leases = Leases(store, self.clock, self.ids, owner, LeaseTerms(), self.flow.hints)
         attempt = Attempt(store, self.hub, self.clock, self.ids, Patience())

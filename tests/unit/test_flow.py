@@ -21,9 +21,10 @@ from keepsaid.domain.views import MessageFilter
 from keepsaid.engine.progress import ProgressHub
 from keepsaid.engine.supervisor import ServiceLoop, keep_going
 from keepsaid.errors import InputError, StoreBroken
-from keepsaid.pipeline.flow import Course, Flow, Mind, PipelineStores
+from keepsaid.pipeline.answering import AgentDeps, PipelineSettings, PipelineStores
 from keepsaid.pipeline.intake import IntakeLimits, MessageIntake
 from keepsaid.pipeline.leasing import Leases, LeaseTerms
+from keepsaid.pipeline.runner import MessagePipeline
 from keepsaid.ports.model import Delta, ModelRequest, Tool
 from keepsaid.testing.clock import CountingIds, VirtualClock
 
@@ -64,9 +65,11 @@ class Road:
 
     def __post_init__(self) -> None:
         nothing = Nothing()
-        mind = Mind(self.model, nothing, nothing, no_tools, ProgressHub())
-        course = Course(self.routes, self.windows)
-        self.flow = Flow(PipelineStores(self.store, self.store, self.store), mind, course, self.clock, self.ids)
+        mind = AgentDeps(self.model, nothing, nothing, no_tools, ProgressHub())
+        course = PipelineSettings(self.routes, self.windows)
+        self.flow = MessagePipeline(
+            PipelineStores(self.store, self.store, self.store), mind, course, self.clock, self.ids
+        )
         self.door = MessageIntake(self.store, self.clock, self.ids, self.windows, IntakeLimits())
 
     @asynccontextmanager

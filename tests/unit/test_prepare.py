@@ -149,7 +149,7 @@ async def test_sources_that_are_late_are_empty_and_the_others_are_there() -> Non
 
 async def test_a_turn_goes_on_without_memory_and_files_that_hang_and_says_so() -> None:
     async with staged(Say("hi"), memory=Hangs()) as stage:
-        stage.flow.follow(replace(stage.flow.course, prepare_s=SOON_S))
+        stage.flow.update_settings(replace(stage.flow.settings, prepare_s=SOON_S))
         turn = await answered(stage)
         replies = [reply.draft.text for reply in await stage.replies()]
     assert replies == ["hi"]
@@ -163,12 +163,12 @@ async def test_a_turn_goes_on_without_memory_and_files_that_hang_and_says_so() -
 async def test_a_turn_goes_on_without_a_part_that_is_slow_in_a_thread() -> None:
     shelf = Shelf()
     async with staged(Say("hi"), Say("hi")) as stage:
-        stage.flow.follow(replace(stage.flow.course, prepare_s=SOON_S))
-        stage.flow.be(stage.memory, shelf)
+        stage.flow.update_settings(replace(stage.flow.settings, prepare_s=SOON_S))
+        stage.flow.set_identity(stage.memory, shelf)
         try:
             turn = await answered(stage)
         finally:
             shelf.go.set()
         assert trace_of(turn)["left_out"] == ["skills took longer than 0.05 s"]
-        stage.flow.follow(replace(stage.flow.course, prepare_s=LONG_S))
+        stage.flow.update_settings(replace(stage.flow.settings, prepare_s=LONG_S))
         assert "left_out" not in trace_of(await answered(stage))

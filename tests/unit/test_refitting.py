@@ -73,12 +73,12 @@ async def test_one_that_cannot_take_its_settings_stops_all_of_it(tmp_path: Path,
     home = home_of(tmp_path, "first", "second")
     async with opened(home, write(home)) as instance:
         await instance.start(answering=False)
-        course = instance.flow.course
+        course = instance.flow.settings
         write(home, rule("first"), sides(first=8, second=second))
         with pytest.raises(ConfigError, match=why) as refused:
             await instance.reloading.reload()
         assert "stay in force" in refused.value.safe
-        assert instance.flow.course is course
+        assert instance.flow.settings is course
         assert [seen(instance, name)[1] for name in ("first", "second")] == [6, 6]
         assert seen(instance, "first")[0] in ([], [8, 6])
         write(home, rule("first"), sides(first=8, second=9))

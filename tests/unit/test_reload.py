@@ -81,12 +81,12 @@ async def test_rules_change_under_load_and_each_message_is_judged_by_one_version
 async def test_a_broken_file_changes_nothing_and_says_why(tmp_path: Path, broken: str) -> None:
     home = Home.at(tmp_path)
     async with opened(home, write(home, rule("first"))) as instance:
-        course = instance.flow.course
+        course = instance.flow.settings
         home.config_file.write_text(broken, "utf-8")
         with pytest.raises(ConfigError) as refused:
             await instance.reloading.reload()
         assert "stay in force" in refused.value.safe
-        assert instance.flow.course is course
+        assert instance.flow.settings is course
         home.config_file.unlink()
         with pytest.raises(ConfigError, match="not there any more"):
             await instance.reloading.reload()
@@ -118,10 +118,10 @@ async def test_parts_follow_all_or_none(tmp_path: Path) -> None:
         part = Picky()
         instance.reloading.add(part)
         write(home, rule("first"), {"lanes": {"infer": False}})
-        course = instance.flow.course
+        course = instance.flow.settings
         with pytest.raises(ConfigError, match="it must stay on"):
             await instance.reloading.reload()
-        assert (instance.flow.course is course, part.seen) == (True, [])
+        assert (instance.flow.settings is course, part.seen) == (True, [])
         write(home, rule("first"), {"lanes": {"infer": True}})
         done = await instance.reloading.reload()
         assert (done.changed, done.warnings, part.seen) == (("routes.rules",), ("but think twice",), [True])

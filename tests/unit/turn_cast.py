@@ -22,10 +22,11 @@ from keepsaid.domain.turn import Claimed, Recent, ToolClass
 from keepsaid.domain.views import TurnStory
 from keepsaid.engine.progress import ProgressHub
 from keepsaid.engine.workers import Attempt, Patience
-from keepsaid.pipeline.flow import Course, Flow, Mind, PipelineStores
+from keepsaid.pipeline.answering import AgentDeps, PipelineSettings, PipelineStores
 from keepsaid.pipeline.intake import IntakeLimits, MessageIntake
 from keepsaid.pipeline.leasing import Leases, LeaseTerms
 from keepsaid.pipeline.prompt.assemble import PromptBudget
+from keepsaid.pipeline.runner import MessagePipeline
 from keepsaid.pipeline.turn.run import TurnLimits
 from keepsaid.ports.model import Tool
 from keepsaid.testing.clock import CountingIds, VirtualClock
@@ -74,9 +75,11 @@ class Stage:
 
     def revive(self) -> None:
         """A new process over the same store."""
-        mind = Mind(self.chat, self.memory, self.memory, lambda _: self.tools, self.hub)
-        course = Course(Routes(), WINDOWS, self.budget, self.limits)
-        self.flow = Flow(PipelineStores(self.store, self.store, self.store), mind, course, self.clock, self.ids)
+        mind = AgentDeps(self.chat, self.memory, self.memory, lambda _: self.tools, self.hub)
+        course = PipelineSettings(Routes(), WINDOWS, self.budget, self.limits)
+        self.flow = MessagePipeline(
+            PipelineStores(self.store, self.store, self.store), mind, course, self.clock, self.ids
+        )
         self.leases = Leases(self.store, self.clock, self.ids, f"owner-{self.ids.next()}", LeaseTerms())
         self.attempt = Attempt(self.store, self.hub, self.clock, self.ids, Patience())
         self.door = MessageIntake(self.store, self.clock, self.ids, WINDOWS, IntakeLimits())

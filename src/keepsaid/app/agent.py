@@ -35,10 +35,11 @@ from keepsaid.memory.recall.recollection import QUERY_CHARS_MAX, Ahead, Recollec
 from keepsaid.memory.recording import Recorder
 from keepsaid.memory.saving import memory_deeds
 from keepsaid.memory.tools import memory_open, memory_search
-from keepsaid.pipeline.flow import Course, Flow, Mind, PipelineStores
+from keepsaid.pipeline.answering import AgentDeps, PipelineSettings, PipelineStores
 from keepsaid.pipeline.intake import storable
 from keepsaid.pipeline.prompt.layers import fitted, recent, summary
 from keepsaid.pipeline.prompt.sources import Sources
+from keepsaid.pipeline.runner import MessagePipeline
 from keepsaid.pipeline.tools.dialogue import ask_for
 from keepsaid.pipeline.tools.schedules import TimelyTerms, schedule_tools
 from keepsaid.pipeline.tools.tasks import Tasking
@@ -206,13 +207,13 @@ class AgentBuilder:
     offload: Offload = inline
     fence: Fence = UNKEYED
 
-    def flow(self) -> Flow:
+    def flow(self) -> MessagePipeline:
         """The road of its messages."""
         operations, _ = self.stores
         stores = PipelineStores(operations, operations, operations)
-        return Flow(stores, self._mind(), course_of(self.config), *self.system)
+        return MessagePipeline(stores, self._mind(), course_of(self.config), *self.system)
 
-    def _mind(self) -> Mind:
+    def _mind(self) -> AgentDeps:
         config, (operations, memories), (clock, _) = self.config, self.stores, self.system
         have = self.faculties
         mode = injection_mode(config)
@@ -227,7 +228,7 @@ class AgentBuilder:
         commands = Commands(operations, operations, have.compactor.asked, claims, have.forgetter, window)
         told = Streams(self.hub, self.tools[1].active)
         here = IdentityFiles(files), self._tools, told, sources, guard, commands, self.offload
-        return Mind(self.model, reminder, *here, lambda claimed: self.approvals(claimed.batch.lane), self.fence)
+        return AgentDeps(self.model, reminder, *here, lambda claimed: self.approvals(claimed.batch.lane), self.fence)
 
     def _injector(self) -> Injector:
         memory = self.config.memory
@@ -300,7 +301,7 @@ def injection_mode(config: Config) -> str:
     return config.memory.injection if there else "off"
 
 
-def course_of(config: Config) -> Course:
+def course_of(config: Config) -> PipelineSettings:
     """How the road runs by this config."""
     windows = {name: channel.window(config.buffer) for name, channel in config.channels.items()}
     models = config.models
@@ -310,4 +311,4 @@ def course_of(config: Config) -> Course:
     terms = config.sessions.terms(), config.slots.terms()
     again = config.memory.history_blocks, config.memory.reinject_turns
     last = config.schedules.timezone, config.turns.prepare_s
-    return Course(config.table(), windows, budget_of(config), limits, busy, stale, *terms, *again, *last)
+    return PipelineSettings(config.table(), windows, budget_of(config), limits, busy, stale, *terms, *again, *last)

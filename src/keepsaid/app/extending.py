@@ -38,7 +38,7 @@ from keepsaid.extensions.lifecycle import Lifecycle, LifecycleDeps, Wanted
 from keepsaid.extensions.loaded import Guest, State
 from keepsaid.extensions.manifest import Manifest, ScheduleEntry
 from keepsaid.extensions.services import GuestContext, settings_of
-from keepsaid.pipeline.flow import Flow
+from keepsaid.pipeline.runner import MessagePipeline
 from keepsaid.ports.channel import Channel, Hook, Incoming
 from keepsaid.ports.extension import AgentProvider
 from keepsaid.ports.model import Model, Tool
@@ -330,7 +330,7 @@ class Refitting:
 
 
 def reloading_of(
-    home: Home, config: Config, flow: Flow, told: tuple[Operations, Clock], found: Iterable[FoundExtension]
+    home: Home, config: Config, flow: MessagePipeline, told: tuple[Operations, Clock], found: Iterable[FoundExtension]
 ) -> Reloading:
     """What reads the settings of an instance again: its rules and its character follow them."""
     adjusted = partial(with_sections, found=tuple(found))

@@ -168,17 +168,14 @@ class Instance:
         terms = LeaseTerms(ageing=config.priority.ageing())
         self.leases = Leases(operations, clock, ids, self.owner, terms, hints, self.life)
         self.attempt = Attempt(operations, self.hub, clock, ids, Patience(int(config.models.outage_s * 1000)))
-        self.reserve = DiskSpaceGuard(
-            outside.space or DiskSpace(*folders_of(home, config)), config.buffer.disk_floor_mb
-        )
-        self._lock, self._files = outside.lock, FileWatch(in_use(home, config))
-        self._door = self._way_in()
+        space = outside.space or DiskSpace(*folders_of(home, config))
+        self.reserve = DiskSpaceGuard(space, config.buffer.disk_floor_mb)
+        self._lock, self._files, self._door = outside.lock, FileWatch(in_use(home, config)), self._way_in()
         self.pruner = Pruner(operations, clock, config.buffer.terms(), self.halt)
         self.forgetting = asyncio.Event()
         self._sleepers = SessionExpirer(operations, clock, config.sessions.terms())
-        self._gauge = BacklogMonitor(
-            operations, clock, BacklogLimits(config.buffer.warn_count, int(config.buffer.warn_age_s * 1000))
-        )
+        limits = BacklogLimits(config.buffer.warn_count, int(config.buffer.warn_age_s * 1000))
+        self._gauge = BacklogMonitor(operations, clock, limits)
         self._supervisor: Supervisor | None = None
 
     @cached_property

@@ -15,7 +15,7 @@ from keepsaid.config.file import Key, changed, taken, within
 from keepsaid.domain.commits import Tell
 from keepsaid.domain.prompt import Json
 from keepsaid.errors import ConfigError, KeepsaidError
-from keepsaid.pipeline.flow import Flow
+from keepsaid.pipeline.runner import MessagePipeline
 from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store_views import Operations
 
@@ -59,15 +59,15 @@ class Reloaded(NamedTuple):
 class Rules:
     """The routing table: what is judged next is judged by the new one, and names its version."""
 
-    flow: Flow
+    flow: MessagePipeline
     keys: tuple[str, ...] = ("routes", "channels.*.unmatched")
 
     async def prepare(self, config: Config) -> Prepared:
         """Read the rules."""
-        course = replace(self.flow.course, routes=config.table())
+        course = replace(self.flow.settings, routes=config.table())
 
         async def apply() -> None:
-            self.flow.follow(course)
+            self.flow.update_settings(course)
 
         return Prepared(apply)
 
@@ -77,7 +77,7 @@ class Character:
     """Who the agent is: its identity files and skills, from the folder that the config names."""
 
     home: Home
-    flow: Flow
+    flow: MessagePipeline
     keys: tuple[str, ...] = ("agent",)
 
     async def prepare(self, config: Config) -> Prepared:
@@ -88,7 +88,7 @@ class Character:
         broken = (await skills.read()).broken
 
         async def apply() -> None:
-            self.flow.be(identity, skills)
+            self.flow.set_identity(identity, skills)
 
         return Prepared(apply, tuple(f"skill {name} is left out: {why}" for name, why in broken))
 

@@ -13,8 +13,8 @@ from keepsaid.domain.commits import Relinquish, Tell
 from keepsaid.engine.caretakers import Rescuer
 from keepsaid.engine.workers import Workers
 from keepsaid.errors import KeepsaidError, StoreBroken
-from keepsaid.pipeline.flow import Flow
 from keepsaid.pipeline.outbox import OutboxSender
+from keepsaid.pipeline.runner import MessagePipeline
 from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store_views import Operations, RetentionView
 
@@ -124,7 +124,7 @@ _RESCUE_MS = 10_000
 class Crew:
     """Who does the work; without workers, batches wait for somebody else to claim them."""
 
-    flow: Flow
+    flow: MessagePipeline
     rescuer: Rescuer
     post: OutboxSender
     workers: Workers | None = None

@@ -24,8 +24,8 @@ from keepsaid.errors import (
     StoreBroken,
     StoreError,
 )
-from keepsaid.pipeline.flow import Flow
 from keepsaid.pipeline.leasing import Leases
+from keepsaid.pipeline.runner import MessagePipeline
 from keepsaid.pipeline.turn.commands import gave_up
 from keepsaid.pipeline.turn.run import NeedsReview
 from keepsaid.ports.channel import Progresses, TurnProgress
@@ -185,7 +185,7 @@ class Workers:
     """Runs turns."""
 
     def __init__(
-        self, flow: Flow, lanes: LaneView, leases: Leases, attempt: Attempt, clock: Clock, places: Places
+        self, flow: MessagePipeline, lanes: LaneView, leases: Leases, attempt: Attempt, clock: Clock, places: Places
     ) -> None:
         self._flow = flow
         self._lanes = lanes

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 
 from keepsaid.domain.batch import DueLane, Routed, TaskDraft, WaitingGroup, Window
+from keepsaid.domain.busy import BusyPolicy, Interrupt
 from keepsaid.domain.commits import Dispatch
+from keepsaid.domain.ids import show
+from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import StoredMessage, Trust
 from keepsaid.domain.route import (
     Action,
@@ -23,8 +30,17 @@ from keepsaid.domain.route import (
     reasoned,
 )
 from keepsaid.domain.work import WorkTerms
-from keepsaid.ports.runtime import Ids
+from keepsaid.errors import KeepsaidError
+from keepsaid.ports.channel import Progresses, TurnProgress
+from keepsaid.ports.runtime import Clock, Hints, Ids
+from keepsaid.ports.store_views import BufferView, Operations
 from keepsaid.text.normal import joined, normalise
+
+_log = logging.getLogger("keepsaid.route")
+_LANES_MAX = 64
+_FAILED_MS = 1_000
+_MOMENT_MS = 50
+"""After work the next is looked for a moment later, so that what was just routed goes first."""
 
 _INLINE_BYTES_MAX = 64_000
 """Larger payloads are parsed off the event loop (design: no slice of the loop longer than 2 ms)."""
@@ -109,3 +125,96 @@ async def _batch(part: list[Judged], ids: Ids) -> Routed:
     chars = sum(len(message.text) for message in messages)
     first, last = messages[0], messages[-1]
     return Routed(ids.next(), first.number, last.number, first.received_at, last.id, chars, verdict, priority, task)
+
+
+@dataclass(frozen=True, slots=True)
+class RoutingRules:
+    """The rules, and by channel the windows and what becomes of messages for a busy lane."""
+
+    routes: Routes
+    windows: Mapping[str, Window]
+    busy: Mapping[str, BusyPolicy]
+
+    def window(self, lane: Lane) -> Window:
+        """The window of a lane's channel."""
+        return self.windows.get(lane.channel, Window())
+
+
+class Router:
+    """Routes every lane whose window has closed, many side by side; one that cannot be routed stops no other.
+
+    `writing` surrounds the commit of a batch; `hints` are told of what there is to do then.
+    """
+
+    def __init__(
+        self,
+        stores: tuple[Operations, BufferView],
+        system: tuple[Clock, Ids, Hints],
+        writing: Callable[[], AbstractContextManager[None]],
+        progress: Progresses,
+    ) -> None:
+        self._operations, self._buffer = stores
+        self._clock, self._ids, self._hints = system
+        self._writing = writing
+        self._progress = progress
+
+    async def route(self, rules: RoutingRules) -> int | None:
+        """Lanes whose window has closed become batches with a verdict; returns when the next closes."""
+        now = self._clock.due_ms()
+        lanes = await self._buffer.due(now, _LANES_MAX)
+        if not lanes:
+            return await self._buffer.next_due()
+        unread = {lane.lane: self._unread(rules, lane, now) for lane in lanes}
+        read = [lane for lane, dispatch in unread.items() if dispatch is None]
+        groups = await self._buffer.waiting(read) if read else ()
+        ready = (
+            self._routed(one.batches[-1].last_id, partial(self._dispatch, rules, one)) for one in unread.values() if one
+        )
+        judged = (self._routed(group.messages[-1].id, partial(self._judge, rules, group, now)) for group in groups)
+        routing = asyncio.gather(*ready, *judged)
+        self._hints.work.set()
+        if not all(await routing):
+            return now + _FAILED_MS
+        return now if len(lanes) == _LANES_MAX else now + _MOMENT_MS
+
+    def _unread(self, rules: RoutingRules, lane: DueLane, now: int) -> Dispatch | None:
+        return route_unread(rules.routes, lane, rules.window(lane.lane), self._ids, now)
+
+    async def _routed(self, last_id: int, work: Callable[[], Awaitable[None]]) -> bool:
+        """Whether a lane could be routed."""
+        try:
+            await work()
+        except KeepsaidError:
+            raise
+        except Exception as error:  # noqa: BLE001  # guard: engine loop - one lane must not stop the others
+            _log.error("the lane of %s cannot be routed", show("message", last_id), exc_info=error)
+            return False
+        return True
+
+    async def _judge(self, rules: RoutingRules, group: WaitingGroup, now: int) -> None:
+        dispatch = await route(rules.routes, group, rules.window(group.lane), self._ids, now)
+        await self._dispatch(rules, dispatch)
+        self._tell_settled(group, dispatch)
+        if any(batch.task is not None for batch in dispatch.batches):
+            self._hints.record.set()
+            self._hints.task.set()
+
+    async def _dispatch(self, rules: RoutingRules, dispatch: Dispatch) -> None:
+        with self._writing():
+            await self._operations.apply(dispatch)
+        if rules.busy.get(dispatch.lane.channel) is BusyPolicy.INTERRUPT:
+            await self._interrupt(dispatch.lane, dispatch.window)
+            self._hints.work.set()
+
+    async def _interrupt(self, lane: Lane, window: Window) -> None:
+        """What was just routed joins the batch at work, which begins anew; its holder is told."""
+        begun_anew = await self._operations.apply(Interrupt(lane, window, self._clock.now_ms()))
+        if begun_anew is not None:
+            self._hints.taken(begun_anew)
+
+    def _tell_settled(self, group: WaitingGroup, dispatch: Dispatch) -> None:
+        """Messages that no turn will answer are settled here."""
+        for routed in dispatch.batches:
+            if routed.verdict.action is not Action.FORWARD:
+                settled = [one for one in group.messages if routed.first <= one.number <= routed.last]
+                self._progress.tell(settled, TurnProgress("settled", routed.verdict.reason))

@@ -14,7 +14,7 @@ from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.turn import Claimed, Lease, Outcome, Usage
 from keepsaid.errors import KeepsaidError, MessageDamaged, StoreError, UnknownChannel
 from keepsaid.interfaces.sdk.values import CHANNEL, Message, Receipt
-from keepsaid.pipeline.flow import check
+from keepsaid.pipeline.answering import check
 from keepsaid.text.normal import normalise
 
 _POLL_MS = 1_000
@@ -46,7 +46,7 @@ class Batch:
         said = normalise(reply)
         records = (Record(Role.ASSISTANT, said),) if said else ()
         outcome = Outcome(said, records, Usage(), normalise(f"consumer:{self._consumer}"))
-        reply_id = await self._instance.flow.commit(self._claimed, outcome)
+        reply_id = await self._instance.flow.answering.commit(self._claimed, outcome)
         self.settled = True
         if reply_id is not None and self._claimed.batch.lane.channel == CHANNEL:
             await self._instance.services.inbox.mark_seen(reply_id)

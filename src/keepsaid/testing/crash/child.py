@@ -36,7 +36,7 @@ from keepsaid.domain.turn import Claimed, ToolClass
 from keepsaid.domain.visibility import ShareMemory, ShareReach
 from keepsaid.engine.supervisor import Recovered
 from keepsaid.engine.tasks import TaskLimits
-from keepsaid.pipeline.flow import Mind
+from keepsaid.pipeline.answering import AgentDeps
 from keepsaid.pipeline.leasing import LeaseTerms, LifeTerms
 from keepsaid.ports.failpoints import arm, point
 from keepsaid.ports.model import Tool
@@ -183,14 +183,14 @@ def _visited(start: Start, order: Order) -> Start:
     return started
 
 
-def _mind(also: Sequence[Tool], *parts: Any) -> Mind:
+def _mind(also: Sequence[Tool], *parts: Any) -> AgentDeps:
     """What thinks, with tools beside its own."""
     model, reminder, identity, tools, *more_parts = parts
 
     def more(claimed: Claimed) -> Sequence[Tool]:
         return (*tools(claimed), *also)
 
-    return Mind(model, reminder, identity, more, *more_parts)
+    return AgentDeps(model, reminder, identity, more, *more_parts)
 
 
 def _site(also: Sequence[Tool], *parts: Any) -> Site:

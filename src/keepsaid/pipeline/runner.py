@@ -1,0 +1,80 @@
+"""The path of a message: receive > batch and route > claim > open > answer > deliver.
+
+Every step reads rows and ends in one commit; between any two commits a crash leads back to a claimable row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from keepsaid.domain.commits import Received
+from keepsaid.domain.message import Inbound
+from keepsaid.domain.turn import Claimed, Lease
+from keepsaid.errors import LeaseLost
+from keepsaid.pipeline.answering import AgentDeps, Answering, PipelineSettings, PipelineStores
+from keepsaid.pipeline.intake import MessageIntake
+from keepsaid.pipeline.leasing import Leases, Waking
+from keepsaid.pipeline.outbox import OutboxSender
+from keepsaid.pipeline.routing import Router
+from keepsaid.ports.failpoints import point
+from keepsaid.ports.prompt_sources import AgentIdentity, SkillShelf
+from keepsaid.ports.runtime import Clock, Hints, Ids
+
+
+class MessagePipeline:
+    """The steps of a message, in order. They meet here and nowhere else."""
+
+    def __init__(
+        self, stores: PipelineStores, agent: AgentDeps, settings: PipelineSettings, clock: Clock, ids: Ids
+    ) -> None:
+        self.hints = Hints()
+        self.answering = Answering(stores, agent, settings, (clock, ids, self.hints))
+        self._lanes = stores.lanes
+        self._waking = Waking(self.hints.work)
+        routed = stores.operations, stores.buffer
+        self._router = Router(routed, (clock, ids, self.hints), self._waking.writing, agent.progress)
+
+    @property
+    def settings(self) -> PipelineSettings:
+        """How the pipeline runs now."""
+        return self.answering.settings
+
+    def update_settings(self, settings: PipelineSettings) -> None:
+        """Go by other settings from the next group on; what is judged already, and turns under way, keep theirs."""
+        self.answering.settings = settings
+
+    def set_identity(self, identity: AgentIdentity, skills: SkillShelf) -> None:
+        """Answer as somebody else from the next prompt on."""
+        agent = self.answering.agent
+        self.answering.agent = replace(agent, identity=identity, sources=replace(agent.sources, skills=skills))
+
+    async def receive(self, intake: MessageIntake, inbound: Inbound) -> Received:
+        """Commit 1: the message is on disk before anybody is told."""
+        point("receive.before")
+        received = await intake.receive(inbound)
+        point("receive.after")
+        self.hints.route.set()
+        return received
+
+    async def route(self) -> int | None:
+        """Commit 2: lanes whose window has closed become batches with a verdict; returns when the next closes."""
+        return await self._router.route(self.settings.routing)
+
+    async def claim(self, leases: Leases, limit: int) -> tuple[Lease, ...]:
+        """Take the next batches, each under a lease."""
+        return await self._waking.claimed(leases.claim(limit))
+
+    async def open(self, lease: Lease) -> Claimed:
+        """What a lease is for, read. Raises LeaseLost when another owner has the batch."""
+        claimed = await self._lanes.claimed(lease)
+        if claimed is None:
+            raise LeaseLost(f"batch {lease.batch.id} has another owner now")
+        return claimed
+
+    async def answer(self, claimed: Claimed) -> None:
+        """Commits 3 and 4: context, steps, and the turn with its reply, all or nothing."""
+        await self.answering.answer(claimed)
+
+    async def deliver(self, outbox: OutboxSender) -> int | None:
+        """Replies leave, in order per conversation; returns when the next may be tried."""
+        return await outbox.deliver()
