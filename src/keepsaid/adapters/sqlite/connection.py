@@ -64,8 +64,10 @@ _HEADER = b"SQLite format 3\0"
 BUSY_MS = 2_000
 """How long another program that holds a file is waited for."""
 
-SEARCHES_KIB, LOOKUPS_KIB = 16_000, 4_000
-"""How much of a file the page cache of a reader holds at most: where much is searched, and where rows are looked up."""
+WRITES_KIB, SEARCHES_KIB, LOOKUPS_KIB = 16_000, 16_000, 4_000
+"""How much of a file the page cache of a connection holds at most: of a writer, and of a reader that searches much or
+looks up rows. The operating system has the rest.
+"""
 
 _CACHED_STATEMENTS = 512
 _open_files: WeakKeyDictionary[apsw.Connection, Identity] = WeakKeyDictionary()
@@ -141,7 +143,7 @@ def open_writer(path: Path) -> SqliteSession:
         db.pragma("secure_delete", True)
         db.pragma("foreign_keys", False)
         db.pragma("temp_store", "memory")
-        db.pragma("cache_size", -32_000)
+        db.pragma("cache_size", -WRITES_KIB)
         _plan_once(db)
         db.wal_autocheckpoint(0)
         db.attach(tombs_beside(path))
