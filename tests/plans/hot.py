@@ -80,7 +80,7 @@ HOT = (
     Hot("views", "work", (None, 50), 1_500, "50 batches", walks="what is due, oldest first, as many as are asked for"),
     Hot("views", "work", ("c8", 50), 60_000, "5,000 are due", walks="all that is due: a backlog no turn leaves behind"),
     Hot("views", "find", (None, None, None, 20, None), 1_500, "20 messages", walks="by its id from the newest on"),
-    Hot("views", "unseen", ("terminal", "c8")),
+    Hot("views", "unseen", ("terminal", "c8", 100)),
     Hot("views", "answer", (_MESSAGE, "[]")),
     Hot("views", "tally", (), 40_000, "a row for every state and channel, and a few steps for each open batch"),
     Hot("views", "oldest", ("http",)),
