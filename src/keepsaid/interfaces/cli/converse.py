@@ -69,7 +69,7 @@ async def _watch(talk: Talk) -> None:
 
 
 async def _show_unseen(talk: Talk) -> None:
-    for reply in await talk.unseen():
+    async for reply in talk.unseen():
         print(f"{_label('earlier >')} {visible(reply['text'])}", flush=True)
         await talk.seen(reply["id"])
 
