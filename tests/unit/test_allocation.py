@@ -9,10 +9,14 @@ import sys
 import pytest
 
 _PLAYED = """
-import ctypes, threading
-from keepsaid.adapters.system.allocation import share_one_arena
+import asyncio, ctypes, threading
+from keepsaid.app.watching import watched
+from keepsaid.config import Config
+async def serve():
+    with watched(Config()):
+        pass
 if {shared}:
-    share_one_arena()
+    asyncio.run(serve())
 libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p
 libc.malloc.argtypes = [ctypes.c_size_t]
@@ -31,9 +35,10 @@ libc.fflush(None)
 
 _SPARED = """
 import gc
-from keepsaid.adapters.system.allocation import spare_what_stays
+from keepsaid.adapters.system.systemd import Systemd
+from keepsaid.app.watching import started
 stays = [[n] for n in range(1_000)]
-spare_what_stays()
+started(Systemd({}))
 print(gc.get_freeze_count(), sum(one in stays for one in gc.get_objects()))
 """
 

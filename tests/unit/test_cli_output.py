@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -197,8 +197,10 @@ async def test_an_answer_is_printed_once(
 class Failing(Heard):
     """A talk with a runtime whose store is in trouble."""
 
-    async def unseen(self) -> list[dict[str, Any]]:
-        raise StoreFull("no space is left")
+    async def unseen(self) -> AsyncIterator[dict[str, Any]]:
+        for _ in range(1):
+            raise StoreFull("no space is left")
+        yield {}
 
 
 async def test_what_fails_behind_a_prompt_costs_no_typed_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from keepsaid.config import Config
 
 @contextmanager
 def watched(config: Config) -> Iterator[Systemd]:
-    """Watch the running event loop while the block runs; yields what tells systemd of start and stop."""
+    """Let threads share one arena, and watch the running event loop while the block runs; yields the way to systemd."""
     share_one_arena()
     systemd = Systemd(os.environ)
     # Half of the time: one notification may come late.
@@ -30,6 +30,6 @@ def watched(config: Config) -> Iterator[Systemd]:
 
 
 def started(systemd: Systemd) -> None:
-    """Note that the start is over: what it made stays."""
+    """Say that the start is over, and spare what it made from searches for garbage."""
     spare_what_stays()
     systemd.ready()

@@ -1,4 +1,4 @@
-"""Allocation in a process that runs for months: it does not grow by holes, nor look for garbage in its modules."""
+"""Allocation in a process that runs for months: no holes, no searches for garbage in modules (short: two settings)."""
 
 from __future__ import annotations
 

@@ -258,6 +258,6 @@ def _print(story: dict[str, Any]) -> None:
 
 async def _earlier(talk: Talk) -> None:
     """Replies nobody has seen yet, on stderr: stdout holds the replies to these lines and nothing else."""
-    for reply in await talk.unseen():
+    async for reply in talk.unseen():
         say(f"earlier reply, {reply['created_at']}: {reply['text']}")
         await talk.seen(reply["id"])

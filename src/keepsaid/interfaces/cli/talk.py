@@ -27,6 +27,9 @@ from keepsaid.interfaces.cli.session import say, session
 
 _UNKNOWN_TOKEN = 401
 _CONNECT_S = 5.0
+_PAGE = 100
+"""Replies that are asked for at once."""
+
 _READ_S = 60.0
 """The server says that it is still there every second."""
 
@@ -78,11 +81,14 @@ class Talk:
             raise self._gone(error) from error
         raise self._gone(None)
 
-    async def unseen(self) -> list[dict[str, Any]]:
-        """Replies of this conversation that nobody has seen, in order."""
-        query = {"channel": "terminal", "conversation": self._conversation}
-        told = await self._call("GET", "/v1/replies", query)
-        return list(told["replies"])
+    async def unseen(self) -> AsyncIterator[dict[str, Any]]:
+        """Replies of this conversation that nobody has seen, in order; mark each as seen before the next."""
+        query = {"channel": "terminal", "conversation": self._conversation, "limit": str(_PAGE)}
+        while replies := (await self._call("GET", "/v1/replies", query))["replies"]:
+            for reply in replies:
+                yield reply
+            if len(replies) < _PAGE:
+                return
 
     async def seen(self, reply_id: str) -> None:
         """A person has seen a reply."""
@@ -215,7 +221,7 @@ async def _watch(talk: Talk) -> None:
 
 
 async def _show_unseen(talk: Talk) -> None:
-    for reply in await talk.unseen():
+    async for reply in talk.unseen():
         print(f"{_label('earlier >')} {visible(reply['text'])}", flush=True)
         await talk.seen(reply["id"])
 

@@ -131,7 +131,7 @@ def rows_asked(request: Request, usual: int) -> int:
 
 
 async def written_aside(make: Callable[[], Any]) -> Response:
-    """A response of as many rows as there may be: they are made and written in a thread, so that nobody is held up."""
+    """A response of many rows: their JSON is made in a thread, and the event loop stays free."""
     return await asyncio.to_thread(lambda: JSONResponse(make()))
 
 
