@@ -41,6 +41,7 @@ from keepsaid.app.stores import PATIENT_MS, folders_of, in_use, recollection, st
 from keepsaid.app.tools import fence_of, toolbox_of
 from keepsaid.app.work import Scheduling, Site, Working
 from keepsaid.config import Config, Home
+from keepsaid.config.settings import BufferConfig
 from keepsaid.domain.commits import Received
 from keepsaid.domain.fence import UNKEYED, Fence
 from keepsaid.domain.message import Inbound
@@ -115,6 +116,11 @@ def embedding_of(outside: Outside, memories: MemoryStore, config: Config, lent: 
     return Embedding(embedder, memories, outside.clock, outside.former) if embedder else None
 
 
+def backlog_limits(buffer: BufferConfig) -> BacklogLimits:
+    """When what waits is worth a warning."""
+    return BacklogLimits(buffer.warn_count, int(buffer.warn_age_s * 1000))
+
+
 class Instance:
     """One home, opened for work under its lock. `start` makes it the runtime; without, it only takes commands."""
 
@@ -174,8 +180,7 @@ class Instance:
         self.pruner = Pruner(operations, clock, config.buffer.terms(), self.halt)
         self.forgetting = asyncio.Event()
         self._sleepers = SessionExpirer(operations, clock, config.sessions.terms())
-        limits = BacklogLimits(config.buffer.warn_count, int(config.buffer.warn_age_s * 1000))
-        self._gauge = BacklogMonitor(operations, clock, limits)
+        self._gauge = BacklogMonitor(operations, clock, backlog_limits(config.buffer))
         self._supervisor: Supervisor | None = None
 
     @cached_property
