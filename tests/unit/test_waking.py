@@ -132,4 +132,4 @@ async def test_what_is_routed_and_who_takes_it_are_written_at_once() -> None:
         slow.let.set()
         await asyncio.wait_for(road.flow.hints.deliver.wait(), HANG_S)
         claiming.cancel()
-    assert ["Dispatch", "Claim"] in store.groups
+    assert ["Dispatch", "ClaimBatches"] in store.groups

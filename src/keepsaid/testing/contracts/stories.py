@@ -104,5 +104,5 @@ class PointsContract:
             await store.apply(Renew(4_711, 1, 0))
         finally:
             failpoints.arm(None)
-        commits = ("Receive", "Dispatch", "Claim", "TurnCommit", "Renew")
+        commits = ("Receive", "Dispatch", "ClaimBatches", "TurnCommit", "Renew")
         assert passed == [f"commit.{name}.{side}" for name in commits for side in ("before", "after")]

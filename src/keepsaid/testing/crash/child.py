@@ -97,7 +97,7 @@ def prepare(order: Order, events: int, began: float) -> None:
     if order.fault == REPEAT_UNSAFE:
         kinds["once"] = ToolClass.IDEMPOTENT
     tools = [_marking(name, kind, Path(order.effects)) for name, kind in kinds.items()]
-    _replace(agents, "Mind", partial(_mind, tools))
+    _replace(agents, "AgentDeps", partial(_agent_deps, tools))
     _replace(opened, "Site", partial(_site, tools))
     _replace(work, "TaskLimits", partial(TaskLimits, lease_ms=order.lease_ms, renew_ms=_RENEW_MS))
     wraps = FAULTS[order.fault] if order.fault else Wraps()
@@ -183,7 +183,7 @@ def _visited(start: Start, order: Order) -> Start:
     return started
 
 
-def _mind(also: Sequence[Tool], *parts: Any) -> AgentDeps:
+def _agent_deps(also: Sequence[Tool], *parts: Any) -> AgentDeps:
     """What thinks, with tools beside its own."""
     model, reminder, identity, tools, *more_parts = parts
 

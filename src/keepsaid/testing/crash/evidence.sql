@@ -1,34 +1,34 @@
--- name: Lane
+-- name: LaneRow
 SELECT id, channel, conversation, key, head, batched FROM lane
 
--- name: Message
+-- name: MessageRow
 SELECT id, lane_id, number, external_id, event, text, sender, received_at FROM message ORDER BY lane_id, number
 
--- name: Batch
+-- name: BatchRow
 SELECT id, lane_id, first, last, state, action, reason, task_id, crashes, steered FROM batch ORDER BY lane_id, first
 
--- name: Turn
+-- name: TurnRow
 SELECT turn.id, turn.batch_id, turn.state, journal.id, turn.reason FROM turn
 LEFT JOIN journal ON journal.topic = 'turn.committed' AND journal.payload ->> 'turn' = turn.id
 ORDER BY journal.id, turn.id
 
--- name: Said
+-- name: SaidRow
 SELECT lane_id, position, turn_id, ref, text FROM transcript WHERE role = 'user' ORDER BY lane_id, position
 
--- name: Step
+-- name: StepRow
 SELECT turn_id, subject, state FROM step WHERE kind = 'tool' ORDER BY turn_id, n
 
--- name: Reply
+-- name: ReplyRow
 SELECT id, batch_id, conversation, state, url, text, notice FROM reply
 WHERE batch_id IS NOT NULL ORDER BY id
 
--- name: Slot
+-- name: SlotRow
 SELECT id, lane_id, person, question, state, filled_by, value, opened_at, expires_at FROM slot ORDER BY id
 
--- name: Obeyed
+-- name: ObeyedRow
 SELECT CAST(correlation_id AS INTEGER), payload ->> 'name' FROM journal WHERE topic = 'command.executed'
 
--- name: Delivery
+-- name: DeliveryRow
 SELECT event_id, state, coalesce(ended_at, 0) FROM delivery WHERE subscriber = 'ledger' ORDER BY event_id
 
 -- name: undelivered_events
@@ -40,7 +40,7 @@ SELECT id, state, (
     AND topic IN ('task.completed', 'task.failed', 'task.cancelled') AND correlation_id <> ''
 ) FROM task
 
--- name: Episode
+-- name: EpisodeRow
 SELECT source.kind, source.ref FROM memory JOIN memory_source AS source ON source.memory_id = memory.id
 WHERE memory.kind = 'episode' AND memory.state = 'active' AND source.n = 0
 

@@ -262,7 +262,7 @@ def judged(ledgers: Ledgers, home: Path) -> Judgement:
     command = [sys.executable, "-m", "keepsaid.testing.crash.judge", "--home", str(home)]
     command += ["--load", str(ledgers.load), "--replies", str(ledgers.replies), "--effects", str(ledgers.effects)]
     done = subprocess.run(command, env=environ(), capture_output=True, text=True, timeout=600, check=False)  # noqa: S603
-    if done.returncode not in (0, 1):
+    if not done.stdout:
         raise StageError(f"the judge failed:\n{done.stderr}")
     said = json.loads(done.stdout)
     return Judgement(done.returncode, said["violations"], said["counts"])
