@@ -17,10 +17,10 @@ from keepsaid.config import Config, Home
 from keepsaid.config.settings import MemoryConfig
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.compaction import Summarise
+from keepsaid.domain.context import Made
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.prompt import Record, Role
-from keepsaid.domain.summary import Made
 from keepsaid.domain.turn import Claimed, Outcome, Usage
 from keepsaid.pipeline.prompt.trace import trace_of
 from keepsaid.testing.contracts.road import ContractStore, Road

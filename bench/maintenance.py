@@ -20,10 +20,9 @@ from keepsaid.adapters.sqlite.memories import SqliteMemories, open_memories
 from keepsaid.adapters.system.clock import SystemClock, SystemIds
 from keepsaid.domain.graph import Association, Relation
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.memory import IMPORTANCE, Kind, NewMemory, conversation_scope
+from keepsaid.domain.maintenance import DAY_MS
+from keepsaid.domain.memory import IMPORTANCE, Kind, NewMemory, NewVector, conversation_scope
 from keepsaid.domain.message import Trust
-from keepsaid.domain.search import NewVector
-from keepsaid.domain.upkeep import DAY_MS
 from keepsaid.memory.indexing import Associating, Embedding
 from keepsaid.memory.maintenance import Maintenance, MaintenanceProgress
 from keepsaid.testing.made_talk import MadeTalk

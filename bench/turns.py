@@ -19,10 +19,10 @@ from keepsaid.adapters.models.summariser import SUMMARY_TOOL
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
 from keepsaid.config.settings import BufferConfig, ModelsConfig
+from keepsaid.domain.context import HEADINGS
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Kind, NewMemory, conversation_scope
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
-from keepsaid.domain.summary import HEADINGS
 from keepsaid.domain.turn import ModelAnswer
 from keepsaid.ports.model import Delta, ModelRequest, at_once
 from keepsaid.testing.model_script import Call, ChatRequest, Reaction, Say, Script

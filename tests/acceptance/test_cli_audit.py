@@ -16,9 +16,9 @@ from tests.acceptance.program import Program, inside
 from keepsaid.adapters.sqlite.memories import open_memories
 from keepsaid.adapters.system.clock import SystemClock, SystemIds
 from keepsaid.domain.bulletin import Edition, bulletin_key
+from keepsaid.domain.maintenance import DAY_MS
 from keepsaid.domain.memory import OWNER, Kind, NewMemory, Source, person_scope
 from keepsaid.domain.message import Trust
-from keepsaid.domain.upkeep import DAY_MS
 
 NOW = SystemClock().now_ms()
 _TOKEN = "ghp_" + "a1B2c3D4e5" * 4

@@ -12,19 +12,17 @@ from tests.contract.kept import Kept
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.batch import TaskDraft
-from keepsaid.domain.collection import CollectionFailed
 from keepsaid.domain.command import Obeyed
 from keepsaid.domain.commits import ClaimBatches, Drop, Fail, Failure, Resend, Settle, TakeReplies, Tell, TurnCommit
 from keepsaid.domain.compaction import CutContext, CutReason, Summarise, SummaryFailed
-from keepsaid.domain.event import events_of
-from keepsaid.domain.fact import TellNews
+from keepsaid.domain.context import Made
+from keepsaid.domain.event import TellNews, events_of
 from keepsaid.domain.forgetting import MoveForgetting
 from keepsaid.domain.reply import Delivered, ReplyDraft
 from keepsaid.domain.route import Action
 from keepsaid.domain.schedule import What
 from keepsaid.domain.scheduling import EndRun, SettleRun
-from keepsaid.domain.session import Rest
-from keepsaid.domain.summary import Made
+from keepsaid.domain.session import CollectionFailed, Rest
 from keepsaid.domain.task import CancelTask, NewTask
 from keepsaid.engine.supervisor import BacklogLimits, BacklogMonitor
 from keepsaid.events.catalog import CORE

@@ -23,9 +23,9 @@ from keepsaid.app.instance import Instance, Outside, opened
 from keepsaid.config import Home
 from keepsaid.config.file import load
 from keepsaid.config.settings import BufferConfig, TurnsConfig
+from keepsaid.domain.batch import STABLE_MS, TrialTerms
 from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust
 from keepsaid.domain.prompt import ToolCall
-from keepsaid.domain.suspicion import STABLE_MS, TrialTerms
 from keepsaid.domain.turn import ModelAnswer
 from keepsaid.pipeline.leasing import LeaseTerms, LifeTerms
 from keepsaid.ports.model import Delta, ModelRequest

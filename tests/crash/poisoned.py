@@ -18,8 +18,8 @@ import keepsaid.app.instance as instances
 from keepsaid.app.instance import Instance, Outside, opened
 from keepsaid.config import Config, Home
 from keepsaid.config.settings import BufferConfig, ModelsConfig, TurnsConfig
+from keepsaid.domain.batch import TrialTerms
 from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust
-from keepsaid.domain.suspicion import TrialTerms
 from keepsaid.domain.turn import ModelAnswer
 from keepsaid.pipeline.leasing import LeaseTerms, LifeTerms
 from keepsaid.ports.model import Delta, ModelRequest

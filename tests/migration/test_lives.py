@@ -8,9 +8,9 @@ from pathlib import Path
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.operations import open_operations
+from keepsaid.domain.batch import TrialTerms
 from keepsaid.domain.commits import ClaimBatches, VoidLeases
 from keepsaid.domain.process import Beat
-from keepsaid.domain.suspicion import TrialTerms
 
 _BATCH = """
 INSERT INTO batch (id, lane_id, first, last, last_id, state, action, rule, rule_version, reason, priority, first_at,

@@ -12,7 +12,7 @@ from keepsaid.adapters.sql.memory.rows import space_names
 from keepsaid.adapters.sql.query import every, load
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.migrate import migrate
-from keepsaid.domain.search import VectorSpace
+from keepsaid.domain.memory import VectorSpace
 from keepsaid.text.normal import digest
 
 VECTORS = load("memory_vectors")

@@ -13,7 +13,7 @@ from tests.month.home import VirtualHome, lived
 
 from keepsaid.adapters.models.extractor import SAVE_FACTS
 from keepsaid.config import Config
-from keepsaid.domain.finding import LEARNT
+from keepsaid.domain.learning import LEARNT
 from keepsaid.domain.memory import Kind, Listener, Memory
 from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Json, ToolCall

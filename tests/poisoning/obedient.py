@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from keepsaid.adapters.models.extractor import SAVE_FACTS
 from keepsaid.adapters.models.summariser import SUMMARY_TOOL
+from keepsaid.domain.context import HEADINGS
 from keepsaid.domain.prompt import Json, Role, ToolCall
-from keepsaid.domain.summary import HEADINGS
 from keepsaid.domain.turn import ModelAnswer, Usage
 from keepsaid.ports.model import Delta, ModelRequest
 

@@ -9,8 +9,8 @@ import pytest
 from tests.poisoning.directives import TOPIC
 from tests.poisoning.trial import HOOKS, TALK, Trial, tried
 
-from keepsaid.domain.attachment import EDITED
 from keepsaid.domain.ids import show
+from keepsaid.domain.message import EDITED
 from keepsaid.domain.task import TaskFilter
 from keepsaid.domain.work import TaskKind
 

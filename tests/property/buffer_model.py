@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from keepsaid.domain.batch import Window
+from keepsaid.domain.batch import TrialEvidence, Window
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.route import Action
-from keepsaid.domain.suspicion import TrialEvidence
 
 WINDOW = Window(window_ms=100, quiet_ms=60, wait_ms_max=300, count_max=4, chars_max=40)
 RULES = {"noise": Action.DROP, "work": Action.SPAWN, "vip": Action.FORWARD, "talk": Action.FORWARD}

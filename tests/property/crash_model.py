@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from tests.property.buffer_model import Plan, Work
 
+from keepsaid.domain.batch import LIVES_MAX, FatalTrial, PastLife, Suspicion, TrialTerms, mean_life_ms
 from keepsaid.domain.commits import ATTEMPTS_MAX
-from keepsaid.domain.suspicion import LIVES_MAX, FatalTrial, PastLife, Suspicion, TrialTerms, mean_life_ms
 
 LIVED_MS = 3_600_000
 """How long a process of a walk has lived when it claims: long enough for any trial."""

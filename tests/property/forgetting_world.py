@@ -10,11 +10,11 @@ from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.memories import SqliteMemories, open_memories
 from keepsaid.adapters.sqlite.stores import open_stores
-from keepsaid.domain.collection import Invalidate, Passage
-from keepsaid.domain.finding import Statement
 from keepsaid.domain.forgetting import ForgetTargets, Forgetting, ForgetWish
+from keepsaid.domain.learning import Statement
 from keepsaid.domain.memory import OWNER, Kind, Memory, NewMemory, Source, person_scope
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
+from keepsaid.domain.session import Invalidate, Passage
 from keepsaid.domain.turn import Usage
 from keepsaid.engine.collector import Collector
 from keepsaid.engine.forgetter import Forgetter, ForgetterStores

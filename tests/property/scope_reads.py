@@ -11,8 +11,7 @@ from tests.property.scope_world import Ear, Known, World
 
 from keepsaid.adapters.sqlite.memories import SqliteMemories
 from keepsaid.domain.graph import Seed
-from keepsaid.domain.memory import Kind, Listener, Memory
-from keepsaid.domain.search import Narrowing, VectorSpace
+from keepsaid.domain.memory import Kind, Listener, Memory, Narrowing, VectorSpace
 
 SPACE = VectorSpace("made up", "1", 4, b"w")
 FACTS = (Kind.FACT, Kind.PREFERENCE, Kind.TODO)

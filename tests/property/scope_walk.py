@@ -20,6 +20,7 @@ from keepsaid.domain.memory import (
     Kind,
     Listener,
     NewMemory,
+    NewVector,
     Source,
     conversation_scope,
     episode_scope,
@@ -27,9 +28,7 @@ from keepsaid.domain.memory import (
     person_scope,
 )
 from keepsaid.domain.message import Origin, Trust
-from keepsaid.domain.people import identity_in
-from keepsaid.domain.search import NewVector
-from keepsaid.domain.visibility import MemoryShared, ShareMemory
+from keepsaid.domain.visibility import MemoryShared, ShareMemory, identity_in
 from keepsaid.domain.visibility import ShareReach as To
 
 BEGINNING, READS_EACH = 120, 40

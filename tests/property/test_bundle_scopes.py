@@ -9,7 +9,7 @@ from tests.property.scope_walk import Subject, Walk
 from tests.property.scope_world import OWNER, PEOPLE, Ear, Known, World
 
 from keepsaid.domain.bundle import BundleEntry, Edge, Record, Tombstone
-from keepsaid.domain.people import Person
+from keepsaid.domain.visibility import Person
 from keepsaid.ports.memory_store import BundleContents
 from keepsaid.services.exporting import listeners_of
 

@@ -21,9 +21,8 @@ from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.operations import SqliteOperations, open_operations
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.compaction import CompactionTerms, CutContext, CutReason, Summarise, SummaryFailed, due
-from keepsaid.domain.context import LaneTail
+from keepsaid.domain.context import LaneTail, Made
 from keepsaid.domain.prompt import Role
-from keepsaid.domain.summary import Made
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.testing.builders import consulted, lane_of, outcome, said
 from keepsaid.testing.contracts.road import ContractStore, Road

@@ -22,9 +22,8 @@ from tests.property.test_memory_scopes import hears
 from keepsaid.adapters.embedders.hashed import Hashed
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.vector_index import VectorIndex
-from keepsaid.domain.memory import GLOBAL, Found, Kind, Listener, NewMemory, conversation_scope
+from keepsaid.domain.memory import GLOBAL, Found, Kind, Listener, Narrowing, NewMemory, conversation_scope
 from keepsaid.domain.message import Trust
-from keepsaid.domain.search import Narrowing
 from keepsaid.memory.indexing import Embedding
 from keepsaid.testing.clock import VirtualClock
 from keepsaid.testing.contracts.memories import AUDIT, HERE, OWNER_HERE, STRAND, THERE, episode, sample

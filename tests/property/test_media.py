@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keepsaid.app.channels import MEDIA
-from keepsaid.domain.attachment import MediaMessage, Unsaid
+from keepsaid.domain.message import MediaMessage, Unsaid
 from keepsaid.errors import InputError
 
 _KEYS = """

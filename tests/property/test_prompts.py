@@ -18,10 +18,10 @@ from tests.unit.slot_cast import Scripted, Stage
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.operations import SqliteOperations, open_operations
 from keepsaid.domain.compaction import CutContext, CutReason, Summarise
+from keepsaid.domain.context import Made
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust
 from keepsaid.domain.prompt import Prompt, Record
-from keepsaid.domain.summary import Made
 from keepsaid.domain.turn import ModelAnswer
 from keepsaid.domain.views import MessageFilter
 from keepsaid.errors import KeepsaidError

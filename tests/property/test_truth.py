@@ -11,9 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.property.memory_stage import Stage, stage
 
-from keepsaid.domain.memory import GLOBAL, Kind, Memory, NewMemory, Source
+from keepsaid.domain.memory import GLOBAL, Kind, Memory, Narrowing, NewMemory, Source
 from keepsaid.domain.message import Trust
-from keepsaid.domain.search import Narrowing
 from keepsaid.testing.contracts.memories import AUDIT
 
 _NOW = 10_000

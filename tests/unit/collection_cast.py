@@ -10,13 +10,11 @@ from tests.unit.echo_cast import NoEchoes
 
 from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
-from keepsaid.domain.collection import Passage
 from keepsaid.domain.commits import TurnCommit
-from keepsaid.domain.finding import Statement
-from keepsaid.domain.learning import LearnOutcome, LearnResult
+from keepsaid.domain.learning import LearnOutcome, LearnResult, Statement
 from keepsaid.domain.memory import Kind, NewMemory
 from keepsaid.domain.message import Inbound
-from keepsaid.domain.session import Session
+from keepsaid.domain.session import Passage, Session
 from keepsaid.domain.turn import Usage
 from keepsaid.engine.collector import Collector, ExtractionPace
 from keepsaid.errors import KeepsaidError

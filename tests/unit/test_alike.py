@@ -9,9 +9,8 @@ import pytest
 from tests.unit.memory_cast import LANE
 
 from keepsaid.adapters.sqlite.memories import open_memories
-from keepsaid.domain.memory import GLOBAL, Kind, NewMemory
+from keepsaid.domain.memory import GLOBAL, Kind, NewMemory, NewVector, VectorSpace
 from keepsaid.domain.message import Trust
-from keepsaid.domain.search import NewVector, VectorSpace
 from keepsaid.testing.clock import CountingIds
 
 SPACE = VectorSpace("test", "1", 2, b"x")

@@ -18,9 +18,8 @@ from keepsaid.adapters.sqlite.operations import open_operations
 from keepsaid.adapters.system.resources import TextThreads
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.compaction import HOUR_MS, CompactionTerms, CutContext, CutReason, boundary, due, piece
-from keepsaid.domain.context import LaneTail, TranscriptSpan
+from keepsaid.domain.context import EXTRACTED, LaneTail, Made, Sections, Summary, TranscriptSpan, read, written
 from keepsaid.domain.prompt import Record, Role
-from keepsaid.domain.summary import EXTRACTED, Made, Sections, Summary, read, written
 from keepsaid.domain.turn import Recent
 from keepsaid.errors import ModelMalformed, ModelUnavailable
 from keepsaid.memory.summaries import Compaction, ExtractiveSummariser, Summaries

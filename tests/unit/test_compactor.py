@@ -14,10 +14,10 @@ from keepsaid.adapters.models.summariser import SUMMARY_TOOL
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
 from keepsaid.config.conversations import CompactionConfig
+from keepsaid.domain.context import HEADINGS
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.prompt import Prompt, ToolCall
-from keepsaid.domain.summary import HEADINGS
 from keepsaid.domain.turn import ModelAnswer
 from keepsaid.engine.compactor import Compactor
 from keepsaid.errors import StoreFull

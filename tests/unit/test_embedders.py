@@ -17,7 +17,7 @@ from keepsaid.adapters.embedders.endpoint import Endpoint
 from keepsaid.adapters.embedders.hashed import Hashed
 from keepsaid.adapters.embedders.minilm import TOKENS, WEIGHTS, MiniLM
 from keepsaid.adapters.sqlite.memories import SqliteMemories, open_memories
-from keepsaid.domain.search import VectorSpace
+from keepsaid.domain.memory import VectorSpace
 from keepsaid.errors import EmbedderError
 from keepsaid.memory.indexing import Embedding
 from keepsaid.testing.clock import CountingIds, VirtualClock

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from keepsaid.adapters.embedders.hashed import Hashed
 from keepsaid.adapters.sqlite.memories import SqliteMemories, open_memories
-from keepsaid.domain.search import VectorSpace
+from keepsaid.domain.memory import VectorSpace
 from keepsaid.memory.indexing import BATCH, Embedding
 from keepsaid.ports.recall import Embedder
 from keepsaid.testing.clock import CountingIds, VirtualClock

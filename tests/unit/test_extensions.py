@@ -17,9 +17,9 @@ from tests.waits import HANG_S
 from keepsaid import InputError
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Home, load
-from keepsaid.domain.fence import UNKEYED
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.scene import Passing
+from keepsaid.domain.trust import UNKEYED
 from keepsaid.errors import ExtensionError
 from keepsaid.extensions import loaded
 from keepsaid.extensions.contributions import TurnOffers

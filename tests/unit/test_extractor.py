@@ -25,10 +25,10 @@ from keepsaid.adapters.models.extractor import (
 from keepsaid.app.instance import opened
 from keepsaid.config import Config, Home
 from keepsaid.config.settings import ModelsConfig
-from keepsaid.domain.collection import Passage, Utterance
 from keepsaid.domain.memory import Kind
 from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Role
+from keepsaid.domain.session import Passage, Utterance
 from keepsaid.domain.turn import ModelAnswer
 from keepsaid.domain.visibility import OWN_TOOLS
 from keepsaid.errors import ModelMalformed, ModelTimeout, ModelUnavailable

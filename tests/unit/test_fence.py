@@ -12,7 +12,7 @@ from tests.unit.golden_prompts import EVERYTHING
 
 from keepsaid.app.tools import FENCE_FILE, fence_of
 from keepsaid.config import Home
-from keepsaid.domain.fence import Fence, enclosed
+from keepsaid.domain.trust import Fence, enclosed
 from keepsaid.pipeline.prompt.assemble import PromptBudget, assemble
 from keepsaid.text.normal import heading
 

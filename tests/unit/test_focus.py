@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.unit.slot_cast import Scripted, Stage, asking, focus, reason
 
-from keepsaid.domain.fence import UNKEYED
 from keepsaid.domain.message import ProviderMarks
+from keepsaid.domain.trust import UNKEYED
 from keepsaid.domain.turn import ModelAnswer
 
 DAY = asking("Which day?", "date_time")

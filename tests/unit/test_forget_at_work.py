@@ -12,13 +12,13 @@ from tests.property.forgetting_world import STORES, EachSentence, World, world
 from tests.unit.http_cast import site
 from tests.unit.test_forget_places import residue
 
-from keepsaid.domain.collection import Left, Passage
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.effects import SetPersonality
 from keepsaid.domain.forgetting import ForgetWish
 from keepsaid.domain.memory import person_scope
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.process import Note
+from keepsaid.domain.session import Left, Passage
 from keepsaid.ports.model import Extracted
 from keepsaid.testing.builders import ACCOUNT, CHANNEL, outcome
 from keepsaid.testing.webhooks import payload, sign

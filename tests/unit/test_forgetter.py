@@ -19,11 +19,11 @@ from keepsaid.config import Config, Home
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.forgetting import DropAside, Forgetting, ForgetWish
 from keepsaid.domain.graph import Association, Mention, Relation
+from keepsaid.domain.maintenance import DAY_MS, LOOSE, Curve
 from keepsaid.domain.memory import Kind, Listener, NewMemory, Source, person_scope
 from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust
 from keepsaid.domain.staged import Deed, StageMemory
 from keepsaid.domain.task import Task, TaskWork
-from keepsaid.domain.upkeep import DAY_MS, LOOSE, Curve
 from keepsaid.memory.recording import episode_of
 from keepsaid.testing.builders import outcome
 from keepsaid.testing.clock import VirtualClock

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from tests.unit.golden_prompts import EVERYTHING, FOLDER, SCENES, agent, past, said, user, written
 from tests.unit.memory_cast import claimed
 
-from keepsaid.domain.fence import UNKEYED
 from keepsaid.domain.prompt import MemoryPlacement
 from keepsaid.domain.scene import Attention, Contribution, Passing, PromptInputs, Quote, StaticContext
+from keepsaid.domain.trust import UNKEYED
 from keepsaid.domain.turn import Claimed
 from keepsaid.pipeline.prompt.assemble import PromptBudget, assemble
 

@@ -11,10 +11,10 @@ from tests.waits import HANG_S
 
 from keepsaid.app.instance import opened
 from keepsaid.config import Config, Home
-from keepsaid.domain.collection import Passage, Utterance
 from keepsaid.domain.memory import Listener
 from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust
 from keepsaid.domain.prompt import Role
+from keepsaid.domain.session import Passage, Utterance
 from keepsaid.errors import EmbedderError, ModelMalformed, ModelUnavailable
 from keepsaid.extensions.loaded import LentEmbedder, LentExtractor, lent_by
 from keepsaid.testing.builders import lane_of
@@ -22,7 +22,7 @@ from keepsaid.testing.lobby import Lobby
 
 LENDER = """
 from keepsaid.adapters.embedders.hashed import Hashed
-from keepsaid.domain.finding import Statement
+from keepsaid.domain.learning import Statement
 from keepsaid.domain.memory import Kind
 from keepsaid.ports.model import Extracted
 
@@ -39,7 +39,7 @@ class Lender:
         return Extracted((Statement(Kind.FACT, "Ann lives in Porto", records=tuple(told)), invented))
 """
 WRONG = """
-from keepsaid.domain.search import VectorSpace
+from keepsaid.domain.memory import VectorSpace
 
 @extension(id="wrong")
 class Wrong:

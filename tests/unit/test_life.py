@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
+from keepsaid.domain.batch import TrialTerms
 from keepsaid.domain.commits import VoidLeases
-from keepsaid.domain.suspicion import TrialTerms
 from keepsaid.engine.caretakers import CrashNotices, Rescuer
 from keepsaid.engine.progress import ProgressHub
 from keepsaid.engine.workers import Attempt, Patience

@@ -15,10 +15,10 @@ from tests.unit.test_extractor import PASSAGE, fact
 from keepsaid.adapters.models.extractor import Staging
 from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.adapters.sqlite.memories import open_memories
-from keepsaid.domain.collection import Passage
-from keepsaid.domain.finding import LINKS_MAX, Statement, StatementLink, decoded, encoded, kept
 from keepsaid.domain.graph import Relation, Seed
+from keepsaid.domain.learning import LINKS_MAX, Statement, StatementLink, decoded, encoded, kept
 from keepsaid.domain.memory import Kind
+from keepsaid.domain.session import Passage
 from keepsaid.domain.turn import Usage
 from keepsaid.engine.collector import Collector
 from keepsaid.memory.extraction import Collection

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keepsaid.domain.fence import Fence
+from keepsaid.domain.trust import Fence
 from keepsaid.pipeline.prompt.labels import unforged
 from keepsaid.text.normal import heading
 

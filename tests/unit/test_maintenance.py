@@ -18,7 +18,7 @@ from tests.contract.test_memories import Counting
 from keepsaid.adapters.embedders.hashed import Hashed
 from keepsaid.adapters.sqlite.memories import SqliteMemories, open_memories
 from keepsaid.domain.graph import Association, Mention, Relation
-from keepsaid.domain.upkeep import DAY_MS, PIECE, Curve, FadeTrace, UpkeepTask
+from keepsaid.domain.maintenance import DAY_MS, PIECE, Curve, FadeTrace, UpkeepTask
 from keepsaid.memory.indexing import Embedding
 from keepsaid.memory.maintenance import Maintenance, MaintenanceTerms
 from keepsaid.testing.clock import VirtualClock

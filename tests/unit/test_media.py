@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from keepsaid.app.channels import MEDIA
-from keepsaid.domain.attachment import EDITED, MediaMessage, Unsaid
+from keepsaid.domain.message import EDITED, MediaMessage, Unsaid
 from keepsaid.errors import InputError
 
 ANN = {"id": 7, "is_bot": False, "first_name": "Ann", "last_name": "Lee"}

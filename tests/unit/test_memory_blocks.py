@@ -13,8 +13,7 @@ from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.adapters.sqlite.vector_codes import Codes, least, signs_of
 from keepsaid.adapters.sqlite.vector_index import VectorIndex, pack
-from keepsaid.domain.memory import Listener
-from keepsaid.domain.search import VectorSpace
+from keepsaid.domain.memory import Listener, VectorSpace
 
 EACH, SIZE = 1_024, 70
 SPACES = tuple(VectorSpace(f"model {n}", "1", SIZE, b"x") for n in range(2))

@@ -7,9 +7,8 @@ import pytest
 from tests.unit.memory_cast import LANE, FixedRecall, memory
 
 from keepsaid.domain.ids import show
-from keepsaid.domain.memory import Kind, Listener, Memory
+from keepsaid.domain.memory import Kind, Listener, Memory, Narrowing
 from keepsaid.domain.prompt import Json, Record, Role, ToolCall
-from keepsaid.domain.search import Narrowing
 from keepsaid.domain.turn import ToolClass
 from keepsaid.errors import ToolError
 from keepsaid.memory.tools import memory_open, memory_search

@@ -14,10 +14,10 @@ from keepsaid.app.instance import opened
 from keepsaid.config import Config, Home
 from keepsaid.config.conversations import CompactionConfig
 from keepsaid.domain.compaction import CutContext, CutReason, Summarise
+from keepsaid.domain.context import Made, Sections, read, written
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.prompt import Prompt
-from keepsaid.domain.summary import Made, Sections, read, written
 from keepsaid.domain.turn import ModelAnswer
 from keepsaid.memory.summaries import OtherLanes, WholeTerms
 from keepsaid.ports.model import Delta, ModelRequest

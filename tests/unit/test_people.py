@@ -13,7 +13,7 @@ from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane, lane_key
 from keepsaid.domain.memory import OWNER, Kind, Listener, NewMemory, conversation_scope, person_scope
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
-from keepsaid.domain.people import identity_in
+from keepsaid.domain.visibility import identity_in
 
 ANN, BEN = "http:default:ann", "library:default:ben"
 ROOM = Lane("http", "default", "room", lane_key("room"))

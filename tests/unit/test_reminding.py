@@ -19,10 +19,10 @@ from tests.waits import HANG_S
 from keepsaid.adapters.models.summariser import SUMMARY_TOOL
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
+from keepsaid.domain.context import HEADINGS
 from keepsaid.domain.memory import GLOBAL, Kind, NewMemory
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.prompt import ToolCall
-from keepsaid.domain.summary import HEADINGS
 from keepsaid.domain.turn import ModelAnswer
 from keepsaid.ports.model import Delta, ModelRequest
 

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from keepsaid.config.services import McpServerConfig
 from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Json, ToolCall
-from keepsaid.domain.taint import Taint
+from keepsaid.domain.trust import Taint
 from keepsaid.domain.turn import ToolClass
 from keepsaid.extensions import tool
 from keepsaid.extensions.declare import MARK, tool_of

@@ -12,10 +12,9 @@ import pytest
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.memories import SqliteMemories, open_memories
 from keepsaid.domain.compaction import Summarise
-from keepsaid.domain.context import LaneSummary
+from keepsaid.domain.context import LaneSummary, Made, Sections, Summary, read, written
 from keepsaid.domain.memory import Kind, Listener, Memory, summary_key
 from keepsaid.domain.message import Trust
-from keepsaid.domain.summary import Made, Sections, Summary, read, written
 from keepsaid.memory.gates import PromptShown, Visible
 from keepsaid.memory.summaries import SummaryCopier, WholeTerms, session_summary, thread_summary
 from keepsaid.testing.builders import lane_of, said

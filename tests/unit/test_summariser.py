@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from keepsaid.adapters.models.summariser import ModelSummariser
+from keepsaid.domain.context import HEADINGS, Made, Sections, extracted, read
 from keepsaid.domain.prompt import Prompt, Record, Role, ToolCall
-from keepsaid.domain.summary import HEADINGS, Made, Sections, extracted, read
 from keepsaid.domain.turn import ModelAnswer, Usage
 from keepsaid.errors import ModelMalformed
 from keepsaid.ports.model import Delta, ModelRequest, ToSummarise

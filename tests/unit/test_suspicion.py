@@ -13,7 +13,7 @@ from random import Random
 
 import pytest
 
-from keepsaid.domain.suspicion import (
+from keepsaid.domain.batch import (
     HELD_AFTER,
     LIVES_MAX,
     FatalTrial,

@@ -17,7 +17,7 @@ from keepsaid.adapters.tools.mcp import McpServer
 from keepsaid.adapters.tools.pins import ToolPins
 from keepsaid.app.tools import pins_of
 from keepsaid.config import Home
-from keepsaid.domain.pin import ToolStanding
+from keepsaid.domain.trust import ToolStanding
 from keepsaid.domain.turn import ToolClass
 from keepsaid.interfaces.cli.program import run
 from keepsaid.ports.model import Served

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 from tests.unit.test_flow import Nothing, Road
 from tests.waits import HANG_S
 
+from keepsaid.domain.batch import TrialTerms
 from keepsaid.domain.commits import ExpireLeases, Fail, Failure, Relinquish, VoidLeases
-from keepsaid.domain.suspicion import TrialTerms
 from keepsaid.domain.turn import Claimed, Lease, ModelAnswer
 from keepsaid.engine.caretakers import CrashNotices, Rescuer
 from keepsaid.engine.progress import ProgressHub

@@ -12,15 +12,14 @@ from keepsaid.app.stores import archive_of
 from keepsaid.app.tools import Toolbox
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import IntakeResult, Received
-from keepsaid.domain.fence import UNKEYED, Fence
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Injection, Kind
 from keepsaid.domain.message import SYSTEM, Inbound, Trusted
 from keepsaid.domain.scene import PromptInputs
 from keepsaid.domain.staged import Deed
-from keepsaid.domain.taint import taint_of
 from keepsaid.domain.task import DEPTH_MAX, Task, TaskStory, trust_of_task
+from keepsaid.domain.trust import UNKEYED, Fence, taint_of
 from keepsaid.domain.turn import Claimed, Recent
 from keepsaid.engine.compactor import Compactor
 from keepsaid.engine.forgetter import Forgetter

@@ -9,8 +9,7 @@ from keepsaid.adapters.channels.github import GitHubHook
 from keepsaid.adapters.channels.media import discord, nostr, slack, telegram
 from keepsaid.adapters.channels.pull import PullChannel, allowed
 from keepsaid.config import Config
-from keepsaid.domain.attachment import MediaMessage, Unsaid
-from keepsaid.domain.message import Inbound
+from keepsaid.domain.message import Inbound, MediaMessage, Unsaid
 from keepsaid.ports.channel import Channel, Hook
 
 MEDIA: Mapping[str, Callable[[Mapping[str, object]], MediaMessage | Unsaid]] = {

@@ -43,8 +43,8 @@ from keepsaid.app.work import Scheduling, Site, Working
 from keepsaid.config import Config, Home
 from keepsaid.config.settings import BufferConfig
 from keepsaid.domain.commits import Received
-from keepsaid.domain.fence import UNKEYED, Fence
 from keepsaid.domain.message import Inbound
+from keepsaid.domain.trust import UNKEYED, Fence
 from keepsaid.domain.turn import Claimed
 from keepsaid.engine.caretakers import CrashNotices, Pruner, Rescuer, SessionExpirer
 from keepsaid.engine.compactor import Compactor

@@ -10,8 +10,8 @@ from keepsaid.adapters.models.extractor import CALLS_MAX, ModelExtractor
 from keepsaid.adapters.models.judge import ModelJudge
 from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.config import Config
-from keepsaid.domain.collection import ASKED, Invalidate, MarkUnprocessed, RequeueCollection
 from keepsaid.domain.ids import MAX_ID
+from keepsaid.domain.session import ASKED, Invalidate, MarkUnprocessed, RequeueCollection
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.engine.collector import Collector, ExtractionPace, Nightly, UnreadSessions
 from keepsaid.engine.supervisor import ServiceLoop

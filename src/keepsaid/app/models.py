@@ -19,8 +19,8 @@ from keepsaid.adapters.models.summariser import ModelSummariser
 from keepsaid.adapters.system.clock import SystemClock
 from keepsaid.config import Config, Home
 from keepsaid.domain.bulletin import MINUTE_MS
+from keepsaid.domain.memory import VectorSpace
 from keepsaid.domain.prompt import Prompt
-from keepsaid.domain.search import VectorSpace
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.engine.compactor import Compactor
 from keepsaid.errors import ConfigError, EmbedderError, ModelMalformed

@@ -12,8 +12,7 @@ from keepsaid.adapters.tools.mcp import McpServer
 from keepsaid.adapters.tools.pins import ACCEPTED_FILE, WAITING_FILE, ToolPins
 from keepsaid.config import Config, Home
 from keepsaid.config.durable import write_file
-from keepsaid.domain.fence import Fence
-from keepsaid.domain.pin import Described, ToolStanding
+from keepsaid.domain.trust import Described, Fence, ToolStanding
 from keepsaid.engine.supervisor import ServiceLoop
 from keepsaid.errors import ConfigError, HomeError, ToolError
 from keepsaid.ports.model import Served, Tool, ToolSource

@@ -13,7 +13,6 @@ from keepsaid.app.reload import Prepared
 from keepsaid.config import Config, Home
 from keepsaid.config.services import SchedulesConfig
 from keepsaid.domain.commits import Received
-from keepsaid.domain.fence import UNKEYED, Fence
 from keepsaid.domain.ids import MAX_ID, show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Inbound
@@ -21,6 +20,7 @@ from keepsaid.domain.schedule import LIVE, NewSchedule, Schedule, What
 from keepsaid.domain.scheduling import AddSchedule, MoveSchedule, ReplaceSchedules, RunNow
 from keepsaid.domain.task import CancelTask, CreateTasks, DecideTask, NewTask, RunTask, Task
 from keepsaid.domain.timing import Once, checked, first_due
+from keepsaid.domain.trust import UNKEYED, Fence
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.domain.work import TaskKind
 from keepsaid.engine.errands import Errand, Errands

@@ -10,11 +10,11 @@ from pydantic import Field, field_validator, model_validator
 
 from keepsaid.config.section import ConfigSection
 from keepsaid.domain.compaction import HOUR_MS, CompactionTerms
+from keepsaid.domain.maintenance import Curve
 from keepsaid.domain.prompt import MemoryPlacement
 from keepsaid.domain.route import FIELDS, Action, Rule
 from keepsaid.domain.session import SessionTerms
 from keepsaid.domain.slot import OnMismatch, SlotTerms
-from keepsaid.domain.upkeep import Curve
 from keepsaid.domain.work import Notify, OnCrash, WorkTerms
 
 _DEFAULT = "default"

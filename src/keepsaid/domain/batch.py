@@ -1,10 +1,11 @@
-"""Batches: messages of one lane and rule, collected in a window, and their priority (design: section 4.1)."""
+"""Batches: messages of one lane and rule, collected in a window; their priority, and when deaths are evidence against one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, replace
+from math import exp, log
+from typing import NamedTuple, TypeVar
 
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import StoredMessage
@@ -169,3 +170,160 @@ def shared(levels: Sequence[Sequence[T]], limit: int) -> list[T]:
 
 def _cut(items: Iterable[T], limit: int) -> list[T]:
     return [item for item, _ in zip(items, range(max(0, limit)), strict=False)]
+
+
+HELD_AFTER = 2
+"""Deaths in a row with a batch in flight, after which it runs only alone, in a trial."""
+
+LIVES_MAX = 64
+"""So many former lives of the process are on record."""
+
+STABLE_MS = 600_000
+"""A process that has lived so long is stable: what crashes alone buried is queued again, once."""
+
+ODDS = 20
+"""Each charge stands for odds of 20 to 1 that the process dies because of the batch."""
+
+DIED = "the process died while working on it"
+"""The error of a batch that was in flight when the process died."""
+
+SPLIT = "the process died while working on it; it was split to find the message that does it"
+"""Why the turn of a batch is over, and its parts wait."""
+
+_RATES = (10, 30, 100)
+"""A poison is taken to make the process die so many times as often."""
+
+_DEATHS_MAX = 100
+_RECENT_DEATHS_MAX = 16
+_BEAT_MS_MAX = 3_600_000
+_LENGTHENED_MAX = 4
+
+
+@dataclass(frozen=True, slots=True)
+class TrialTerms:
+    """When a trial may begin (milliseconds).
+
+    The process must have lived for `after_ms`, for `ratio` times as long as the last trial lasted, and half as long
+    again as it had lived when it died in that trial, so that deaths at one age of the process, whatever is claimed,
+    are never taken for those of a batch. No trial waits for longer than `after_ms_max`. The process first records
+    that it lives at the age of `beat_ms`, and in a trial after `trial_beat_ms`: no length is known more exactly.
+    """
+
+    after_ms: int = 10_000
+    ratio: int = 5
+    after_ms_max: int = 3_600_000
+    beat_ms: int = 1_000
+    trial_beat_ms: int = 250
+
+    def next_after_ms(self, lasted_ms: int, lived_ms: int) -> int:
+        """Return how long the process must have lived for the next trial, after one that it did not survive.
+
+        That trial lasted `lasted_ms`, and the process lived `lived_ms` in all.
+        """
+        wanted = max(self.ratio * lasted_ms, lived_ms * 3 // 2)
+        return max(self.after_ms, min(self.after_ms_max, wanted))
+
+
+class PastLife(NamedTuple):
+    """How long a process lived outside the trial that ended it, if one did; `has_died` excludes that, and a stop."""
+
+    lived_ms: int
+    has_died: bool
+
+
+class TrialEvidence(NamedTuple):
+    """What trials showed of a batch: deaths during them, and how long these trials lasted together."""
+
+    deaths: int = 0
+    exposed_ms: int = 0
+
+
+def mean_life_ms(lives: Sequence[PastLife]) -> float:
+    """Return how long the process lives without a trial, from its lives in order; 0 where nothing is known.
+
+    The estimate is the lowest of those from the last 1, 2, ... 16 deaths, so that a burst of crashes is not averaged
+    away by good times before it.
+    """
+    lived, deaths = 0, 0
+    lowest: float | None = None
+    for life in reversed(lives):
+        lived += life.lived_ms
+        if life.has_died and deaths < _RECENT_DEATHS_MAX:
+            deaths += 1
+            lowest = lived / deaths if lowest is None else min(lowest, lived / deaths)
+    return float(lived) if lowest is None else lowest
+
+
+def charges(evidence: TrialEvidence, mean_ms: float) -> int:
+    """Return how many attempts the deaths during trials are worth; never more than there were deaths.
+
+    `mean_ms` is how long the process lives without them.
+    """
+    if not evidence.deaths or mean_ms <= 0:
+        return 0
+    share, deaths = evidence.exposed_ms / mean_ms, min(evidence.deaths, _DEATHS_MAX)
+    ratio = sum(rate**deaths * exp(-(rate - 1) * share) for rate in _RATES) / len(_RATES)
+    return min(deaths, int(log(ratio, ODDS))) if ratio > 1 else 0
+
+
+def next_beat_ms(lived_ms: int, trial_ms: int | None = None, terms: TrialTerms | None = None) -> int:
+    """Return at which age the process next records that it lives: at doubling ages, counted anew in a trial.
+
+    So an idle process writes some twenty times a day, and each length is known within a factor of two.
+    """
+    terms = terms or TrialTerms()
+    since, first = (0, terms.beat_ms) if trial_ms is None else (trial_ms, terms.trial_beat_ms)
+    return since + min(max(2 * (lived_ms - since), first), lived_ms - since + _BEAT_MS_MAX)
+
+
+def trial_limit_ms(limit_ms: int, survived: int) -> int:
+    """Return how long a trial may take: twice as long after each that the process survived to its limit."""
+    return int(limit_ms * 2 ** min(survived, _LENGTHENED_MAX))
+
+
+class FatalTrial(NamedTuple):
+    """A trial during which the process died, by the age of the process: when it began, and by when it had ended."""
+
+    began_ms: int
+    ended_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Suspicion:
+    """What deaths of the process say against a batch.
+
+    `crashes` counts those in a row with the batch in flight, `evidence` those during trials, `charges` the attempts
+    among `attempts` that these were worth. The next trial begins when the process has lived for `trial_after_ms`.
+    """
+
+    attempts: int = 0
+    crashes: int = 0
+    evidence: TrialEvidence = TrialEvidence()
+    charges: int = 0
+    trial_after_ms: int = 0
+
+    def after_death(self, trial: FatalTrial | None, mean_ms: float, terms: TrialTerms) -> Suspicion:
+        """Return the suspicion after one more death; `trial` is None unless the batch ran in a trial."""
+        crashes = self.crashes + 1
+        if trial is None:
+            after_ms = max(self.trial_after_ms, terms.after_ms) if crashes >= HELD_AFTER else 0
+            return replace(self, crashes=crashes, trial_after_ms=after_ms)
+        lasted_ms = trial.ended_ms - trial.began_ms
+        evidence = TrialEvidence(self.evidence.deaths + 1, self.evidence.exposed_ms + lasted_ms)
+        worth = max(self.charges, charges(evidence, mean_ms))
+        after_ms = terms.next_after_ms(lasted_ms, trial.ended_ms)
+        return Suspicion(self.attempts + worth - self.charges, crashes, evidence, worth, after_ms)
+
+    def in_parts(self) -> Suspicion:
+        """Return the suspicion against each part of a batch that is split: what was charged is charged to none."""
+        return replace(self, attempts=self.attempts - self.charges, evidence=TrialEvidence(), charges=0)
+
+
+def halves(count: int) -> int:
+    """Return how many messages of a batch of `count` stay in its first part when it is split."""
+    return (count + 1) // 2
+
+
+def notice_text(template: str, batch: str, deaths: int) -> str:
+    """Return what a person is told: `{batch}` stands for its name, `{deaths}` for how often the program was stopped."""
+    return template.replace("{batch}", batch).replace("{deaths}", str(deaths))

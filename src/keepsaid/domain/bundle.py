@@ -12,8 +12,7 @@ from keepsaid.domain.commits import Commit
 from keepsaid.domain.learning import BYTES_MAX, LEARNABLE, junk
 from keepsaid.domain.memory import GLOBAL, OWNER, Memory, NewMemory, person_scope
 from keepsaid.domain.message import Trust
-from keepsaid.domain.people import Person
-from keepsaid.domain.visibility import MemoryShared, least
+from keepsaid.domain.visibility import MemoryShared, Person, least
 from keepsaid.text.normal import digest, parted
 
 T = TypeVar("T")

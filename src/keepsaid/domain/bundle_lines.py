@@ -12,8 +12,7 @@ from keepsaid.domain.ids import MAX_ID, is_time, read, show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Kind, Memory, NewMemory, Source
 from keepsaid.domain.message import Trust
-from keepsaid.domain.people import Joined, Person
-from keepsaid.domain.visibility import MemoryShared
+from keepsaid.domain.visibility import Joined, MemoryShared, Person
 from keepsaid.text.json_reader import read_json
 from keepsaid.text.normal import kind_of
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
 
-from keepsaid.domain.batch import Ageing, Routed, Window
+from keepsaid.domain.batch import Ageing, Routed, TrialTerms, Window
 from keepsaid.domain.lane import Lane, LaneRules
 from keepsaid.domain.message import BodyKey, Inbound
 from keepsaid.domain.prompt import Json
@@ -17,7 +17,6 @@ from keepsaid.domain.receipt import JudgeMemory
 from keepsaid.domain.redaction import Redaction
 from keepsaid.domain.reply import Delivered, Reply, ReplyDraft
 from keepsaid.domain.retention import Cursor, Pruned, Stale
-from keepsaid.domain.suspicion import TrialTerms
 from keepsaid.domain.turn import Lease, Outcome, Step, Usage
 
 R_co = TypeVar("R_co", covariant=True)

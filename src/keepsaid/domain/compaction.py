@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from keepsaid.domain.commits import Commit
-from keepsaid.domain.context import LaneTail, TranscriptSpan
+from keepsaid.domain.context import LaneTail, Made, TranscriptSpan
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Record, Role
-from keepsaid.domain.summary import Made
 from keepsaid.text.tokens import estimate_tokens
 
 HOUR_MS = 3_600_000

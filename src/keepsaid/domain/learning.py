@@ -1,15 +1,196 @@
-"""Learning: what happens to a memory that is offered, and pairs of memories that may contradict."""
+"""Learning: what one reading of a span found, what happens to a memory that is offered, and pairs that may contradict."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
+from math import isfinite
+from typing import NamedTuple
 
 from keepsaid.domain.commits import Commit
+from keepsaid.domain.forgetting import words_in
+from keepsaid.domain.graph import Relation
+from keepsaid.domain.ids import is_time
+from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import IMPORTANCE, Kind, NewMemory, Source
 from keepsaid.domain.message import Trust
+from keepsaid.domain.turn import Usage
 from keepsaid.text.words import spelled, topic
+
+LEARNT = frozenset(IMPORTANCE)
+"""The kinds of memory that reading a conversation gives; episodes and summaries come to be in other ways."""
+
+RULES = "rules/1"
+"""The extractor that reads by rules alone; what it has read still waits for another."""
+
+TEXT_CHARS_MAX = 2_000
+NAME_CHARS_MAX = 200
+
+
+LINKS = frozenset({Relation.CAUSED_BY, Relation.RESULT_OF, Relation.PART_OF})
+"""What one statement may be to another of its finding."""
+
+LINKS_MAX = 8
+
+
+class StatementLink(NamedTuple):
+    """What a statement is to another of the same finding, by its place there, from 0."""
+
+    relation: Relation
+    to: int
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One thing that was said to be so, and the positions of the records that say it.
+
+    `links` say what it is to others of its finding. `subject`, `attribute` and `value` are its slot where it has one:
+    Ann, city, Oslo. Times are milliseconds UTC.
+    """
+
+    kind: Kind
+    text: str
+    subject: str = ""
+    attribute: str = ""
+    value: str = ""
+    valid_from: int | None = None
+    valid_to: int | None = None
+    importance: float = 0.5
+    confidence: float = 1.0
+    records: tuple[int, ...] = ()
+    links: tuple[StatementLink, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what no memory can be made of, with a ValueError that says why."""
+        reason = _wrong_with(self)
+        if reason:
+            raise ValueError(reason)
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionResult:
+    """The statements that an extractor found in the records `first` to `last` of a session, and what that cost.
+
+    Memories name a statement by its place, so a place is never used again: None stands where a statement was forgotten.
+    """
+
+    id: int
+    session_id: int
+    lane: Lane
+    first: int
+    last: int
+    extractor: str
+    statements: tuple[Statement | None, ...]
+    usage: Usage
+    created_at: int
+
+    def __post_init__(self) -> None:
+        """Refuse links that lead to no other statement of the finding."""
+        for n, one in enumerate(self.statements):
+            if one and any(link.to == n or link.to >= len(self.statements) for link in one.links):
+                raise ValueError("a statement is linked with another statement of its finding")
+
+    @property
+    def thorough(self) -> bool:
+        """Whether what was read is done with."""
+        return self.extractor != RULES
+
+
+def kept(statements: Sequence[Statement], keep: Callable[[Statement], bool]) -> tuple[Statement, ...]:
+    """Those that are kept, in order; what linked them with others of these still does."""
+    places = [n for n, one in enumerate(statements) if keep(one)]
+    moved = {before: after for after, before in enumerate(places)}
+    return tuple(linked(statements[n], statements[n].links, moved) for n in places)
+
+
+def emptied(statements: Sequence[Statement | None], keep: Callable[[Statement], bool]) -> tuple[Statement | None, ...]:
+    """Returns the statements, each at its own place, with None for those that are not kept; links to these go too."""
+    left = {n: n for n, one in enumerate(statements) if one is not None and keep(one)}
+    return tuple(linked(one, one.links, left) if one and n in left else None for n, one in enumerate(statements))
+
+
+def stays(one: Statement, positions: Collection[int], words: frozenset[str]) -> bool:
+    """Whether a statement stays when the records at these positions are forgotten, and these words with them."""
+    if any(at in positions for at in one.records):
+        return False
+    return words.isdisjoint(words_in(f"{one.text} {one.subject} {one.attribute} {one.value}"))
+
+
+def linked(one: Statement, links: Iterable[StatementLink], moved: Mapping[int, int]) -> Statement:
+    """A statement with those of the links whose ends are still there, at the places to which they moved."""
+    ends = dict.fromkeys(StatementLink(link.relation, moved[link.to]) for link in links if link.to in moved)
+    return one if tuple(ends) == one.links else replace(one, links=tuple(ends))
+
+
+def encoded(statements: Sequence[Statement | None]) -> str:
+    """Statements as JSON; null for one that was forgotten."""
+    return json.dumps([one and asdict(one) for one in statements], ensure_ascii=False, separators=(",", ":"))
+
+
+def decoded(text: str) -> tuple[Statement | None, ...]:
+    """Statements from JSON; raises ValueError for anything that is not exactly that."""
+    try:
+        told = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("statements are nested too deeply") from error
+    if not isinstance(told, list):
+        raise ValueError("statements are a list")
+    return tuple(None if one is None else _statement(one) for one in told)
+
+
+_FIELDS = tuple(field.name for field in fields(Statement))
+
+
+def _statement(told: object) -> Statement:
+    if not isinstance(told, Mapping) or {*told, "links"} != set(_FIELDS):
+        raise ValueError(f"a statement has the fields {', '.join(_FIELDS)}")
+    records, links = told["records"], told.get("links", [])
+    if not isinstance(records, list) or not isinstance(links, list):
+        raise ValueError("the records and the links of a statement are lists")
+    given = {**told, "kind": Kind(told["kind"]), "records": tuple(records), "links": tuple(map(_link, links))}
+    return Statement(**given)
+
+
+def _link(told: object) -> StatementLink:
+    if not isinstance(told, list) or len(told) != 2:
+        raise ValueError("a link is a relation and the place of a statement")
+    return StatementLink(Relation(told[0]), told[1])
+
+
+def _wrong_with(one: Statement) -> str:
+    """Why a statement cannot be; "" where it can."""
+    texts = {"text": one.text, "subject": one.subject, "attribute": one.attribute, "value": one.value}
+    for name, text in texts.items():
+        if not isinstance(text, str) or len(text) > (TEXT_CHARS_MAX if name in ("text", "value") else NAME_CHARS_MAX):
+            return f"the {name} of a statement is a text of bounded length"
+    if one.kind not in LEARNT:
+        return f"no statement is of the kind {one.kind}"
+    if not one.text.strip():
+        return "a statement says something"
+    if len(one.links) > LINKS_MAX or any(link.relation not in LINKS or not _is_place(link.to) for link in one.links):
+        return f"a statement is linked with at most {LINKS_MAX} others, as {', '.join(sorted(LINKS))}"
+    return _wrong_numbers(one)
+
+
+def _is_place(given: object) -> bool:
+    return isinstance(given, int) and not isinstance(given, bool) and given >= 0
+
+
+def _wrong_numbers(one: Statement) -> str:
+    for name, share in (("importance", one.importance), ("confidence", one.confidence)):
+        if isinstance(share, bool) or not isinstance(share, int | float) or not (isfinite(share) and 0 <= share <= 1):
+            return f"the {name} of a statement is from 0 to 1"
+    for name, time in (("valid_from", one.valid_from), ("valid_to", one.valid_to)):
+        if time is not None and (isinstance(time, bool) or not isinstance(time, int) or not is_time(time)):
+            return f"{name} of a statement is a time in milliseconds"
+    if one.valid_from is not None and one.valid_to is not None and one.valid_to < one.valid_from:
+        return "a statement does not end before it begins"
+    if not one.records or any(isinstance(at, bool) or not isinstance(at, int) or at < 1 for at in one.records):
+        return "a statement names the records that say it"
+    return ""
+
 
 BYTES_MAX = 50_000
 """What one learned memory may have, in UTF-8 (seed 001)."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from keepsaid.domain.batch import TrialTerms
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.reply import ReplyDraft
-from keepsaid.domain.suspicion import TrialTerms
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,19 @@
-"""Sessions: epochs of a lane, from its first message to inactivity, compaction or reset (design: section 4.2).
-
-A session covers a range of its lane's transcript; the next begins where it ends. Its mark says up to which record
-it waits for collection (seed 004).
-"""
+"""Sessions: epochs of a lane; they are marked, and their unread records read once, in spans (seed 002)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
 from keepsaid.domain.commits import Commit
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.learning import ExtractionResult
+from keepsaid.domain.message import SYSTEM, Trust
+from keepsaid.domain.prompt import Role
+from keepsaid.domain.visibility import trust_of_words
+from keepsaid.text.tokens import estimate_tokens
+from keepsaid.text.words import only_asks, topic
 
 UNPROCESSED_MAX = 5
 """More new user and assistant records than this mark the session for collection (seed 004)."""
@@ -97,3 +100,225 @@ class QuietSince(NamedTuple):
 
     active: int | None
     sleeping: int | None
+
+
+SOFT = frozenset({"records", "sleep"})
+"""Reasons of marks that wait for six records before a model reads them; all others are read whatever they hold."""
+
+RIPE = 6
+"""Records of people and agent that a soft mark waits for."""
+
+_TOKENS_BESIDE = 12
+"""What stands beside an utterance when it is shown: its number, its time and its speaker."""
+
+NIGHTLY = "nightly"
+ASKED = "asked"
+"""Why a session is marked by the clock, and by a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class Utterance:
+    """A record of a transcript as collection reads it: what was said, where, by whom and how far that is trusted.
+
+    `ref` names the message or reply. What the agent said is external where it had read anything from outside.
+    """
+
+    position: int
+    role: Role
+    text: str
+    ref: str = ""
+    speaker: str = ""
+    sender: str = ""
+    trust: Trust = Trust.EXTERNAL
+    direct: bool = False
+    at: int = 0
+
+    @property
+    def told(self) -> bool:
+        """Whether a person who is known said it here: nothing else is ever the source of a statement."""
+        said = self.role is Role.USER and self.ref.startswith("message:") and bool(self.text.strip())
+        return said and trust_of_words(self.trust, self.text) is not Trust.EXTERNAL and self.sender != SYSTEM
+
+    @property
+    def heard(self) -> bool:
+        """Whether it may be read at all, be it only to understand what was told."""
+        return self.told or (
+            self.role is Role.ASSISTANT and self.trust is not Trust.EXTERNAL and bool(self.text.strip())
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """The records of a session from `first` to `last` that somebody said; others between them are left out."""
+
+    lane: Lane
+    first: int
+    last: int
+    utterances: tuple[Utterance, ...] = ()
+
+    @property
+    def told(self) -> tuple[Utterance, ...]:
+        """What people said."""
+        return tuple(one for one in self.utterances if one.told)
+
+
+def may_state(passage: Passage) -> bool:
+    """Whether people said anything that may be worth remembering: more than small talk and plain questions.
+
+    What follows a question of the agent is an answer, however short.
+    """
+    asked = False
+    for one in passage.utterances:
+        if one.told and not only_asks(one.text) and (asked or topic(one.text)):
+            return True
+        asked = one.heard and not one.told and "?" in one.text
+    return False
+
+
+def fitted(passage: Passage, tokens_max: int) -> Passage:
+    """The beginning of a passage that costs so many estimated tokens, and one utterance at least."""
+    cost = 0
+    for n, one in enumerate(passage.utterances):
+        cost += estimate_tokens(one.text) + _TOKENS_BESIDE
+        if n and cost > tokens_max:
+            return replace(passage, last=one.position - 1, utterances=passage.utterances[:n])
+    return passage
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionLease:
+    """The right to read a session's records after `after`, under a fence; they are marked up to `marked`.
+
+    A `finding` of an earlier attempt is applied first: what it says was read and paid for already. `whole` says that
+    the records before `after` are done with.
+    """
+
+    session_id: int
+    lane: Lane
+    fence: int
+    after: int
+    marked: int
+    reason: str
+    attempts: int = 0
+    finding: ExtractionResult | None = None
+    whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimCollection(Commit[ExtractionLease | None]):
+    """Claim the session that is due for longest; None where none is.
+
+    A `thorough` reader is done with what it has read: it takes no soft mark of fewer than six records. Another takes
+    what it has not read itself, and leaves the mark.
+    """
+
+    owner: str
+    at: int
+    lease_until: int
+    thorough: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class KeepFinding(Commit[bool]):
+    """Keep what was found, before anything of it becomes memory; refused (False) with an old fence."""
+
+    finding: ExtractionResult
+    fence: int
+
+
+class Left(StrEnum):
+    """What a reading left of the mark."""
+
+    REFUSED = "refused"
+    MARKED = "marked"
+    CLEARED = "cleared"
+
+
+@dataclass(frozen=True, slots=True)
+class Collected(Commit[Left]):
+    """The records up to `until` are read, and what was found in them is in memory; refused with an old fence.
+
+    The mark is cleared where the session has no record after `until`, the last one loaded: what was said meanwhile
+    stays marked. A reading that was not `thorough` leaves it, and is not made again.
+    """
+
+    session_id: int
+    fence: int
+    until: int
+    at: int
+    thorough: bool = True
+    finding_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionFailed(Commit[bool]):
+    """A reading came to nothing; it is tried again at `next_at`, or parked where that is None.
+
+    Refused (False) with an old fence. An outage is not `charged` as an attempt.
+    """
+
+    session_id: int
+    fence: int
+    error: str
+    at: int
+    next_at: int | None
+    charged: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class RequeueCollection(Commit[bool]):
+    """Read a parked session again, by a person's word; False when it is not parked."""
+
+    session_id: int
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Invalidate(Commit[bool]):
+    """Mark a session up to a record; the larger mark wins.
+
+    False where that changes nothing, or the session has no such record.
+    """
+
+    session_id: int
+    record: int
+    reason: str
+    at: int
+
+
+class Marked(NamedTuple):
+    """How many sessions were marked, and after which to go on; None at the end."""
+
+    sessions: int
+    after: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class MarkUnprocessed(Commit[Marked]):
+    """Mark sessions with records that nobody has read, `limit` of those after `after`; at the end the run is recorded.
+
+    Where nobody reads thoroughly, what was read the other way is left alone.
+    """
+
+    at: int
+    reason: str = NIGHTLY
+    after: int = 0
+    limit: int = 100
+    thorough: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionLine:
+    """A session in a list: where its mark stands, how far it is read, and why it waits; times in milliseconds UTC."""
+
+    session_id: int
+    lane: Lane
+    state: str
+    reason: str
+    marked: int | None
+    processed_until: int | None
+    read_until: int
+    due_at: int | None
+    attempts: int
+    error: str
+    findings: int

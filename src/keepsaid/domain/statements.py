@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from keepsaid.domain.finding import NAME_CHARS_MAX, TEXT_CHARS_MAX, Statement
+from keepsaid.domain.learning import NAME_CHARS_MAX, TEXT_CHARS_MAX, Statement
 from keepsaid.domain.memory import IMPORTANCE, Kind
 
 _PLEASE = r"""

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from keepsaid.domain.commits import Commit, StepEnd
 from keepsaid.domain.effects import MakeTask, OfBranch
-from keepsaid.domain.fact import Fact
+from keepsaid.domain.event import Fact
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Trust

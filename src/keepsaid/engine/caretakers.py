@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from keepsaid.domain.batch import TrialTerms
 from keepsaid.domain.commits import BeginPruning, ExpireLeases, Prune, VoidLeases
 from keepsaid.domain.forgetting import EmptyLog
 from keepsaid.domain.retention import DAY_MS, HOUR_MS, SET_MS, Cursor, RetentionTerms, Stale
 from keepsaid.domain.session import Rest, SessionTerms
-from keepsaid.domain.suspicion import TrialTerms
 from keepsaid.ports.runtime import Clock, Halt, Ids
 from keepsaid.ports.store_views import Operations, RetentionView, SessionView
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Protocol
 
-from keepsaid.domain.collection import Left, MarkUnprocessed
+from keepsaid.domain.session import Left, MarkUnprocessed
 from keepsaid.domain.timing import next_daily
 from keepsaid.errors import KeepsaidError, StoreError
 from keepsaid.memory.extraction import Collection, CollectionStore

@@ -11,11 +11,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from keepsaid.domain.commits import Received
-from keepsaid.domain.fence import UNKEYED, Fence
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import RESULT, SYSTEM, Content, Inbound, Origin, ProviderMarks, Trust
 from keepsaid.domain.relay import TellBack, Untold, mark_of, trust_of
 from keepsaid.domain.task import Task
+from keepsaid.domain.trust import UNKEYED, Fence
 from keepsaid.domain.work import TaskKind
 from keepsaid.errors import InputError
 from keepsaid.ports.failpoints import point

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from keepsaid.domain.commits import Received
-from keepsaid.domain.fence import UNKEYED, Fence
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import SYSTEM, Content, Inbound, Origin, ProviderMarks, Trust
@@ -29,6 +28,7 @@ from keepsaid.domain.scheduling import (
 )
 from keepsaid.domain.task import NewTask, Task, TaskEnd, TaskStory
 from keepsaid.domain.timing import QuietHours
+from keepsaid.domain.trust import UNKEYED, Fence
 from keepsaid.domain.work import Notify, WorkTerms
 from keepsaid.engine.errands import Errands
 from keepsaid.engine.relay import told

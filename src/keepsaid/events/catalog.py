@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from keepsaid.domain.compaction import CutReason
-from keepsaid.domain.event import RECEIVED
-from keepsaid.domain.fact import ROUTED, STARTED, Over
+from keepsaid.domain.context import Made
+from keepsaid.domain.event import RECEIVED, ROUTED, STARTED, Over
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.session import SessionEnd
-from keepsaid.domain.summary import Made
 from keepsaid.domain.work import TaskKind
 from keepsaid.errors import InputError
 from keepsaid.events.schema import Field, Schema, an_id, flag, ids, lane, number, word

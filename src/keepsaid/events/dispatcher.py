@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from keepsaid.domain.event import Distribute
-from keepsaid.domain.fact import TellNews
+from keepsaid.domain.event import Distribute, TellNews
 from keepsaid.events.notifier import Bell
 from keepsaid.ports.failpoints import point
 from keepsaid.ports.memory_maintenance import MemoryNews

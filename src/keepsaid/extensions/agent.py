@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from keepsaid.domain.message import Trusted
 from keepsaid.domain.prompt import Prompt, Record, Role, ToolCall
-from keepsaid.domain.taint import ShownSource, Taint
+from keepsaid.domain.trust import ShownSource, Taint
 from keepsaid.domain.visibility import trust_in
 from keepsaid.errors import ExtensionError, ToolError
 from keepsaid.extensions.manifest import AgentManifest

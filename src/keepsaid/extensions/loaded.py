@@ -11,8 +11,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
-from keepsaid.domain.collection import Passage
-from keepsaid.domain.search import VectorSpace
+from keepsaid.domain.memory import VectorSpace
+from keepsaid.domain.session import Passage
 from keepsaid.errors import EmbedderError, KeepsaidError, ModelError, ModelMalformed, ModelUnavailable
 from keepsaid.extensions.discovery import FoundExtension
 from keepsaid.extensions.manifest import Manifest

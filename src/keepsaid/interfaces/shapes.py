@@ -10,17 +10,16 @@ from keepsaid.domain.commits import Received
 from keepsaid.domain.ids import show, when
 from keepsaid.domain.memory import Memory
 from keepsaid.domain.message import StoredMessage
-from keepsaid.domain.people import Person, SeenIdentity
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.receipt import Feedback, Use
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.views import Spawned, Story, TurnStory
-from keepsaid.domain.visibility import MemoryShared
+from keepsaid.domain.visibility import MemoryShared, Person, SeenIdentity
 from keepsaid.pipeline.prompt.trace import compared
 
 if TYPE_CHECKING:
     from keepsaid.app.reload import Reloaded
-    from keepsaid.domain.upkeep import Holdings
+    from keepsaid.domain.maintenance import Holdings
     from keepsaid.engine.caretakers import PruneProgress
     from keepsaid.memory.maintenance import MaintenanceProgress
     from keepsaid.services.explaining import Absence

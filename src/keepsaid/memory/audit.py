@@ -6,12 +6,15 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from keepsaid.domain.audit import (
+from keepsaid.domain.maintenance import (
+    DAY_MS,
+    LOOSE,
     AuditEntry,
     Case,
     Comparing,
     Fix,
     Trouble,
+    UpkeepTask,
     echo,
     ended,
     repeats_only,
@@ -19,7 +22,6 @@ from keepsaid.domain.audit import (
     unused,
 )
 from keepsaid.domain.redaction import counted_kinds
-from keepsaid.domain.upkeep import DAY_MS, LOOSE, UpkeepTask
 from keepsaid.ports.memory_maintenance import Auditing, Trails
 from keepsaid.ports.redactor import Redactor, masked_texts
 from keepsaid.ports.runtime import Clock

@@ -8,7 +8,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from keepsaid.domain.collection import (
+from keepsaid.domain.forgetting import AGENT
+from keepsaid.domain.graph import Association, Relation
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.learning import RULES, ExtractionResult, Statement, StatementLink, kept
+from keepsaid.domain.memory import NewMemory, Source, chat_of, episode_scope, person_of
+from keepsaid.domain.message import Origin
+from keepsaid.domain.process import Note
+from keepsaid.domain.prompt import Role
+from keepsaid.domain.session import (
     ClaimCollection,
     Collected,
     CollectionFailed,
@@ -20,14 +28,6 @@ from keepsaid.domain.collection import (
     fitted,
     may_state,
 )
-from keepsaid.domain.finding import RULES, ExtractionResult, Statement, StatementLink, kept
-from keepsaid.domain.forgetting import AGENT
-from keepsaid.domain.graph import Association, Relation
-from keepsaid.domain.lane import Lane
-from keepsaid.domain.memory import NewMemory, Source, chat_of, episode_scope, person_of
-from keepsaid.domain.message import Origin
-from keepsaid.domain.process import Note
-from keepsaid.domain.prompt import Role
 from keepsaid.domain.statements import asks_to_remember, told_in
 from keepsaid.domain.visibility import Parent, shares
 from keepsaid.errors import KeepsaidError, ModelAuth, ModelQuota, ModelUnavailable

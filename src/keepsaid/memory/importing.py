@@ -27,7 +27,7 @@ from keepsaid.domain.bundle import (
     weight_of,
 )
 from keepsaid.domain.message import Trust
-from keepsaid.domain.people import Person
+from keepsaid.domain.visibility import Person
 from keepsaid.ports.redactor import Redactor, masked_texts
 
 T = TypeVar("T")

@@ -8,8 +8,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Protocol
 
 from keepsaid.domain.graph import Association, Relation
-from keepsaid.domain.memory import Found, Listener
-from keepsaid.domain.search import NewVector, VectorSpace
+from keepsaid.domain.memory import Found, Listener, NewVector, VectorSpace
 from keepsaid.errors import EmbedderError
 from keepsaid.ports.failpoints import point
 from keepsaid.ports.memory_maintenance import Relating, Unrelated

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from datetime import UTC
 
 from keepsaid.domain.learning import Pair, Ruled, Ruling
-from keepsaid.domain.search import VectorSpace
+from keepsaid.domain.maintenance import DAY_MS, Curve, Maintain, Outstanding, Stepped, UpkeepTask
+from keepsaid.domain.memory import VectorSpace
 from keepsaid.domain.timing import next_daily
-from keepsaid.domain.upkeep import DAY_MS, Curve, Maintain, Outstanding, Stepped, UpkeepTask
 from keepsaid.errors import EmbedderError, ModelError
 from keepsaid.memory.indexing import Associating, Embedding, Enough, Pacing, paced
 from keepsaid.ports.memory_maintenance import PairJudge, Pairs, Upkeep

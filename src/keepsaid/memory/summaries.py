@@ -9,12 +9,11 @@ from functools import partial
 from typing import Protocol
 
 from keepsaid.domain.compaction import CompactionTerms, SummariesCopied, Summarise, SummaryFailed, ahead, due, piece
-from keepsaid.domain.context import TAIL_MAX, LaneSummary, LaneTail
+from keepsaid.domain.context import HEADINGS, TAIL_MAX, LaneSummary, LaneTail, Made, Sections, extracted, read, written
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Kind, NewMemory, Source, conversation_scope, summary_key
 from keepsaid.domain.message import Trust, Trusted
 from keepsaid.domain.prompt import Record
-from keepsaid.domain.summary import HEADINGS, Made, Sections, extracted, read, written
 from keepsaid.domain.visibility import least
 from keepsaid.errors import ModelError
 from keepsaid.ports.failpoints import point

@@ -7,11 +7,10 @@ from dataclasses import replace
 from typing import Protocol
 
 from keepsaid.domain.ids import moment, read, show
-from keepsaid.domain.memory import Kind, Listener, Memory, Recalled
+from keepsaid.domain.memory import Kind, Listener, Memory, Narrowing, Recalled
 from keepsaid.domain.message import Trust, Trusted
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.receipt import MEMORY_OPEN
-from keepsaid.domain.search import Narrowing
 from keepsaid.domain.visibility import least
 from keepsaid.errors import ToolError
 from keepsaid.memory.block import line

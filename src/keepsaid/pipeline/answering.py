@@ -8,15 +8,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from keepsaid.domain.attachment import attached_to
 from keepsaid.domain.batch import Window
 from keepsaid.domain.busy import BusyPolicy
 from keepsaid.domain.commits import StepEnd, TurnCommit
 from keepsaid.domain.context import LaneTail
 from keepsaid.domain.effects import Effect, OfTask
-from keepsaid.domain.fence import UNKEYED, Fence
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import Injection
+from keepsaid.domain.message import attached_to
 from keepsaid.domain.prompt import Prompt
 from keepsaid.domain.relay import relayed_in
 from keepsaid.domain.reply import ReplyDraft, address
@@ -25,7 +24,7 @@ from keepsaid.domain.scene import PromptInputs
 from keepsaid.domain.session import SessionTerms
 from keepsaid.domain.slot import SlotTerms
 from keepsaid.domain.staged import staged_in
-from keepsaid.domain.taint import taint_in
+from keepsaid.domain.trust import UNKEYED, Fence, taint_in
 from keepsaid.domain.turn import Claimed, Outcome, Recent
 from keepsaid.errors import LeaseLost, MessageDamaged
 from keepsaid.pipeline.prompt.assemble import Preparation, PromptBudget, assemble, measured

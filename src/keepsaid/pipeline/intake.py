@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
-from keepsaid.domain.attachment import attachments_of
 from keepsaid.domain.batch import Window
 from keepsaid.domain.commits import Arrival, IntakeResult, Receive, Received
 from keepsaid.domain.lane import LaneRules
-from keepsaid.domain.message import SYSTEM, BodyKey, Content, Inbound, Origin, ProviderMarks
+from keepsaid.domain.message import SYSTEM, BodyKey, Content, Inbound, Origin, ProviderMarks, attachments_of
 from keepsaid.errors import DiskReserve, InputError, KeyConflict, TooLarge, UnknownChannel
 from keepsaid.ports.runtime import Clock, Ids, Space
 from keepsaid.ports.store_views import Operations

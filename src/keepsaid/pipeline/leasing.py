@@ -9,10 +9,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 
-from keepsaid.domain.batch import Ageing
+from keepsaid.domain.batch import STABLE_MS, Ageing, TrialTerms, next_beat_ms, trial_limit_ms
 from keepsaid.domain.commits import ClaimBatches, Renew
 from keepsaid.domain.process import Beat, RequeueCrashed
-from keepsaid.domain.suspicion import STABLE_MS, TrialTerms, next_beat_ms, trial_limit_ms
 from keepsaid.domain.turn import Claimed, Lease
 from keepsaid.errors import KeepsaidError, LeaseLost, StoreError
 from keepsaid.ports.model import at_once

@@ -7,12 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from keepsaid.domain.audit import AuditEntry
-from keepsaid.domain.fact import News
+from keepsaid.domain.event import News
 from keepsaid.domain.learning import Pair, Ruled, Ruling
-from keepsaid.domain.memory import Source
-from keepsaid.domain.search import VectorSpace
-from keepsaid.domain.upkeep import Curve, Holdings, Maintain, Outstanding, Stepped, TaskRun, UpkeepTask
+from keepsaid.domain.maintenance import AuditEntry, Curve, Holdings, Maintain, Outstanding, Stepped, TaskRun, UpkeepTask
+from keepsaid.domain.memory import Source, VectorSpace
 
 
 class Auditing(Protocol):

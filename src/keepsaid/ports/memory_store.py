@@ -10,11 +10,9 @@ from keepsaid.domain.bulletin import Bulletin, Material
 from keepsaid.domain.bundle import ImportVerdict, Record
 from keepsaid.domain.graph import Association, Mention, Seed
 from keepsaid.domain.learning import LearnResult
-from keepsaid.domain.memory import Found, Kind, Listener, Memory, NewMemory, Used
-from keepsaid.domain.people import Person, SeenIdentity
-from keepsaid.domain.search import Narrowing
+from keepsaid.domain.memory import Found, Kind, Listener, Memory, Narrowing, NewMemory, Used
 from keepsaid.domain.turn import Claimed, Usage
-from keepsaid.domain.visibility import MemoryShared, ShareMemory, ShareRefusal
+from keepsaid.domain.visibility import MemoryShared, Person, SeenIdentity, ShareMemory, ShareRefusal
 from keepsaid.ports.forgetting import Echoes
 from keepsaid.text.words import Rarity
 

@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from keepsaid.domain.collection import Passage
-from keepsaid.domain.finding import Statement
+from keepsaid.domain.context import Made, Sections
+from keepsaid.domain.learning import Statement
 from keepsaid.domain.message import Trust
-from keepsaid.domain.pin import Described
 from keepsaid.domain.prompt import Json, Prompt, Record
-from keepsaid.domain.summary import Made, Sections
+from keepsaid.domain.session import Passage
+from keepsaid.domain.trust import Described
 from keepsaid.domain.turn import ModelAnswer, ToolClass, Usage
 
 Delta = Callable[[str], None]

@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Sequence
 from typing import Protocol
 
-from keepsaid.domain.memory import Found, Injection, Listener, Memory, Recalled
-from keepsaid.domain.search import NewVector, Reached, Unembedded, VectorSpace
+from keepsaid.domain.memory import (
+    Found,
+    Injection,
+    Listener,
+    Memory,
+    NewVector,
+    Reached,
+    Recalled,
+    Unembedded,
+    VectorSpace,
+)
 from keepsaid.domain.turn import Claimed, Recent
 
 

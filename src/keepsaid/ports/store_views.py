@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
 from keepsaid.domain.batch import DueLane, WaitingGroup
-from keepsaid.domain.collection import CollectionLine, Passage
 from keepsaid.domain.commits import Commit
-from keepsaid.domain.context import DroppedSpan, LaneSummary, LaneTail, Reminders, TranscriptSpan
+from keepsaid.domain.context import DroppedSpan, LaneSummary, LaneTail, Reminders, Summary, TranscriptSpan
 from keepsaid.domain.event import DeliveryLine, Event, SubscriberLine
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.personality import Personality
@@ -18,9 +17,8 @@ from keepsaid.domain.relay import Untold
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.retention import Backlog, Prunable, PruneHistory
 from keepsaid.domain.schedule import RunOutput, Schedule, ScheduleRun
-from keepsaid.domain.session import QuietSince, Session
+from keepsaid.domain.session import CollectionLine, Passage, QuietSince, Session
 from keepsaid.domain.slot import Slot
-from keepsaid.domain.summary import Summary
 from keepsaid.domain.task import Task, TaskFilter, TaskStory, TaskWork
 from keepsaid.domain.turn import Claimed, Lease
 from keepsaid.domain.views import EpisodeWork, LaneLine, MessageFilter, Overview, Story, TurnStory

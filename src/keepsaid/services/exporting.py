@@ -12,7 +12,7 @@ from typing import IO, Any
 from keepsaid.domain.bundle import BundleEntry
 from keepsaid.domain.ids import show, when
 from keepsaid.domain.memory import IMPORTANCE, OWNER, Kind, Listener, Memory
-from keepsaid.domain.people import identity_in
+from keepsaid.domain.visibility import identity_in
 from keepsaid.errors import InputError
 from keepsaid.ports.memory_store import BundleContents, Bundles
 from keepsaid.services.bundle_file import NAMED, placed, write_lines

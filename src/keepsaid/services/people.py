@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from keepsaid.config import Config
 from keepsaid.domain.memory import OWNER
 from keepsaid.domain.message import Origin, Trust
-from keepsaid.domain.people import Person, identity_in
-from keepsaid.domain.visibility import MemoryShared, ShareMemory, ShareReach, ShareRefusal
+from keepsaid.domain.visibility import MemoryShared, Person, ShareMemory, ShareReach, ShareRefusal, identity_in
 from keepsaid.errors import InputError
 from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store import MemoryStore

@@ -26,9 +26,8 @@ from keepsaid.adapters.system.clock import SystemClock, SystemIds
 from keepsaid.app.stores import PATIENT_MS, recollection
 from keepsaid.domain.graph import Association, Mention, Relation
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.memory import Kind, Listener, NewMemory, conversation_scope
+from keepsaid.domain.memory import Kind, Listener, NewMemory, NewVector, VectorSpace, conversation_scope
 from keepsaid.domain.message import Trust
-from keepsaid.domain.search import NewVector, VectorSpace
 from keepsaid.memory.indexing import Embedding
 from keepsaid.memory.recall.recollection import Recollection
 from keepsaid.testing.made_talk import DIMENSION, SPACE, MadeQuestion, MadeTalk

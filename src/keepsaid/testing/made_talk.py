@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from keepsaid.domain.search import VectorSpace
+from keepsaid.domain.memory import VectorSpace
 
 DIMENSION = 384
 SPACE = VectorSpace("made talk", "1", DIMENSION, b"made talk")

@@ -6,7 +6,7 @@ import math
 from array import array
 from collections.abc import Sequence
 
-from keepsaid.domain.search import VectorSpace
+from keepsaid.domain.memory import VectorSpace
 from keepsaid.text.normal import digest
 from keepsaid.text.words import root, spelled
 

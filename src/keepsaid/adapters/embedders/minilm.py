@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from keepsaid.domain.search import VectorSpace
+from keepsaid.domain.memory import VectorSpace
 from keepsaid.errors import EmbedderError
 
 if TYPE_CHECKING:

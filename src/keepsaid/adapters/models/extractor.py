@@ -13,12 +13,12 @@ from datetime import UTC, datetime
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from keepsaid.domain.collection import Passage, Utterance
-from keepsaid.domain.finding import LEARNT, LINKS, LINKS_MAX, Statement, StatementLink, linked
 from keepsaid.domain.graph import Relation
 from keepsaid.domain.ids import is_time
+from keepsaid.domain.learning import LEARNT, LINKS, LINKS_MAX, Statement, StatementLink, linked
 from keepsaid.domain.memory import IMPORTANCE, Kind
 from keepsaid.domain.prompt import Json, Prompt, Record, Role, ToolCall
+from keepsaid.domain.session import Passage, Utterance
 from keepsaid.domain.turn import Usage
 from keepsaid.errors import ModelMalformed
 from keepsaid.ports.model import Extracted, Model, ModelRequest, Tool

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from keepsaid.domain.context import HEADINGS, Made, Sections, tidied
 from keepsaid.domain.prompt import Json, Prompt, Record, Role
-from keepsaid.domain.summary import HEADINGS, Made, Sections, tidied
 from keepsaid.domain.turn import ModelAnswer
 from keepsaid.errors import ModelMalformed
 from keepsaid.ports.model import Model, ModelRequest, Summarised, Tool, ToSummarise

@@ -27,8 +27,7 @@ from keepsaid.adapters.sqlite.vector_index import (
 )
 from keepsaid.adapters.sqlite.word_blocks import pack_words
 from keepsaid.adapters.sqlite.writer import TransactionExecutor, Writer
-from keepsaid.domain.memory import Found, Listener
-from keepsaid.domain.search import NewVector, Reached, Unembedded, VectorSpace
+from keepsaid.domain.memory import Found, Listener, NewVector, Reached, Unembedded, VectorSpace
 from keepsaid.ports.redactor import Redactor
 from keepsaid.ports.runtime import Ids
 from keepsaid.ports.store_views import Operations

@@ -1,4 +1,4 @@
-"""The operational store on SQLite: one writer, a few readers, the ports of the pipeline."""
+"""Quiet commits: those that write nothing to the journal, so that nobody who waits for something to happen is woken."""
 
 from __future__ import annotations
 
@@ -17,9 +17,38 @@ from keepsaid.adapters.sqlite.migrate import look, migrate
 from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.adapters.sqlite.writer import TransactionExecutor, Writer
-from keepsaid.domain.commits import Commit
-from keepsaid.domain.quiet import is_quiet
+from keepsaid.domain.commits import BeginPruning, Commit, EpisodesKept, Prune, Renew, StepEnd, StepStart, TakeReplies
+from keepsaid.domain.event import Distribute, SettleDeliveries, Subscribe, TakeDeliveries
+from keepsaid.domain.process import Beat, Note
+from keepsaid.domain.session import ClaimCollection
+from keepsaid.domain.task import RenewTask, ResultsKept, TellStatus
 from keepsaid.ports.store_views import Operations
+
+_QUIET = frozenset[type]({
+    Beat,
+    BeginPruning,
+    ClaimCollection,
+    Distribute,
+    EpisodesKept,
+    Note,
+    Prune,
+    Renew,
+    RenewTask,
+    ResultsKept,
+    SettleDeliveries,
+    StepEnd,
+    StepStart,
+    Subscribe,
+    TakeDeliveries,
+    TakeReplies,
+    TellStatus,
+})  # fmt: skip
+
+
+def is_quiet(commit: Commit[object]) -> bool:
+    """Whether a commit of this type never tells of anything; of all others somebody may want to know at once."""
+    return type(commit) in _QUIET
+
 
 R = TypeVar("R")
 

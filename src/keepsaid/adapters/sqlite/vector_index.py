@@ -15,8 +15,7 @@ from keepsaid.adapters.sql.memory.commits import KeepVectors
 from keepsaid.adapters.sql.memory.rows import SQL, bound, space_names
 from keepsaid.adapters.sql.query import every, load, only
 from keepsaid.adapters.sql.session import SqlSession
-from keepsaid.domain.memory import Found, Listener
-from keepsaid.domain.search import Reached, Unembedded, VectorSpace
+from keepsaid.domain.memory import Found, Listener, Reached, Unembedded, VectorSpace
 from keepsaid.ports.failpoints import point
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from keepsaid.config.durable import write_file
-from keepsaid.domain.pin import Described, ToolStanding, standing_of
+from keepsaid.domain.trust import Described, ToolStanding, standing_of
 from keepsaid.errors import HomeError
 from keepsaid.ports.model import Served
 

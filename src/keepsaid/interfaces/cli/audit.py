@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from keepsaid.domain.audit import Case, Fix, Trouble
 from keepsaid.domain.ids import show as name
+from keepsaid.domain.maintenance import Case, Fix, Trouble
 from keepsaid.interfaces.cli.failure import WARNINGS
 from keepsaid.interfaces.cli.output import NOTHING, counted, show
 from keepsaid.interfaces.cli.session import say, session

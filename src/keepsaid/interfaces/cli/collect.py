@@ -18,7 +18,7 @@ from keepsaid.interfaces.cli.session import say, session
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance
     from keepsaid.app.stores import ReadOnlyStores
-    from keepsaid.domain.collection import CollectionLine
+    from keepsaid.domain.session import CollectionLine
 
 app = typer.Typer(help="What was said becomes memory: sessions that wait to be read.", rich_markup_mode=None)
 _STATES = ("marked", "claimed", "parked")

@@ -21,11 +21,10 @@ from keepsaid.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:
     from keepsaid.app.stores import ReadOnlyStores
-    from keepsaid.domain.context import LaneTail
+    from keepsaid.domain.context import LaneTail, Summary
     from keepsaid.domain.lane import Lane
     from keepsaid.domain.session import Session
     from keepsaid.domain.slot import Slot
-    from keepsaid.domain.summary import Summary
     from keepsaid.domain.views import LaneLine
     from keepsaid.ports.store_views import BufferView
 

@@ -9,8 +9,8 @@ import typer
 
 from keepsaid.domain.ids import moment, read
 from keepsaid.domain.ids import show as name
+from keepsaid.domain.maintenance import LOOSE, Holdings, Outstanding, UpkeepTask
 from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, Memory, Recalled
-from keepsaid.domain.upkeep import LOOSE, Holdings, Outstanding, UpkeepTask
 from keepsaid.domain.visibility import MemoryShared, ShareReach
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.audit import audit

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from keepsaid.domain.people import Person, SeenIdentity
+from keepsaid.domain.visibility import Person, SeenIdentity
 from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, duration, show
 from keepsaid.interfaces.cli.remote import post
 from keepsaid.interfaces.cli.session import say, session

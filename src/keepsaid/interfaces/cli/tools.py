@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from keepsaid.domain.pin import Described, ToolStanding
+from keepsaid.domain.trust import Described, ToolStanding
 from keepsaid.errors import ToolError
 from keepsaid.interfaces.cli.output import Table, counted, on_terminal, show
 from keepsaid.interfaces.cli.session import say, session

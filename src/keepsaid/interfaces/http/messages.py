@@ -15,10 +15,9 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from keepsaid.app.channels import MEDIA
 from keepsaid.app.instance import Instance
 from keepsaid.config import Config
-from keepsaid.domain.attachment import MediaMessage, Unsaid
 from keepsaid.domain.commits import IntakeResult
 from keepsaid.domain.ids import read, show, when
-from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, StoredMessage, Trust
+from keepsaid.domain.message import Content, Inbound, MediaMessage, Origin, ProviderMarks, StoredMessage, Trust, Unsaid
 from keepsaid.domain.views import Story
 from keepsaid.errors import InputError, UnknownChannel
 from keepsaid.interfaces.http.bodies import body_of, fields_in

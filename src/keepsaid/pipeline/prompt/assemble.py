@@ -9,9 +9,9 @@ from typing import Any, Generic, TypeVar
 
 from keepsaid.domain.context import TAIL_MAX
 from keepsaid.domain.effects import Measured
-from keepsaid.domain.fence import UNKEYED, Fence
 from keepsaid.domain.prompt import Layer, MemoryPlacement, Prompt
 from keepsaid.domain.scene import PromptInputs
+from keepsaid.domain.trust import UNKEYED, Fence
 from keepsaid.domain.turn import NO_MODEL, Outcome
 from keepsaid.pipeline.prompt.layers import (
     bulletin,

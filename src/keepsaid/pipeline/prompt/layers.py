@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from keepsaid.domain.attachment import described
 from keepsaid.domain.context import Block, LaneTail
 from keepsaid.domain.effects import FillSlot
-from keepsaid.domain.fence import Fence
-from keepsaid.domain.message import StoredMessage
+from keepsaid.domain.message import StoredMessage, described
 from keepsaid.domain.personality import PERSONALITY_CHARS_MAX
 from keepsaid.domain.prompt import Layer, Record, Role
 from keepsaid.domain.scene import MEMORY_PRIORITY, Contribution, PromptInputs, Quote, SlotSettlement
+from keepsaid.domain.trust import Fence
 from keepsaid.domain.turn import Claimed, Recent
 from keepsaid.pipeline.prompt.attention import SlotMatcher
 from keepsaid.pipeline.prompt.labels import (

@@ -10,7 +10,7 @@ from keepsaid.domain.memory import Candidate, Injection
 from keepsaid.domain.prompt import Json, PrefixMark, Prompt, Repeated, marks_of, repeated
 from keepsaid.domain.receipt import Place
 from keepsaid.domain.scene import PromptInputs
-from keepsaid.domain.taint import taint_of
+from keepsaid.domain.trust import taint_of
 from keepsaid.pipeline.prompt.attention import attention_shape
 from keepsaid.ports.model import Tool
 from keepsaid.text.normal import cut

@@ -11,12 +11,12 @@ from dataclasses import replace
 
 from keepsaid.domain.command import REFUSED, CommandResult
 from keepsaid.domain.effects import Effect, JudgeTask, MakeTask, RelayTask, StopTask
-from keepsaid.domain.fence import UNKEYED, Fence
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.memory import OWNER
 from keepsaid.domain.message import StoredMessage, Trust, Trusted
 from keepsaid.domain.prompt import Json, Record, Role, ToolCall
 from keepsaid.domain.task import CALL_REFUSED, ENDED, Task, TaskFilter, trust_of_task
+from keepsaid.domain.trust import UNKEYED, Fence
 from keepsaid.domain.turn import Claimed, Step, ToolClass
 from keepsaid.domain.visibility import least
 from keepsaid.domain.work import TaskKind

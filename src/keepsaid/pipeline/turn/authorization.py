@@ -14,8 +14,8 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Json, Record, ToolCall
 from keepsaid.domain.reply import ReplyDraft
-from keepsaid.domain.taint import Taint, of_records
 from keepsaid.domain.task import CALL_EXPIRED, Task, TaskFilter
+from keepsaid.domain.trust import Taint, of_records
 from keepsaid.domain.work import TaskKind
 from keepsaid.ports.model import Tool
 from keepsaid.ports.runtime import Clock, Ids

@@ -7,10 +7,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
-from keepsaid.domain.attachment import described
 from keepsaid.domain.batch import Window
 from keepsaid.domain.busy import Steer
-from keepsaid.domain.message import StoredMessage
+from keepsaid.domain.message import StoredMessage, described
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.turn import Claimed, Steered
 from keepsaid.ports.runtime import Offload, inline

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from keepsaid.domain.effects import OfBranch
-from keepsaid.domain.fence import UNKEYED, Fence
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import Trust
 from keepsaid.domain.personality import Skills
 from keepsaid.domain.prompt import Json, Prompt, Record
 from keepsaid.domain.staged import staged_in
-from keepsaid.domain.taint import ShownSource, Taint
 from keepsaid.domain.task import Task, TaskStory, TellStatus
+from keepsaid.domain.trust import UNKEYED, Fence, ShownSource, Taint
 from keepsaid.domain.turn import ToolClass
 from keepsaid.errors import TaskImpossible, ToolError
 from keepsaid.pipeline.tools.tasks import made_in

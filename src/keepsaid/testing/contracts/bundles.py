@@ -15,8 +15,7 @@ from keepsaid.domain.bundle import BundleEntry, BundleLink, Edge, ImportOutcome,
 from keepsaid.domain.graph import Association, Mention, Relation
 from keepsaid.domain.memory import OWNER, Kind, Listener, NewMemory, Used, conversation_scope, person_scope
 from keepsaid.domain.message import Trust
-from keepsaid.domain.people import Person
-from keepsaid.domain.visibility import ShareMemory, ShareReach
+from keepsaid.domain.visibility import Person, ShareMemory, ShareReach
 from keepsaid.ports.forgetting import ForgetfulMemory
 from keepsaid.ports.memory_store import BundleContents, Bundles, Graph
 from keepsaid.testing.contracts.learning import LearningStore, lives, said

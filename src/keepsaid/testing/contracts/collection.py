@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from keepsaid.domain.collection import (
+from keepsaid.domain.commits import VoidLeases
+from keepsaid.domain.learning import ExtractionResult, Statement
+from keepsaid.domain.memory import Kind
+from keepsaid.domain.session import (
     ClaimCollection,
     Collected,
     CollectionFailed,
@@ -13,9 +16,6 @@ from keepsaid.domain.collection import (
     MarkUnprocessed,
     RequeueCollection,
 )
-from keepsaid.domain.commits import VoidLeases
-from keepsaid.domain.finding import ExtractionResult, Statement
-from keepsaid.domain.memory import Kind
 from keepsaid.domain.turn import Usage
 from keepsaid.testing.builders import lane_of
 from keepsaid.testing.contracts.road import ContractStore, Road

@@ -6,10 +6,9 @@ from dataclasses import replace
 
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.compaction import CutContext, CutReason, SummariesCopied, Summarise, SummaryFailed
-from keepsaid.domain.context import DroppedSpan, LaneTail, TranscriptSpan
+from keepsaid.domain.context import DroppedSpan, LaneTail, Made, Summary, TranscriptSpan
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Trust
-from keepsaid.domain.summary import Made, Summary
 from keepsaid.testing.builders import consulted, lane_of, outcome, said
 from keepsaid.testing.contracts.road import ContractStore, Road
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import count
 
-from keepsaid.domain.batch import StoredBatch
+from keepsaid.domain.batch import StoredBatch, TrialTerms
 from keepsaid.domain.commits import Fail, Failure, Release, Relinquish, Requeue, StepEnd, StepStart, VoidLeases
 from keepsaid.domain.message import Inbound
 from keepsaid.domain.process import Beat, RequeueCrashed
-from keepsaid.domain.suspicion import TrialTerms
 from keepsaid.domain.turn import Claimed, Usage
 from keepsaid.testing.builders import said, step
 from keepsaid.testing.contracts.busy import busy

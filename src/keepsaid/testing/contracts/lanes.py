@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from keepsaid.domain.commits import EpisodesKept, IntakeResult, MarkReplyShown, Prune, Receive, Received
 from keepsaid.domain.compaction import Summarise
+from keepsaid.domain.context import Made
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import LaneRules
 from keepsaid.domain.message import Inbound, Origin, ProviderMarks, Trust
 from keepsaid.domain.prompt import Role
 from keepsaid.domain.retention import Stale
 from keepsaid.domain.strand import strand_begun_by
-from keepsaid.domain.summary import Made
 from keepsaid.domain.views import LaneLine, TurnStory
 from keepsaid.testing.builders import ACCOUNT, AT_ONCE, CHANNEL, arrival, lane_of, said
 from keepsaid.testing.contracts.road import ContractStore, Road

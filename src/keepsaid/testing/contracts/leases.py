@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keepsaid.domain.batch import Window
+from keepsaid.domain.batch import TrialTerms, Window
 from keepsaid.domain.commits import (
     LONER_PATIENCE_MS,
     ClaimBatches,
@@ -16,7 +16,6 @@ from keepsaid.domain.commits import (
     Requeue,
     StepStart,
 )
-from keepsaid.domain.suspicion import TrialTerms
 from keepsaid.testing.builders import arrival, lane_of, said, step
 from keepsaid.testing.contracts.road import LEASE_MS, ContractStore, Queued, Road, read
 

@@ -7,9 +7,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Protocol
 
-from keepsaid.domain.memory import Kind, Listener, Source, conversation_scope, person_scope
+from keepsaid.domain.memory import Kind, Listener, Narrowing, Source, conversation_scope, person_scope
 from keepsaid.domain.message import Trust
-from keepsaid.domain.search import Narrowing
 from keepsaid.ports.memory_store import Library, Memories
 from keepsaid.testing.builders import lane_of
 from keepsaid.testing.contracts.memories import AUDIT, episode, sample

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from keepsaid.domain.collection import Collected, Invalidate, KeepFinding, Left, Marked, MarkUnprocessed
 from keepsaid.domain.commits import Prune, TurnCommit
-from keepsaid.domain.finding import Statement, StatementLink
 from keepsaid.domain.forgetting import ForgetTargets, RequestForgetting, ScrubForgotten
 from keepsaid.domain.graph import Relation
+from keepsaid.domain.learning import Statement, StatementLink
 from keepsaid.domain.memory import Kind
 from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.retention import Cursor, Stale
+from keepsaid.domain.session import Collected, Invalidate, KeepFinding, Left, Marked, MarkUnprocessed
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.testing.builders import consulted, lane_of, outcome, said
 from keepsaid.testing.contracts.collection import LEASE, claim, claimed, ends, finding, talked

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from keepsaid.domain.event import Event
-from keepsaid.domain.fact import Happened, News, TellNews
+from keepsaid.domain.event import Event, Happened, News, TellNews
 from keepsaid.testing.contracts.road import ContractStore
 
 SAVED = News(1, 7, Happened.SAVED, "fact")

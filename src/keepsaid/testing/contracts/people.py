@@ -7,18 +7,18 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.memory import (
-    GLOBAL,
-    OWNER,
-    Kind,
-    Listener,
-    conversation_scope,
-    lane_scope,
-    person_scope,
-)
+from keepsaid.domain.memory import GLOBAL, OWNER, Kind, Listener, conversation_scope, lane_scope, person_scope
 from keepsaid.domain.message import Trust
-from keepsaid.domain.people import Identity, Joined, Person, SeenIdentity
-from keepsaid.domain.visibility import MemoryShared, ShareMemory, ShareReach, ShareRefusal
+from keepsaid.domain.visibility import (
+    Identity,
+    Joined,
+    MemoryShared,
+    Person,
+    SeenIdentity,
+    ShareMemory,
+    ShareReach,
+    ShareRefusal,
+)
 from keepsaid.ports.memory_store import Hearing, People
 from keepsaid.testing.contracts.memories import AUDIT, SearchableStore, by_words, episode, keys, sample
 

@@ -11,9 +11,8 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from keepsaid.domain.memory import OWNER, Found, Listener, person_scope
+from keepsaid.domain.memory import OWNER, Found, Listener, NewVector, Reached, VectorSpace, person_scope
 from keepsaid.domain.message import Trust
-from keepsaid.domain.search import NewVector, Reached, VectorSpace
 from keepsaid.ports.recall import Vectors
 from keepsaid.testing.contracts.memories import (
     AUDIT,

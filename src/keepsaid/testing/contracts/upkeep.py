@@ -10,9 +10,9 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Protocol
 
+from keepsaid.domain.maintenance import DAY_MS, PIECE, Curve, Maintain, Stepped, UpkeepTask
 from keepsaid.domain.memory import IMPORTANCE, Kind, Used, conversation_scope
 from keepsaid.domain.message import Trust
-from keepsaid.domain.upkeep import DAY_MS, PIECE, Curve, Maintain, Stepped, UpkeepTask
 from keepsaid.ports.memory_maintenance import Upkeep
 from keepsaid.ports.recall import Shelf, TextLeg
 from keepsaid.testing.contracts.memories import (

@@ -27,11 +27,11 @@ from keepsaid.adapters.sqlite.memories import SqliteMemories
 from keepsaid.app import work
 from keepsaid.app.instance import Instance
 from keepsaid.app.work import Site
+from keepsaid.domain.batch import TrialTerms
 from keepsaid.domain.graph import Mention
 from keepsaid.domain.memory import OWNER, NewMemory, Used
 from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Json
-from keepsaid.domain.suspicion import TrialTerms
 from keepsaid.domain.turn import Claimed, ToolClass
 from keepsaid.domain.visibility import ShareMemory, ShareReach
 from keepsaid.engine.supervisor import Recovered

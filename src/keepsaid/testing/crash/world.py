@@ -22,7 +22,7 @@ from typing import Any
 
 from keepsaid.adapters.models.extractor import MARK_DONE, SAVE_FACTS
 from keepsaid.adapters.models.summariser import SUMMARY_TOOL
-from keepsaid.domain.summary import HEADINGS
+from keepsaid.domain.context import HEADINGS
 from keepsaid.pipeline.tools.dialogue import ASK_FOR
 from keepsaid.pipeline.turn.worker import SET_STATUS
 from keepsaid.testing.model_http import Connection

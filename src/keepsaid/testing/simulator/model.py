@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 
 from keepsaid.adapters.models.extractor import MARK_DONE, SAVE_FACTS
 from keepsaid.adapters.models.summariser import SUMMARY_TOOL
+from keepsaid.domain.context import HEADINGS
 from keepsaid.domain.message import StoredMessage, Trust
 from keepsaid.domain.prompt import Json, Role, ToolCall
-from keepsaid.domain.summary import HEADINGS
 from keepsaid.domain.turn import ModelAnswer, ToolClass, Usage
 from keepsaid.errors import (
     ModelAuth,

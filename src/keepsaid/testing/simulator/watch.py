@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from keepsaid.domain.batch import DueLane, WaitingGroup
-from keepsaid.domain.collection import CollectionLine, ExtractionLease, Marked, Passage
 from keepsaid.domain.commits import Commit, Fail, Received, TurnCommit, VoidLeases
-from keepsaid.domain.context import DroppedSpan, LaneSummary, LaneTail, Reminders, TranscriptSpan
-from keepsaid.domain.event import Distribute
-from keepsaid.domain.fact import TellNews
+from keepsaid.domain.context import DroppedSpan, LaneSummary, LaneTail, Reminders, Summary, TranscriptSpan
+from keepsaid.domain.event import Distribute, TellNews
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.personality import Personality
 from keepsaid.domain.receipt import Feedback, Reminded, Use
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.retention import Backlog, Prunable, PruneHistory
 from keepsaid.domain.scheduling import EndRun
-from keepsaid.domain.session import QuietSince, Session
+from keepsaid.domain.session import CollectionLine, ExtractionLease, Marked, Passage, QuietSince, Session
 from keepsaid.domain.slot import Slot
-from keepsaid.domain.summary import Summary
 from keepsaid.domain.turn import Claimed, Lease
 from keepsaid.domain.views import EpisodeWork, LaneLine, MessageFilter, Overview, Story, TurnStory
 from keepsaid.errors import StoreFull

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from keepsaid.adapters.channels.media.fields import MediaObject, attached, lines, sized
-from keepsaid.domain.attachment import EDITED, MediaMessage, Unsaid
+from keepsaid.domain.message import EDITED, MediaMessage, Unsaid
 
 _SAID = (0, 19, 20, 23)
 """Types of messages that somebody said; the others are notices: joins, pins, threads begun."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 
 from keepsaid.adapters.channels.media.fields import MediaObject, lines
-from keepsaid.domain.attachment import MediaMessage, Unsaid
+from keepsaid.domain.message import MediaMessage, Unsaid
 from keepsaid.errors import InputError
 
 _NOTE, _COMMENT, _CHANNEL_MESSAGE = 1, 1_111, 42

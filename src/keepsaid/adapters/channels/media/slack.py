@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from keepsaid.adapters.channels.media.fields import MediaObject, attached, lines, sized
-from keepsaid.domain.attachment import EDITED, MediaMessage, Unsaid
+from keepsaid.domain.message import EDITED, MediaMessage, Unsaid
 
 _SAID = (None, "file_share", "thread_broadcast", "me_message")
 _ESCAPED = re.compile(r"<([@#!]?)([^|<>]*)(?:\|([^<>]*))?>")

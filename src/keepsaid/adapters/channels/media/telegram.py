@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from keepsaid.adapters.channels.media.fields import MediaObject, attached, lines, sized
-from keepsaid.domain.attachment import EDITED, FORWARDED, MediaMessage, Unsaid
+from keepsaid.domain.message import EDITED, FORWARDED, MediaMessage, Unsaid
 
 _UPDATES = ("message", "channel_post", "business_message")
 _EDITS = ("edited_message", "edited_channel_post", "edited_business_message")

@@ -10,10 +10,9 @@ from keepsaid.adapters.sql.memory.rows import Row
 from keepsaid.adapters.sql.memory.upkeep import LOOSE_SQL, loose_in
 from keepsaid.adapters.sql.query import every, load, only, reads
 from keepsaid.adapters.sql.session import SqlReaders, SqlSession
-from keepsaid.domain.audit import AuditEntry
 from keepsaid.domain.learning import LEARNABLE
+from keepsaid.domain.maintenance import AuditEntry, UpkeepTask
 from keepsaid.domain.memory import Source
-from keepsaid.domain.upkeep import UpkeepTask
 
 _PARTS = load("memory_audit")
 SQL = {name: sql.replace("/*entry*/", _PARTS["entry"]) for name, sql in _PARTS.items()}

@@ -14,8 +14,7 @@ from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.domain.attributes import slot_of
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.forgetting import name_digest, slot_digest
-from keepsaid.domain.memory import NewMemory, Used
-from keepsaid.domain.search import NewVector, VectorSpace
+from keepsaid.domain.memory import NewMemory, NewVector, Used, VectorSpace
 from keepsaid.text.normal import digest, normalise
 
 SQL = load("memory_uses")

@@ -27,8 +27,7 @@ from keepsaid.domain.graph import (
     name_words,
     names_in,
 )
-from keepsaid.domain.memory import IMPORTANCE, Found, Listener
-from keepsaid.domain.search import VectorSpace
+from keepsaid.domain.memory import IMPORTANCE, Found, Listener, VectorSpace
 from keepsaid.ports.memory_maintenance import Unrelated
 from keepsaid.ports.redactor import Redactor, masked_texts
 from keepsaid.ports.store_views import Operations

@@ -13,13 +13,12 @@ from keepsaid.adapters.sql.memory.graph import Relate, relate
 from keepsaid.adapters.sql.memory.rows import storable
 from keepsaid.adapters.sql.query import every, load
 from keepsaid.adapters.sql.session import SqlSession
-from keepsaid.domain.attributes import single, slot_of, value_name
+from keepsaid.domain.attributes import Period, SlotStatement, periods, single, slot_of, value_name
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.forgetting import name_digest, source_name
 from keepsaid.domain.graph import Association, Relation
 from keepsaid.domain.learning import LEARNABLE, LearnOutcome, LearnResult, adds_evidence, refused
 from keepsaid.domain.memory import NewMemory, Source
-from keepsaid.domain.truth import Period, SlotStatement, periods
 from keepsaid.text.chunks import say_the_same, telling
 from keepsaid.text.normal import normalise
 

@@ -9,8 +9,7 @@ from typing import Any
 from keepsaid.adapters.sql.memory.rows import bound, memories, statements, storable
 from keepsaid.adapters.sql.query import every, reads
 from keepsaid.adapters.sql.session import SqlReaders, SqlSession
-from keepsaid.domain.memory import Found, Kind, Listener, Memory
-from keepsaid.domain.search import Narrowing
+from keepsaid.domain.memory import Found, Kind, Listener, Memory, Narrowing
 from keepsaid.text.words import root, spelled, topic
 
 SQL = statements("memory_archive")

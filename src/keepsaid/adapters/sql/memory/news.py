@@ -9,7 +9,7 @@ from keepsaid.adapters.sql.memory.commits import KeepMemories, KeepVectors
 from keepsaid.adapters.sql.query import every, load, reads, run
 from keepsaid.adapters.sql.session import SqlReaders, SqlSession
 from keepsaid.domain.commits import Commit
-from keepsaid.domain.fact import DropNews, Happened, News
+from keepsaid.domain.event import DropNews, Happened, News
 from keepsaid.domain.memory import Kind
 from keepsaid.ports.store_views import Operations
 

@@ -13,8 +13,17 @@ from keepsaid.adapters.sql.query import every, load, reads
 from keepsaid.adapters.sql.session import SqlReaders, SqlSession
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import OWNER, Listener
-from keepsaid.domain.people import Joined, JoinPeople, Person, SeenIdentity, SplitPerson
-from keepsaid.domain.visibility import MemoryShared, ShareMemory, ShareRefusal, wider
+from keepsaid.domain.visibility import (
+    Joined,
+    JoinPeople,
+    MemoryShared,
+    Person,
+    SeenIdentity,
+    ShareMemory,
+    ShareRefusal,
+    SplitPerson,
+    wider,
+)
 from keepsaid.ports.redactor import Redactor, masked_texts
 from keepsaid.ports.runtime import Ids
 from keepsaid.ports.store_views import Operations

@@ -12,13 +12,12 @@ from keepsaid.adapters.sql.memory.learning import SPARE_IDS, hold, learned, stat
 from keepsaid.adapters.sql.memory.rows import bound, memories, statements, without_secrets
 from keepsaid.adapters.sql.query import every, load, only, reads
 from keepsaid.adapters.sql.session import SqlReaders, SqlSession
-from keepsaid.domain.attributes import single, value_name
+from keepsaid.domain.attributes import SlotStatement, periods, single, value_name
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.graph import Association, Relation
 from keepsaid.domain.learning import LEARNABLE, LearnOutcome, LearnResult, Pair, Ruled, RulePairs, Ruling
 from keepsaid.domain.memory import Listener, Memory, NewMemory
 from keepsaid.domain.message import Trust
-from keepsaid.domain.truth import SlotStatement, periods
 from keepsaid.ports.memory_maintenance import Undecided
 from keepsaid.ports.redactor import Redactor
 from keepsaid.ports.runtime import Ids

@@ -12,9 +12,8 @@ from typing import Any
 from keepsaid.adapters.sql.query import every, load
 from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.memory import LANE_BOUND, TASK, Kind, Listener, Memory, NewMemory, Source
+from keepsaid.domain.memory import LANE_BOUND, TASK, Kind, Listener, Memory, NewMemory, Source, VectorSpace
 from keepsaid.domain.message import Trust
-from keepsaid.domain.search import VectorSpace
 from keepsaid.errors import MessageDamaged
 from keepsaid.ports.redactor import Redactor, masked_texts
 from keepsaid.text.chunks import grams

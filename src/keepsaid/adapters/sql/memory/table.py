@@ -31,12 +31,11 @@ from keepsaid.adapters.sql.memory.revisions import (
 from keepsaid.adapters.sql.memory.transfer import take
 from keepsaid.adapters.sql.memory.upkeep import maintain
 from keepsaid.domain.bundle import TakeIn
-from keepsaid.domain.fact import DropNews
+from keepsaid.domain.event import DropNews
 from keepsaid.domain.forgetting import EmptyLog
 from keepsaid.domain.learning import RulePairs
-from keepsaid.domain.people import JoinPeople, SplitPerson
-from keepsaid.domain.upkeep import Maintain
-from keepsaid.domain.visibility import ShareMemory
+from keepsaid.domain.maintenance import Maintain
+from keepsaid.domain.visibility import JoinPeople, ShareMemory, SplitPerson
 
 MEMORY_COMMITS = CommitTable(
     single={

@@ -25,7 +25,7 @@ from keepsaid.adapters.sql.memory.rows import (
 from keepsaid.adapters.sql.query import every, load, only
 from keepsaid.adapters.sql.session import SqlReaders, SqlSession
 from keepsaid.adapters.sql.tombs import Tombs
-from keepsaid.domain.attributes import single
+from keepsaid.domain.attributes import SlotStatement, periods, single
 from keepsaid.domain.bundle import (
     FORGOTTEN,
     SPARE_IDS,
@@ -45,9 +45,7 @@ from keepsaid.domain.bundle import (
 from keepsaid.domain.graph import name_words
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Listener, NewMemory
-from keepsaid.domain.people import Person
-from keepsaid.domain.truth import SlotStatement, periods
-from keepsaid.domain.visibility import MemoryShared
+from keepsaid.domain.visibility import MemoryShared, Person
 from keepsaid.ports.memory_store import BundleContents
 from keepsaid.ports.redactor import Redactor
 from keepsaid.ports.runtime import Ids

@@ -13,8 +13,7 @@ from keepsaid.adapters.sql.query import every, load, one, only, reads
 from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
 from keepsaid.domain.forgetting import EmptyLog
 from keepsaid.domain.learning import LEARNABLE
-from keepsaid.domain.search import VectorSpace
-from keepsaid.domain.upkeep import (
+from keepsaid.domain.maintenance import (
     FADING,
     LOOSE,
     PIECE,
@@ -27,6 +26,7 @@ from keepsaid.domain.upkeep import (
     TaskRun,
     UpkeepTask,
 )
+from keepsaid.domain.memory import VectorSpace
 from keepsaid.ports.store_views import Operations
 
 MEMORY_UPKEEP = load("memory_upkeep")

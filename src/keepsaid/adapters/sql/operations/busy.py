@@ -12,7 +12,7 @@ from keepsaid.adapters.sql.query import every, load, one
 from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.domain.busy import INTERRUPTED, JOINED_DOUBT, Interrupt, Steer, may_join
 from keepsaid.domain.commits import Drop
-from keepsaid.domain.fact import Over, abandoned, dropped, ended
+from keepsaid.domain.event import Over, abandoned, dropped, ended
 from keepsaid.domain.states import move
 from keepsaid.domain.turn import Steered
 

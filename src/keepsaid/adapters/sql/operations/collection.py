@@ -9,7 +9,12 @@ from keepsaid.adapters.sql.operations.journal import tell
 from keepsaid.adapters.sql.operations.sessions import invalidate
 from keepsaid.adapters.sql.query import every, load, one, only, run
 from keepsaid.adapters.sql.session import Row, SqlSession
-from keepsaid.domain.collection import (
+from keepsaid.domain.commits import EpisodesKept
+from keepsaid.domain.event import read_to, unreadable
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.learning import ExtractionResult, decoded, encoded
+from keepsaid.domain.redaction import SecretMark
+from keepsaid.domain.session import (
     RIPE,
     ClaimCollection,
     Collected,
@@ -22,11 +27,6 @@ from keepsaid.domain.collection import (
     MarkUnprocessed,
     RequeueCollection,
 )
-from keepsaid.domain.commits import EpisodesKept
-from keepsaid.domain.fact import read_to, unreadable
-from keepsaid.domain.finding import ExtractionResult, decoded, encoded
-from keepsaid.domain.lane import Lane
-from keepsaid.domain.redaction import SecretMark
 from keepsaid.domain.states import move
 from keepsaid.domain.turn import Usage
 

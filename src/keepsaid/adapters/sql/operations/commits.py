@@ -27,20 +27,8 @@ from keepsaid.adapters.sql.operations.intake import MessageInserter
 from keepsaid.adapters.sql.operations.leases import claim
 from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.adapters.sql.tombs import Tombs
-from keepsaid.domain import (
-    busy,
-    commits,
-    compaction,
-    event,
-    fact,
-    forgetting,
-    process,
-    relay,
-    scheduling,
-    session,
-    task,
-)
-from keepsaid.domain import collection as collecting
+from keepsaid.domain import busy, commits, compaction, event, forgetting, process, relay, scheduling, session, task
+from keepsaid.domain import session as collecting
 from keepsaid.domain.process import Note, NotifyOwner
 
 _COMMITS: Mapping[type, ApplyOne] = {
@@ -79,7 +67,7 @@ _COMMITS: Mapping[type, ApplyOne] = {
     collecting.MarkUnprocessed: collection.mark_unprocessed,
     commits.BeginPruning: pruning.begin,
     commits.Tell: journal.keep_told,
-    fact.TellNews: journal.tell_news,
+    event.TellNews: journal.tell_news,
     Note: receipts.keep,
     NotifyOwner: receipts.notify,
     commits.EpisodesKept: collection.kept,

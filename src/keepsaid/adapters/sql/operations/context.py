@@ -13,13 +13,21 @@ from keepsaid.adapters.sql.operations.sessions import mark, rotate
 from keepsaid.adapters.sql.query import every, every_replaced, load, one, only, run
 from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.domain.compaction import CutContext, CutReason, SummariesCopied, Summarise, SummaryFailed
-from keepsaid.domain.context import POSTS_MAX, DroppedSpan, LaneSummary, LaneTail, SchedulePost, TranscriptSpan
-from keepsaid.domain.fact import Fact, compacted
+from keepsaid.domain.context import (
+    POSTS_MAX,
+    DroppedSpan,
+    LaneSummary,
+    LaneTail,
+    Made,
+    SchedulePost,
+    Summary,
+    TranscriptSpan,
+)
+from keepsaid.domain.event import Fact, compacted
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Json, Record, Role
 from keepsaid.domain.session import SessionEnd
-from keepsaid.domain.summary import Made, Summary
 from keepsaid.domain.turn import Recent
 from keepsaid.domain.visibility import OWN_TOOLS, least, least_of
 

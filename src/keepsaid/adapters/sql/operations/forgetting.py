@@ -18,8 +18,7 @@ from keepsaid.adapters.sql.query import every, load, one, only, run
 from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.adapters.sql.tombs import Tombs
 from keepsaid.domain.commits import Drop
-from keepsaid.domain.fact import forgot, replied
-from keepsaid.domain.finding import decoded, emptied, encoded, stays
+from keepsaid.domain.event import forgot, replied
 from keepsaid.domain.forgetting import (
     PIECE,
     Counts,
@@ -33,6 +32,7 @@ from keepsaid.domain.forgetting import (
     summed,
     words_in,
 )
+from keepsaid.domain.learning import decoded, emptied, encoded, stays
 from keepsaid.domain.memory import person_scope
 from keepsaid.domain.states import TABLES, move
 

@@ -15,24 +15,29 @@ from keepsaid.domain.event import (
     EACH,
     ENDLESS,
     RECEIVED,
+    TOLD,
     DecideDelivery,
     DeliveryLine,
     DeliveryResult,
     Distribute,
     Event,
     EventDelivery,
+    Fact,
+    Happened,
     JournalLine,
     SettleDeliveries,
     Subscribe,
     SubscriberLine,
     TakeDeliveries,
+    TellNews,
     Unsubscribe,
     arrivals,
     events_of,
+    of_memory,
     several,
+    untold,
     wants,
 )
-from keepsaid.domain.fact import TOLD, Fact, Happened, TellNews, of_memory, untold
 from keepsaid.domain.process import ENDLESSLY
 from keepsaid.domain.retention import Pruned
 from keepsaid.domain.states import move

@@ -16,26 +16,7 @@ from keepsaid.adapters.sql.operations.routing import refresh_ready
 from keepsaid.adapters.sql.operations.rows import messages_of
 from keepsaid.adapters.sql.query import chunks, every, flat, load, many, one, only
 from keepsaid.adapters.sql.session import Row, SqlSession
-from keepsaid.domain.commits import (
-    ATTEMPTS_MAX,
-    LONER_PATIENCE_MS,
-    ClaimBatches,
-    ExpireLeases,
-    Fail,
-    Failure,
-    Release,
-    Relinquish,
-    Renew,
-    Requeue,
-    VoidLeases,
-)
-from keepsaid.domain.fact import OVER, Over, ended, judged, started
-from keepsaid.domain.ids import show
-from keepsaid.domain.process import Beat, RequeueCrashed
-from keepsaid.domain.reply import ReplyDraft
-from keepsaid.domain.route import Action, Verdict
-from keepsaid.domain.states import move
-from keepsaid.domain.suspicion import (
+from keepsaid.domain.batch import (
     DIED,
     HELD_AFTER,
     LIVES_MAX,
@@ -49,6 +30,25 @@ from keepsaid.domain.suspicion import (
     next_beat_ms,
     notice_text,
 )
+from keepsaid.domain.commits import (
+    ATTEMPTS_MAX,
+    LONER_PATIENCE_MS,
+    ClaimBatches,
+    ExpireLeases,
+    Fail,
+    Failure,
+    Release,
+    Relinquish,
+    Renew,
+    Requeue,
+    VoidLeases,
+)
+from keepsaid.domain.event import OVER, Over, ended, judged, started
+from keepsaid.domain.ids import show
+from keepsaid.domain.process import Beat, RequeueCrashed
+from keepsaid.domain.reply import ReplyDraft
+from keepsaid.domain.route import Action, Verdict
+from keepsaid.domain.states import move
 from keepsaid.domain.turn import Lease
 
 SQL = load("claims")

@@ -11,7 +11,7 @@ from keepsaid.adapters.sql.operations.journal import tell
 from keepsaid.adapters.sql.query import every, load, one, only
 from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.domain.commits import Decide, Doubt, MarkReplyShown, Resend, Settle, TakeReplies
-from keepsaid.domain.fact import replied
+from keepsaid.domain.event import replied
 from keepsaid.domain.reply import IN_DOUBT, SENT_AGAIN, Delivered, Reply, ReplyDraft, accepted, address
 from keepsaid.domain.states import move
 

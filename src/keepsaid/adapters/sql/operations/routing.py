@@ -13,7 +13,7 @@ from keepsaid.adapters.sql.query import CHUNK, chunks, every, flat, load, many, 
 from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.domain.batch import DESCRIPTION_CHARS_MAX, Routed, Window
 from keepsaid.domain.commits import Dispatch
-from keepsaid.domain.fact import ROUTED, Fact, judged
+from keepsaid.domain.event import ROUTED, Fact, judged
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.route import Action, Verdict
 from keepsaid.domain.states import move

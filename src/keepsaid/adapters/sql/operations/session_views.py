@@ -14,14 +14,12 @@ from keepsaid.adapters.sql.operations.sessions import SESSIONS
 from keepsaid.adapters.sql.operations.turns import reminders
 from keepsaid.adapters.sql.query import every, one, reads
 from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
-from keepsaid.domain.attachment import in_words
-from keepsaid.domain.collection import CollectionLine, Passage, Utterance
 from keepsaid.domain.focus import ReplyTarget, TurnSurroundings
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import StoredMessage, Trust
+from keepsaid.domain.message import StoredMessage, Trust, in_words
 from keepsaid.domain.personality import scopes_around
 from keepsaid.domain.prompt import Role
-from keepsaid.domain.session import Session
+from keepsaid.domain.session import CollectionLine, Passage, Session, Utterance
 from keepsaid.domain.slot import Slot
 from keepsaid.domain.visibility import OWN_TOOLS
 

@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 from keepsaid.adapters.sql.operations.journal import tell
 from keepsaid.adapters.sql.query import every, load, one, only
 from keepsaid.adapters.sql.session import Row, SqlSession
-from keepsaid.domain.collection import SOFT
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.effects import ClearSlot, FillSlot, OpenSlot
-from keepsaid.domain.fact import of_session, session_over
-from keepsaid.domain.session import FIRST, MARKS, UNPROCESSED_MAX, QuietSince, Rest, Rested, Session, SessionEnd
+from keepsaid.domain.event import of_session, session_over
+from keepsaid.domain.session import FIRST, MARKS, SOFT, UNPROCESSED_MAX, QuietSince, Rest, Rested, Session, SessionEnd
 from keepsaid.domain.slot import TAKEN_OVER, Expected, Question, Slot, SlotState
 from keepsaid.domain.states import move
 

@@ -32,14 +32,14 @@ from keepsaid.domain.effects import (
     SetPersonality,
     StopTask,
 )
-from keepsaid.domain.fact import answered
+from keepsaid.domain.event import answered
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.personality import Personality
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.receipt import JudgeMemory, MemoryUse, block_in
 from keepsaid.domain.staged import StageMemory
 from keepsaid.domain.states import move
-from keepsaid.domain.taint import taint_in
+from keepsaid.domain.trust import taint_in
 from keepsaid.text.tokens import Calibration
 
 SQL = load("standing")

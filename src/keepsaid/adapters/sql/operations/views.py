@@ -17,13 +17,12 @@ from keepsaid.adapters.sql.operations.routing import lane_id_of
 from keepsaid.adapters.sql.operations.session_views import surroundings
 from keepsaid.adapters.sql.query import every, load, one, only, reads
 from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
-from keepsaid.domain.batch import DueLane, StoredBatch, WaitingGroup, shared
+from keepsaid.domain.batch import HELD_AFTER, DueLane, StoredBatch, WaitingGroup, shared
+from keepsaid.domain.context import Summary
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import StoredMessage, Trust
 from keepsaid.domain.reply import Reply
 from keepsaid.domain.states import message_state
-from keepsaid.domain.summary import Summary
-from keepsaid.domain.suspicion import HELD_AFTER
 from keepsaid.domain.turn import Claimed, Lease, Usage
 from keepsaid.domain.views import (
     ChannelDepth,

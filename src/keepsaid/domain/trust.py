@@ -1,13 +1,13 @@
-"""Taint: the trust of a turn, which is the least trust of everything that its prompt shows.
-
-This module is the only place where it is computed. A turn starts with `taint_of` its scene and adds what each step
-shows (`Taint.showing`): messages that join, and the output of tools.
-"""
+"""Trust: that of a turn is the least of its prompt; outside text stands between fences; texts of tools are pinned."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
+from hashlib import blake2b
 from typing import NamedTuple
 
 from keepsaid.domain.context import LaneTail
@@ -17,7 +17,87 @@ from keepsaid.domain.message import StoredMessage, Trust
 from keepsaid.domain.prompt import Json, Record, Role
 from keepsaid.domain.scene import PromptInputs, Quote
 from keepsaid.domain.visibility import least_of, trust_in, trust_of, trust_of_words
-from keepsaid.text.normal import cut
+from keepsaid.text.normal import cut, digest, heading, opens
+
+DATA, END = "[Data", "[End of data"
+_NUMBER_BYTES = 4
+_ENDS = re.compile(r"\[\s{0,8}end\s{1,8}of\s{1,8}data[^\[\]\n]{0,40}\]", re.IGNORECASE)
+_FOLD = "  "
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """Writes texts as data. `key` is a secret of the home; the same text gets the same number in every prompt.
+
+    The number is a keyed hash of the text. A text that named its own number would have another one, and without the key
+    nobody can try.
+    """
+
+    key: bytes = b""
+
+    def number(self, text: str) -> str:
+        """The number of the fence around a text: eight hexadecimal digits."""
+        return blake2b(text.encode("utf-8", "replace"), key=self.key, digest_size=_NUMBER_BYTES).hexdigest()
+
+    def data(self, what: str, text: str) -> tuple[str, str, str]:
+        """A text as data: the line before it, which says what it is, the text, and the line that ends it."""
+        number = self.number(text)
+        return f"{DATA} {number}: {what}]", enclosed(text), ending(number)
+
+    def within(self, label: str, text: str, about: str = "") -> str:
+        """A text below a label of ours, such as "[Quoted", and above the line that ends it."""
+        number = self.number(text)
+        return f"{label} {number}{about}]\n{enclosed(text)}\n{ending(number)}"
+
+
+UNKEYED = Fence()
+"""The fence of a home without a secret, such as one in memory."""
+
+
+def ending(number: str) -> str:
+    """The line that ends the fence with this number."""
+    return f"{END} {number}]"
+
+
+def enclosed(text: str) -> str:
+    """A text of which no line looks as if a fence began or ended there, whatever its number."""
+    if not opens(text):
+        return text
+    return "".join(_folded(line) if opens(line) else line for line in text.splitlines(keepends=True))
+
+
+def _folded(line: str) -> str:
+    plain = _ENDS.sub("(end of data)", line)
+    return _FOLD + plain if heading(line).startswith((DATA.casefold(), END.casefold())) else plain
+
+
+class ToolStanding(StrEnum):
+    """Whether the owner accepted the text of a tool: this very text, an earlier one, or none."""
+
+    ACCEPTED = "accepted"
+    CHANGED = "changed"
+    NEW = "new"
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """The whole text of a tool that a model would be shown: its description, and the schema of its arguments."""
+
+    description: str
+    schema: Mapping[str, Json]
+
+    @property
+    def pin(self) -> str:
+        """The hash of the text, 32 hexadecimal digits. The order of keys in the schema does not count."""
+        return digest(self.description, json.dumps(self.schema, sort_keys=True)).hex()
+
+
+def standing_of(text: Described, accepted: Described | None) -> ToolStanding:
+    """Where a text stands beside the one that was accepted of the same tool; None where none was."""
+    if accepted is None:
+        return ToolStanding.NEW
+    return ToolStanding.ACCEPTED if text.pin == accepted.pin else ToolStanding.CHANGED
+
 
 _WHAT_CHARS = 200
 _NAME_CHARS = 40
