@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from bench.disk import percentile
-from keepsaid.adapters.sqlite.operations import open_operations
+from keepsaid.adapters.sqlite.stores import open_operations
 from keepsaid.adapters.system.clock import SystemClock, SystemIds
 from keepsaid.domain.batch import Window
 from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust

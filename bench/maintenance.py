@@ -16,7 +16,7 @@ from typing import TypeVar
 from bench.disk import percentile
 from bench.intake import Put, message, receiving
 from keepsaid.adapters.embedders.hashed import Hashed
-from keepsaid.adapters.sqlite.memories import SqliteMemories, open_memories
+from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories
 from keepsaid.adapters.system.clock import SystemClock, SystemIds
 from keepsaid.domain.graph import Association, Relation
 from keepsaid.domain.lane import Lane

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from bench.disk import percentile
-from keepsaid.adapters.sqlite.operations import SqliteOperations, open_operations
+from keepsaid.adapters.sqlite.stores import SqliteOperations, open_operations
 from keepsaid.adapters.system.clock import SystemClock, SystemIds
 from keepsaid.domain.batch import Window
 from keepsaid.domain.commits import Received
@@ -16,8 +16,7 @@ from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.schedule import NewSchedule, Target, What
 from keepsaid.domain.scheduling import ReplaceSchedules
 from keepsaid.domain.timing import Cron
-from keepsaid.engine.errands import Errands
-from keepsaid.engine.scheduler import Scheduler, SchedulerDeps
+from keepsaid.engine.scheduler import Errands, Scheduler, SchedulerDeps
 from keepsaid.pipeline.intake import IntakeLimits, MessageIntake
 from keepsaid.ports.runtime import Hints
 

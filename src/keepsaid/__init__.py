@@ -22,10 +22,9 @@ from keepsaid.errors import (
 )
 
 if _typing.TYPE_CHECKING:
-    from keepsaid.interfaces.sdk.inbox import Batch, Inbox
+    from keepsaid.interfaces.sdk.inbox import Batch, Episode, Inbox, Message, Receipt, Remembered
     from keepsaid.interfaces.sdk.keeper import Keepsaid
     from keepsaid.interfaces.sdk.memory import MemoryBook
-    from keepsaid.interfaces.sdk.values import Episode, Message, Receipt, Remembered
 
 __version__ = "0.1.0"
 
@@ -54,13 +53,13 @@ __all__ = [
 
 _HOMES = {
     "Batch": "inbox",
-    "Episode": "values",
+    "Episode": "inbox",
     "Inbox": "inbox",
     "Keepsaid": "keeper",
     "MemoryBook": "memory",
-    "Message": "values",
-    "Receipt": "values",
-    "Remembered": "values",
+    "Message": "inbox",
+    "Receipt": "inbox",
+    "Remembered": "inbox",
 }
 
 

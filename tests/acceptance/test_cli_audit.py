@@ -13,7 +13,7 @@ import apsw
 import pytest
 from tests.acceptance.program import Program, inside
 
-from keepsaid.adapters.sqlite.memories import open_memories
+from keepsaid.adapters.sqlite.stores import open_memories
 from keepsaid.adapters.system.clock import SystemClock, SystemIds
 from keepsaid.domain.bulletin import Edition, bulletin_key
 from keepsaid.domain.maintenance import DAY_MS

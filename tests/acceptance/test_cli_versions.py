@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.acceptance.program import Program, inside
 
-from keepsaid.adapters.sqlite.memories import open_memories
+from keepsaid.adapters.sqlite.stores import open_memories
 from keepsaid.domain.memory import Kind, NewMemory, Source, person_scope
 from keepsaid.domain.message import Trust
 from keepsaid.testing.clock import CountingIds

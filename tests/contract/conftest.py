@@ -10,7 +10,7 @@ import pytest
 from tests.contract.kept import Kept
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
-from keepsaid.adapters.sqlite.operations import open_operations
+from keepsaid.adapters.sqlite.stores import open_operations
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.event import events_of
 from keepsaid.events.catalog import CORE

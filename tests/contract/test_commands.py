@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
-from keepsaid.adapters.sqlite.operations import open_operations
+from keepsaid.adapters.sqlite.stores import open_operations
 from keepsaid.testing.contracts.commands import CommandContract
 from keepsaid.testing.contracts.road import ContractStore
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from keepsaid.adapters.sqlite.memories import SqliteMemories, open_memories
+from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories
 from keepsaid.testing.contracts.bulletins import BulletinContract
 from keepsaid.testing.contracts.bundles import BundleContract, BundleFactory
 from keepsaid.testing.contracts.graph import GraphContract

@@ -20,7 +20,7 @@ from tests.unit.derived import near_the_end_of_a_block, tell
 
 from keepsaid.adapters.embedders.hashed import Hashed
 from keepsaid.adapters.sqlite.connection import open_writer
-from keepsaid.adapters.sqlite.memories import open_memories
+from keepsaid.adapters.sqlite.stores import open_memories
 from keepsaid.memory.indexing import Embedding
 from keepsaid.ports.failpoints import arm
 from keepsaid.testing.clock import CountingIds, VirtualClock

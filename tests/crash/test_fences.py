@@ -19,7 +19,7 @@ from tests.crash.rows import Rows, asked, rows_of
 from tests.crash.suspended import SETTINGS
 from tests.waits import HANG_S
 
-from keepsaid.adapters.sqlite.operations import open_operations
+from keepsaid.adapters.sqlite.stores import open_operations
 from keepsaid.app.instance import Outside, opened
 from keepsaid.config import Home
 from keepsaid.domain import busy, commits

@@ -12,8 +12,7 @@ import pytest
 from tests.crash.cast import CAST, counted
 from tests.figures import Figures
 
-from keepsaid.adapters.sqlite.memories import open_memories
-from keepsaid.adapters.sqlite.operations import open_operations
+from keepsaid.adapters.sqlite.stores import open_memories, open_operations
 from keepsaid.domain.commits import Receive
 from keepsaid.testing.builders import AT_ONCE, arrival, said
 from keepsaid.testing.clock import CountingIds

@@ -14,7 +14,7 @@ from tests.unit.derived import Answers, answers, differing, lose_everything
 
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.integrity import look_deep
-from keepsaid.adapters.sqlite.memories import open_memories
+from keepsaid.adapters.sqlite.stores import open_memories
 from keepsaid.testing.clock import CountingIds
 from keepsaid.testing.crash.points import points
 from keepsaid.testing.crash.process import environ

@@ -13,8 +13,8 @@ from typer import Typer
 from typer.models import OptionInfo, ParameterInfo
 
 from keepsaid.interfaces.cli import failure
-from keepsaid.interfaces.cli.commands import HELP
 from keepsaid.interfaces.cli.program import NOUNS, program, shared
+from keepsaid.interfaces.cli.talk import HELP
 
 _HEAD = """\
 # Commands

@@ -18,7 +18,7 @@ from tests.waits import HANG_S
 import keepsaid
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.migrate import migrate, migrations
-from keepsaid.adapters.sqlite.operations import open_operations
+from keepsaid.adapters.sqlite.stores import open_operations
 from keepsaid.domain.commits import Receive
 from keepsaid.testing.builders import AT_ONCE, arrival, said
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from tests.migration.files import rows
 
-from keepsaid.adapters.sql.seal import seal
+from keepsaid.adapters.sql.tombstones import seal
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.migrate import migrate, version
-from keepsaid.adapters.sqlite.operations import open_operations
 from keepsaid.adapters.sqlite.session import SqliteSession
+from keepsaid.adapters.sqlite.stores import open_operations
 from keepsaid.domain.commits import IntakeResult
 from keepsaid.testing.contracts.bodies import deliver, signed
 from keepsaid.testing.contracts.road import Road

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.migrate import migrate
-from keepsaid.adapters.sqlite.operations import open_operations
+from keepsaid.adapters.sqlite.stores import open_operations
 from keepsaid.domain.batch import TrialTerms
 from keepsaid.domain.commits import ClaimBatches, VoidLeases
 from keepsaid.domain.process import Beat

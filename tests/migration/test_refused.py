@@ -18,9 +18,7 @@ from tests.migration.files import NEXT, PARTS, Newer, bytes_of, made, rows, sche
 from tests.waits import HANG_S
 
 from keepsaid.adapters.sqlite.integrity import examine
-from keepsaid.adapters.sqlite.memories import open_memories
-from keepsaid.adapters.sqlite.operations import open_operations
-from keepsaid.adapters.sqlite.stores import open_stores, read_stores
+from keepsaid.adapters.sqlite.stores import open_memories, open_operations, open_stores, read_stores
 from keepsaid.errors import ForeignStore, SchemaTooNew, StoreError, StoreLocked
 from keepsaid.testing.clock import CountingIds
 

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any, Protocol, TypeVar
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
-from keepsaid.adapters.sqlite.memories import SqliteMemories
+from keepsaid.adapters.sqlite.stores import SqliteMemories
 from keepsaid.adapters.system.clock import SystemIds
 from keepsaid.app.instance import Instance, Outside
 from keepsaid.config import Config, Home

@@ -11,8 +11,7 @@ from tests.month.home import Stores, VirtualHome, lived, played
 from tests.month.test_month import FACTS, Overeager, config, day
 
 from keepsaid.adapters.sqlite.inline import buffer_inline, memory_inline
-from keepsaid.adapters.sqlite.memories import SqliteMemories
-from keepsaid.adapters.sqlite.operations import SqliteOperations
+from keepsaid.adapters.sqlite.stores import SqliteMemories, SqliteOperations
 from keepsaid.adapters.system.clock import SystemIds
 
 _DAY_S = 86_400

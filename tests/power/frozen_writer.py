@@ -9,9 +9,9 @@ from pathlib import Path
 
 from keepsaid.adapters.sql.commit_table import CommitTable
 from keepsaid.adapters.sql.operations.commits import buffer_commits
-from keepsaid.adapters.sql.tombs import tombs_beside
-from keepsaid.adapters.sqlite.operations import start
+from keepsaid.adapters.sql.tombstones import tombs_beside
 from keepsaid.adapters.sqlite.session import SqliteSession
+from keepsaid.adapters.sqlite.stores import start
 from keepsaid.domain.commits import Receive
 from keepsaid.domain.message import Inbound, ProviderMarks
 from keepsaid.testing.builders import AT_ONCE, arrival, said

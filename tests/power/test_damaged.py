@@ -9,7 +9,7 @@ import apsw
 import pytest
 from tests.unit.disk import opened
 
-from keepsaid.adapters.sqlite.operations import open_operations
+from keepsaid.adapters.sqlite.stores import open_operations
 from keepsaid.errors import ForeignStore
 
 

@@ -13,10 +13,9 @@ import pytest
 from tests.figures import Figures
 
 from keepsaid.adapters.sql.commit_table import CommitTable
+from keepsaid.adapters.sqlite.connection import Readers
 from keepsaid.adapters.sqlite.integrity import look_deep
-from keepsaid.adapters.sqlite.memories import MEMORY_TABLE, SqliteMemories, open_memories
-from keepsaid.adapters.sqlite.operations import start
-from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.adapters.sqlite.stores import MEMORY_TABLE, SqliteMemories, open_memories, start
 from keepsaid.domain.memory import Kind, Listener, NewMemory, Source, conversation_scope
 from keepsaid.domain.message import Trust
 from keepsaid.errors import KeepsaidError, StoreBroken

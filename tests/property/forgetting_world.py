@@ -8,8 +8,7 @@ from pathlib import Path
 
 from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
-from keepsaid.adapters.sqlite.memories import SqliteMemories, open_memories
-from keepsaid.adapters.sqlite.stores import open_stores
+from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories, open_stores
 from keepsaid.domain.forgetting import ForgetTargets, Forgetting, ForgetWish
 from keepsaid.domain.learning import Statement
 from keepsaid.domain.memory import OWNER, Kind, Memory, NewMemory, Source, person_scope

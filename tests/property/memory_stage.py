@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy  # noqa: F401 - no search is timed while it is imported
 
-from keepsaid.adapters.sqlite.memories import SqliteMemories, open_memories
+from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories
 from keepsaid.domain.memory import NewMemory
 from keepsaid.testing.clock import CountingIds
 

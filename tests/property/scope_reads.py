@@ -9,7 +9,7 @@ from random import Random
 
 from tests.property.scope_world import Ear, Known, World
 
-from keepsaid.adapters.sqlite.memories import SqliteMemories
+from keepsaid.adapters.sqlite.stores import SqliteMemories
 from keepsaid.domain.graph import Seed
 from keepsaid.domain.memory import Kind, Listener, Memory, Narrowing, VectorSpace
 

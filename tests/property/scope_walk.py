@@ -12,7 +12,7 @@ from random import Random
 from tests.property.scope_reads import BOUND, FACTS, SPACE, Reads, direction
 from tests.property.scope_world import ALL, DIRECT, LANES, OWNER, PEOPLE, Ear, Known, Reach, World
 
-from keepsaid.adapters.sqlite.memories import SqliteMemories
+from keepsaid.adapters.sqlite.stores import SqliteMemories
 from keepsaid.domain.graph import Association, Mention, Relation
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import (

@@ -14,7 +14,7 @@ from tests.property.buffer_rules import Walk
 from tests.property.busy_rules import Pruning
 
 from keepsaid.adapters.sqlite.inline import InMemoryDatabase, InMemoryOperations
-from keepsaid.adapters.sqlite.operations import SqliteOperations, open_operations
+from keepsaid.adapters.sqlite.stores import SqliteOperations, open_operations
 from keepsaid.domain.states import message_state
 from keepsaid.domain.views import MessageFilter, Story
 from keepsaid.testing.contracts.road import ContractStore

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.bundle_cast import Place, bundle, home, outcomes, records_of, take_in
 
-from keepsaid.adapters.sqlite.memories import SqliteMemories
+from keepsaid.adapters.sqlite.stores import SqliteMemories
 from keepsaid.domain.graph import Association, Mention, Relation
 from keepsaid.domain.memory import OWNER, Kind, NewMemory, Source, Used, person_scope
 from keepsaid.domain.message import Trust

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
-from keepsaid.adapters.sqlite.operations import SqliteOperations, open_operations
+from keepsaid.adapters.sqlite.stores import SqliteOperations, open_operations
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.compaction import CompactionTerms, CutContext, CutReason, Summarise, SummaryFailed, due
 from keepsaid.domain.context import LaneTail, Made

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
-from keepsaid.adapters.sqlite.operations import open_operations
+from keepsaid.adapters.sqlite.stores import open_operations
 from keepsaid.domain.commits import IntakeResult, Receive
 from keepsaid.domain.lane import Lane, LaneRules, lane_key, topic_of
 from keepsaid.domain.message import Inbound, Origin, ProviderMarks

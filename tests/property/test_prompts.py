@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.unit.slot_cast import Scripted, Stage
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
-from keepsaid.adapters.sqlite.operations import SqliteOperations, open_operations
+from keepsaid.adapters.sqlite.stores import SqliteOperations, open_operations
 from keepsaid.domain.compaction import CutContext, CutReason, Summarise
 from keepsaid.domain.context import Made
 from keepsaid.domain.lane import Lane

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.integrity import look_deep
-from keepsaid.adapters.sqlite.operations import open_operations
+from keepsaid.adapters.sqlite.stores import open_operations
 from keepsaid.domain.commits import EpisodesKept, Fail, Failure, IntakeResult, MarkReplyShown
 from keepsaid.domain.message import ProviderMarks
 from keepsaid.domain.retention import Stale

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
-from keepsaid.adapters.sqlite.operations import open_operations
+from keepsaid.adapters.sqlite.stores import open_operations
 from keepsaid.domain.compaction import CutContext, CutReason
 from keepsaid.domain.session import Rest, Session
 from keepsaid.domain.slot import Slot

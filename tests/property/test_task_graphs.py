@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
-from keepsaid.adapters.sqlite.operations import open_operations
+from keepsaid.adapters.sqlite.stores import open_operations
 from keepsaid.domain.commits import VoidLeases
 from keepsaid.domain.task import ENDED, CancelTask, Cycle, EndTask, NewTask, TaskEnd, waves
 from keepsaid.testing.contracts.road import ContractStore

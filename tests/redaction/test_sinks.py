@@ -21,7 +21,7 @@ from keepsaid.app.redaction import redactor_of
 from keepsaid.config import Config, load
 from keepsaid.domain.graph import Mention
 from keepsaid.errors import ConfigError
-from keepsaid.interfaces.cli.logfile import JsonLines
+from keepsaid.interfaces.cli.logs import JsonLines
 from keepsaid.ports.redactor import masked_texts
 
 OURS = "lantern/harbour+42?=x"  # gitleaks:allow

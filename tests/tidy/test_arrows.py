@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.tidy.source import ROOT, Source, apply, under
 
-NAMED = ("keepsaid.app", "keepsaid.testing", "keepsaid.interfaces.cli", "keepsaid.pipeline.flow")
+NAMED = ("keepsaid.app", "keepsaid.testing", "keepsaid.interfaces.cli", "keepsaid.pipeline.runner")
 DATABASES = {"aiosqlite", "apsw", "asyncpg", "psycopg", "redis"}
 
 
@@ -114,18 +114,18 @@ def test_databases_are_known_to_adapters_only() -> None:
         ("domain", "config"),
         ("errors", "config"),
         ("ports", "config"),
-        ("ports", "pipeline.flow"),
-        ("pipeline.flow", "memory"),
-        ("pipeline.flow", "adapters.sqlite"),
+        ("ports", "pipeline.runner"),
+        ("pipeline.runner", "memory"),
+        ("pipeline.runner", "adapters.sqlite"),
         ("pipeline.turn", "pipeline.intake"),
-        ("pipeline.intake", "pipeline.flow"),
+        ("pipeline.intake", "pipeline.runner"),
         ("pipeline.prompt", "memory"),
-        ("memory", "pipeline.flow"),
+        ("memory", "pipeline.runner"),
         ("memory", "engine"),
         ("engine", "adapters.sqlite"),
         ("engine", "app"),
         ("adapters.models", "adapters.sqlite"),
-        ("adapters.channels", "pipeline.flow"),
+        ("adapters.channels", "pipeline.runner"),
         ("adapters.sqlite", "testing"),
         ("interfaces.http", "adapters.sqlite"),
         ("interfaces.http", "testing"),
@@ -149,7 +149,7 @@ def test_a_planted_violation_is_caught(house: Path, importer: str, imported: str
         ("config", "errors"),
         ("ports", "errors"),
         ("memory", "config"),
-        ("pipeline.flow", "pipeline.turn"),
+        ("pipeline.runner", "pipeline.turn"),
         ("pipeline.turn", "ports"),
         ("engine", "memory"),
         ("adapters.sqlite", "config"),

@@ -10,7 +10,7 @@ from random import Random
 
 from tests.figures import Figures
 
-from keepsaid.adapters.sqlite.memories import SqliteMemories, open_memories
+from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories
 from keepsaid.app.stores import PATIENT_MS, recollection
 from keepsaid.domain.learning import LearnOutcome
 from keepsaid.domain.memory import GLOBAL, Hit, Kind, Listener, NewMemory, Source

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from keepsaid.adapters.redaction.redactor import PatternRedactor
-from keepsaid.adapters.sqlite.memories import SqliteMemories, open_memories
+from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories
 from keepsaid.domain.bundle import BundleEntry, ImportVerdict, Record
 from keepsaid.domain.bundle_lines import line_of
 from keepsaid.interfaces.transfer import import_shape

@@ -7,7 +7,7 @@ from itertools import pairwise, product
 import apsw
 
 from keepsaid.adapters.embedders.hashed import Hashed
-from keepsaid.adapters.sqlite.memories import SqliteMemories
+from keepsaid.adapters.sqlite.stores import SqliteMemories
 from keepsaid.adapters.sqlite.vector_index import VectorIndex
 from keepsaid.app.stores import PATIENT_MS, recollection
 from keepsaid.domain.graph import Association, Mention, Relation, Seed

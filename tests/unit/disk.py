@@ -12,7 +12,7 @@ from tests.waits import HANG_S
 
 from keepsaid.adapters.sql.commit_table import CommitTable
 from keepsaid.adapters.sql.operations.commits import buffer_commits
-from keepsaid.adapters.sql.tombs import tombs_beside
+from keepsaid.adapters.sql.tombstones import tombs_beside
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.session import SqliteSession

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from keepsaid.adapters.models.choose import LazyChat
-from keepsaid.adapters.system.agent_files import BYTES_MAX, IdentityFiles, SkillFolder
+from keepsaid.adapters.system.files import BYTES_MAX, IdentityFiles, SkillFolder
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.message import Content, Inbound, Origin, Trust

@@ -13,7 +13,7 @@ from tests.unit.memory_cast import LANE, OWNER_ORIGIN
 
 from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
-from keepsaid.adapters.sqlite.memories import SqliteMemories, open_memories
+from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories
 from keepsaid.adapters.system.clock import SystemIds
 from keepsaid.app.agent import Early
 from keepsaid.app.stores import PATIENT_MS, recollection

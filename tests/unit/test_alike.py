@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.unit.memory_cast import LANE
 
-from keepsaid.adapters.sqlite.memories import open_memories
+from keepsaid.adapters.sqlite.stores import open_memories
 from keepsaid.domain.memory import GLOBAL, Kind, NewMemory, NewVector, VectorSpace
 from keepsaid.domain.message import Trust
 from keepsaid.testing.clock import CountingIds

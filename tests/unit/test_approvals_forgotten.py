@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.unit.test_forget_places import residue
 
-from keepsaid.adapters.sqlite.operations import SqliteOperations
+from keepsaid.adapters.sqlite.stores import SqliteOperations
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import StepEnd, StepStart, TurnCommit

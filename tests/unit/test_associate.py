@@ -10,7 +10,7 @@ import pytest
 from tests.contract.test_memories import Counting
 
 from keepsaid.adapters.embedders.hashed import Hashed
-from keepsaid.adapters.sqlite.memories import SqliteMemories, open_memories
+from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories
 from keepsaid.domain.graph import Relation, Seed
 from keepsaid.domain.memory import Kind, NewMemory, Source, conversation_scope
 from keepsaid.domain.message import Trust

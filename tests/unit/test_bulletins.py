@@ -14,7 +14,7 @@ from tests.unit.memory_cast import OWNER_ORIGIN, claimed, message
 from tests.waits import HANG_S
 
 from keepsaid.adapters.models.judge import ModelEditor
-from keepsaid.adapters.sqlite.memories import SqliteMemories, open_memories
+from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories
 from keepsaid.app.instance import opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.bulletin import MINUTE_MS, SECTIONS, bulletin_key, rendered, sectioned, shortened

@@ -12,9 +12,9 @@ import apsw
 import pytest
 
 from keepsaid.adapters.sql.operations.chronicle import SqlChronicles
-from keepsaid.adapters.sql.tombs import Tombs
-from keepsaid.adapters.sqlite.operations import SqliteOperations, open_operations
-from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.adapters.sql.tombstones import Tombs
+from keepsaid.adapters.sqlite.connection import Readers
+from keepsaid.adapters.sqlite.stores import SqliteOperations, open_operations
 from keepsaid.domain.batch import Window
 from keepsaid.domain.commits import Fail, Failure, Release, Requeue, Settle, StepEnd, StepStart, TakeReplies
 from keepsaid.domain.ids import show
@@ -22,8 +22,7 @@ from keepsaid.domain.message import ProviderMarks
 from keepsaid.domain.reply import Delivered
 from keepsaid.domain.turn import Usage
 from keepsaid.domain.views import Chronicle, Redelivery
-from keepsaid.interfaces.chronicle import chronicle_shape, waits_for
-from keepsaid.interfaces.cli.chronicle import told
+from keepsaid.interfaces.cli.chronicle import chronicle_shape, told, waits_for
 from keepsaid.testing.builders import CHANNEL, said, step
 from keepsaid.testing.contracts.bodies import deliver, signed
 from keepsaid.testing.contracts.busy import busy

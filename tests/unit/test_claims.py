@@ -11,7 +11,7 @@ import pytest
 from tests.unit.memory_cast import message
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
-from keepsaid.adapters.sqlite.memories import SqliteMemories, open_memories
+from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories
 from keepsaid.adapters.system.clock import one_time_code
 from keepsaid.domain.command import DONE, REFUSED, Command, read_command
 from keepsaid.domain.ids import show

@@ -18,7 +18,7 @@ from keepsaid.domain.command import Command, read_command
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.prompt import Json, LayerShare, in_one_line, shares_of
 from keepsaid.domain.turn import ModelAnswer, Usage
-from keepsaid.interfaces.picture import context_bar
+from keepsaid.interfaces.pictures import context_bar
 from keepsaid.ports.model import Delta, ModelRequest
 
 

@@ -14,7 +14,7 @@ from tests.responsive.watched_loop import slowness
 from tests.unit.loop_cast import holds
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
-from keepsaid.adapters.sqlite.operations import open_operations
+from keepsaid.adapters.sqlite.stores import open_operations
 from keepsaid.adapters.system.resources import TextThreads
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.compaction import HOUR_MS, CompactionTerms, CutContext, CutReason, boundary, due, piece

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from keepsaid.adapters.sqlite.memories import open_memories
+from keepsaid.adapters.sqlite.stores import open_memories
 from keepsaid.adapters.system.clock import SystemIds
 from keepsaid.app.stores import PATIENT_MS, recollection
 from keepsaid.domain.lane import Lane

@@ -16,7 +16,7 @@ from keepsaid.adapters.embedders.bert import Bert, EncoderLayer, OnnxLayer, grap
 from keepsaid.adapters.embedders.endpoint import Endpoint
 from keepsaid.adapters.embedders.hashed import Hashed
 from keepsaid.adapters.embedders.minilm import TOKENS, WEIGHTS, MiniLM
-from keepsaid.adapters.sqlite.memories import SqliteMemories, open_memories
+from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories
 from keepsaid.domain.memory import VectorSpace
 from keepsaid.errors import EmbedderError
 from keepsaid.memory.indexing import Embedding

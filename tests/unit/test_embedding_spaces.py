@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from keepsaid.adapters.embedders.hashed import Hashed
-from keepsaid.adapters.sqlite.memories import SqliteMemories, open_memories
+from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories
 from keepsaid.domain.memory import VectorSpace
 from keepsaid.memory.indexing import BATCH, Embedding
 from keepsaid.ports.recall import Embedder

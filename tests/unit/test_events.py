@@ -21,8 +21,7 @@ from keepsaid.domain.ids import PREFIXES
 from keepsaid.engine.subscriptions import DeliveryTerms, Subscriber
 from keepsaid.errors import StoreFull
 from keepsaid.events.catalog import CORE, checked, topics_of
-from keepsaid.events.dispatcher import Dispatcher
-from keepsaid.events.notifier import Bell
+from keepsaid.events.dispatcher import Bell, Dispatcher
 from keepsaid.events.schema import Holds
 from keepsaid.interfaces.cli.program import run
 from keepsaid.testing.clock import CountingIds, VirtualClock

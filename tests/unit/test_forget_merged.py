@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from keepsaid.adapters.sql.query import every
 from keepsaid.adapters.sqlite.inline import InlineReaders, memory_inline
-from keepsaid.adapters.sqlite.memories import SqliteMemories
 from keepsaid.adapters.sqlite.piece_index import count_terms
+from keepsaid.adapters.sqlite.stores import SqliteMemories
 from keepsaid.testing.clock import CountingIds
 from keepsaid.testing.contracts.memories import sample
 

@@ -15,7 +15,7 @@ import apsw
 import pytest
 from prompt_toolkit.history import FileHistory
 
-from keepsaid.adapters.sqlite.operations import SqliteOperations
+from keepsaid.adapters.sqlite.stores import SqliteOperations
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import TurnCommit

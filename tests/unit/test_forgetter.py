@@ -12,7 +12,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from keepsaid.adapters.sqlite.operations import SqliteOperations
+from keepsaid.adapters.sqlite.stores import SqliteOperations
 from keepsaid.app.instance import Instance, Outside, opened
 from keepsaid.app.stores import accept_stores
 from keepsaid.config import Config, Home

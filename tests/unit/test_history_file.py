@@ -7,7 +7,7 @@ from pathlib import Path
 
 from prompt_toolkit.history import FileHistory
 
-from keepsaid.adapters.system.history import HistoryFile
+from keepsaid.adapters.system.files import HistoryFile
 from keepsaid.app.instance import opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.forgetting import ForgetWish

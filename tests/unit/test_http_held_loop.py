@@ -15,7 +15,7 @@ from tests.unit.loop_cast import holds
 from tests.unit.test_http_fuzz import targets_of
 
 from keepsaid.domain.task import NewTask
-from keepsaid.interfaces.scheduling import asked_for
+from keepsaid.interfaces.task_shapes import asked_for
 from keepsaid.testing.webhooks import sign
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.unit.http_cast import site
 
-from keepsaid.interfaces.scheduling import asked_for
+from keepsaid.interfaces.task_shapes import asked_for
 
 
 async def test_schedules_come_in_pages_by_their_ids(tmp_path: Path) -> None:

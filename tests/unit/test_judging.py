@@ -12,7 +12,7 @@ import pytest
 from tests.contract.test_memories import Counting
 
 from keepsaid.adapters.models.judge import RULE_PAIRS, ModelJudge
-from keepsaid.adapters.sqlite.memories import SqliteMemories, open_memories
+from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories
 from keepsaid.domain.graph import Association, Relation
 from keepsaid.domain.learning import Pair, Ruling
 from keepsaid.domain.prompt import ToolCall

@@ -17,12 +17,10 @@ from tests.waits import HANG_S
 
 from keepsaid.adapters.sql.commit_table import CommitTable
 from keepsaid.adapters.sql.operations.commits import buffer_commits
-from keepsaid.adapters.sql.tombs import tombs_beside
-from keepsaid.adapters.sqlite.connection import open_writer
-from keepsaid.adapters.sqlite.memories import MEMORY_TABLE
+from keepsaid.adapters.sql.tombstones import tombs_beside
+from keepsaid.adapters.sqlite.connection import Readers, open_writer
 from keepsaid.adapters.sqlite.migrate import migrate
-from keepsaid.adapters.sqlite.operations import SqliteOperations, open_operations
-from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.adapters.sqlite.stores import MEMORY_TABLE, SqliteOperations, open_operations
 from keepsaid.adapters.sqlite.writer import RejectedCommit, TransactionExecutor, Writer
 from keepsaid.domain.commits import Commit, IntakeResult, Receive, Received, Relinquish
 from keepsaid.domain.message import Content

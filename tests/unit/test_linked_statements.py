@@ -14,7 +14,7 @@ from tests.unit.test_extractor import PASSAGE, fact
 
 from keepsaid.adapters.models.extractor import Staging
 from keepsaid.adapters.redaction.redactor import PatternRedactor
-from keepsaid.adapters.sqlite.memories import open_memories
+from keepsaid.adapters.sqlite.stores import open_memories
 from keepsaid.domain.graph import Relation, Seed
 from keepsaid.domain.learning import LINKS_MAX, Statement, StatementLink, decoded, encoded, kept
 from keepsaid.domain.memory import Kind

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from keepsaid.adapters.sqlite import memories as sqlite
+from keepsaid.adapters.sqlite import stores as sqlite
 from keepsaid.memory.recall.recollection import Recollection
 from keepsaid.ports import memory_store, recall
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from keepsaid.app.redaction import plain_redactor
-from keepsaid.interfaces.cli.logfile import PER_MINUTE, LogRate, keep_log
+from keepsaid.interfaces.cli.logs import PER_MINUTE, LogRate, keep_log
 
 
 def record(at: float, message: str = "%s failed", *args: object, level: int = logging.ERROR) -> logging.LogRecord:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.contract.test_memories import Counting
 
 from keepsaid.adapters.embedders.hashed import Hashed
-from keepsaid.adapters.sqlite.memories import SqliteMemories, open_memories
+from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories
 from keepsaid.domain.graph import Association, Mention, Relation
 from keepsaid.domain.maintenance import DAY_MS, PIECE, Curve, FadeTrace, UpkeepTask
 from keepsaid.memory.indexing import Embedding

@@ -24,7 +24,7 @@ from tests.unit.derived import (
 from keepsaid.adapters.embedders.hashed import Hashed
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.integrity import look_deep
-from keepsaid.adapters.sqlite.memories import open_memories
+from keepsaid.adapters.sqlite.stores import open_memories
 from keepsaid.memory.indexing import Embedding
 from keepsaid.testing.clock import CountingIds, VirtualClock
 

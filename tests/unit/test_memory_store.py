@@ -7,12 +7,11 @@ import apsw
 import pytest
 
 from keepsaid.adapters.sql.memory.commits import KeepMemories, content_hash, key_hash
-from keepsaid.adapters.sql.tombs import KEY_NAME, Tombs
-from keepsaid.adapters.sqlite.connection import open_writer
-from keepsaid.adapters.sqlite.memories import MEMORY_TABLE, SqliteMemories, open_memories
+from keepsaid.adapters.sql.tombstones import KEY_NAME, Tombs
+from keepsaid.adapters.sqlite.connection import Readers, open_writer
 from keepsaid.adapters.sqlite.migrate import migrate
-from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.session import SqliteSession
+from keepsaid.adapters.sqlite.stores import MEMORY_TABLE, SqliteMemories, open_memories
 from keepsaid.adapters.sqlite.writer import RejectedCommit, TransactionExecutor, Writer
 from keepsaid.domain.memory import Source
 from keepsaid.errors import ForeignStore

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
-from keepsaid.adapters.sqlite.memories import SqliteMemories, open_memories
+from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories
 from keepsaid.domain.forgetting import name_digest
 from keepsaid.domain.memory import GLOBAL, Kind, NewMemory, Source
 from keepsaid.domain.message import Trust

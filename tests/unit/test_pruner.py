@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
-from keepsaid.adapters.sqlite.operations import open_operations
+from keepsaid.adapters.sqlite.stores import open_operations
 from keepsaid.domain.commits import BeginPruning, EpisodesKept, IntakeResult, MarkReplyShown, Receive
 from keepsaid.domain.message import ProviderMarks
 from keepsaid.domain.retention import DAY_MS, HOUR_MS, RetentionTerms

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keepsaid.adapters.redaction import contextual, formats
+from keepsaid.adapters.redaction.formats import WINDOW, matches
 from keepsaid.adapters.redaction.redactor import PatternRedactor
-from keepsaid.adapters.redaction.windows import WINDOW, matches
 
 PATTERNS = [
     formats._NUMBER,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.unit.memory_cast import OWNER_ORIGIN, claimed, message
 
-from keepsaid.adapters.sqlite.memories import SqliteMemories, open_memories
+from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import GLOBAL, OWNER, Kind, Listener, Memory, NewMemory, Source, person_scope
 from keepsaid.domain.message import Origin, Trust
@@ -17,7 +17,7 @@ from keepsaid.domain.staged import StageMemory, Wishes, read_back, staged_in, wr
 from keepsaid.errors import ToolError
 from keepsaid.memory.injection import listener_of
 from keepsaid.memory.recording import Deeds
-from keepsaid.memory.saving import memory_deeds
+from keepsaid.memory.tools import memory_deeds
 from keepsaid.testing.clock import CountingIds
 
 AUDIT = Listener(None, everything=True)

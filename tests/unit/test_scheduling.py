@@ -19,7 +19,7 @@ from keepsaid.domain.schedule import NewSchedule, Schedule, ScheduleRun, Target,
 from keepsaid.domain.task import CancelTask, TaskFilter
 from keepsaid.domain.timing import Every, Once
 from keepsaid.domain.turn import ModelAnswer, Usage
-from keepsaid.engine.errands import Errand
+from keepsaid.engine.scheduler import Errand
 from keepsaid.errors import InputError, ModelRejected, ModelUnavailable
 from keepsaid.ports.model import Delta, ModelRequest
 from keepsaid.testing.simulator.clock import EPOCH_MS

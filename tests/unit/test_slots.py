@@ -12,7 +12,7 @@ from tests.unit.deaths import dying_at
 from tests.unit.slot_cast import Scripted, Stage, asking, focus
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
-from keepsaid.adapters.sqlite.operations import open_operations
+from keepsaid.adapters.sqlite.stores import open_operations
 from keepsaid.domain.commits import VoidLeases
 from keepsaid.domain.message import ProviderMarks
 from keepsaid.domain.slot import OnMismatch, SlotState, SlotTerms

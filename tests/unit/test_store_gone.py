@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from keepsaid.adapters.sqlite.operations import open_operations
+from keepsaid.adapters.sqlite.stores import open_operations
 from keepsaid.domain.commits import Receive
 from keepsaid.errors import StoreGone
 from keepsaid.testing.builders import AT_ONCE, arrival, said

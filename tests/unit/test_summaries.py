@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
-from keepsaid.adapters.sqlite.memories import SqliteMemories, open_memories
+from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories
 from keepsaid.domain.compaction import Summarise
 from keepsaid.domain.context import LaneSummary, Made, Sections, Summary, read, written
 from keepsaid.domain.memory import Kind, Listener, Memory, summary_key

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
-from keepsaid.adapters.system.agent_files import IdentityFiles, SkillFolder
 from keepsaid.adapters.system.clock import one_time_code
+from keepsaid.adapters.system.files import IdentityFiles, SkillFolder
 from keepsaid.app.models import budget_of, guard_of, overview_of
 from keepsaid.app.stores import archive_of
 from keepsaid.app.tools import Toolbox
@@ -32,8 +32,7 @@ from keepsaid.memory.gates import InjectionSettings
 from keepsaid.memory.injection import Injector, listener_of, listening
 from keepsaid.memory.recall.recollection import QUERY_CHARS_MAX, Ahead, Recollection
 from keepsaid.memory.recording import Recorder
-from keepsaid.memory.saving import memory_deeds
-from keepsaid.memory.tools import memory_open, memory_search
+from keepsaid.memory.tools import memory_deeds, memory_open, memory_search
 from keepsaid.pipeline.answering import AgentDeps, PipelineSettings, PipelineStores
 from keepsaid.pipeline.intake import storable
 from keepsaid.pipeline.prompt.layers import fitted, recent, summary

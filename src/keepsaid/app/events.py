@@ -13,8 +13,7 @@ from keepsaid.domain.prompt import Json
 from keepsaid.engine.subscriptions import DeliveryTerms, Subscriber, Subscribers, Tell
 from keepsaid.engine.supervisor import ServiceLoop
 from keepsaid.events.catalog import checked, topics_of
-from keepsaid.events.dispatcher import Newsteller
-from keepsaid.events.notifier import wait_for
+from keepsaid.events.dispatcher import Newsteller, wait_for
 from keepsaid.ports.memory_maintenance import MemoryNews
 from keepsaid.ports.runtime import Clock, Ids
 from keepsaid.ports.store_views import JournalView, Operations

@@ -26,7 +26,7 @@ from keepsaid.domain.process import NotifyOwner
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.schedule import NewSchedule, Schedule, ScheduleRun, What
-from keepsaid.engine.errands import Errand
+from keepsaid.engine.scheduler import Errand
 from keepsaid.engine.supervisor import ServiceLoop
 from keepsaid.errors import ConfigError, ExtensionError, InputError
 from keepsaid.events.catalog import USER_MESSAGE

@@ -32,11 +32,10 @@ from keepsaid.app.extending import (
     secrets_of,
     with_channels,
 )
-from keepsaid.app.forgetting import forgetter_of
 from keepsaid.app.memory import collecting_of, maintenance_of, recorder_of
 from keepsaid.app.models import briefings_of, compaction_of, copier_of, embedder_of, former_of, loading_of, model_of
 from keepsaid.app.redaction import redactor_of
-from keepsaid.app.services import Services, services_of
+from keepsaid.app.services import Services, forgetter_of, services_of
 from keepsaid.app.stores import PATIENT_MS, folders_of, in_use, recollection, stores_of
 from keepsaid.app.tools import fence_of, toolbox_of
 from keepsaid.app.work import Scheduling, Site, Working

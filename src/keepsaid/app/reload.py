@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
-from keepsaid.adapters.system.agent_files import IdentityFiles, SkillFolder
+from keepsaid.adapters.system.files import IdentityFiles, SkillFolder
 from keepsaid.config import Config, Home, load
 from keepsaid.config.file import Key, changed, taken, within
 from keepsaid.domain.commits import Tell

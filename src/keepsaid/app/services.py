@@ -1,22 +1,69 @@
-"""The services of an instance, joined to its stores."""
+"""The services of an instance, joined to its stores; forgetting reaches the copies that nobody reads."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
-from keepsaid.app.forgetting import backups_of
+from keepsaid.adapters.sqlite.stores import carry
+from keepsaid.adapters.system.files import HistoryFile
 from keepsaid.config import Config, Home
-from keepsaid.engine.forgetter import Forgetter
+from keepsaid.config.durable import append_line
+from keepsaid.engine.forgetter import Forgetter, ForgetterStores
 from keepsaid.ports.redactor import Redactor
-from keepsaid.ports.runtime import Clock, Hints
+from keepsaid.ports.runtime import Clock, Halt, Hints, Ids
 from keepsaid.ports.store import MemoryStore, Store
 from keepsaid.services.forgetting import ForgettingService
 from keepsaid.services.inbox import InboxService
 from keepsaid.services.memories import MemoryService
 from keepsaid.services.people import PeopleService
+
+_BACKUPS = "backups.jsonl"
+
+
+def forgetter_of(
+    operations: Store, memories: MemoryStore, time: tuple[Clock, Ids], halt: Halt, home: Home
+) -> Forgetter:
+    """What forgets in these stores and in the lines that were typed in the chat, until the halt is asked."""
+    typed = HistoryFile(home.typed_file)
+    stores = ForgetterStores(
+        operations, operations.forgettings, operations.reach, memories.forgetful, memories.aside, typed
+    )
+    return Forgetter(stores, *time, halt)
+
+
+def note_backup(home: Home, made: Path) -> None:
+    """Remember where a backup was put, so that a receipt can say what it still holds."""
+    file = home.state / _BACKUPS
+    home.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    append_line(file, json.dumps({"path": str(made)}))
+
+
+def carry_graves(home: Home, config: Config, restored: Path) -> int:
+    """Let a restored buffer know what was forgotten in this home; returns how many tombstones there are."""
+    return carry(home.store(config.buffer.path), restored)
+
+
+def backups_of(home: Home, config: Config) -> Sequence[str]:
+    """Copies of the stores that are still there: backups that were made from this home, and copies of migrations."""
+    return sorted({*_noted(home), *_beside(home, config)})
+
+
+def _noted(home: Home) -> Iterator[str]:
+    file = home.state / _BACKUPS
+    for line in file.read_text("utf-8").splitlines() if file.exists() else ():
+        path = Path(str(json.loads(line)["path"]))
+        if path.exists():
+            yield str(path)
+
+
+def _beside(home: Home, config: Config) -> Iterator[str]:
+    for store in {home.store(config.buffer.path), home.store(config.memory.path)}:
+        yield from (str(copy) for copy in store.parent.glob(f"{store.name}.schema-*.bak"))
 
 
 @dataclass(frozen=True, slots=True)

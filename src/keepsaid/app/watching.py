@@ -9,8 +9,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from keepsaid.adapters.system.allocation import share_one_arena, spare_what_stays
-from keepsaid.adapters.system.watchdog import Systemd, Watchdog
+from keepsaid.adapters.system.process import Systemd, Watchdog, share_one_arena, spare_what_stays
 from keepsaid.config import Config
 
 

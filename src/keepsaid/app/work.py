@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from keepsaid.adapters.models.choose import LazyChat
-from keepsaid.adapters.system.agent_files import SkillFolder
+from keepsaid.adapters.system.files import SkillFolder
 from keepsaid.app.reload import Prepared
 from keepsaid.config import Config, Home
 from keepsaid.config.services import SchedulesConfig
@@ -23,9 +23,8 @@ from keepsaid.domain.timing import Once, checked, first_due
 from keepsaid.domain.trust import UNKEYED, Fence
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.domain.work import TaskKind
-from keepsaid.engine.errands import Errand, Errands
 from keepsaid.engine.relay import Relay, RelayTerms
-from keepsaid.engine.scheduler import Scheduler, SchedulerDeps, ScheduleStore
+from keepsaid.engine.scheduler import Errand, Errands, Scheduler, SchedulerDeps, ScheduleStore
 from keepsaid.engine.supervisor import ServiceLoop
 from keepsaid.engine.tasks import Craft, Expiry, TaskLimits, TaskRunnerDeps, Tasks, make_call
 from keepsaid.engine.workers import Patience

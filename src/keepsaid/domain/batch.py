@@ -1,4 +1,4 @@
-"""Batches: messages of one lane and rule, collected in a window; their priority, and when deaths are evidence against one."""
+"""Batches: messages of one lane and rule, collected in a window; priority, and deaths as evidence against one."""
 
 from __future__ import annotations
 

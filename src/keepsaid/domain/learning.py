@@ -1,4 +1,4 @@
-"""Learning: what one reading of a span found, what happens to a memory that is offered, and pairs that may contradict."""
+"""Learning: what a reading of a span found, what becomes of a memory that is offered, and pairs in doubt."""
 
 from __future__ import annotations
 

@@ -19,8 +19,7 @@ from keepsaid.domain.event import (
 )
 from keepsaid.engine.supervisor import ServiceLoop, keep_going
 from keepsaid.errors import StoreBroken
-from keepsaid.events.dispatcher import Dispatcher
-from keepsaid.events.notifier import Bell
+from keepsaid.events.dispatcher import Bell, Dispatcher
 from keepsaid.ports.failpoints import point
 from keepsaid.ports.runtime import Clock, Halt, Ids
 from keepsaid.ports.store_views import JournalView, Operations

@@ -1,12 +1,61 @@
-"""Exports and imports as JSON, the same by command and in the library (short: one shape each)."""
+"""Forgetting, exports, imports and events as JSON, the same by command, over HTTP and in the library."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from keepsaid.domain.bundle import ImportOutcome
+from keepsaid.domain.event import DeliveryLine, Event, SubscriberLine
+from keepsaid.domain.forgetting import Forgetting
+from keepsaid.domain.ids import PREFIXES, show, when
+from keepsaid.domain.prompt import Json
+from keepsaid.errors import InputError
+from keepsaid.events.catalog import CORE
+from keepsaid.events.schema import Field, Holds
 from keepsaid.interfaces.shapes import Shape
 from keepsaid.memory.importing import TYPES, ImportReport
 from keepsaid.services.exporting import Export
+from keepsaid.services.forgetting import ForgetPreview, ForgetRequest
 from keepsaid.services.importing import ImportRequest
+from keepsaid.text.normal import cut
+
+_TEXT_CHARS = 200
+_SAFE = "Nothing was changed."
+_HINT = "keepsaid memory forget --help"
+
+
+def forget_request(fields: Mapping[str, Any]) -> ForgetRequest:
+    """What a request body asks for; raises InputError."""
+    names = ("person", "conversation", "filter", "undo_for")
+    ids, rest = fields.get("ids") or [], [fields.get(name) or "" for name in names]
+    if not isinstance(ids, list) or not all(isinstance(one, str) for one in (*ids, *rest)):
+        raise InputError(f"ids must be a list of texts; {', '.join(names)} texts", safe=_SAFE, hint=_HINT)
+    return ForgetRequest(tuple(ids), *rest)
+
+
+def preview_shape(preview: ForgetPreview) -> Shape:
+    """What would go, counted, with the first memories of it."""
+    shown = [
+        {"id": show("memory", one.id), "kind": str(one.new.kind), "text": cut(one.text, _TEXT_CHARS)}
+        for one in preview.memories
+    ]
+    return {"dry_run": True, "counts": dict(preview.counts), "memories": shown}
+
+
+def forgetting_shape(one: Forgetting, backups: Sequence[str] = ()) -> Shape:
+    """A request to forget, how far it is, and what went, by place."""
+    return {
+        "id": show("forgetting", one.id),
+        "state": one.state,
+        "how": one.how,
+        "by": one.by,
+        "requested_at": when(one.requested_at),
+        "changed_at": when(one.changed_at),
+        "undo_until": when(one.undo_until),
+        "counts": dict(one.counts),
+        "backups": list(backups),
+    }
 
 
 def import_shape(report: ImportReport, asked: ImportRequest, *, dry_run: bool) -> Shape:
@@ -25,3 +74,45 @@ def export_shape(done: Export) -> Shape:
     """What was written, and where."""
     about = {"file": str(done.file), "format": done.format, "made_at": done.made_at, "persons": list(done.persons)}
     return {**about, "counts": dict(done.counts), "bytes": done.bytes}
+
+
+_SOURCE = "/keepsaid"
+
+
+def cloud_event(event: Event) -> dict[str, Any]:
+    """One event."""
+    shape: dict[str, Any] = {"specversion": "1.0", "id": str(event.id), "source": _SOURCE, "type": event.topic}
+    if event.correlation_id:
+        shape["subject"] = _subject(event)
+    fields = CORE[event.topic].fields if event.topic in CORE else {}
+    data = {name: _shown(fields.get(name), value) for name, value in event.payload.items()}
+    return {**shape, "time": when(event.at), "datacontenttype": "application/json", "data": data}
+
+
+def _subject(event: Event) -> str:
+    """What it is about; the core's own are mostly about a thing whose id is a number."""
+    noun = CORE[event.topic].about if event.topic in CORE else ""
+    number = event.correlation_id
+    return show(noun, int(number)) if noun in PREFIXES and number.isascii() and number.isdigit() else number
+
+
+def _shown(field: Field | None, value: Json) -> Json:
+    if field is not None and field.of in PREFIXES:
+        if field.holds is Holds.ID and isinstance(value, int):
+            return show(field.of, value)
+        if field.holds is Holds.IDS and isinstance(value, list):
+            return [show(field.of, one) if isinstance(one, int) else one for one in value]
+    return value
+
+
+def subscriber_shape(line: SubscriberLine) -> dict[str, Any]:
+    """A subscriber, and how far it has been told."""
+    counts = {"behind": line.behind, "pending": line.pending, "processing": line.processing, "dead": line.dead}
+    return {"name": line.name, "topics": list(line.topics), **counts}
+
+
+def delivery_shape(line: DeliveryLine) -> dict[str, Any]:
+    """A delivery, and where it stands."""
+    told = {"subscriber": line.subscriber, "event": str(line.event_id), "topic": line.topic, "state": line.state}
+    stands = {"attempts": line.attempts, "due_at": when(line.due_at), "error": line.error or None}
+    return {"id": show("delivery", line.id), **told, **stands}

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from keepsaid.adapters.sqlite import full_text
 from keepsaid.adapters.sqlite.connection import open_reader
-from keepsaid.adapters.sqlite.memories import SqliteMemories, open_memories
+from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories
 from keepsaid.adapters.system.clock import SystemClock, SystemIds
 from keepsaid.app.stores import PATIENT_MS, recollection
 from keepsaid.domain.graph import Association, Mention, Relation

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from keepsaid.adapters.redaction.formats import is_made, is_random
-from keepsaid.adapters.redaction.windows import Masks, matches
+from keepsaid.adapters.redaction.formats import Masks, is_made, is_random, matches
 from keepsaid.domain.redaction import MASK, SecretMark
 
 _STRONG = (

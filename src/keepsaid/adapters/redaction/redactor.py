@@ -10,8 +10,7 @@ from urllib.parse import quote, quote_plus
 
 from keepsaid.adapters.redaction.contextual import placed_marks, spoken_marks
 from keepsaid.adapters.redaction.decoded import Squeezed, View, fully, readings, squeezed
-from keepsaid.adapters.redaction.formats import card_marks, prefixed_marks, token_marks
-from keepsaid.adapters.redaction.windows import Masks
+from keepsaid.adapters.redaction.formats import Masks, card_marks, prefixed_marks, token_marks
 from keepsaid.domain.redaction import SecretMark, masked, merged
 from keepsaid.text.normal import normalise
 

@@ -1,17 +1,21 @@
-"""Connections: how a database file is opened, checked and tuned, what its errors become, whether it was replaced."""
+"""Connections: how a database file is opened, checked and tuned, and read-only ones on threads of their own."""
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Iterable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
+from typing import Concatenate, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 import apsw
 
-from keepsaid.adapters.sql.tombs import tombs_beside
+from keepsaid.adapters.sql.tombstones import tombs_beside
 from keepsaid.adapters.sqlite.sealing import register
 from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.errors import ForeignStore, KeepsaidError, StoreBroken, StoreError, StoreFull, StoreGone, StoreLocked
@@ -227,3 +231,55 @@ def check_owner(db: apsw.Connection, path: Path) -> None:
             return
         if db.pragma("schema_version") != 0:
             raise ForeignStore(f"{path} is another program's database")
+
+
+_MOMENT_S = 0.05
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Readers:
+    """A few read-only connections to one file, each of which holds at most `cached_kib` of it in memory."""
+
+    def __init__(self, path: Path, count: int = 2, cached_kib: int = SEARCHES_KIB) -> None:
+        self.path = path
+        self._cached_kib = cached_kib
+        self._local = threading.local()
+        self._open: list[SqliteSession] = []
+        self._pool = ThreadPoolExecutor(count, thread_name_prefix="keepsaid-read")
+
+    async def run(self, query: Callable[Concatenate[SqliteSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run `query` with a connection, off the event loop, inside one snapshot."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._pool, lambda: self._run(query, *args, **kwargs))
+
+    def _run(self, query: Callable[Concatenate[SqliteSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        with translated(self.path):
+            db = self._connection()
+            db.execute("BEGIN")
+            try:
+                return query(db, *args, **kwargs)
+            finally:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+
+    def _connection(self) -> SqliteSession:
+        db: SqliteSession | None = getattr(self._local, "db", None)
+        if db is None:
+            db = open_reader(self.path, self._cached_kib)
+            self._local.db = db
+            self._open.append(db)
+        return db
+
+    async def close(self) -> None:
+        """Cut short what still runs after a moment, and close every connection.
+
+        Nobody waits for it any more: a search through all that was ever said would hold up the stop.
+        """
+        ended = asyncio.ensure_future(asyncio.to_thread(self._pool.shutdown))
+        while not (await asyncio.wait([ended], timeout=_MOMENT_S))[0]:
+            for db in self._open:
+                db.interrupt()
+        for db in self._open:
+            db.close()

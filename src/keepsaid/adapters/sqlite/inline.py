@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from keepsaid.adapters.sql.operations.commits import buffer_commits
-from keepsaid.adapters.sql.tombs import Tombs, tombs_beside
-from keepsaid.adapters.sqlite.memories import MEMORY_TABLE
+from keepsaid.adapters.sql.tombstones import Tombs, tombs_beside
+from keepsaid.adapters.sqlite.connection import Readers
 from keepsaid.adapters.sqlite.migrate import migrate
-from keepsaid.adapters.sqlite.operations import SqliteOperations, open_ledger
-from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.sealing import register
 from keepsaid.adapters.sqlite.session import SqliteSession
+from keepsaid.adapters.sqlite.stores import MEMORY_TABLE, SqliteOperations, open_ledger
 from keepsaid.adapters.sqlite.writer import RejectedCommit, TransactionExecutor
 from keepsaid.domain.commits import Commit
 

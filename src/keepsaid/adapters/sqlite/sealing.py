@@ -14,8 +14,8 @@ from weakref import WeakKeyDictionary
 import apsw
 
 from keepsaid.adapters.sql.query import every, load, one, only
-from keepsaid.adapters.sql.seal import seal_of
 from keepsaid.adapters.sql.session import SqlSession
+from keepsaid.adapters.sql.tombstones import seal_of
 
 SQL = load("sealing")
 COLUMN = "row_seal"

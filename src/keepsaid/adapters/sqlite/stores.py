@@ -1,31 +1,214 @@
-"""Both stores: two files with a writer each, or one file with one; and both read only."""
+"""Both stores: two files with a writer each, or one file with one; the ports of each on SQLite."""
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack, closing
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack, ExitStack, closing
 from pathlib import Path
 from typing import TypeVar
 
+from keepsaid.adapters.sql.commit_table import CommitTable
+from keepsaid.adapters.sql.memory.commits import KeepVectors
+from keepsaid.adapters.sql.memory.store import MEMORY_COMMITS, SqlMemories
 from keepsaid.adapters.sql.operations.chronicle import SqlChronicles
 from keepsaid.adapters.sql.operations.commits import buffer_commits
 from keepsaid.adapters.sql.operations.forgetting import SQL as FORGETTING
+from keepsaid.adapters.sql.operations.queries import SqlLanes
 from keepsaid.adapters.sql.query import every
-from keepsaid.adapters.sql.tombs import KEY_NAME, tombs_beside
-from keepsaid.adapters.sqlite.connection import LOOKUPS_KIB, open_reader, open_writer, translated
-from keepsaid.adapters.sqlite.memories import MEMORY_TABLE, SqliteMemories, open_memories
-from keepsaid.adapters.sqlite.migrate import check
-from keepsaid.adapters.sqlite.operations import SqliteOperations, open_operations, start
+from keepsaid.adapters.sql.tombstones import KEY_NAME, Tombs, tombs_beside
+from keepsaid.adapters.sqlite import full_text
+from keepsaid.adapters.sqlite.connection import LOOKUPS_KIB, Readers, open_reader, open_writer, translated
+from keepsaid.adapters.sqlite.migrate import check, look, migrate
 from keepsaid.adapters.sqlite.pair import check_pair, join
+from keepsaid.adapters.sqlite.piece_index import settled
 from keepsaid.adapters.sqlite.progress import check_log
-from keepsaid.adapters.sqlite.readers import Readers
+from keepsaid.adapters.sqlite.session import SqliteSession
+from keepsaid.adapters.sqlite.vector_index import (
+    VectorIndex,
+    keep_vectors,
+    pack,
+    spaces,
+    unembedded,
+)
+from keepsaid.adapters.sqlite.word_blocks import pack_words
+from keepsaid.adapters.sqlite.writer import TransactionExecutor, Writer
 from keepsaid.config.durable import write_file
-from keepsaid.domain.commits import Commit
+from keepsaid.domain.commits import BeginPruning, Commit, EpisodesKept, Prune, Renew, StepEnd, StepStart, TakeReplies
+from keepsaid.domain.event import Distribute, SettleDeliveries, Subscribe, TakeDeliveries
+from keepsaid.domain.memory import Found, Listener, NewVector, Reached, Unembedded, VectorSpace
+from keepsaid.domain.process import Beat, Note
+from keepsaid.domain.session import ClaimCollection
+from keepsaid.domain.task import RenewTask, ResultsKept, TellStatus
 from keepsaid.errors import LogLost, StoreError, StoreUnpaired
 from keepsaid.ports.redactor import Redactor
 from keepsaid.ports.runtime import Ids
+from keepsaid.ports.store_views import Operations
+from keepsaid.text.words import Rarity
+
+_QUIET = frozenset[type]({
+    Beat,
+    BeginPruning,
+    ClaimCollection,
+    Distribute,
+    EpisodesKept,
+    Note,
+    Prune,
+    Renew,
+    RenewTask,
+    ResultsKept,
+    SettleDeliveries,
+    StepEnd,
+    StepStart,
+    Subscribe,
+    TakeDeliveries,
+    TakeReplies,
+    TellStatus,
+})  # fmt: skip
+
+
+def is_quiet(commit: Commit[object]) -> bool:
+    """Whether a commit of this type never tells of anything; of all others somebody may want to know at once."""
+    return type(commit) in _QUIET
+
 
 R = TypeVar("R")
+
+
+class SqliteOperations(SqlLanes):
+    """The operational store: every read above, and the one way to write."""
+
+    def __init__(
+        self, writer: Operations, readers: Readers, own_writer: Writer | None = None, tombs: Tombs | None = None
+    ) -> None:
+        super().__init__(readers, tombs or tombs_beside(readers.path))
+        self._own_readers = readers
+        self._writer = writer
+        self._own_writer = own_writer
+
+    async def apply(self, commit: Commit[R]) -> R:
+        """Apply one commit; returns after it is on disk."""
+        done = await self._writer.apply(commit)
+        if not is_quiet(commit):
+            self._told.set()
+        return done
+
+    async def close(self) -> None:
+        """Stop the threads and close the file."""
+        await self._own_readers.close()
+        if self._own_writer is not None:
+            await self._own_writer.close()
+
+
+async def open_operations(path: Path) -> SqliteOperations:
+    """Open or create the operational store at `path`; raises a StoreError with the file untouched."""
+    writer = await start(path, ("buffer",), lambda db: buffer_commits(db, tombs_beside(path)))
+    return SqliteOperations(writer, Readers(path, cached_kib=LOOKUPS_KIB), writer)
+
+
+async def start(path: Path, parts: Sequence[str], table: Callable[[SqliteSession], CommitTable]) -> Writer:
+    """Open, migrate and start the writer of a file that holds these parts of the schema."""
+    return Writer(await asyncio.to_thread(open_ledger, path, parts, table), "+".join(parts))
+
+
+def open_ledger(path: Path, parts: Sequence[str], table: Callable[[SqliteSession], CommitTable]) -> TransactionExecutor:
+    """Open and migrate a file that holds these parts of the schema, for whoever is to write it."""
+    with ExitStack() as undo:
+        look(path, parts)
+        db = open_writer(path)
+        undo.callback(db.close)
+        for part in parts:
+            migrate(db, path, part)
+        with translated(path):
+            ledger = TransactionExecutor(db, path, table(db))
+        undo.pop_all()
+        return ledger
+
+
+MEMORY_TABLE = MEMORY_COMMITS | CommitTable({KeepVectors: keep_vectors}, {}, (settled, pack, pack_words))
+"""For a ledger that writes memory; join it with the operational ones where one file holds both stores."""
+
+_LOG_PAGES = 250
+"""One memory that leaves the index changes a hundred pages: a longer log would hold up the writer when it is moved."""
+
+
+class SqliteMemories(SqlMemories):
+    """Memories in one SQLite file; `writer` must know MEMORY_TABLE.
+
+    `closing` are what `close` closes, in order: nothing where writer and readers belong to another store
+    in the same file.
+    """
+
+    def __init__(
+        self,
+        writer: Operations,
+        readers: Readers,
+        ids: Ids,
+        closing: Sequence[Readers | Writer] = (),
+        redactor: Redactor | None = None,
+        tombs: Tombs | None = None,
+    ) -> None:
+        super().__init__(writer, readers, ids, redactor, tombs or tombs_beside(readers.path))
+        self._file = readers
+        self._closing = closing
+        self._vectors = VectorIndex()
+
+    async def text(self, listener: Listener, query: str, limit: int) -> tuple[Found, ...]:
+        """The best full-text matches the listener may hear, active or superseded; any string is a legal query."""
+        return await self._file.run(full_text.search, listener, query, limit)
+
+    async def unembedded(self, space: VectorSpace, after: int, limit: int) -> Sequence[Unembedded]:
+        """Pieces behind `after` that have no vector in the space, by id."""
+        return await self._file.run(unembedded, space, after, limit)
+
+    async def keep_vectors(self, space: VectorSpace, vectors: Sequence[NewVector], at: int, reached: int = 0) -> int:
+        """Write vectors; a piece that is gone, or has one, gets none. Returns how many were written.
+
+        `reached` says that no piece up to this one is left without; when none is behind it, the space is filled.
+        """
+        return await self._writer.apply(KeepVectors(space, tuple(vectors), at, reached))
+
+    async def spaces(self) -> Sequence[Reached]:
+        """The spaces that have vectors and how far each is filled, the furthest first."""
+        return await self._file.run(spaces)
+
+    async def nearest(self, listener: Listener, space: VectorSpace, query: bytes, limit: int) -> tuple[Found, ...]:
+        """The memories nearest to a query that the listener may hear, and how much nearer than others they are."""
+        return await self._file.run(self._vectors.search, listener, space, query, limit)
+
+    async def rarity(self, text: str) -> Rarity:
+        """In how many of all pieces the words of a text stand."""
+        return await self._file.run(full_text.rarity, text)
+
+    async def close(self) -> None:
+        """Stop what this store started; what it was given stays open."""
+        for part in self._closing:
+            await part.close()
+
+
+async def open_memories(
+    path: Path, ids: Ids, redactor: Redactor | None = None, tombs: Tombs | None = None
+) -> SqliteMemories:
+    """Open or create the memory store at `path`; raises a StoreError with the file untouched.
+
+    `tombs` are those of its home, which stand beside the operational store; else beside this one.
+    """
+    db = await asyncio.to_thread(_open, path)
+    if tombs is not None:
+        db.attach(tombs)
+    writer = Writer(TransactionExecutor(db, path, MEMORY_TABLE, _LOG_PAGES), "memory")
+    readers = Readers(path)
+    return SqliteMemories(writer, readers, ids, (readers, writer), redactor, tombs)
+
+
+def _open(path: Path) -> SqliteSession:
+    with ExitStack() as stack:
+        look(path, ("memory",))
+        db = open_writer(path)
+        stack.callback(db.close)
+        migrate(db, path, "memory")
+        stack.pop_all()
+        return db
 
 
 async def open_stores(

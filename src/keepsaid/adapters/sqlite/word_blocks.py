@@ -196,7 +196,7 @@ def _words_of(rows: Sequence[tuple[Any, ...]], first: int) -> tuple[NDArray[Any]
     """Every word in every one of some pieces, in order of block, word and place, and what it comes to there."""
     import numpy as np  # noqa: PLC0415 - a program that asks nothing starts without
 
-    from keepsaid.adapters.sqlite.piece_scores import inside, share  # noqa: PLC0415 - beside numpy
+    from keepsaid.adapters.sqlite.piece_index import inside, share  # noqa: PLC0415 - beside numpy
 
     ids, own, marks, packed = zip(*rows, strict=True)
     owns, lengths = np.array(own), np.array(own) + np.array(marks)

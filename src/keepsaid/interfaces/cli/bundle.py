@@ -49,7 +49,7 @@ def export(
 
     Vectors are left out: they are made again. The file is for you alone (mode 0600); it holds what people said.
     """
-    from keepsaid.app.forgetting import note_backup  # noqa: PLC0415 - `--help` needs none of it
+    from keepsaid.app.services import note_backup  # noqa: PLC0415 - `--help` needs none of it
 
     if form not in FORMATS:
         raise typer.BadParameter(f"{form!r} is none of: {', '.join(FORMATS)}", param_hint="--format")

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from keepsaid.errors import HomeBusy, HomeError, InputError
-from keepsaid.interfaces.cli.commands import SlashCommand, obey
 from keepsaid.interfaces.cli.escapes import visible
 from keepsaid.interfaces.cli.failure import TERMINATED
 from keepsaid.interfaces.cli.output import counted, envelope
 from keepsaid.interfaces.cli.remote import Remote, recorded, running
 from keepsaid.interfaces.cli.session import say, session
+from keepsaid.interfaces.cli.talk import SlashCommand, obey
 
 if TYPE_CHECKING:
     from keepsaid.config import Config
@@ -166,7 +166,7 @@ async def _runtime(config: Config, closing: AsyncExitStack) -> Remote:
 async def _own(config: Config, closing: AsyncExitStack) -> Remote:
     """This process as the runtime, for itself and commands beside it: on loopback, whatever `serve` listens on."""
     from keepsaid.app.instance import opened  # noqa: PLC0415
-    from keepsaid.interfaces.cli.logfile import keep_log  # noqa: PLC0415
+    from keepsaid.interfaces.cli.logs import keep_log  # noqa: PLC0415
     from keepsaid.interfaces.cli.serve import bound_to, recovered, unbroken  # noqa: PLC0415
     from keepsaid.interfaces.http.gate import is_loopback  # noqa: PLC0415
     from keepsaid.interfaces.http.server import listening  # noqa: PLC0415

@@ -114,7 +114,7 @@ def backup(
     made = (target or Path(time.strftime("keepsaid-%Y-%m-%dT%H%M%SZ", time.gmtime()))).absolute()
     if made.exists():
         raise HomeError(f"{made} exists already", safe="It was not touched.", hint="keepsaid data backup NEW_DIRECTORY")
-    from keepsaid.app.forgetting import note_backup  # noqa: PLC0415
+    from keepsaid.app.services import note_backup  # noqa: PLC0415
     from keepsaid.app.stores import beside_stores, copy_stores  # noqa: PLC0415
 
     with whole(made) as partial:
@@ -143,7 +143,7 @@ def restore(
     to: Annotated[Path, typer.Option("--to", help="The home to make: a directory that is new or empty.")],
 ) -> None:
     """Make a fresh home from a backup, after checking every file of it."""
-    from keepsaid.app.forgetting import carry_graves  # noqa: PLC0415
+    from keepsaid.app.services import carry_graves  # noqa: PLC0415
     from keepsaid.app.stores import examined  # noqa: PLC0415
     from keepsaid.config import Home  # noqa: PLC0415
 

@@ -18,7 +18,7 @@ from keepsaid.interfaces.cli.escapes import visible
 from keepsaid.interfaces.cli.output import NOTHING, Table, envelope, one_line, show
 from keepsaid.interfaces.cli.remote import post
 from keepsaid.interfaces.cli.session import say, session
-from keepsaid.interfaces.cloud import cloud_event, delivery_shape, subscriber_shape
+from keepsaid.interfaces.transfer import cloud_event, delivery_shape, subscriber_shape
 
 if TYPE_CHECKING:
     from keepsaid.app.stores import ReadOnlyStores

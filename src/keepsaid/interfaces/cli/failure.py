@@ -62,7 +62,7 @@ def unexpected(error: Exception) -> Unexpected:
 
 
 def _logged(error: Exception, short: str) -> bool:
-    from keepsaid.interfaces.cli.logfile import append  # noqa: PLC0415 - needed when something broke
+    from keepsaid.interfaces.cli.logs import append  # noqa: PLC0415 - needed when something broke
 
     record = logging.makeLogRecord(
         {

@@ -87,7 +87,7 @@ def _receipt(told: dict[str, Any]) -> str:
 
 def _waited(told: dict[str, Any]) -> dict[str, Any]:
     """The receipt once all is gone, or as it stands after some seconds."""
-    from keepsaid.interfaces.forgetting import forgetting_shape  # noqa: PLC0415
+    from keepsaid.interfaces.transfer import forgetting_shape  # noqa: PLC0415
 
     number = read("forgetting", str(told["id"]))
     if told["state"] == "done" or number is None or told.get("stopping"):
@@ -119,7 +119,7 @@ def forgotten(
     wait: Annotated[bool, typer.Option("--wait", help="First wait until a runtime has done what is asked.")] = False,
 ) -> None:
     """List what was asked to be forgotten, newest first, or show the receipt of one request."""
-    from keepsaid.interfaces.forgetting import forgetting_shape  # noqa: PLC0415
+    from keepsaid.interfaces.transfer import forgetting_shape  # noqa: PLC0415
 
     if wait and not _wait():
         say("not all of it is gone yet")
@@ -150,8 +150,8 @@ def _cells(shape: dict[str, Any], one: Forgetting) -> tuple[str, ...]:
 
 
 def _one(request: str) -> None:
-    from keepsaid.app.forgetting import backups_of  # noqa: PLC0415
-    from keepsaid.interfaces.forgetting import forgetting_shape  # noqa: PLC0415
+    from keepsaid.app.services import backups_of  # noqa: PLC0415
+    from keepsaid.interfaces.transfer import forgetting_shape  # noqa: PLC0415
 
     number = read("forgetting", request)
 

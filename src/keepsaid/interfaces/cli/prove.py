@@ -65,7 +65,7 @@ PROGRAM = "keepsaid.interfaces.cli.program:run"
 PRELOAD = (
     "keepsaid.interfaces.cli.serve",
     "keepsaid.interfaces.cli.data",
-    "keepsaid.interfaces.cli.logfile",
+    "keepsaid.interfaces.cli.logs",
     "keepsaid.interfaces.http.server",
 )
 """What it imports when it serves or backs up."""

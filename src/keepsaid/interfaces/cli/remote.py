@@ -166,7 +166,7 @@ def post(path: str, fields: dict[str, Any] | None = None, key: str | None = None
     headers = {"Idempotency-Key": key} if key else {}
 
     async def here(instance: Instance) -> dict[str, Any]:
-        from keepsaid.interfaces.http.inprocess import call  # noqa: PLC0415 - beside a runtime nobody needs it
+        from keepsaid.interfaces.http.server import call  # noqa: PLC0415 - beside a runtime nobody needs it
 
         status, answer = await call(instance, path, body, headers)
         if status >= 400:

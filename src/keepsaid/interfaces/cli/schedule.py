@@ -57,7 +57,7 @@ Named = Annotated[str, typer.Argument(metavar="SCHEDULE", help="Its id (sch_...)
 @app.command("ls")
 def ls(every: Annotated[bool, typer.Option("--all", help="Those that are over as well.")] = False) -> None:
     """List schedules."""
-    from keepsaid.interfaces.scheduling import schedules_shape  # noqa: PLC0415 - the settings are read late
+    from keepsaid.interfaces.task_shapes import schedules_shape  # noqa: PLC0415 - the settings are read late
 
     states = (*LIVE, *_ENDED) if every else LIVE
 
@@ -83,7 +83,7 @@ def _next(one: dict[str, Any]) -> str:
 @app.command("show")
 def show_one(thing: Named) -> None:
     """Show one schedule and its last runs."""
-    from keepsaid.interfaces.scheduling import shown  # noqa: PLC0415
+    from keepsaid.interfaces.task_shapes import shown  # noqa: PLC0415
 
     async def found(stores: ReadOnlyStores) -> dict[str, Any]:
         return await shown(stores.views.schedules, thing)

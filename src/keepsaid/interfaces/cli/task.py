@@ -17,7 +17,7 @@ from keepsaid.interfaces.cli.failure import Misused
 from keepsaid.interfaces.cli.output import Table, age_ms, duration, facts, one_line, show
 from keepsaid.interfaces.cli.remote import post
 from keepsaid.interfaces.cli.session import say, session
-from keepsaid.interfaces.tasks import NO_MODEL_YET, task_shape, task_story_shape
+from keepsaid.interfaces.task_shapes import NO_MODEL_YET, task_shape, task_story_shape
 
 if TYPE_CHECKING:
     pass

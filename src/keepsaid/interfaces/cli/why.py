@@ -22,8 +22,7 @@ from keepsaid.interfaces.cli.escapes import visible
 from keepsaid.interfaces.cli.inbox import standing, waits
 from keepsaid.interfaces.cli.output import duration, one_line, show, wrapped
 from keepsaid.interfaces.cli.session import say, session
-from keepsaid.interfaces.picture import context_bar, one_page
-from keepsaid.interfaces.ranks import rank_shift
+from keepsaid.interfaces.pictures import context_bar, one_page, rank_shift
 from keepsaid.interfaces.shapes import USES_MAX, absent_shape, came_up_shape, turn_shape
 from keepsaid.pipeline.prompt.labels import late_before
 from keepsaid.pipeline.prompt.trace import changed_since, compared, left_out_of

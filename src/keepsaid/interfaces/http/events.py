@@ -13,10 +13,10 @@ from keepsaid.app.instance import Instance
 from keepsaid.domain.event import Event, wants
 from keepsaid.domain.ids import read
 from keepsaid.events.catalog import topics_of
-from keepsaid.interfaces.cloud import cloud_event
 from keepsaid.interfaces.http.gate import Gate
 from keepsaid.interfaces.http.messages import RETRY_MS
 from keepsaid.interfaces.http.responses import BadRequest, NotFound
+from keepsaid.interfaces.transfer import cloud_event
 
 _LINES_MAX = 200
 _LOOK_MS = 10_000

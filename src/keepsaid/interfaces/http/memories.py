@@ -13,11 +13,11 @@ from keepsaid.domain.bundle import RECORDS_MAX, BundleEntry, ImportVerdict, Reco
 from keepsaid.domain.bundle_lines import Misfit, record_in
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.memory import Listener, Memory
-from keepsaid.interfaces.forgetting import forget_request, forgetting_shape, preview_shape
 from keepsaid.interfaces.http.bodies import fields_of
 from keepsaid.interfaces.http.gate import Gate
 from keepsaid.interfaces.http.responses import BadRequest, NotFound, written_aside
 from keepsaid.interfaces.shapes import USES_MAX, absent_shape, came_up_shape, person_shape, turn_shape, widened_shape
+from keepsaid.interfaces.transfer import forget_request, forgetting_shape, preview_shape
 from keepsaid.services.explaining import absence, listened
 from keepsaid.services.importing import LocalMemory
 

@@ -15,8 +15,16 @@ from keepsaid.errors import InputError
 from keepsaid.interfaces.http.bodies import fields_of
 from keepsaid.interfaces.http.gate import Gate
 from keepsaid.interfaces.http.responses import BadRequest, NotFound, guarded, rows_asked, written_aside
-from keepsaid.interfaces.scheduling import VERBS, asked_for, done, schedule_shape, schedules_shape, shown
-from keepsaid.interfaces.tasks import task_shape, task_story_shape
+from keepsaid.interfaces.task_shapes import (
+    VERBS,
+    asked_for,
+    done,
+    schedule_shape,
+    schedules_shape,
+    shown,
+    task_shape,
+    task_story_shape,
+)
 
 _BODY_BYTES_MAX = 200_000
 _DEFAULT_ROWS = 20

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from keepsaid.app.forgetting import note_backup
 from keepsaid.app.instance import Instance
+from keepsaid.app.services import note_backup
 from keepsaid.domain.ids import is_time, show
 from keepsaid.domain.lane import Lane, lane_key
 from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, NewMemory, Source, conversation_scope
 from keepsaid.domain.message import Trust
 from keepsaid.errors import InputError, StoreError
-from keepsaid.interfaces.sdk.values import CHANNEL, Episode, Remembered, remembered
+from keepsaid.interfaces.sdk.inbox import CHANNEL, Episode, Remembered, remembered
 from keepsaid.interfaces.transfer import export_shape, import_shape
 from keepsaid.services.exporting import export
 from keepsaid.services.importing import KEEPSAID, MEM0, ImportRequest, LocalMemory, import_memories, preview_import

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from keepsaid.adapters.sqlite.connection import open_writer
-from keepsaid.adapters.sqlite.memories import MEMORY_TABLE
+from keepsaid.adapters.sqlite.stores import MEMORY_TABLE
 from keepsaid.adapters.sqlite.writer import TransactionExecutor
 from keepsaid.testing.crash.evidence import SQL
 

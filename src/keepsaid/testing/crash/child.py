@@ -23,7 +23,7 @@ from typing import Any
 import keepsaid.app.agent as agents
 import keepsaid.app.builtin.channels as built_in
 import keepsaid.app.instance as opened
-from keepsaid.adapters.sqlite.memories import SqliteMemories
+from keepsaid.adapters.sqlite.stores import SqliteMemories
 from keepsaid.app import work
 from keepsaid.app.instance import Instance
 from keepsaid.app.work import Site

@@ -16,10 +16,10 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 
 from keepsaid.adapters.sql.operations.commits import buffer_commits
-from keepsaid.adapters.sql.tombs import Tombs
+from keepsaid.adapters.sql.tombstones import Tombs
 from keepsaid.adapters.sqlite.connection import open_writer
-from keepsaid.adapters.sqlite.memories import MEMORY_TABLE
 from keepsaid.adapters.sqlite.migrate import migrate, migrations
+from keepsaid.adapters.sqlite.stores import MEMORY_TABLE
 from keepsaid.domain.turn import StepKind
 
 _PACKAGE = Path(__file__).parents[2]

@@ -5,7 +5,7 @@ All of it is named by the memory, so that it is the same when it is done again; 
 
 from __future__ import annotations
 
-from keepsaid.adapters.sqlite.memories import SqliteMemories
+from keepsaid.adapters.sqlite.stores import SqliteMemories
 from keepsaid.domain.bundle import BundleEntry
 from keepsaid.domain.learning import Ruled, Ruling
 from keepsaid.domain.memory import Kind, Memory, NewMemory, Source, person_scope

@@ -11,7 +11,7 @@ from keepsaid.app.instance import Instance
 from keepsaid.domain.lane import Lane, lane_key
 from keepsaid.domain.schedule import NewSchedule, Schedule, ScheduleRun, Target, What
 from keepsaid.domain.timing import Every
-from keepsaid.engine.errands import Errand
+from keepsaid.engine.scheduler import Errand
 from keepsaid.errors import InputError
 
 _CHANNEL, _ROOM = "terminal", "timely"

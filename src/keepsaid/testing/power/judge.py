@@ -15,7 +15,7 @@ import apsw
 
 from keepsaid.adapters.sqlite.connection import open_reader, translated
 from keepsaid.adapters.sqlite.integrity import examine
-from keepsaid.adapters.sqlite.operations import SqliteOperations, open_operations
+from keepsaid.adapters.sqlite.stores import SqliteOperations, open_operations
 from keepsaid.domain.commits import IntakeResult, Receive
 from keepsaid.errors import KeepsaidError
 from keepsaid.testing.builders import AT_ONCE, arrival

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from keepsaid.adapters.sqlite.operations import SqliteOperations
+from keepsaid.adapters.sqlite.stores import SqliteOperations
 from keepsaid.domain.batch import WaitingGroup, Window
 from keepsaid.domain.commits import (
     ClaimBatches,

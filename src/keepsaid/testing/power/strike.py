@@ -14,11 +14,11 @@ import apsw
 
 from keepsaid.adapters.sql.commit_table import CommitTable
 from keepsaid.adapters.sql.operations.commits import buffer_commits
-from keepsaid.adapters.sql.tombs import tombs_beside
-from keepsaid.adapters.sqlite.operations import SqliteOperations, start
+from keepsaid.adapters.sql.tombstones import tombs_beside
+from keepsaid.adapters.sqlite.connection import Readers
 from keepsaid.adapters.sqlite.progress import progress_of
-from keepsaid.adapters.sqlite.readers import Readers
 from keepsaid.adapters.sqlite.session import SqliteSession
+from keepsaid.adapters.sqlite.stores import SqliteOperations, start
 from keepsaid.errors import KeepsaidError
 from keepsaid.testing.power.book import Book
 from keepsaid.testing.power.judge import Finding, judge

@@ -14,8 +14,7 @@ from keepsaid.adapters.sqlite.inline import (
     buffer_inline,
     memory_inline,
 )
-from keepsaid.adapters.sqlite.memories import SqliteMemories
-from keepsaid.adapters.sqlite.operations import SqliteOperations
+from keepsaid.adapters.sqlite.stores import SqliteMemories, SqliteOperations
 from keepsaid.ports.runtime import Ids
 from keepsaid.ports.store import Store
 from keepsaid.testing.simulator.strands import Executed

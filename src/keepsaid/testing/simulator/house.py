@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from keepsaid.adapters.sqlite.memories import SqliteMemories
+from keepsaid.adapters.sqlite.stores import SqliteMemories
 from keepsaid.adapters.system.clock import SystemIds
 from keepsaid.app.instance import Instance, Outside
 from keepsaid.config import Config, Home

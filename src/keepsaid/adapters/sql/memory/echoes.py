@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from keepsaid.adapters.sql.memory.commits import content_hash, key_hash, slot_hash
 from keepsaid.adapters.sql.memory.forgetting import SQL, HideMemories, any_echoes
 from keepsaid.adapters.sql.session import SqlReaders, SqlSession
-from keepsaid.adapters.sql.tombs import Tombs
+from keepsaid.adapters.sql.tombstones import Tombs
 from keepsaid.domain.forgetting import echo_digests
 from keepsaid.domain.memory import NewMemory
 from keepsaid.ports.store_views import Operations

@@ -12,7 +12,7 @@ from keepsaid.adapters.sql.memory.people import joined_with
 from keepsaid.adapters.sql.memory.rows import own_terms, storable
 from keepsaid.adapters.sql.query import CHUNK, every, load, one, only, reads, run
 from keepsaid.adapters.sql.session import SqlReaders, SqlSession
-from keepsaid.adapters.sql.tombs import Tombs
+from keepsaid.adapters.sql.tombstones import Tombs
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.forgetting import (
     AGENT,

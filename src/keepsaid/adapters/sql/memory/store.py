@@ -1,4 +1,4 @@
-"""The memory store, whatever database holds it: what is written and read by name; each database searches by itself."""
+"""The memory store, whatever database holds it: every write by its commit, every read by name."""
 
 from __future__ import annotations
 
@@ -6,29 +6,79 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from keepsaid.adapters.sql.memory.aside import SqlAside
-from keepsaid.adapters.sql.memory.audit import SqlAuditing
-from keepsaid.adapters.sql.memory.bulletins import SqlBulletins
-from keepsaid.adapters.sql.memory.commits import KeepMemories
+from keepsaid.adapters.sql.commit_table import CommitTable, emptied
+from keepsaid.adapters.sql.memory.aside import (
+    DropMemoriesAside,
+    PutBackMemories,
+    SqlAside,
+    drop_memories_aside,
+    put_back_memories,
+)
+from keepsaid.adapters.sql.memory.commits import KeepMemories, keep
 from keepsaid.adapters.sql.memory.echoes import SqlEchoes
-from keepsaid.adapters.sql.memory.forgetting import SqlForgetful
-from keepsaid.adapters.sql.memory.graph import SqlGraph, SqlRelating
-from keepsaid.adapters.sql.memory.learning import SPARE_IDS, Learn
-from keepsaid.adapters.sql.memory.library import SqlArchive, SqlLibrary
-from keepsaid.adapters.sql.memory.news import Noticing, SqlNews
-from keepsaid.adapters.sql.memory.people import SqlHearing, SqlPeople
-from keepsaid.adapters.sql.memory.revisions import SqlPairs, SqlTruth
+from keepsaid.adapters.sql.memory.forgetting import EraseMemories, HideMemories, SqlForgetful, erase, hide
+from keepsaid.adapters.sql.memory.graph import Relate, SqlGraph, SqlRelating, relate
+from keepsaid.adapters.sql.memory.learning import SPARE_IDS, Learn, learn
+from keepsaid.adapters.sql.memory.library import SqlArchive, SqlAuditing, SqlBulletins, SqlLibrary
+from keepsaid.adapters.sql.memory.news import Noticing, SqlNews, drop
+from keepsaid.adapters.sql.memory.people import SqlHearing, SqlPeople, join, split, widen
+from keepsaid.adapters.sql.memory.revisions import (
+    Confirm,
+    Correct,
+    Merge,
+    Pin,
+    PutAway,
+    SqlPairs,
+    SqlTruth,
+    confirm,
+    correct,
+    merge,
+    pin,
+    put_away,
+    rule,
+)
 from keepsaid.adapters.sql.memory.rows import SQL, bound, memories, rows, without_secrets
-from keepsaid.adapters.sql.memory.transfer import SqlBundles
-from keepsaid.adapters.sql.memory.upkeep import SqlUpkeep
+from keepsaid.adapters.sql.memory.transfer import SqlBundles, take
+from keepsaid.adapters.sql.memory.upkeep import SqlUpkeep, maintain
 from keepsaid.adapters.sql.query import reads
 from keepsaid.adapters.sql.session import SqlReaders, SqlSession
-from keepsaid.adapters.sql.tombs import Tombs
-from keepsaid.domain.learning import LearnResult
+from keepsaid.adapters.sql.tombstones import Tombs
+from keepsaid.domain.bundle import TakeIn
+from keepsaid.domain.event import DropNews
+from keepsaid.domain.forgetting import EmptyLog
+from keepsaid.domain.learning import LearnResult, RulePairs
+from keepsaid.domain.maintenance import Maintain
 from keepsaid.domain.memory import Kind, Listener, Memory, NewMemory, Used
+from keepsaid.domain.visibility import JoinPeople, ShareMemory, SplitPerson
 from keepsaid.ports.redactor import Redactor
 from keepsaid.ports.runtime import Ids
 from keepsaid.ports.store_views import Operations
+
+MEMORY_COMMITS = CommitTable(
+    single={
+        Relate: relate,
+        Maintain: maintain,
+        JoinPeople: join,
+        SplitPerson: split,
+        ShareMemory: widen,
+        HideMemories: hide,
+        EraseMemories: erase,
+        PutBackMemories: put_back_memories,
+        DropMemoriesAside: drop_memories_aside,
+        EmptyLog: emptied,
+        Learn: learn,
+        Correct: correct,
+        Pin: pin,
+        Confirm: confirm,
+        Merge: merge,
+        PutAway: put_away,
+        TakeIn: take,
+        RulePairs: rule,
+        DropNews: drop,
+    },
+    sets={KeepMemories: keep},
+)
+"""Each database adds what it keeps vectors by, and the upkeep of its indexes."""
 
 
 def _important(db: SqlSession, listener: Listener, kind: Kind, limit: int) -> tuple[Memory, ...]:

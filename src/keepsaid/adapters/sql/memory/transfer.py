@@ -24,7 +24,7 @@ from keepsaid.adapters.sql.memory.rows import (
 )
 from keepsaid.adapters.sql.query import every, load, only
 from keepsaid.adapters.sql.session import SqlReaders, SqlSession
-from keepsaid.adapters.sql.tombs import Tombs
+from keepsaid.adapters.sql.tombstones import Tombs
 from keepsaid.domain.attributes import SlotStatement, periods, single
 from keepsaid.domain.bundle import (
     FORGOTTEN,

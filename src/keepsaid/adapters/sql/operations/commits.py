@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from keepsaid.adapters.sql.commit_table import ApplyOne, CommitTable, emptied
-from keepsaid.adapters.sql.operations import busy as busy_lanes
 from keepsaid.adapters.sql.operations import (
     collection,
     context,
@@ -22,11 +21,12 @@ from keepsaid.adapters.sql.operations import (
     turns,
 )
 from keepsaid.adapters.sql.operations import forgetting as forgetful
-from keepsaid.adapters.sql.operations.busy import drop
+from keepsaid.adapters.sql.operations import routing as busy_lanes
 from keepsaid.adapters.sql.operations.intake import MessageInserter
 from keepsaid.adapters.sql.operations.leases import claim
+from keepsaid.adapters.sql.operations.routing import drop
 from keepsaid.adapters.sql.session import SqlSession
-from keepsaid.adapters.sql.tombs import Tombs
+from keepsaid.adapters.sql.tombstones import Tombs
 from keepsaid.domain import busy, commits, compaction, event, forgetting, process, relay, scheduling, session, task
 from keepsaid.domain import session as collecting
 from keepsaid.domain.process import Note, NotifyOwner

@@ -9,14 +9,14 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from keepsaid.adapters.sql.operations import collection, schedules
-from keepsaid.adapters.sql.operations.busy import drop
 from keepsaid.adapters.sql.operations.forgetting_names import hold, notices_of, touched, unname
 from keepsaid.adapters.sql.operations.journal import tell
+from keepsaid.adapters.sql.operations.routing import drop
 from keepsaid.adapters.sql.operations.steps import forget_staged
 from keepsaid.adapters.sql.operations.tasks import scrub, scrub_made_by
 from keepsaid.adapters.sql.query import every, load, one, only, run
 from keepsaid.adapters.sql.session import Row, SqlSession
-from keepsaid.adapters.sql.tombs import Tombs
+from keepsaid.adapters.sql.tombstones import Tombs
 from keepsaid.domain.commits import Drop
 from keepsaid.domain.event import forgot, replied
 from keepsaid.domain.forgetting import (

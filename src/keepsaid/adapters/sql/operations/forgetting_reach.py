@@ -13,7 +13,7 @@ from keepsaid.adapters.sql.operations.routing import lane_id_of
 from keepsaid.adapters.sql.operations.views import SQL as VIEWS
 from keepsaid.adapters.sql.query import every, one, only, reads
 from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
-from keepsaid.adapters.sql.tombs import Tombs
+from keepsaid.adapters.sql.tombstones import Tombs
 from keepsaid.domain.forgetting import (
     Forgetting,
     ForgetWish,

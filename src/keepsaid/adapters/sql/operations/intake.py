@@ -11,8 +11,8 @@ import apsw
 from keepsaid.adapters.sql.operations import journal
 from keepsaid.adapters.sql.operations.lane_heads import Gains, LaneHeads
 from keepsaid.adapters.sql.query import chunks, every, flat, load, many, one, only
-from keepsaid.adapters.sql.seal import seal
 from keepsaid.adapters.sql.session import Row, SqlSession
+from keepsaid.adapters.sql.tombstones import seal
 from keepsaid.domain.commits import Arrival, Receive, Received
 from keepsaid.domain.commits import IntakeResult as Verdict
 from keepsaid.domain.lane import Lane

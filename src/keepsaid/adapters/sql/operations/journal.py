@@ -8,8 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from keepsaid.adapters.sql.query import chunks, every, flat, load, many, one, only, reads, run
-from keepsaid.adapters.sql.seal import seal_of
 from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
+from keepsaid.adapters.sql.tombstones import seal_of
 from keepsaid.domain.commits import Prune, Received, Tell
 from keepsaid.domain.event import (
     EACH,

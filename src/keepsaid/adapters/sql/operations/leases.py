@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from itertools import chain, groupby, islice
 
 from keepsaid.adapters.sql.operations import rows, tasks
-from keepsaid.adapters.sql.operations.busy import SQL as BUSY
-from keepsaid.adapters.sql.operations.busy import abandon, leave_unseen
 from keepsaid.adapters.sql.operations.collection import void
 from keepsaid.adapters.sql.operations.journal import tell, tell_together
 from keepsaid.adapters.sql.operations.outbox import keep_notices
-from keepsaid.adapters.sql.operations.routing import refresh_ready
+from keepsaid.adapters.sql.operations.routing import SQL as ROUTING
+from keepsaid.adapters.sql.operations.routing import abandon, leave_unseen, refresh_ready
 from keepsaid.adapters.sql.operations.rows import messages_of
 from keepsaid.adapters.sql.query import chunks, every, flat, load, many, one, only
 from keepsaid.adapters.sql.session import Row, SqlSession
@@ -236,7 +235,7 @@ def _split(db: SqlSession, commit: VoidLeases, batch: _InFlight, after: Suspicio
     """Separate a batch from what joined its turn, or halve it; False where a call might be repeated that must not."""
     messages = messages_of(db, batch.id)
     whole = len(messages) == batch.last - batch.first + 1
-    if one(db, BUSY["unrepeatable"], (batch.id,)) is not None or not (joined or (whole and commit.split_id)):
+    if one(db, ROUTING["unrepeatable"], (batch.id,)) is not None or not (joined or (whole and commit.split_id)):
         return False
     abandon(db, batch.id, (SPLIT, Over.SPLIT), commit.at)
     after = after.in_parts()

@@ -12,13 +12,12 @@ from keepsaid.adapters.sql.operations import (
 )
 from keepsaid.adapters.sql.operations.forgetting_reach import SqlForgettings, SqlReach
 from keepsaid.adapters.sql.operations.journal import SqlJournal
-from keepsaid.adapters.sql.operations.schedule_view import SqlSchedules
 from keepsaid.adapters.sql.operations.session_views import SqlCollections, SqlContexts, SqlSessions
-from keepsaid.adapters.sql.operations.task_view import SqlTasks
 from keepsaid.adapters.sql.operations.views import SqlLaneList
+from keepsaid.adapters.sql.operations.work_views import SqlSchedules, SqlTasks
 from keepsaid.adapters.sql.query import reads
 from keepsaid.adapters.sql.session import SqlReaders
-from keepsaid.adapters.sql.tombs import Tombs
+from keepsaid.adapters.sql.tombstones import Tombs
 
 
 class SqlBuffer:

@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import Any
 
 from keepsaid.adapters.sql.query import every_replaced, load, one
-from keepsaid.adapters.sql.seal import whole
 from keepsaid.adapters.sql.session import SqlSession
+from keepsaid.adapters.sql.tombstones import whole
 from keepsaid.domain.batch import StoredBatch
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, StoredMessage, Trust

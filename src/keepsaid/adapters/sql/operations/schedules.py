@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from keepsaid.adapters.sql.operations.journal import keep_line
 from keepsaid.adapters.sql.operations.outbox import keep_for_owner, keep_reply
-from keepsaid.adapters.sql.operations.schedule_view import content_of, run_of, schedule_of
 from keepsaid.adapters.sql.operations.tasks import keep
+from keepsaid.adapters.sql.operations.work_views import content_of, run_of, schedule_of
 from keepsaid.adapters.sql.query import every, load, one, only, run
 from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.domain.commits import Prune

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from keepsaid.adapters.sql.operations import receipts, rows, schedules, sessions, steps, tasks
-from keepsaid.adapters.sql.operations.busy import SQL as BUSY
 from keepsaid.adapters.sql.operations.context import begin_anew
 from keepsaid.adapters.sql.operations.journal import tell
 from keepsaid.adapters.sql.operations.outbox import keep_reply
@@ -143,7 +142,7 @@ _INJECTION_ROW = "(?, ?, ?, ?)"
 def commit_turn(db: SqlSession, commit: TurnCommit) -> bool:
     """Settle a turn in one piece."""
     held = one(db, TURNS["held_turn"], (commit.turn_id, commit.fence))
-    steered = every(db, BUSY["steered"], (commit.turn_id,))
+    steered = every(db, ROUTING["steered"], (commit.turn_id,))
     if held is None or held[1] != commit.batch_id or tuple(row[0] for row in steered) != commit.steered:
         return False
     if commit.ending is not None and not steps.end_step(db, commit.ending):

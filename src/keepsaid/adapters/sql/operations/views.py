@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from keepsaid.adapters.sql.operations import rows, steps
-from keepsaid.adapters.sql.operations.busy import steered as steered_into
 from keepsaid.adapters.sql.operations.context import summary_of
 from keepsaid.adapters.sql.operations.leases import LEASES
 from keepsaid.adapters.sql.operations.leases import SQL as CLAIMS
 from keepsaid.adapters.sql.operations.receipts import feedback_of_turn
 from keepsaid.adapters.sql.operations.routing import lane_id_of
+from keepsaid.adapters.sql.operations.routing import steered as steered_into
 from keepsaid.adapters.sql.operations.session_views import surroundings
 from keepsaid.adapters.sql.query import every, load, one, only, reads
 from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession

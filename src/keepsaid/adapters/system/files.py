@@ -1,4 +1,4 @@
-"""Files of the agent: identity files and skills, read again when they change."""
+"""Files beside the stores: identity files and skills, read again when they change, and the chat's history."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import yaml
@@ -172,3 +173,51 @@ def _stamped(file: Path, name: str) -> tuple[str, int, int, int]:
     except OSError:
         return name, 0, 0, 0
     return name, found.st_mtime_ns, found.st_size, found.st_ino
+
+
+class HistoryFile:
+    """The history in a file, which may not exist."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    async def forget(self, holds: Callable[[str], bool]) -> int:
+        """Remove the entries for which `holds` is true, for good; returns how many there were."""
+        return await asyncio.to_thread(self._forget, holds)
+
+    def _forget(self, holds: Callable[[str], bool]) -> int:
+        try:
+            raw = self._file.read_bytes()
+        except FileNotFoundError:
+            return 0
+        entries = list(_entries(raw))
+        left = [entry for entry in entries if not holds(_text_history(entry))]
+        if len(left) == len(entries):
+            return 0
+        partial = self._file.with_name(f"{self._file.name}.partial")
+        partial.unlink(missing_ok=True)
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as out:
+            out.write(b"".join(left))
+            out.flush()
+            os.fsync(out.fileno())
+        partial.replace(self._file)
+        return len(entries) - len(left)
+
+
+def _entries(raw: bytes) -> Iterator[bytes]:
+    """The entries, each with the lines before its text that belong to it."""
+    entry, typed = b"", False
+    for line in raw.splitlines(keepends=True):
+        if typed and not line.startswith(b"+"):
+            yield entry
+            entry, typed = b"", False
+        entry += line
+        typed = typed or line.startswith(b"+")
+    if entry:
+        yield entry
+
+
+def _text_history(entry: bytes) -> str:
+    lines = [line[1:] for line in entry.splitlines(keepends=True) if line.startswith(b"+")]
+    return b"".join(lines).decode("utf-8", "replace").removesuffix("\n")
