@@ -315,7 +315,7 @@ async def test_an_idle_day_costs_no_call_and_writes_nothing_but_the_night() -> N
         await scene.collector.tick()
     arm(None)
     assert len(scene.extractor.asked) == 1
-    assert [one for one in applied if "ClaimBatches" not in one] == ["commit.MarkUnprocessed.after"]
+    assert [one for one in applied if "Claim" not in one] == ["commit.MarkUnprocessed.after"]
 
 
 def night_of(scene: Scene) -> Nightly:

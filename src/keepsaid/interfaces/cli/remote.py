@@ -97,6 +97,9 @@ def _ours(answer: bytes, url: str) -> dict[str, Any]:
     return told
 
 
+_NOT_ALLOWED = (401, 403)
+
+
 def problem(body: bytes, status: int) -> KeepsaidError:
     """The error that a problem+json answer stands for, with its own words."""
     try:
@@ -115,9 +118,9 @@ def problem(body: bytes, status: int) -> KeepsaidError:
 def _kind_of(code: str, status: int) -> type[KeepsaidError]:
     """The error of the tree with this code; the tree alone, whatever else was imported.
 
-    What HTTP alone calls an error was wrong input, where it is the caller's.
+    What HTTP alone calls an error was wrong input, where it is the caller's and not about who calls.
     """
-    other = errors.InputError if 400 <= status < 500 else KeepsaidError
+    other = errors.InputError if 400 <= status < 500 and status not in _NOT_ALLOWED else KeepsaidError
     return next((kind for kind in vars(errors).values() if getattr(kind, "code", None) == code), other)
 
 
