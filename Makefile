@@ -14,6 +14,7 @@ IN_MEMORY = $(shell [ "$$($(AVAILABLE_GB))" -ge 3 ] 2>/dev/null && echo PYTEST_D
 # Alone are a few; collecting all for them would take as long as a test.
 ALONE = $(shell grep --recursive --files-with-matches --include '*.py' 'mark\.alone' tests)
 INSTALL := $(BIN)/python -m pip install -qq --editable .
+TESTKIT := --editable packages/testkit
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +60,6 @@ clean: ## Remove .venv, caches and build output
 	@$(BIN)/keepsaid models pull --offer
 	@touch $@
 
-.venv/.test .venv/.bench: .venv/.%: pyproject.toml .venv/.base
-	@$(INSTALL) --group $*
+.venv/.test .venv/.bench: .venv/.%: pyproject.toml packages/testkit/pyproject.toml .venv/.base
+	@$(INSTALL) $(TESTKIT) --group $*
 	@touch $@

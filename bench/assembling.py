@@ -23,7 +23,7 @@ from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.turn import Claimed, Outcome, Usage
 from keepsaid.pipeline.prompt.trace import trace_of
-from keepsaid.testing.contracts.road import ContractStore, Road
+from keepsaid_testkit.contracts.road import ContractStore, Road
 
 RECORDS = 10_000
 _TURNS = 50

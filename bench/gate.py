@@ -21,7 +21,7 @@ from keepsaid.config import Config, Home, load
 from keepsaid.domain.memory import Listener
 from keepsaid.interfaces.sdk.memory import MemoryBook
 from keepsaid.memory.gates import ENOUGH, ENOUGH_NEAR, MemoryEvidence, Relevance, enough
-from keepsaid.testing.recall_data import Corpus, locomo
+from keepsaid_testkit.recall_data import Corpus, locomo
 
 SMALL_TALK = Path(__file__).parent.parent / "tests" / "recall" / "phatic.txt"
 LEASTS = (0.0, 6.0, 8.0, 10.0, 12.0, 13.5, 14.5, 15.5, 17.0, 19.0, 21.0, 24.0)

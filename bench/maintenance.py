@@ -25,7 +25,7 @@ from keepsaid.domain.memory import IMPORTANCE, Kind, NewMemory, NewVector, conve
 from keepsaid.domain.message import Trust
 from keepsaid.memory.indexing import Associating, Embedding
 from keepsaid.memory.maintenance import Maintenance, MaintenanceProgress
-from keepsaid.testing.made_talk import MadeTalk
+from keepsaid_testkit.made_talk import MadeTalk
 
 _EACH = 1_000
 _ROOMS = 50

@@ -17,8 +17,8 @@ import apsw
 import numpy as np
 
 from bench.contender import Absent, needed
-from keepsaid.testing import latency
-from keepsaid.testing.made_talk import DIMENSION, MadeQuestion, MadeTalk
+from keepsaid_testkit import latency
+from keepsaid_testkit.made_talk import DIMENSION, MadeQuestion, MadeTalk
 
 _MEMORIES, _QUESTIONS, _WARM_UP = 100_000, 100, 10
 _EACH = 10_000

@@ -12,7 +12,7 @@ from tests.acceptance.program import Program, inside
 from keepsaid.adapters.sqlite.stores import open_stores
 from keepsaid.adapters.system.clock import SystemIds
 from keepsaid.domain.ids import show
-from keepsaid.testing.contracts.crashes import Lives
+from keepsaid_testkit.contracts.crashes import Lives
 
 
 async def held(home: Path) -> str:

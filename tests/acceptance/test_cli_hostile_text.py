@@ -79,7 +79,7 @@ PLAIN: dict[str, tuple[str, ...]] = {
 """Commands that show counts, names of their own and ids."""
 
 ERRORS_ALONE = {
-    *("chat", "serve", "init", "prove", "bench recall", "bench latency", "models pull", "models test"),
+    *("chat", "serve", "init", "selftest", "bench recall", "bench latency", "models pull", "models test"),
     *("inbox drop", "inbox undrop", "inbox requeue", "inbox resend", "inbox send", "inbox routes test"),
     *("lanes reset", "lanes compact", "lanes summary"),
     *("memory wrong", "memory maintain", "memory widen", "memory forget", "memory edit", "memory pin", "memory unpin"),

@@ -26,7 +26,7 @@ import keepsaid.app
 import keepsaid.interfaces.cli
 import keepsaid.interfaces.http
 from keepsaid.__main__ import main, tune
-from keepsaid.testing.crash.forkserver import LIBRARIES
+from keepsaid_testkit.crash.forkserver import LIBRARIES
 
 
 def imports() -> None:

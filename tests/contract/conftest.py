@@ -14,7 +14,7 @@ from keepsaid.adapters.sqlite.stores import open_operations
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.event import events_of
 from keepsaid.events.catalog import CORE
-from keepsaid.testing.contracts.operations import ContractStore
+from keepsaid_testkit.contracts.operations import ContractStore
 
 R = TypeVar("R")
 _HERE = Path(__file__).parent

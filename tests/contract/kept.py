@@ -10,7 +10,7 @@ import apsw
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.event import JournalLine
-from keepsaid.testing.contracts.operations import ContractStore
+from keepsaid_testkit.contracts.operations import ContractStore
 
 
 class Kept:

@@ -9,8 +9,8 @@ import pytest
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.stores import open_operations
-from keepsaid.testing.contracts.commands import CommandContract
-from keepsaid.testing.contracts.road import ContractStore
+from keepsaid_testkit.contracts.commands import CommandContract
+from keepsaid_testkit.contracts.road import ContractStore
 
 
 @pytest.fixture(params=["memory", "file"])

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories
-from keepsaid.testing.contracts.bulletins import BulletinContract
-from keepsaid.testing.contracts.bundles import BundleContract, BundleFactory
-from keepsaid.testing.contracts.graph import GraphContract
-from keepsaid.testing.contracts.learning import CorrectingContract, LearningContract, TruthContract
-from keepsaid.testing.contracts.library import LibraryContract
-from keepsaid.testing.contracts.memories import Factory, HearingContract, KeepingContract, TextContract
-from keepsaid.testing.contracts.people import PeopleContract, WideningContract
-from keepsaid.testing.contracts.recall import PieceContract, VectorContract
-from keepsaid.testing.contracts.upkeep import UpkeepContract
-from keepsaid.testing.contracts.uses import UsesContract
+from keepsaid_testkit.contracts.bulletins import BulletinContract
+from keepsaid_testkit.contracts.bundles import BundleContract, BundleFactory
+from keepsaid_testkit.contracts.graph import GraphContract
+from keepsaid_testkit.contracts.learning import CorrectingContract, LearningContract, TruthContract
+from keepsaid_testkit.contracts.library import LibraryContract
+from keepsaid_testkit.contracts.memories import Factory, HearingContract, KeepingContract, TextContract
+from keepsaid_testkit.contracts.people import PeopleContract, WideningContract
+from keepsaid_testkit.contracts.recall import PieceContract, VectorContract
+from keepsaid_testkit.contracts.upkeep import UpkeepContract
+from keepsaid_testkit.contracts.uses import UsesContract
 
 
 class Counting:

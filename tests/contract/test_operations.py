@@ -22,9 +22,9 @@ from keepsaid.domain.reply import Delivered
 from keepsaid.domain.route import Action
 from keepsaid.domain.session import Rest
 from keepsaid.testing.builders import CHANNEL, consulted, lane_of, outcome, said, step, verdict
-from keepsaid.testing.contracts import operations as suite
-from keepsaid.testing.contracts.bodies import BodiesContract
-from keepsaid.testing.contracts.road import Road
+from keepsaid_testkit.contracts import operations as suite
+from keepsaid_testkit.contracts.bodies import BodiesContract
+from keepsaid_testkit.contracts.road import Road
 
 
 class TestIntake(suite.IntakeContract):

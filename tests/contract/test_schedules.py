@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keepsaid.testing.contracts import operations as suite
+from keepsaid_testkit.contracts import operations as suite
 
 
 class TestSchedule(suite.ScheduleContract):

@@ -26,15 +26,15 @@ from keepsaid.domain.session import CollectionFailed, Rest
 from keepsaid.domain.task import CancelTask, NewTask
 from keepsaid.engine.supervisor import BacklogLimits, BacklogMonitor
 from keepsaid.events.catalog import CORE
-from keepsaid.testing import contracts
 from keepsaid.testing.builders import AT_ONCE, CHANNEL, lane_of, outcome, said, verdict
 from keepsaid.testing.clock import VirtualClock
-from keepsaid.testing.contracts.collection import claim, ends, talked
-from keepsaid.testing.contracts.forgetting import request, told
-from keepsaid.testing.contracts.news import ARCHIVED, SAVED, SAVED_TOO, SUPERSEDED
-from keepsaid.testing.contracts.road import Road
-from keepsaid.testing.contracts.schedules import add, come
-from keepsaid.testing.contracts.tasks import Desk
+from keepsaid_testkit import contracts
+from keepsaid_testkit.contracts.collection import claim, ends, talked
+from keepsaid_testkit.contracts.forgetting import request, told
+from keepsaid_testkit.contracts.news import ARCHIVED, SAVED, SAVED_TOO, SUPERSEDED
+from keepsaid_testkit.contracts.road import Road
+from keepsaid_testkit.contracts.schedules import add, come
+from keepsaid_testkit.contracts.tasks import Desk
 
 _HOUR = 3_600_000
 _TESTS = Path(__file__).resolve().parents[1]

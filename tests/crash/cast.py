@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from keepsaid.interfaces.cli.prove import PRELOAD, PROGRAM
-from keepsaid.testing.crash.report import Report
-from keepsaid.testing.crash.stage import Cast
+from keepsaid_testkit.cli.selftest import PRELOAD, PROGRAM
+from keepsaid_testkit.crash.report import Report
+from keepsaid_testkit.crash.stage import Cast
 
 _COUNTED = ("acknowledged", "turns", "replies_arrived", "effects", "batches_in_flight_at_a_kill")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.crash.cast import CAST
 
-from keepsaid.testing.crash.fork import Nursery, nursery
+from keepsaid_testkit.crash.fork import Nursery, nursery
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.process import Beat
 from keepsaid.domain.turn import ModelAnswer
 from keepsaid.ports.model import Delta, ModelRequest
-from keepsaid.testing.crash.order import tell
+from keepsaid_testkit.crash.order import tell
 
 SETTINGS = Config(buffer=BufferConfig(window_ms=0))
 ORIGIN = Origin("http", "default", "room", "ann", trust=Trust.KNOWN)

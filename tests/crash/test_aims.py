@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from keepsaid.testing.crash.aims import Aims
-from keepsaid.testing.crash.points import points
+from keepsaid_testkit.crash.aims import Aims
+from keepsaid_testkit.crash.points import points
 
 _OFTEN = "commit.Receive.after"
 

@@ -19,9 +19,9 @@ from tests.figures import Figures
 from tests.unit.extension_cast import put_folder
 
 from keepsaid.domain.ids import show
-from keepsaid.testing.crash.fork import Nursery, nursery
-from keepsaid.testing.crash.order import Order
-from keepsaid.testing.crash.process import environ
+from keepsaid_testkit.crash.fork import Nursery, nursery
+from keepsaid_testkit.crash.order import Order
+from keepsaid_testkit.crash.process import environ
 
 _ROOMS = tuple(f"innocent {n}" for n in range(4))
 _VICTIM = "victim"

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from tests.crash.cast import CAST
 
-from keepsaid.testing.crash.faults import FAULTS
-from keepsaid.testing.crash.fork import Nursery
-from keepsaid.testing.crash.play import Plan, Play
+from keepsaid_testkit.crash.faults import FAULTS
+from keepsaid_testkit.crash.fork import Nursery
+from keepsaid_testkit.crash.play import Plan, Play
 
 _AT = {
     "acknowledge-early": "acknowledge.after",

@@ -30,8 +30,8 @@ from keepsaid.domain.turn import Claimed, ModelAnswer
 from keepsaid.engine.workers import TAKEN
 from keepsaid.ports.model import Delta, ModelRequest
 from keepsaid.testing.builders import AT_ONCE, CHANNEL, said
-from keepsaid.testing.contracts.failures import fenced
-from keepsaid.testing.contracts.road import LEASE_MS, ContractStore, Road
+from keepsaid_testkit.contracts.failures import fenced
+from keepsaid_testkit.contracts.road import LEASE_MS, ContractStore, Road
 
 _LANES = 25
 _HOLDERS = 5

@@ -15,9 +15,9 @@ from keepsaid.domain.forgetting import ForgetWish
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import OWNER, Listener
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
-from keepsaid.testing.crash.fork import Nursery
-from keepsaid.testing.crash.order import Order
-from keepsaid.testing.crash.points import kind_of, points
+from keepsaid_testkit.crash.fork import Nursery
+from keepsaid_testkit.crash.order import Order
+from keepsaid_testkit.crash.points import kind_of, points
 
 _WITHIN_S = 240.0
 _LOOK_S = 0.05

@@ -15,10 +15,10 @@ from keepsaid.domain.bundle import RECORDS_MAX, Record
 from keepsaid.domain.graph import Association, Relation
 from keepsaid.interfaces.transfer import import_shape
 from keepsaid.services.importing import ImportRequest, LocalMemory, import_memories
-from keepsaid.testing.contracts.bundles import rich, told
-from keepsaid.testing.contracts.learning import said
-from keepsaid.testing.crash.fork import Nursery
-from keepsaid.testing.crash.order import Order
+from keepsaid_testkit.contracts.bundles import rich, told
+from keepsaid_testkit.contracts.learning import said
+from keepsaid_testkit.crash.fork import Nursery
+from keepsaid_testkit.crash.order import Order
 
 DEATHS = tuple((f"commit.TakeIn.{side}", count) for count in (1, 2, 3, 4) for side in ("before", "after"))
 """Among people, in the memories between two commits and in what relates them."""

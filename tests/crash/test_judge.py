@@ -13,10 +13,10 @@ import apsw
 import pytest
 from tests.crash.cast import CAST
 
-from keepsaid.testing.crash.evidence import Ledgers, gather, heard_beside, number, numbers
-from keepsaid.testing.crash.fork import Nursery
-from keepsaid.testing.crash.judge import violations
-from keepsaid.testing.crash.stage import Judgement, Stage, judged
+from keepsaid_testkit.crash.evidence import Ledgers, gather, heard_beside, number, numbers
+from keepsaid_testkit.crash.fork import Nursery
+from keepsaid_testkit.crash.judge import violations
+from keepsaid_testkit.crash.stage import Judgement, Stage, judged
 
 _ACKNOWLEDGED = 80
 _WITHIN_S = 180.0

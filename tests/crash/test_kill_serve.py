@@ -12,9 +12,9 @@ from tests.crash.cast import CAST, counted
 from tests.figures import Figures
 from tests.waits import slowed
 
-from keepsaid.testing.crash.fork import Nursery
-from keepsaid.testing.crash.play import Plan, Play
-from keepsaid.testing.crash.report import Report
+from keepsaid_testkit.crash.fork import Nursery
+from keepsaid_testkit.crash.play import Plan, Play
+from keepsaid_testkit.crash.report import Report
 
 SOAK_KILLS = 1_000
 _RESTART_MS_MAX = 2_000

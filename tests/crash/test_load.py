@@ -8,7 +8,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from keepsaid.testing.crash.process import running
+from keepsaid_testkit.crash.process import running
 
 
 def test_it_falls_silent_by_itself_and_not_while_it_reads_a_store(tmp_path: Path) -> None:
@@ -25,7 +25,7 @@ def test_it_falls_silent_by_itself_and_not_while_it_reads_a_store(tmp_path: Path
     ]
     with (
         (tmp_path / "errors").open("wb") as errors,
-        running(["keepsaid.testing.crash.load", *places], subprocess.PIPE, errors) as load,
+        running(["keepsaid_testkit.crash.load", *places], subprocess.PIPE, errors) as load,
     ):
         assert load.stdout is not None
         while not ledger.exists():

@@ -16,11 +16,11 @@ from keepsaid.adapters.sqlite.stores import open_memories, open_operations
 from keepsaid.domain.commits import Receive
 from keepsaid.testing.builders import AT_ONCE, arrival, said
 from keepsaid.testing.clock import CountingIds
-from keepsaid.testing.crash.backup import lacking
-from keepsaid.testing.crash.fork import Nursery
-from keepsaid.testing.crash.mixed import DURING, ENDINGS, FAULTS, dealt
-from keepsaid.testing.crash.play import Plan, Play
-from keepsaid.testing.power.full import lay
+from keepsaid_testkit.crash.backup import lacking
+from keepsaid_testkit.crash.fork import Nursery
+from keepsaid_testkit.crash.mixed import DURING, ENDINGS, FAULTS, dealt
+from keepsaid_testkit.crash.play import Plan, Play
+from keepsaid_testkit.power.full import lay
 
 SOAK_MINUTES = 60
 

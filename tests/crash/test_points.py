@@ -12,10 +12,10 @@ from tests.crash.cast import CAST, counted
 from tests.figures import Figures
 
 from keepsaid.domain.turn import StepKind
-from keepsaid.testing.crash.fork import Nursery
-from keepsaid.testing.crash.play import Plan, Play
-from keepsaid.testing.crash.points import WHEN, commit_names, kind_of, points
-from keepsaid.testing.crash.report import Report
+from keepsaid_testkit.crash.fork import Nursery
+from keepsaid_testkit.crash.play import Plan, Play
+from keepsaid_testkit.crash.points import WHEN, commit_names, kind_of, points
+from keepsaid_testkit.crash.report import Report
 
 SOAK_TIMES = 50
 _DRAIN_S = 180.0

@@ -11,8 +11,8 @@ import pytest
 from tests.crash.poisoned import CROWD, CROWDED, INNOCENTS, POISON, VICTIM
 from tests.crash.rows import asked
 
-from keepsaid.testing.crash.fork import Nursery, nursery
-from keepsaid.testing.crash.order import Order
+from keepsaid_testkit.crash.fork import Nursery, nursery
+from keepsaid_testkit.crash.order import Order
 
 _CHARGED = {"segfault": 3, "abort": 3, "crowd": 3, "stuck": 3, "memory": 3, "hang": 1, "fickle": 1}
 """What each kind is charged: what hangs is taken for an outage, and given up when that has lasted too long."""

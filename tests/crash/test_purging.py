@@ -16,7 +16,7 @@ from tests.crash.test_forgetting import told
 from keepsaid.app.instance import opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.forgetting import ForgetWish
-from keepsaid.testing.crash.process import environ
+from keepsaid_testkit.crash.process import environ
 
 _SIDES = ("before", "after")
 DEATHS = (

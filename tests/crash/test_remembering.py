@@ -16,8 +16,8 @@ from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.integrity import look_deep
 from keepsaid.adapters.sqlite.stores import open_memories
 from keepsaid.testing.clock import CountingIds
-from keepsaid.testing.crash.points import points
-from keepsaid.testing.crash.process import environ
+from keepsaid_testkit.crash.points import points
+from keepsaid_testkit.crash.process import environ
 
 PASSED = ("commit.KeepMemories.", "commit.Relate.", "vectors.made", "commit.KeepVectors.", "block.")
 POINTS = tuple(name for name in points() if name.startswith(PASSED))

@@ -15,11 +15,11 @@ from tests.crash.cast import CAST
 from tests.crash.rows import asked
 from tests.waits import HANG_S, slowed
 
-from keepsaid.testing.crash.fork import Fork, Nursery
-from keepsaid.testing.crash.stage import Stage
-from keepsaid.testing.crash.world import scripted
 from keepsaid.testing.model_script import ChatRequest, Reaction, Say, Script
 from keepsaid.testing.model_server import ThreadedModelServer
+from keepsaid_testkit.crash.fork import Fork, Nursery
+from keepsaid_testkit.crash.stage import Stage
+from keepsaid_testkit.crash.world import scripted
 
 _STOP_S = 5.0
 _CLAIM_MS = 5_000.0

@@ -10,12 +10,12 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(ROOT.glob("docs/**/*.md"))
 _TEST = re.compile(r"`(test_\w+)`")
-_FILE = re.compile(r"`((?:tests|src|bench)/[\w/]+\.\w+)`")
+_FILE = re.compile(r"`((?:tests|src|bench|packages)/[\w/]+\.\w+)`")
 
 
 def written() -> frozenset[str]:
     """The names of all test functions, of the contracts too."""
-    files = [*ROOT.glob("tests/**/*.py"), *ROOT.glob("src/keepsaid/testing/**/*.py")]
+    files = [*ROOT.glob("tests/**/*.py"), *ROOT.glob("packages/**/*.py")]
     return frozenset(name for file in files for name in re.findall(r"def (test_\w+)\(", file.read_text("utf-8")))
 
 

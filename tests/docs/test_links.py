@@ -43,7 +43,7 @@ def linked_from(page: Page) -> Iterator[Path]:
 @cache
 def defined() -> frozenset[str]:
     """The tests that there are, those of the contracts too."""
-    files = (*(ROOT / "tests").rglob("*.py"), *(ROOT / "src/keepsaid/testing").rglob("*.py"))
+    files = (*(ROOT / "tests").rglob("*.py"), *(ROOT / "packages").rglob("*.py"))
     return frozenset(name for file in files for name in _DEFINED.findall(file.read_text("utf-8")))
 
 

@@ -13,8 +13,8 @@ from keepsaid.adapters.sqlite.migrate import migrate, version
 from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.adapters.sqlite.stores import open_operations
 from keepsaid.domain.commits import IntakeResult
-from keepsaid.testing.contracts.bodies import deliver, signed
-from keepsaid.testing.contracts.road import Road
+from keepsaid_testkit.contracts.bodies import deliver, signed
+from keepsaid_testkit.contracts.road import Road
 
 
 def _version_1(path: Path) -> None:

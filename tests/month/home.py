@@ -18,9 +18,9 @@ from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Tru
 from keepsaid.domain.reply import Delivered, Reply, Sending, SendResult
 from keepsaid.ports.model import Model
 from keepsaid.ports.store import Store
-from keepsaid.testing.simulator.clock import SimClock, Wall
-from keepsaid.testing.simulator.disk import MemoryStoreDisk
-from keepsaid.testing.simulator.loop import VirtualLoop
+from keepsaid_testkit.simulator.clock import SimClock, Wall
+from keepsaid_testkit.simulator.disk import MemoryStoreDisk
+from keepsaid_testkit.simulator.loop import VirtualLoop
 
 TALK, HOOKS = "talk", "hooks"
 Stores = tuple[Store, SqliteMemories]

@@ -21,9 +21,9 @@ from keepsaid.domain.timing import Cron, next_due
 from keepsaid.domain.turn import ModelAnswer, Usage
 from keepsaid.errors import ModelRejected, ModelUnreachable
 from keepsaid.ports.model import Delta, ModelRequest
-from keepsaid.testing.simulator.clock import EPOCH_MS, SimClock, Wall
-from keepsaid.testing.simulator.disk import MemoryStoreDisk
-from keepsaid.testing.simulator.loop import VirtualLoop
+from keepsaid_testkit.simulator.clock import EPOCH_MS, SimClock, Wall
+from keepsaid_testkit.simulator.disk import MemoryStoreDisk
+from keepsaid_testkit.simulator.loop import VirtualLoop
 
 DAY_MS = 86_400_000
 CHANNELS = ("desk", "phone", "wall")

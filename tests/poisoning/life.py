@@ -21,9 +21,9 @@ from keepsaid.domain.memory import Kind, Listener, Memory
 from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks
 from keepsaid.domain.prompt import Json
 from keepsaid.ports.model import Tool
-from keepsaid.testing.simulator.clock import SimClock, Wall
-from keepsaid.testing.simulator.disk import FileDisk, MemoryStoreDisk
-from keepsaid.testing.simulator.loop import VirtualLoop
+from keepsaid_testkit.simulator.clock import SimClock, Wall
+from keepsaid_testkit.simulator.disk import FileDisk, MemoryStoreDisk
+from keepsaid_testkit.simulator.loop import VirtualLoop
 
 TALK, OUTSIDE = "talk", "outside"
 SECRET = "quokka"

@@ -28,9 +28,9 @@ from keepsaid.domain.task import TaskFilter
 from keepsaid.domain.turn import ToolClass
 from keepsaid.domain.work import TaskKind
 from keepsaid.ports.model import Tool
-from keepsaid.testing.simulator.clock import SimClock, Wall
-from keepsaid.testing.simulator.disk import MemoryStoreDisk
-from keepsaid.testing.simulator.loop import VirtualLoop
+from keepsaid_testkit.simulator.clock import SimClock, Wall
+from keepsaid_testkit.simulator.disk import MemoryStoreDisk
+from keepsaid_testkit.simulator.loop import VirtualLoop
 
 TALK, OUTSIDE, HOOKS = "talk", "outside", "hooks"
 _MOMENTS_MAX = 3_600

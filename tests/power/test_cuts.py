@@ -10,9 +10,9 @@ from random import Random
 import pytest
 from tests.figures import Figures
 
-from keepsaid.testing.power.book import Book
-from keepsaid.testing.power.cuts import CutReport, PowerCut, Tally, cuts, store_cuts
-from keepsaid.testing.power.strike import Mode, PowerPlay, strike, sweep
+from keepsaid_testkit.power.book import Book
+from keepsaid_testkit.power.cuts import CutReport, PowerCut, Tally, cuts, store_cuts
+from keepsaid_testkit.power.strike import Mode, PowerPlay, strike, sweep
 
 SEED = 20_261_121
 SOAK_CUTS = 200

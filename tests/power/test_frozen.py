@@ -22,8 +22,8 @@ from tests.figures import Figures
 from tests.power.frozen_writer import __file__ as writer_file
 from tests.power.frozen_writer import message
 
-from keepsaid.testing.power.book import Book
-from keepsaid.testing.power.judge import Finding, judge
+from keepsaid_testkit.power.book import Book
+from keepsaid_testkit.power.judge import Finding, judge
 
 CUTS = 30
 MEGABYTES = 64

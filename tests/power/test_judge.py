@@ -12,9 +12,9 @@ from random import Random
 import apsw
 import pytest
 
-from keepsaid.testing.power.book import Book, Entry
-from keepsaid.testing.power.judge import Finding, judge
-from keepsaid.testing.power.strike import Mode, PowerPlay, strike
+from keepsaid_testkit.power.book import Book, Entry
+from keepsaid_testkit.power.judge import Finding, judge
+from keepsaid_testkit.power.strike import Mode, PowerPlay, strike
 
 STORE = "buffer.db"
 ANSWERED = "(SELECT max(id) FROM turn WHERE state = 'committed')"

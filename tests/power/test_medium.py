@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
-from keepsaid.testing.power.medium import SECTOR, Medium, Resized, Written
+from keepsaid_testkit.power.medium import SECTOR, Medium, Resized, Written
 
 NEVER = 1 << 30
 OLD, NEW = b"o" * SECTOR * 4, b"n" * SECTOR * 4

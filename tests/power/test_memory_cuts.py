@@ -21,10 +21,10 @@ from keepsaid.domain.message import Trust
 from keepsaid.errors import KeepsaidError, StoreBroken
 from keepsaid.testing.builders import lane_of
 from keepsaid.testing.clock import CountingIds
-from keepsaid.testing.contracts.memories import by_words
-from keepsaid.testing.power.layer import laid
-from keepsaid.testing.power.medium import SECTOR, Medium
-from keepsaid.testing.power.strike import Mode, leave_progress, progress_left
+from keepsaid_testkit.contracts.memories import by_words
+from keepsaid_testkit.power.layer import laid
+from keepsaid_testkit.power.medium import SECTOR, Medium
+from keepsaid_testkit.power.strike import Mode, leave_progress, progress_left
 
 SEED = 20_261_121
 EVERYONE = Listener(None, everything=True)

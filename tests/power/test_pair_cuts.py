@@ -21,9 +21,9 @@ from keepsaid.domain.views import MessageFilter
 from keepsaid.errors import KeepsaidError, LogLost
 from keepsaid.testing.builders import AT_ONCE, arrival, lane_of, said
 from keepsaid.testing.clock import CountingIds
-from keepsaid.testing.power.layer import laid
-from keepsaid.testing.power.medium import Medium
-from keepsaid.testing.power.strike import leave_progress, progress_left
+from keepsaid_testkit.power.layer import laid
+from keepsaid_testkit.power.medium import Medium
+from keepsaid_testkit.power.strike import leave_progress, progress_left
 
 SEED = 20_261_123
 STORES = ("buffer.db", "memory.db")

@@ -14,7 +14,7 @@ from keepsaid.domain.busy import Interrupt, Steer
 from keepsaid.domain.commits import EpisodesKept
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.retention import Stale
-from keepsaid.testing.contracts.pruning import prune
+from keepsaid_testkit.contracts.pruning import prune
 
 SEEN = ["step", "step"]
 GOES_ON = st.sampled_from(

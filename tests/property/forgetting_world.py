@@ -22,8 +22,8 @@ from keepsaid.memory.recording import Deeds, Recorder
 from keepsaid.ports.model import Extracted, Extractor
 from keepsaid.testing.builders import ACCOUNT, CHANNEL, lane_of
 from keepsaid.testing.clock import CountingIds, VirtualClock
-from keepsaid.testing.contracts.memories import AUDIT
-from keepsaid.testing.contracts.road import ContractStore, Road
+from keepsaid_testkit.contracts.memories import AUDIT
+from keepsaid_testkit.contracts.road import ContractStore, Road
 
 STORES = ("memory", "file")
 

@@ -16,9 +16,9 @@ from keepsaid.adapters.sqlite.stores import SqliteMemories
 from keepsaid.domain.graph import Association, Mention, Relation
 from keepsaid.domain.memory import OWNER, Kind, NewMemory, Source, Used, person_scope
 from keepsaid.domain.message import Trust
-from keepsaid.testing.contracts.learning import lives, said
-from keepsaid.testing.contracts.memories import AUDIT, HERE, episode
-from keepsaid.testing.contracts.people import ANN, BEN, CAT
+from keepsaid_testkit.contracts.learning import lives, said
+from keepsaid_testkit.contracts.memories import AUDIT, HERE, episode
+from keepsaid_testkit.contracts.people import ANN, BEN, CAT
 
 _PLACES = st.sampled_from(["Porto", "Lisbon", "Rome"])
 _TIMES = st.integers(1, 9).map(lambda n: n * 100)

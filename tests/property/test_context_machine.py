@@ -25,7 +25,7 @@ from keepsaid.domain.context import LaneTail, Made
 from keepsaid.domain.prompt import Role
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.testing.builders import consulted, lane_of, outcome, said
-from keepsaid.testing.contracts.road import ContractStore, Road
+from keepsaid_testkit.contracts.road import ContractStore, Road
 
 T = TypeVar("T")
 POSITIONS = st.integers(0, 30)

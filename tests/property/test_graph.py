@@ -28,7 +28,7 @@ from keepsaid.domain.graph import (
 )
 from keepsaid.domain.memory import GLOBAL, Listener, NewMemory, conversation_scope
 from keepsaid.domain.message import Trust
-from keepsaid.testing.contracts.memories import AUDIT, HERE, OWNER_HERE, STRAND, THERE, episode, sample
+from keepsaid_testkit.contracts.memories import AUDIT, HERE, OWNER_HERE, STRAND, THERE, episode, sample
 
 LISTENERS = (AUDIT, OWNER_HERE, Listener(STRAND), Listener(THERE, cross=True), Listener(None))
 NAMES = {"person:zoe": ("Zoë", "Dr. Miller"), "place:paris": ("Paris",), "thing:boat": ("the old boat", "Zoë")}

@@ -17,7 +17,7 @@ from keepsaid.domain.commits import IntakeResult, Receive
 from keepsaid.domain.lane import Lane, LaneRules, lane_key, topic_of
 from keepsaid.domain.message import Inbound, Origin, ProviderMarks
 from keepsaid.testing.builders import ACCOUNT, AT_ONCE, CHANNEL, arrival, said
-from keepsaid.testing.contracts.road import ContractStore, Road
+from keepsaid_testkit.contracts.road import ContractStore, Road
 
 NAMES = st.text(alphabet="a:b", min_size=1, max_size=3)
 MAYBE = st.one_of(st.none(), NAMES)

@@ -22,7 +22,7 @@ from keepsaid.domain.memory import (
     person_scope,
 )
 from keepsaid.domain.message import Origin, Trust
-from keepsaid.testing.contracts.memories import by_words, keys
+from keepsaid_testkit.contracts.memories import by_words, keys
 
 LANES = [
     Lane(channel, "default", conversation, f"{strand}:{conversation}")

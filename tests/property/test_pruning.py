@@ -19,8 +19,8 @@ from keepsaid.domain.retention import Stale
 from keepsaid.domain.route import Action
 from keepsaid.domain.views import MessageFilter
 from keepsaid.testing.builders import lane_of, said, verdict
-from keepsaid.testing.contracts.pruning import prune
-from keepsaid.testing.contracts.road import ContractStore, Road
+from keepsaid_testkit.contracts.pruning import prune
+from keepsaid_testkit.contracts.road import ContractStore, Road
 
 DEEDS = st.lists(st.sampled_from(["done", "done", "dropped", "dead", "burst", "messages", "records"]), max_size=40)
 BURST = 70

@@ -11,9 +11,9 @@ from tests.property.memory_stage import Stage, stage
 
 from keepsaid.domain.memory import GLOBAL, Kind, NewMemory
 from keepsaid.domain.message import Trust
-from keepsaid.testing.contracts.memories import AUDIT, HERE, OWNER_HERE, by_words, keys, sample
 from keepsaid.text.normal import digest
 from keepsaid.text.words import STOPWORDS, fold, place, root, spelled, stem, topic
+from keepsaid_testkit.contracts.memories import AUDIT, HERE, OWNER_HERE, by_words, keys, sample
 
 NASTY = {
     "empty": "",

@@ -15,7 +15,7 @@ from keepsaid.domain.compaction import CutContext, CutReason
 from keepsaid.domain.session import Rest, Session
 from keepsaid.domain.slot import Slot
 from keepsaid.testing.builders import lane_of, said
-from keepsaid.testing.contracts.road import ContractStore, Road
+from keepsaid_testkit.contracts.road import ContractStore, Road
 
 HAPPENINGS = st.lists(
     st.tuples(st.sampled_from(["turn", "turn", "rest", "reset", "reopen"]), st.integers(-4_000_000, 4_000_000)),

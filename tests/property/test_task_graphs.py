@@ -17,8 +17,8 @@ from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.stores import open_operations
 from keepsaid.domain.commits import VoidLeases
 from keepsaid.domain.task import ENDED, CancelTask, Cycle, EndTask, NewTask, TaskEnd, waves
-from keepsaid.testing.contracts.road import ContractStore
-from keepsaid.testing.contracts.tasks import Desk
+from keepsaid_testkit.contracts.road import ContractStore
+from keepsaid_testkit.contracts.tasks import Desk
 
 _FATES = ("complete", "complete", "complete", "fail", "retry", "crash", "cancel", "release")
 

@@ -13,7 +13,7 @@ from tests.property.memory_stage import Stage, stage
 
 from keepsaid.domain.memory import GLOBAL, Kind, Memory, Narrowing, NewMemory, Source
 from keepsaid.domain.message import Trust
-from keepsaid.testing.contracts.memories import AUDIT
+from keepsaid_testkit.contracts.memories import AUDIT
 
 _NOW = 10_000
 _NUMBERS = count()

@@ -13,7 +13,7 @@ import pytest
 from bench.gate import Weighed, small_talk, weigh
 
 from keepsaid.memory.gates import ENOUGH, ENOUGH_NEAR, enough
-from keepsaid.testing.recall_data import jsonl, locomo
+from keepsaid_testkit.recall_data import jsonl, locomo
 
 TALK = Path(__file__).parent / "talk.jsonl"
 ASSISTANT = Path(__file__).parent / "assistant.jsonl"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from keepsaid.testing.simulator.faults import FAULTS
-from keepsaid.testing.simulator.play import play
+from keepsaid_testkit.simulator.faults import FAULTS
+from keepsaid_testkit.simulator.play import play
 
 _SEEDS = range(60)
 _WILD: Mapping[str, Any] = {"deaths_s": 5.0, "jumps": ()}

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from keepsaid.adapters.system.clock import SystemIds
-from keepsaid.testing.simulator.clock import SimClock, Wall
-from keepsaid.testing.simulator.loop import Reset, SimulatedLife, Stuck, VirtualLoop
-from keepsaid.testing.simulator.weather import YEAR_MS
+from keepsaid_testkit.simulator.clock import SimClock, Wall
+from keepsaid_testkit.simulator.loop import Reset, SimulatedLife, Stuck, VirtualLoop
+from keepsaid_testkit.simulator.weather import YEAR_MS
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from tests.figures import Figures
 
-from keepsaid.testing.simulator.disk import FileDisk
-from keepsaid.testing.simulator.play import Result, play
+from keepsaid_testkit.simulator.disk import FileDisk
+from keepsaid_testkit.simulator.play import Result, play
 
 REGRESSIONS = (62, 122, 169, 198, 208, 248, 262, 287, 329, 330, 332, 10_203, 23_281, 34_212, 34_793)
 """Seeds that once broke a promise: a clock that was set changed the order of replies, or held back what waited; a turn
@@ -40,7 +40,7 @@ _TROUBLES = (
 
 def kept(result: Result) -> Result:
     """The result, if no promise was broken; else its trace and how to see it again."""
-    again = f"python -m keepsaid.testing.simulator --seed {result.seed} --trace"
+    again = f"python -m keepsaid_testkit.simulator --seed {result.seed} --trace"
     assert not result.breaches, f"{result.tail()}\nreplay: {again}"
     return result
 
@@ -87,7 +87,7 @@ def test_a_seed_replays_exactly() -> None:
 def test_a_seed_replays_in_another_process(hash_seed: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONHASHSEED", hash_seed)
     monkeypatch.setenv("PYTHONPATH", "src")
-    command = (sys.executable, "-m", "keepsaid.testing.simulator", "--seed", "7")
+    command = (sys.executable, "-m", "keepsaid_testkit.simulator", "--seed", "7")
     told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert f"digest {in_memory(7).digest}" in told
 

@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = "src/keepsaid/"
-ALL = ("src", "tests", "bench")
+ALL = ("src", "packages", "tests", "bench")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

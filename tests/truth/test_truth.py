@@ -17,7 +17,7 @@ from keepsaid.domain.memory import GLOBAL, Hit, Kind, Listener, NewMemory, Sourc
 from keepsaid.domain.message import Trust
 from keepsaid.memory.recall.recollection import Recollection
 from keepsaid.testing.clock import CountingIds, VirtualClock
-from keepsaid.testing.made_life import ATTRIBUTES, PEOPLE, LifeSaying, MadeLife, Stated
+from keepsaid_testkit.made_life import ATTRIBUTES, PEOPLE, LifeSaying, MadeLife, Stated
 
 _LISTENER = Listener(None)
 _LOOKED_AT = 20

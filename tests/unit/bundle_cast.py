@@ -18,7 +18,7 @@ from keepsaid.interfaces.transfer import import_shape
 from keepsaid.ports.memory_store import BundleContents
 from keepsaid.services.bundle_file import FORMAT, KIND, write_lines
 from keepsaid.services.importing import ImportRequest, LocalMemory, became, import_memories, preview_import
-from keepsaid.testing.contracts.memories import AUDIT
+from keepsaid_testkit.contracts.memories import AUDIT
 
 NOW = 1_000
 

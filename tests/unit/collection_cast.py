@@ -22,7 +22,7 @@ from keepsaid.memory.extraction import Collection, ExtractionLimits
 from keepsaid.ports.model import Extracted, Extractor
 from keepsaid.testing.builders import lane_of, outcome, said
 from keepsaid.testing.clock import CountingIds, VirtualClock
-from keepsaid.testing.contracts.road import Road
+from keepsaid_testkit.contracts.road import Road
 
 
 class Learnings:

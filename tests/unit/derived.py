@@ -15,7 +15,7 @@ from keepsaid.domain.memory import Found, NewMemory, Recalled
 from keepsaid.domain.message import Trust
 from keepsaid.memory.indexing import Embedding
 from keepsaid.testing.clock import VirtualClock
-from keepsaid.testing.contracts.memories import AUDIT, HERE, OWNER_HERE, THERE, episode, sample
+from keepsaid_testkit.contracts.memories import AUDIT, HERE, OWNER_HERE, THERE, episode, sample
 
 WORDS = ("lantern", "harbour", "quetzal", "heron", "tide", "candle")
 _ROUNDED = 1e-5

@@ -21,7 +21,7 @@ from keepsaid.domain.turn import Step, StepKind, Usage
 from keepsaid.domain.work import TaskKind
 from keepsaid.pipeline.turn.authorization import RefusedCall, as_json
 from keepsaid.testing.builders import outcome, said
-from keepsaid.testing.contracts.road import Road
+from keepsaid_testkit.contracts.road import Road
 
 _WORD = "Zebraquöx7741"
 

@@ -16,7 +16,7 @@ from keepsaid.domain.memory import Kind, NewMemory, Source, conversation_scope
 from keepsaid.domain.message import Trust
 from keepsaid.memory.indexing import Associating, Embedding
 from keepsaid.testing.clock import VirtualClock
-from keepsaid.testing.contracts.memories import AUDIT, HERE, OWNER_HERE, THERE, episode, sample
+from keepsaid_testkit.contracts.memories import AUDIT, HERE, OWNER_HERE, THERE, episode, sample
 
 NEAR = ("the red boat lies in Rome", "the red boat lies in Rome now", "the red boat lies in Rome today")
 FAR = "bread is baked at dawn"

@@ -27,7 +27,7 @@ from keepsaid.memory.bulletins import Briefings, BulletinTerms
 from keepsaid.ports.memory_store import Edited, ToEdit
 from keepsaid.ports.model import Delta, ModelRequest
 from keepsaid.testing.clock import VirtualClock
-from keepsaid.testing.contracts.memories import sample
+from keepsaid_testkit.contracts.memories import sample
 
 MINE = person_scope(OWNER)
 HOUR_MS = 60 * MINUTE_MS

@@ -33,7 +33,7 @@ from keepsaid.pipeline.runner import MessagePipeline
 from keepsaid.ports.model import Delta, ModelRequest, Tool
 from keepsaid.ports.store import Store
 from keepsaid.testing.clock import CountingIds, VirtualClock
-from keepsaid.testing.simulator.disk import Disk, FileDisk, InMemoryDisk
+from keepsaid_testkit.simulator.disk import Disk, FileDisk, InMemoryDisk
 
 WINDOWS = {"chat": Window(500)}
 EVERY_MODE = pytest.mark.parametrize("busy", list(BusyPolicy))

@@ -24,9 +24,9 @@ from keepsaid.domain.turn import Usage
 from keepsaid.domain.views import Chronicle, Redelivery
 from keepsaid.interfaces.cli.chronicle import chronicle_shape, told, waits_for
 from keepsaid.testing.builders import CHANNEL, said, step
-from keepsaid.testing.contracts.bodies import deliver, signed
-from keepsaid.testing.contracts.busy import busy
-from keepsaid.testing.contracts.road import Queued, Road
+from keepsaid_testkit.contracts.bodies import deliver, signed
+from keepsaid_testkit.contracts.busy import busy
+from keepsaid_testkit.contracts.road import Queued, Road
 
 
 @dataclass

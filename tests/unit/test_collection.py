@@ -20,7 +20,7 @@ from keepsaid.memory.extraction import ExplicitExtractor, ExtractionLimits
 from keepsaid.ports.failpoints import arm
 from keepsaid.ports.model import Extracted
 from keepsaid.testing.builders import lane_of, said
-from keepsaid.testing.contracts.sessions import HOUR, MINUTE
+from keepsaid_testkit.contracts.sessions import HOUR, MINUTE
 
 THREE = ("I live in Oslo", "my name is Ann", "how are you?")
 

@@ -26,7 +26,7 @@ from keepsaid.memory.summaries import Compaction, ExtractiveSummariser, Summarie
 from keepsaid.ports.model import Summarised, ToSummarise
 from keepsaid.testing.builders import consulted, lane_of, outcome, said
 from keepsaid.testing.clock import VirtualClock
-from keepsaid.testing.contracts.road import Road
+from keepsaid_testkit.contracts.road import Road
 
 TERMS = CompactionTerms(messages=6, tokens=2_500, keep=2)
 

@@ -14,9 +14,9 @@ from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Kind, Memory, conversation_scope
 from keepsaid.domain.message import Trust
-from keepsaid.testing.contracts.memories import AUDIT, sample
 from keepsaid.testing.model_script import Call, Hang, Say, Script
 from keepsaid.testing.model_server import ModelServer
+from keepsaid_testkit.contracts.memories import AUDIT, sample
 
 ROOM = Lane("http", "default", "room", "root:room")
 

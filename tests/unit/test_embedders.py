@@ -21,7 +21,7 @@ from keepsaid.domain.memory import VectorSpace
 from keepsaid.errors import EmbedderError
 from keepsaid.memory.indexing import Embedding
 from keepsaid.testing.clock import CountingIds, VirtualClock
-from keepsaid.testing.contracts.memories import AUDIT, keys, sample
+from keepsaid_testkit.contracts.memories import AUDIT, keys, sample
 
 SIZE, WIDE, WORDS, HEADS = 64, 128, 20, 2
 

@@ -9,7 +9,7 @@ from keepsaid.domain.memory import VectorSpace
 from keepsaid.memory.indexing import BATCH, Embedding
 from keepsaid.ports.recall import Embedder
 from keepsaid.testing.clock import CountingIds, VirtualClock
-from keepsaid.testing.contracts.memories import AUDIT, keys, sample
+from keepsaid_testkit.contracts.memories import AUDIT, keys, sample
 
 TOLD = BATCH + 40
 

@@ -7,7 +7,7 @@ from keepsaid.adapters.sqlite.inline import InlineReaders, memory_inline
 from keepsaid.adapters.sqlite.piece_index import count_terms
 from keepsaid.adapters.sqlite.stores import SqliteMemories
 from keepsaid.testing.clock import CountingIds
-from keepsaid.testing.contracts.memories import sample
+from keepsaid_testkit.contracts.memories import sample
 
 
 async def test_words_of_a_merged_memory_are_counted_no_longer() -> None:

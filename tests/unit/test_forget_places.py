@@ -27,7 +27,7 @@ from keepsaid.domain.schedule import NewSchedule, Target, What
 from keepsaid.domain.staged import Deed, StageMemory
 from keepsaid.domain.timing import Once
 from keepsaid.testing.builders import outcome
-from keepsaid.testing.contracts.road import Road
+from keepsaid_testkit.contracts.road import Road
 
 _WORD = "Zebraquöx7741"
 _PERSON = "http:default:wendel77"

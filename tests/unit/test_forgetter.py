@@ -27,7 +27,7 @@ from keepsaid.domain.task import Task, TaskWork
 from keepsaid.memory.recording import episode_of
 from keepsaid.testing.builders import outcome
 from keepsaid.testing.clock import VirtualClock
-from keepsaid.testing.contracts.road import Road
+from keepsaid_testkit.contracts.road import Road
 
 _EVERYTHING = Listener(None, everything=True)
 _LOOK_MS = 20.0

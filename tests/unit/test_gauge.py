@@ -11,7 +11,7 @@ from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.engine.supervisor import BacklogLimits, BacklogMonitor
 from keepsaid.testing.builders import said
 from keepsaid.testing.clock import VirtualClock
-from keepsaid.testing.contracts.road import Road
+from keepsaid_testkit.contracts.road import Road
 
 
 class Scene:

@@ -23,9 +23,9 @@ from keepsaid.ports.model import Delta, ModelRequest
 from keepsaid.ports.store_views import R
 from keepsaid.testing.builders import consulted, lane_of, outcome, said, step
 from keepsaid.testing.clock import VirtualClock
-from keepsaid.testing.contracts.road import Road
 from keepsaid.testing.model_script import TOO_LONG, Refuse, Say, Script
 from keepsaid.testing.model_server import ModelServer
+from keepsaid_testkit.contracts.road import Road
 
 WINDOW = Windows(tokens=1_000, by_model={"test/large": 100_000})
 

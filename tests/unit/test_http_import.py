@@ -11,7 +11,7 @@ from tests.unit.bundle_cast import bundle, home
 from tests.unit.http_cast import Site, refused, site
 
 from keepsaid.domain.bundle import RECORDS_MAX
-from keepsaid.testing.contracts.learning import said
+from keepsaid_testkit.contracts.learning import said
 
 
 async def tell(running: Site, body: object, *, owner: bool = True) -> httpx2.Response:

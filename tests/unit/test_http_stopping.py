@@ -16,9 +16,9 @@ from tests.waits import HANG_S
 
 from keepsaid.interfaces.http import server
 from keepsaid.ports import failpoints
-from keepsaid.testing.contracts.memories import sample
 from keepsaid.testing.model_script import Hang, Say, Script
 from keepsaid.testing.model_server import ModelServer
+from keepsaid_testkit.contracts.memories import sample
 
 _LONG_AGO = 1_000_000_000_000
 

@@ -20,9 +20,9 @@ from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.turn import ModelAnswer
 from keepsaid.ports.model import Delta, Model, ModelRequest
 from keepsaid.ports.runtime import Clock
-from keepsaid.testing.simulator.clock import SimClock, Wall
-from keepsaid.testing.simulator.disk import InMemoryDisk, MemoryStoreDisk
-from keepsaid.testing.simulator.loop import VirtualLoop
+from keepsaid_testkit.simulator.clock import SimClock, Wall
+from keepsaid_testkit.simulator.disk import InMemoryDisk, MemoryStoreDisk
+from keepsaid_testkit.simulator.loop import VirtualLoop
 
 _PLACES = 8
 _SLOW_S = 2.0

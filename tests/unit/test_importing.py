@@ -13,9 +13,9 @@ from keepsaid.domain.memory import OWNER, Kind, person_scope
 from keepsaid.domain.message import Trust
 from keepsaid.errors import InputError
 from keepsaid.services.bundle_file import LINE_BYTES_MAX
-from keepsaid.testing.contracts.learning import lives, said
-from keepsaid.testing.contracts.memories import AUDIT, HERE, episode
-from keepsaid.testing.contracts.people import ANN, BEN
+from keepsaid_testkit.contracts.learning import lives, said
+from keepsaid_testkit.contracts.memories import AUDIT, HERE, episode
+from keepsaid_testkit.contracts.people import ANN, BEN
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from keepsaid.memory.maintenance import Judging, Maintenance
 from keepsaid.ports.memory_maintenance import PairJudge
 from keepsaid.ports.model import Delta, ModelRequest
 from keepsaid.testing.clock import VirtualClock
-from keepsaid.testing.contracts.judging import (
+from keepsaid_testkit.contracts.judging import (
     PAIRS,
     Factory,
     JudgeContract,

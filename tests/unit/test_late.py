@@ -18,7 +18,7 @@ from keepsaid.domain.turn import Claimed, Recent, Step, StepKind
 from keepsaid.interfaces.cli.why import explained
 from keepsaid.pipeline.prompt.assemble import PromptBudget, assemble
 from keepsaid.pipeline.prompt.labels import judged, late_before, noted, owned_up, unforged
-from keepsaid.testing.simulator.disk import FileDisk
+from keepsaid_testkit.simulator.disk import FileDisk
 
 AT = 1_795_168_800_000
 RECEIVED = "2026-11-20 10:00 UTC"

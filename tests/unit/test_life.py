@@ -13,7 +13,7 @@ from keepsaid.pipeline.leasing import Leases, LeaseTerms, LifeTerms, ProcessAge
 from keepsaid.pipeline.turn.commands import BURIED, BURIED_AGAIN, PARKED
 from keepsaid.testing.builders import said
 from keepsaid.testing.clock import CountingIds, VirtualClock
-from keepsaid.testing.contracts.crashes import Lives
+from keepsaid_testkit.contracts.crashes import Lives
 
 _TERMS = LifeTerms(TrialTerms(after_ms=10_000), stable_ms=600_000)
 

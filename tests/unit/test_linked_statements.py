@@ -23,7 +23,7 @@ from keepsaid.domain.turn import Usage
 from keepsaid.engine.collector import Collector
 from keepsaid.memory.extraction import Collection
 from keepsaid.ports.model import Extracted
-from keepsaid.testing.contracts.memories import AUDIT
+from keepsaid_testkit.contracts.memories import AUDIT
 
 CAUSE, PART = StatementLink(Relation.CAUSED_BY, 0), StatementLink(Relation.PART_OF, 2)
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from keepsaid.testing.made_talk import DIMENSION, MadeTalk
 from keepsaid.text.words import STOPWORDS, root, spelled
+from keepsaid_testkit.made_talk import DIMENSION, MadeTalk
 
 
 def test_the_same_numbers_give_the_same_talk() -> None:

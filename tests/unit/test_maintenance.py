@@ -22,7 +22,7 @@ from keepsaid.domain.maintenance import DAY_MS, PIECE, Curve, FadeTrace, UpkeepT
 from keepsaid.memory.indexing import Embedding
 from keepsaid.memory.maintenance import Maintenance, MaintenanceTerms
 from keepsaid.testing.clock import VirtualClock
-from keepsaid.testing.contracts.memories import AUDIT, sample
+from keepsaid_testkit.contracts.memories import AUDIT, sample
 
 T = TypeVar("T")
 NOW = 1_795_132_800_000

@@ -9,8 +9,8 @@ from tests.unit.bundle_cast import NOW, home, outcomes, reasons, records_of, tak
 
 from keepsaid.domain.message import Trust
 from keepsaid.errors import InputError
-from keepsaid.testing.contracts.learning import said
-from keepsaid.testing.contracts.memories import AUDIT
+from keepsaid_testkit.contracts.learning import said
+from keepsaid_testkit.contracts.memories import AUDIT
 
 HOW: dict[str, Any] = {"source": "mem0", "trust": Trust.KNOWN, "persons": {"alice": "owner", "bob": "telegram:bot:42"}}
 

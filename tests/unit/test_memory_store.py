@@ -16,7 +16,7 @@ from keepsaid.adapters.sqlite.writer import RejectedCommit, TransactionExecutor,
 from keepsaid.domain.memory import Source
 from keepsaid.errors import ForeignStore
 from keepsaid.testing.clock import CountingIds
-from keepsaid.testing.contracts.memories import AUDIT, keys, sample
+from keepsaid_testkit.contracts.memories import AUDIT, keys, sample
 
 BOTH = ("buffer", "memory")
 

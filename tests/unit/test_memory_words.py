@@ -19,7 +19,7 @@ from keepsaid.adapters.sqlite.word_blocks import STRETCH, best, outside, pack_wo
 from keepsaid.domain.memory import Found, Listener, NewMemory
 from keepsaid.domain.message import Trust
 from keepsaid.testing.clock import CountingIds
-from keepsaid.testing.contracts.memories import AUDIT, HERE, OWNER_HERE, STRAND, THERE, episode, sample
+from keepsaid_testkit.contracts.memories import AUDIT, HERE, OWNER_HERE, STRAND, THERE, episode, sample
 
 WORDS = [
     f"{first}{second}" for first in ("lan", "har", "quet", "her", "ti", "can") for second in ("tern", "bour", "zal")

@@ -22,7 +22,7 @@ from keepsaid.domain.turn import ModelAnswer
 from keepsaid.memory.summaries import OtherLanes, WholeTerms
 from keepsaid.ports.model import Delta, ModelRequest
 from keepsaid.testing.builders import said
-from keepsaid.testing.contracts.road import Road
+from keepsaid_testkit.contracts.road import Road
 
 
 def in_thread(topic: str, text: str = "hello", trust: Trust = Trust.KNOWN) -> Inbound:

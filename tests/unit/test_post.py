@@ -11,7 +11,7 @@ from keepsaid.domain.reply import Delivered, Reply, Sending, SendResult
 from keepsaid.pipeline.outbox import OutboxSender
 from keepsaid.testing.builders import CHANNEL, said
 from keepsaid.testing.clock import VirtualClock
-from keepsaid.testing.contracts.road import Road
+from keepsaid_testkit.contracts.road import Road
 
 
 class Doubtful:

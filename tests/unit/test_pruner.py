@@ -17,7 +17,7 @@ from keepsaid.domain.views import MessageFilter
 from keepsaid.engine.caretakers import Pruner
 from keepsaid.testing.builders import AT_ONCE, arrival, said
 from keepsaid.testing.clock import VirtualClock
-from keepsaid.testing.contracts.road import ContractStore, Road
+from keepsaid_testkit.contracts.road import ContractStore, Road
 
 START = 1_750_000_000_000
 TERMS = RetentionTerms(7 * DAY_MS, 30 * DAY_MS)

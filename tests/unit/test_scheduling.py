@@ -22,7 +22,7 @@ from keepsaid.domain.turn import ModelAnswer, Usage
 from keepsaid.engine.scheduler import Errand
 from keepsaid.errors import InputError, ModelRejected, ModelUnavailable
 from keepsaid.ports.model import Delta, ModelRequest
-from keepsaid.testing.simulator.clock import EPOCH_MS
+from keepsaid_testkit.simulator.clock import EPOCH_MS
 
 ROOM = Target(Lane("talk", "default", "room", "root:room"))
 HOUR, DAY = 3_600_000, 86_400_000

@@ -8,7 +8,7 @@ from keepsaid.domain.session import SessionTerms
 from keepsaid.engine.caretakers import LOOKED_MAX, SessionExpirer
 from keepsaid.testing.builders import lane_of, said
 from keepsaid.testing.clock import VirtualClock
-from keepsaid.testing.contracts.road import Road
+from keepsaid_testkit.contracts.road import Road
 
 START = 1_795_000_000_000
 HOUR = 3_600_000

@@ -19,7 +19,7 @@ from keepsaid.memory.gates import PromptShown, Visible
 from keepsaid.memory.summaries import SummaryCopier, WholeTerms, session_summary, thread_summary
 from keepsaid.testing.builders import lane_of, said
 from keepsaid.testing.clock import CountingIds, VirtualClock
-from keepsaid.testing.contracts.road import Road
+from keepsaid_testkit.contracts.road import Road
 
 AUDIT = Listener(None, everything=True)
 

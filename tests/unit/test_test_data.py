@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 import keepsaid.testing
-from keepsaid.testing.talk import conversations
 from keepsaid.testing.webhooks import EVENTS, deliveries, payload, sign
+from keepsaid_testkit.talk import conversations
 
 SECRET = "a fine secret"  # gitleaks:allow
 
@@ -34,7 +34,7 @@ def test_another_process_makes_the_same() -> None:
     # Hash randomisation differs between processes, and must not show.
     program = (
         "from hashlib import sha256\n"
-        "from keepsaid.testing.talk import conversations\n"
+        "from keepsaid_testkit.talk import conversations\n"
         "from keepsaid.testing.webhooks import deliveries\n"
         "print(sha256(repr((list(deliveries(7, 99, 's')), list(conversations(7, 99)))).encode()).hexdigest())\n"
     )

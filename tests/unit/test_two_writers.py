@@ -8,7 +8,7 @@ from keepsaid.adapters.sqlite.stores import open_operations
 from keepsaid.domain.commits import IntakeResult
 from keepsaid.domain.message import ProviderMarks
 from keepsaid.testing.builders import said
-from keepsaid.testing.contracts.road import Road
+from keepsaid_testkit.contracts.road import Road
 
 
 async def test_a_key_that_another_process_stored_is_known(tmp_path: Path) -> None:

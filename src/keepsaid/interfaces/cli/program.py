@@ -7,7 +7,7 @@ import sys
 from importlib import import_module
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,8 +15,11 @@ from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.escapes import VisibleRecord
 from keepsaid.interfaces.cli.failure import INTERRUPTED, Misused, guarded
 from keepsaid.interfaces.cli.output import envelope
-from keepsaid.interfaces.cli.session import CliSession, begin
+from keepsaid.interfaces.cli.session import CliSession, begin, say
 from keepsaid.text.normal import normalise
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 NOUNS = (
     "init",
@@ -38,11 +41,14 @@ NOUNS = (
     "config",
     "doctor",
     "data",
-    "prove",
-    "bench",
     "models",
 )
 """The commands; each lives in the module of its name, as a function or, where it has commands of its own, as `app`."""
+
+_GROUP = "keepsaid.commands"
+_TESTKIT = ("bench", "selftest")
+_FORMER = {"prove": "selftest"}
+"""Commands by the names they had in the release before; they are taken for one release more."""
 
 _SWITCHES = ("--json", "--quiet", "-q", "--verbose", "-v", "--no-color")
 _VALUED = "--home"
@@ -64,13 +70,26 @@ def program(only: str | None = None) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     made.callback()(shared)
-    for noun in (only,) if only in NOUNS else NOUNS:
-        module = import_module(f"keepsaid.interfaces.cli.{noun}")
-        if hasattr(module, "app"):
-            made.add_typer(module.app, name=noun)
+    lent = {} if only in NOUNS else lent_commands()
+    for noun in (only,) if only in NOUNS or only in lent else (*NOUNS, *lent):
+        command = lent[noun].load() if noun in lent else _own(str(noun))
+        if isinstance(command, typer.Typer):
+            made.add_typer(command, name=noun)
         else:
-            made.command(noun)(getattr(module, str(noun)))
+            made.command(noun)(command)
     return made
+
+
+def lent_commands() -> dict[str, EntryPoint]:
+    """Commands of other distributions, by name: entry points of the group `keepsaid.commands`."""
+    from importlib.metadata import entry_points  # noqa: PLC0415 - looks at every distribution; our own need none
+
+    return {found.name: found for found in entry_points(group=_GROUP) if found.name not in NOUNS}
+
+
+def _own(noun: str) -> Any:
+    module = import_module(f"keepsaid.interfaces.cli.{noun}")
+    return getattr(module, "app", None) or getattr(module, noun)
 
 
 def shared(
@@ -124,7 +143,12 @@ def _run(front: list[str], rest: list[str], *, as_json: bool) -> int:
         return _version(as_json=as_json)
     if front[-1:] == [_VALUED] or not all(front) or f"{_VALUED}=" in front:
         raise Misused(f"{_VALUED} needs a directory")  # an empty one would be the directory one stands in
-    called = program(rest[0])
+    noun = _FORMER.get(rest[0], rest[0])
+    if noun != rest[0]:
+        say(f"`keepsaid {rest[0]}` is called `keepsaid {noun}` now, and its old name will go in the next release")
+    called, rest = program(noun), [noun, *rest[1:]]
+    if noun in _TESTKIT and noun not in lent_commands():
+        raise Misused(f"{noun} comes with a distribution of its own", hint="pip install keepsaid-testkit")
     try:
         code = called([*front, *rest], prog_name="keepsaid", standalone_mode=False)
     except typer.Abort:

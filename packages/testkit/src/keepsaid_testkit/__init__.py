@@ -1,0 +1,1 @@
+"""The testkit: contract suites of the stores, crash plays, power cuts, a simulator, and benchmarks."""

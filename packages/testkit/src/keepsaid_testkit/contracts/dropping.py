@@ -1,0 +1,73 @@
+"""The contract of a person's word that a batch need not be answered."""
+
+from __future__ import annotations
+
+from keepsaid.domain.commits import Drop, Release, Requeue
+from keepsaid.domain.route import Action
+from keepsaid.testing.builders import said
+from keepsaid_testkit.contracts.road import ContractStore, Road
+
+
+class DropContract:
+    """A queued batch is dropped, and can come back."""
+
+    async def test_a_queued_batch_is_dropped_with_its_reason(self, store: ContractStore) -> None:
+        """Its message and rule stay, and nobody claims it."""
+        road = Road(store)
+        queued = await road.queue(said())
+        assert await store.apply(Drop(queued.batch_id, 5, "not for us"))
+        story = await road.story(queued.first.id)
+        assert (story.state, story.message.text) == ("dropped", "hello")
+        verdict = (await road.batch(queued)).verdict
+        assert (verdict.action, verdict.rule, verdict.reason) == (Action.DROP, "default", "not for us")
+        assert await road.claim(10) == ()
+        assert await store.next_ready() is None
+
+    async def test_the_lane_goes_on_behind_it(self, store: ContractStore) -> None:
+        """The next batch of the lane is ready at once, and takes in what comes later."""
+        road = Road(store)
+        queued = await road.queue(said("first"))
+        await road.claim_one()
+        behind = await road.queue(said("second"))
+        await road.crash()
+        assert await store.apply(Drop(queued.batch_id, 5, "it kills us"))
+        claimed = await road.claim_one(6)
+        assert claimed.batch.id == behind.batch_id
+        await road.answer(claimed)
+
+    async def test_an_open_turn_is_over(self, store: ContractStore) -> None:
+        """What an earlier attempt began is abandoned with the reason; a return begins anew."""
+        road = Road(store)
+        queued = await road.queue(said())
+        claimed = await road.claim_one()
+        assert await store.apply(Release(queued.batch_id, claimed.batch.fence, 90, True, "the model is away"))
+        assert await store.apply(Drop(queued.batch_id, 5, "no longer needed"))
+        turn = await store.turn(claimed.turn_id)
+        assert turn is not None
+        assert (turn.state, turn.reason, turn.ended_at) == ("abandoned", "no longer needed", 5)
+        assert await store.apply(Requeue(queued.batch_id, 6, "needed after all"))
+        again = await road.claim_one(6)
+        assert again.turn_id != claimed.turn_id
+        await road.answer(again)
+
+    async def test_what_was_dropped_stays_dropped_after_a_crash(self, store: ContractStore) -> None:
+        """Neither a start nor a second word changes it."""
+        road = Road(store)
+        queued = await road.queue(said())
+        assert await store.apply(Drop(queued.batch_id, 5, "once"))
+        await road.crash(6)
+        assert not await store.apply(Drop(queued.batch_id, 7, "twice"))
+        assert (await road.batch(queued)).verdict.reason == "once"
+        assert await road.claim(10) == ()
+
+    async def test_what_does_not_wait_is_not_dropped(self, store: ContractStore) -> None:
+        """Leased, done, unknown: no."""
+        road = Road(store)
+        queued = await road.queue(said())
+        claimed = await road.claim_one()
+        drop = Drop(queued.batch_id, 5, "too late")
+        assert not await store.apply(drop)
+        await road.answer(claimed)
+        assert not await store.apply(drop)
+        assert (await road.batch(queued)).state == "done"
+        assert not await store.apply(Drop(4_711, 5, "nobody"))

@@ -1,0 +1,145 @@
+"""The contract of receipts: in which turns memories came up, what people said of that, and what follows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from keepsaid.domain.commits import RecordFeedback, StepStart, TurnCommit
+from keepsaid.domain.prompt import Json
+from keepsaid.domain.receipt import Feedback, FeedbackState, JudgeMemory, MemoryUse, Reminded
+from keepsaid.domain.turn import Step, StepKind
+from keepsaid.testing.builders import lane_of, outcome, said
+from keepsaid_testkit.contracts.road import ContractStore, Road
+
+HERE = lane_of()
+_CAT, _DOG, _COW, _OWL = 11, 12, 13, 14
+
+
+def candidate(memory_id: int, *, chosen: bool) -> Json:
+    """A memory as a trace names it."""
+    return {"id": memory_id, "chosen": chosen, "reason": "as it was"}
+
+
+async def remind(road: Road, *shown: int, opened: tuple[int, ...] = (), room: str = "room", at: int = 0) -> int:
+    """A turn of a room that is shown memories, leaves the dog out and ranks the owl behind; its id."""
+    await road.queue(said(room=room), at)
+    claimed = await road.claim_one(at)
+    batch = claimed.batch
+    candidates: list[Json] = [candidate(one, chosen=True) for one in shown]
+    if _DOG not in shown:
+        candidates.append(candidate(_DOG, chosen=False))
+    trace: Json = {"memory": {"candidates": candidates, "beyond": [{"id": _OWL, "rank": 30}]}}
+    step = Step(1, StepKind.MODEL, "model", b"hash")
+    await road.store.apply(StepStart(claimed.turn_id, batch.fence, step, at, trace))
+    end = replace(outcome(), chosen=shown, opened=opened)
+    assert await road.store.apply(TurnCommit(claimed.turn_id, batch.id, batch.fence, end, None, at))
+    return claimed.turn_id
+
+
+async def wrong(road: Road, room: str = "room") -> frozenset[int]:
+    """What the next turn of a room finds to be wrong."""
+    await road.queue(said(room=room))
+    claimed = await road.claim_one()
+    batch = claimed.batch
+    await road.store.apply(TurnCommit(claimed.turn_id, batch.id, batch.fence, outcome(), None, 0))
+    return claimed.around.wrong
+
+
+class FeedbackContract:
+    """A person's word on a memory stands until it is withdrawn, in the lane of its turn."""
+
+    async def test_what_was_wrong_is_found_by_the_next_turns_of_its_lane_alone(self, store: ContractStore) -> None:
+        """And said again it changes nothing."""
+        road = Road(store)
+        turn_id = await remind(road, _CAT, _DOG)
+        word = RecordFeedback(JudgeMemory(turn_id, _CAT, "ann"), 5)
+        assert await store.apply(word)
+        assert await store.apply(replace(word, at=9))
+        assert await wrong(road) == await wrong(road) == {_CAT}
+        assert await wrong(road, "den") == frozenset()
+        told = Feedback(turn_id, _CAT, FeedbackState.WRONG, "ann", 5)
+        assert list(await store.feedback(_CAT)) == list(await store.wrong(HERE)) == [told]
+        assert list(await store.wrong(lane_of("den"))) == []
+        story = await store.turn(turn_id)
+        assert story is not None
+        assert story.feedback == (told,)
+
+    async def test_it_can_be_withdrawn_and_said_again(self, store: ContractStore) -> None:
+        """The row stays, and says who had the last word."""
+        road = Road(store)
+        turn_id = await remind(road, _CAT)
+        word = JudgeMemory(turn_id, _CAT, "ann")
+        assert not await store.apply(RecordFeedback(replace(word, verb="withdraw"), 4))
+        assert await store.apply(RecordFeedback(word, 5))
+        assert await store.apply(RecordFeedback(replace(word, verb="withdraw", by="bob"), 6))
+        assert await wrong(road) == frozenset()
+        assert list(await store.wrong(HERE)) == []
+        assert list(await store.feedback(_CAT)) == [Feedback(turn_id, _CAT, FeedbackState.WITHDRAWN, "bob", 6)]
+        assert await store.apply(RecordFeedback(word, 7))
+        assert await wrong(road) == {_CAT}
+
+    async def test_only_what_a_turn_was_shown_can_be_wrong_for_it(self, store: ContractStore) -> None:
+        """Injected or opened; nothing else, and no turn that is not there."""
+        road = Road(store)
+        turn_id = await remind(road, _CAT, opened=(_COW,))
+        assert not await store.apply(RecordFeedback(JudgeMemory(turn_id, _DOG, "ann"), 5))
+        assert not await store.apply(RecordFeedback(JudgeMemory(turn_id + 1, _CAT, "ann"), 5))
+        assert await store.apply(RecordFeedback(JudgeMemory(turn_id, _COW, "ann"), 5))
+        assert await wrong(road) == {_COW}
+
+    async def test_said_in_a_turn_it_is_committed_with_it(self, store: ContractStore) -> None:
+        """Or not at all."""
+        road = Road(store)
+        turn_id = await remind(road, _CAT)
+        await road.queue(said("/wrong"))
+        claimed = await road.claim_one()
+        batch = claimed.batch
+        end = replace(outcome(), effects=(JudgeMemory(turn_id, _CAT, "ann"),))
+        assert not await store.apply(TurnCommit(claimed.turn_id, batch.id, batch.fence + 1, end, None, 7))
+        assert list(await store.feedback(_CAT)) == []
+        assert await store.apply(TurnCommit(claimed.turn_id, batch.id, batch.fence, end, None, 7))
+        assert list(await store.feedback(_CAT)) == [Feedback(turn_id, _CAT, FeedbackState.WRONG, "ann", 7)]
+
+
+class UseContract:
+    """Every turn knows what it was shown, and every memory where it came up."""
+
+    async def test_a_memory_knows_its_turns(self, store: ContractStore) -> None:
+        """Newest first: where it was shown, opened, left out, or ranked behind."""
+        road = Road(store)
+        first, second = await remind(road, _DOG, at=3), await remind(road, _CAT, opened=(_COW, _CAT), at=4)
+        told = [(use.turn_id, use.lane, use.how) for use in await store.uses(_DOG, 9)]
+        assert told == [(second, HERE, MemoryUse.LEFT_OUT), (first, HERE, MemoryUse.INJECTED)]
+        assert [(use.turn_id, use.how) for use in await store.uses(_CAT, 9)] == [(second, MemoryUse.INJECTED)]
+        assert [(use.turn_id, use.how) for use in await store.uses(_COW, 9)] == [(second, MemoryUse.OPENED)]
+        assert [use.how for use in await store.uses(_OWL, 9)] == [MemoryUse.BEYOND, MemoryUse.BEYOND]
+        assert [use.found for use in await store.uses(_DOG, 9)] == [
+            candidate(_DOG, chosen=False),
+            candidate(_DOG, chosen=True),
+        ]
+        assert list(await store.uses(99, 9)) == []
+
+    async def test_of_older_turns_only_those_it_was_shown_to(self, store: ContractStore) -> None:
+        """As many traces are read as asked for; rows say where it was shown."""
+        road = Road(store)
+        shown, _, newest = await remind(road, _DOG), await remind(road, _CAT), await remind(road, _CAT)
+        assert [use.turn_id for use in await store.uses(_DOG, 1)] == [newest, shown]
+        assert [use.turn_id for use in await store.uses(_DOG, 0)] == [shown]
+
+    async def test_a_lane_knows_what_it_was_last_shown(self, store: ContractStore) -> None:
+        """In order, by the newest of its last turns that was shown anything."""
+        road = Road(store)
+        assert await store.reminded(HERE) is None
+        await remind(road, _DOG)
+        turn_id = await remind(road, _CAT, _DOG, opened=(_COW, _DOG))
+        await remind(road)
+        await remind(road, _OWL, room="den")
+        assert await store.reminded(HERE) == Reminded(turn_id, (_CAT, _DOG, _COW))
+        assert await store.reminded(lane_of("none")) is None
+
+    async def test_episode_work_names_what_its_turn_used(self, store: ContractStore) -> None:
+        """So that memory counts it in the write that follows the turn."""
+        road = Road(store)
+        await remind(road, _CAT, opened=(_COW,))
+        await remind(road)
+        assert [work.used for work in await store.episode_work(9)] == [(_CAT, _COW), ()]

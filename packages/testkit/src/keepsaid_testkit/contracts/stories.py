@@ -1,0 +1,108 @@
+"""The contract of lists, counts, and kill points."""
+
+from __future__ import annotations
+
+from keepsaid.domain.commits import Fail, Failure, Renew
+from keepsaid.domain.route import Action
+from keepsaid.domain.views import ChannelDepth, MessageFilter
+from keepsaid.ports import failpoints
+from keepsaid.testing.builders import CHANNEL, lane_of, said, verdict
+from keepsaid_testkit.contracts.road import ContractStore, Road
+
+
+class StoriesContract:
+    """What a person sees of the inbox."""
+
+    async def test_messages_newest_first(self, store: ContractStore) -> None:
+        """As many as asked for."""
+        road = Road(store)
+        for at in (10, 20, 30):
+            await road.hear(said(f"at {at}"), at)
+        found = await store.find(MessageFilter())
+        assert [story.message.text for story in found] == ["at 30", "at 20", "at 10"]
+        assert list(await store.find(MessageFilter(limit=2))) == list(found[:2])
+        assert found[0] == await road.story(found[0].message.id)
+
+    async def test_messages_of_a_channel_or_conversation(self, store: ContractStore) -> None:
+        """Both must fit."""
+        road = Road(store)
+        for room, channel in (("a", CHANNEL), ("b", CHANNEL), ("a", "other")):
+            await road.hear(said(f"{channel}/{room}", room, channel=channel))
+        wanted = (MessageFilter(channel="other"), MessageFilter(conversation="a"), MessageFilter(CHANNEL, None, "a"))
+        found = [{story.message.text for story in await store.find(one)} for one in wanted]
+        assert found == [{"other/a"}, {"test/a", "other/a"}, {"test/a"}]
+        assert list(await store.find(MessageFilter(channel="none"))) == []
+
+    async def test_messages_by_what_became_of_them(self, store: ContractStore) -> None:
+        """Each has one state, read off its batch."""
+        road = Road(store)
+        await road.settle(said("done", "done"))
+        for state, how in (("dead", Failure.BURY), ("review", Failure.PARK)):
+            await road.queue(said(state, state))
+            claimed = await road.claim_one()
+            await store.apply(Fail(claimed.batch.id, claimed.batch.fence, how, "broken", 0))
+        await road.queue(said("dropped", "dropped"), by=verdict(Action.DROP, "noise"))
+        await road.queue(said("batched", "batched"))
+        await road.claim()
+        await road.queue(said("batched", "later"))
+        await road.hear(said("received", "new"))
+        for state in ("received", "batched", "done", "dropped", "review", "dead"):
+            found = await store.find(MessageFilter(state=state))
+            assert {(story.state, story.message.text) for story in found} == {(state, state)}
+        assert len(await store.find(MessageFilter(state="batched"))) == 2
+
+    async def test_counts(self, store: ContractStore) -> None:
+        """What is where."""
+        road = Road(store)
+        await road.settle(said(room="a"))
+        await road.settle(said(channel="other"))
+        await road.queue(said(room="b"))
+        await road.claim()
+        await road.queue(said(room="c"))
+        await road.hear(said(room="d"), at=70)
+        await road.hear(said(room="e"), at=60)
+        overview = await store.overview()
+        assert overview.channels == (ChannelDepth("other", 0, None), ChannelDepth(CHANNEL, 2, 60))
+        assert overview.batches == {"done": 2, "leased": 1, "queued": 1}
+        assert overview.replies == {"pending": 2}
+        assert overview.turns == {"committed": 2, "open": 1}
+        assert (overview.tasks, overview.episodes_due, overview.messages) == ({}, 2, 6)
+
+    async def test_the_oldest_that_waits(self, store: ContractStore) -> None:
+        """Of each channel, and anew after all that waited was routed."""
+        road = Road(store)
+        for at in (5, 7):
+            await road.hear(said(), at=at)
+        await road.hear(said(room="b"), at=6)
+        assert [(one.unrouted, one.oldest_at) for one in (await store.overview()).channels] == [(3, 5)]
+        await road.route(lane_of(), at=8)
+        assert [(one.unrouted, one.oldest_at) for one in (await store.overview()).channels] == [(1, 6)]
+        for at in (9, 11):
+            await road.hear(said(), at=at)
+        await road.route(lane_of("b"), at=12)
+        assert [(one.unrouted, one.oldest_at) for one in (await store.overview()).channels] == [(2, 9)]
+        await road.route(lane_of(), at=13)
+        assert [(one.unrouted, one.oldest_at) for one in (await store.overview()).channels] == [(0, None)]
+
+    async def test_nothing_yet(self, store: ContractStore) -> None:
+        """An empty store counts nothing."""
+        overview = await store.overview()
+        assert (overview.channels, overview.messages, overview.episodes_due) == ((), 0, 0)
+        assert (overview.batches, overview.replies, overview.tasks, overview.turns) == ({}, {}, {}, {})
+        assert list(await store.find(MessageFilter())) == []
+
+
+class PointsContract:
+    """Each commit passes a named point on either side, where a harness can kill the process."""
+
+    async def test_before_and_after(self, store: ContractStore) -> None:
+        """After it is kept, before it is answered; refused ones too."""
+        road, passed = Road(store), list[str]()
+        failpoints.arm(passed.append)
+        try:
+            await road.settle(said())
+            await store.apply(Renew(4_711, 1, 0))
+        finally:
+            failpoints.arm(None)
+        commits = ("Receive", "Dispatch", "ClaimBatches", "TurnCommit", "Renew")
+        assert passed == [f"commit.{name}.{side}" for name in commits for side in ("before", "after")]

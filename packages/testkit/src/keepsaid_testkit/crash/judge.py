@@ -1,0 +1,113 @@
+"""The judge: says what of the promises was broken, from evidence alone; it shares no code with the program.
+
+`python -m keepsaid_testkit.crash.judge --load LEDGER --replies LEDGER --effects LEDGER --home DIR` prints
+`{"violations": [...], "counts": {...}}` and exits 1 when there is a violation. Each begins with the promise it breaks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from keepsaid_testkit.crash.evidence import Evidence, Ledgers, gather
+from keepsaid_testkit.crash.heard import told
+from keepsaid_testkit.crash.outcomes import answered, delivered, effected, noticed, remembered
+from keepsaid_testkit.crash.past import summarised
+from keepsaid_testkit.crash.promises import (
+    after_one_another,
+    batched,
+    heard_once,
+    kept,
+    nothing_else,
+    numbered,
+    ruled,
+    settled,
+    sound,
+    turned_in_order,
+)
+from keepsaid_testkit.crash.strands import asked, filled, obeyed
+from keepsaid_testkit.crash.working import ended_once
+
+Check = Callable[[Evidence], Iterator[str]]
+_SHOWN_MAX = 200
+
+CHECKS: Sequence[Check] = (
+    sound,
+    kept,
+    nothing_else,
+    numbered,
+    after_one_another,
+    batched,
+    settled,
+    ruled,
+    turned_in_order,
+    heard_once,
+    answered,
+    noticed,
+    delivered,
+    effected,
+    remembered,
+    summarised,
+    obeyed,
+    asked,
+    filled,
+    told,
+    ended_once,
+)
+
+
+def violations(seen: Evidence) -> list[str]:
+    """All that was broken."""
+    return [violation for check in CHECKS for violation in check(seen)]
+
+
+def counts(seen: Evidence) -> dict[str, int]:
+    """How much happened."""
+    copies = Counter(post.reply for post in seen.posts)
+    states = Counter(f"batches_{batch.state}_{batch.action}" for batch in seen.batches)
+    return {
+        "acknowledged": len({answer.key for answer in seen.taken}),
+        "acknowledged_again": sum(answer.told["intake"] == "duplicate" for answer in seen.taken),
+        "forged_refused": sum(answer.what == "refused" for answer in seen.answers),
+        "lanes": len(seen.lanes),
+        **dict(sorted(states.items())),
+        "batches_in_flight_at_a_kill": sum(batch.crashes > 0 for batch in seen.batches),
+        "batches_in_flight_at_two": sum(batch.crashes > 1 for batch in seen.batches),
+        "turns": len(seen.turns),
+        "effects": len(seen.effects),
+        "effects_again": len(seen.effects) - len(set(seen.effects)),
+        "tasks": len(seen.tasks),
+        "commands": len(seen.obeyed),
+        **dict(sorted(Counter(f"questions_{slot.state}" for slot in seen.slots).items())),
+        "replies": len(seen.replies),
+        "replies_with_url": sum(reply.url is not None for reply in seen.replies),
+        "replies_arrived": len(copies),
+        "replies_arrived_again": sum(times - 1 for times in copies.values()),
+        "replies_labelled": sum(post.labelled for post in seen.posts),
+        "episodes": len(seen.episodes),
+        "summaries_and_cuts": len(seen.stretches),
+        "events_heard": len({one.event for one in seen.heard}),
+        "events_heard_again": len(seen.heard) - len({one.event for one in seen.heard}),
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Judge; exits 1 when a promise was broken."""
+    parser = argparse.ArgumentParser(prog="python -m keepsaid_testkit.crash.judge", description=main.__doc__)
+    parser.add_argument("--load", type=Path, required=True, help="the ledger of the load")
+    parser.add_argument("--replies", type=Path, required=True, help="the ledger of the receiver")
+    parser.add_argument("--home", type=Path, required=True, help="KEEPSAID_HOME of the stopped server")
+    parser.add_argument("--effects", type=Path, required=True, help="the ledger of the tools")
+    options = parser.parse_args(arguments)
+    seen = gather(Ledgers(options.load, options.replies, options.effects), options.home)
+    found = violations(seen)
+    sys.stdout.write(json.dumps({"violations": found[:_SHOWN_MAX], "counts": counts(seen)}, indent=1) + "\n")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,74 @@
+"""Working: every life has tasks done, among them one whose effect must not be repeated, and says its word on them.
+
+What waits for a person is approved: its unfinished call came to what the person says, and is not made again. Some
+calls that wait for the owner are left to expire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+from keepsaid.app.instance import Instance
+from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import SYSTEM
+from keepsaid.domain.process import NotifyOwner
+from keepsaid.domain.reply import ReplyDraft
+from keepsaid.domain.task import NewTask, TaskFilter
+from keepsaid.domain.views import MessageFilter
+from keepsaid.domain.work import TaskKind
+from keepsaid.errors import InputError
+from keepsaid_testkit.crash.evidence import Evidence
+
+MINE = "mine"
+"""The tool that serves its owner alone: whoever else has it called puts that before the owner."""
+
+WORK = "work-"
+"""How the keys of effects begin that tasks have."""
+
+_SEEN_MAX = 100
+_LEFT_TO_EXPIRE = 2
+"""One of this many calls that wait for the owner is never approved."""
+
+_ENDED = ("completed", "failed", "cancelled")
+
+
+async def keep_busy(instance: Instance) -> None:
+    """Decide what waits for a word, have tasks done that wait for each other, end one, and have one come back."""
+    working = instance.working
+    for task in await working.view.find(TaskFilter(state="needs_review", limit=_SEEN_MAX)):
+        if task.kind is TaskKind.CALL and task.id % _LEFT_TO_EXPIRE == 0:
+            continue
+        await working.decide(task.id, approved=True, result="it was done before the end")
+    mark = f"{WORK}{instance.ids.next()}"
+    first = await working.create(NewTask(0, f"leave a mark [once:{mark}] [same:{mark}]", mark, outside=False))
+    with suppress(InputError):  # the first may have come to nothing already
+        await working.create(NewTask(0, f"go on after {{{{task:{mark}.result}}}}", outside=False, after=(first,)))
+    last = await working.create(NewTask(0, "nobody needs this", outside=False))
+    await working.run(last)
+    await working.cancel(last, "nobody needs it")
+    await working.decide(last, approved=False)
+    lane = await lane_to_tell(instance)
+    if lane is not None:
+        await working.create(NewTask(0, "think it over", lane=lane, turn_id=last, outside=False, priority=1))
+    now = instance.clock.now_ms()
+    await instance.operations.apply(NotifyOwner(ReplyDraft(instance.ids.next(), "done", True), mark, now, now))
+
+
+async def lane_to_tell(instance: Instance) -> Lane | None:
+    """Return the lane of the newest webhook that started a task; None before there is one.
+
+    A lane is told a few results only since somebody else last wrote in it. The lane of the newest task would often be
+    one in which nobody writes any more, because the task that is made here is itself the newest soon.
+    """
+    stories = await instance.operations.find(MessageFilter(channel="github", limit=_SEEN_MAX))
+    return next((one.message.lane for one in stories if one.task and one.message.inbound.origin.sender != SYSTEM), None)
+
+
+def ended_once(seen: Evidence) -> Iterator[str]:
+    """Every task has ended, and was told to have ended once; or it waits for a person and was not."""
+    for number, (state, told) in seen.tasks.items():
+        if state not in (*_ENDED, "needs_review"):
+            yield f"once: task {number} is {state} at the end"
+        if told != (state in _ENDED):
+            yield f"once: task {number} is {state}, and {told} ends of it are told"

@@ -1,0 +1,97 @@
+"""Making: the model has work done, thinks aside and keeps schedules; each of these ends once, and none is lost."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+from keepsaid.domain.commits import Commit, TurnCommit
+from keepsaid.domain.effects import KeepTime, MakeTask
+from keepsaid.domain.prompt import Json, ToolCall
+from keepsaid.domain.task import ENDED, EndTask, TaskFilter
+from keepsaid.engine.relay import RelayTerms
+from keepsaid.pipeline.tools.schedules import ADD
+from keepsaid.pipeline.tools.tasks import BRANCH, CREATE
+from keepsaid.ports.model import ModelRequest
+from keepsaid.ports.store import Store
+from keepsaid_testkit.simulator.ledger import RunRecord
+from keepsaid_testkit.simulator.net import Net
+from keepsaid_testkit.simulator.weather import YEAR_MS
+
+_SOON_S = 60
+_ALL = 1 << 20
+_HEARD = ("delivered", "undelivered", "silent")
+
+
+def wanted(net: Net, request: ModelRequest, word: str) -> tuple[ToolCall, ...]:
+    """What the model wants made, under a word of its own; it makes nothing where the weather is without it.
+
+    Where the clock is set by years nothing is to come at a time: it would come in years.
+    """
+    if not net.happens(net.weather.making):
+        return ()
+    timely = all(abs(ms) < YEAR_MS for ms in net.weather.jumps)
+    known = {CREATE, BRANCH, *((ADD,) if timely else ())}
+    names = sorted(tool.name for tool in request.tools if tool.name in known)
+    if not names:
+        return ()
+    chance = net.chance
+    name, mine = chance.choice(names), f"{word}-{chance.randrange(1_000_000)}"
+    what = chance.choice(("say", "ask"))
+    told: dict[str, dict[str, Json]] = {
+        CREATE: {"task": f"do {mine}"},
+        BRANCH: {"about": f"think of {mine}"},
+        ADD: {"what": what, "text": f"{what} {mine}", "in_s": chance.randrange(1, _SOON_S)},
+    }
+    return (ToolCall(f"call-{chance.randrange(1_000_000)}", name, json.dumps(told[name])),)
+
+
+def note_made(seen: RunRecord, commit: Commit[object], result: object) -> None:
+    """What a commit that was taken made."""
+    if not result or not isinstance(commit, TurnCommit | EndTask):
+        return
+    for effect in commit.outcome.effects if isinstance(commit, TurnCommit) else commit.effects:
+        if isinstance(effect, MakeTask):
+            seen.tasks.add(effect.id)
+        elif isinstance(effect, KeepTime):
+            seen.schedules.add(effect.new.id)
+
+
+async def all_ended(store: Store, seen: RunRecord) -> bool:
+    """Whether nothing that was made is still to come, under way, or to be told in its lane."""
+    if any(lane.rounds < RelayTerms().rounds_max for lane in await store.tasks.untold(_ALL)):
+        return False
+    if await store.schedules.next_due() is not None:
+        return False
+    runs = [run for number in seen.schedules for run in await store.schedules.runs(number, _ALL)]
+    return not any(run.output in ("asked", "waiting") for run in runs)
+
+
+async def undone(store: Store, seen: RunRecord) -> list[str]:
+    """Tasks and schedules that were lost, came twice, or have not ended, in words."""
+    return [*await _tasks(store, seen), *await _schedules(store, seen)]
+
+
+async def _tasks(store: Store, seen: RunRecord) -> list[str]:
+    known = {task.id: task for task in await store.tasks.find(TaskFilter(limit=_ALL))}
+    found = [f"task {number}, which a turn made, is lost" for number in sorted(seen.tasks - set(known))]
+    topics = {f"task.{state}" for state in ENDED}
+    ends = Counter(one.correlation_id for one in await store.journal.events(0, _ALL) if one.topic in topics)
+    for number, task in sorted(known.items()):
+        told, over = ends[str(number)], task.state in ENDED
+        if not over and task.state != "needs_review":
+            found.append(f"task {number} is {task.state} at the end")
+        if told != over and not seen.jumped:  # with another clock the journal may be pruned
+            found.append(f"task {number} is {task.state}, and {told} ends of it are told")
+    return found
+
+
+async def _schedules(store: Store, seen: RunRecord) -> list[str]:
+    found = []
+    for number in sorted(seen.schedules):
+        schedule, runs = await store.schedules.schedule(number), await store.schedules.runs(number, _ALL)
+        if schedule is None or schedule.state != "done":
+            found.append(f"schedule {number} is {'lost' if schedule is None else schedule.state}")
+        elif [run.state for run in runs] != ["executed"] or runs[0].output not in _HEARD:
+            found.append(f"schedule {number} was to come once: {[(run.state, run.output) for run in runs]}")
+    return found

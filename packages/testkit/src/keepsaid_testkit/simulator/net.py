@@ -1,0 +1,51 @@
+"""The net: what lies between the processes and the world. It has the seed's chance, the time, and the weather."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Coroutine
+from contextvars import Context
+from typing import Any, TypeVar
+
+from keepsaid_testkit.simulator.clock import Wall
+from keepsaid_testkit.simulator.loop import VirtualLoop
+from keepsaid_testkit.simulator.trace import Trace
+from keepsaid_testkit.simulator.weather import Weather, weather
+
+T = TypeVar("T")
+
+
+class Net:
+    """What everything outside shares. `calm` says that nothing goes wrong any more."""
+
+    def __init__(self, loop: VirtualLoop, seed: int) -> None:
+        self.loop = loop
+        self.chance = random.Random(seed)  # noqa: S311 - repeatable, not secret
+        self.wall = Wall(loop.time)
+        self.trace = Trace(self.wall.passed_ms)
+        self.weather: Weather = weather(self.chance, random.Random(-1 - seed))  # noqa: S311 - the same
+        self.calm = False
+
+    def happens(self, share: float) -> bool:
+        """Whether something that goes wrong with this share goes wrong now."""
+        return not self.calm and share > 0 and self.chance.random() < share
+
+    async def pause(self, least_s: float, most_s: float) -> None:
+        """Let some time pass."""
+        await asyncio.sleep(self.chance.uniform(least_s, most_s))
+
+    def outside(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Run a coroutine that no process owns: it goes on when its caller dies."""
+        task = self.loop.create_task(work, context=Context())
+        task.add_done_callback(_heard, context=Context())
+        return task
+
+    async def remote(self, work: Coroutine[Any, Any, T]) -> T:
+        """Ask somebody outside; who gives up or dies does not stop them."""
+        return await asyncio.shield(self.outside(work))
+
+
+def _heard(done: asyncio.Task[Any]) -> None:
+    if not done.cancelled():
+        done.exception()
