@@ -12,6 +12,7 @@ from tests.waits import HANG_S
 
 from keepsaid.app.instance import Instance, Outside, opened
 from keepsaid.config import Config, Home
+from keepsaid.domain.commits import Received
 from keepsaid.domain.event import Event
 from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust
 from keepsaid.domain.task import Task, TaskFilter, TaskStory
@@ -64,6 +65,14 @@ async def only_task(instance: Instance) -> Task:
     """The one task there is."""
     [task] = await instance.working.view.find(TaskFilter())
     return task
+
+
+async def answered(instance: Instance, received: Received) -> None:
+    """The turn that answers a message is over, and its reply is stored."""
+    async with asyncio.timeout(HANG_S):
+        with instance.hub.listening(received.id, received.lane) as heard:
+            while (story := await instance.operations.story(received.id)) is None or not story.replies:
+                await heard.get()
 
 
 async def until(instance: Instance, topic: str, task_id: int | None = None) -> TaskStory:

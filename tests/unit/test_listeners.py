@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
+from importlib import import_module
+from pkgutil import iter_modules
 from types import ModuleType
 
 import pytest
 
-from keepsaid.adapters.sqlite import stores as sqlite
+import keepsaid.adapters.sql.memory as sql
+from keepsaid.adapters.sqlite.stores import SqliteMemories
 from keepsaid.memory.recall.recollection import Recollection
 from keepsaid.ports import memory_store, recall
 
@@ -60,7 +63,13 @@ DEAF = {
 
 PORTS = (memory_store, recall)
 WAYS_IN = (
-    *(one for name, one in inspect.getmembers(sqlite, inspect.isclass) if name.startswith("Sqlite")),
+    *(
+        one
+        for module in (import_module(found.name) for found in iter_modules(sql.__path__, f"{sql.__name__}."))
+        for name, one in inspect.getmembers(module, inspect.isclass)
+        if name.startswith("Sql") and one.__module__ == module.__name__
+    ),
+    SqliteMemories,
     Recollection,
 )
 """All that a memory store is made of, and recall over it."""

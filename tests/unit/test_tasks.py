@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.task_cast import only_task, owner_says, pull, until, working
+from tests.unit.task_cast import answered, only_task, owner_says, pull, until, working
 
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import OWNER, Listener
@@ -67,8 +67,8 @@ async def test_the_next_prompt_is_the_same_whatever_was_spawned(tmp_path: Path) 
     for name, spawned in (("with", True), ("without", False)):
         script = Script(Say("hello"), *([Say("the change is fine")] if spawned else []), default=Say("I will look"))
         async with working(tmp_path / name, script) as (instance, model):
-            await instance.receive(owner_says("we work on the change called Faster"))
-            await model.wait_for(1)
+            received = await instance.receive(owner_says("we work on the change called Faster"))
+            await answered(instance, received)
             if spawned:
                 await instance.receive(pull())
                 await until(instance, "completed")

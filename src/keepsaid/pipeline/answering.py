@@ -44,7 +44,8 @@ from keepsaid.pipeline.turn.run import StepLog, TurnDeps, TurnLimits, opened_in,
 from keepsaid.pipeline.turn.steering import Offers
 from keepsaid.ports.channel import Progresses, TurnProgress
 from keepsaid.ports.model import Model, Tool
-from keepsaid.ports.recall import AgentIdentity, Reminder
+from keepsaid.ports.prompt_sources import AgentIdentity
+from keepsaid.ports.recall import Reminder
 from keepsaid.ports.runtime import Beside, Clock, Hints, Ids, Offload, inline
 from keepsaid.ports.store_views import BufferView, LaneView, Operations
 

@@ -1,11 +1,10 @@
-"""Recall, as a port: search in memory for a turn, embedders, vectors, and sources of the prompt."""
+"""Recall, as a port: search in memory for a turn, and the embedders and vectors it uses."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
 from typing import Protocol
 
-from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import (
     Found,
     Injection,
@@ -17,7 +16,6 @@ from keepsaid.domain.memory import (
     Unembedded,
     VectorSpace,
 )
-from keepsaid.domain.personality import Skills
 from keepsaid.domain.turn import Claimed, Recent
 
 
@@ -98,36 +96,4 @@ class Vectors(Protocol):
 
     async def nearest(self, listener: Listener, space: VectorSpace, query: bytes, limit: int) -> tuple[Found, ...]:
         """The memories nearest to a query that the listener may hear, and how much nearer than others they are."""
-        ...
-
-
-class AgentIdentity(Protocol):
-    """Who the agent is: the owner's own words."""
-
-    async def read(self) -> str:
-        """The identity files as they stand now, joined; empty when there are none."""
-        ...
-
-
-class SkillShelf(Protocol):
-    """What the agent can look up how to do."""
-
-    async def read(self) -> Skills:
-        """The skills as they stand now, and those that were left out."""
-        ...
-
-
-class Capabilities(Protocol):
-    """What side work can be started for."""
-
-    def lines(self) -> tuple[str, ...]:
-        """One line each, in a fixed order; empty when there are no workers."""
-        ...
-
-
-class SideWork(Protocol):
-    """What the agent itself has started beside its turns; never what a rule spawned."""
-
-    async def lines(self, lane: Lane) -> tuple[str, ...]:
-        """One line for each piece under way in a lane, newest first."""
         ...

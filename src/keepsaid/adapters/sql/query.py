@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, update_wrapper
 from importlib.resources import files
 from types import MappingProxyType
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -127,5 +127,4 @@ def reads(query: Callable[Concatenate[SqlSession, P], T]) -> Callable[Concatenat
         readers: SqlReaders = self._readers
         return await readers.run(query, *args, **kwargs)
 
-    read.__doc__ = query.__doc__
-    return read
+    return update_wrapper(read, query, assigned=("__doc__",), updated=())

@@ -16,7 +16,7 @@ from keepsaid.pipeline.prompt.assemble import Preparation, PreparedPart
 from keepsaid.ports.extension import Contributor
 from keepsaid.ports.memory_store import Bulletins
 from keepsaid.ports.model import Tool
-from keepsaid.ports.recall import AgentIdentity, Capabilities, SideWork, SkillShelf
+from keepsaid.ports.prompt_sources import AgentIdentity, Capabilities, SideWork, SkillShelf
 from keepsaid.ports.store_views import ConversationLanes
 
 

@@ -22,7 +22,7 @@ from keepsaid.pipeline.turn.authorization import Asking, CallGate
 from keepsaid.pipeline.turn.run import StepLog, TurnDeps, TurnLimits, run
 from keepsaid.pipeline.turn.steering import Alone
 from keepsaid.ports.model import Model, Tool
-from keepsaid.ports.recall import SkillShelf
+from keepsaid.ports.prompt_sources import SkillShelf
 from keepsaid.ports.store_views import Operations
 from keepsaid.text.normal import cut, normalise
 
