@@ -10,6 +10,7 @@ from pkgutil import walk_packages
 from tests.docs.markdown import lines_of, table
 
 import keepsaid
+import keepsaid_testkit
 from keepsaid.errors import KeepsaidError
 from keepsaid.interfaces.cli.failure import exit_code
 from keepsaid.interfaces.http.responses import problem
@@ -40,7 +41,7 @@ package: `from keepsaid import KeepsaidError, KeyConflict`.
 """
 
 _UNFORESEEN = 500
-_SKIPPED = ("keepsaid.testing", "keepsaid.__main__")
+_SKIPPED = ("keepsaid.testing", "keepsaid.__main__", "keepsaid_testkit.simulator.__main__")
 
 
 def page() -> str:
@@ -55,14 +56,15 @@ def page() -> str:
 
 def kinds() -> Iterator[type[KeepsaidError]]:
     """Every error of the program, whichever part defines it."""
-    for module in walk_packages(keepsaid.__path__, "keepsaid."):
-        if not module.name.startswith(_SKIPPED):
-            import_module(module.name)
+    for package in (keepsaid, keepsaid_testkit):
+        for module in walk_packages(package.__path__, f"{package.__name__}."):
+            if not module.name.startswith(_SKIPPED):
+                import_module(module.name)
     yield from _below(KeepsaidError)
 
 
 def _below(kind: type[KeepsaidError]) -> Iterator[type[KeepsaidError]]:
-    if kind.__module__.startswith("keepsaid."):
+    if kind.__module__.startswith(("keepsaid.", "keepsaid_testkit.")):
         yield kind
         for child in kind.__subclasses__():
             yield from _below(child)

@@ -9,6 +9,7 @@ from pathlib import Path
 from tests.docs.markdown import ROOT, lines_of
 
 PACKAGE = ROOT / "src" / "keepsaid"
+TESTKIT = ROOT / "packages" / "testkit" / "src" / "keepsaid_testkit"
 
 HEAD = """\
 # Map
@@ -64,11 +65,16 @@ def _parts() -> Iterator[str]:
         if path.suffix == ".py":
             loose.append(_line(path))
         elif path.is_dir():
-            yield f"## {name}\n"
-            yield f"{_said(path / '__init__.py')}\n"
-            yield "\n".join(_line(module) for module in _modules(path)) + "\n"
+            yield from _part(path)
+    yield from _part(TESTKIT)
     yield "## Beside them\n"
     yield "\n".join(loose)
+
+
+def _part(path: Path) -> Iterator[str]:
+    yield f"## {path.name}\n"
+    yield f"{_said(path / '__init__.py')}\n"
+    yield "\n".join(_line(module) for module in _modules(path)) + "\n"
 
 
 def _modules(part: Path) -> list[Path]:
@@ -88,7 +94,8 @@ def _inside(path: Path, part: Path) -> tuple[str, ...]:
 
 
 def _line(path: Path) -> str:
-    shown = path.relative_to(PACKAGE).as_posix().removesuffix("__init__.py") or path.name
+    root = TESTKIT.parent if path.is_relative_to(TESTKIT) else PACKAGE
+    shown = path.relative_to(root).as_posix().removesuffix("__init__.py") or path.name
     return f"- `{shown}`: {_said(path)}"
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from tests.tidy.source import ROOT, Source, apply, under
 
+SOURCES = ("src", "packages/testkit/src")
 NAMED = ("keepsaid.app", "keepsaid.testing", "keepsaid.interfaces.cli", "keepsaid.pipeline.runner")
 DATABASES = {"aiosqlite", "apsw", "asyncpg", "psycopg", "redis"}
 
@@ -26,7 +27,7 @@ def run(*command: str, cwd: Path, text: str | None = None) -> subprocess.Complet
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "PYTHONPATH": str(cwd / "src")},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(str(cwd / source) for source in SOURCES)},
     )
 
 
@@ -46,7 +47,8 @@ def file_of(root: Path, module: str) -> Path:
 def house(tmp_path: Path) -> Path:
     """A copy of the package, with a stub for what the contracts name and nobody has written yet."""
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    for source in SOURCES:
+        shutil.copytree(ROOT / source, tmp_path / source, ignore=shutil.ignore_patterns("__pycache__"))
     for module in NAMED:
         file_of(tmp_path, module).touch()
     return tmp_path

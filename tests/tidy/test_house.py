@@ -28,7 +28,7 @@ WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 def module_of(path: str) -> str:
     """The dotted name of a file of the package."""
-    return path.removeprefix("src/").removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    return re.sub(r"^(packages/\w+/)?src/", "", path).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 def imports(source: Source, modules: Iterable[str]) -> set[str]:
@@ -109,7 +109,7 @@ def compared(what: str, found: Iterable[str], owed: str) -> Iterator[str]:
 
 
 def test_no_imports_go_in_a_circle() -> None:
-    sources = python_files("src")
+    sources = python_files("src", "packages")
     modules = {module_of(source.path) for source in sources}
     found = circles({module_of(source.path): imports(source, modules) for source in sources})
     expect_none(" <-> ".join(circle) for circle in found)
@@ -126,12 +126,12 @@ def test_circles_are_found_also_behind_types_and_in_functions() -> None:
 
 
 def test_a_class_name_stands_once() -> None:
-    found = {name: paths for name, paths in classes_of(python_files("src")).items() if len(paths) > 1}
+    found = {name: paths for name, paths in classes_of(python_files("src", "packages")).items() if len(paths) > 1}
     expect_none(compared("a class of this name stands in several modules", found, "duplicate_classes.txt"))
 
 
 def test_no_module_is_a_crumb() -> None:
-    found = [source.path.removeprefix(PACKAGE) for source in python_files("src") if is_crumb(source)]
+    found = [source.path.removeprefix(PACKAGE) for source in python_files("src", "packages") if is_crumb(source)]
     reason = f"fewer than {MODULE_LINES_LEAST} lines: merge it, or give the reason in its first line"
     expect_none(compared(reason, found, "small_modules.txt"))
 
@@ -142,5 +142,5 @@ def test_a_short_module_may_give_its_reason() -> None:
 
 
 def test_names_are_of_the_field() -> None:
-    found = {line for source in python_files("src") for line in private_words(source)}
+    found = {line for source in python_files("src", "packages") for line in private_words(source)}
     expect_none(compared("a private word; use the one of the glossary", found, "private_words.txt"))

@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
 
-import keepsaid
+from keepsaid import errors
 from keepsaid.adapters.sql.operations.commits import buffer_commits
 from keepsaid.adapters.sql.tombstones import Tombs
 from keepsaid.adapters.sqlite.connection import open_writer
@@ -23,7 +23,7 @@ from keepsaid.adapters.sqlite.migrate import migrate, migrations
 from keepsaid.adapters.sqlite.stores import MEMORY_TABLE
 from keepsaid.domain.turn import StepKind
 
-_PACKAGE = Path(keepsaid.__file__).parent
+_PACKAGE = Path(errors.__file__).parent
 PARTS = ("buffer", "memory")
 """The parts of the schema."""
 

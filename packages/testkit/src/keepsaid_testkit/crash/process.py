@@ -11,13 +11,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-import keepsaid
+from keepsaid import errors
 
 
 def environ() -> dict[str, str]:
     """This process's environment, with both packages to be found and nothing set that changes it."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("KEEPSAID_")}
-    places = Path(keepsaid.__file__).parents[1], Path(__file__).parents[2]
+    places = Path(errors.__file__).parents[1], Path(__file__).parents[2]
     return {**kept, "PYTHONPATH": os.pathsep.join(map(str, places))}
 
 
