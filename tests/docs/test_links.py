@@ -60,7 +60,7 @@ def missing_files(page: Page) -> Iterator[str]:
     """Source files that a page names, by path or in a drawing of the tree, and that are not there."""
     for number, line in page.prose:
         for name in _FILE.findall(line):
-            if not any((root / name).exists() for root in (ROOT, ROOT / "src/keepsaid")):
+            if not any((root / name).exists() for root in (ROOT, ROOT / "src/keepsaid", ROOT / "packages/testkit/src")):
                 yield f"{page.name}:{number}: there is no {name}"
     for block in page.blocks:
         if any(line.endswith("keepsaid/") for line in block.lines):
