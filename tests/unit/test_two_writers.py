@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from keepsaid.adapters.sqlite.stores import open_operations
+import pytest
+
+from keepsaid.adapters.sqlite.inline import InMemoryDatabase, InMemoryOperations
+from keepsaid.adapters.sqlite.stores import SqliteOperations, open_operations
 from keepsaid.domain.commits import IntakeResult
 from keepsaid.domain.message import ProviderMarks
 from keepsaid.testing.builders import said
 from keepsaid_testkit.contracts.road import Road
 
 
-async def test_a_key_that_another_process_stored_is_known(tmp_path: Path) -> None:
-    former, successor = [await open_operations(tmp_path / "buffer.db") for _ in range(2)]
+async def two(kind: str, root: Path) -> Sequence[SqliteOperations]:
+    """One store, opened twice."""
+    if kind == "file":
+        return [await open_operations(root / "buffer.db") for _ in range(2)]
+    database = InMemoryDatabase()
+    return [InMemoryOperations(database) for _ in range(2)]
+
+
+@pytest.mark.parametrize("kind", ["file", "memory"])
+async def test_a_key_that_another_process_stored_is_known(kind: str, tmp_path: Path) -> None:
+    former, successor = await two(kind, tmp_path)
     keyed = said("hello", marks=ProviderMarks("k"))
     first = await Road(successor).hear(keyed)
     again = await Road(former, 100).hear(keyed)

@@ -84,9 +84,8 @@ class InMemoryOperations(SqliteOperations):
 
     def __init__(self, database: InMemoryDatabase | None = None) -> None:
         self.database = database or InMemoryDatabase()
-        db, tombs = self.database.db, self.database.tombs
-        self._inline = InlineWriter(TransactionExecutor(db, _IN_MEMORY, buffer_commits(db, tombs)))
-        super().__init__(self._inline, InlineReaders(_IN_MEMORY, db), None, tombs)
+        readers = InlineReaders(_IN_MEMORY, self.database.db)
+        super().__init__(_SharedWriter(self.database), readers, None, self.database.tombs)
 
     async def close(self) -> None:
         """Do nothing: the database lives as long as somebody holds it."""
@@ -98,10 +97,34 @@ class InMemoryDatabase:
     def __init__(self) -> None:
         self.tombs = tombs_beside(_IN_MEMORY)
         self.db = _in_memory("buffer", self.tombs)
+        self.wrote_last: object = None
+
+    def ledger(self) -> TransactionExecutor:
+        """What applies commits, knowing only what is in the database."""
+        return TransactionExecutor(self.db, _IN_MEMORY, buffer_commits(self.db, self.tombs))
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """Return what a statement reads."""
         return self.db.execute(sql).fetchall()
+
+
+class _SharedWriter(InlineWriter):
+    """One of several writers over a database in memory, which share its connection.
+
+    What a writer remembers of rows it reads anew once another one wrote. A file tells that by `PRAGMA data_version`,
+    which does not change for a connection that wrote itself.
+    """
+
+    def __init__(self, database: InMemoryDatabase) -> None:
+        super().__init__(database.ledger())
+        self._database = database
+        database.wrote_last = self
+
+    async def apply(self, commit: Commit[R]) -> R:
+        """Apply one commit; raises why it was not kept."""
+        if self._database.wrote_last is not self:
+            self._ledger, self._database.wrote_last = self._database.ledger(), self
+        return await super().apply(commit)
 
 
 def _in_memory(part: str, tombs: Tombs) -> SqliteSession:
