@@ -22,16 +22,22 @@ from keepsaid.errors import (
 )
 
 if _typing.TYPE_CHECKING:
-    from keepsaid.interfaces.sdk.inbox import Batch, Episode, Inbox, Message, Receipt, Remembered
+    from keepsaid.interfaces.sdk.blocking import BlockingKeepsaid
+    from keepsaid.interfaces.sdk.inbox import Batch, Inbox
     from keepsaid.interfaces.sdk.keeper import Keepsaid
     from keepsaid.interfaces.sdk.memory import MemoryBook
+    from keepsaid.interfaces.sdk.values import Episode, Forgotten, MemoryRecord, Message, Receipt, Remembered, Reply
+    from keepsaid.ports.model import AgentPrompt
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AgentPrompt",
     "Batch",
+    "BlockingKeepsaid",
     "ConfigError",
     "Episode",
+    "Forgotten",
     "HomeBusy",
     "HomeError",
     "Inbox",
@@ -41,10 +47,12 @@ __all__ = [
     "KeyConflict",
     "LeaseLost",
     "MemoryBook",
+    "MemoryRecord",
     "Message",
     "ModelError",
     "Receipt",
     "Remembered",
+    "Reply",
     "StoreError",
     "TooLarge",
     "UnknownChannel",
@@ -52,14 +60,19 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AgentPrompt": "keeper",
     "Batch": "inbox",
-    "Episode": "inbox",
+    "BlockingKeepsaid": "blocking",
+    "Episode": "values",
+    "Forgotten": "values",
     "Inbox": "inbox",
     "Keepsaid": "keeper",
     "MemoryBook": "memory",
-    "Message": "inbox",
-    "Receipt": "inbox",
-    "Remembered": "inbox",
+    "MemoryRecord": "values",
+    "Message": "values",
+    "Receipt": "values",
+    "Remembered": "values",
+    "Reply": "values",
 }
 
 

@@ -12,7 +12,7 @@ import apsw
 import pytest
 from tests.waits import HANG_S
 
-from keepsaid import Episode, HomeError, InputError, Keepsaid, Message, Remembered, StoreError
+from keepsaid import Episode, HomeError, InputError, Keepsaid, Message, StoreError
 
 LANTERN = Episode("The brass lantern hangs in the boathouse.", "Ann", "harbour", 1_000)
 
@@ -54,8 +54,9 @@ async def test_recall_gives_the_best_first_as_it_was_recorded(ks: Keepsaid) -> N
     assert [one.rank for one in found] == [1, 2, 3]
     assert [one.id for one in found] == list(ids), "what was said beside it comes last"
     best = found[0]
-    place = ("fact", "Ben", 2_000, "harbour", "e-1")
-    assert best == Remembered(ids[0], "Lantern, lantern, lantern!", *place, 1, best.score)
+    assert (best.id, best.text, best.kind, best.speaker) == (ids[0], "Lantern, lantern, lantern!", "fact", "Ben")
+    assert (best.said_at, best.conversation, best.external_id, best.rank) == (2_000, "harbour", "e-1", 1)
+    assert (best.state, best.pinned, best.held_until, best.said.timestamp()) == ("active", False, None, 2.0)
     assert [one.rank for one in await ks.memory.recall("lantern", limit=1)] == [1]
 
 

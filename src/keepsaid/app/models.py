@@ -13,7 +13,15 @@ from keepsaid.adapters.embedders.hashed import MODEL as HASHED_MODEL
 from keepsaid.adapters.embedders.hashed import Hashed
 from keepsaid.adapters.embedders.minilm import MINILM_WHEEL, MODEL, Came, MiniLM, fetch, is_there
 from keepsaid.adapters.embedders.minilm import SPACE as MINILM_SPACE
-from keepsaid.adapters.models.choose import LazyChat, OfflineResponder, ProviderOffer, chosen, found, served
+from keepsaid.adapters.models.choose import (
+    FunctionModel,
+    LazyChat,
+    OfflineResponder,
+    ProviderOffer,
+    chosen,
+    found,
+    served,
+)
 from keepsaid.adapters.models.judge import ModelEditor
 from keepsaid.adapters.models.summariser import ModelSummariser
 from keepsaid.adapters.system.clock import SystemClock
@@ -23,7 +31,7 @@ from keepsaid.domain.memory import VectorSpace
 from keepsaid.domain.prompt import Prompt
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.engine.compactor import Compactor
-from keepsaid.errors import ConfigError, EmbedderError, ModelMalformed
+from keepsaid.errors import ConfigError, EmbedderError, InputError, ModelMalformed
 from keepsaid.memory.bulletins import Briefings, BulletinTerms
 from keepsaid.memory.summaries import (
     Compaction,
@@ -75,6 +83,22 @@ def model_of(config: Config, closing: AsyncExitStack) -> Model:
     chat = LazyChat(name, config.models)
     closing.push_async_callback(chat.close)
     return chat
+
+
+def model_of_agent(agent: object) -> Model:
+    """The model that a function, or an agent of pydantic-ai, stands for. Raises InputError for what is neither."""
+    if isinstance(agent, type):
+        raise InputError(f"agent must be an object or a function, not the class {agent.__name__}")
+    if callable(getattr(agent, "run", None)) and hasattr(agent, "name"):
+        from pydantic_ai.agent import AbstractAgent  # noqa: PLC0415 - half a second, which whoever made it has spent
+
+        from keepsaid.adapters.models.provider import AgentChat  # noqa: PLC0415
+
+        if isinstance(agent, AbstractAgent):
+            return AgentChat(agent)
+    if callable(agent):
+        return FunctionModel(agent)
+    raise InputError(f"agent must be a function or an agent of pydantic-ai, not {type(agent).__name__}")
 
 
 def loading_of(model: Model) -> Callable[[], Awaitable[None]]:

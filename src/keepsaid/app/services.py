@@ -11,16 +11,21 @@ from pathlib import Path
 
 from keepsaid.adapters.sqlite.stores import carry
 from keepsaid.adapters.system.files import HistoryFile
+from keepsaid.app.stores import archive_of
 from keepsaid.config import Config, Home
 from keepsaid.config.durable import append_line
 from keepsaid.engine.forgetter import Forgetter, ForgetterStores
+from keepsaid.engine.progress import ProgressHub
+from keepsaid.ports.recall import Recall
 from keepsaid.ports.redactor import Redactor
 from keepsaid.ports.runtime import Clock, Halt, Hints, Ids
 from keepsaid.ports.store import MemoryStore, Store
+from keepsaid.services.asking import AskService, Receive
 from keepsaid.services.forgetting import ForgettingService
 from keepsaid.services.inbox import InboxService
 from keepsaid.services.memories import MemoryService
 from keepsaid.services.people import PeopleService
+from keepsaid.services.searching import SearchService
 
 _BACKUPS = "backups.jsonl"
 
@@ -70,24 +75,40 @@ def _beside(home: Home, config: Config) -> Iterator[str]:
 class Services:
     """What people and programs may ask of an instance beside talking to it."""
 
+    asking: AskService
     inbox: InboxService
     memories: MemoryService
+    search: SearchService
     people: PeopleService
     forgetting: ForgettingService
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """The runtime that services ask: whether it is up, what wakes the one that forgets, the door, and who waits."""
+
+    is_running: Callable[[], bool]
+    forgetting: asyncio.Event
+    receive: Receive
+    hub: ProgressHub
 
 
 def services_of(
     place: tuple[Home, Config],
     stores: tuple[Store, MemoryStore],
     system: tuple[Clock, Hints, Redactor],
-    forgetter: Forgetter,
-    runtime: tuple[Callable[[], bool], asyncio.Event],
+    work: tuple[Forgetter, Recall],
+    runtime: Runtime,
 ) -> Services:
-    """The services over these stores; `runtime` says whether the stages are going, and wakes the one that forgets."""
+    """The services over these stores."""
     (home, config), (operations, memories), (clock, hints, redactor) = place, stores, system
+    inbox, (forgetter, recall) = InboxService(operations, clock, hints), work
+    forgets = runtime.is_running, runtime.forgetting
     return Services(
-        InboxService(operations, clock, hints),
+        AskService(operations, runtime.hub, runtime.receive, inbox),
+        inbox,
         MemoryService(memories, operations, clock, redactor),
+        SearchService(memories, recall, archive_of(memories, clock)),
         PeopleService(memories, config, clock),
-        ForgettingService(forgetter, memories, partial(backups_of, home, config), runtime),
+        ForgettingService(forgetter, memories, partial(backups_of, home, config), forgets),
     )

@@ -17,6 +17,7 @@ from keepsaid.domain.turn import Claimed
 from keepsaid.domain.visibility import least
 from keepsaid.errors import ToolError
 from keepsaid.memory.block import line
+from keepsaid.memory.recall.recollection import narrowed
 from keepsaid.ports.memory_store import Library
 from keepsaid.ports.model import Tool
 from keepsaid.ports.recall import Recall
@@ -108,9 +109,6 @@ def _time(arguments: Mapping[str, Json], name: str, *, ends: bool = False) -> in
 
 _CHARS_MAX, _OPENED_CHARS_MAX, _BESIDE_CHARS_MAX = 2_000, 8_000, 600
 _ANSWER_CHARS_MAX = 16_000
-_DEEP = 200
-"""So many memories are looked at for a narrower search."""
-
 _SOURCES_MAX = 5
 
 _TIME = {"type": "string", "description": "a day (2026-05-04) or a time (2026-05-04T18:00, UTC)"}
@@ -157,12 +155,7 @@ def memory_search(recall: Recall, library: Library, listener: Listener, archive:
         query, limit, narrowing = query_in(arguments), limit_in(arguments), narrowing_in(arguments)
         if archived_in(arguments):
             return _written(await archive.recall(hearing, query, limit, narrowing.as_of) if archive else Recalled(()))
-        if narrowing == Narrowing():
-            return _written(await recall.recall(hearing, query, limit))
-        recalled = await recall.recall(hearing, query, _DEEP, narrowing.as_of)
-        fitting = set(await library.narrowed(hearing, [hit.memory.id for hit in recalled.hits], narrowing))
-        hits = tuple(hit for hit in recalled.hits if hit.memory.id in fitting and narrowing.about(hit.memory))
-        return _written(replace(recalled, hits=hits[:limit]))
+        return _written(await narrowed(recall, library, hearing, (query, limit), narrowing))
 
     return Tool(
         name="memory_search",

@@ -82,6 +82,24 @@ class Model(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class AgentPrompt:
+    """What an answerer of a program's own is given for one batch of messages.
+
+    `text` is what was said now, `recalled` what memory brought to mind for it, "" for nothing. `messages` are all parts
+    after `system` in their order, each with its role (`user` or `assistant`); the last is `text`.
+    """
+
+    system: str
+    messages: tuple[tuple[str, str], ...]
+    recalled: str
+    text: str
+
+
+AgentFunction = Callable[[AgentPrompt], Awaitable[str] | str]
+"""Answers for the agent: takes a prompt, returns the reply. What it raises is tried again, as a model's outage is."""
+
+
 @runtime_checkable
 class Loadable(Protocol):
     """A model that has something to load before its first call."""

@@ -9,14 +9,15 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http.client import HTTPException
+from inspect import isawaitable
 from typing import TYPE_CHECKING
 from urllib.request import urlopen
 
 from keepsaid.config.settings import ModelsConfig
 from keepsaid.domain.prompt import Prompt, Record, Role
 from keepsaid.domain.turn import NO_MODEL, ModelAnswer
-from keepsaid.errors import ConfigError, ModelAuth, ModelTimeout
-from keepsaid.ports.model import Delta, Model, ModelRequest
+from keepsaid.errors import ConfigError, ModelAuth, ModelMalformed, ModelTimeout, ModelUnavailable
+from keepsaid.ports.model import AgentFunction, AgentPrompt, Delta, Model, ModelRequest
 from keepsaid.text.normal import cut, without_passwords
 from keepsaid.text.words import STOPWORDS
 
@@ -102,6 +103,37 @@ class Punctual:
                 return await self._model.answer(request, delta)
         except TimeoutError:
             raise ModelTimeout(f"{self.name} did not answer within {request.limit_s:g} s") from None
+
+
+class FunctionModel:
+    """Answers by a function of the program that uses the library; it has no tools."""
+
+    def __init__(self, function: AgentFunction) -> None:
+        self._function = function
+
+    @property
+    def name(self) -> str:
+        """`function/` and what the function is called."""
+        return f"function/{getattr(self._function, '__name__', type(self._function).__name__)}"
+
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
+        """One call of the function; raises ModelUnavailable for what it raises, ModelMalformed for what is no text."""
+        await request.begun()
+        try:
+            answered = self._function(_prompt_of(request))
+            text = await answered if isawaitable(answered) else answered
+        except Exception as error:  # guard: model adapter - a function of somebody else's may raise anything
+            raise ModelUnavailable(f"{self.name} failed ({type(error).__name__}: {error})") from error
+        if not isinstance(text, str):
+            raise ModelMalformed(f"{self.name} returned {type(text).__name__}, not text")
+        delta(text)
+        return ModelAnswer(text, model=self.name)
+
+
+def _prompt_of(request: ModelRequest) -> AgentPrompt:
+    prompt = request.prompt
+    said = tuple((str(record.role), record.text) for _, record in prompt.parts if record.role is not Role.TOOL)
+    return AgentPrompt(prompt.system, said, prompt.recalled, prompt.user)
 
 
 _OLLAMA_PORT = 11_434

@@ -16,6 +16,7 @@ from openai.resources.chat import AsyncChat
 from openai.resources.chat.completions import AsyncCompletions
 from openai.types.chat import ChatCompletionMessageParam
 from pydantic_ai import direct, exceptions, messages
+from pydantic_ai.agent import AbstractAgent
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.models import Model as ProviderModel
 from pydantic_ai.settings import ModelSettings
@@ -234,6 +235,32 @@ class ProviderChat:
     async def close(self) -> None:
         """Close the client."""
         await self._resources.aclose()
+
+
+class AgentChat:
+    """Answers by an agent of pydantic-ai, with the agent's own model, instructions and tools."""
+
+    def __init__(self, agent: AbstractAgent[Any, Any]) -> None:
+        self._agent = agent
+
+    @property
+    def name(self) -> str:
+        """`agent/` and what the agent is called."""
+        return f"agent/{self._agent.name or 'agent'}"
+
+    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
+        """One run of the agent; raises a ModelError that says whether trying again can help."""
+        await request.begun()
+        try:
+            async with asyncio.timeout(request.limit_s):
+                done = await self._agent.run(message_history=_history(request))
+        except TimeoutError:
+            raise ModelTimeout(f"{self.name} did not answer within {request.limit_s:g} s") from None
+        except (exceptions.AgentRunError, exceptions.UserError) as error:
+            raise _ours(self.name, error) from error
+        text, usage = str(done.output), done.usage
+        delta(text)
+        return ModelAnswer(text, usage=Usage(usage.input_tokens, usage.output_tokens, None), model=self.name)
 
 
 def _written(event: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
@@ -24,7 +25,7 @@ from keepsaid.interfaces.http.bodies import body_of, fields_in
 from keepsaid.interfaces.http.gate import Gate
 from keepsaid.interfaces.http.responses import Acknowledgement, BadRequest, ConfirmedResponse, NotFound, Unauthorised
 from keepsaid.interfaces.shapes import Shape, batch_shape, next_try, receipt_shape, story_shape
-from keepsaid.ports.channel import TurnProgress
+from keepsaid.services.asking import SETTLED, AnswerProgress
 from keepsaid.text.normal import cut, kind_of
 
 _TEXTS = ("text", "channel", "account", "sender", "conversation", "name")
@@ -96,9 +97,6 @@ def _check_url(url: str, channel: str, hosts: tuple[str, ...]) -> None:
 
 RETRY_MS = 1_000
 """How soon a browser comes back when the connection ends without a word."""
-
-SETTLED = ("done", "dropped", "review", "dead")
-"""States of a message of which there is nothing more to tell, unless a person queues it again."""
 
 _ORDER = ("received", "batched", "waiting", "settled")
 
@@ -183,12 +181,6 @@ def _settled(story: Story) -> MessageEvent:
     return MessageEvent(f"settled-{story.state}-{story.batch.fence if story.batch else 0}", story_shape(story))
 
 
-_LOOK_S = 1.0
-"""Seconds of silence before the store is asked: what is dropped, spawned or answered elsewhere tells nobody here.
-
-A stop is noticed no later.
-"""
-
 _EVENTS = "text/event-stream"
 
 
@@ -199,6 +191,7 @@ class Messages:
         self._instance = instance
         self._gate = gate
         self._stopping = stopping
+        self._asking = instance.services.asking
 
     async def put(self, request: Request) -> Response:
         """Take a message in: 201 once it is on disk, 200 when it was there before, 409 on a conflict."""
@@ -254,39 +247,12 @@ class Messages:
 
     async def _stream(self, message: StoredMessage, told: SentEvents) -> AsyncIterator[str]:
         yield f"retry: {RETRY_MS}\n\n"
-        with self._instance.hub.listening(message.id, message.lane) as queue:
-            while (story := await self._instance.operations.story(message.id)) is not None:
-                for text in told.news(story):
+        async with aclosing(self._asking.follow(message.id, message.lane, self._stopping.is_set)) as progress:
+            async for heard in progress:
+                for text in _written(heard, told):
                     yield text
-                if story.state in SETTLED:
-                    await self._pull(story)
-                    return
-                async for text in self._waited(queue, story, told):
-                    yield text
-                if self._stopping.is_set():
-                    return
-
-    async def _waited(self, queue: asyncio.Queue[TurnProgress], story: Story, told: SentEvents) -> AsyncIterator[str]:
-        """What is heard until the store has to be asked again: after other news than words, or a silence."""
-        while not self._stopping.is_set():
-            try:
-                progress = await asyncio.wait_for(queue.get(), _LOOK_S)
-            except TimeoutError:
-                yield ": still here\n\n"
-                return
-            if progress.kind == "settled":
-                return
-            if progress.kind == "waiting" or story.batch is None:
-                story = await self._instance.operations.story(story.message.id) or story
-                for text in told.news(story):
-                    yield text
-                if story.state in SETTLED:
-                    return
-            if progress.kind == "waiting":
-                for text in told.waits(story, progress.text):
-                    yield text
-                return
-            yield event("delta", {"text": progress.text})
+                if heard.kind == "story" and heard.story.state in SETTLED:
+                    await self._pull(heard.story)
 
     async def _story(self, request: Request) -> Story:
         message_id = read("message", request.path_params["id"])
@@ -299,9 +265,19 @@ class Messages:
     async def _pull(self, story: Story) -> None:
         if story.message.lane.channel != "http":
             return
-        for reply in story.replies:
-            if reply.state == "pending" and reply.draft.url is None:
-                await self._instance.services.inbox.mark_seen(reply.id)
+        await self._asking.mark_seen(story)
+
+
+def _written(heard: AnswerProgress, told: SentEvents) -> Iterator[str]:
+    """What was heard, as it is sent to one reader."""
+    if heard.kind == "story":
+        yield from told.news(heard.story)
+    elif heard.kind == "silence":
+        yield ": still here\n\n"
+    elif heard.kind == "waiting":
+        yield from told.waits(heard.story, heard.text)
+    else:
+        yield event("delta", {"text": heard.text})
 
 
 _ASKED = ("channel", "account", "reply_url")

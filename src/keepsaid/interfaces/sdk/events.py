@@ -10,7 +10,8 @@ from keepsaid.domain.event import Event
 from keepsaid.domain.prompt import Json
 from keepsaid.errors import InputError
 from keepsaid.events.catalog import USER_MESSAGE
-from keepsaid.interfaces.sdk.inbox import CHANNEL, Inbox, Message
+from keepsaid.interfaces.sdk.inbox import Inbox
+from keepsaid.interfaces.sdk.values import CHANNEL, Message
 from keepsaid.interfaces.transfer import cloud_event
 
 _UNTOLD = "Nothing was stored."

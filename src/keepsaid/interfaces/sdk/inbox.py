@@ -1,98 +1,21 @@
-"""The inbox: put messages in, take batches out, and the library's own values; what is taken is leased, never lost."""
+"""The inbox: put messages in, take batches out; what is taken is leased, never lost."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 
 from keepsaid.app.instance import Instance
-from keepsaid.domain.commits import Failure, IntakeResult
+from keepsaid.domain.commits import Failure
 from keepsaid.domain.ids import show
-from keepsaid.domain.memory import Hit
 from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.turn import Claimed, Lease, Outcome, Usage
 from keepsaid.errors import KeepsaidError, MessageDamaged, StoreError, UnknownChannel
+from keepsaid.interfaces.sdk.values import CHANNEL, Message, Receipt, receipt_of
 from keepsaid.pipeline.answering import check
 from keepsaid.text.normal import normalise
-
-CHANNEL = "library"
-"""Where what a program says itself comes in."""
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """Something said to the agent.
-
-    `external_id` names this delivery: the same id with the same content is stored once. `provider_id` is
-    what replies refer to, `reply_to` the provider id of the message this one answers. `direct` says that
-    only the sender and the agent are in the conversation.
-    """
-
-    text: str
-    sender: str
-    conversation: str
-    channel: str = CHANNEL
-    external_id: str | None = None
-    provider_id: str | None = None
-    reply_to: str | None = None
-    direct: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Receipt:
-    """Proof that a message is on disk; `duplicate` says it was there before."""
-
-    id: str
-    conversation: str
-    lane: str
-    number: int
-    duplicate: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Episode:
-    """Something that was said, to be remembered word for word.
-
-    `said_at` is milliseconds UTC. `external_id` names it within its conversation: recording it again
-    changes nothing. `kind` is `episode`, or one of fact, preference, decision, identity, event,
-    observation, goal, todo for what is known already.
-    """
-
-    text: str
-    speaker: str
-    conversation: str
-    said_at: int
-    lane: str = ""
-    kind: str = "episode"
-    external_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Remembered:
-    """A recalled memory: its rank (from 1) and score in the leg that found it."""
-
-    id: str
-    text: str
-    kind: str
-    speaker: str
-    said_at: int
-    conversation: str
-    external_id: str
-    rank: int
-    score: float
-
-
-def remembered(hit: Hit) -> Remembered:
-    """A hit as the library shows it."""
-    new = hit.memory.new
-    external = next((source.ref for source in new.sources if source.kind == "external"), "")
-    conversation = new.lane.conversation if new.lane else ""
-    place = (new.speaker, new.said_at, conversation, external)
-    return Remembered(show("memory", hit.memory.id), new.text, str(new.kind), *place, hit.rank, hit.score)
-
 
 _POLL_MS = 1_000
 
@@ -148,11 +71,10 @@ class Inbox:
         Raises InputError with nothing stored, KeyConflict when its external id came with other content
         before, StoreError when the disk refuses.
         """
-        received = await self._instance.receive(self._inbound(message))
-        place = (received.lane.conversation, received.lane.key, received.number)
-        return Receipt(show("message", received.id), *place, received.intake is not IntakeResult.STORED)
+        return receipt_of(await self._instance.receive(self.inbound_of(message)))
 
-    def _inbound(self, message: Message) -> Inbound:
+    def inbound_of(self, message: Message) -> Inbound:
+        """The message as it is stored, with the trust of its sender. Raises UnknownChannel."""
         config = self._instance.config
         settings = config.channels.get(message.channel)
         if settings is None:

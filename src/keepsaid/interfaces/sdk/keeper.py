@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keepsaid.app.instance import opened
+from keepsaid.app.models import model_of_agent
 from keepsaid.config import Home, load
 from keepsaid.domain.ids import read
 from keepsaid.errors import InputError
 from keepsaid.interfaces.sdk.events import EventBook
 from keepsaid.interfaces.sdk.inbox import Inbox
 from keepsaid.interfaces.sdk.memory import MemoryBook
+from keepsaid.interfaces.sdk.values import Message, Reply, reply_of
 from keepsaid.interfaces.shapes import turn_shape
+from keepsaid.ports.model import AgentFunction, AgentPrompt, Model
+
+__all__ = ["AgentPrompt", "Keepsaid"]
+
+if TYPE_CHECKING:
+    from pydantic_ai.agent import AbstractAgent
+
+    Agent = AgentFunction | AbstractAgent[Any, Any]
 
 
 class Keepsaid:
@@ -29,28 +39,40 @@ class Keepsaid:
     memory: MemoryBook
     events: EventBook
 
-    def __init__(self, home: Home, *, answering: bool, settings: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, home: Home, *, answering: bool, settings: Mapping[str, Any] | None = None, model: Model | None = None
+    ) -> None:
         self._home = home
         self._answering = answering
         self._settings = settings or {}
+        self._model = model
         self._closing = AsyncExitStack()
 
     @classmethod
     def open(
-        cls, home: str | Path | None = None, *, answering: bool = False, settings: Mapping[str, Any] | None = None
+        cls,
+        home: str | Path | None = None,
+        *,
+        answering: bool = False,
+        settings: Mapping[str, Any] | None = None,
+        agent: Agent | None = None,
     ) -> Keepsaid:
         """Open a home: the directory `home`, else KEEPSAID_HOME, else the XDG directories.
 
-        With `answering` the configured model answers; without, you take batches and answer yourself.
-        `settings` replaces top-level sections of the config, e.g. `{"buffer": {"window_ms": 0}}`. Entering
-        raises HomeBusy, ConfigError or StoreError with nothing changed.
+        With `answering` the configured model answers; with `agent` your own function (prompt in, text out) or your
+        agent of pydantic-ai does, with what memory brings to mind in its prompt. Without either you take batches
+        and answer yourself. `settings` replaces top-level sections of the config, e.g. `{"buffer": {"window_ms": 0}}`.
+        Raises InputError for an agent that is neither. Entering raises HomeBusy, ConfigError or StoreError with
+        nothing changed.
         """
-        return cls(Home.at(Path(home) if home is not None else None), answering=answering, settings=settings)
+        place = Home.at(Path(home) if home is not None else None)
+        model = None if agent is None else model_of_agent(agent)
+        return cls(place, answering=answering or model is not None, settings=settings, model=model)
 
     async def __aenter__(self) -> Keepsaid:
         config, _ = load(self._home.config_file, self._settings)
         async with AsyncExitStack() as closing:
-            self._instance = await closing.enter_async_context(opened(self._home, config))
+            self._instance = await closing.enter_async_context(opened(self._home, config, self._model))
             await self._instance.start(answering=self._answering)
             self._closing = closing.pop_all()
         self.inbox, self.memory = Inbox(self._instance), MemoryBook(self._instance)
@@ -61,6 +83,16 @@ class Keepsaid:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._closing.__aexit__(kind, error, trace)
+
+    async def ask(self, message: Message | str, heard: Callable[[str], object] | None = None) -> Reply:
+        """Put a message in and wait for what becomes of it; `heard` takes each piece of the answer as it is written.
+
+        A text alone is said by `user` in the conversation `main`, where nobody else is. Cancelled while it waits, the
+        message stays and is answered. Raises InputError with nothing stored, and StoreError when the disk refuses.
+        """
+        said = Message(message, "user", "main", direct=True) if isinstance(message, str) else message
+        asked = await self._instance.services.asking.ask(self.inbox.inbound_of(said), heard)
+        return reply_of(asked.received, asked.story)
 
     async def why(self, turn: str) -> dict[str, Any]:
         """Why a turn answered as it did: batch and messages, context with recalled memories and reasons, cost.

@@ -1,35 +1,68 @@
-"""Memory as a library: record what was said, recall what matters."""
+"""Memory as a library: record what was said, recall what matters, look it up, put it right, forget it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
+from typing import TypedDict, Unpack
 
-from keepsaid.app.instance import Instance
-from keepsaid.app.services import note_backup
-from keepsaid.domain.ids import is_time, show
+from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane, lane_key
-from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, NewMemory, Source, conversation_scope
+from keepsaid.domain.memory import (
+    IMPORTANCE,
+    Kind,
+    Listener,
+    Narrowing,
+    NewMemory,
+    Recalled,
+    Source,
+    conversation_scope,
+)
 from keepsaid.domain.message import Trust
 from keepsaid.errors import InputError, StoreError
-from keepsaid.interfaces.sdk.inbox import CHANNEL, Episode, Remembered, remembered
-from keepsaid.interfaces.transfer import export_shape, import_shape
-from keepsaid.services.exporting import export
-from keepsaid.services.importing import KEEPSAID, MEM0, ImportRequest, LocalMemory, import_memories, preview_import
-from keepsaid.services.people import person_in
+from keepsaid.interfaces.sdk.transfer import MemoryFiles
+from keepsaid.interfaces.sdk.values import (
+    CHANNEL,
+    Episode,
+    Forgotten,
+    MemoryRecord,
+    Remembered,
+    Time,
+    forgotten_of,
+    preview_of,
+    record_of,
+    remembered,
+    time_in,
+)
+from keepsaid.services.forgetting import ForgetRequest
+from keepsaid.services.searching import FOUND_MAX, OWNER_HEARS, SearchRequest
 from keepsaid.text.normal import digest, normalise
 
 _ACCOUNT = "default"
-_FOUND_MAX = 10_000
 _KINDS = (str(Kind.EPISODE), *map(str, IMPORTANCE))
 
 
-class MemoryBook:
-    """The memory of one home."""
+class Filters(TypedDict, total=False):
+    """What a search keeps to."""
 
-    def __init__(self, instance: Instance) -> None:
-        self._instance = instance
+    kind: str
+    person: str
+    since: Time
+    until: Time
+    as_of: Time
+    archived: bool
+
+
+class ToForget(TypedDict, total=False):
+    """What is to be forgotten, where it is not named by ids; and for how long that can be undone."""
+
+    person: str
+    conversation: str
+    text: str
+    undo_for: str
+
+
+class MemoryBook(MemoryFiles):
+    """The memory of one home, as its owner hears it."""
 
     async def record(self, episodes: Sequence[Episode]) -> tuple[str, ...]:
         """Remember what was said, all or nothing; returns the memories' ids in order.
@@ -52,58 +85,86 @@ class MemoryBook:
         return True
 
     async def recall(
-        self, query: str, limit: int = 10, conversation: str | None = None, as_of: int | None = None
+        self, query: str, limit: int = 10, conversation: str | None = None, as_of: Time | None = None
     ) -> tuple[Remembered, ...]:
         """The best memories for a query, best first, ungated; 10,000 at most.
 
-        Everything is heard without a conversation; with one, only what may be heard there. With `as_of`
-        (milliseconds UTC), only what held true at that time. Raises StoreError when memory could not answer, which is
-        not the same as finding nothing, and InputError when `as_of` is no time.
+        Everything is heard without a conversation; with one, only what may be heard there. With `as_of`, only what
+        held true at that time. Raises StoreError when memory could not answer, which is not the same as finding
+        nothing, and InputError when `as_of` is no time.
         """
-        if as_of is not None and (type(as_of) is not int or not is_time(as_of)):
-            raise InputError("as_of must be milliseconds UTC, a whole number within years 1 to 9999")
-        listener = Listener(None, everything=True, cross=True)
+        at, listener = time_in(as_of, "as_of"), OWNER_HEARS
         if conversation is not None:
             listener = Listener(_lane(conversation, ""), cross=True)
-        found = await self._instance.search.recall(listener, query, max(0, min(limit, _FOUND_MAX)), as_of)
-        if not found.answered:
-            raise StoreError(f"memory could not answer: {'; '.join(found.missing)}", safe="Nothing was changed.")
-        return tuple(remembered(hit) for hit in found.hits)
+        found = await self._instance.search.recall(listener, query, max(0, min(limit, FOUND_MAX)), at)
+        return _hits(found)
 
-    async def export(
-        self, target: str | Path, form: str = "jsonl", persons: Sequence[str] = (), *, force: bool = False
-    ) -> dict[str, Any]:
-        """Write all that is known, or what `persons` may hear, into one file; `form` is jsonl or markdown.
+    async def search(self, query: str, limit: int = 10, **filters: Unpack[Filters]) -> tuple[Remembered, ...]:
+        """The best memories for a query that keep within filters, best first.
 
-        Returns where it is and what it holds. Raises InputError and HomeError with nothing written.
+        `kind` of memory, `person` who said it or whom it is about, `since` and `until` of when it was said, `as_of` for
+        what was known and held true then, `archived` for what faded. Raises StoreError when memory could not answer,
+        and InputError for a filter that is none.
         """
-        done = await export(self._instance.memories.bundles, Path(target), form, persons, force=force)
-        note_backup(self._instance.home, done.file)
-        return export_shape(done)
+        kind = filters.get("kind")
+        if kind is not None and kind not in list(Kind):
+            raise InputError(f"there is no kind {kind!r}; one of: {', '.join(Kind)}")
+        since, until = time_in(filters.get("since"), "since"), time_in(filters.get("until"), "until")
+        at, person = time_in(filters.get("as_of"), "as_of"), normalise(filters.get("person", ""))
+        keeps = Narrowing(Kind(kind) if kind else None, person, since, until, at)
+        asked = SearchRequest(query, limit, keeps, archived=filters.get("archived", False))
+        return _hits(await self._instance.services.search.search(asked))
 
-    async def import_from(
-        self,
-        file: str | Path,
-        source: str = KEEPSAID,
-        persons: Mapping[str, str] | None = None,
-        *,
-        trust: str = "",
-        dry_run: bool = False,
-    ) -> dict[str, Any]:
-        """Take over a bundle of `export`, or with `source` "mem0" a JSON file of it; what is here already stays.
+    async def get(self, memory: str) -> MemoryRecord:
+        """One memory by its id; raises InputError when there is none."""
+        return record_of(await self._instance.services.search.get(memory))
 
-        `persons` says who is who that mem0 names. Returns what became of the lines; again changes nothing. Raises
-        InputError with nothing imported.
+    async def list(self, kinds: Sequence[str] = (), limit: int = 20) -> tuple[MemoryRecord, ...]:
+        """Memories, newest first; of all kinds when none is named. Raises InputError for a kind that is none."""
+        wrong = [kind for kind in kinds if kind not in list(Kind)]
+        if wrong:
+            raise InputError(f"there is no kind {wrong[0]!r}; one of: {', '.join(Kind)}")
+        found = await self._instance.services.search.newest([Kind(kind) for kind in kinds], limit)
+        return tuple(map(record_of, found))
+
+    async def history(self, memory: str) -> tuple[MemoryRecord, ...]:
+        """What was known when of the same, in the order in which it began to hold. Raises InputError."""
+        return tuple(map(record_of, await self._instance.services.search.history(memory)))
+
+    async def add(self, text: str, kind: str = "fact") -> str:
+        """Remember what the owner says, without the secrets in it; returns its id. Raises InputError."""
+        return show("memory", (await self._instance.services.memories.add(text, kind)).id)
+
+    async def edit(self, memory: str, text: str, value: str = "") -> str:
+        """Put a memory right, as its owner; what it said before is kept as past. Returns the id of what holds now.
+
+        `value` is what its slot is from now on, where it has one. Raises InputError when it cannot be done.
         """
-        if source not in (KEEPSAID, MEM0) or trust not in ("", *Trust):
-            raise InputError(f"source is {KEEPSAID} or {MEM0}, and trust one of: {', '.join(Trust)}")
-        most = Trust(trust) if trust else Trust.KNOWN if source == MEM0 else Trust.OWNER
-        named = {name: person_in(one, self._instance.config) for name, one in (persons or {}).items()}
-        asked = ImportRequest(Path(file), source, most, named)
-        memory = LocalMemory(self._instance.memories, self._instance.clock)
-        take = preview_import if dry_run else import_memories
-        report = await take(asked, memory, self._instance.redactor, self._instance.clock.now_ms())
-        return import_shape(report, asked, dry_run=dry_run)
+        number = (await self._instance.services.search.get(memory)).id
+        return show("memory", (await self._instance.services.memories.edit(number, text, value)).memory_id)
+
+    async def pin(self, memory: str, *, pinned: bool = True) -> None:
+        """Keep a memory from fading, or let it fade again. Raises InputError when there is none."""
+        await self._instance.services.memories.pin((await self._instance.services.search.get(memory)).id, pinned=pinned)
+
+    async def forget(self, *ids: str, dry_run: bool = False, **named: Unpack[ToForget]) -> Forgotten:
+        """Forget memories and messages by their ids, or all of a `person`, of a `conversation`, or that holds a `text`.
+
+        Nobody is told it once this returns; with `undo_for` (`30d`, `12h`) it can be undone for so long. With `dry_run`
+        it is only counted. Raises InputError where there is nothing like that.
+        """
+        asked, forgetting = ForgetRequest(ids, **named), self._instance.services.forgetting
+        return preview_of(await forgetting.preview(asked)) if dry_run else forgotten_of(await forgetting.forget(asked))
+
+    async def undo(self, request: str) -> None:
+        """Put back what a request to forget took, while that can be; raises InputError."""
+        await self._instance.services.forgetting.undo(request)
+
+
+def _hits(found: Recalled) -> tuple[Remembered, ...]:
+    if not found.answered:
+        raise StoreError(f"memory could not answer: {'; '.join(found.missing)}", safe="Nothing was changed.")
+    return tuple(remembered(hit) for hit in found.hits)
 
 
 def _lane(conversation: str, key: str) -> Lane:
@@ -116,12 +177,11 @@ def _memory(n: int, episode: Episode) -> NewMemory:
         raise InputError(f"episode {n} needs a text and a conversation")
     if episode.kind not in _KINDS:
         raise InputError(f"episode {n}: there is no kind {episode.kind!r}; one of: {', '.join(_KINDS)}")
-    if type(episode.said_at) is not int or not is_time(episode.said_at):
-        raise InputError(f"episode {n}: said_at must be milliseconds UTC, a whole number within years 1 to 9999")
+    said_at = time_in(episode.said_at, f"episode {n}: said_at") or 0
     lane, kind = _lane(conversation, normalise(episode.lane)), Kind(episode.kind)
     name = episode.external_id
     if name is None:
-        name = digest(text, episode.speaker, str(episode.said_at), episode.kind).hex()
+        name = digest(text, episode.speaker, str(said_at), episode.kind).hex()
     return NewMemory(
         f"external:{digest(conversation, name).hex()}",
         kind,
@@ -130,7 +190,7 @@ def _memory(n: int, episode: Episode) -> NewMemory:
         Trust.KNOWN,
         lane,
         normalise(episode.speaker),
-        said_at=episode.said_at,
+        said_at=said_at,
         importance=IMPORTANCE.get(kind, 0.5),
         sources=(Source("external", normalise(name)),),
     )

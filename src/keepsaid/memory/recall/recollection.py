@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 from keepsaid.domain.graph import Seed
-from keepsaid.domain.memory import Found, Hit, Listener, Recalled
+from keepsaid.domain.memory import Found, Hit, Listener, Narrowing, Recalled
 from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.prompt import Role
 from keepsaid.domain.receipt import Beyond, Searched
@@ -27,6 +28,7 @@ from keepsaid.memory.recall.ranking import (
     places,
     weighed,
 )
+from keepsaid.ports.memory_store import Library
 from keepsaid.ports.recall import Recall, Shelf
 from keepsaid.ports.runtime import Clock
 from keepsaid.text.normal import ends_of
@@ -92,6 +94,23 @@ def focus_text(claimed: Claimed, newest: StoredMessage) -> str:
 def _lately(recent: Recent) -> str:
     told = [record.text for record in recent.records if record.text and record.role is not Role.TOOL]
     return "\n".join(text[:_LATELY_CHARS] for text in told[-_LATELY:])
+
+
+_DEEP = 200
+"""So many memories are looked at for a narrower search."""
+
+
+async def narrowed(
+    recall: Recall, library: Library, listener: Listener, wanted: tuple[str, int], narrowing: Narrowing
+) -> Recalled:
+    """The best memories for a query that keep within filters; `wanted` is the query and how many."""
+    query, limit = wanted
+    if narrowing == Narrowing():
+        return await recall.recall(listener, query, limit)
+    recalled = await recall.recall(listener, query, max(_DEEP, limit), narrowing.as_of)
+    fitting = set(await library.narrowed(listener, [hit.memory.id for hit in recalled.hits], narrowing))
+    hits = tuple(hit for hit in recalled.hits if hit.memory.id in fitting and narrowing.about(hit.memory))
+    return replace(recalled, hits=hits[:limit])
 
 
 NO_EMBEDDER = f"{VECTOR}: no embedder"
