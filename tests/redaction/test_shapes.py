@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import time
 from collections.abc import Iterable
+from math import inf
 from random import Random
 
 import pytest
@@ -129,6 +130,9 @@ HOSTILE = {
 }
 
 
+_TRIES = 10
+
+
 def _seconds(text: str) -> float:
     redactor, started = PatternRedactor(), time.thread_time()
     redactor.marks(text)
@@ -137,10 +141,13 @@ def _seconds(text: str) -> float:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_time_grows_with_the_length_alone(name: str) -> None:
-    """Four times the text takes no more than six times the time."""
-    piece = HOSTILE[name]
-    short, long = (min(_seconds((piece * chars)[:chars]) for _ in range(3)) for chars in (20_000, 80_000))
-    assert long <= max(6 * short, 0.05), (short, long)
+    """Four times the text takes no more than six times the time, by the quickest of a few tries."""
+    piece, short, long = HOSTILE[name], inf, inf
+    for _ in range(_TRIES):
+        short, long = (min(best, _seconds((piece * n)[:n])) for best, n in ((short, 20_000), (long, 80_000)))
+        if long <= max(6 * short, 0.05):
+            return
+    pytest.fail(f"{short} s for 20,000 characters, {long} s for 80,000")
 
 
 def test_a_shape_is_made_as_it_says() -> None:
