@@ -130,6 +130,8 @@ async def test_memory_is_looked_up_put_right_and_forgotten(ks: Keepsaid) -> None
     gone = await ks.memory.forget(later, undo_for="1h")
     with pytest.raises(InputError, match="there is no memory"):
         await ks.memory.get(later)
+    done = await ks.events.wait_for("memory.forgotten", gone.id, HANG_S / 4)
+    assert done is not None
     await ks.memory.undo(gone.id)
     assert (await ks.memory.get(later)).text == "The ferry leaves at ten."
 

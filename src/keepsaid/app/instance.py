@@ -90,7 +90,8 @@ class Outside:
     """What surrounds an instance: time, identifiers, channels and tools beside its own, and how full its disk is.
 
     `redactor` is the one that its stores were opened with; `lock` is held instead of the home's own. `offload` runs
-    what reads long texts. `life` says when a batch that may stop the program is tried.
+    what reads long texts. `answerer` answers messages in place of the model, which keeps its other work: summaries,
+    extraction, tasks. `life` says when a batch that may stop the program is tried.
     """
 
     clock: Clock = field(default_factory=SystemClock)
@@ -99,6 +100,7 @@ class Outside:
     tools: Sequence[Tool] = ()
     space: Space | None = None
     redactor: PatternRedactor | None = None
+    answerer: Model | None = None
     embedder: Embedder | None = None
     former: Former = no_former
     extensions: Sequence[FoundExtension] = ()
@@ -140,8 +142,7 @@ class Instance:
         self.channels: dict[str, Channel] = dict(outside.channels)
         self.hooks: dict[str, Hook] = {}
         self.embedding = embedding_of(outside, self.memories, config, self._guests)
-        leg_ms = LEG_SHARE * config.memory.deadline_ms
-        self.recall = recollection(self.memories, self.clock, leg_ms, self.embedding)
+        self.recall = recollection(self.memories, self.clock, LEG_SHARE * config.memory.deadline_ms, self.embedding)
         self.search = recollection(self.memories, self.clock, PATIENT_MS, self.embedding)
         self.recorder = recorder_of(self.operations, self.memories, self.clock, self.redactor)
         compaction = compaction_of(config, self.operations, model, self.clock, (self.redactor, outside.offload))
@@ -158,7 +159,8 @@ class Instance:
         offers = TurnOffers(self._guests)
         self.toolbox = toolbox_of(home, config, self.clock)
         system, tools = (self.clock, self.ids), (outside.tools, offers, self.toolbox)
-        agent = AgentBuilder(home, config, stores, model, have, system, self.hub, tools, outside.offload, outside.fence)
+        place, answers = (home, config, stores), Punctual(outside.answerer) if outside.answerer else model
+        agent = AgentBuilder(*place, answers, have, system, self.hub, tools, outside.offload, outside.fence)
         self.flow = agent.flow()
         self.recorder.watch(self.flow.hints.record)
         self.telling = Telling(self.operations, *system, self.memories.news)

@@ -8,7 +8,7 @@ from typing import Any
 from keepsaid.domain.bundle import ImportOutcome
 from keepsaid.domain.event import DeliveryLine, Event, SubscriberLine
 from keepsaid.domain.forgetting import Forgetting
-from keepsaid.domain.ids import PREFIXES, show, when
+from keepsaid.domain.ids import PREFIXES, read, show, when
 from keepsaid.domain.prompt import Json
 from keepsaid.errors import InputError
 from keepsaid.events.catalog import CORE
@@ -94,6 +94,13 @@ def _subject(event: Event) -> str:
     noun = CORE[event.topic].about if event.topic in CORE else ""
     number = event.correlation_id
     return show(noun, int(number)) if noun in PREFIXES and number.isascii() and number.isdigit() else number
+
+
+def subject_in(topic: str, about: str) -> str:
+    """What an event is stored under that is about something, as events name it: `fgt_...` is a number there."""
+    noun = CORE[topic].about if topic in CORE else ""
+    number = read(noun, about) if noun in PREFIXES else None
+    return about if number is None else str(number)
 
 
 def _shown(field: Field | None, value: Json) -> Json:

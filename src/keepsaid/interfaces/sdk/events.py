@@ -12,7 +12,7 @@ from keepsaid.errors import InputError
 from keepsaid.events.catalog import USER_MESSAGE
 from keepsaid.interfaces.sdk.inbox import Inbox
 from keepsaid.interfaces.sdk.values import CHANNEL, Message
-from keepsaid.interfaces.transfer import cloud_event
+from keepsaid.interfaces.transfer import cloud_event, subject_in
 
 _UNTOLD = "Nothing was stored."
 
@@ -74,7 +74,7 @@ class EventBook:
             raise InputError(
                 f"{after!r} is no id of an event", safe="Nothing was changed.", hint="keepsaid events tail"
             )
-        found = await self._instance.telling.wait_for(topic, about, timeout_s, int(after))
+        found = await self._instance.telling.wait_for(topic, subject_in(topic, about), timeout_s, int(after))
         return None if found is None else cloud_event(found)
 
 

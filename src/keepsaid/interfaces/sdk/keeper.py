@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from keepsaid.app.instance import opened
+from keepsaid.app.instance import Outside, opened
 from keepsaid.app.models import model_of_agent
 from keepsaid.config import Home, load
 from keepsaid.domain.ids import read
@@ -40,12 +40,12 @@ class Keepsaid:
     events: EventBook
 
     def __init__(
-        self, home: Home, *, answering: bool, settings: Mapping[str, Any] | None = None, model: Model | None = None
+        self, home: Home, *, answering: bool, settings: Mapping[str, Any] | None = None, answerer: Model | None = None
     ) -> None:
         self._home = home
         self._answering = answering
         self._settings = settings or {}
-        self._model = model
+        self._answerer = answerer
         self._closing = AsyncExitStack()
 
     @classmethod
@@ -60,19 +60,22 @@ class Keepsaid:
         """Open a home: the directory `home`, else KEEPSAID_HOME, else the XDG directories.
 
         With `answering` the configured model answers; with `agent` your own function (prompt in, text out) or your
-        agent of pydantic-ai does, with what memory brings to mind in its prompt. Without either you take batches
+        agent of pydantic-ai does, with what memory brings to mind in its prompt; the configured model, if there is one,
+        still writes summaries and extracts. Without either you take batches
         and answer yourself. `settings` replaces top-level sections of the config, e.g. `{"buffer": {"window_ms": 0}}`.
         Raises InputError for an agent that is neither. Entering raises HomeBusy, ConfigError or StoreError with
         nothing changed.
         """
         place = Home.at(Path(home) if home is not None else None)
-        model = None if agent is None else model_of_agent(agent)
-        return cls(place, answering=answering or model is not None, settings=settings, model=model)
+        answerer = None if agent is None else model_of_agent(agent)
+        return cls(place, answering=answering or answerer is not None, settings=settings, answerer=answerer)
 
     async def __aenter__(self) -> Keepsaid:
         config, _ = load(self._home.config_file, self._settings)
         async with AsyncExitStack() as closing:
-            self._instance = await closing.enter_async_context(opened(self._home, config, self._model))
+            self._instance = await closing.enter_async_context(
+                opened(self._home, config, outside=Outside(answerer=self._answerer))
+            )
             await self._instance.start(answering=self._answering)
             self._closing = closing.pop_all()
         self.inbox, self.memory = Inbox(self._instance), MemoryBook(self._instance)
