@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -29,3 +30,16 @@ def test_a_broken_promise_is_an_exit_code_a_report_and_a_directory_that_stays(
     assert told["restart_ms"] > 0
     assert any("never arrived" in violation for violation in told["violations"])
     assert [folder.name for folder in tmp_path.glob("keepsaid-selftest-*/home")] == ["home"]
+
+
+def test_its_former_name_is_taken_with_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--home", str(tmp_path / "home"), "prove", "--kills", "none"]) == USAGE
+    assert "`keepsaid prove` is called `keepsaid selftest` now" in capsys.readouterr().err
+
+
+def test_without_the_testkit_it_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(metadata, "entry_points", lambda **_: ())
+    assert run(["selftest", "--kills", "1"]) == USAGE
+    assert "pip install keepsaid-testkit" in capsys.readouterr().err

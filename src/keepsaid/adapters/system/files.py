@@ -191,7 +191,7 @@ class HistoryFile:
         except FileNotFoundError:
             return 0
         entries = list(_entries(raw))
-        left = [entry for entry in entries if not holds(_text_history(entry))]
+        left = [entry for entry in entries if not holds(_typed_text(entry))]
         if len(left) == len(entries):
             return 0
         partial = self._file.with_name(f"{self._file.name}.partial")
@@ -218,6 +218,6 @@ def _entries(raw: bytes) -> Iterator[bytes]:
         yield entry
 
 
-def _text_history(entry: bytes) -> str:
+def _typed_text(entry: bytes) -> str:
     lines = [line[1:] for line in entry.splitlines(keepends=True) if line.startswith(b"+")]
     return b"".join(lines).decode("utf-8", "replace").removesuffix("\n")

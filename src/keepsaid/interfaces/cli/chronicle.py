@@ -253,9 +253,9 @@ def told(chronicle: Chronicle, asked: int | None = None, *, everything: bool = F
         task = chronicle.task
         lines.append(("task", f"{name('task', task.id)} is {task.state}: {one_line(task.description)}"))
     for turn in chronicle.turns:
-        lines += _turn_chronicle(turn)
+        lines += _turn_lines(turn)
     for reply in chronicle.replies:
-        lines += _reply_chronicle(reply)
+        lines += _reply_lines(reply)
     yield facts(lines)
 
 
@@ -295,7 +295,7 @@ def _routed(life: BatchLife, messages: tuple[StoredMessage, ...]) -> Iterator[tu
         yield "error", batch.error
 
 
-def _turn_chronicle(turn: TurnLife) -> Iterator[tuple[str, str]]:
+def _turn_lines(turn: TurnLife) -> Iterator[tuple[str, str]]:
     took = "" if turn.ended_at is None else f" after {duration(turn.ended_at - turn.started_at)}"
     why_so = f": {turn.reason}" if turn.reason else ""
     yield "turn", f"{when(turn.started_at)}  {name('turn', turn.id)} {turn.state}{took}{why_so}"
@@ -306,7 +306,7 @@ def _turn_chronicle(turn: TurnLife) -> Iterator[tuple[str, str]]:
         yield "step", f"{when(step.started_at)}  {step.n} {step.kind} {step.subject} {step.state}{took}{tries}{tokens}"
 
 
-def _reply_chronicle(life: ReplyLife) -> Iterator[tuple[str, str]]:
+def _reply_lines(life: ReplyLife) -> Iterator[tuple[str, str]]:
     reply = life.reply
     doubt = ", may have been sent twice" if reply.possible_duplicate else ""
     again = f", tried at {when(life.next_at)}" if reply.state == "pending" and reply.attempts else ""

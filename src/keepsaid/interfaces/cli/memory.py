@@ -16,10 +16,10 @@ from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.audit import audit
 from keepsaid.interfaces.cli.forgetting import forget, forgotten
 from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, show, told
-from keepsaid.interfaces.cli.people import add_to
 from keepsaid.interfaces.cli.remote import post
 from keepsaid.interfaces.cli.schedule import from_stdin
 from keepsaid.interfaces.cli.session import say, session
+from keepsaid.interfaces.cli.versions import add_to
 from keepsaid.interfaces.shapes import holdings_shape, memory_shape, widened_shape
 
 if TYPE_CHECKING:

@@ -47,6 +47,8 @@ NOUNS = (
 
 _GROUP = "keepsaid.commands"
 _TESTKIT = ("bench", "selftest")
+"""Commands of the testkit, whose absence is told with what to install."""
+
 _FORMER = {"prove": "selftest"}
 """Commands by the names they had in the release before; they are taken for one release more."""
 
@@ -146,9 +148,9 @@ def _run(front: list[str], rest: list[str], *, as_json: bool) -> int:
     noun = _FORMER.get(rest[0], rest[0])
     if noun != rest[0]:
         say(f"`keepsaid {rest[0]}` is called `keepsaid {noun}` now, and its old name will go in the next release")
-    called, rest = program(noun), [noun, *rest[1:]]
     if noun in _TESTKIT and noun not in lent_commands():
         raise Misused(f"{noun} comes with a distribution of its own", hint="pip install keepsaid-testkit")
+    called, rest = program(noun), [noun, *rest[1:]]
     try:
         code = called([*front, *rest], prog_name="keepsaid", standalone_mode=False)
     except typer.Abort:
