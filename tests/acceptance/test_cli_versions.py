@@ -58,7 +58,20 @@ def test_a_search_prefers_what_holds_and_answers_as_of(taught: Program, capsys: 
     assert found(taught, capsys, "--as-of", "2026-05-10") == ["Lisbon"]
     assert found(taught, capsys, "--as-of", "2026-07-01") == ["Rome"]
     assert found(taught, capsys, "--as-of", "2026-04-01") == []
-    assert "is not a day such as" in inside(taught, capsys, "memory", "search", "x", "--as-of", "May", code=2).err
+    for option, value, why in (
+        ("--as-of", "May", "is not a day such as"),
+        ("--until", "soon", "is not a day such as"),
+        ("--kind", "poem", "is none of"),
+    ):
+        assert why in inside(taught, capsys, "memory", "search", "x", option, value, code=2).err
+
+
+def test_a_search_keeps_to_filters(taught: Program, capsys: Capture) -> None:
+    assert found(taught, capsys, "--until", "2026-05-10") == ["Lisbon"]
+    assert found(taught, capsys, "--since", "2026-05-20") == ["Rome"]
+    assert found(taught, capsys, "--kind", "todo") == []
+    assert found(taught, capsys, "--person", "ann") == ["Rome", "Lisbon"]
+    assert found(taught, capsys, "--person", "ben") == []
 
 
 def test_a_memory_is_put_right_and_its_history_told(taught: Program, capsys: Capture) -> None:

@@ -197,3 +197,11 @@ def test_plain_calls_raise_what_they_would_and_close(tmp_path: Path) -> None:
             ks.memory.get("mem_nothing")
     with BlockingKeepsaid(Keepsaid.open(tmp_path, settings=SETTINGS)) as ks:
         assert ks.memory.get(kept).text == LANTERN.text
+
+
+async def test_what_was_just_forgotten_can_be_undone_at_once(ks: Keepsaid) -> None:
+    memory = await ks.memory.add("The brass lantern hangs in the boathouse.")
+    request = await ks.memory.forget(memory, undo_for="30d")
+    assert await ks.memory.search("lantern") == ()
+    await ks.memory.undo(request.id)
+    assert [found.id for found in await ks.memory.search("lantern")] == [memory]

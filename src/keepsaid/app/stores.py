@@ -25,6 +25,7 @@ from keepsaid.memory.recall.ranking import TEXT, VECTOR, GraphLeg, Leg, coverage
 from keepsaid.memory.recall.recollection import NO_EMBEDDER, Recollection
 from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store import MemoryStore
+from keepsaid.services.searching import SearchService
 
 
 def stores_of(home: Home, config: Config) -> tuple[Path, Path]:
@@ -62,6 +63,11 @@ class ReadOnlyStores:
     archive: Recollection
     clock: Clock
     embedding: Embedding | None
+
+    @property
+    def search(self) -> SearchService:
+        """Search of memory, by its owner's word."""
+        return SearchService(self.memories, self.recall, self.archive)
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from keepsaid.domain.batch import StoredBatch
 from keepsaid.domain.commits import Received
 from keepsaid.domain.ids import show, when
-from keepsaid.domain.memory import Memory
+from keepsaid.domain.memory import Memory, Recalled
 from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.receipt import Feedback, Use
@@ -144,6 +144,15 @@ def holdings_shape(held: Holdings) -> Shape:
         "counts": dict(held.counts),
         "maintained_at": when(max(ended)) if ended and over else None,
     }
+
+
+def recalled_shape(found: Recalled) -> Shape:
+    """The hits of a search, best first, and the legs that could not answer."""
+    hits = [
+        {"leg": hit.leg, "rank": hit.rank, "score": round(hit.score, 4), "memory": memory_shape(hit.memory)}
+        for hit in found.hits
+    ]
+    return {"hits": hits, "missing": list(found.missing), "took_ms": round(found.took_ms, 2)}
 
 
 def memory_shape(memory: Memory) -> Shape:

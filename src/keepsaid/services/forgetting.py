@@ -21,6 +21,8 @@ _COUNT_DIGITS_MAX = 12
 _UNDO_MS_MAX = 30 * 86_400_000
 _OWNER = Listener(None, everything=True)
 _SAFE = "Nothing was changed."
+_UNDER_WAY_MS = 5_000
+"""So long an undo waits for requests that are under way."""
 _HINT = "keepsaid memory forget --help"
 
 
@@ -121,8 +123,10 @@ class ForgettingService:
         return begun
 
     async def undo(self, name: str) -> Forgetting:
-        """Put back what a request took; raises InputError where that cannot be."""
+        """Put back what a request took, once it is through; raises InputError where that cannot be."""
         number = read("forgetting", name)
+        if number is not None and self._is_running():
+            await self._forgetter.settled(_UNDER_WAY_MS)
         done = None if number is None else await self._forgetter.undo(number)
         if done is None:
             raise InputError(f"{name} cannot be undone", safe=_SAFE, hint="keepsaid memory forgotten")

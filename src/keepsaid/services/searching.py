@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from keepsaid.domain.ids import read
+from keepsaid.domain.ids import moment, read
 from keepsaid.domain.memory import Kind, Listener, Memory, Narrowing, Recalled
 from keepsaid.errors import InputError
 from keepsaid.memory.recall.recollection import narrowed
 from keepsaid.ports.recall import Recall
 from keepsaid.ports.store import MemoryStore
+from keepsaid.text.normal import normalise
 
 FOUND_MAX = 10_000
 """So many memories one search or list gives at most."""
@@ -27,6 +28,23 @@ class SearchRequest:
     limit: int = 10
     narrowing: Narrowing = Narrowing()
     archived: bool = False
+
+
+def filters_of(given: Mapping[str, str]) -> Narrowing:
+    """The filters `kind`, `person`, `since`, `until` and `as_of` as people write them; a day as `until` or `as_of` is
+    meant to its end. An empty text is no filter. Raises InputError that names the filter.
+    """
+    kind = given.get("kind", "")
+    if kind and kind not in list(Kind):
+        raise InputError(f"kind: {kind!r} is none of: {', '.join(Kind)}", safe=_SAFE)
+    times: dict[str, int | None] = {}
+    for name in ("since", "until", "as_of"):
+        text = given.get(name, "")
+        try:
+            times[name] = moment(text, ends=name != "since") if text else None
+        except ValueError as error:
+            raise InputError(f"{name}: {text!r} is not {error}", safe=_SAFE) from None
+    return Narrowing(Kind(kind) if kind else None, normalise(given.get("person", "")), **times)
 
 
 class SearchService:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from keepsaid.domain.ids import moment, read
+from keepsaid.domain.ids import read
 from keepsaid.domain.ids import show as name
 from keepsaid.domain.maintenance import LOOSE, Holdings, Outstanding, UpkeepTask
 from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, Memory, Recalled
@@ -20,7 +20,7 @@ from keepsaid.interfaces.cli.remote import post
 from keepsaid.interfaces.cli.schedule import from_stdin
 from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.cli.versions import add_to
-from keepsaid.interfaces.shapes import holdings_shape, memory_shape, widened_shape
+from keepsaid.interfaces.shapes import holdings_shape, memory_shape, recalled_shape, widened_shape
 
 if TYPE_CHECKING:
     from keepsaid.app.stores import ReadOnlyStores
@@ -179,40 +179,34 @@ def search(
     query: Annotated[str, typer.Argument(help="What to look for; any text will do.")],
     limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=_ROWS_MAX, help="How many.")] = 10,
     archived: Annotated[bool, typer.Option("--archived", help="Search what was archived instead.")] = False,
+    kind: Annotated[str, typer.Option(help=f"Only memories of this kind: {_KINDS}.")] = "",
+    person: Annotated[str, typer.Option(help="Only what this person said, or what is about them.")] = "",
+    since: Annotated[str, typer.Option(help="Only what was said since a day (2026-05-04) or a time, UTC.")] = "",
+    until: Annotated[str, typer.Option(help="Only what was said until the end of a day, or until a time, UTC.")] = "",
     as_of: Annotated[str, typer.Option(help="Only what held true then: a day (2026-05-04) or a time, UTC.")] = "",
 ) -> None:
     """Search memory; best match first, and what holds now before what held once."""
-    at = _time(as_of)
+    from keepsaid.services.searching import SearchRequest, filters_of  # noqa: PLC0415 - `--help` needs no search
+
+    given = {"kind": kind, "person": person, "since": since, "until": until, "as_of": as_of}
+    try:
+        asked = SearchRequest(query, limit, filters_of(given), archived)
+    except InputError as error:
+        raise typer.BadParameter(error.what) from error
 
     async def recalled(stores: ReadOnlyStores) -> Recalled:
-        searched = stores.archive if archived else stores.recall
-        return await searched.recall(_OWNER, query, limit, at)
+        return await stores.search.search(asked)
 
     found = session().read(recalled, Recalled(()))
-    hits = [
-        {"leg": hit.leg, "rank": hit.rank, "score": round(hit.score, 4), "memory": memory_shape(hit.memory)}
-        for hit in found.hits
-    ]
     rows = tuple(
         (str(place), f"{hit.score:.3f}", f"{hit.leg} #{hit.rank}", *_cells(hit.memory))
         for place, hit in enumerate(found.hits, start=1)
     )
-    shape = {"hits": hits, "missing": list(found.missing), "took_ms": round(found.took_ms, 2)}
-    show(shape, Table(("#", "SCORE", "LEG", "ID", "KIND", "AGE", "FROM", "MEMORY"), rows))
+    show(recalled_shape(found), Table(("#", "SCORE", "LEG", "ID", "KIND", "AGE", "FROM", "MEMORY"), rows))
     for missing in found.missing:
         say(f"left out: {missing}")
     if not found.hits:
         say("nothing matches" if session().stored() else NOTHING)
-
-
-def _time(as_of: str) -> int | None:
-    """A time in milliseconds UTC; a day stands for its end."""
-    if not as_of:
-        return None
-    try:
-        return moment(as_of, ends=True)
-    except ValueError as error:
-        raise typer.BadParameter(f"{as_of!r} is not {error}", param_hint="--as-of") from None
 
 
 @app.command("ls")

@@ -15,11 +15,21 @@ from keepsaid.domain.ids import read, show
 from keepsaid.domain.memory import Listener, Memory
 from keepsaid.interfaces.http.bodies import fields_of
 from keepsaid.interfaces.http.gate import Gate
-from keepsaid.interfaces.http.responses import BadRequest, NotFound, written_aside
-from keepsaid.interfaces.shapes import USES_MAX, absent_shape, came_up_shape, person_shape, turn_shape, widened_shape
+from keepsaid.interfaces.http.responses import BadRequest, NotFound, rows_asked, written_aside
+from keepsaid.interfaces.shapes import (
+    USES_MAX,
+    absent_shape,
+    came_up_shape,
+    memory_shape,
+    person_shape,
+    recalled_shape,
+    turn_shape,
+    widened_shape,
+)
 from keepsaid.interfaces.transfer import forget_request, forgetting_shape, preview_shape
 from keepsaid.services.explaining import absence, listened
 from keepsaid.services.importing import LocalMemory
+from keepsaid.services.searching import SearchRequest, filters_of
 
 _BODY_BYTES_MAX = 64_000_000
 
@@ -113,6 +123,40 @@ async def undo(instance: Instance, gate: Gate, request: Request) -> Response:
     if not isinstance(name, str):
         raise BadRequest("id must name a request to forget: fgt_...")
     return JSONResponse(forgetting_shape(await instance.services.forgetting.undo(name)))
+
+
+_SEARCH_ROWS = 10
+_LIST_ROWS = 20
+
+
+class SearchRoutes:
+    """Memory as its owner reads it: by a query and filters, newest first, or one by its id."""
+
+    def __init__(self, instance: Instance, gate: Gate) -> None:
+        self._gate = gate
+        self._search = instance.services.search
+
+    async def search(self, request: Request) -> Response:
+        """The best memories for `query`, best first; without a query the newest. Filters narrow a search."""
+        self._gate.operator(request)
+        query = request.query_params
+        if "query" not in query:
+            kinds, limit = filters_of({"kind": query.get("kind", "")}).kind, rows_asked(request, _LIST_ROWS)
+            found = await self._search.newest(() if kinds is None else (kinds,), limit)
+            return await written_aside(lambda: {"memories": [memory_shape(one) for one in found]})
+        archived = query.get("archived", "") in {"1", "true"}
+        limit = rows_asked(request, _SEARCH_ROWS)
+        recalled = await self._search.search(SearchRequest(query["query"], limit, filters_of(query), archived))
+        return await written_aside(lambda: recalled_shape(recalled))
+
+    async def get(self, request: Request) -> Response:
+        """One memory, and what was known before and after of the same."""
+        self._gate.operator(request)
+        if read("memory", request.path_params["id"]) is None:
+            raise NotFound("there is no such memory", hint="keepsaid memory ls")
+        memory = await self._search.get(request.path_params["id"])
+        versions = await self._search.history(request.path_params["id"])
+        return JSONResponse({"memory": memory_shape(memory), "history": [memory_shape(one) for one in versions]})
 
 
 _REVISION_BYTES_MAX = 100_000

@@ -41,6 +41,7 @@ from keepsaid.interfaces.http.gate import Gate, client_token
 from keepsaid.interfaces.http.memories import (
     PeopleRoutes,
     ReceiptRoutes,
+    SearchRoutes,
     VersionRoutes,
     forget,
     settled,
@@ -95,7 +96,7 @@ def routes(instance: Instance, gate: Gate, stopping: asyncio.Event) -> list[Rout
     messages, owner = Messages(instance, gate, stopping), OperatorRoutes(instance, gate)
     lanes, receipts = LaneRoutes(instance, gate), ReceiptRoutes(instance, gate)
     people = PeopleRoutes(instance, gate)
-    versions = VersionRoutes(instance, gate)
+    versions, search = VersionRoutes(instance, gate), SearchRoutes(instance, gate)
     collection = CollectionRoutes(instance, gate)
     events = EventRoutes(instance, gate, stopping)
 
@@ -119,6 +120,8 @@ def routes(instance: Instance, gate: Gate, stopping: asyncio.Event) -> list[Rout
         Route("/v1/config/reload", guarded(partial(reload, instance, gate)), methods=["POST"]),
         Route("/v1/prune", long(owner.prune), methods=["POST"]),
         Route("/v1/memories", guarded(owner.remember), methods=["POST"]),
+        Route("/v1/memories", guarded(search.search), methods=["GET"]),
+        Route("/v1/memories/{id}", guarded(search.get), methods=["GET"]),
         Route("/v1/memories/{id}/turns", guarded(receipts.came_up), methods=["GET"]),
         Route("/v1/memories/archive", guarded(versions.archive), methods=["POST"]),
         Route("/v1/memories/maintain", long(owner.maintain), methods=["POST"]),
