@@ -25,7 +25,7 @@ from keepsaid.config import Home
 from keepsaid.domain import busy, commits
 from keepsaid.domain.busy import Steer
 from keepsaid.domain.commits import Commit, ExpireLeases, Fail, Failure, Settle, TakeReplies
-from keepsaid.domain.reply import Delivered, Reply, ReplyDraft
+from keepsaid.domain.reply import Delivered, ReplyDraft, StoredReply
 from keepsaid.domain.turn import Claimed, ModelAnswer
 from keepsaid.engine.workers import TAKEN
 from keepsaid.ports.model import Delta, ModelRequest
@@ -77,11 +77,11 @@ def writes(claimed: Claimed) -> list[Commit[Any]]:
     return [*fenced(claimed), *failures, Steer(claimed.turn_id, batch.id, batch.fence, 1, AT_ONCE)]
 
 
-async def replies_taken(road: Road) -> list[tuple[Reply, ...]]:
+async def replies_taken(road: Road) -> list[tuple[StoredReply, ...]]:
     """The replies of all lanes, as each of their senders had them."""
     for n in range(_LANES):
         await road.settle(said(room=f"room {n}"))
-    taken: list[tuple[Reply, ...]] = []
+    taken: list[tuple[StoredReply, ...]] = []
     for n in range(_HOLDERS):
         given_back = [Settle(one.id, one.fence, Delivered.RETRY, n) for one in (taken[-1] if taken else ())]
         assert all([await road.store.apply(one) for one in given_back])

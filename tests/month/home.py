@@ -15,7 +15,7 @@ from keepsaid.adapters.system.clock import SystemIds
 from keepsaid.app.instance import Instance, Outside
 from keepsaid.config import Config, Home
 from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust
-from keepsaid.domain.reply import Delivered, Reply, Sending, SendResult
+from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
 from keepsaid.ports.model import Model
 from keepsaid.ports.store import Store
 from keepsaid_testkit.simulator.clock import SimClock, Wall
@@ -35,9 +35,9 @@ class Mouth:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.said: list[Reply] = []
+        self.said: list[StoredReply] = []
 
-    async def send(self, reply: Reply) -> SendResult:
+    async def send(self, reply: StoredReply) -> SendResult:
         """Take a reply."""
         self.said.append(reply)
         return SendResult(Delivered.CONFIRMED, provider_id=f"{self.name}-{reply.id}")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from keepsaid.adapters.channels.github import TEXT_CHARS_MAX, GitHubHook
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Inbound, Trust
-from keepsaid.domain.reply import Delivered, Reply, ReplyDraft, Sending
+from keepsaid.domain.reply import Delivered, ReplyDraft, Sending, StoredReply
 from keepsaid.errors import Forged, HookClosed, InputError
 from keepsaid.ports.channel import Channel, Hook
 from keepsaid.testing.webhooks import EVENTS, deliveries, payload, sign
@@ -61,7 +61,7 @@ async def test_it_is_a_channel_that_cannot_reply() -> None:
     assert hook.name == channel.name == "github"
     assert channel.sending is Sending.NONE
     lane = Lane("github", "default", "github:acme/api#1", "root:github:acme/api#1")
-    result = await channel.send(Reply(1, lane, None, "sending", ReplyDraft(1, "hello")))
+    result = await channel.send(StoredReply(1, lane, None, "sending", ReplyDraft(1, "hello")))
     assert result.outcome is Delivered.REFUSED
     assert "no credentials" in result.detail
     await channel.close()

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
-from keepsaid.domain.reply import Delivered, Reply, Sending, SendResult
+from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
 from keepsaid.pipeline.outbox import OutboxSender
 from keepsaid.testing.builders import CHANNEL, said
 from keepsaid.testing.clock import VirtualClock
@@ -21,9 +21,9 @@ class Doubtful:
     sending = Sending.PUSH
 
     def __init__(self) -> None:
-        self.sent: list[Reply] = []
+        self.sent: list[StoredReply] = []
 
-    async def send(self, reply: Reply) -> SendResult:
+    async def send(self, reply: StoredReply) -> SendResult:
         """Take it, and say so from the second on."""
         self.sent.append(reply)
         return SendResult(Delivered.CONFIRMED if len(self.sent) > 1 else Delivered.DOUBT, retry_after_ms=0)

@@ -18,7 +18,7 @@ from keepsaid.adapters.channels.pull import PullChannel
 from keepsaid.adapters.channels.push import PushChannel
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.reply import Delivered, Reply, ReplyDraft, Sending, SendResult
+from keepsaid.domain.reply import Delivered, ReplyDraft, Sending, SendResult, StoredReply
 from keepsaid.ports.channel import Channel
 from keepsaid.testing.reply_receiver import (
     ACCEPT,
@@ -37,8 +37,8 @@ SHORT_S = 0.2
 LONG_S = 3_600.0
 
 
-def reply_to(url: str | None, text: str = "It hangs in the boathouse.") -> Reply:
-    return Reply(4_096, LANE, 77, "sending", ReplyDraft(4_096, text, url=url, reply_to="m-1"), fence=3)
+def reply_to(url: str | None, text: str = "It hangs in the boathouse.") -> StoredReply:
+    return StoredReply(4_096, LANE, 77, "sending", ReplyDraft(4_096, text, url=url, reply_to="m-1"), fence=3)
 
 
 @asynccontextmanager
@@ -116,7 +116,7 @@ async def test_a_possible_duplicate_says_so_and_keeps_its_key() -> None:
 async def test_a_notice_without_a_turn() -> None:
     async with ReplyReceiver() as receiver, pushing(receiver.host) as channel:
         draft = ReplyDraft(1, "It failed three times. \ud800\0", notice=True, url=receiver.url)
-        assert (await channel.send(Reply(1, LANE, None, "sending", draft))).outcome is Delivered.CONFIRMED
+        assert (await channel.send(StoredReply(1, LANE, None, "sending", draft))).outcome is Delivered.CONFIRMED
         (posted,) = await receiver.wait_for(1)
     assert (posted.json["notice"], posted.json["turn"], posted.json["reply_to"]) == (True, None, None)
     assert posted.json["text"] == "It failed three times. \ud800\0"
@@ -384,7 +384,7 @@ async def test_a_seeded_receiver_takes_every_reply_in_the_end(tmp_path: Path) ->
     outcomes = set()
     async with ReplyReceiver(seeded(5, 0.7), ledger=ledger) as receiver, pushing(receiver.host, SHORT_S) as channel:
         for number in range(1, 21):
-            reply = Reply(number, LANE, None, "sending", ReplyDraft(number, "hello", url=receiver.url))
+            reply = StoredReply(number, LANE, None, "sending", ReplyDraft(number, "hello", url=receiver.url))
             while (result := await channel.send(reply)).outcome is not Delivered.CONFIRMED:
                 outcomes.add(result.outcome)
                 doubt = reply.possible_duplicate or result.outcome is Delivered.DOUBT

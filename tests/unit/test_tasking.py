@@ -12,12 +12,12 @@ from tests.waits import HANG_S
 from keepsaid.app.instance import Instance
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import Inbound
-from keepsaid.domain.reply import Reply
+from keepsaid.domain.reply import StoredReply
 from keepsaid.domain.task import ClaimTasks, EndTask, NewTask, TaskEnd, TaskFilter
 from keepsaid.testing.model_script import Call, Hang, Say, Script
 
 
-async def answered(instance: Instance, inbound: Inbound) -> Reply:
+async def answered(instance: Instance, inbound: Inbound) -> StoredReply:
     """The reply to a message."""
     received = await instance.receive(inbound)
     with instance.hub.listening(received.id) as told:

@@ -16,7 +16,7 @@ from keepsaid.domain.memory import Candidate, Hit, Injection, Kind, Memory, NewM
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.receipt import Cause
-from keepsaid.domain.reply import Reply
+from keepsaid.domain.reply import StoredReply
 from keepsaid.domain.route import Routes
 from keepsaid.domain.turn import Claimed, Recent, ToolClass
 from keepsaid.domain.views import TurnStory
@@ -101,7 +101,7 @@ class Stage:
         assert story is not None
         return story
 
-    async def replies(self) -> list[Reply]:
+    async def replies(self) -> list[StoredReply]:
         return list(await self.store.unseen("chat", "room"))
 
 

@@ -35,7 +35,7 @@ from keepsaid.app.extending import (
 from keepsaid.app.memory import collecting_of, maintenance_of, recorder_of
 from keepsaid.app.models import briefings_of, compaction_of, copier_of, embedder_of, former_of, loading_of, model_of
 from keepsaid.app.redaction import redactor_of
-from keepsaid.app.services import Runtime, Services, forgetter_of, services_of
+from keepsaid.app.services import RuntimeHooks, Services, forgetter_of, services_of
 from keepsaid.app.stores import PATIENT_MS, folders_of, in_use, recollection, stores_of
 from keepsaid.app.tools import fence_of, toolbox_of
 from keepsaid.app.work import Scheduling, Site, Working
@@ -188,7 +188,7 @@ class Instance:
     def services(self) -> Services:
         """What people and programs may ask beside talking."""
         system = self.clock, self.flow.hints, self.redactor
-        runtime = Runtime(lambda: self.running, self.forgetting, self.receive, self.hub)
+        runtime = RuntimeHooks(lambda: self.running, self.forgetting, self.receive, self.hub)
         stores, work = (self.operations, self.memories), (self.forgetter, self.search)
         return services_of((self.home, self.config), stores, system, work, runtime)
 

@@ -84,7 +84,7 @@ class Services:
 
 
 @dataclass(frozen=True, slots=True)
-class Runtime:
+class RuntimeHooks:
     """The runtime that services ask: whether it is up, what wakes the one that forgets, the door, and who waits."""
 
     is_running: Callable[[], bool]
@@ -98,7 +98,7 @@ def services_of(
     stores: tuple[Store, MemoryStore],
     system: tuple[Clock, Hints, Redactor],
     work: tuple[Forgetter, Recall],
-    runtime: Runtime,
+    runtime: RuntimeHooks,
 ) -> Services:
     """The services over these stores."""
     (home, config), (operations, memories), (clock, hints, redactor) = place, stores, system

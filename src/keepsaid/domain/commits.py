@@ -15,7 +15,7 @@ from keepsaid.domain.message import BodyKey, Inbound
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.receipt import JudgeMemory
 from keepsaid.domain.redaction import Redaction
-from keepsaid.domain.reply import Delivered, Reply, ReplyDraft
+from keepsaid.domain.reply import Delivered, ReplyDraft, StoredReply
 from keepsaid.domain.retention import Cursor, Pruned, Stale
 from keepsaid.domain.turn import Lease, Outcome, Step, Usage
 
@@ -270,7 +270,7 @@ class Drop(Commit[bool]):
 
 
 @dataclass(frozen=True, slots=True)
-class TakeReplies(Commit[tuple[Reply, ...]]):
+class TakeReplies(Commit[tuple[StoredReply, ...]]):
     """Take replies to push: those of the given channels, and those with a URL, whatever their channel.
 
     Of each conversation only the first of these that is not settled, so that replies leave in order.

@@ -41,7 +41,7 @@ def address(messages: Sequence[StoredMessage]) -> tuple[str | None, str | None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class StoredReply:
     """A stored reply. `key` is stable over retries and restarts, for providers that take one.
 
     `possible_duplicate` is set once an earlier try may have arrived. `detail` is what came of the last try.

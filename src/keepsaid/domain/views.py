@@ -11,7 +11,7 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import StoredMessage, Trust
 from keepsaid.domain.prompt import Json, Record
 from keepsaid.domain.receipt import Feedback
-from keepsaid.domain.reply import Reply
+from keepsaid.domain.reply import StoredReply
 from keepsaid.domain.route import Verdict
 from keepsaid.domain.staged import StageMemory, Wishes
 from keepsaid.domain.turn import Step, Usage
@@ -65,7 +65,7 @@ class Story:
     batch: StoredBatch | None = None
     turn_id: int | None = None
     task: Spawned | None = None
-    replies: tuple[Reply, ...] = ()
+    replies: tuple[StoredReply, ...] = ()
     placed: str = ""
 
 
@@ -109,7 +109,7 @@ class TurnStory:
     messages: tuple[StoredMessage, ...]
     steps: tuple[Step, ...]
     records: tuple[Record, ...]
-    replies: tuple[Reply, ...]
+    replies: tuple[StoredReply, ...]
     trace: Json
     usage: Usage
     started_at: int
@@ -189,7 +189,7 @@ class ReplyMove:
 class ReplyLife:
     """A reply with every move it made; `next_at` is when one that waits may be tried."""
 
-    reply: Reply
+    reply: StoredReply
     next_at: int
     ended_at: int | None
     provider_id: str | None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from keepsaid.domain.message import Trust, Trusted
-from keepsaid.domain.reply import Delivered, Reply, Sending, SendResult
+from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
 from keepsaid.domain.turn import Claimed
 from keepsaid.errors import ExtensionError
 from keepsaid.extensions.declare import MARK, ContextMark, ToolMark, tool_of
@@ -60,7 +60,7 @@ class OutwardChannel:
         self.name = name
         self._provider = provider
 
-    async def send(self, reply: Reply) -> SendResult:
+    async def send(self, reply: StoredReply) -> SendResult:
         """Try once to deliver."""
         result = await self._provider.send(reply)
         return SendResult(Delivered.CONFIRMED) if result is None else result

@@ -12,7 +12,7 @@ from keepsaid.domain.memory import Memory, Recalled
 from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.receipt import Feedback, Use
-from keepsaid.domain.reply import Reply
+from keepsaid.domain.reply import StoredReply
 from keepsaid.domain.views import Spawned, Story, TurnStory
 from keepsaid.domain.visibility import MemoryShared, Person, SeenIdentity
 from keepsaid.pipeline.prompt.trace import compared
@@ -99,7 +99,7 @@ def batch_shape(batch: StoredBatch) -> Shape:
     }
 
 
-def reply_shape(reply: Reply) -> Shape:
+def reply_shape(reply: StoredReply) -> Shape:
     """A reply and where it stands."""
     return {
         "id": show("reply", reply.id),

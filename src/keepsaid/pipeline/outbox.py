@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping
 
 from keepsaid.domain.commits import Doubt, Resend, Settle, TakeReplies
-from keepsaid.domain.reply import Delivered, Reply, Sending, SendResult
+from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
 from keepsaid.errors import StoreBroken, StoreError
 from keepsaid.ports.channel import Channel
 from keepsaid.ports.failpoints import point
@@ -93,7 +93,7 @@ class OutboxSender:
             task.cancel()
         await asyncio.gather(*self._sending, return_exceptions=True)
 
-    async def _send(self, reply: Reply) -> None:
+    async def _send(self, reply: StoredReply) -> None:
         point("send.before")
         result = await self._tried(reply)
         point("send.after")
@@ -121,7 +121,7 @@ class OutboxSender:
                 )
             await self._clock.wait(asyncio.Event(), _STORE_WAIT_MS)
 
-    async def _tried(self, reply: Reply) -> SendResult:
+    async def _tried(self, reply: StoredReply) -> SendResult:
         channel = self._channels.get(reply.lane.channel)
         if channel is None:
             return SendResult(Delivered.REFUSED, f"the channel {reply.lane.channel!r} is not set up any more")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from keepsaid.domain.message import Inbound, StoredMessage
-from keepsaid.domain.reply import Reply, Sending, SendResult
+from keepsaid.domain.reply import Sending, SendResult, StoredReply
 
 
 class Channel(Protocol):
@@ -26,7 +26,7 @@ class Channel(Protocol):
         """How it delivers."""
         ...
 
-    async def send(self, reply: Reply) -> SendResult:
+    async def send(self, reply: StoredReply) -> SendResult:
         """Try once to deliver; never raises. Not called for replies that wait to be pulled."""
         ...
 

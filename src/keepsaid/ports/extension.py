@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 from keepsaid.domain.event import Event
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Json
-from keepsaid.domain.reply import Reply, SendResult
+from keepsaid.domain.reply import SendResult, StoredReply
 from keepsaid.domain.scene import Contribution
 from keepsaid.domain.turn import Claimed
 from keepsaid.ports.channel import Channel, Hook, InboundSink, Incoming
@@ -146,7 +146,7 @@ class AgentProvider(Protocol):
 class ChannelProvider(Protocol):
     """Carries replies out on a channel that is named after the extension."""
 
-    async def send(self, reply: Reply) -> SendResult | None:
+    async def send(self, reply: StoredReply) -> SendResult | None:
         """Try once to deliver. None says it arrived; what raises may have arrived, and is sent again, marked."""
         ...
 

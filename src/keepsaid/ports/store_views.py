@@ -14,7 +14,7 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.personality import Personality
 from keepsaid.domain.receipt import Feedback, Reminded, Use
 from keepsaid.domain.relay import Untold
-from keepsaid.domain.reply import Reply
+from keepsaid.domain.reply import StoredReply
 from keepsaid.domain.retention import Backlog, Prunable, PruneHistory
 from keepsaid.domain.schedule import RunOutput, Schedule, ScheduleRun
 from keepsaid.domain.session import CollectionLine, Passage, QuietSince, Session
@@ -148,7 +148,7 @@ class LaneList(Protocol):
 class OutboxView(Protocol):
     """Reads replies."""
 
-    async def unseen(self, channel: str, conversation: str, limit: int = 1_000) -> Sequence[Reply]:
+    async def unseen(self, channel: str, conversation: str, limit: int = 1_000) -> Sequence[StoredReply]:
         """The first replies of a pulled conversation that nobody has pulled yet, in order."""
         ...
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.reply import Reply, ReplyDraft, SendResult
+from keepsaid.domain.reply import ReplyDraft, SendResult, StoredReply
 from keepsaid.errors import KeepsaidError
 from keepsaid.extensions.discovery import FoundExtension
 from keepsaid.extensions.lifecycle import PhaseLimits
@@ -122,7 +122,7 @@ async def is_a_channel_if_it_says_so(trial: Trial) -> None:
 
 async def _check_sending(channel: Channel) -> None:
     lane = Lane(channel.name, "default", "contract", "root:contract")
-    sending = asyncio.ensure_future(channel.send(Reply(1, lane, None, "sending", ReplyDraft(1, "hello"))))
+    sending = asyncio.ensure_future(channel.send(StoredReply(1, lane, None, "sending", ReplyDraft(1, "hello"))))
     done, _ = await asyncio.wait((sending,), timeout=_SEND_S)
     sending.cancel()
     _expect(done, f"the channel {channel.name} hangs when it sends")

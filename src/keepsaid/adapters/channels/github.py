@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from urllib.parse import unquote_to_bytes
 
 from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust
-from keepsaid.domain.reply import Delivered, Reply, Sending, SendResult
+from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
 from keepsaid.errors import Forged, HookClosed, InputError
 from keepsaid.text.json_reader import Unreadable, read_json
 from keepsaid.text.normal import cut, normalise
@@ -230,7 +230,7 @@ class GitHubHook:
             priority=self._priority,
         )
 
-    async def send(self, reply: Reply) -> SendResult:  # noqa: ARG002 - the port's signature
+    async def send(self, reply: StoredReply) -> SendResult:  # noqa: ARG002 - the port's signature
         """Refuse: there are no credentials to write to GitHub with."""
         return SendResult(Delivered.REFUSED, "GitHub has no way to reply yet: no credentials")
 

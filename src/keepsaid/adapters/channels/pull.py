@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from keepsaid.domain.reply import Delivered, Reply, Sending, SendResult
+from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
 
 _URL = re.compile(
     r"(https?)://([a-z0-9._-]+|\[[0-9a-f:.]+\])(?::([0-9]{1,5}))?(?:[/?#][!-~]*)?", re.IGNORECASE | re.ASCII
@@ -41,7 +41,7 @@ class PullChannel:
     def __init__(self, name: str = "http") -> None:
         self.name = name
 
-    async def send(self, reply: Reply) -> SendResult:  # noqa: ARG002 - the port's signature
+    async def send(self, reply: StoredReply) -> SendResult:  # noqa: ARG002 - the port's signature
         """Refuse: nothing is pushed here."""
         return SendResult(Delivered.REFUSED, f"replies of the channel {self.name} are pulled, not pushed")
 

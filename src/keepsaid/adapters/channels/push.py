@@ -13,7 +13,7 @@ import httpx2
 from keepsaid.adapters.channels.pull import allowed
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import topic_of
-from keepsaid.domain.reply import Delivered, Reply, Sending, SendResult
+from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
 from keepsaid.text.normal import cut, normalise
 
 _ANSWER_BYTES_MAX = 64 * 1024
@@ -50,7 +50,7 @@ class PushChannel:
         self._client: httpx2.AsyncClient | None = None
         self._opening = asyncio.Lock()
 
-    async def send(self, reply: Reply) -> SendResult:
+    async def send(self, reply: StoredReply) -> SendResult:
         """Post a reply once; never raises.
 
         Confirmed by 2xx, or by 409: the receiver has it already. To be tried again after 408, 425, 429, 5xx, or
@@ -74,7 +74,7 @@ class PushChannel:
         if client is not None:
             await client.aclose()
 
-    async def _post(self, url: str, reply: Reply, attempt: _Attempt) -> SendResult:
+    async def _post(self, url: str, reply: StoredReply, attempt: _Attempt) -> SendResult:
         client = await self._opened()
         request = client.build_request(
             "POST",
@@ -116,14 +116,14 @@ def _plain_client() -> httpx2.AsyncClient:
     return httpx2.AsyncClient(limits=_CONNECTIONS, trust_env=False)
 
 
-def _headers(reply: Reply) -> dict[str, str]:
+def _headers(reply: StoredReply) -> dict[str, str]:
     fields = {"Content-Type": "application/json", "Accept-Encoding": "identity", "Idempotency-Key": reply.key}
     if reply.possible_duplicate:
         fields["Keepsaid-Possible-Duplicate"] = "true"
     return fields
 
 
-def _body(reply: Reply) -> bytes:
+def _body(reply: StoredReply) -> bytes:
     told = {
         "id": show("reply", reply.id),
         "conversation": reply.lane.conversation,

@@ -11,7 +11,7 @@ from keepsaid.domain.batch import StoredBatch
 from keepsaid.domain.ids import read, when
 from keepsaid.domain.ids import show as name
 from keepsaid.domain.redaction import counted_kinds
-from keepsaid.domain.reply import Reply
+from keepsaid.domain.reply import StoredReply
 from keepsaid.domain.views import MessageFilter, Story, TurnStory
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli import chronicle, routes
@@ -204,7 +204,7 @@ def waits(batch: StoredBatch) -> str:
     return f"{batch.error}{outages}" + (f"; tried again at {when(again)}" if again is not None else "")
 
 
-def standing(reply: Reply) -> str:
+def standing(reply: StoredReply) -> str:
     """Where a reply stands, and what came of the last try."""
     doubt = ", may have been sent twice" if reply.possible_duplicate else ""
     return f"{reply.state}{doubt}" + (f" ({reply.detail})" if reply.detail else "")

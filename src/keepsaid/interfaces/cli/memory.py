@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,7 +18,7 @@ from keepsaid.interfaces.cli.audit import audit
 from keepsaid.interfaces.cli.forgetting import forget, forgotten
 from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, show, told
 from keepsaid.interfaces.cli.remote import post
-from keepsaid.interfaces.cli.schedule import from_stdin
+from keepsaid.interfaces.cli.schedule import command_of, from_stdin
 from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.cli.versions import add_to
 from keepsaid.interfaces.shapes import holdings_shape, memory_shape, recalled_shape, widened_shape
@@ -174,28 +175,31 @@ _ROWS_MAX = 10_000
 _FIELD_WIDTH = 14
 
 
-@app.command("search")
-def search(
-    query: Annotated[str, typer.Argument(help="What to look for; any text will do.")],
-    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=_ROWS_MAX, help="How many.")] = 10,
-    archived: Annotated[bool, typer.Option("--archived", help="Search what was archived instead.")] = False,
-    kind: Annotated[str, typer.Option(help=f"Only memories of this kind: {_KINDS}.")] = "",
-    person: Annotated[str, typer.Option(help="Only what this person said, or what is about them.")] = "",
-    since: Annotated[str, typer.Option(help="Only what was said since a day (2026-05-04) or a time, UTC.")] = "",
-    until: Annotated[str, typer.Option(help="Only what was said until the end of a day, or until a time, UTC.")] = "",
-    as_of: Annotated[str, typer.Option(help="Only what held true then: a day (2026-05-04) or a time, UTC.")] = "",
-) -> None:
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """A search as the options ask for it."""
+
+    query: Annotated[str, typer.Argument(help="What to look for; any text will do.")]
+    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=_ROWS_MAX, help="How many.")] = 10
+    archived: Annotated[bool, typer.Option("--archived", help="Search what was archived instead.")] = False
+    kind: Annotated[str, typer.Option(help=f"Only memories of this kind: {_KINDS}.")] = ""
+    person: Annotated[str, typer.Option(help="Only what this person said, or what is about them.")] = ""
+    since: Annotated[str, typer.Option(help="Only what was said since a day (2026-05-04) or a time, UTC.")] = ""
+    until: Annotated[str, typer.Option(help="Only what was said until the end of a day, or until a time, UTC.")] = ""
+    as_of: Annotated[str, typer.Option(help="Only what held true then: a day (2026-05-04) or a time, UTC.")] = ""
+
+
+def _search(asked: SearchOptions) -> None:
     """Search memory; best match first, and what holds now before what held once."""
     from keepsaid.services.searching import SearchRequest, filters_of  # noqa: PLC0415 - `--help` needs no search
 
-    given = {"kind": kind, "person": person, "since": since, "until": until, "as_of": as_of}
     try:
-        asked = SearchRequest(query, limit, filters_of(given), archived)
+        request = SearchRequest(asked.query, asked.limit, filters_of(asdict(asked)), asked.archived)
     except InputError as error:
         raise typer.BadParameter(error.what) from error
 
     async def recalled(stores: ReadOnlyStores) -> Recalled:
-        return await stores.search.search(asked)
+        return await stores.search.search(request)
 
     found = session().read(recalled, Recalled(()))
     rows = tuple(
@@ -207,6 +211,9 @@ def search(
         say(f"left out: {missing}")
     if not found.hits:
         say("nothing matches" if session().stored() else NOTHING)
+
+
+app.command("search")(command_of(SearchOptions, _search))
 
 
 @app.command("ls")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, Field, dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
@@ -32,14 +32,13 @@ def command_of(options: type[T], run: Callable[[T], None]) -> Callable[..., None
     def command(**given: Any) -> None:
         run(options(**given))
 
-    parameters = [
-        inspect.Parameter(
-            one.name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=one.default, annotation=hints[one.name]
-        )
-        for one in fields(options)
-    ]
+    def parameter(one: Field[Any]) -> inspect.Parameter:
+        default = inspect.Parameter.empty if one.default is MISSING else one.default
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        return inspect.Parameter(one.name, kind, default=default, annotation=hints[one.name])
+
     command.__name__, command.__doc__, command.__annotations__ = run.__name__, run.__doc__, hints
-    command.__dict__["__signature__"] = inspect.Signature(parameters)
+    command.__dict__["__signature__"] = inspect.Signature([parameter(one) for one in fields(options)])
     return command
 
 

@@ -68,7 +68,7 @@ class BlockingKeepsaid(_Blocking):
         self._thread.start()
         try:
             self._enter()
-        except BaseException:
+        except BaseException:  # guard: open - the thread ends with what could not be opened
             self._stop()
             raise
         self.memory = BlockingMemory(self._target.memory, self._loop)

@@ -6,24 +6,24 @@ from dataclasses import replace
 
 from keepsaid.domain.commits import Decide, Doubt, MarkReplyShown, Resend, Settle, TakeReplies
 from keepsaid.domain.message import Inbound
-from keepsaid.domain.reply import Delivered, Reply, ReplyDraft
+from keepsaid.domain.reply import Delivered, ReplyDraft, StoredReply
 from keepsaid.domain.views import MessageFilter
 from keepsaid.testing.builders import CHANNEL, said
 from keepsaid_testkit.contracts.road import ContractStore, Road
 from keepsaid_testkit.contracts.turns import committed
 
 
-async def take(store: ContractStore, at: int = 0, limit: int = 10, owner: str = "one") -> list[Reply]:
+async def take(store: ContractStore, at: int = 0, limit: int = 10, owner: str = "one") -> list[StoredReply]:
     """Take what may be pushed now."""
     return list(await store.apply(TakeReplies((CHANNEL,), owner, limit, at)))
 
 
-def settled(reply: Reply, what: Delivered, at: int = 0, retry_at: int = 0) -> Settle:
+def settled(reply: StoredReply, what: Delivered, at: int = 0, retry_at: int = 0) -> Settle:
     """What came of it."""
     return Settle(reply.id, reply.fence, what, at, retry_at=retry_at)
 
 
-async def state_of(store: ContractStore, reply: Reply) -> str:
+async def state_of(store: ContractStore, reply: StoredReply) -> str:
     """Its state now."""
     assert reply.turn_id is not None
     turn = await store.turn(reply.turn_id)
@@ -250,7 +250,7 @@ class SettlingContract:
         assert [one.id for one in await take(store, 8)] == [following]
 
 
-async def died(road: Road, room: str = "room") -> Reply:
+async def died(road: Road, room: str = "room") -> StoredReply:
     """A reply that was given up, as it was when it was last taken."""
     await road.settle(said(room=room))
     [reply] = await take(road.store)

@@ -13,7 +13,7 @@ from typing import Any
 
 from keepsaid.domain.commits import IntakeResult, Receive, Received, VoidLeases
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.reply import Delivered, Reply, SendResult
+from keepsaid.domain.reply import Delivered, SendResult, StoredReply
 
 REPEAT_UNSAFE = "repeat-unsafe"
 _LATE_S = 0.05
@@ -21,7 +21,7 @@ _LATE_S = 0.05
 Applied = Callable[[Any, Any], Any]
 """Applies a commit to a store (the first argument) in its own way."""
 
-Sent = Callable[[Any, Reply], Any]
+Sent = Callable[[Any, StoredReply], Any]
 """Sends a reply by a channel (the first argument) in its own way."""
 
 
@@ -100,12 +100,12 @@ async def _leases_kept(store: Any, commit: Any) -> Any:
     return () if isinstance(commit, VoidLeases) else await store.apply(commit)
 
 
-async def _no_label(channel: Any, reply: Reply) -> Any:
+async def _no_label(channel: Any, reply: StoredReply) -> Any:
     """Send again as if for the first time."""
     return await channel.send(replace(reply, possible_duplicate=False))
 
 
-async def _only_said(_channel: Any, _reply: Reply) -> Any:
+async def _only_said(_channel: Any, _reply: StoredReply) -> Any:
     """Say that it was sent."""
     return SendResult(Delivered.CONFIRMED, "it was not")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from keepsaid.domain.reply import Delivered, Reply, Sending, SendResult
+from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
 from keepsaid_testkit.simulator.ledger import RunRecord, Showing
 from keepsaid_testkit.simulator.net import Net
 
@@ -28,7 +28,7 @@ class Provider:
         self._seen = seen
         self._keys: dict[str, str] = {}
 
-    def show(self, reply: Reply) -> None:
+    def show(self, reply: StoredReply) -> None:
         """A reply arrives; one whose key is known is not shown again."""
         draft = reply.draft
         self._net.trace.add(f"{self.name} gets {reply.id} {draft.text!r} marked={reply.possible_duplicate}")
@@ -39,7 +39,7 @@ class Provider:
         place = self.name, self.keyed, reply.lane.conversation
         self._seen.shown.append(Showing(*place, reply.id, draft.text, reply.possible_duplicate, draft.notice))
 
-    async def take(self, reply: Reply) -> SendResult:
+    async def take(self, reply: StoredReply) -> SendResult:
         """One request of a process."""
         net = self._net
         await net.pause(0.005, 0.4)
@@ -48,7 +48,7 @@ class Provider:
             return SendResult(Delivered.CONFIRMED, provider_id=f"{self.name}-{reply.id}")
         return await self._fail(reply, net.chance.randrange(12))
 
-    async def _fail(self, reply: Reply, kind: int) -> SendResult:
+    async def _fail(self, reply: StoredReply, kind: int) -> SendResult:
         if kind < 3:
             return SendResult(Delivered.RETRY, "503", retry_after_ms=2_000 if kind else None)
         if kind < 6:
@@ -79,7 +79,7 @@ class SimChannel:
         self._net = net
         self._provider = provider
 
-    async def send(self, reply: Reply) -> SendResult:
+    async def send(self, reply: StoredReply) -> SendResult:
         """Try once; what takes too long is in doubt. It may raise, as a broken channel does."""
         try:
             async with asyncio.timeout(_PATIENCE_S):

@@ -17,7 +17,7 @@ from keepsaid.config.conversations import CompactionConfig, MaintenanceConfig, S
 from keepsaid.config.settings import TurnsConfig
 from keepsaid.domain.commits import Received
 from keepsaid.domain.message import Inbound
-from keepsaid.domain.reply import Reply
+from keepsaid.domain.reply import StoredReply
 from keepsaid.domain.task import TaskFilter
 from keepsaid.domain.views import MessageFilter, Story
 from keepsaid.errors import KeepsaidError
@@ -194,10 +194,10 @@ class House:
         """Hand a message over."""
         return await self._ask(lambda one: one.receive(inbound))
 
-    async def unseen(self, conversation: str) -> tuple[Reply, ...]:
+    async def unseen(self, conversation: str) -> tuple[StoredReply, ...]:
         """Replies that wait to be pulled."""
 
-        async def ask(one: Instance) -> tuple[Reply, ...]:
+        async def ask(one: Instance) -> tuple[StoredReply, ...]:
             return tuple(await one.operations.unseen(WEB, conversation))
 
         return await self._ask(ask)

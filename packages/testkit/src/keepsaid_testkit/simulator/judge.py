@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations, pairwise
 
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.reply import Reply
+from keepsaid.domain.reply import StoredReply
 from keepsaid.domain.route import Action
 from keepsaid.domain.views import Story
 from keepsaid_testkit.simulator.house import BY_HAND
@@ -174,7 +174,7 @@ class Judge:
                 if self._seen.written[before] > self._seen.written[after] + _AT_ONCE_MS:
                     yield f"in {place} reply {before} came before {after}, which was written earlier"
 
-    def _replies(self) -> Iterable[Reply]:
+    def _replies(self) -> Iterable[StoredReply]:
         return {reply.id: reply for story in self._stories for reply in story.replies}.values()
 
     def _remembered(self) -> Iterator[str]:

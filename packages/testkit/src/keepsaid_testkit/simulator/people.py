@@ -12,7 +12,7 @@ from typing import Protocol
 from keepsaid.domain.commits import Received
 from keepsaid.domain.ids import read
 from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust
-from keepsaid.domain.reply import Reply
+from keepsaid.domain.reply import StoredReply
 from keepsaid.errors import KeepsaidError
 from keepsaid_testkit.simulator.channels import HOOKS, POST, TALK, WEB, Provider
 from keepsaid_testkit.simulator.ledger import RunRecord, Sent
@@ -32,7 +32,7 @@ class SimulatedGate(Protocol):
         """Hand a message over."""
         ...
 
-    async def unseen(self, conversation: str) -> tuple[Reply, ...]:
+    async def unseen(self, conversation: str) -> tuple[StoredReply, ...]:
         """Replies that wait to be pulled."""
         ...
 

@@ -11,7 +11,7 @@ from keepsaid.domain.event import Distribute, TellNews
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.personality import Personality
 from keepsaid.domain.receipt import Feedback, Reminded, Use
-from keepsaid.domain.reply import Reply
+from keepsaid.domain.reply import StoredReply
 from keepsaid.domain.retention import Backlog, Prunable, PruneHistory
 from keepsaid.domain.scheduling import EndRun
 from keepsaid.domain.session import CollectionLine, ExtractionLease, Marked, Passage, QuietSince, Session
@@ -228,7 +228,7 @@ class Views(_Views):
         """At which age of the process a trial may begin."""
         return await self.store.next_trial()
 
-    async def unseen(self, channel: str, conversation: str, limit: int = 1_000) -> Sequence[Reply]:
+    async def unseen(self, channel: str, conversation: str, limit: int = 1_000) -> Sequence[StoredReply]:
         """The first replies nobody has pulled yet."""
         return await self.store.unseen(channel, conversation, limit)
 

@@ -12,7 +12,7 @@ from keepsaid.adapters.sql.operations.views import batch_of
 from keepsaid.adapters.sql.query import every, load, one, only, reads
 from keepsaid.adapters.sql.session import SqlReaders, SqlSession
 from keepsaid.domain.memory import Source
-from keepsaid.domain.reply import Reply
+from keepsaid.domain.reply import StoredReply
 from keepsaid.domain.route import Action, Verdict
 from keepsaid.domain.turn import Usage
 from keepsaid.domain.views import BatchLife, Chronicle, Decided, ReplyLife, ReplyMove, Spawned, StepLife, TurnLife
@@ -138,7 +138,7 @@ def _step(*columns: Any) -> StepLife:
     return StepLife(n, kind, subject, state, tries, Usage(tokens_in, tokens_out, cost), started_at, ended_at)
 
 
-def _reply(db: SqlSession, reply: Reply) -> ReplyLife:
+def _reply(db: SqlSession, reply: StoredReply) -> ReplyLife:
     next_at, ended_at, provider_id = only(db, CHRONICLE["reply"], (reply.id,))
     moves = tuple(ReplyMove(*move) for move in every(db, CHRONICLE["moves"], (reply.id,)))
     return ReplyLife(reply, next_at, ended_at, provider_id, moves)

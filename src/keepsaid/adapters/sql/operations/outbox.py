@@ -12,7 +12,7 @@ from keepsaid.adapters.sql.query import every, load, one, only
 from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.domain.commits import Decide, Doubt, MarkReplyShown, Resend, Settle, TakeReplies
 from keepsaid.domain.event import replied
-from keepsaid.domain.reply import IN_DOUBT, SENT_AGAIN, Delivered, Reply, ReplyDraft, accepted, address
+from keepsaid.domain.reply import IN_DOUBT, SENT_AGAIN, Delivered, ReplyDraft, StoredReply, accepted, address
 from keepsaid.domain.states import move
 
 SQL = load("outbox")
@@ -61,7 +61,7 @@ def _keep_notice(db: SqlSession, batch_id: int, draft: ReplyDraft, at: int) -> s
     return placed.url
 
 
-def take(db: SqlSession, commit: TakeReplies) -> tuple[Reply, ...]:
+def take(db: SqlSession, commit: TakeReplies) -> tuple[StoredReply, ...]:
     """Take the first unsettled reply of each conversation that is due."""
     due = every(db, SQL["next_replies"], (commit.at, json.dumps(commit.channels), commit.limit))
     damaged = db.altered("reply", [reply_id for reply_id, _ in due])

@@ -17,7 +17,7 @@ from keepsaid.domain.batch import StoredBatch
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, StoredMessage, Trust
 from keepsaid.domain.prompt import Json, Record, Role, ToolCall
-from keepsaid.domain.reply import Reply, ReplyDraft
+from keepsaid.domain.reply import ReplyDraft, StoredReply
 from keepsaid.domain.route import Action, Verdict
 from keepsaid.domain.turn import Step, StepKind, Usage
 from keepsaid.errors import MessageDamaged
@@ -69,14 +69,14 @@ def step(row: Row) -> Step:
     return Step(row[0], StepKind(row[1]), row[2], row[3], row[4], output, Usage(row[6], row[7], row[8]), bool(row[9]))
 
 
-def replies(db: SqlSession, sql: str, bound: Sequence[object]) -> list[Reply]:
+def replies(db: SqlSession, sql: str, bound: Sequence[object]) -> list[StoredReply]:
     """The replies that a statement finds; one that is not what was written has WITHHELD for its text."""
     found = every_replaced(db, sql, bound)
     damaged = db.altered("reply", [row[0] for row in found])
     return [_withheld(reply(row)) if row[0] in damaged else reply(row) for row in found]
 
 
-def _withheld(damaged: Reply) -> Reply:
+def _withheld(damaged: StoredReply) -> StoredReply:
     _log.error("reply %d is not what was stored: it is withheld", damaged.id, extra={"code": MessageDamaged.code})
     return replace(damaged, draft=replace(damaged.draft, text=WITHHELD))
 
@@ -90,10 +90,10 @@ def records(db: SqlSession, lane_id: int, found: Sequence[Row]) -> tuple[Record,
     return tuple(record((row[0], WITHHELD, *row[2:]) if row[7] in damaged else row) for row in found)
 
 
-def reply(row: Row) -> Reply:
+def reply(row: Row) -> StoredReply:
     """A row of the statements that read replies."""
     draft = ReplyDraft(row[0], row[7], bool(row[8]), row[9], row[10])
-    return Reply(row[0], Lane(*row[1:5]), row[5], row[6], draft, row[11], row[12], bool(row[13]), *row[14:16])
+    return StoredReply(row[0], Lane(*row[1:5]), row[5], row[6], draft, row[11], row[12], bool(row[13]), *row[14:16])
 
 
 def record(row: Row) -> Record:

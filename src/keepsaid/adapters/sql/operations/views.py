@@ -21,7 +21,7 @@ from keepsaid.domain.batch import HELD_AFTER, DueLane, StoredBatch, WaitingGroup
 from keepsaid.domain.context import Summary
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import StoredMessage, Trust
-from keepsaid.domain.reply import Reply
+from keepsaid.domain.reply import StoredReply
 from keepsaid.domain.states import message_state
 from keepsaid.domain.turn import Claimed, Lease, Usage
 from keepsaid.domain.views import (
@@ -211,7 +211,7 @@ def next_trial(db: SqlSession) -> int | None:
     return after_ms
 
 
-def unseen(db: SqlSession, channel: str, conversation: str, limit: int = 1_000) -> Sequence[Reply]:
+def unseen(db: SqlSession, channel: str, conversation: str, limit: int = 1_000) -> Sequence[StoredReply]:
     """The first replies that nobody has pulled yet; those with a URL are pushed there instead."""
     return rows.replies(db, SQL["unseen"], (channel, conversation, limit))
 
