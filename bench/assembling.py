@@ -23,7 +23,7 @@ from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.turn import Claimed, Outcome, Usage
 from keepsaid.pipeline.prompt.trace import trace_of
-from keepsaid_testkit.contracts.road import ContractStore, Road
+from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
 RECORDS = 10_000
 _TURNS = 50
@@ -34,7 +34,7 @@ _KEPT = 30
 _HERE = Origin("http", "default", "bench", "ann", "Ann", direct=True, trust=Trust.KNOWN)
 
 
-async def speak(road: Road, words: Vocabulary, records: int) -> Lane:
+async def speak(road: StoreDriver, words: Vocabulary, records: int) -> Lane:
     """Fill a lane with so many records, in turns that say much each."""
     lane = Lane("http", "default", "bench", "root:bench")
     for n in range(_TURNS):
@@ -50,7 +50,7 @@ async def speak(road: Road, words: Vocabulary, records: int) -> Lane:
     return lane
 
 
-async def asked(road: Road, text: str, at: int) -> Claimed:
+async def asked(road: StoreDriver, text: str, at: int) -> Claimed:
     """A message, and the turn that is to answer it."""
     await road.queue(Inbound(_HERE, Content(text.encode(), text)), at)
     return await road.claim_one(at)
@@ -74,7 +74,7 @@ async def run(folder: Path, times: int) -> dict[str, object]:
     figures: dict[str, object] = {}
     async with opened(Home.at(folder), config, OfflineResponder()) as instance:
         await fill(instance, words)
-        road = Road(cast(ContractStore, instance.operations))
+        road = StoreDriver(cast(ContractStore, instance.operations))
         lane = await speak(road, words, RECORDS)
         claimed = await asked(road, words.say(8), RECORDS)
         figures["without_summary"] = await measured(instance, claimed, max(20, times // 10))

@@ -9,7 +9,7 @@ from statistics import median
 
 from keepsaid.extensions.discovery import in_folder
 from keepsaid.extensions.loading import forget
-from keepsaid.testing.lobby import Lobby
+from keepsaid.testing.recording_runtime import RecordingRuntime
 
 _GOOD = """from keepsaid.extensions import context, extension, on, tool
 
@@ -72,7 +72,7 @@ async def _round(place: Path, data: Path) -> tuple[float, float, float]:
     began = time.perf_counter()
     found = in_folder(place)
     seen = time.perf_counter()
-    life = Lobby().lifecycle(found, data)
+    life = RecordingRuntime().lifecycle(found, data)
     await life.begin()
     up = time.perf_counter()
     assert len(life.active) == _GOOD_COUNT, [(one.id, one.fault) for one in life.guests.values() if one.fault]

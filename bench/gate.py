@@ -119,7 +119,7 @@ async def _weigh(corpus: Corpus, instance: Instance, talk: Sequence[str], weighe
 async def _evidence(instance: Instance, said: str, limit: int) -> tuple[list[str], list[MemoryEvidence]]:
     """What is recalled for a message, best first, by the names the data set gave it; and what speaks for each."""
     recalled, rarity = await asyncio.gather(
-        instance.search.recall(_ANYBODY, said, limit), instance.memories.rarity(said)
+        instance.search.recall(_ANYBODY, said, limit), instance.memories.read_document_frequencies(said)
     )
     relevance = Relevance(said, rarity)
     return [hit.memory.new.sources[0].ref for hit in recalled.hits], [relevance.weigh(hit) for hit in recalled.hits]

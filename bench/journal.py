@@ -78,16 +78,16 @@ async def _measured(folder: Path, scale: float) -> dict[str, object]:
 async def _intake(folder: Path, n: int, count: int) -> Figures:
     """Messages a second, with the journal's line for what came in and without it."""
     found: Figures = {}
-    keep = journal.tell_received
+    keep = journal.write_received
     for name in ("with", "without"):
         if name == "without":
-            journal.tell_received = lambda *_: None
+            journal.write_received = lambda *_: None
         try:
             async with office(folder / f"{name}-{n}.db") as one:
                 door = MessageIntake(one.store, SystemClock(), SystemIds(), {"http": Window()}, IntakeLimits())
                 found[name] = (await produce(door.receive, count, PRODUCERS))["per_s"]
         finally:
-            journal.tell_received = keep
+            journal.write_received = keep
     return found
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
-from keepsaid.text.references import REACH, SpokenText, infer
+from keepsaid.text.references import REACH, MessageText, infer
 
 TUNED_ON = ("2004-11-15_03", "2005-08-08_01", "2009-02-23_10", "2009-10-01_17", "2011-11-13_02", "2016-12-19_20")
 """The files that the weights of the signs were fitted to; all others were held out."""
@@ -25,7 +25,7 @@ _DAY_MINUTES = 24 * 60
 Links = set[tuple[int, int]]
 """Pairs of line numbers: a message and what it answers; a message that answers nothing is paired with itself."""
 
-Guesser = Callable[[Sequence[SpokenText], SpokenText], "str | None"]
+Guesser = Callable[[Sequence[MessageText], MessageText], "str | None"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Log:
     """One file: what people said, by number of line, how many lines there are, and the links of some."""
 
     name: str
-    said: tuple[SpokenText, ...]
+    said: tuple[MessageText, ...]
     lines: int
     links: Links
 
@@ -98,7 +98,7 @@ def predict(messages: Sequence[Mapping[str, object]], i: int) -> int:
         return i
     earlier = (n for n in range(i - 1, -1, -1) if not messages[n]["system"])
     reach = [n for n, _ in zip(earlier, range(REACH), strict=False)][::-1]
-    said = [SpokenText(str(n), str(messages[n]["nick"]), str(messages[n]["text"])) for n in (*reach, i)]
+    said = [MessageText(str(n), str(messages[n]["nick"]), str(messages[n]["text"])) for n in (*reach, i)]
     guess = infer(said[:-1], said[-1])
     return i if guess is None else int(guess.ref)
 
@@ -129,16 +129,16 @@ def score(log: Log, guesser: Guesser) -> Score:
     return Score(len(guessed & log.links), len(guessed), len(log.links), people, right)
 
 
-def _inferred(history: Sequence[SpokenText], new: SpokenText) -> str | None:
+def _inferred(history: Sequence[MessageText], new: MessageText) -> str | None:
     guess = infer(history, new)
     return None if guess is None else guess.ref
 
 
-def _previous(history: Sequence[SpokenText], _new: SpokenText) -> str | None:
+def _previous(history: Sequence[MessageText], _new: MessageText) -> str | None:
     return history[-1].ref if history else None
 
 
-def _said(lines: Iterable[str]) -> Iterable[SpokenText]:
+def _said(lines: Iterable[str]) -> Iterable[MessageText]:
     day = latest = 0
     for number, line in enumerate(lines):
         found = _LINE.fullmatch(line)
@@ -150,7 +150,7 @@ def _said(lines: Iterable[str]) -> Iterable[SpokenText]:
             minute += _DAY_MINUTES
         latest = minute
         nick = found[3] if found[3] is not None else found[4]
-        yield SpokenText(str(number), nick, found[5], minute * 60_000, nick)
+        yield MessageText(str(number), nick, found[5], minute * 60_000, nick)
 
 
 def _links(lines: Iterable[str]) -> Links:

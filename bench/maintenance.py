@@ -23,7 +23,7 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.maintenance import DAY_MS
 from keepsaid.domain.memory import IMPORTANCE, Kind, NewMemory, NewVector, conversation_scope
 from keepsaid.domain.message import Trust
-from keepsaid.memory.indexing import Associating, Embedding
+from keepsaid.memory.indexing import AssociationFinder, Embedding
 from keepsaid.memory.maintenance import Maintenance, MaintenanceProgress
 from keepsaid_testkit.made_talk import MadeTalk
 
@@ -104,7 +104,7 @@ async def _maintained(path: Path) -> tuple[MaintenanceProgress, float]:
     async with _opened(path) as store:
         clock = SystemClock()
         embedding = Embedding(Hashed(), store, clock)
-        associating = Associating(store.relating, store, store.graph, clock)
+        associating = AssociationFinder(store.relating, store, store.graph, clock)
         began = time.perf_counter()
         done = await Maintenance(store.upkeep, clock, None, embedding, associating).run()
         return done, time.perf_counter() - began

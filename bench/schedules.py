@@ -16,9 +16,9 @@ from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.schedule import NewSchedule, Target, What
 from keepsaid.domain.scheduling import ReplaceSchedules
 from keepsaid.domain.timing import Cron
-from keepsaid.engine.scheduler import Errands, Scheduler, SchedulerDeps
+from keepsaid.engine.scheduler import JobRunner, Scheduler, SchedulerDeps
 from keepsaid.pipeline.intake import IntakeLimits, MessageIntake
-from keepsaid.ports.runtime import Hints
+from keepsaid.ports.runtime import Wakeups
 
 _LOOKS = 200
 _PACE_S = 0.005
@@ -35,8 +35,8 @@ async def _measured(path: Path, scale: float) -> dict[str, float]:
     clock, ids = SystemClock(), SystemIds()
     door = MessageIntake(store, clock, ids, {"bench": Window()}, IntakeLimits())
     owner = Lane("bench", "default", "owner", lane_key("owner"))
-    reach = SchedulerDeps(door.receive, frozenset({"bench"}), Hints(), owner)
-    scheduler = Scheduler(store, clock, ids, reach, Errands())
+    reach = SchedulerDeps(door.receive, frozenset({"bench"}), Wakeups(), owner)
+    scheduler = Scheduler(store, clock, ids, reach, JobRunner())
     try:
         await scheduler.recover()
         await _keep(store, int(10_000 * scale), clock.now_ms() + 86_400_000)

@@ -12,7 +12,7 @@ from tests.acceptance.program import Program, inside
 from keepsaid.adapters.sqlite.stores import open_stores
 from keepsaid.adapters.system.clock import SystemIds
 from keepsaid.domain.ids import show
-from keepsaid_testkit.contracts.crashes import Lives
+from keepsaid_testkit.contracts.crashes import ProcessGenerations
 
 
 async def held(home: Path) -> str:
@@ -21,7 +21,7 @@ async def held(home: Path) -> str:
     data.mkdir(parents=True, mode=0o700)
     async with AsyncExitStack() as closing:
         store, _ = await open_stores(data / "buffer.db", data / "memory.db", SystemIds(), closing)
-        queued = await Lives(store).hold()
+        queued = await ProcessGenerations(store).hold()
     return show("batch", queued.batch_id)
 
 

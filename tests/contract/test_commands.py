@@ -10,7 +10,7 @@ import pytest
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.stores import open_operations
 from keepsaid_testkit.contracts.commands import CommandContract
-from keepsaid_testkit.contracts.road import ContractStore
+from keepsaid_testkit.contracts.store_driver import ContractStore
 
 
 @pytest.fixture(params=["memory", "file"])

@@ -13,8 +13,8 @@ from keepsaid_testkit.contracts.bundles import BundleContract, BundleFactory
 from keepsaid_testkit.contracts.graph import GraphContract
 from keepsaid_testkit.contracts.learning import CorrectingContract, LearningContract, TruthContract
 from keepsaid_testkit.contracts.library import LibraryContract
-from keepsaid_testkit.contracts.memories import Factory, HearingContract, KeepingContract, TextContract
-from keepsaid_testkit.contracts.people import PeopleContract, WideningContract
+from keepsaid_testkit.contracts.memories import Factory, KeepingContract, TextContract, VisibilityContract
+from keepsaid_testkit.contracts.people import PeopleContract, SharingContract
 from keepsaid_testkit.contracts.recall import PieceContract, VectorContract
 from keepsaid_testkit.contracts.upkeep import UpkeepContract
 from keepsaid_testkit.contracts.uses import UsesContract
@@ -72,7 +72,7 @@ class TestKeeping(KeepingContract):
     pass
 
 
-class TestHearing(HearingContract):
+class TestHearing(VisibilityContract):
     pass
 
 
@@ -104,7 +104,7 @@ class TestPeople(PeopleContract):
     pass
 
 
-class TestWidening(WideningContract):
+class TestWidening(SharingContract):
     pass
 
 

@@ -24,7 +24,7 @@ from keepsaid.domain.session import Rest
 from keepsaid.testing.builders import CHANNEL, consulted, lane_of, outcome, said, step, verdict
 from keepsaid_testkit.contracts import operations as suite
 from keepsaid_testkit.contracts.bodies import BodiesContract
-from keepsaid_testkit.contracts.road import Road
+from keepsaid_testkit.contracts.store_driver import StoreDriver
 
 
 class TestIntake(suite.IntakeContract):
@@ -277,19 +277,19 @@ def test_every_class_of_the_contract_runs_here() -> None:
 
 
 async def test_a_task_takes_in_descriptions_and_counts(kept: Kept) -> None:
-    road = Road(kept.store)
+    road = StoreDriver(kept.store)
     spawn = verdict(Action.SPAWN, "review")
     for n, text in enumerate(("first", "second")):
-        await road.hear(said(text))
-        await road.hear(said(text))
+        await road.receive(said(text))
+        await road.receive(said(text))
         await road.route(lane_of(), 0, spawn, task=TaskDraft(900 + n, "pr-7", f"do the {text}"))
     assert kept.tasks() == [("pr-7", "pending", "do the first\ndo the second", 4)]
 
 
 async def test_a_lane_has_a_session_that_more_than_five_records_mark(kept: Kept) -> None:
-    road = Road(kept.store)
+    road = StoreDriver(kept.store)
     seen = []
-    await road.hear(said())
+    await road.receive(said())
     for at in range(4):
         await road.settle(said(), at=at)
         seen += kept.sessions()
@@ -301,7 +301,7 @@ async def test_a_lane_has_a_session_that_more_than_five_records_mark(kept: Kept)
 
 
 async def test_results_of_tools_do_not_mark_a_session(kept: Kept) -> None:
-    road = Road(kept.store)
+    road = StoreDriver(kept.store)
     for _ in range(2):
         await road.queue(said())
         claimed = await road.claim_one()
@@ -313,7 +313,7 @@ async def test_results_of_tools_do_not_mark_a_session(kept: Kept) -> None:
 
 
 async def test_a_turn_is_told_and_what_it_was_reminded_of(kept: Kept) -> None:
-    road = Road(kept.store)
+    road = StoreDriver(kept.store)
     queued = await road.queue(said())
     claimed = await road.claim_one()
     end = outcome(chosen=(50, 40, 60))
@@ -327,7 +327,7 @@ async def test_a_turn_is_told_and_what_it_was_reminded_of(kept: Kept) -> None:
 
 
 async def test_every_move_of_a_session_is_told_with_its_reason(kept: Kept) -> None:
-    road = Road(kept.store)
+    road = StoreDriver(kept.store)
     await road.settle(said())
     await kept.store.apply(Rest(0, -1, 60_000, 60_000))
     await road.settle(said(), at=70_000)
@@ -347,9 +347,9 @@ async def test_every_move_of_a_session_is_told_with_its_reason(kept: Kept) -> No
 
 
 async def test_a_batch_says_when_and_why_it_ended(kept: Kept) -> None:
-    road, store = Road(kept.store), kept.store
+    road, store = StoreDriver(kept.store), kept.store
     await road.queue(said(room="dropped"), 1, verdict(Action.DROP, "noise"))
-    await road.hear(said(room="spawned"))
+    await road.receive(said(room="spawned"))
     await road.route(lane_of("spawned"), 2, verdict(Action.SPAWN, "work"), task=TaskDraft(900, "k", "do"))
     await road.settle(said(room="done"), at=3)
     queued = await road.queue(said(room="dead"))
@@ -366,7 +366,7 @@ async def test_a_batch_says_when_and_why_it_ended(kept: Kept) -> None:
 
 
 async def test_tries_of_a_step_are_counted(kept: Kept) -> None:
-    road = Road(kept.store)
+    road = StoreDriver(kept.store)
     await road.queue(said())
     claimed = await road.claim_one()
     for n in (1, 2, 2, 2):
@@ -376,7 +376,7 @@ async def test_tries_of_a_step_are_counted(kept: Kept) -> None:
 
 
 async def test_a_reply_says_when_and_how_it_ended(kept: Kept) -> None:
-    road, store = Road(kept.store), kept.store
+    road, store = StoreDriver(kept.store), kept.store
     for what in (Delivered.CONFIRMED, Delivered.RETRY, Delivered.DOUBT):
         await road.settle(said(room=str(what)))
     for reply in await store.apply(TakeReplies((CHANNEL,), "one", 9, 0)):

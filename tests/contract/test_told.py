@@ -12,7 +12,7 @@ from tests.contract.kept import Kept
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.batch import TaskDraft
-from keepsaid.domain.command import Obeyed
+from keepsaid.domain.command import ExecutedCommand
 from keepsaid.domain.commits import ClaimBatches, Drop, Fail, Failure, Resend, Settle, TakeReplies, Tell, TurnCommit
 from keepsaid.domain.compaction import CutContext, CutReason, Summarise, SummaryFailed
 from keepsaid.domain.context import Made
@@ -30,40 +30,40 @@ from keepsaid.testing.builders import AT_ONCE, CHANNEL, lane_of, outcome, said, 
 from keepsaid.testing.clock import VirtualClock
 from keepsaid_testkit import contracts
 from keepsaid_testkit.contracts.collection import claim, ends, talked
-from keepsaid_testkit.contracts.forgetting import request, told
+from keepsaid_testkit.contracts.forgetting import complete_turn, request
 from keepsaid_testkit.contracts.news import ARCHIVED, SAVED, SAVED_TOO, SUPERSEDED
-from keepsaid_testkit.contracts.road import Road
 from keepsaid_testkit.contracts.schedules import add, come
-from keepsaid_testkit.contracts.tasks import Desk
+from keepsaid_testkit.contracts.store_driver import StoreDriver
+from keepsaid_testkit.contracts.tasks import TaskDriver
 
 _HOUR = 3_600_000
 _TESTS = Path(__file__).resolve().parents[1]
 
 
-async def _answered(road: Road) -> None:
+async def _answered(road: StoreDriver) -> None:
     """A message is answered, and the reply goes out; another is a command."""
     await road.settle(said())
     [reply] = await road.store.apply(TakeReplies((CHANNEL,), "one", 9, 0))
     await road.store.apply(Settle(reply.id, reply.fence, Delivered.CONFIRMED, 1))
     queued = await road.queue(said("/reset"))
     claimed = await road.claim_one()
-    end = replace(outcome(), obeyed=(Obeyed(queued.first.id, "reset", "done", 0),), begins_anew=True)
+    end = replace(outcome(), executed=(ExecutedCommand(queued.first.id, "reset", "done", 0),), begins_anew=True)
     await road.store.apply(TurnCommit(claimed.turn_id, queued.batch_id, claimed.batch.fence, end, None, 2))
 
 
-async def _judged(road: Road) -> None:
+async def _judged(road: StoreDriver) -> None:
     """Rules drop one and spawn one; a person drops another; two wait and are put together."""
     await road.queue(said(room="noise"), 0, verdict(Action.DROP, "noise"))
-    spawned = await road.hear(said(room="work"))
+    spawned = await road.receive(said(room="work"))
     await road.route(spawned.lane, 0, verdict(Action.SPAWN, "work"), task=TaskDraft(900, "k", "do"))
     dropped = await road.queue(said(room="dropped"))
     assert await road.store.apply(Drop(dropped.batch_id, 3, "not wanted"))
     for _ in range(2):
-        await road.hear(said(room="two"))
+        await road.receive(said(room="two"))
         await road.route(lane_of("two"), window=replace(AT_ONCE, count_max=9))
 
 
-async def _failed(road: Road) -> None:
+async def _failed(road: StoreDriver) -> None:
     """One is given up, one waits for a person."""
     for how in (Failure.BURY, Failure.PARK):
         queued = await road.queue(said(room=how))
@@ -71,7 +71,7 @@ async def _failed(road: Road) -> None:
         await road.store.apply(Fail(queued.batch_id, claimed.batch.fence, how, "it broke", 4))
 
 
-async def _replied(road: Road) -> None:
+async def _replied(road: StoreDriver) -> None:
     """One reply is doubtful and given up, one is dead, one refused."""
     ends = (Delivered.DOUBT, Delivered.DEAD, Delivered.REFUSED)
     for what in ends:
@@ -81,7 +81,7 @@ async def _replied(road: Road) -> None:
     assert await road.store.apply(Resend(frozenset((CHANNEL,)), 8)) == 1
 
 
-async def _rested(road: Road) -> None:
+async def _rested(road: StoreDriver) -> None:
     """A session sleeps, wakes, is replaced by another, which ends."""
     await road.settle(said())
     await road.store.apply(Rest(0, -1, 60_000, 60_000))
@@ -90,7 +90,7 @@ async def _rested(road: Road) -> None:
     await road.store.apply(Rest(2 * _HOUR, 2 * _HOUR, 9 * _HOUR, 9 * _HOUR))
 
 
-async def _compacted(road: Road) -> None:
+async def _compacted(road: StoreDriver) -> None:
     """What a lane's context holds goes: into a summary, because it does not fit, by a person's word."""
     for text in ("one", "two"):
         await road.settle(said(text))
@@ -101,7 +101,7 @@ async def _compacted(road: Road) -> None:
     assert await store.apply(CutContext(lane, 2, 4, CutReason.RESET, 8))
 
 
-async def _read(road: Road) -> None:
+async def _read(road: StoreDriver) -> None:
     """A session is read, another is given up."""
     await talked(road, 3)
     one = await claim(road.store)
@@ -111,27 +111,27 @@ async def _read(road: Road) -> None:
     assert await road.store.apply(CollectionFailed(one.session_id, one.fence, "again and again", 0, None))
 
 
-async def _forgotten(road: Road) -> None:
+async def _forgotten(road: StoreDriver) -> None:
     """A message is forgotten."""
-    scrubbed = await request(road.store, await told(road, "the zebra is called Rex"))
+    scrubbed = await request(road.store, await complete_turn(road, "the zebra is called Rex"))
     assert not scrubbed.left
     for verb in ("hide", "erase", "scrub", "checkpoint", "finish"):
         assert await road.store.apply(MoveForgetting(500, verb, 62, (("memories", 1),)))
 
 
-async def _remembered(road: Road) -> None:
+async def _remembered(road: StoreDriver) -> None:
     """Memory learned something, put it right, and put it away."""
     assert await road.store.apply(TellNews((SAVED, SAVED_TOO, SUPERSEDED, ARCHIVED), 5)) == 4
 
 
-async def _called_off(road: Road) -> None:
+async def _called_off(road: StoreDriver) -> None:
     """A task is called off."""
-    desk = Desk(road.store)
+    desk = TaskDriver(road.store)
     assert await desk.make(NewTask(1, "look at it")) == ""
     assert await road.store.apply(CancelTask(1, 8, "not wanted"))
 
 
-async def _delivered(road: Road) -> None:
+async def _delivered(road: StoreDriver) -> None:
     """What a schedule had to say has left."""
     await add(road.store)
     key = await come(road.store)
@@ -141,7 +141,7 @@ async def _delivered(road: Road) -> None:
     assert await road.store.apply(SettleRun(key, "deliver", 220))
 
 
-async def _unheard(road: Road) -> None:
+async def _unheard(road: StoreDriver) -> None:
     """What a schedule had to say is refused by its channel; to another question there was no answer."""
     await add(road.store)
     key = await come(road.store)
@@ -151,19 +151,19 @@ async def _unheard(road: Road) -> None:
     assert await road.store.apply(SettleRun(key, "lose", 220, "refused"))
     await add(road.store, number=2, what=What.ASK)
     key = await come(road.store, number=2)
-    received = await road.hear(said("what is new?", room="den"), 100)
+    received = await road.receive(said("what is new?", room="den"), 100)
     await road.store.apply(EndRun(key, "execute", 100, message_id=received.id))
     assert await road.store.apply(SettleRun(key, "end", 200)) == "active"
 
 
-async def _crowded(road: Road) -> None:
+async def _crowded(road: StoreDriver) -> None:
     """More waits than may."""
     for _ in range(3):
-        await road.hear(said())
+        await road.receive(said())
     await BacklogMonitor(road.store, VirtualClock(), BacklogLimits(count=2, age_ms=9)).work()
 
 
-Scene = Callable[[Road], Awaitable[None]]
+Scene = Callable[[StoreDriver], Awaitable[None]]
 SCENES: dict[Scene, frozenset[str]] = {
     _answered: frozenset(
         ["message.received", "batch.routed", "turn.started", "turn.committed", "reply.sent", "command.executed"]
@@ -186,7 +186,7 @@ SCENES: dict[Scene, frozenset[str]] = {
 
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.__name__.strip("_"))
 async def test_it_is_told_as_its_schema_says(kept: Kept, scene: Scene) -> None:
-    await scene(Road(kept.store))
+    await scene(StoreDriver(kept.store))
     events = [event for line in kept.lines() for event in events_of(line)]
     assert {one.topic for one in events} >= SCENES[scene]
     assert amiss(kept) == []
@@ -214,7 +214,7 @@ def test_every_topic_is_met_by_a_test() -> None:
 
 
 async def test_what_comes_together_costs_one_line(kept: Kept) -> None:
-    road = Road(kept.store)
+    road = StoreDriver(kept.store)
     for room in ("a", "b", "c"):
         await road.queue(said(room=room))
     await kept.store.apply(ClaimBatches("one", 3, (91, 92, 93), 0, 9))
@@ -223,7 +223,7 @@ async def test_what_comes_together_costs_one_line(kept: Kept) -> None:
 
 
 async def test_what_leaves_a_context_is_marked_for_collection_and_told(kept: Kept) -> None:
-    road, store = Road(kept.store), kept.store
+    road, store = StoreDriver(kept.store), kept.store
     for text in ("one", "two"):
         await road.settle(said(text))
     assert await store.apply(Summarise(lane_of(), 0, 1, "one was said", Made.MODEL, "test/model", 5))

@@ -6,7 +6,7 @@ from typing import Any
 
 from keepsaid_testkit.cli.selftest import PRELOAD, PROGRAM
 from keepsaid_testkit.crash.report import Report
-from keepsaid_testkit.crash.stage import Cast
+from keepsaid_testkit.crash.stage import Scenario
 
 _COUNTED = ("acknowledged", "turns", "replies_arrived", "effects", "batches_in_flight_at_a_kill")
 
@@ -19,5 +19,5 @@ def counted(report: Report) -> dict[str, Any]:
     return {**whole, **{name: counts.get(name, 0) for name in _COUNTED}, "mixed": told["mixed"]}
 
 
-CAST = Cast(PROGRAM, PRELOAD)
+CAST = Scenario(PROGRAM, PRELOAD)
 """Killed in every test of this folder."""

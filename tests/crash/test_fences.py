@@ -31,7 +31,7 @@ from keepsaid.engine.workers import TAKEN
 from keepsaid.ports.model import Delta, ModelRequest
 from keepsaid.testing.builders import AT_ONCE, CHANNEL, said
 from keepsaid_testkit.contracts.failures import fenced
-from keepsaid_testkit.contracts.road import LEASE_MS, ContractStore, Road
+from keepsaid_testkit.contracts.store_driver import LEASE_MS, ContractStore, StoreDriver
 
 _LANES = 25
 _HOLDERS = 5
@@ -77,7 +77,7 @@ def writes(claimed: Claimed) -> list[Commit[Any]]:
     return [*fenced(claimed), *failures, Steer(claimed.turn_id, batch.id, batch.fence, 1, AT_ONCE)]
 
 
-async def replies_taken(road: Road) -> list[tuple[StoredReply, ...]]:
+async def replies_taken(road: StoreDriver) -> list[tuple[StoredReply, ...]]:
     """The replies of all lanes, as each of their senders had them."""
     for n in range(_LANES):
         await road.settle(said(room=f"room {n}"))
@@ -90,7 +90,7 @@ async def replies_taken(road: Road) -> list[tuple[StoredReply, ...]]:
     return taken
 
 
-async def batches_held(road: Road) -> list[tuple[Claimed, ...]]:
+async def batches_held(road: StoreDriver) -> list[tuple[Claimed, ...]]:
     """A batch of every lane, with the next waiting behind it, as each of its holders had it."""
     for n in range(_LANES):
         await road.queue(said("work on this", room=f"room {n}"))
@@ -105,7 +105,7 @@ async def batches_held(road: Road) -> list[tuple[Claimed, ...]]:
 
 
 async def test_a_thousand_old_fences_are_refused(place: Place) -> None:
-    road = Road(place.store)
+    road = StoreDriver(place.store)
     taken, held = await replies_taken(road), await batches_held(road)
     old = [write for holders in held[:-1] for claimed in holders for write in writes(claimed)]
     old += [Settle(one.id, one.fence, how, 9) for sent in taken[:-1] for one in sent for how in Delivered]
@@ -118,7 +118,7 @@ async def test_a_thousand_old_fences_are_refused(place: Place) -> None:
 
 
 async def test_the_same_with_the_fence_of_the_holder_is_not(place: Place) -> None:
-    road = Road(place.store)
+    road = StoreDriver(place.store)
     taken, held = await replies_taken(road), await batches_held(road)
     for n, claimed in enumerate(held[-1][: len(writes(held[-1][0]))]):
         write = writes(claimed)[n]

@@ -11,7 +11,7 @@ from tests.crash.cast import CAST
 
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
-from keepsaid.domain.forgetting import ForgetWish
+from keepsaid.domain.forgetting import ForgetSelector
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import OWNER, Listener
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
@@ -119,8 +119,8 @@ async def test_killed_while_it_is_undone_the_next_start_ends_that(forks: Nursery
     log = str(tmp_path / "lives.log")
     for n, point in enumerate(dying):
         async with opened(home, Config()) as instance:
-            begun = await instance.services.forgetting.forget_wish(
-                ForgetWish(text=f"zebraquix{n}x"), "owner", 86_400_000
+            begun = await instance.services.forgetting.forget_selected(
+                ForgetSelector(text=f"zebraquix{n}x"), "owner", 86_400_000
             )
             assert begun is not None
             assert begun.state == "done"

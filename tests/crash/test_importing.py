@@ -15,7 +15,7 @@ from keepsaid.domain.bundle import RECORDS_MAX, Record
 from keepsaid.domain.graph import Association, Relation
 from keepsaid.interfaces.transfer import import_shape
 from keepsaid.services.importing import ImportRequest, LocalMemory, import_memories
-from keepsaid_testkit.contracts.bundles import rich, told
+from keepsaid_testkit.contracts.bundles import export_records, rich
 from keepsaid_testkit.contracts.learning import said
 from keepsaid_testkit.crash.fork import Nursery
 from keepsaid_testkit.crash.order import Order
@@ -36,7 +36,7 @@ async def made(folder: Path) -> tuple[Path, list[Record]]:
         edges = [Association(ids[0], other, Relation.PART_OF) for other in ids[1:]]
         await store.graph.relate(edges, (), 610)
         await bundle(store, file)
-        return file, await told(store)
+        return file, await export_records(store)
 
 
 async def again(instance: Instance, file: Path) -> dict[str, int]:
@@ -60,10 +60,10 @@ async def test_killed_while_it_imports_the_next_import_ends_it(forks: Nursery, t
         code = await asyncio.to_thread(life.wait, _WITHIN_S)
         assert (code, life.reached) == (-9, point), f"{point} was not passed {count} times"
         async with opened(place, Config()) as instance:
-            halves.add(len(await told(instance.memories)))
+            halves.add(len(await export_records(instance.memories)))
             new = await again(instance, file)
-            assert await told(instance.memories) == whole
+            assert await export_records(instance.memories) == whole
             assert sum(new.values()) > 0 or (point, count) == DEATHS[-1]
             assert set((await again(instance, file)).values()) == {0}
-            assert await told(instance.memories) == whole
+            assert await export_records(instance.memories) == whole
     assert len(halves) >= len(DEATHS) // 2, "each death leaves another part of it"

@@ -13,10 +13,10 @@ import apsw
 import pytest
 from tests.crash.cast import CAST
 
-from keepsaid_testkit.crash.evidence import Ledgers, gather, heard_beside, number, numbers
+from keepsaid_testkit.crash.evidence import Ledgers, gather, number, numbers, subscriber_ledger_path
 from keepsaid_testkit.crash.fork import Nursery
 from keepsaid_testkit.crash.judge import violations
-from keepsaid_testkit.crash.stage import Judgement, Stage, judged
+from keepsaid_testkit.crash.stage import Judgement, Sandbox, judged
 
 _ACKNOWLEDGED = 80
 _WITHIN_S = 180.0
@@ -70,7 +70,7 @@ class Case:
 def honest(forks: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What a quiet run leaves behind: no kill, all promises kept."""
     folder = tmp_path_factory.mktemp("honest")
-    with Stage(folder, replace(CAST, seed=3), forks) as stage:
+    with Sandbox(folder, replace(CAST, seed=3), forks) as stage:
         load, server = stage.load(), stage.fork()
         stage.until(lambda: stage.acknowledged.count() >= _ACKNOWLEDGED, server, _WITHIN_S, "messages were taken")
         stage.until(lambda: stage.number("verdicts") == 3, server, _WITHIN_S, "verdicts of every kind")
@@ -236,7 +236,7 @@ def _heard_late(lines: Lines) -> None:
     [(_unheard, "and was not heard"), (_heard_late, "was told again after it was done")],
 )
 def test_what_was_heard_wrongly_is_found(case: Case, tamper: Callable[[Lines], None], violation: str) -> None:
-    ledger = heard_beside(case.ledgers.effects)
+    ledger = subscriber_ledger_path(case.ledgers.effects)
     lines = case.lines(ledger)
     tamper(lines)
     case.write(ledger, lines)
@@ -246,7 +246,7 @@ def test_what_was_heard_wrongly_is_found(case: Case, tamper: Callable[[Lines], N
 def test_who_was_not_told_is_found(case: Case) -> None:
     case.sql("UPDATE delivery SET state = 'pending' WHERE subscriber = 'ledger'")
     assert case.broken("is pending in the end")
-    case.write(heard_beside(case.ledgers.effects), [])
+    case.write(subscriber_ledger_path(case.ledgers.effects), [])
     assert case.broken("nobody heard of message")
     assert case.broken("nobody heard of turn")
 

@@ -15,17 +15,17 @@ from tests.crash.test_forgetting import told
 
 from keepsaid.app.instance import opened
 from keepsaid.config import Config, Home
-from keepsaid.domain.forgetting import ForgetWish
+from keepsaid.domain.forgetting import ForgetSelector
 from keepsaid_testkit.crash.process import environ
 
 _SIDES = ("before", "after")
 DEATHS = (
-    *((f"commit.DropMemoriesAside.{side}", 1) for side in _SIDES),
-    *((f"commit.{name}.{side}", count) for name in ("DropAside", "EmptyLog") for count in (1, 2) for side in _SIDES),
+    *((f"commit.DropMemoryUndo.{side}", 1) for side in _SIDES),
+    *((f"commit.{name}.{side}", count) for name in ("DropUndo", "EmptyLog") for count in (1, 2) for side in _SIDES),
 )
 """Every step: deleted in both stores, both logs emptied, and that written down."""
 
-_EMPTIED = {("commit.EmptyLog.after", 2), ("commit.DropAside.before", 2), ("commit.DropAside.after", 2)}
+_EMPTIED = {("commit.EmptyLog.after", 2), ("commit.DropUndo.before", 2), ("commit.DropUndo.after", 2)}
 _IMAGE_BYTES = 24
 _LOOK_MS = 20.0
 _WITHIN_S = 240.0
@@ -35,7 +35,7 @@ async def aside(home: Path) -> list[bytes]:
     """Make a home that forgot something which cannot be undone any more; the ends of what it keeps aside."""
     await told(Home.at(home), ["The code of the locker is zebraquix7741 and nobody knows it"])
     async with opened(Home.at(home), Config()) as instance:
-        begun = await instance.services.forgetting.forget_wish(ForgetWish(text="zebraquix7741"), "owner", 1)
+        begun = await instance.services.forgetting.forget_selected(ForgetSelector(text="zebraquix7741"), "owner", 1)
         assert begun is not None
         assert begun.state == "done"
     return [image for name in ("buffer", "memory") for image in images(home / "data" / f"{name}.db", name)]

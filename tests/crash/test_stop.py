@@ -18,7 +18,7 @@ from tests.waits import HANG_S, slowed
 from keepsaid.testing.model_script import ChatRequest, Reaction, Say, Script
 from keepsaid.testing.model_server import ThreadedModelServer
 from keepsaid_testkit.crash.fork import Fork, Nursery
-from keepsaid_testkit.crash.stage import Stage
+from keepsaid_testkit.crash.stage import Sandbox
 from keepsaid_testkit.crash.world import scripted
 
 _STOP_S = 5.0
@@ -48,29 +48,29 @@ class Mood:
 
 
 @contextmanager
-def staged(folder: Path, forks: Nursery, mood: Mood) -> Iterator[Stage]:
+def staged(folder: Path, forks: Nursery, mood: Mood) -> Iterator[Sandbox]:
     """A stage with a model of that mood."""
     cast = replace(CAST, seed=3, trouble=0.0, pause_s=0.05)
-    with ThreadedModelServer(Script(default=mood)) as model, Stage(folder, cast, forks) as stage:
+    with ThreadedModelServer(Script(default=mood)) as model, Sandbox(folder, cast, forks) as stage:
         configured(stage, "models", base_url=model.url)
         yield stage
 
 
-def configured(stage: Stage, section: str, **values: object) -> None:
+def configured(stage: Sandbox, section: str, **values: object) -> None:
     """Change settings for the lives to come."""
     file = stage.home / "config" / "config.yaml"
     settings = json.loads(file.read_text("utf-8"))
     file.write_text(json.dumps({**settings, section: {**settings[section], **values}}), "utf-8")
 
 
-def busy(stage: Stage, life: Fork) -> None:
+def busy(stage: Sandbox, life: Fork) -> None:
     """Wait until turns run."""
     stage.ready(life)
     file = stage.home / "data" / "buffer.db"
     stage.until(lambda: asked(file, _LEASED)[0][0] >= 2, life, HANG_S, "turns run")
 
 
-def stopped(stage: Stage) -> float:
+def stopped(stage: Sandbox) -> float:
     """A life that is told to stop in the midst of its work; returns the seconds it takes, and fails when too many."""
     life = stage.fork()
     busy(stage, life)
@@ -95,7 +95,7 @@ def test_it_stops_in_time_under_load_and_goes_on_soon_after_a_kill(forks: Nurser
         busy(stage, killed)
         killed.kill()
         mood.slow = False
-        last = stage.alone()
+        last = stage.start_process()
         stage.until(lambda: last.claimed_ms is not None, last, HANG_S, "work is claimed after the start")
         stage.stop(load, HANG_S)
         stage.drain(last, HANG_S)

@@ -13,7 +13,7 @@ from typer import Typer
 from typer.models import OptionInfo, ParameterInfo
 
 from keepsaid.interfaces.cli import failure
-from keepsaid.interfaces.cli.program import NOUNS, lent_commands, program, shared
+from keepsaid.interfaces.cli.program import NOUNS, plugin_commands, program, shared
 from keepsaid.interfaces.cli.talk import HELP
 
 _HEAD = """\
@@ -93,7 +93,7 @@ def page() -> str:
     made = program()
     groups = {group.name: group.typer_instance for group in made.registered_groups}
     commands = {one.name: one.callback for one in made.registered_commands}
-    for noun in (*NOUNS, *lent_commands()):
+    for noun in (*NOUNS, *plugin_commands()):
         group, command = groups.get(noun), commands.get(noun)
         if group is not None:
             shown += _group(noun, group)

@@ -14,7 +14,7 @@ from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.adapters.sqlite.stores import open_operations
 from keepsaid.domain.commits import IntakeResult
 from keepsaid_testkit.contracts.bodies import deliver, signed
-from keepsaid_testkit.contracts.road import Road
+from keepsaid_testkit.contracts.store_driver import StoreDriver
 
 
 def _version_1(path: Path) -> None:
@@ -44,7 +44,7 @@ async def test_a_buffer_of_version_1_deduplicates_bodies_once_it_is_opened(tmp_p
     path = tmp_path / "buffer.db"
     _version_1(path)
     store = await open_operations(path)
-    road = Road(store)
+    road = StoreDriver(store)
     story = await road.story(7)
     assert (story.message.text, story.message.damaged) == ("opened", False)
     assert (await deliver(road, signed("guid-1"))).intake is IntakeResult.DUPLICATE
@@ -64,7 +64,7 @@ async def test_a_buffer_of_version_1_deduplicates_bodies_once_it_is_opened(tmp_p
 async def test_a_message_that_is_gone_or_forgotten_leaves_no_delivery_id(tmp_path: Path) -> None:
     path = tmp_path / "buffer.db"
     store = await open_operations(path)
-    road = Road(store)
+    road = StoreDriver(store)
     ids = [(await deliver(road, signed(f"guid-{text}", text))).id for text in "ab"]
     for text in "ab":
         await deliver(road, signed(f"again-{text}", text))

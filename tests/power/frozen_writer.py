@@ -9,7 +9,7 @@ from pathlib import Path
 
 from keepsaid.adapters.sql.commit_table import CommitTable
 from keepsaid.adapters.sql.operations.commits import buffer_commits
-from keepsaid.adapters.sql.tombstones import tombs_beside
+from keepsaid.adapters.sql.tombstones import open_keyring
 from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.adapters.sqlite.stores import start
 from keepsaid.domain.commits import Receive
@@ -29,7 +29,7 @@ async def write(store: Path, ledger: Path, mode: str, first: int) -> None:
 
     def table(db: SqliteSession) -> CommitTable:
         db.pragma("synchronous", mode)
-        return buffer_commits(db, tombs_beside(store))
+        return buffer_commits(db, open_keyring(store))
 
     writer = await start(store, ("buffer",), table)
     numbers = count(first)

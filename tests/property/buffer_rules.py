@@ -42,7 +42,7 @@ from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.reply import Delivered, ReplyDraft
 from keepsaid.domain.turn import Claimed, Usage
 from keepsaid.testing.builders import arrival, outcome, routed, said, step, verdict
-from keepsaid_testkit.contracts.road import ContractStore
+from keepsaid_testkit.contracts.store_driver import ContractStore
 
 R = TypeVar("R")
 LEASE_MS = 250

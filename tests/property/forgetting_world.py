@@ -9,7 +9,7 @@ from pathlib import Path
 from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories, open_stores
-from keepsaid.domain.forgetting import ForgetTargets, Forgetting, ForgetWish
+from keepsaid.domain.forgetting import ForgetSelector, ForgetTargets, Forgetting
 from keepsaid.domain.learning import Statement
 from keepsaid.domain.memory import OWNER, Kind, Memory, NewMemory, Source, person_scope
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
@@ -18,12 +18,12 @@ from keepsaid.domain.turn import Usage
 from keepsaid.engine.collector import Collector
 from keepsaid.engine.forgetter import Forgetter, ForgetterStores
 from keepsaid.memory.extraction import Collection
-from keepsaid.memory.recording import Deeds, Recorder
+from keepsaid.memory.recording import Recorder, StagedRequestExecutor
 from keepsaid.ports.model import Extracted, Extractor
 from keepsaid.testing.builders import ACCOUNT, CHANNEL, lane_of
 from keepsaid.testing.clock import CountingIds, VirtualClock
 from keepsaid_testkit.contracts.memories import AUDIT
-from keepsaid_testkit.contracts.road import ContractStore, Road
+from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
 STORES = ("memory", "file")
 
@@ -36,7 +36,7 @@ class EachSentence:
 
     async def extract(self, passage: Passage) -> Extracted:
         """Returns the statements; a sentence that stands alone becomes a fact in its own words."""
-        told = passage.told
+        told = passage.sources
         facts = [Statement(Kind.FACT, one.text, records=(one.position,)) for one in told]
         facts += [
             Statement(Kind.DECISION, f"{one.text} with {two.text}", records=(one.position, two.position))
@@ -53,13 +53,13 @@ class World:
         self.memories = memories
         self.clock = VirtualClock(1_000)
         self.ids = CountingIds(10_000_000)
-        self.road = Road(operations)
+        self.road = StoreDriver(operations)
         redactor = PatternRedactor()
-        deeds = Deeds(memories, memories.truth)
+        deeds = StagedRequestExecutor(memories, memories.revisions)
         self.recorder = Recorder(operations, memories, operations, self.clock, redactor, deeds)
         self.read_with(EachSentence())
         stores = ForgetterStores(
-            operations, operations.forgettings, operations.reach, memories.forgetful, memories.aside
+            operations, operations.forgettings, operations.reach, memories.forgetful, memories.undo_log
         )
         self.forgetter = Forgetter(stores, self.clock, self.ids)
 
@@ -100,11 +100,11 @@ class World:
         """The texts of all that is remembered and no reply."""
         return sorted(one.text for one in await self.known() if not one.new.key.startswith("reply:"))
 
-    async def preview(self, wish: ForgetWish) -> ForgetTargets:
+    async def preview(self, wish: ForgetSelector) -> ForgetTargets:
         """Returns what a wish would take."""
-        return await self.forgetter.wanted(wish)
+        return await self.forgetter.find_targets(wish)
 
-    async def forget(self, wish: ForgetWish, undo_ms: int = 0) -> Forgetting | None:
+    async def forget(self, wish: ForgetSelector, undo_ms: int = 0) -> Forgetting | None:
         """Forget, to the end."""
         begun = await self.forgetter.forget(wish, OWNER, undo_ms)
         return None if begun is None else await self.forgetter.finish(begun.id)
@@ -116,7 +116,7 @@ class World:
         key = f"edit:{memory_id}:{now}"
         scope, source = person_scope(OWNER), (Source("person", key),)
         word = NewMemory(key, Kind.FACT, text, scope, Trust.OWNER, speaker_id=OWNER, said_at=now, sources=source)
-        return (await self.memories.truth.correct(memory_id, word, now)).memory_id
+        return (await self.memories.revisions.correct(memory_id, word, now)).memory_id
 
     async def said(self, message_id: int) -> str:
         """The text of a message, "" once it is forgotten."""

@@ -127,12 +127,12 @@ class Reads:
     async def _history(self, ear: Ear, listener: Listener) -> None:
         """What stood before and after something, as far as it is heard."""
         [one] = self.some(1)
-        self._within("history", ear, [each.id for each in await self.store.truth.history(listener, one.id)])
+        self._within("history", ear, [each.id for each in await self.store.revisions.history(listener, one.id)])
 
     async def _widened(self, ear: Ear, listener: Listener) -> None:
         """That something was widened is told to who hears it."""
         [one] = self.some(1)
-        if await self.store.hearing.widened(listener, one.id):
+        if await self.store.sharing.list_shares(listener, one.id):
             self._within("widened", ear, [one.id])
 
     def _of(self, ids: Sequence[int], ear: Ear) -> list[int]:

@@ -51,7 +51,7 @@ class Subject:
 
     async def widen(self, commit: ShareMemory) -> bool:
         """Let more hear something; whether it was done."""
-        return isinstance(await self.store.hearing.widen(commit), MemoryShared)
+        return isinstance(await self.store.sharing.share(commit), MemoryShared)
 
 
 class Walk:

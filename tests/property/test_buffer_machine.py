@@ -17,7 +17,7 @@ from keepsaid.adapters.sqlite.inline import InMemoryDatabase, InMemoryOperations
 from keepsaid.adapters.sqlite.stores import SqliteOperations, open_operations
 from keepsaid.domain.states import message_state
 from keepsaid.domain.views import MessageFilter, Story
-from keepsaid_testkit.contracts.road import ContractStore
+from keepsaid_testkit.contracts.store_driver import ContractStore
 
 
 class BufferMachine(Pruning):

@@ -24,7 +24,7 @@ def told_to(world: World, person: str, one: Known) -> bool:
 
 async def leaks(walk: Walk, *persons: str) -> list[str]:
     """What an export for these persons holds and may not, or lacks."""
-    records = await walk.store.bundles.tell(listeners_of(persons), _read)
+    records = await walk.store.bundles.export(listeners_of(persons), _read)
     found = {one.memory.new.key: one for one in records if isinstance(one, BundleEntry)}
     known = walk.world.known.values()
     wanted = {one.key for one in known if any(told_to(walk.world, person, one) for person in persons)}

@@ -78,13 +78,13 @@ class World:
         store, at = self._store, 1_000 + self._n
         match verb, rest:
             case "correct", [place, when]:
-                await store.truth.correct(memory, self._word(place, when), at)
+                await store.revisions.correct(memory, self._word(place, when), at)
             case "merge", [other]:
-                await store.truth.merge(memory, [await self._one(other)], at)
+                await store.revisions.merge(memory, [await self._one(other)], at)
             case "pin", [pinned]:
-                await store.truth.pin(memory, pinned=pinned)
+                await store.revisions.pin(memory, pinned=pinned)
             case "confirm", [when]:
-                await store.truth.confirm(memory, when)
+                await store.revisions.confirm(memory, when)
             case "relate", [other, relation]:
                 edges = [Association(memory, await self._one(other), relation, 0.5)]
                 await store.graph.relate(edges, [Mention(memory, "thing:boat", "boat", 0.5)], at)

@@ -25,7 +25,7 @@ from keepsaid.domain.context import LaneTail, Made
 from keepsaid.domain.prompt import Role
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.testing.builders import consulted, lane_of, outcome, said
-from keepsaid_testkit.contracts.road import ContractStore, Road
+from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
 T = TypeVar("T")
 POSITIONS = st.integers(0, 30)
@@ -42,12 +42,12 @@ class Contexts(RuleBasedStateMachine):
         file: SqliteOperations = self._run(open_operations(Path(self._folder.name) / "buffer.db"))
         self._file = file
         self._stores: tuple[ContractStore, ...] = (InMemoryOperations(), file)
-        self._roads = [Road(store) for store in self._stores]
+        self._roads = [StoreDriver(store) for store in self._stores]
         self._run(self._heard())
 
     async def _heard(self) -> None:
         for road in self._roads:
-            await road.hear(said("first"))
+            await road.receive(said("first"))
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._loop.run_until_complete(work)
@@ -64,7 +64,7 @@ class Contexts(RuleBasedStateMachine):
     def turn(self, tools: bool, silent: bool) -> None:
         """One more turn, with a tool's call or without a model."""
 
-        async def walk(road: Road) -> None:
+        async def walk(road: StoreDriver) -> None:
             await road.queue(said())
             claimed = await road.claim_one()
             end = replace(outcome(), records=consulted()) if tools else outcome()

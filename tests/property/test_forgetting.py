@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from tests.property.forgetting_world import STORES, World, world
 
-from keepsaid.domain.forgetting import ForgetWish
+from keepsaid.domain.forgetting import ForgetSelector
 from keepsaid.domain.memory import Memory
 from keepsaid.testing.builders import ACCOUNT, CHANNEL
 
@@ -68,7 +68,7 @@ _STEPS = st.lists(
 )
 
 
-def _matching(tale: Tale, memory: Memory | None, wish: ForgetWish) -> set[int]:
+def _matching(tale: Tale, memory: Memory | None, wish: ForgetSelector) -> set[int]:
     """The messages that a wish names, by the letter of what is documented."""
     found = set(wish.messages)
     if memory is not None:
@@ -80,19 +80,19 @@ def _matching(tale: Tale, memory: Memory | None, wish: ForgetWish) -> set[int]:
     return found
 
 
-async def _chosen(tale: Tale, way: int, which: int) -> tuple[ForgetWish, Memory | None]:
+async def _chosen(tale: Tale, way: int, which: int) -> tuple[ForgetSelector, Memory | None]:
     """A wish, by one of the ways of choosing; with the memory where it names one."""
     known = [one for one in await tale.stage.known() if one.new.key.startswith(("finding:", "edit:"))]
     if way < 3 and known:
         memory = known[which % len(known)]
-        return ForgetWish((memory.id,)), memory
+        return ForgetSelector((memory.id,)), memory
     if way < 6:
-        return ForgetWish(messages=(tale.left[which % len(tale.left)].id,)), None
+        return ForgetSelector(messages=(tale.left[which % len(tale.left)].id,)), None
     if way < 8:
-        return ForgetWish(text=_THINGS[which % len(_THINGS)]), None
+        return ForgetSelector(text=_THINGS[which % len(_THINGS)]), None
     if way < 9:
-        return ForgetWish(conversation=_ROOMS[which % 2]), None
-    return ForgetWish(person=f"{CHANNEL}:{ACCOUNT}:{_PEOPLE[which % 2]}"), None
+        return ForgetSelector(conversation=_ROOMS[which % 2]), None
+    return ForgetSelector(person=f"{CHANNEL}:{ACCOUNT}:{_PEOPLE[which % 2]}"), None
 
 
 async def _forget(tale: Tale, way: int, which: int, *, undone: bool) -> None:
@@ -132,7 +132,7 @@ def _same(tale: Tale, memory: Memory | None) -> set[int]:
     return {one.id for one in tale.left if one.thing in memory.text and one in tale.sources(memory)}
 
 
-async def _check(tale: Tale, before: dict[int, Memory], wish: ForgetWish) -> None:
+async def _check(tale: Tale, before: dict[int, Memory], wish: ForgetSelector) -> None:
     """Every message that stays is there, with its episode and each fact that only messages that stay are behind."""
     stage = tale.stage
     for one in tale.told:
@@ -159,7 +159,7 @@ async def _merge(tale: Tale, which: int, other: int) -> None:
     facts = [one for one in await tale.stage.known() if one.new.key.startswith("finding:")]
     if len(facts) > 1:
         one, two = facts[which % len(facts)], facts[other % len(facts)]
-        await tale.stage.memories.truth.merge(one.id, (two.id,), tale.stage.clock.now_ms())
+        await tale.stage.memories.revisions.merge(one.id, (two.id,), tale.stage.clock.now_ms())
 
 
 async def _walk(kind: str, steps: list[Step]) -> None:

@@ -17,7 +17,7 @@ from keepsaid.domain.commits import IntakeResult, Receive
 from keepsaid.domain.lane import Lane, LaneRules, lane_key, topic_of
 from keepsaid.domain.message import Inbound, Origin, ProviderMarks
 from keepsaid.testing.builders import ACCOUNT, AT_ONCE, CHANNEL, arrival, said
-from keepsaid_testkit.contracts.road import ContractStore, Road
+from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
 NAMES = st.text(alphabet="a:b", min_size=1, max_size=3)
 MAYBE = st.one_of(st.none(), NAMES)
@@ -57,7 +57,7 @@ async def said_next(store: ContractStore, n: int, one: tuple[Inbound, bool], rul
     inbound, answers = one
     received = await store.apply(Receive(arrival(10 * n, inbound, n * 9_000), AT_ONCE, rules))
     if answers:
-        road = Road(store, 10 * n + 1)
+        road = StoreDriver(store, 10 * n + 1)
         await road.route(received.lane, n * 9_000)
         await road.answer(await road.claim_one(n * 9_000), "the left printer, Bob", n * 9_000)
     return received.lane

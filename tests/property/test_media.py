@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keepsaid.app.channels import MEDIA
-from keepsaid.domain.message import MediaMessage, Unsaid
+from keepsaid.domain.message import IgnoredUpdate, MediaMessage
 from keepsaid.errors import InputError
 
 _KEYS = """
@@ -39,7 +39,7 @@ OBJECTS = st.recursive(
 
 @given(st.sampled_from(sorted(MEDIA)), OBJECTS)
 def test_whatever_comes_is_read_or_refused(medium: str, source: dict[str, object]) -> None:
-    def told() -> MediaMessage | Unsaid | str:
+    def told() -> MediaMessage | IgnoredUpdate | str:
         try:
             return MEDIA[medium](source)
         except InputError as error:

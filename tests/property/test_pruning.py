@@ -20,7 +20,7 @@ from keepsaid.domain.route import Action
 from keepsaid.domain.views import MessageFilter
 from keepsaid.testing.builders import lane_of, said, verdict
 from keepsaid_testkit.contracts.pruning import prune
-from keepsaid_testkit.contracts.road import ContractStore, Road
+from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
 DEEDS = st.lists(st.sampled_from(["done", "done", "dropped", "dead", "burst", "messages", "records"]), max_size=40)
 BURST = 70
@@ -32,7 +32,7 @@ class Walk:
 
     def __init__(self, store: ContractStore) -> None:
         self.store = store
-        self.road = Road(store)
+        self.road = StoreDriver(store)
         self.heard = 0
         self.kept: list[str] = []
         self.prunable: list[str] = []
@@ -41,7 +41,7 @@ class Walk:
         """The next message; its number is the next of the lane."""
         self.heard += 1
         text = f"{self.heard}"
-        received = await self.road.hear(said(text, marks=ProviderMarks(text)))
+        received = await self.road.receive(said(text, marks=ProviderMarks(text)))
         assert (received.intake, received.number) == (IntakeResult.STORED, self.heard)
         return text
 
@@ -69,7 +69,7 @@ class Walk:
         found = {story.message.text for story in await self.store.find(MessageFilter(limit=10_000))}
         assert found == {*self.kept, *self.prunable}
         for number in range(1, self.heard + 1):
-            again = await self.road.hear(said(f"{number}", marks=ProviderMarks(f"{number}")))
+            again = await self.road.receive(said(f"{number}", marks=ProviderMarks(f"{number}")))
             assert again.intake is IntakeResult.DUPLICATE
         await self.do("done")
 

@@ -12,7 +12,7 @@ from keepsaid.domain.memory import Hit, Kind
 from keepsaid.domain.receipt import Cause, Place
 from keepsaid.memory.gates import ENOUGH_NEAR, SHARE, InjectionSettings, PromptShown, Relevance, Selection, Visible
 from keepsaid.text.tokens import estimate_tokens
-from keepsaid.text.words import Rarity
+from keepsaid.text.words import DocumentFrequencies
 
 WORDS = ["ship", "stern", "anchor", "harbour", "gull", "rope"]
 TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(lambda words: f"{' '.join(words)} kept")
@@ -56,8 +56,8 @@ CASES = st.builds(
 )
 
 
-def rarity(said: str) -> Rarity:
-    return Rarity(500, dict.fromkeys(said.split(), 3))
+def rarity(said: str) -> DocumentFrequencies:
+    return DocumentFrequencies(500, dict.fromkeys(said.split(), 3))
 
 
 def selected(case: Case) -> Selection:

@@ -15,7 +15,7 @@ from keepsaid.domain.compaction import CutContext, CutReason
 from keepsaid.domain.session import Rest, Session
 from keepsaid.domain.slot import Slot
 from keepsaid.testing.builders import lane_of, said
-from keepsaid_testkit.contracts.road import ContractStore, Road
+from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
 HAPPENINGS = st.lists(
     st.tuples(st.sampled_from(["turn", "turn", "rest", "reset", "reopen"]), st.integers(-4_000_000, 4_000_000)),
@@ -26,7 +26,7 @@ Seen = tuple[list[Session], list[Slot]]
 
 async def walked(store: ContractStore, happenings: list[tuple[str, int]], path: Path | None, *, reopens: bool) -> Seen:
     """The sessions of a lane after all of it."""
-    road, at = Road(store), 10_000_000
+    road, at = StoreDriver(store), 10_000_000
     for what, passed in happenings:
         at += passed
         if what == "turn":

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keepsaid.domain.effects import FillSlot
-from keepsaid.domain.focus import TurnSurroundings
+from keepsaid.domain.focus import TurnInputs
 from keepsaid.domain.message import Content, Inbound, Origin, StoredMessage
 from keepsaid.domain.slot import Expected, OnMismatch, Question, Slot, SlotTerms
 from keepsaid.pipeline.prompt.attention import SlotMatcher
@@ -43,7 +43,7 @@ def messages(draw: st.DrawFn) -> tuple[StoredMessage, ...]:
 def test_no_answer_crosses_persons_time_or_machines(
     open_slots: tuple[Slot, ...], said: tuple[StoredMessage, ...], mode: OnMismatch
 ) -> None:
-    asked = SlotMatcher(TurnSurroundings(open_slots), SlotTerms(on_mismatch=mode))
+    asked = SlotMatcher(TurnInputs(open_slots), SlotTerms(on_mismatch=mode))
     asked.hear_all(said)
     by_id = {message.id: message for message in said}
     assert len({one.slot.id for one in asked.settled}) == len(asked.settled)

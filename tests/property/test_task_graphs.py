@@ -17,8 +17,8 @@ from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.stores import open_operations
 from keepsaid.domain.commits import VoidLeases
 from keepsaid.domain.task import ENDED, CancelTask, Cycle, EndTask, NewTask, TaskEnd, waves
-from keepsaid_testkit.contracts.road import ContractStore
-from keepsaid_testkit.contracts.tasks import Desk
+from keepsaid_testkit.contracts.store_driver import ContractStore
+from keepsaid_testkit.contracts.tasks import TaskDriver
 
 _FATES = ("complete", "complete", "complete", "fail", "retry", "crash", "cancel", "release")
 
@@ -56,7 +56,7 @@ async def _on_disk(folder: Path, tasks: tuple[NewTask, ...], fates: list[str]) -
 
 
 async def _played(store: ContractStore, tasks: tuple[NewTask, ...], fates: list[str]) -> None:
-    desk, left = Desk(store), iter(fates)
+    desk, left = TaskDriver(store), iter(fates)
     assert await desk.make(*tasks) == ""
     while taken := await desk.claim(limit=1):
         [task] = taken
@@ -97,7 +97,7 @@ def test_a_circle_is_refused(tasks: tuple[NewTask, ...], data: st.DataObject) ->
         assert path[0] == path[-1]
         waits_for = {one.id: one.after for one in closed}
         assert all(later in waits_for[earlier] for earlier, later in pairwise(path))
-        assert "wait for one another" in _run(Desk(InMemoryOperations()).make(*closed))
+        assert "wait for one another" in _run(TaskDriver(InMemoryOperations()).make(*closed))
 
 
 def _reached(known: dict[int, set[int]], start: int) -> set[int]:

@@ -71,7 +71,7 @@ def learned(scene: Stage, words: Sequence[Word]) -> list[Memory]:
         )
         memories.append(memory)
     ids = {outcome.memory_id for outcome in scene.run(scene.store.learn(memories, _NOW))}
-    versions = scene.run(scene.store.truth.history(AUDIT, min(ids)))
+    versions = scene.run(scene.store.revisions.history(AUDIT, min(ids)))
     assert ids <= {memory.id for memory in versions}
     return list(versions)
 

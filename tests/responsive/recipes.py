@@ -10,8 +10,8 @@ from keepsaid.config import Config
 from keepsaid.interfaces.http.messages import inbound_of
 from keepsaid.memory.gates import Relevance
 from keepsaid.text.normal import joined, parted
-from keepsaid.text.references import Names, SpokenText, read
-from keepsaid.text.words import Rarity
+from keepsaid.text.references import MessageText, Names, read
+from keepsaid.text.words import DocumentFrequencies
 
 Given = Callable[[str, bool], Callable[[], Any]]
 
@@ -23,7 +23,7 @@ def _alone(work: Callable[[str], Any]) -> Given:
 
 RECIPES: dict[str, Given] = {
     "keepsaid.text.references.read": _alone(
-        lambda text: read(SpokenText("1", "ann", text, name=text), Names([("bob", text)]))
+        lambda text: read(MessageText("1", "ann", text, name=text), Names([("bob", text)]))
     ),
     "keepsaid.text.normal.joined": _alone(lambda text: joined(":", text, text)),
     "keepsaid.text.normal.parted": _alone(lambda text: parted(":", text, 3)),
@@ -33,7 +33,7 @@ RECIPES: dict[str, Given] = {
     "keepsaid.adapters.redaction.redactor.PatternRedactor": _alone(
         lambda text: PatternRedactor(["a secret that is known"]).redacted(text)
     ),
-    "keepsaid.memory.gates.Relevance": _alone(lambda text: Relevance(text, Rarity())),
+    "keepsaid.memory.gates.Relevance": _alone(lambda text: Relevance(text, DocumentFrequencies())),
 }
 """By the full name of the function or class; what a recipe gives is done and timed."""
 

@@ -11,8 +11,8 @@ import pytest
 
 from keepsaid.adapters.system.clock import SystemIds
 from keepsaid_testkit.simulator.clock import SimClock, Wall
+from keepsaid_testkit.simulator.fault_profile import YEAR_MS
 from keepsaid_testkit.simulator.loop import Reset, SimulatedLife, Stuck, VirtualLoop
-from keepsaid_testkit.simulator.weather import YEAR_MS
 
 
 @pytest.fixture

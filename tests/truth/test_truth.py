@@ -87,7 +87,7 @@ async def _told(
     """Tell a life; whether what was asked meanwhile was stale, and what became of what was told."""
     stale: list[bool] = []
     outcomes = dict.fromkeys(LearnOutcome, 0)
-    for number, (said, holding) in enumerate(life.told()):
+    for number, (said, holding) in enumerate(life.replay_sayings()):
         if said.stated is None:
             continue
         [done] = await memories.learn([learned(number, said, said.stated)], said.at)

@@ -77,7 +77,7 @@ async def bundle(store: SqliteMemories, file: Path) -> list[dict[str, Any]]:
             write_lines(out, told, {"made_at": "then", "persons": []})
         return [json.loads(line) for line in file.read_text("utf-8").splitlines()[1:-1]]
 
-    return await store.bundles.tell([AUDIT], write)
+    return await store.bundles.export([AUDIT], write)
 
 
 async def records_of(store: SqliteMemories) -> list[dict[str, Any]]:
@@ -86,7 +86,7 @@ async def records_of(store: SqliteMemories) -> list[dict[str, Any]]:
     def read(told: BundleContents) -> list[dict[str, Any]]:
         return [line_of(one) for one in told.records]
 
-    return await store.bundles.tell([AUDIT], read)
+    return await store.bundles.export([AUDIT], read)
 
 
 def written(file: Path, records: Sequence[object], **header: object) -> Path:

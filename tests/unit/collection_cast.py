@@ -22,7 +22,7 @@ from keepsaid.memory.extraction import Collection, ExtractionLimits
 from keepsaid.ports.model import Extracted, Extractor
 from keepsaid.testing.builders import lane_of, outcome, said
 from keepsaid.testing.clock import CountingIds, VirtualClock
-from keepsaid_testkit.contracts.road import Road
+from keepsaid_testkit.contracts.store_driver import StoreDriver
 
 
 class Learnings:
@@ -63,7 +63,7 @@ class Scripted:
         self.asked.append(passage)
         if self.failing:
             raise self.failing.pop(0)
-        facts = [Statement(Kind.FACT, one.text, records=(one.position,)) for one in passage.told]
+        facts = [Statement(Kind.FACT, one.text, records=(one.position,)) for one in passage.sources]
         return Extracted(tuple(facts), 1, Usage(10, 5), self.name)
 
 
@@ -72,7 +72,7 @@ class Scene:
 
     def __init__(self, extractor: Scripted | None = None, reading: ExtractionLimits | None = None) -> None:
         self.operations = InMemoryOperations()
-        self.road = Road(self.operations)
+        self.road = StoreDriver(self.operations)
         self.clock = VirtualClock()
         self.ids = CountingIds(100_000)
         self.extractor = extractor or Scripted()

@@ -12,7 +12,7 @@ from tests.waits import HANG_S
 
 from keepsaid.adapters.sql.commit_table import CommitTable
 from keepsaid.adapters.sql.operations.commits import buffer_commits
-from keepsaid.adapters.sql.tombstones import tombs_beside
+from keepsaid.adapters.sql.tombstones import open_keyring
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.session import SqliteSession
@@ -116,7 +116,7 @@ def opened(
 ) -> tuple[TransactionExecutor, SqliteSession]:
     """The ledger of a buffer, and its connection; `also` adds ways to apply commits."""
     db = layered(path, disk)
-    table = buffer_commits(db, tombs_beside(path))
+    table = buffer_commits(db, open_keyring(path))
     if also is not None:
         table = replace(table, single={**table.single, **also.single}, sets={**table.sets, **also.sets})
     return TransactionExecutor(db, path, table), db

@@ -9,7 +9,7 @@ from pathlib import Path
 from keepsaid.extensions.discovery import in_folder
 from keepsaid.extensions.lifecycle import Lifecycle, PhaseLimits
 from keepsaid.extensions.loaded import State
-from keepsaid.testing.lobby import Lobby
+from keepsaid.testing.recording_runtime import RecordingRuntime
 
 HEAD = "from keepsaid.extensions import context, extension, on, schedule, tool\n"
 QUICK = PhaseLimits(2.0, 0.05, 0.05, 0.05, 0.05)
@@ -94,7 +94,7 @@ def put_broken(folder: Path, but: str = "") -> None:
             put(folder, name, source)
 
 
-def lifecycle(folder: Path, lobby: Lobby, limits: PhaseLimits = QUICK) -> Lifecycle:
+def lifecycle(folder: Path, lobby: RecordingRuntime, limits: PhaseLimits = QUICK) -> Lifecycle:
     """What lets in all of a folder."""
     return lobby.lifecycle(in_folder(folder), folder.parent / "data", limits=limits)
 

@@ -17,7 +17,7 @@ from keepsaid.domain.memory import Injection
 from keepsaid.domain.message import Origin, ProviderMarks, StoredMessage, Trust
 from keepsaid.domain.personality import Personality, Skill, Skills, session_scope
 from keepsaid.domain.prompt import MemoryPlacement, Prompt, Record, Role, ToolCall
-from keepsaid.domain.scene import Attention, Contribution, Passing, PromptInputs, Quote, StaticContext
+from keepsaid.domain.scene import Attention, Contribution, PromptInputs, Quote, StaticContext, TurnContext
 from keepsaid.domain.turn import Claimed, Recent
 from keepsaid.pipeline.prompt.assemble import PromptBudget, assemble
 
@@ -94,25 +94,25 @@ EVERYTHING = PromptInputs(
     past(*TALK.recent.records, summary=SUMMARY),
     RECALLED,
     STANDING,
-    Passing(
+    TurnContext(
         NOW,
         ("research: hotels in Lisbon (running for 40 s)",),
         (Contribution("weather", "Graz: snow"), Contribution("tips", "Offer to set a reminder.", 200)),
     ),
     QUOTED,
 )
-TIMED = Passing(NOW)
+TIMED = TurnContext(NOW)
 
 
 def late(scene: PromptInputs) -> PromptInputs:
     """The scene, its messages late."""
     asked: Claimed = replace(scene.claimed, late_before=NOW + 1)
-    return replace(scene, claimed=asked, passing=Passing(NOW + 86_400_000))
+    return replace(scene, claimed=asked, turn=TurnContext(NOW + 86_400_000))
 
 
 SCENES: Mapping[str, tuple[PromptInputs, PromptBudget]] = {
-    "direct": (PromptInputs(claimed(said(5, "and in Porto?")), TALK, passing=TIMED), PromptBudget()),
-    "group": (PromptInputs(claimed(said(5, "make it seven\nplease", BOB)), CHAT, passing=TIMED), PromptBudget()),
+    "direct": (PromptInputs(claimed(said(5, "and in Porto?")), TALK, turn=TIMED), PromptBudget()),
+    "group": (PromptInputs(claimed(said(5, "make it seven\nplease", BOB)), CHAT, turn=TIMED), PromptBudget()),
     "batch": (
         PromptInputs(
             claimed(
@@ -121,7 +121,7 @@ SCENES: Mapping[str, tuple[PromptInputs, PromptBudget]] = {
                 said(7, "who brings the cake?\n[Status] nobody", ROOM, after_s=11),
             ),
             CHAT,
-            passing=TIMED,
+            turn=TIMED,
         ),
         PromptBudget(),
     ),
@@ -129,24 +129,24 @@ SCENES: Mapping[str, tuple[PromptInputs, PromptBudget]] = {
         PromptInputs(
             claimed(said(5, "is it up to date?")),
             past(replace(user(""), attached="plan.pdf (application/pdf, https://x.test/p)"), agent("A plan.")),
-            passing=TIMED,
+            turn=TIMED,
         ),
         PromptBudget(),
     ),
     "late": (late(PromptInputs(claimed(said(5, "is the shop open?")), TALK)), PromptBudget()),
     "quoted": (
-        PromptInputs(claimed(said(5, "no, at seven", reply_to="31")), TALK, passing=Passing(NOW), attention=QUOTED),
+        PromptInputs(claimed(said(5, "no, at seven", reply_to="31")), TALK, turn=TurnContext(NOW), attention=QUOTED),
         PromptBudget(),
     ),
     "summary": (
-        PromptInputs(claimed(said(5, "who comes?")), past(*TALK.recent.records, summary=SUMMARY), passing=TIMED),
+        PromptInputs(claimed(said(5, "who comes?")), past(*TALK.recent.records, summary=SUMMARY), turn=TIMED),
         PromptBudget(),
     ),
     "left_out": (
         PromptInputs(
             claimed(said(5, "who comes?")),
             replace(past(*TALK.recent.records, summary=SUMMARY), left_out=12),
-            passing=TIMED,
+            turn=TIMED,
         ),
         PromptBudget(),
     ),
@@ -155,12 +155,12 @@ SCENES: Mapping[str, tuple[PromptInputs, PromptBudget]] = {
             claimed(said(5, "who comes?", ROOM)),
             past(*CHAT.recent.records, summary=SUMMARY),
             standing=StaticContext(session_summary=ELSEWHERE),
-            passing=TIMED,
+            turn=TIMED,
         ),
         PromptBudget(),
     ),
-    "memory": (PromptInputs(claimed(said(5, "where does Mia live?")), TALK, RECALLED, passing=TIMED), PromptBudget()),
-    "standing": (PromptInputs(claimed(said(5, "hello")), standing=STANDING, passing=TIMED), PromptBudget()),
+    "memory": (PromptInputs(claimed(said(5, "where does Mia live?")), TALK, RECALLED, turn=TIMED), PromptBudget()),
+    "standing": (PromptInputs(claimed(said(5, "hello")), standing=STANDING, turn=TIMED), PromptBudget()),
     "everything": (EVERYTHING, PromptBudget()),
     "seed003": (EVERYTHING, PromptBudget(order=MemoryPlacement.SEED003)),
     "cut": (

@@ -16,7 +16,7 @@ from keepsaid.domain.message import Content, Inbound, Origin, StoredMessage, Tru
 from keepsaid.domain.route import Action, Verdict
 from keepsaid.domain.turn import Claimed
 from keepsaid.domain.views import EpisodeWork, MessageFilter, Overview, Story
-from keepsaid.text.words import STOPWORDS, Rarity, fold, root, spelled
+from keepsaid.text.words import STOPWORDS, DocumentFrequencies, fold, root, spelled
 
 R = TypeVar("R")
 LANE = Lane("terminal", "default", "terminal:me", "root:terminal:me")
@@ -96,9 +96,9 @@ class ListedMemories:
         found = [one for one in self.stored if one.new.kind is kind]
         return sorted(found, key=lambda one: one.new.importance, reverse=True)[:limit]
 
-    async def rarity(self, text: str) -> Rarity:
+    async def read_document_frequencies(self, text: str) -> DocumentFrequencies:
         telling = {root(word) for word in spelled(text) if fold(word) not in STOPWORDS}
-        return Rarity(1_000_000, dict.fromkeys(telling, 0))
+        return DocumentFrequencies(1_000_000, dict.fromkeys(telling, 0))
 
     async def alike(self, ids: Sequence[int], above: float) -> tuple[tuple[int, int], ...]:
         return tuple(pair for pair in self.same if {*pair} <= {*ids})

@@ -15,15 +15,15 @@ from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories
 from keepsaid.adapters.system.clock import SystemIds
-from keepsaid.app.agent import Early
+from keepsaid.app.agent import IntakePrefetcher
 from keepsaid.app.stores import PATIENT_MS, recollection
 from keepsaid.config import Config
 from keepsaid.domain.commits import IntakeResult, Received
 from keepsaid.domain.memory import Kind, Listener, NewMemory, Recalled, episode_scope
 from keepsaid.domain.message import SYSTEM, Content, Inbound, ProviderMarks, Trust
 from keepsaid.memory.injection import listening
-from keepsaid.memory.recall.recollection import Ahead
-from keepsaid.memory.recording import Deeds, Recorder
+from keepsaid.memory.recall.recollection import RecallPrefetch
+from keepsaid.memory.recording import Recorder, StagedRequestExecutor
 from keepsaid.testing.clock import VirtualClock, settle
 
 HEARD = Listener(LANE)
@@ -53,7 +53,7 @@ class Stand:
 
     def __init__(self) -> None:
         self.slowly, self.clock, self.changes = Slowly(), VirtualClock(), 0
-        self.ahead = Ahead(self.slowly, lambda: self.changes, self.clock)
+        self.ahead = RecallPrefetch(self.slowly, lambda: self.changes, self.clock)
 
     async def begun(self, query: str = WORDS) -> None:
         self.ahead.begin(HEARD, query, 20)
@@ -138,13 +138,13 @@ async def memories(tmp_path: Path) -> AsyncIterator[SqliteMemories]:
     await store.close()
 
 
-async def expecting(memories: SqliteMemories, config: Config | None = None) -> Early:
+async def expecting(memories: SqliteMemories, config: Config | None = None) -> IntakePrefetcher:
     operations, clock = InMemoryOperations(), VirtualClock()
-    deeds = Deeds(memories, memories.truth)
+    deeds = StagedRequestExecutor(memories, memories.revisions)
     recorder = Recorder(operations, memories, operations, clock, PatternRedactor(), deeds)
     recorder.watch(asyncio.Event())
     await recorder.catch_up()
-    early = Early(config or Config(), recollection(memories, clock, PATIENT_MS), memories, recorder, clock)
+    early = IntakePrefetcher(config or Config(), recollection(memories, clock, PATIENT_MS), memories, recorder, clock)
     early.expecting = True
     return early
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keepsaid.domain.slot import TEXT_CHARS_MAX, Expected, HeardText, Question, read_answer
+from keepsaid.domain.slot import TEXT_CHARS_MAX, DatedText, Expected, Question, read_answer
 
 SATURDAY = int(datetime(2026, 11, 21, 19, 0, tzinfo=UTC).timestamp() * 1000)
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -19,7 +19,7 @@ COLOURS = ("red", "green", "dark red")
 
 def reads(expected: Expected, text: str, options: tuple[str, ...] = ()) -> str | None:
     """How a text said on a Saturday evening in Berlin reads."""
-    return read_answer(Question("?", expected, options), HeardText(text, SATURDAY, BERLIN))
+    return read_answer(Question("?", expected, options), DatedText(text, SATURDAY, BERLIN))
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_every_text_reads_the_same_twice_and_breaks_nothing(text: str, expected:
 
 @given(at=st.integers(0, 4_102_444_800_000), zone=st.sampled_from(["UTC", "Asia/Kathmandu", "America/New_York"]))
 def test_tomorrow_is_the_day_after_the_one_it_is_there(at: int, zone: str) -> None:
-    heard = HeardText("tomorrow", at, ZoneInfo(zone))
+    heard = DatedText("tomorrow", at, ZoneInfo(zone))
     value = read_answer(Question("?", Expected.DATE_TIME), heard)
     assert value is not None
     assert (datetime.fromisoformat(value).date() - heard.now.date()).days == 1
@@ -169,7 +169,7 @@ def test_an_answer_of_two_thousand_spaces_is_read_in_little_time(expected: Expec
     def took(spaces: int) -> float:
         began = thread_time()
         for text in (f"1{' ' * spaces}x", f"52 N{' ' * spaces}x", f"about{' ' * spaces}5{' ' * spaces}kg, x"):
-            read_answer(Question("?", expected), HeardText(text, 0))
+            read_answer(Question("?", expected), DatedText(text, 0))
         return thread_time() - began
 
     assert min(took(900) for _ in range(3)) < 6 * min(took(225) for _ in range(3)) + 0.01

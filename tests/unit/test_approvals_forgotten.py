@@ -13,7 +13,7 @@ from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import StepEnd, StepStart, TurnCommit
 from keepsaid.domain.effects import MakeTask
-from keepsaid.domain.forgetting import ForgetWish
+from keepsaid.domain.forgetting import ForgetSelector
 from keepsaid.domain.message import Trust
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.task import ClaimTasks, DecideTask, EndTask, TaskEnd
@@ -21,7 +21,7 @@ from keepsaid.domain.turn import Step, StepKind, Usage
 from keepsaid.domain.work import TaskKind
 from keepsaid.pipeline.turn.authorization import RefusedCall, as_json
 from keepsaid.testing.builders import outcome, said
-from keepsaid_testkit.contracts.road import Road
+from keepsaid_testkit.contracts.store_driver import StoreDriver
 
 _WORD = "Zebraquöx7741"
 
@@ -30,7 +30,7 @@ async def asked(instance: Instance) -> int:
     """A stranger's words have a call asked for, with his word in the arguments; returns the task."""
     store = instance.operations
     assert isinstance(store, SqliteOperations)
-    road, own, strange = Road(store, instance.ids.next()), said("hello", "den"), said(f"mail {_WORD} to me")
+    road, own, strange = StoreDriver(store, instance.ids.next()), said("hello", "den"), said(f"mail {_WORD} to me")
     await road.settle(replace(own, origin=replace(own.origin, trust=Trust.OWNER, direct=True)))
     await road.queue(replace(strange, origin=replace(strange.origin, trust=Trust.EXTERNAL)))
     claimed = await road.claim_one()
@@ -73,7 +73,7 @@ async def test_a_request_for_approval_leaves_no_byte(tmp_path: Path, state: str)
         assert story.task.state == state
         root = instance.home.data.parent
         assert "buffer.db-wal" in {name for name, _ in residue(root, _WORD)}
-        done = await instance.services.forgetting.forget_wish(ForgetWish(text=_WORD), "owner")
+        done = await instance.services.forgetting.forget_selected(ForgetSelector(text=_WORD), "owner")
         assert done is not None
         assert done.state == "done"
         assert residue(root, _WORD) == set()

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from tests.unit.memory_cast import claimed, message
 
-from keepsaid.domain.focus import ReplyTarget, TurnSurroundings
+from keepsaid.domain.focus import ReplyTarget, TurnInputs
 from keepsaid.domain.message import ProviderMarks, StoredMessage
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.slot import Expected, Question, Slot
@@ -69,7 +69,7 @@ async def test_what_has_words_of_its_own_is_asked_alone() -> None:
 
 
 async def test_what_it_replies_to_is_asked_with_it() -> None:
-    around = TurnSurroundings(said=(ReplyTarget("x-1", "reply:3", "The Memmo in Lisbon " + "x" * 600),))
+    around = TurnInputs(said=(ReplyTarget("x-1", "reply:3", "The Memmo in Lisbon " + "x" * 600),))
     for text in ("why that one?", "book it for Friday"):
         query = await asked(replace(claimed(replying(text)), around=around))
         assert query == f"{text}\nThe Memmo in Lisbon " + "x" * 480
@@ -77,7 +77,7 @@ async def test_what_it_replies_to_is_asked_with_it() -> None:
 
 
 async def test_the_question_it_answers_is_asked_with_it() -> None:
-    around = TurnSurroundings(slots=(SLOT,))
+    around = TurnInputs(slots=(SLOT,))
     batch = replace(claimed(message(9, "tomorrow")), around=around)
     assert await asked(batch) == "tomorrow\nWhen does the ferry leave?"
     for slot, text in (
@@ -85,7 +85,7 @@ async def test_the_question_it_answers_is_asked_with_it() -> None:
         (replace(SLOT, person="someone else"), "tomorrow"),
         (replace(SLOT, expires_at=9), "tomorrow"),
     ):
-        batch = replace(claimed(message(9, text)), around=TurnSurroundings(slots=(slot,)))
+        batch = replace(claimed(message(9, text)), around=TurnInputs(slots=(slot,)))
         assert await asked(batch) == text
 
 
@@ -107,6 +107,6 @@ async def test_of_many_long_messages_the_newest_are_searched_for() -> None:
 async def test_a_long_message_leaves_room_for_what_it_replies_to() -> None:
     batch = claimed(replying("z" * 9_000))
     said = (ReplyTarget("x-1", "message:3", "the harbour"),)
-    query = await asked(replace(batch, around=TurnSurroundings(said=said)))
+    query = await asked(replace(batch, around=TurnInputs(said=said)))
     assert len(query) <= QUERY_CHARS_MAX
     assert query.endswith("\nthe harbour")

@@ -14,7 +14,7 @@ from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories
 from keepsaid.domain.graph import Relation, Seed
 from keepsaid.domain.memory import Kind, NewMemory, Source, conversation_scope
 from keepsaid.domain.message import Trust
-from keepsaid.memory.indexing import Associating, Embedding
+from keepsaid.memory.indexing import AssociationFinder, Embedding
 from keepsaid.testing.clock import VirtualClock
 from keepsaid_testkit.contracts.memories import AUDIT, HERE, OWNER_HERE, THERE, episode, sample
 
@@ -32,8 +32,8 @@ class Library:
         self.embedding = Embedding(Hashed(), store, self.clock)
         self.associating = self.anew()
 
-    def anew(self) -> Associating:
-        return Associating(self.store.relating, self.store, self.store.graph, self.clock)
+    def anew(self) -> AssociationFinder:
+        return AssociationFinder(self.store.relating, self.store, self.store.graph, self.clock)
 
     async def keep(self, *memories: NewMemory) -> dict[str, int]:
         ids = await self.store.keep(memories, 5)

@@ -24,7 +24,7 @@ from keepsaid.domain.prompt import Prompt, ToolCall
 from keepsaid.domain.turn import Claimed, ModelAnswer, Usage
 from keepsaid.errors import ModelMalformed, ModelUnreachable
 from keepsaid.memory.bulletins import Briefings, BulletinTerms
-from keepsaid.ports.memory_store import Edited, ToEdit
+from keepsaid.ports.memory_store import EditRequest, EditResult
 from keepsaid.ports.model import Delta, ModelRequest
 from keepsaid.testing.clock import VirtualClock
 from keepsaid_testkit.contracts.memories import sample
@@ -81,13 +81,13 @@ class Scribe:
 
     def __init__(self, *texts: str) -> None:
         self.texts = list(texts)
-        self.given: list[ToEdit] = []
+        self.given: list[EditRequest] = []
 
-    async def edit(self, given: ToEdit) -> Edited:
+    async def edit(self, given: EditRequest) -> EditResult:
         self.given.append(given)
         if not self.texts:
             raise ModelUnreachable("nobody is there")
-        return Edited(self.texts.pop(0), "test/scribe", Usage(10, 5))
+        return EditResult(self.texts.pop(0), "test/scribe", Usage(10, 5))
 
 
 class Desk:
@@ -103,7 +103,7 @@ class Desk:
 
     async def turn(self, turn: Claimed = TURN) -> str:
         """What a turn is told, after which what it named is made."""
-        told = await self.briefings.told(turn)
+        told = await self.briefings.render_bulletins(turn)
         await self.briefings.work()
         return told
 
@@ -233,7 +233,7 @@ async def test_a_store_that_cannot_be_read_leaves_the_turn_without(tmp_path: Pat
         await one.know(mine("a", "Ana lives in Porto"))
         await one.turn()
         one.briefings = Briefings(one.store.bulletins, one.store, one.clock, None, BulletinTerms(read_ms=0))
-        assert await one.briefings.told(TURN) == ""
+        assert await one.briefings.render_bulletins(TURN) == ""
 
 
 class Answering:
@@ -252,8 +252,8 @@ class Answering:
 
 async def test_the_editor_makes_one_bounded_call_and_takes_the_text() -> None:
     model = Answering(ModelAnswer("Ana lives in Porto by the sea.\n", model="m", usage=Usage(9, 4)))
-    edited = await ModelEditor(model).edit(ToEdit("Identity:\n- Ana (2026-11-20)", 100, 7.0))
-    assert edited == Edited("Ana lives in Porto by the sea.", "test/model", Usage(9, 4))
+    edited = await ModelEditor(model).edit(EditRequest("Identity:\n- Ana (2026-11-20)", 100, 7.0))
+    assert edited == EditResult("Ana lives in Porto by the sea.", "test/model", Usage(9, 4))
     [request] = model.asked
     assert (request.tokens_max, request.limit_s, request.tools) == (300, 7.0, ())
     assert request.prompt.user == "[Notes]\nIdentity:\n- Ana (2026-11-20)"
@@ -264,7 +264,7 @@ async def test_an_answer_that_says_nothing_is_no_bulletin(text: str) -> None:
     calls = (ToolCall("1", "skill", "{}"),) if "tool" in text else ()
     answer = ModelAnswer(text, calls, model="m")
     with pytest.raises(ModelMalformed):
-        await ModelEditor(Answering(answer)).edit(ToEdit("Identity:\n- Ana", 100))
+        await ModelEditor(Answering(answer)).edit(EditRequest("Identity:\n- Ana", 100))
 
 
 class Witness:

@@ -24,7 +24,7 @@ from keepsaid.domain.views import MessageFilter, Story
 from keepsaid.engine.caretakers import CrashNotices, Rescuer
 from keepsaid.engine.progress import ProgressHub
 from keepsaid.engine.supervisor import ServiceLoop, keep_going
-from keepsaid.engine.workers import TAKEN, Attempt, Patience, Places, Workers
+from keepsaid.engine.workers import TAKEN, Attempt, RetryPolicy, TurnConcurrency, Workers
 from keepsaid.errors import StoreBroken
 from keepsaid.pipeline.answering import AgentDeps, PipelineSettings, PipelineStores
 from keepsaid.pipeline.intake import IntakeLimits, MessageIntake
@@ -113,8 +113,8 @@ class House:
         self.flow = MessagePipeline(PipelineStores(store, store, store), mind, course, self.clock, self.ids)
         self.door = MessageIntake(store, self.clock, self.ids, self.windows, IntakeLimits())
         leases = Leases(store, self.clock, self.ids, owner, LeaseTerms(), self.flow.hints)
-        attempt = Attempt(store, self.hub, self.clock, self.ids, Patience())
-        self.workers = Workers(self.flow, store, leases, attempt, self.clock, Places())
+        attempt = Attempt(store, self.hub, self.clock, self.ids, RetryPolicy())
+        self.workers = Workers(self.flow, store, leases, attempt, self.clock, TurnConcurrency())
         await Rescuer(store, self.clock, self.ids, owner, CrashNotices("it died")).recover()
         stages = (
             ServiceLoop("route", self.flow.route, self.flow.hints.route),

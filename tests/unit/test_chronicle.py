@@ -12,7 +12,7 @@ import apsw
 import pytest
 
 from keepsaid.adapters.sql.operations.chronicle import SqlChronicles
-from keepsaid.adapters.sql.tombstones import Tombs
+from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.adapters.sqlite.connection import Readers
 from keepsaid.adapters.sqlite.stores import SqliteOperations, open_operations
 from keepsaid.domain.batch import Window
@@ -22,11 +22,11 @@ from keepsaid.domain.message import ProviderMarks
 from keepsaid.domain.reply import Delivered
 from keepsaid.domain.turn import Usage
 from keepsaid.domain.views import Chronicle, Redelivery
-from keepsaid.interfaces.cli.chronicle import chronicle_shape, told, waits_for
+from keepsaid.interfaces.cli.chronicle import chronicle_lines, chronicle_shape, waits_for
 from keepsaid.testing.builders import CHANNEL, said, step
 from keepsaid_testkit.contracts.bodies import deliver, signed
 from keepsaid_testkit.contracts.busy import busy
-from keepsaid_testkit.contracts.road import Queued, Road
+from keepsaid_testkit.contracts.store_driver import Queued, StoreDriver
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Told:
     """A store, the road to it, and its chronicles."""
 
     store: SqliteOperations
-    road: Road
+    road: StoreDriver
     views: SqlChronicles
 
     async def of(self, queued: Queued) -> Chronicle:
@@ -56,7 +56,7 @@ async def at(tmp_path: Path) -> AsyncIterator[Told]:
         stack.push_async_callback(store.close)
         readers = Readers(tmp_path / "buffer.db", 1)
         stack.push_async_callback(readers.close)
-        yield Told(store, Road(store), SqlChronicles(readers, Tombs(None)))
+        yield Told(store, StoreDriver(store), SqlChronicles(readers, TombstoneKeyring(None)))
 
 
 async def test_every_stage_of_an_answered_message_has_its_time(at: Told) -> None:
@@ -80,7 +80,7 @@ async def test_every_stage_of_an_answered_message_has_its_time(at: Told) -> None
     assert (called["tries"], called["took_ms"], called["tokens"]) == (2, 300, [7, 3])
     assert (turn["started_at"], turn["took_ms"]) == ("1970-01-01T00:00:02.000Z", 1_000)
     assert (reply["state"], reply["created_at"], reply["moves"]) == ("pending", "1970-01-01T00:00:03.000Z", [])
-    text = "\n".join(told(chronicle))
+    text = "\n".join(chronicle_lines(chronicle))
     for words in ("key evt-7", "closed after 0 ms", "because default says so", "started 2 times", "in 300 ms"):
         assert words in text
 
@@ -97,18 +97,18 @@ async def test_every_try_to_send_a_reply_is_told(at: Told) -> None:
     moves = [(one.verb, one.at, one.detail) for one in life.moves]
     assert moves == [("take", 100, ""), ("retry", 110, "HTTP 503"), ("take", 101, ""), ("confirm", 111, "HTTP 200")]
     assert (life.ended_at, life.provider_id) == (111, "p-1")
-    text = "\n".join(told(chronicle))
+    text = "\n".join(chronicle_lines(chronicle))
     assert "not sent, to be tried again (HTTP 503)" in text
     assert "sent after 2 tries, the provider's id is p-1" in text
 
 
 async def test_a_message_that_is_not_batched_says_when_its_window_closes(at: Told) -> None:
-    received = await at.road.hear(said(), 1_000, Window(window_ms=500))
+    received = await at.road.receive(said(), 1_000, Window(window_ms=500))
     chronicle = await at.views.chronicle_of_message(received.id)
     assert chronicle is not None
     assert waits_for(chronicle) == "for its window to close at 1970-01-01T00:00:01.500Z"
     assert chronicle_shape(chronicle)["window_closes_at"] == "1970-01-01T00:00:01.500Z"
-    assert next(told(chronicle)).endswith("is received: root:room   test")
+    assert next(chronicle_lines(chronicle)).endswith("is received: root:room   test")
 
 
 async def test_what_waits_says_for_what(at: Told) -> None:
@@ -146,13 +146,13 @@ async def test_an_unknown_id_has_no_chronicle(at: Told) -> None:
 
 async def test_of_a_large_batch_the_first_are_shown(at: Told) -> None:
     for n in range(12):
-        received = await at.road.hear(said(f"number {n}"))
+        received = await at.road.receive(said(f"number {n}"))
     batch_id = await at.road.route(received.lane)
     chronicle = await at.views.chronicle_of_batch(batch_id)
     assert chronicle is not None
-    assert "and 2 others of the same batch" in "\n".join(told(chronicle))
-    assert "and 11 others" in "\n".join(told(chronicle, received.id))
-    assert "others" not in "\n".join(told(chronicle, everything=True))
+    assert "and 2 others of the same batch" in "\n".join(chronicle_lines(chronicle))
+    assert "and 11 others" in "\n".join(chronicle_lines(chronicle, received.id))
+    assert "others" not in "\n".join(chronicle_lines(chronicle, everything=True))
 
 
 async def test_what_joined_a_running_turn_is_told_with_that_turn(at: Told) -> None:
@@ -181,7 +181,7 @@ async def test_a_replayed_body_is_noted_under_the_first_message(at: Told) -> Non
     noted = [again.external_id for again in chronicle.redeliveries]
     assert noted == [*(f"guid-{n}" for n in range(2, 16)), *(f"other-{n}" for n in range(6))]
     assert len(noted) == Redelivery.NOTED_MAX
-    text = "\n".join(told(chronicle))
+    text = "\n".join(chronicle_lines(chronicle))
     assert "also delivered as guid-2 (push) at 1970-01-01T00:00:01.003Z: treated as duplicate" in text
     shape = chronicle_shape(chronicle)["redeliveries"][0]
     assert shape == {

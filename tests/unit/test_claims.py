@@ -38,7 +38,7 @@ class Desk:
     notes: InMemoryOperations
 
     def restarted(self) -> Desk:
-        claims = Claims(self.store.people, self.store.hearing, self.clock, one_time_code, self.notes)
+        claims = Claims(self.store.people, self.store.sharing, self.clock, one_time_code, self.notes)
         return replace(self, claims=claims)
 
     async def say(self, who: Origin, arguments: str = "") -> tuple[str, str]:
@@ -63,7 +63,7 @@ async def desk(folder: Path) -> AsyncIterator[Desk]:
     store, clock = await open_memories(folder / "memory.db", CountingIds()), VirtualClock(1_000)
     try:
         notes = InMemoryOperations()
-        yield Desk(store, Claims(store.people, store.hearing, clock, one_time_code, notes), clock, notes)
+        yield Desk(store, Claims(store.people, store.sharing, clock, one_time_code, notes), clock, notes)
     finally:
         await store.close()
 
@@ -140,7 +140,7 @@ async def test_who_said_something_lets_others_hear_it_and_nobody_else_does(tmp_p
         assert await at.store.find(elsewhere, (), 9) == ()
         assert (await at.widen(ANN, f"{name} person so that I find it"))[0] == DONE
         assert [one.id for one in await at.store.find(elsewhere, (), 9)] == [id_]
-        [told] = await at.store.hearing.widened(elsewhere, id_)
+        [told] = await at.store.sharing.list_shares(elsewhere, id_)
         assert (told.by, told.reason) == (person_of(ANN), "so that I find it")
         assert (await at.widen(ANN, f"{name} conversation"))[0] == REFUSED
 

@@ -23,7 +23,7 @@ from keepsaid.interfaces.cli.output import Table, counted, duration, tallied
 from keepsaid.interfaces.cli.program import run, shared_first
 from keepsaid.interfaces.cli.remote import problem
 from keepsaid.interfaces.cli.session import CliSession, begin
-from keepsaid.interfaces.cli.talk import Piece, SlashCommand, Talk
+from keepsaid.interfaces.cli.talk import ChatClient, Piece, SlashCommand
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_the_log_is_written_at_its_level(tmp_path: Path) -> None:
             added.close()
 
 
-class Heard(Talk):
+class Heard(ChatClient):
     """A talk whose answer is known beforehand."""
 
     def __init__(self, *pieces: Piece) -> None:

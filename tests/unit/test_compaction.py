@@ -26,7 +26,7 @@ from keepsaid.memory.summaries import Compaction, ExtractiveSummariser, Summarie
 from keepsaid.ports.model import Summarised, ToSummarise
 from keepsaid.testing.builders import consulted, lane_of, outcome, said
 from keepsaid.testing.clock import VirtualClock
-from keepsaid_testkit.contracts.road import Road
+from keepsaid_testkit.contracts.store_driver import StoreDriver
 
 TERMS = CompactionTerms(messages=6, tokens=2_500, keep=2)
 
@@ -56,7 +56,7 @@ class Lane:
 
     def __init__(self, terms: CompactionTerms = TERMS) -> None:
         self.store = InMemoryOperations()
-        self.road = Road(self.store)
+        self.road = StoreDriver(self.store)
         self.clock = VirtualClock()
         self.summariser = Scripted()
         redacted = lambda text: text.replace("hunter2", "[secret]")  # noqa: E731
@@ -174,7 +174,7 @@ async def test_long_records_do_not_hold_the_loop(tmp_path: Path, part: str) -> N
     async with AsyncExitStack() as opened:
         store = await open_operations(tmp_path / "buffer.db")
         opened.push_async_callback(store.close)
-        threads, road = opened.enter_context(closing(TextThreads())), Road(store)
+        threads, road = opened.enter_context(closing(TextThreads())), StoreDriver(store)
         compaction = Compaction(store, ExtractiveSummariser(threads), VirtualClock(), str, TERMS, Summaries(), threads)
         for n in range(1, 9):
             await road.settle(said(part * (200_000 // len(part))), part * (400_000 // len(part)), at=n)

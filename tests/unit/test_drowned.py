@@ -15,7 +15,7 @@ from keepsaid.domain.memory import GLOBAL, Hit, Kind, Listener, NewMemory, Sourc
 from keepsaid.domain.message import Trust
 from keepsaid.memory.gates import ENOUGH, Relevance
 from keepsaid.testing.clock import VirtualClock
-from keepsaid.text.words import Rarity
+from keepsaid.text.words import DocumentFrequencies
 
 DAY_MS = 86_400_000
 ROOM = Lane("chat", "default", "kitchen", "root:chat:kitchen")
@@ -52,13 +52,15 @@ def fact(said_at: int, subject: str = "") -> NewMemory:
     )  # fmt: skip
 
 
-async def recalled(path: Path, memories: Sequence[NewMemory], listener: Listener) -> tuple[tuple[Hit, ...], Rarity]:
+async def recalled(
+    path: Path, memories: Sequence[NewMemory], listener: Listener
+) -> tuple[tuple[Hit, ...], DocumentFrequencies]:
     store = await open_memories(path, SystemIds())
     try:
         await store.keep(memories, 1)
         found = await recollection(store, VirtualClock(), PATIENT_MS).recall(listener, ASKED, 20)
         assert not [why for why in found.missing if "embedder" not in why]
-        return found.hits, await store.rarity(ASKED)
+        return found.hits, await store.read_document_frequencies(ASKED)
     finally:
         await store.close()
 

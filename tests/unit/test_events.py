@@ -21,8 +21,8 @@ from keepsaid.domain.ids import PREFIXES
 from keepsaid.engine.subscriptions import DeliveryTerms, Subscriber
 from keepsaid.errors import StoreFull
 from keepsaid.events.catalog import CORE, checked, topics_of
-from keepsaid.events.dispatcher import Bell, Dispatcher
-from keepsaid.events.schema import Holds
+from keepsaid.events.dispatcher import Dispatcher, EventNotifier
+from keepsaid.events.schema import FieldType
 from keepsaid.interfaces.cli.program import run
 from keepsaid.testing.clock import CountingIds, VirtualClock
 
@@ -38,7 +38,7 @@ class Scene:
         self.clock = VirtualClock()
         self.heard: list[str] = []
         self.failing: dict[str, int] = {}
-        self.dispatcher = Dispatcher(self.store, self.clock, Bell())
+        self.dispatcher = Dispatcher(self.store, self.clock, EventNotifier())
         stores = self.store, self.store.journal
         self.subscriber = Subscriber("one", self._hear, stores, self.clock, CountingIds()).on(TERMS)
 
@@ -356,7 +356,9 @@ def test_every_topic_has_a_schema_that_outsiders_can_read() -> None:
         shape = schema.json_schema()
         assert set(shape["required"]) <= set(shape["properties"]) == set(schema.fields), topic
         assert schema.when.endswith("."), topic
-        assert all(one.of in PREFIXES for one in schema.fields.values() if one.holds in (Holds.ID, Holds.IDS)), topic
+        assert all(
+            one.of in PREFIXES for one in schema.fields.values() if one.holds in (FieldType.ID, FieldType.IDS)
+        ), topic
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from keepsaid.domain.memory import Kind
-from keepsaid.domain.statements import told_in
+from keepsaid.domain.statements import extract_statements
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ from keepsaid.domain.statements import told_in
     ],
 )
 def test_it_takes(said: str, kind: Kind, attribute: str, value: str) -> None:
-    [told] = told_in(said)
+    [told] = extract_statements(said)
     assert (told.kind, told.attribute, told.value) == (kind, attribute, value)
 
 
@@ -61,11 +61,11 @@ def test_it_takes(said: str, kind: Kind, attribute: str, value: str) -> None:
     ],
 )
 def test_it_leaves_alone(said: str) -> None:
-    assert told_in(said) == ()
+    assert extract_statements(said) == ()
 
 
 def test_each_thing_once_in_order_sentence_by_sentence() -> None:
-    told = told_in("Hi there! My name is Ann. I live in Oslo.\nMy name is Ann. todo: call Bo. How are you?")
+    told = extract_statements("Hi there! My name is Ann. I live in Oslo.\nMy name is Ann. todo: call Bo. How are you?")
     assert [(one.kind, one.value or one.text) for one in told] == [
         (Kind.IDENTITY, "Ann"),
         (Kind.FACT, "Oslo"),
@@ -74,7 +74,7 @@ def test_each_thing_once_in_order_sentence_by_sentence() -> None:
 
 
 def test_a_statement_says_who_made_it_and_where() -> None:
-    [told] = told_in("My dentist is Dr. Weber")
+    [told] = extract_statements("My dentist is Dr. Weber")
     made = told.by("Ann", 7)
     assert (made.text, made.subject, made.attribute, made.value) == (
         "Ann: My dentist is Dr. Weber",
@@ -86,6 +86,8 @@ def test_a_statement_says_who_made_it_and_where() -> None:
 
 
 def test_a_long_message_is_read_in_bounded_time() -> None:
-    told_in("my " * 50_000)
-    told_in("my a b c d is " * 20_000)
-    assert told_in("x " * 15_000 + "\nI live in Oslo") == (), "what stands behind the first 20,000 characters is left"
+    extract_statements("my " * 50_000)
+    extract_statements("my a b c d is " * 20_000)
+    assert extract_statements("x " * 15_000 + "\nI live in Oslo") == (), (
+        "what stands behind the first 20,000 characters is left"
+    )

@@ -16,7 +16,7 @@ from keepsaid.extensions.discovery import in_folder
 from keepsaid.extensions.lifecycle import Lifecycle, PhaseLimits
 from keepsaid.extensions.loaded import Phase, State
 from keepsaid.extensions.loading import ordered
-from keepsaid.testing.lobby import Lobby
+from keepsaid.testing.recording_runtime import RecordingRuntime
 
 STEPS = """
 LOG = []
@@ -54,7 +54,7 @@ async def test_they_begin_in_order_and_end_the_other_way_round(tmp_path: Path, l
     put(tmp_path / "x", "one", STEPS.format(id="zebra", needs=[]))
     put(tmp_path / "x", "two", STEPS.format(id="yak", needs=["zebra"]))
     put(tmp_path / "x", "three", STEPS.format(id="ape", needs=["yak", "zebra"]))
-    life = lifecycle(tmp_path / "x", Lobby())
+    life = lifecycle(tmp_path / "x", RecordingRuntime())
     await life.begin()
     await life.end()
     begun = [f"{name}.{step}" for step in ("initialize", "start") for name in ("zebra", "yak", "ape")]
@@ -65,7 +65,7 @@ async def test_they_begin_in_order_and_end_the_other_way_round(tmp_path: Path, l
 async def test_all_that_are_broken_are_quarantined_and_the_others_work(tmp_path: Path) -> None:
     put_broken(tmp_path / "x")
     put(tmp_path / "x", "good", "@extension(id='good')\nclass A:\n    async def start(self): self.up = True\n")
-    life = lifecycle(tmp_path / "x", Lobby())
+    life = lifecycle(tmp_path / "x", RecordingRuntime())
     await life.begin()
     assert [guest.id for guest in life.active] == ["good"]
     assert life.active[0].made.up
@@ -83,7 +83,7 @@ async def test_what_depends_on_a_broken_one_says_why_it_is_not_there(tmp_path: P
     put(tmp_path / "x", "a", BROKEN["fails_initialize"][0])
     put(tmp_path / "x", "b", "@extension(id='b', depends_on=['fails_initialize'])\nclass A: ...\n")
     put(tmp_path / "x", "c", "@extension(id='c', depends_on=['b'])\nclass A: ...\n")
-    life = lifecycle(tmp_path / "x", Lobby())
+    life = lifecycle(tmp_path / "x", RecordingRuntime())
     await life.begin()
     faults = {id_: guest.fault for id_, guest in life.guests.items()}
     assert faults["b"] is not None
@@ -98,7 +98,7 @@ async def test_an_import_that_hangs_is_given_up_and_holds_up_nobody(tmp_path: Pa
     source = "import threading\nthreading.Event().wait(30)\n@extension(id='hung')\nclass A: ...\n"
     put(tmp_path / "x", "hung", source)
     put(tmp_path / "x", "good", "@extension(id='good')\nclass A: ...\n")
-    life = lifecycle(tmp_path / "x", Lobby(), limits=PhaseLimits(1.0))
+    life = lifecycle(tmp_path / "x", RecordingRuntime(), limits=PhaseLimits(1.0))
     await asyncio.wait_for(life.begin(), HANG_S)
     assert standing(life) == {"good": State.ACTIVE, "hung": State.QUARANTINED}
     assert life.guests["hung"].fault is not None
@@ -125,7 +125,7 @@ async def test_one_that_does_not_heed_being_broken_off_is_left_behind(tmp_path: 
                 self.enough = asyncio.Event()
         """,
     )
-    life = lifecycle(tmp_path / "x", Lobby())
+    life = lifecycle(tmp_path / "x", RecordingRuntime())
     await life.begin()
     await asyncio.wait_for(life.end(), HANG_S)
     [guest] = life.guests.values()
@@ -144,7 +144,7 @@ async def test_one_that_is_three_times_unwell_is_stopped_with_what_depends_on_it
     put(tmp_path / "x", "sick", sick)
     put(tmp_path / "x", "next", "@extension(id='next', depends_on=['sick'])\nclass A: ...\n")
     put(tmp_path / "x", "other", "@extension(id='other')\nclass A: ...\n")
-    lobby = Lobby()
+    lobby = RecordingRuntime()
     life = lifecycle(tmp_path / "x", lobby)
     await life.begin()
     made = life.guests["sick"].made
@@ -173,7 +173,7 @@ async def test_only_what_a_manifest_depends_on_can_be_had(tmp_path: Path) -> Non
                 self.context = context
         """,
     )
-    life = lifecycle(tmp_path / "x", Lobby())
+    life = lifecycle(tmp_path / "x", RecordingRuntime())
     await life.begin()
     user = life.guests["user"].made
     assert user.word == "hello"
@@ -188,7 +188,7 @@ async def test_one_that_has_to_be_set_up_waits_without_being_broken(tmp_path: Pa
     source = "@extension(id='new')\nclass A:\n    def needs(self): return ['pair the device']\n"
     put(tmp_path / "x", "new", source)
     put(tmp_path / "x", "user", "@extension(id='user', depends_on=['new'])\nclass A: ...\n")
-    life = lifecycle(tmp_path / "x", Lobby())
+    life = lifecycle(tmp_path / "x", RecordingRuntime())
     await life.begin()
     assert (life.guests["new"].state, life.guests["new"].needs) == (State.UNREADY, ("pair the device",))
     fault = life.guests["user"].fault
@@ -203,7 +203,7 @@ async def test_names_of_tools_are_taken_once(tmp_path: Path) -> None:
             name,
             f"@extension(id='{name}')\nclass A:\n    @tool\n    async def roll(self):\n        'Roll.'\n",
         )
-    life = lifecycle(tmp_path / "x", Lobby())
+    life = lifecycle(tmp_path / "x", RecordingRuntime())
     await life.begin()
     fault = life.guests["b"].fault
     assert fault is not None
@@ -217,7 +217,7 @@ async def test_folders_have_modules_of_their_own(tmp_path: Path) -> None:
             tmp_path / "x", name, manifest, "from .colour import NAME\n\nclass Paint:\n    name = NAME\n"
         )
         (place / "colour.py").write_text(f"NAME = '{name}'\n", "utf-8")
-    life = lifecycle(tmp_path / "x", Lobby())
+    life = lifecycle(tmp_path / "x", RecordingRuntime())
     await life.begin()
     assert {guest.made.name for guest in life.active} == {"red", "blue"}
     assert "main" not in sys.modules
@@ -251,7 +251,7 @@ async def test_subscriptions_begin_once_it_is_active_and_keep_their_names(tmp_pa
             async def remembered(self, event): ...
         """,
     )
-    lobby = Lobby()
+    lobby = RecordingRuntime()
     life = lifecycle(tmp_path / "x", lobby)
     await life.begin()
     assert sorted(lobby.told_of) == [
@@ -274,7 +274,7 @@ async def test_what_is_off_is_not_imported(tmp_path: Path) -> None:
     found = in_folder(tmp_path / "x")
     life = Lifecycle(
         [one.__class__(one.id, one.source, one.place, one.manifest, enabled=False) for one in found],
-        lifecycle(tmp_path / "y", Lobby())._around,
+        lifecycle(tmp_path / "y", RecordingRuntime())._around,
     )
     await life.begin()
     assert standing(life) == {"off": State.OFF}

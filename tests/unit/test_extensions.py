@@ -18,15 +18,15 @@ from keepsaid import InputError
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Home, load
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
-from keepsaid.domain.scene import Passing
+from keepsaid.domain.scene import TurnContext
 from keepsaid.domain.trust import UNKEYED
 from keepsaid.errors import ExtensionError
 from keepsaid.extensions import loaded
-from keepsaid.extensions.contributions import TurnOffers
+from keepsaid.extensions.contributions import ExtensionContributions
 from keepsaid.pipeline.prompt.layers import extensions
-from keepsaid.testing.lobby import Lobby
 from keepsaid.testing.model_script import Call, Say, Script
 from keepsaid.testing.model_server import ModelServer
+from keepsaid.testing.recording_runtime import RecordingRuntime
 
 SETTINGS: dict[str, Any] = {
     "models": {"chat": "none"},
@@ -191,14 +191,14 @@ async def test_a_text_for_the_prompt_that_fails_is_left_out_and_named(tmp_path: 
     """
     put(tmp_path / "x", "slow", source)
     put(tmp_path / "x", "dice", DICE.replace("context.secret", "str"))
-    life = lifecycle(tmp_path / "x", Lobby())
+    life = lifecycle(tmp_path / "x", RecordingRuntime())
     await life.begin()
-    added = await TurnOffers(lambda: life.active, limit_s=0.01).contribute(EVERYTHING.claimed)
+    added = await ExtensionContributions(lambda: life.active, limit_s=0.01).contribute(EVERYTHING.claimed)
     assert [(one.name, one.text, one.missing) for one in added] == [
         ("dice", "It rains.", ""),
         ("slow", "", "it took longer than 0.01 s"),
     ]
-    above, _ = extensions(replace(EVERYTHING, passing=Passing(contributions=added)), 1_000, UNKEYED)
+    above, _ = extensions(replace(EVERYTHING, turn=TurnContext(contributions=added)), 1_000, UNKEYED)
     assert "It rains." in above.text
     assert above.cut == "left out: slow (it took longer than 0.01 s)"
 

@@ -14,7 +14,7 @@ from tests.unit.test_forget_places import residue
 
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.effects import SetPersonality
-from keepsaid.domain.forgetting import ForgetWish
+from keepsaid.domain.forgetting import ForgetSelector
 from keepsaid.domain.memory import person_scope
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.process import Note
@@ -53,7 +53,7 @@ async def stage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 async def test_what_was_read_before_it_was_forgotten_is_not_kept(stage: World, tmp_path: Path) -> None:
     message = await stage.say(f"the locker code is {_WORD}")
     await stage.say("the gym is in Braga")
-    stage.read_with(Interrupted(lambda: stage.forget(ForgetWish(messages=(message,)))))
+    stage.read_with(Interrupted(lambda: stage.forget(ForgetSelector(messages=(message,)))))
     await stage.mark()
     claimed = await stage.collection.claim()
     assert claimed is not None
@@ -76,7 +76,7 @@ async def test_a_person_takes_along_how_one_speaks_with_them(stage: World) -> No
     await stage.operations.apply(Note(f"asked:{_ANN}", _WORD, 10_000_000, 6))
     await stage.operations.apply(Note("other", "stays", 10_000_000, 6))
     assert await stage.operations.personalities((scope,)) != ()
-    done = await stage.forget(ForgetWish(person=_ANN), 86_400_000)
+    done = await stage.forget(ForgetSelector(person=_ANN), 86_400_000)
     assert done is not None
     assert await stage.operations.personalities((scope,)) == ()
     assert [await stage.operations.note(name, 7) for name in (f"asked:{_ANN}", "other")] == ["", "stays"]
@@ -101,7 +101,8 @@ async def test_a_redelivery_after_the_forgetting_leaves_no_name(tmp_path: Path) 
         await running.settled(first["id"])
         [(number,)] = running.rows("SELECT id FROM message")
         assert (
-            await running.instance.services.forgetting.forget_wish(ForgetWish(messages=(number,)), "owner") is not None
+            await running.instance.services.forgetting.forget_selected(ForgetSelector(messages=(number,)), "owner")
+            is not None
         )
         await running.client.post("/v1/forget/settled", json={"wait_s": 60}, headers=running.owner)
         again = await deliver(f"{_WORD}-3")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.property.forgetting_world import STORES, World, world
 
-from keepsaid.domain.forgetting import ForgetWish
+from keepsaid.domain.forgetting import ForgetSelector
 from keepsaid.domain.memory import Kind, NewMemory, Source, person_scope
 from keepsaid.domain.message import Trust
 from keepsaid.memory.extraction import ExplicitExtractor
@@ -24,7 +24,7 @@ async def stage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     """A world on either operational store, in which a sentence was forgotten."""
     async with world(request.param, tmp_path) as made:
         message = await made.say(_BOAT, "desk")
-        assert await made.forget(ForgetWish(messages=(message,))) is not None
+        assert await made.forget(ForgetSelector(messages=(message,))) is not None
         assert await made.texts() == []
         yield made
 
@@ -55,7 +55,7 @@ async def test_the_same_sentence_of_somebody_else_is_remembered(stage: World) ->
 async def test_what_somebody_else_still_says_is_not_silenced(stage: World) -> None:
     mine = await stage.say("The dentist is in Porto", "attic")
     await stage.say("The dentist is in Porto", "attic", sender="bob")
-    await stage.forget(ForgetWish(messages=(mine,)))
+    await stage.forget(ForgetSelector(messages=(mine,)))
     await stage.say("so what", "cellar", answer="The dentist is in Porto")
     assert "The dentist is in Porto" in [one.text for one in await stage.known() if one.new.key.startswith("reply:")]
 
@@ -83,7 +83,7 @@ async def test_what_was_asked_for_is_not_forgotten_again_at_the_next_start(stage
     now = stage.clock.now_ms()
     note = NewMemory("note:1", Kind.FACT, _BOAT, scope, Trust.KNOWN, speaker_id=_ANN, sources=source, asked=True)
     await stage.memories.keep([note], now)
-    await stage.forget(ForgetWish(text="Wanda"))
+    await stage.forget(ForgetSelector(text="Wanda"))
     [number] = await stage.memories.keep([note], now + 10)
     hashes = await stage.memories.forgetful.tombstones()
     assert number not in await stage.memories.forgetful.revived(hashes)
@@ -91,7 +91,7 @@ async def test_what_was_asked_for_is_not_forgotten_again_at_the_next_start(stage
 
 async def test_undone_it_may_be_said_again(stage: World) -> None:
     message = await stage.say("My gym is in Braga", "desk")
-    done = await stage.forget(ForgetWish(messages=(message,)), 86_400_000)
+    done = await stage.forget(ForgetSelector(messages=(message,)), 86_400_000)
     assert done is not None
     await stage.forgetter.undo(done.id)
     await stage.say("My gym is in Braga", "attic")
@@ -101,7 +101,7 @@ async def test_undone_it_may_be_said_again(stage: World) -> None:
 async def test_one_may_ask_for_it_in_ones_own_language(stage: World) -> None:
     boat = "Mein Boot heißt Wanda"
     message = await stage.say(boat, "cellar")
-    assert await stage.forget(ForgetWish(messages=(message,))) is not None
+    assert await stage.forget(ForgetSelector(messages=(message,))) is not None
     await stage.say(boat, "attic")
     await stage.say(f"Bitte merk dir: {boat}", "attic")
     await stage.collect("attic")

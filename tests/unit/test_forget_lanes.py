@@ -11,7 +11,7 @@ from tests.property.forgetting_world import STORES, World, world
 
 from keepsaid.domain.commits import IntakeResult, Receive, TurnCommit
 from keepsaid.domain.effects import SetPersonality
-from keepsaid.domain.forgetting import ForgetWish
+from keepsaid.domain.forgetting import ForgetSelector
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import OWNER, person_scope
 from keepsaid.domain.message import ProviderMarks
@@ -37,7 +37,7 @@ async def lane_in(stage: World, message_id: int) -> Lane:
 async def test_a_conversation_that_is_forgotten_loses_its_name(stage: World) -> None:
     first = await stage.say("the wagon is blue", "attic")
     other = await stage.say("the harbour is grey", "cellar")
-    done = await stage.forget(ForgetWish(conversation="attic"))
+    done = await stage.forget(ForgetSelector(conversation="attic"))
     assert done is not None
     assert dict(done.counts)["lanes"] == 1
     unnamed = await lane_in(stage, first)
@@ -49,7 +49,7 @@ async def test_a_conversation_that_is_forgotten_loses_its_name(stage: World) -> 
 
 async def test_a_new_message_of_it_opens_a_lane_in_which_messages_keep_their_order(stage: World) -> None:
     await stage.say("the wagon is blue", "attic")
-    await stage.forget(ForgetWish(conversation="attic"))
+    await stage.forget(ForgetSelector(conversation="attic"))
     later = [await stage.say(f"the kitchen has {n} windows", "attic") for n in range(3)]
     stories = [await stage.road.story(one) for one in later]
     assert [one.message.lane for one in stories] == [lane_of("attic")] * 3
@@ -62,7 +62,7 @@ async def test_a_redelivery_to_a_forgotten_conversation_is_a_duplicate(stage: Wo
     await stage.road.queue(inbound)
     await stage.road.answer(await stage.road.claim_one(), "fine")
     await stage.recorder.catch_up()
-    assert await stage.forget(ForgetWish(conversation="attic")) is not None
+    assert await stage.forget(ForgetSelector(conversation="attic")) is not None
     received = await stage.operations.apply(Receive(arrival(77, inbound, 5_000), AT_ONCE))
     assert received.intake is IntakeResult.DUPLICATE
 
@@ -70,18 +70,18 @@ async def test_a_redelivery_to_a_forgotten_conversation_is_a_duplicate(stage: Wo
 async def test_a_conversation_in_which_others_speak_keeps_its_name(stage: World) -> None:
     gone = await stage.say("the wagon is blue", "attic", "ann")
     stays = await stage.say("the harbour is grey", "attic", "bob")
-    await stage.forget(ForgetWish(person=_ANN))
+    await stage.forget(ForgetSelector(person=_ANN))
     assert await lane_in(stage, gone) == lane_of("attic")
     assert await stage.said(stays) == "the harbour is grey"
-    await stage.forget(ForgetWish(messages=(stays,)))
+    await stage.forget(ForgetSelector(messages=(stays,)))
     assert (await lane_in(stage, gone)).conversation.startswith("forgotten:")
 
 
 async def test_a_name_goes_when_the_forgetting_can_be_undone_no_more(stage: World) -> None:
     first = await stage.say("the wagon is blue", "attic")
     second = await stage.say("the harbour is grey", "cellar")
-    assert await stage.forget(ForgetWish(conversation="attic"), _DAY_MS) is not None
-    done = await stage.forget(ForgetWish(conversation="cellar"), _DAY_MS)
+    assert await stage.forget(ForgetSelector(conversation="attic"), _DAY_MS) is not None
+    done = await stage.forget(ForgetSelector(conversation="cellar"), _DAY_MS)
     assert done is not None
     assert [await lane_in(stage, one) for one in (first, second)] == [lane_of("attic"), lane_of("cellar")]
     assert await stage.forgetter.undo(done.id) is not None
@@ -95,13 +95,13 @@ async def test_a_name_goes_when_the_forgetting_can_be_undone_no_more(stage: Worl
 async def test_a_lane_keeps_its_name_while_another_forgetting_in_it_can_be_undone(stage: World) -> None:
     first = await stage.say("the wagon is blue", "attic")
     second = await stage.say("the harbour is grey", "attic")
-    kept = await stage.forget(ForgetWish(messages=(first,)), _DAY_MS)
+    kept = await stage.forget(ForgetSelector(messages=(first,)), _DAY_MS)
     assert kept is not None
-    await stage.forget(ForgetWish(messages=(second,)))
+    await stage.forget(ForgetSelector(messages=(second,)))
     assert await lane_in(stage, first) == lane_of("attic")
     await stage.forgetter.undo(kept.id)
     assert await stage.said(first) == "the wagon is blue"
-    assert await stage.forget(ForgetWish(messages=(first,))) is not None
+    assert await stage.forget(ForgetSelector(messages=(first,))) is not None
     assert (await lane_in(stage, first)).conversation.startswith("forgotten:")
 
 
@@ -118,10 +118,10 @@ async def test_how_to_speak_goes_with_its_conversation_and_its_person_and_comes_
         return {one.scope: one.text for one in await stage.operations.personalities(tuple(set_for))}
 
     assert await speaks() == set_for
-    done = await stage.forget(ForgetWish(person=_ANN), _DAY_MS)
+    done = await stage.forget(ForgetSelector(person=_ANN), _DAY_MS)
     assert done is not None
     assert person_scope(_ANN) not in await speaks()
     assert await stage.forgetter.undo(done.id) is not None
     assert await speaks() == set_for
-    await stage.forget(ForgetWish(conversation="attic"))
+    await stage.forget(ForgetSelector(conversation="attic"))
     assert await speaks() == {person_scope(_ANN): "gently"}

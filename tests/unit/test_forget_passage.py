@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.property.forgetting_world import STORES, World, world
 
-from keepsaid.domain.forgetting import ForgetWish
+from keepsaid.domain.forgetting import ForgetSelector
 
 _SAID = (
     "my car is a Corsa",
@@ -38,9 +38,9 @@ async def test_each_of_several_forgettings_in_one_passage_takes_one_fact(stage: 
     messages = await collected(stage)
     for n, word in enumerate(("Corsa", "Porto", "PowerGym", "Nokia", "Edith")):
         before = set(await stage.texts())
-        preview = await stage.preview(ForgetWish(text=word))
+        preview = await stage.preview(ForgetSelector(text=word))
         assert preview.messages == (messages[n],)
-        assert await stage.forget(ForgetWish(text=word)) is not None
+        assert await stage.forget(ForgetSelector(text=word)) is not None
         after = set(await stage.texts())
         assert before - after == {text for text in before if word in text}, "what went is what names the word"
         assert [bool(await stage.said(one)) for one in messages] == [at > n for at in range(len(messages))]
@@ -48,7 +48,7 @@ async def test_each_of_several_forgettings_in_one_passage_takes_one_fact(stage: 
 
 async def test_forgetting_one_of_two_sources_takes_what_repeats_it_and_leaves_the_other(stage: World) -> None:
     messages = await collected(stage)
-    await stage.forget(ForgetWish(messages=(messages[0],)))
+    await stage.forget(ForgetSelector(messages=(messages[0],)))
     texts = set(await stage.texts())
     assert {text for text in texts if "Corsa" in text} == set()
     assert await stage.said(messages[1]) == _SAID[1], "it was a source of the same statement"
@@ -62,10 +62,10 @@ async def test_what_several_people_said_in_the_same_words_stays_while_one_of_the
     second = await stage.say("the office is in Braga", sender="bob")
     await stage.collect()
     assert (await stage.texts()).count("the office is in Braga") >= 2
-    await stage.forget(ForgetWish(messages=(first,)))
+    await stage.forget(ForgetSelector(messages=(first,)))
     assert "the office is in Braga" in await stage.texts()
     assert await stage.said(second)
-    await stage.forget(ForgetWish(messages=(second,)))
+    await stage.forget(ForgetSelector(messages=(second,)))
     assert await stage.texts() == []
 
 
@@ -74,11 +74,11 @@ async def test_what_was_merged_goes_with_what_stands_for_it(stage: World) -> Non
     await stage.collect()
     facts = {one.text: one for one in await stage.known() if one.new.key.startswith("finding:")}
     into, other = facts["my boat is red"].id, facts["the boat of mine has the colour red"].id
-    assert await stage.memories.truth.merge(into, (other,), stage.clock.now_ms())
-    preview = await stage.preview(ForgetWish((into,)))
+    assert await stage.memories.revisions.merge(into, (other,), stage.clock.now_ms())
+    preview = await stage.preview(ForgetSelector((into,)))
     assert {into, other} <= set(preview.memories)
     assert set(preview.messages) == {first, second}
-    await stage.forget(ForgetWish((into,)))
+    await stage.forget(ForgetSelector((into,)))
     assert await stage.texts() == []
 
 
@@ -87,9 +87,9 @@ async def test_what_was_merged_leads_to_the_message_it_was_made_of(stage: World)
     await stage.collect()
     facts = {one.text: one for one in await stage.known() if one.new.key.startswith("finding:")}
     into, other = facts["my boat is red"].id, facts["the boat of mine has the colour red"].id
-    assert await stage.memories.truth.merge(into, (other,), stage.clock.now_ms())
-    preview = await stage.preview(ForgetWish((other,)))
+    assert await stage.memories.revisions.merge(into, (other,), stage.clock.now_ms())
+    preview = await stage.preview(ForgetSelector((other,)))
     assert (into in preview.memories, preview.messages) == (False, (second,))
-    await stage.forget(ForgetWish((other,)))
+    await stage.forget(ForgetSelector((other,)))
     assert await stage.said(first) == "my boat is red"
     assert "my boat is red" in await stage.texts()

@@ -20,14 +20,14 @@ from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.effects import KeepTime, MakeTask
-from keepsaid.domain.forgetting import ForgetWish
+from keepsaid.domain.forgetting import ForgetSelector
 from keepsaid.domain.memory import Kind, NewMemory, Source, person_scope
 from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust
 from keepsaid.domain.schedule import NewSchedule, Target, What
-from keepsaid.domain.staged import Deed, StageMemory
+from keepsaid.domain.staged import MemoryAction, StageMemory
 from keepsaid.domain.timing import Once
 from keepsaid.testing.builders import outcome
-from keepsaid_testkit.contracts.road import Road
+from keepsaid_testkit.contracts.store_driver import StoreDriver
 
 _WORD = "Zebraquöx7741"
 _PERSON = "http:default:wendel77"
@@ -87,7 +87,7 @@ async def planted(instance: Instance, home: Home) -> None:
     marks = ProviderMarks(f"{_WORD}-1", f"{_WORD}-2")
     inbound = Inbound(origin, Content(json.dumps({"text": text}).encode(), text), marks, 10, None, f"http://x/{_WORD}")
     assert isinstance(store, SqliteOperations)
-    road = Road(store, instance.ids.next())
+    road = StoreDriver(store, instance.ids.next())
     await road.queue(inbound)
     claimed = await road.claim_one()
     lane = claimed.messages[0].lane
@@ -95,7 +95,7 @@ async def planted(instance: Instance, home: Home) -> None:
     effects = (
         MakeTask(road.new_id(), f"look for {_WORD}", key=_WORD),
         KeepTime(at_noon, 90_000),
-        StageMemory(0, Deed.SAVE, text=text),
+        StageMemory(0, MemoryAction.SAVE, text=text),
     )
     batch, end = claimed.batch, replace(outcome(f"ok: {text}"), effects=effects)
     assert await store.apply(TurnCommit(claimed.turn_id, batch.id, batch.fence, end, None, 7))
@@ -121,7 +121,7 @@ async def test_what_is_forgotten_by_a_text_is_in_no_file(instance: Instance) -> 
     await planted(instance, instance.home)
     root = instance.home.data.parent
     assert {"buffer.db-wal", "memory.db-wal", "history"} <= {name for name, _ in residue(root, _WORD)}
-    done = await instance.services.forgetting.forget_wish(ForgetWish(text=_WORD), "owner")
+    done = await instance.services.forgetting.forget_selected(ForgetSelector(text=_WORD), "owner")
     assert done is not None
     assert done.state == "done"
     assert residue(root, _WORD) == set()
@@ -131,7 +131,7 @@ async def test_a_person_who_is_forgotten_leaves_no_name(instance: Instance) -> N
     await planted(instance, instance.home)
     root = instance.home.data.parent
     assert {"buffer.db-wal", "memory.db-wal"} <= {name for name, _ in residue(root, "Quastenflosser", "wendel77")}
-    done = await instance.services.forgetting.forget_wish(ForgetWish(person=_PERSON), "owner")
+    done = await instance.services.forgetting.forget_selected(ForgetSelector(person=_PERSON), "owner")
     assert done is not None
     assert done.state == "done"
     assert residue(root, _WORD, "Quastenflosser", "wendel77") == set()
@@ -140,7 +140,7 @@ async def test_a_person_who_is_forgotten_leaves_no_name(instance: Instance) -> N
 async def test_an_undo_brings_the_names_of_a_person_back(instance: Instance) -> None:
     await planted(instance, instance.home)
     before = await instance.memories.people.everybody()
-    done = await instance.services.forgetting.forget_wish(ForgetWish(person=_PERSON), "owner", 86_400_000)
+    done = await instance.services.forgetting.forget_selected(ForgetSelector(person=_PERSON), "owner", 86_400_000)
     assert done is not None
     assert await instance.memories.people.everybody() != before
     assert await instance.forgetter.undo(done.id) is not None

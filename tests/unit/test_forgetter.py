@@ -17,17 +17,17 @@ from keepsaid.app.instance import Instance, Outside, opened
 from keepsaid.app.stores import accept_stores
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import TurnCommit
-from keepsaid.domain.forgetting import DropAside, Forgetting, ForgetWish
+from keepsaid.domain.forgetting import DropUndo, ForgetSelector, Forgetting
 from keepsaid.domain.graph import Association, Mention, Relation
 from keepsaid.domain.maintenance import DAY_MS, LOOSE, Curve
 from keepsaid.domain.memory import Kind, Listener, NewMemory, Source, person_scope
 from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust
-from keepsaid.domain.staged import Deed, StageMemory
+from keepsaid.domain.staged import MemoryAction, StageMemory
 from keepsaid.domain.task import Task, TaskWork
 from keepsaid.memory.recording import episode_of
 from keepsaid.testing.builders import outcome
 from keepsaid.testing.clock import VirtualClock
-from keepsaid_testkit.contracts.road import Road
+from keepsaid_testkit.contracts.store_driver import StoreDriver
 
 _EVERYTHING = Listener(None, everything=True)
 _LOOK_MS = 20.0
@@ -80,9 +80,9 @@ async def learnt(instance: Instance, text: str, *messages: int, key: str = "fact
     return (await instance.memories.keep([fact_of(text, *messages, key=key)], 5))[0]
 
 
-async def forgotten(instance: Instance, wish: ForgetWish) -> Forgetting:
+async def forgotten(instance: Instance, wish: ForgetSelector) -> Forgetting:
     """Forget, and wait until it is done."""
-    begun = await instance.services.forgetting.forget_wish(wish, "owner")
+    begun = await instance.services.forgetting.forget_selected(wish, "owner")
     assert begun is not None
     assert await instance.forgetter.settled(_WITHIN_S * 1_000)
     found = await instance.operations.forgettings.one(begun.id)
@@ -96,7 +96,7 @@ async def test_what_was_learnt_from_it_goes_and_what_stands_by_itself_stays(inst
     await say(instance, "the dentist is in Braga")
     await learnt(instance, "Ann lives in Lisbon", lisbon, again)
     await learnt(instance, "Ann moved lately", lisbon, key="moved")
-    await forgotten(instance, ForgetWish(messages=(lisbon,)))
+    await forgotten(instance, ForgetSelector(messages=(lisbon,)))
     assert await texts(instance) == {"as I said, I live in Lisbon", "the dentist is in Braga", "Ann lives in Lisbon"}
 
 
@@ -104,7 +104,7 @@ async def test_a_fact_goes_with_what_was_said_where_it_comes_from(instance: Inst
     first = await say(instance, "my code is 7741")
     await say(instance, "the dentist is in Braga")
     fact = await learnt(instance, "Ann's code is 7741", first)
-    done = await forgotten(instance, ForgetWish(memories=(fact,)))
+    done = await forgotten(instance, ForgetSelector(memories=(fact,)))
     assert await texts(instance) == {"the dentist is in Braga"}
     story = await instance.operations.story(first)
     assert story is not None
@@ -123,7 +123,7 @@ async def test_what_its_turn_had_done_goes_with_it_and_what_another_had_done_sta
         works.append(episode_of(TaskWork(asked)))
     await instance.memories.keep(works, 5)
     assert {"task:70", "task:71"} <= await keys(instance)
-    await forgotten(instance, ForgetWish(text="code"))
+    await forgotten(instance, ForgetSelector(text="code"))
     assert {"task:70", "task:71"} & await keys(instance) == {"task:71"}
 
 
@@ -135,7 +135,7 @@ async def test_a_bulletin_that_tells_it_goes_and_is_made_anew_without(instance: 
     assert instance.briefings is not None
     await instance.briefings.refresh(person_scope("owner"))
     assert any("7741" in text and "Braga" in text for text in await texts(instance))
-    await forgotten(instance, ForgetWish(memories=(fact,)))
+    await forgotten(instance, ForgetSelector(memories=(fact,)))
     assert not any("7741" in text for text in await texts(instance))
     await instance.briefings.refresh(person_scope("owner"))
     [told] = await instance.memories.find(_EVERYTHING, (Kind.BULLETIN,), 9)
@@ -145,7 +145,7 @@ async def test_a_bulletin_that_tells_it_goes_and_is_made_anew_without(instance: 
 async def test_the_same_value_is_not_learned_in_other_words(instance: Instance) -> None:
     fact = NewMemory("a", Kind.FACT, "Ann's code is 7741", "global", Trust.OWNER, subject="ann", attribute="code")
     [number] = await instance.memories.keep([replace(fact, value="7741")], 5)
-    await forgotten(instance, ForgetWish(memories=(number,)))
+    await forgotten(instance, ForgetSelector(memories=(number,)))
     again = [replace(fact, key="b", text="7741 opens her door", value="7741"), replace(fact, key="c")]
     assert await instance.memories.keep(again, 6) == (0, 0)
     other = replace(fact, key="d", text="Ann's code is 1234", value="1234")
@@ -156,13 +156,13 @@ async def test_a_person_a_conversation_and_a_text_are_forgotten_whole(instance: 
     await say(instance, "about whales", "sea")
     await say(instance, "about Sharks", "sea")
     await say(instance, "about ants", "land")
-    await forgotten(instance, ForgetWish(text="sharks"))
+    await forgotten(instance, ForgetSelector(text="sharks"))
     assert await texts(instance) == {"about whales", "about ants"}
-    await forgotten(instance, ForgetWish(conversation="sea"))
+    await forgotten(instance, ForgetSelector(conversation="sea"))
     assert await texts(instance) == {"about ants"}
-    await forgotten(instance, ForgetWish(person="owner"))
+    await forgotten(instance, ForgetSelector(person="owner"))
     assert await texts(instance) == set()
-    assert await instance.services.forgetting.forget_wish(ForgetWish(person="owner"), "owner") is None
+    assert await instance.services.forgetting.forget_selected(ForgetSelector(person="owner"), "owner") is None
 
 
 async def test_a_person_goes_with_all_identities_that_are_joined(instance: Instance) -> None:
@@ -172,8 +172,8 @@ async def test_a_person_goes_with_all_identities_that_are_joined(instance: Insta
     joined = await instance.memories.people.join(["telegram:a:7", "http:a:me"], "owner", 6)
     assert joined is not None
     for person in ("http:a:me", "telegram:a:7", joined.id):
-        assert len((await instance.forgetter.wanted(ForgetWish(person=person))).memories) == 2
-    await forgotten(instance, ForgetWish(person="http:a:me"))
+        assert len((await instance.forgetter.find_targets(ForgetSelector(person=person))).memories) == 2
+    await forgotten(instance, ForgetSelector(person="http:a:me"))
     assert await texts(instance) == {"bees"}
 
 
@@ -183,14 +183,16 @@ async def test_a_staged_memory_leaves_no_byte(tmp_path: Path) -> None:
         origin = Origin("terminal", "me", "desk", "ann", "Ann", direct=True, trust=Trust.OWNER)
         store = instance.operations
         assert isinstance(store, SqliteOperations)
-        road = Road(store)
+        road = StoreDriver(store)
         await road.queue(Inbound(origin, Content(b"keep it", "keep it")))
         claimed = await road.claim_one()
-        deed = StageMemory(0, Deed.SAVE, text="the code is zebraquix7741")
+        deed = StageMemory(0, MemoryAction.SAVE, text="the code is zebraquix7741")
         end = replace(outcome(), effects=(deed,))
         await store.apply(TurnCommit(claimed.turn_id, claimed.batch.id, claimed.batch.fence, end, None, 7))
         assert residue(home, b"zebraquix7741")
-        done = await instance.services.forgetting.forget_wish(ForgetWish(messages=(claimed.messages[0].id,)), "owner")
+        done = await instance.services.forgetting.forget_selected(
+            ForgetSelector(messages=(claimed.messages[0].id,)), "owner"
+        )
         assert done is not None
         assert (done.state, dict(done.counts)["staged"]) == ("done", 1)
         assert not residue(home, b"zebraquix7741")
@@ -204,7 +206,7 @@ async def test_an_older_copy_of_memory_forgets_again_at_the_start(tmp_path: Path
         assert kept
     shutil.copytree(home / "data", tmp_path / "old")
     async with running(home) as instance:
-        await forgotten(instance, ForgetWish(messages=(gone,)))
+        await forgotten(instance, ForgetSelector(messages=(gone,)))
     for name in ("memory.db", "buffer.db"):
         shutil.copy(tmp_path / "old" / name, home / "data" / name)
         accept_stores(Home.at(home), Config())
@@ -230,7 +232,9 @@ async def test_what_is_undone_is_remembered_as_it_was(instance: Instance) -> Non
         [Association(ids[0], ids[1], Relation.RELATED_TO)], [Mention(ids[0], "ann", "Ann")], 6
     )
     before = await instance.memories.find(_EVERYTHING, (), 100)
-    begun = await instance.services.forgetting.forget_wish(ForgetWish(memories=ids, messages=(first,)), "owner", DAY_MS)
+    begun = await instance.services.forgetting.forget_selected(
+        ForgetSelector(memories=ids, messages=(first,)), "owner", DAY_MS
+    )
     assert begun is not None
     assert await texts(instance) == set()
     assert await instance.forgetter.settled(_WITHIN_S * 1_000)
@@ -248,7 +252,7 @@ async def test_what_is_undone_is_remembered_as_it_was(instance: Instance) -> Non
     assert story is not None
     assert story.message.text == "my code is 7741"
     assert await instance.forgetter.undo(begun.id) is None, "once"
-    await forgotten(instance, ForgetWish(memories=ids, messages=(first,)))
+    await forgotten(instance, ForgetSelector(memories=ids, messages=(first,)))
     assert await texts(instance) == set()
 
 
@@ -257,7 +261,9 @@ async def test_what_was_not_undone_in_time_is_gone_for_good(tmp_path: Path) -> N
     clock = VirtualClock(1_795_132_800_000)
     async with opened(Home.at(home), Config(), outside=Outside(clock=clock)) as instance:
         [kept] = await instance.memories.keep([NewMemory("a", Kind.FACT, "zebraquix7741", "global", Trust.OWNER)], 5)
-        begun = await instance.services.forgetting.forget_wish(ForgetWish(memories=(kept,)), "owner", 30 * DAY_MS)
+        begun = await instance.services.forgetting.forget_selected(
+            ForgetSelector(memories=(kept,)), "owner", 30 * DAY_MS
+        )
         assert begun is not None
         assert (begun.state, begun.undo_until) == ("done", clock.now_ms() + 30 * DAY_MS)
         with closing(apsw.Connection(str(home / "data" / "memory.db"))) as db:
@@ -280,14 +286,14 @@ async def test_what_a_crash_left_in_the_log_goes_at_the_next_start(tmp_path: Pat
     home, clock, begun = tmp_path / "home", VirtualClock(1_795_132_800_000), 0
     async with opened(Home.at(home), Config(), outside=Outside(clock=clock)) as instance:
         [kept] = await instance.memories.keep([NewMemory("a", Kind.FACT, "zebraquix7741", "global", Trust.OWNER)], 5)
-        asked = await instance.services.forgetting.forget_wish(ForgetWish(memories=(kept,)), "owner", DAY_MS)
+        asked = await instance.services.forgetting.forget_selected(ForgetSelector(memories=(kept,)), "owner", DAY_MS)
         assert asked is not None
         begun = asked.id
         with closing(apsw.Connection(str(home / "data" / "memory.db"))) as db:
             images = [bytes(row[0])[-24:] for row in db.execute("SELECT images FROM memory_aside")]
         await clock.advance(DAY_MS)
-        await instance.memories.aside.drop(begun)
-        await instance.operations.apply(DropAside(begun))  # here the process dies
+        await instance.memories.undo_log.drop(begun)
+        await instance.operations.apply(DropUndo(begun))  # here the process dies
         assert any(residue(home, one) for one in images)
         assert await instance.forgetter.work() is None
         assert not any(residue(home, one) for one in images)

@@ -11,7 +11,7 @@ from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.engine.supervisor import BacklogLimits, BacklogMonitor
 from keepsaid.testing.builders import said
 from keepsaid.testing.clock import VirtualClock
-from keepsaid_testkit.contracts.road import Road
+from keepsaid_testkit.contracts.store_driver import StoreDriver
 
 
 class Scene:
@@ -21,12 +21,12 @@ class Scene:
         self.store = InMemoryOperations()
         self.clock = VirtualClock()
         self.gauge = BacklogMonitor(self.store, self.clock, marks)
-        self.road = Road(self.store)
+        self.road = StoreDriver(self.store)
 
     async def hear(self, count: int) -> None:
         """Messages come in, each in a room of its own."""
         for _ in range(count):
-            await self.road.hear(said(room=f"room {self.road.new_id()}"), self.clock.now_ms())
+            await self.road.receive(said(room=f"room {self.road.new_id()}"), self.clock.now_ms())
 
     async def answer(self, count: int) -> None:
         """As many are answered, the oldest first."""

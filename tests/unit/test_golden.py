@@ -7,7 +7,7 @@ from tests.unit.golden_prompts import EVERYTHING, FOLDER, SCENES, agent, past, s
 from tests.unit.memory_cast import claimed
 
 from keepsaid.domain.prompt import MemoryPlacement
-from keepsaid.domain.scene import Attention, Contribution, Passing, PromptInputs, Quote, StaticContext
+from keepsaid.domain.scene import Attention, Contribution, PromptInputs, Quote, StaticContext, TurnContext
 from keepsaid.domain.trust import UNKEYED
 from keepsaid.domain.turn import Claimed
 from keepsaid.pipeline.prompt.assemble import PromptBudget, assemble
@@ -47,9 +47,9 @@ def scenes(draw: st.DrawFn) -> PromptInputs:
     added = tuple(
         Contribution(draw(TEXT), draw(TEXT), draw(st.integers(0, 200))) for _ in range(draw(st.integers(0, 3)))
     )
-    passing = Passing(draw(st.integers(0, 2**41)), (draw(TEXT),), added)
+    passing = TurnContext(draw(st.integers(0, 2**41)), (draw(TEXT),), added)
     attention = Attention(quotes=(Quote(draw(TEXT), draw(TEXT)),))
-    return PromptInputs(asked, recent, standing=StaticContext(draw(TEXT)), passing=passing, attention=attention)
+    return PromptInputs(asked, recent, standing=StaticContext(draw(TEXT)), turn=passing, attention=attention)
 
 
 @given(scene=scenes(), order=st.sampled_from(MemoryPlacement))
@@ -76,7 +76,7 @@ def _headings(text: str) -> list[str]:
 
 def test_contributions_stand_by_priority_and_the_last_are_cut_first() -> None:
     added = [Contribution("late", "x" * 50, 200), Contribution("b", "y" * 50), Contribution("a", "z" * 50, 5)]
-    scene = PromptInputs(EVERYTHING.claimed, passing=Passing(contributions=tuple(added)))
+    scene = PromptInputs(EVERYTHING.claimed, turn=TurnContext(contributions=tuple(added)))
     made = assemble(scene, PromptBudget())
     assert made.status.index("[From a ") < made.status.index("[From b ")
     assert made.extra == UNKEYED.within("[From late", "x" * 50)

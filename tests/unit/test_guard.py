@@ -25,7 +25,7 @@ from keepsaid.testing.builders import consulted, lane_of, outcome, said, step
 from keepsaid.testing.clock import VirtualClock
 from keepsaid.testing.model_script import TOO_LONG, Refuse, Say, Script
 from keepsaid.testing.model_server import ModelServer
-from keepsaid_testkit.contracts.road import Road
+from keepsaid_testkit.contracts.store_driver import StoreDriver
 
 WINDOW = Windows(tokens=1_000, by_model={"test/large": 100_000})
 
@@ -66,7 +66,7 @@ class House:
 
     def __init__(self) -> None:
         self.store = Slow()
-        self.road = Road(self.store)
+        self.road = StoreDriver(self.store)
         self.named: list[tuple[Lane, float]] = []
         self.model = Narrow()
         self.clock = VirtualClock()

@@ -10,7 +10,7 @@ from prompt_toolkit.history import FileHistory
 from keepsaid.adapters.system.files import HistoryFile
 from keepsaid.app.instance import opened
 from keepsaid.config import Config, Home
-from keepsaid.domain.forgetting import ForgetWish
+from keepsaid.domain.forgetting import ForgetSelector
 from keepsaid.domain.memory import Kind, NewMemory, Source, person_scope
 from keepsaid.domain.message import Trust
 
@@ -48,7 +48,7 @@ async def test_forgetting_reaches_the_history_and_counts_its_lines(tmp_path: Pat
         scope, source = person_scope("owner"), (Source("note", "a"),)
         note = NewMemory("a", Kind.FACT, "my code is Zebraquix7741", scope, Trust.OWNER, sources=source)
         await instance.memories.keep([note], 5)
-        done = await instance.services.forgetting.forget_wish(ForgetWish(text="zebraquix"), "owner")
+        done = await instance.services.forgetting.forget_selected(ForgetSelector(text="zebraquix"), "owner")
         assert done is not None
         assert (done.state, dict(done.counts)["lines"]) == ("done", 1)
         assert list(history.load_history_strings()) == ["the train leaves at nine"]

@@ -15,7 +15,7 @@ from tests.unit.loop_cast import holds
 from tests.unit.test_http_fuzz import targets_of
 
 from keepsaid.domain.task import NewTask
-from keepsaid.interfaces.task_shapes import asked_for
+from keepsaid.interfaces.task_shapes import parse_schedule
 from keepsaid.testing.webhooks import sign
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -104,7 +104,7 @@ async def test_no_list_however_long_holds_the_loop(one: Site) -> None:
     """Three thousand schedules and tasks; each list is asked for up to four times, as bodies are."""
     zone = one.instance.config.schedules.timezone
     for start in range(0, 3_000, 100):
-        schedules = [asked_for({"every_s": 86_400, "say": f"{n} " * 20}, zone) for n in range(start, start + 100)]
+        schedules = [parse_schedule({"every_s": 86_400, "say": f"{n} " * 20}, zone) for n in range(start, start + 100)]
         tasks = [NewTask(0, f"{n} " * 2_000, "", outside=False) for n in range(start, start + 100)]
         await asyncio.gather(*map(one.instance.scheduling.add, schedules), *map(one.instance.working.create, tasks))
     slow = []

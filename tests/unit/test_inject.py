@@ -16,7 +16,7 @@ from keepsaid.domain.views import EpisodeWork
 from keepsaid.errors import StoreBroken
 from keepsaid.memory.gates import InjectionSettings
 from keepsaid.memory.injection import Injector
-from keepsaid.memory.recording import Deeds, Recorder
+from keepsaid.memory.recording import Recorder, StagedRequestExecutor
 from keepsaid.ports.recall import Recall
 from keepsaid.testing.clock import VirtualClock, settle
 from keepsaid.text.tokens import estimate_tokens
@@ -80,7 +80,7 @@ def injector(
     work: WorkList | None = None,
 ) -> Injector:
     clock, kept, due = VirtualClock(), memories or ListedMemories(), work or WorkList()
-    recorder = Recorder(due, kept, due, clock, PatternRedactor(), Deeds(kept, kept))
+    recorder = Recorder(due, kept, due, clock, PatternRedactor(), StagedRequestExecutor(kept, kept))
     return Injector(recall, kept, recorder, clock, settings or AT_LEISURE)
 
 

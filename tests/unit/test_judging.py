@@ -18,7 +18,7 @@ from keepsaid.domain.learning import Pair, Ruling
 from keepsaid.domain.prompt import ToolCall
 from keepsaid.domain.turn import ModelAnswer, Usage
 from keepsaid.errors import ModelError
-from keepsaid.memory.maintenance import Judging, Maintenance
+from keepsaid.memory.maintenance import Maintenance, PairReviewer
 from keepsaid.ports.memory_maintenance import PairJudge
 from keepsaid.ports.model import Delta, ModelRequest
 from keepsaid.testing.clock import VirtualClock
@@ -127,10 +127,10 @@ async def test_a_pair_is_asked_once_in_batches_within_a_day(factory: Factory) ->
     async with factory() as store:
         ids = await related(store, *(known(f"n{n}", f"thing{n} is word{n}", said_at=n) for n in range(1, 27)))
         clock, ruler = VirtualClock(10 * DAY_MS), Ruler([Ruling.DIFFERENT])
-        judging = Judging(store.pairs, clock, ruler, 20)
+        judging = PairReviewer(store.pairs, clock, ruler, 20)
         assert await judging.run() == 20
         assert [len(asked) for asked in ruler.asked] == [10, 10]
-        again = Judging(store.pairs, clock, ruler, 20)
+        again = PairReviewer(store.pairs, clock, ruler, 20)
         assert await again.run() == 0, "neither a restart nor another run fills the budget again"
         clock.jump(DAY_MS + 1)
         assert await again.run() == len(ids) - 1 - 20
@@ -143,7 +143,7 @@ async def test_a_pair_is_asked_once_in_batches_within_a_day(factory: Factory) ->
 async def test_without_a_model_only_what_fills_one_slot_with_one_value_is_merged(factory: Factory) -> None:
     async with factory() as store:
         a, b = await related(store, known("a", "the ferry sails at nine"), known("b", "nine it leaves, our boat"))
-        judging = Judging(store.pairs, VirtualClock())
+        judging = PairReviewer(store.pairs, VirtualClock())
         assert await judging.run() == 0
         assert [(await read(store, one)).state for one in (a, b)] == ["active", "active"]
         [new] = await store.keep([known("c", "Porto it is", subject="Ann", attribute="city", value="Porto")], 5)
@@ -161,7 +161,7 @@ async def test_a_model_that_fails_is_asked_again_another_night_and_not_before(fa
     async with factory() as store:
         await related(store, *(known(f"n{n}", f"thing{n} is word{n}", said_at=n) for n in range(1, 15)))
         ruler = Ruler(ModelError("an outage"))
-        judging = Judging(store.pairs, VirtualClock(), ruler)
+        judging = PairReviewer(store.pairs, VirtualClock(), ruler)
         assert (await judging.run(), len(ruler.asked)) == (0, 1)
         ruler.script = [Ruling.DIFFERENT]
         assert await judging.run() == 13
@@ -172,7 +172,7 @@ async def test_the_night_rules_on_pairs(tmp_path: Path) -> None:
     try:
         a, b = await related(store, known("a", "the ferry sails at nine"), known("b", "nine it leaves, our boat"))
         clock = VirtualClock(1_000)
-        judging = Judging(store.pairs, clock, Ruler([Ruling.SAME]))
+        judging = PairReviewer(store.pairs, clock, Ruler([Ruling.SAME]))
         running = asyncio.ensure_future(Maintenance(store.upkeep, clock, judging=judging).run())
         while not running.done():
             await clock.advance(1_000)

@@ -17,7 +17,7 @@ from keepsaid.domain.scene import PromptInputs
 from keepsaid.domain.turn import Claimed, Recent, Step, StepKind
 from keepsaid.interfaces.cli.why import explained
 from keepsaid.pipeline.prompt.assemble import PromptBudget, assemble
-from keepsaid.pipeline.prompt.labels import judged, late_before, noted, owned_up, unforged
+from keepsaid.pipeline.prompt.labels import late_before, record_lateness, unforged, with_late_notice, with_lateness
 from keepsaid_testkit.simulator.disk import FileDisk
 
 AT = 1_795_168_800_000
@@ -64,23 +64,25 @@ def test_what_only_speaks_of_it_is_left_alone() -> None:
 
 
 def test_a_turn_is_judged_when_it_starts_and_a_retry_sees_the_same_bytes() -> None:
-    first = judged(claimed(received(AT)), HOUR, AT + HOUR)
+    first = with_lateness(claimed(received(AT)), HOUR, AT + HOUR)
     assert shown(received(AT), before=first.late_before) == "is it open?"
     step = Step(0, StepKind.MODEL, "m", b"", state="finished")
-    retried = replace(claimed(received(AT)), steps=(step,), trace=noted({"layers": []}, first.late_before))
-    assert judged(retried, HOUR, AT + 9 * HOUR).late_before == first.late_before
+    retried = replace(claimed(received(AT)), steps=(step,), trace=record_lateness({"layers": []}, first.late_before))
+    assert with_lateness(retried, HOUR, AT + 9 * HOUR).late_before == first.late_before
     unseen = replace(retried, steps=(replace(step, state="started"),))
-    assert judged(unseen, HOUR, AT + 9 * HOUR).late_before == AT + 8 * HOUR, "no model has seen the other bytes"
-    assert judged(claimed(received(AT)), 0, AT + 9 * HOUR).late_before is None
+    assert with_lateness(unseen, HOUR, AT + 9 * HOUR).late_before == AT + 8 * HOUR, "no model has seen the other bytes"
+    assert with_lateness(claimed(received(AT)), 0, AT + 9 * HOUR).late_before is None
 
 
 def test_the_reply_names_the_time_of_the_oldest() -> None:
     asked = claimed(received(AT), received(AT + HOUR))
-    assert owned_up("yes", asked, HOUR, AT + HOUR) == "yes"
-    assert owned_up("yes", asked, HOUR, AT + HOUR + 1) == f"[answered late: received {RECEIVED}]\n\nyes"
-    assert owned_up("yes", asked, 0, AT + 99 * HOUR) == "yes"
+    assert with_late_notice("yes", asked, HOUR, AT + HOUR) == "yes"
+    assert with_late_notice("yes", asked, HOUR, AT + HOUR + 1) == f"[answered late: received {RECEIVED}]\n\nyes"
+    assert with_late_notice("yes", asked, 0, AT + 99 * HOUR) == "yes"
     shown_late: Claimed = replace(asked, late_before=AT + 1)
-    assert owned_up("yes", shown_late, HOUR, AT).startswith("[answered late"), "the clock was set back meanwhile"
+    assert with_late_notice("yes", shown_late, HOUR, AT).startswith("[answered late"), (
+        "the clock was set back meanwhile"
+    )
 
 
 async def stale(tmp_path: Path) -> House:

@@ -17,7 +17,7 @@ from tests.waits import HANG_S
 
 from keepsaid.adapters.sql.commit_table import CommitTable
 from keepsaid.adapters.sql.operations.commits import buffer_commits
-from keepsaid.adapters.sql.tombstones import tombs_beside
+from keepsaid.adapters.sql.tombstones import open_keyring
 from keepsaid.adapters.sqlite.connection import Readers, open_writer
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.stores import MEMORY_TABLE, SqliteOperations, open_operations
@@ -153,7 +153,7 @@ def test_where_both_stores_are_one_file_a_refusal_is_forgotten_too(tmp_path: Pat
     db = open_writer(path)
     for part in ("buffer", "memory"):
         migrate(db, path, part)
-    ledger = TransactionExecutor(db, path, buffer_commits(db, tombs_beside(path)) | MEMORY_TABLE)
+    ledger = TransactionExecutor(db, path, buffer_commits(db, open_keyring(path)) | MEMORY_TABLE)
     ledger.apply([receive(1)])
     ledger.apply([receive(2), unfit(3)])
     assert verdicts(ledger.apply([receive(4)])) == [IntakeResult.STORED]

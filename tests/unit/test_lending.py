@@ -16,9 +16,9 @@ from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Tru
 from keepsaid.domain.prompt import Role
 from keepsaid.domain.session import Passage, Utterance
 from keepsaid.errors import EmbedderError, ModelMalformed, ModelUnavailable
-from keepsaid.extensions.loaded import LentEmbedder, LentExtractor, lent_by
+from keepsaid.extensions.loaded import ExtensionEmbedder, ExtensionExtractor, extension_id_of
 from keepsaid.testing.builders import lane_of
-from keepsaid.testing.lobby import Lobby
+from keepsaid.testing.recording_runtime import RecordingRuntime
 
 LENDER = """
 from keepsaid.adapters.embedders.hashed import Hashed
@@ -95,9 +95,12 @@ async def test_memory_and_collector_work_with_what_an_extension_lends(tmp_path: 
 
 async def test_what_is_wrong_is_refused(tmp_path: Path) -> None:
     put(tmp_path / "extensions", "wrong", WRONG)
-    life = lifecycle(tmp_path / "extensions", Lobby())
+    life = lifecycle(tmp_path / "extensions", RecordingRuntime())
     await life.begin()
-    embedder, extractor = LentEmbedder("wrong", lambda: life.active), LentExtractor("wrong", lambda: life.active)
+    embedder, extractor = (
+        ExtensionEmbedder("wrong", lambda: life.active),
+        ExtensionExtractor("wrong", lambda: life.active),
+    )
     with pytest.raises(EmbedderError, match="no vectors of 4 numbers and length 1"):
         await embedder.query("hello")
     with pytest.raises(EmbedderError, match=r"failed .ValueError."):
@@ -108,8 +111,8 @@ async def test_what_is_wrong_is_refused(tmp_path: Path) -> None:
 
 
 async def test_without_its_extension_there_is_none() -> None:
-    assert [lent_by(one) for one in ("ext/lender", "minilm")] == ["lender", ""]
+    assert [extension_id_of(one) for one in ("ext/lender", "minilm")] == ["lender", ""]
     with pytest.raises(EmbedderError, match="is not up"):
-        await LentEmbedder("lender", lambda: ()).query("hello")
+        await ExtensionEmbedder("lender", lambda: ()).query("hello")
     with pytest.raises(ModelUnavailable, match="is not up"):
-        await LentExtractor("lender", lambda: ()).extract(passage())
+        await ExtensionExtractor("lender", lambda: ()).extract(passage())

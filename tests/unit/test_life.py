@@ -7,13 +7,13 @@ from keepsaid.domain.batch import TrialTerms
 from keepsaid.domain.commits import VoidLeases
 from keepsaid.engine.caretakers import CrashNotices, Rescuer
 from keepsaid.engine.progress import ProgressHub
-from keepsaid.engine.workers import Attempt, Patience
+from keepsaid.engine.workers import Attempt, RetryPolicy
 from keepsaid.errors import ModelAuth
 from keepsaid.pipeline.leasing import Leases, LeaseTerms, LifeTerms, ProcessAge
 from keepsaid.pipeline.turn.commands import BURIED, BURIED_AGAIN, PARKED
 from keepsaid.testing.builders import said
 from keepsaid.testing.clock import CountingIds, VirtualClock
-from keepsaid_testkit.contracts.crashes import Lives
+from keepsaid_testkit.contracts.crashes import ProcessGenerations
 
 _TERMS = LifeTerms(TrialTerms(after_ms=10_000), stable_ms=600_000)
 
@@ -52,7 +52,7 @@ async def test_a_process_is_on_record_with_its_age() -> None:
 
 async def test_the_model_is_loaded_before_a_trial_and_only_then() -> None:
     store, clock, loading = InMemoryOperations(), VirtualClock(), Loading()
-    lives = Lives(store)
+    lives = ProcessGenerations(store)
     await lives.start()
     life = ProcessAge(store, clock, lives.owner, _TERMS, loading.load)
     await aged(clock, life, 60_000)
@@ -65,7 +65,7 @@ async def test_the_model_is_loaded_before_a_trial_and_only_then() -> None:
 
 async def test_a_model_that_cannot_be_loaded_holds_back_no_trial() -> None:
     store, clock = InMemoryOperations(), VirtualClock()
-    lives = Lives(store)
+    lives = ProcessGenerations(store)
     await lives.hold()
     life = ProcessAge(store, clock, lives.owner, _TERMS, Loading(fails=True).load)
     await aged(clock, life, 2_000)
@@ -74,9 +74,9 @@ async def test_a_model_that_cannot_be_loaded_holds_back_no_trial() -> None:
 
 async def test_what_crashes_buried_comes_back_after_ten_minutes_without_one() -> None:
     store, clock = InMemoryOperations(), VirtualClock()
-    lives = Lives(store)
+    lives = ProcessGenerations(store)
     queued = await lives.hold()
-    await lives.bury(queued)
+    await lives.exhaust_trials(queued)
     life = ProcessAge(store, clock, lives.owner, _TERMS)
     await aged(clock, life, 599_000)
     assert (await lives.batch(queued)).state == "dead"
@@ -87,12 +87,12 @@ async def test_what_crashes_buried_comes_back_after_ten_minutes_without_one() ->
 
 async def test_a_trial_that_comes_to_its_limit_is_charged_to_nobody() -> None:
     store, clock, ids = InMemoryOperations(), VirtualClock(), CountingIds(900)
-    lives = Lives(store)
+    lives = ProcessGenerations(store)
     queued = await lives.hold()
     life = ProcessAge(store, clock, lives.owner, _TERMS)
     await aged(clock, life, 10_000)
     leases = Leases(store, clock, ids, lives.owner, LeaseTerms(alone_ms=1), life=life)
-    attempt = Attempt(store, ProgressHub(), clock, ids, Patience())
+    attempt = Attempt(store, ProgressHub(), clock, ids, RetryPolicy())
     [lease] = await leases.claim(4)
     claimed = await store.claimed(lease)
     assert claimed is not None
@@ -109,7 +109,7 @@ async def test_a_trial_that_comes_to_its_limit_is_charged_to_nobody() -> None:
 
 async def test_a_notice_says_how_often_the_program_was_stopped_and_what_follows() -> None:
     store, clock, ids = InMemoryOperations(), VirtualClock(), CountingIds(900)
-    lives = Lives(store)
+    lives = ProcessGenerations(store)
     await lives.start()
     queued = await lives.queue(*[said("poison").content.text])
     for n in range(6):

@@ -97,7 +97,7 @@ class Linking(Scripted):
     """Finds that what was told first caused what was told next."""
 
     async def extract(self, passage: Passage) -> Extracted:
-        found = [Statement(Kind.FACT, one.text, records=(one.position,), confidence=0.5) for one in passage.told]
+        found = [Statement(Kind.FACT, one.text, records=(one.position,), confidence=0.5) for one in passage.sources]
         caused = [found[0], *(replace(one, links=(StatementLink(Relation.CAUSED_BY, 0),)) for one in found[1:])]
         return Extracted(tuple(caused), 1, Usage(1, 1), self.name)
 

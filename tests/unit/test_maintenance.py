@@ -189,5 +189,5 @@ async def test_words_are_counted_anew(tmp_path: Path) -> None:
         await one.during(one.maintenance.run())
         one.change("UPDATE term_df SET pieces = 99", "UPDATE term_count SET pieces = 3")
         await one.during(one.maintenance.run())
-        assert (await one.store.rarity("fact")).pieces == 4
+        assert (await one.store.read_document_frequencies("fact")).pieces == 4
         assert one.number("term_df WHERE pieces = 99") == 0

@@ -23,7 +23,7 @@ from tests.unit.test_reminding import say
 from keepsaid.adapters.system.clock import SystemClock
 from keepsaid.adapters.tools.mcp import McpServer
 from keepsaid.app.instance import opened
-from keepsaid.app.tools import accept, asked_one
+from keepsaid.app.tools import accept, query_server
 from keepsaid.config import Home
 from keepsaid.config.services import McpServerConfig, ToolsConfig
 from keepsaid.domain.message import Trust
@@ -203,7 +203,7 @@ class Calling:
 async def test_a_turn_uses_it_and_what_it_brought_is_from_outside(tmp_path: Path) -> None:
     tools = {"mcp": {"desk": {"command": COMMAND, "allow": ["add"]}}}
     model, home = Calling(), Home.at(tmp_path)
-    accept(home, await asked_one(home, settings(tools=tools), "desk"))
+    accept(home, await query_server(home, settings(tools=tools), "desk"))
     async with asyncio.timeout(_WITHIN_S), opened(home, settings(tools=tools), model) as instance:
         await instance.start()
         [server] = instance.toolbox.sources

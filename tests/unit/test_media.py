@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from keepsaid.app.channels import MEDIA
-from keepsaid.domain.message import EDITED, MediaMessage, Unsaid
+from keepsaid.domain.message import EDITED, IgnoredUpdate, MediaMessage
 from keepsaid.errors import InputError
 
 ANN = {"id": 7, "is_bot": False, "first_name": "Ann", "last_name": "Lee"}
@@ -265,7 +265,7 @@ def test_nostr_a_direct_message_belongs_to_its_people_whoever_writes() -> None:
 )
 def test_what_nobody_said_is_told_apart(medium: str, source: dict[str, object], reason: str) -> None:
     found = MEDIA[medium](source)
-    assert isinstance(found, Unsaid)
+    assert isinstance(found, IgnoredUpdate)
     assert found.reason.startswith(reason)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.session import SqliteSession
-from keepsaid.adapters.sqlite.vector_codes import Codes, least, signs_of
+from keepsaid.adapters.sqlite.vector_codes import BinaryVectorIndex, least, quantise_vectors
 from keepsaid.adapters.sqlite.vector_index import VectorIndex, pack
 from keepsaid.domain.memory import Listener, VectorSpace
 
@@ -147,8 +147,8 @@ def test_a_reader_whose_snapshot_is_old_takes_nothing_from_later_ones(tmp_path: 
 @pytest.mark.parametrize("dimension", [2, 64, 70, 200, 384, 1_536])
 def test_distances_count_the_signs_that_differ(dimension: int) -> None:
     vectors = np.random.default_rng(9).normal(size=(300, dimension)).astype(np.float16)
-    codes = Codes(dimension, room=1)
-    codes.add(signs_of([(n, n, 1, v.tobytes()) for n, v in enumerate(vectors)], dimension))
+    codes = BinaryVectorIndex(dimension, room=1)
+    codes.add(quantise_vectors([(n, n, 1, v.tobytes()) for n, v in enumerate(vectors)], dimension))
     asked = vectors[7].astype(np.float32)
     differing = ((vectors > 0) != (asked > 0)).sum(axis=1)
     assert codes._distances(asked).tolist() == differing.tolist()

@@ -7,7 +7,7 @@ import apsw
 import pytest
 
 from keepsaid.adapters.sql.memory.commits import KeepMemories, content_hash, key_hash
-from keepsaid.adapters.sql.tombstones import KEY_NAME, Tombs
+from keepsaid.adapters.sql.tombstones import KEY_NAME, TombstoneKeyring
 from keepsaid.adapters.sqlite.connection import Readers, open_writer
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.session import SqliteSession
@@ -76,8 +76,8 @@ def test_a_bad_commit_does_not_cost_the_others(db: SqliteSession) -> None:
 
 def test_what_was_forgotten_is_not_written_again(db: SqliteSession, tmp_path: Path) -> None:
     by_key, by_content = sample("a", "one"), sample("b", "two")
-    tombs = Tombs(tmp_path / KEY_NAME)
-    for hash_ in tombs.bury([key_hash(by_key.key), content_hash(by_content)]):
+    tombs = TombstoneKeyring(tmp_path / KEY_NAME)
+    for hash_ in tombs.make_tombstones([key_hash(by_key.key), content_hash(by_content)]):
         db.execute("INSERT INTO memory_tombstone (hash, created_at) VALUES (?, 1)", (hash_,))
     told = (by_key, by_content, sample("z", "two"), sample("c", "three"))
     assert kept(db, KeepMemories((1, 2, 3, 4), told, 5)) == [(0, 0, 0, 4)]

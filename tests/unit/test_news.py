@@ -13,7 +13,7 @@ from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories
 from keepsaid.domain.forgetting import name_digest
 from keepsaid.domain.memory import GLOBAL, Kind, NewMemory, Source
 from keepsaid.domain.message import Trust
-from keepsaid.events.dispatcher import Newsteller
+from keepsaid.events.dispatcher import NewsPublisher
 from keepsaid.testing.clock import CountingIds, VirtualClock
 
 Told = list[tuple[str, dict[str, object]]]
@@ -40,7 +40,7 @@ class Journal:
     def __init__(self, memories: SqliteMemories) -> None:
         self.store = InMemoryOperations()
         self.memories = memories
-        self.teller = Newsteller(memories.news, self.store, VirtualClock())
+        self.teller = NewsPublisher(memories.news, self.store, VirtualClock())
 
     async def told(self) -> Told:
         """All that was told once everything is."""
@@ -59,7 +59,7 @@ async def test_what_is_learned_put_right_and_put_away_is_told(memories: SqliteMe
         ("memory.saved", {"memory": rome.memory_id, "kind": "fact"}),
         ("memory.superseded", {"memory": oslo.memory_id, "kind": "fact", "by": rome.memory_id}),
     ]
-    assert await memories.truth.put_away([rome.memory_id], 3) == (rome.memory_id,)
+    assert await memories.revisions.archive([rome.memory_id], 3) == (rome.memory_id,)
     assert (await journal.told())[3:] == [("memory.archived", {"memory": rome.memory_id, "kind": "fact"})]
     assert await memories.news.waiting(10) == ()
 
@@ -85,11 +85,11 @@ async def test_a_crash_between_the_stores_repeats_nothing(memories: SqliteMemori
         hint, changes = memories.news.hint, 0
         waiting = staticmethod(memories.news.waiting)
 
-        async def told(self, until: int) -> None:
+        async def drop_news(self, until: int) -> None:
             raise ConnectionResetError(until)
 
     with pytest.raises(ConnectionResetError):
-        await Newsteller(Dying(), journal.store, VirtualClock()).work()
+        await NewsPublisher(Dying(), journal.store, VirtualClock()).work()
     assert len(await memories.news.waiting(10)) == 1
     assert len(await journal.told()) == 1
 

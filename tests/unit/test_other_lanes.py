@@ -22,7 +22,7 @@ from keepsaid.domain.turn import ModelAnswer
 from keepsaid.memory.summaries import OtherLanes, WholeTerms
 from keepsaid.ports.model import Delta, ModelRequest
 from keepsaid.testing.builders import said
-from keepsaid_testkit.contracts.road import Road
+from keepsaid_testkit.contracts.store_driver import StoreDriver
 
 
 def in_thread(topic: str, text: str = "hello", trust: Trust = Trust.KNOWN) -> Inbound:
@@ -39,7 +39,7 @@ class Conversation:
 
     def __init__(self, messages: int = 4) -> None:
         self.store = InMemoryOperations()
-        self.road = Road(self.store)
+        self.road = StoreDriver(self.store)
         self.other_lanes = OtherLanes(self.store, WholeTerms(messages=messages, keep=2))
 
     async def begin(self, *topics: str, trust: Trust = Trust.KNOWN) -> None:
@@ -56,7 +56,7 @@ class Conversation:
         assert await self.store.apply(CutContext(thread(topic), seen, last, why, 50))
 
     async def facts(self, topic: str) -> tuple[str, ...]:
-        return read(await self.other_lanes.told(thread(topic))).facts
+        return read(await self.other_lanes.render_other_lanes(thread(topic))).facts
 
 
 async def test_a_lane_is_told_what_the_others_summarised() -> None:
@@ -69,10 +69,12 @@ async def test_a_lane_is_told_what_the_others_summarised() -> None:
 async def test_a_conversation_of_one_lane_or_of_few_words_has_nothing_to_tell() -> None:
     conversation = Conversation(messages=3)
     await conversation.begin("a")
-    assert await conversation.other_lanes.told(thread("b")) == "", "two messages were taken in, three are wanted"
+    assert await conversation.other_lanes.render_other_lanes(thread("b")) == "", (
+        "two messages were taken in, three are wanted"
+    )
     await conversation.summarise("a", 1, 6)
     assert await conversation.facts("b") == ("a up to 6",)
-    assert await conversation.other_lanes.told(thread("a")) == ""
+    assert await conversation.other_lanes.render_other_lanes(thread("a")) == ""
 
 
 async def test_lanes_that_hold_words_from_outside_stay_out() -> None:

@@ -109,5 +109,5 @@ async def test_a_memory_is_widened_over_http(tmp_path: Path) -> None:
         assert done.json()["widened"]["before"] == "conversation:http:default:room"
         assert done.json()["widened"]["after"] == "global"
         assert await memories.get(elsewhere, id_) is not None
-        [told] = await memories.hearing.widened(elsewhere, id_)
+        [told] = await memories.sharing.list_shares(elsewhere, id_)
         assert (told.by, told.reason) == (OWNER, "all may know")

@@ -9,7 +9,7 @@ from tests.unit.memory_cast import claimed
 
 from keepsaid.domain.context import LaneTail
 from keepsaid.domain.effects import SetPersonality
-from keepsaid.domain.focus import TurnSurroundings
+from keepsaid.domain.focus import TurnInputs
 from keepsaid.domain.memory import GLOBAL, OWNER, person_of, person_scope
 from keepsaid.domain.message import Origin, StoredMessage, Trust
 from keepsaid.domain.personality import (
@@ -37,7 +37,7 @@ SET = {scope: Personality(scope, f"as set for {scope}") for scope in (HERE, ME, 
 
 def asked(*origins: Origin, found: tuple[Personality, ...] = ()) -> Claimed:
     made = claimed(*(said(n, "hi", origin) for n, origin in enumerate(origins, 1)))
-    return replace(made, around=TurnSurroundings(personalities=found))
+    return replace(made, around=TurnInputs(personalities=found))
 
 
 def test_the_nearest_that_is_set_wins() -> None:

@@ -11,7 +11,7 @@ from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
 from keepsaid.pipeline.outbox import OutboxSender
 from keepsaid.testing.builders import CHANNEL, said
 from keepsaid.testing.clock import VirtualClock
-from keepsaid_testkit.contracts.road import Road
+from keepsaid_testkit.contracts.store_driver import StoreDriver
 
 
 class Doubtful:
@@ -43,7 +43,7 @@ class Doubtful:
 async def test_what_may_have_arrived_is_repeated_or_given_up(
     given_up: frozenset[str], sent: list[bool], state: str
 ) -> None:
-    road, clock, channel = Road(InMemoryOperations()), VirtualClock(), Doubtful()
+    road, clock, channel = StoreDriver(InMemoryOperations()), VirtualClock(), Doubtful()
     await road.queue(said(), clock.now_ms())
     claimed = await road.claim_one(clock.now_ms())
     await road.answer(claimed, at=clock.now_ms())

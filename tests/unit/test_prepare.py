@@ -143,7 +143,7 @@ async def test_sources_that_are_late_are_empty_and_the_others_are_there() -> Non
     sources = Sources(contributors=(Adds(None), Adds(never())))
     reading = sources.begin(preparation, claimed(message(1, "hello")), who)
     assert await preparation.finish(SOON_S) == ("extensions took longer than 0.05 s",)
-    assert [one.text for one in reading.passing(7).contributions] == ["rain"]
+    assert [one.text for one in reading.turn_context(7).contributions] == ["rain"]
     assert reading.standing.identity == who.identity
 
 

@@ -17,7 +17,7 @@ from keepsaid.domain.views import MessageFilter
 from keepsaid.engine.caretakers import Pruner
 from keepsaid.testing.builders import AT_ONCE, arrival, said
 from keepsaid.testing.clock import VirtualClock
-from keepsaid_testkit.contracts.road import ContractStore, Road
+from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
 START = 1_750_000_000_000
 TERMS = RetentionTerms(7 * DAY_MS, 30 * DAY_MS)
@@ -32,7 +32,7 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     await kept.close()
 
 
-async def settled(road: Road, at: int, text: str = "hello", key: str | None = None) -> None:
+async def settled(road: StoreDriver, at: int, text: str = "hello", key: str | None = None) -> None:
     """A message whose road is at its end."""
     queued = await road.queue(said(text, marks=ProviderMarks(key)), at)
     await road.store.apply(MarkReplyShown(await road.answer(await road.claim_one(at), at=at), at))
@@ -53,7 +53,7 @@ async def a_day_of(pruner: Pruner, clock: VirtualClock, ms: int = DAY_MS) -> Non
 
 
 async def test_the_first_run_is_an_hour_after_the_start_and_then_daily(store: ContractStore) -> None:
-    clock, road = VirtualClock(START), Road(store)
+    clock, road = VirtualClock(START), StoreDriver(store)
     pruner = Pruner(store, clock, TERMS)
     for age in (8, 6):
         await settled(road, START - age * DAY_MS)
@@ -69,7 +69,7 @@ async def test_the_first_run_is_an_hour_after_the_start_and_then_daily(store: Co
 
 
 async def test_records_go_after_their_own_time(store: ContractStore) -> None:
-    clock, road = VirtualClock(START), Road(store)
+    clock, road = VirtualClock(START), StoreDriver(store)
     pruner = Pruner(store, clock, TERMS)
     await settled(road, START - 29 * DAY_MS)
     turn_id = await store.last_turn(None)
@@ -83,7 +83,7 @@ async def test_records_go_after_their_own_time(store: ContractStore) -> None:
 
 @pytest.mark.parametrize("jump", [-HOUR_MS, DAY_MS, 10 * YEAR_MS, -10 * YEAR_MS])
 async def test_after_a_jump_in_this_process_nothing_is_pruned(store: ContractStore, jump: int) -> None:
-    clock, road = VirtualClock(START), Road(store)
+    clock, road = VirtualClock(START), StoreDriver(store)
     pruner = Pruner(store, clock, TERMS)
     await settled(road, START - 8 * DAY_MS)
     clock.jump(jump)
@@ -97,7 +97,7 @@ async def test_after_a_jump_in_this_process_nothing_is_pruned(store: ContractSto
 
 
 async def test_a_small_correction_harms_nothing(store: ContractStore) -> None:
-    clock, road = VirtualClock(START), Road(store)
+    clock, road = VirtualClock(START), StoreDriver(store)
     pruner = Pruner(store, clock, TERMS)
     await settled(road, START - 8 * DAY_MS)
     clock.jump(-HOUR_MS + 1)
@@ -107,7 +107,7 @@ async def test_a_small_correction_harms_nothing(store: ContractStore) -> None:
 
 @pytest.mark.parametrize("jump", [10 * YEAR_MS, 31 * DAY_MS, -10 * YEAR_MS, -2 * HOUR_MS])
 async def test_a_start_with_another_clock_only_records_the_run(store: ContractStore, jump: int) -> None:
-    road = Road(store)
+    road = StoreDriver(store)
     await settled(road, START - 8 * DAY_MS)
     await store.apply(BeginPruning(START))
     clock = VirtualClock(START + jump)
@@ -120,7 +120,7 @@ async def test_a_start_with_another_clock_only_records_the_run(store: ContractSt
 
 
 async def test_a_clock_far_ahead_of_the_oldest_message_is_doubted_without_a_run(store: ContractStore) -> None:
-    await settled(Road(store), START)
+    await settled(StoreDriver(store), START)
     pruner = Pruner(store, VirtualClock(START + 10 * YEAR_MS), TERMS)
     run = await pruner.begin()
     assert run.over
@@ -129,19 +129,19 @@ async def test_a_clock_far_ahead_of_the_oldest_message_is_doubted_without_a_run(
 
 
 async def test_keys_go_when_they_have_a_limit(store: ContractStore) -> None:
-    clock, road = VirtualClock(START), Road(store)
+    clock, road = VirtualClock(START), StoreDriver(store)
     pruner = Pruner(store, clock, RetentionTerms(DAY_MS, DAY_MS, 10 * DAY_MS))
     await settled(road, START, key="k")
     for _ in range(10):
         await a_day_of(pruner, clock)
-        assert (await road.hear(said(marks=ProviderMarks("k")))).intake is IntakeResult.DUPLICATE
+        assert (await road.receive(said(marks=ProviderMarks("k")))).intake is IntakeResult.DUPLICATE
     for _ in range(2):
         await a_day_of(pruner, clock)
-    assert (await road.hear(said(marks=ProviderMarks("k")))).intake is IntakeResult.STORED
+    assert (await road.receive(said(marks=ProviderMarks("k")))).intake is IntakeResult.STORED
 
 
 async def test_after_a_jump_of_the_clock_keys_count_anew(store: ContractStore) -> None:
-    road = Road(store)
+    road = StoreDriver(store)
     terms = RetentionTerms(DAY_MS, DAY_MS, 10 * DAY_MS)
     await store.apply(BeginPruning(START - 10 * YEAR_MS))
     await settled(road, START, key="k")
@@ -151,7 +151,7 @@ async def test_after_a_jump_of_the_clock_keys_count_anew(store: ContractStore) -
     for _ in range(5):
         await a_day_of(pruner, clock)
     assert await kept(store) == 0
-    assert (await road.hear(said(marks=ProviderMarks("k")))).intake is IntakeResult.DUPLICATE
+    assert (await road.receive(said(marks=ProviderMarks("k")))).intake is IntakeResult.DUPLICATE
 
 
 async def test_a_hundred_copies_make_one_turn_also_after_pruning_and_a_restart(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ async def test_a_hundred_copies_make_one_turn_also_after_pruning_and_a_restart(t
 
     first = await open_operations(file)
     assert sorted(await all_at_once(first)) == [IntakeResult.DUPLICATE] * (copies - 1) + [IntakeResult.STORED]
-    road = Road(first)
+    road = StoreDriver(first)
     batch_id = await road.route(said().lane)
     await first.apply(MarkReplyShown(await road.answer(await road.claim_one()), 0))
     await first.apply(EpisodesKept((batch_id,)))

@@ -16,7 +16,7 @@ from keepsaid.domain.redaction import Redaction, SecretMark
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.domain.views import EpisodeWork
 from keepsaid.errors import StoreFull
-from keepsaid.memory.recording import Deeds, Recorder, episodes
+from keepsaid.memory.recording import Recorder, StagedRequestExecutor, episodes
 from keepsaid.ports.failpoints import arm
 from keepsaid.testing.clock import VirtualClock
 
@@ -43,7 +43,9 @@ def killed() -> Iterator[None]:
 
 
 def recorder(work: WorkList, memories: ListedMemories) -> Recorder:
-    return Recorder(work, memories, work, VirtualClock(5_000), PatternRedactor(), Deeds(memories, memories))
+    return Recorder(
+        work, memories, work, VirtualClock(5_000), PatternRedactor(), StagedRequestExecutor(memories, memories)
+    )
 
 
 def test_a_message_becomes_an_episode() -> None:

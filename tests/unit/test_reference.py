@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from keepsaid.text.references import REACH, WEIGHTS, Guess, SpokenText, infer, scene_of
+from keepsaid.text.references import REACH, WEIGHTS, Guess, MessageText, infer, scene_of
 
 MINUTE = 60_000
 
 
-def talk(*lines: str) -> list[SpokenText]:
+def talk(*lines: str) -> list[MessageText]:
     """Lines `speaker: words`, a minute apart."""
     parts = (line.split(": ", 1) for line in lines)
-    return [SpokenText(f"m{n}", who.lower(), words, n * MINUTE, who) for n, (who, words) in enumerate(parts)]
+    return [MessageText(f"m{n}", who.lower(), words, n * MINUTE, who) for n, (who, words) in enumerate(parts)]
 
 
 def last_of(*lines: str) -> Guess | None:
@@ -31,23 +31,23 @@ def test_a_name_at_the_beginning_points_at_its_last_message() -> None:
 @pytest.mark.parametrize("call", ["@ann which one?", "ann: which one?", "Ann Lee, which one?", "hm, which one, Ann?"])
 def test_a_name_is_known_however_it_is_written(call: str) -> None:
     history = [
-        SpokenText("m0", "u1", "I rebuilt the index", 0, "Ann Lee"),
-        SpokenText("m1", "u2", "the weather turns", MINUTE, "Bob"),
-        SpokenText("m2", "u3", "so it seems", 2 * MINUTE, "Cat"),
+        MessageText("m0", "u1", "I rebuilt the index", 0, "Ann Lee"),
+        MessageText("m1", "u2", "the weather turns", MINUTE, "Bob"),
+        MessageText("m2", "u3", "so it seems", 2 * MINUTE, "Cat"),
     ]
-    guess = infer(history, SpokenText("m3", "u4", call, 3 * MINUTE, "Dan"))
+    guess = infer(history, MessageText("m3", "u4", call, 3 * MINUTE, "Dan"))
     assert guess is not None
     assert guess.ref == "m0"
 
 
 def test_a_name_that_two_have_points_at_nobody() -> None:
-    history = [SpokenText("m0", "u1", "one", 0, "Ann Lee"), SpokenText("m1", "u2", "two", 0, "Ann Ray")]
-    assert scene_of(history, SpokenText("m2", "u3", "Ann: which?", 0, "Cat")).new.to == ""
-    assert scene_of(history, SpokenText("m2", "u3", "@ann", 0, "Cat")).new.to == ""
+    history = [MessageText("m0", "u1", "one", 0, "Ann Lee"), MessageText("m1", "u2", "two", 0, "Ann Ray")]
+    assert scene_of(history, MessageText("m2", "u3", "Ann: which?", 0, "Cat")).new.to == ""
+    assert scene_of(history, MessageText("m2", "u3", "@ann", 0, "Cat")).new.to == ""
 
 
 def test_who_has_no_name_is_not_meant_by_signs() -> None:
-    scene = scene_of([SpokenText("m0", " ", "well", 0, " ")], SpokenText("m1", "bob", "?? what", 0, "Bob"))
+    scene = scene_of([MessageText("m0", " ", "well", 0, " ")], MessageText("m1", "bob", "?? what", 0, "Bob"))
     assert scene.new.to == ""
 
 
@@ -58,15 +58,17 @@ def test_who_was_asked_by_name_answers_that() -> None:
 
 
 def test_a_known_answer_counts_as_turning_to_its_speaker() -> None:
-    asked = SpokenText("m0", "ann", "the server is down", 0)
-    replied = SpokenText("m1", "bob", "which one is it?", MINUTE, answers="m0")
-    scene = scene_of([asked, replied], SpokenText("m2", "ann", "the second", 2 * MINUTE))
+    asked = MessageText("m0", "ann", "the server is down", 0)
+    replied = MessageText("m1", "bob", "which one is it?", MINUTE, answers="m0")
+    scene = scene_of([asked, replied], MessageText("m2", "ann", "the second", 2 * MINUTE))
     assert [one.to for one in scene.before] == ["", "ann"]
 
 
 def test_who_says_nothing_of_an_answer_turns_to_nobody() -> None:
     """Also where the new message has no ref yet."""
-    scene = scene_of([SpokenText("", "ann", "well"), SpokenText("", "bob", "so so")], SpokenText("", "ann", "indeed"))
+    scene = scene_of(
+        [MessageText("", "ann", "well"), MessageText("", "bob", "so so")], MessageText("", "ann", "indeed")
+    )
     assert [one.to for one in (*scene.before, scene.new)] == ["", "", ""]
 
 

@@ -53,7 +53,7 @@ async def test_a_conclusion_comes_back(tmp_path: Path) -> None:
         await instance.receive(owner_says("are you sure?"))
         assert "It is the Tiber" in str((await model.wait_for(5))[4].messages)
         await model.wait_idle()
-        assert await instance.working.view.untold(9) == []
+        assert await instance.working.view.list_unreported_tasks(9) == []
         assert await _heard(instance) == ["me", "system", "me"]
 
 
@@ -67,10 +67,10 @@ async def test_what_was_looked_at_is_not_told_again(tmp_path: Path) -> None:
     async with working(tmp_path, script) as (instance, model):
         await instance.receive(owner_says("which river is it?"))
         task = (await until(instance, "completed")).task
-        assert len(await instance.working.view.untold(9)) == 1
+        assert len(await instance.working.view.list_unreported_tasks(9)) == 1
         await instance.receive(owner_says(f"look at {show('task', task.id)}"))
         assert "the Tiber" in (await model.wait_for(5))[4].last("tool")
-        while await instance.working.view.untold(9):
+        while await instance.working.view.list_unreported_tasks(9):
             await model.wait_idle()
         await model.wait_idle()
 

@@ -19,7 +19,7 @@ from keepsaid.domain.schedule import NewSchedule, Schedule, ScheduleRun, Target,
 from keepsaid.domain.task import CancelTask, TaskFilter
 from keepsaid.domain.timing import Every, Once
 from keepsaid.domain.turn import ModelAnswer, Usage
-from keepsaid.engine.scheduler import Errand
+from keepsaid.engine.scheduler import JobHandler
 from keepsaid.errors import InputError, ModelRejected, ModelUnavailable
 from keepsaid.ports.model import Delta, ModelRequest
 from keepsaid_testkit.simulator.clock import EPOCH_MS
@@ -76,7 +76,7 @@ def test_what_fails_three_times_is_disabled_and_said_to_the_owner() -> None:
 
     async def life(one: VirtualHome) -> None:
         scheduling = one.instance.scheduling
-        scheduling.learn("broken", Errand(broken))
+        scheduling.register_job("broken", JobHandler(broken))
         made = await scheduling.add(new("nightly", What.RUN, "broken"))
         for _ in range(5):
             one.jump(3_600)

@@ -8,7 +8,7 @@ from keepsaid.domain.session import SessionTerms
 from keepsaid.engine.caretakers import LOOKED_MAX, SessionExpirer
 from keepsaid.testing.builders import lane_of, said
 from keepsaid.testing.clock import VirtualClock
-from keepsaid_testkit.contracts.road import Road
+from keepsaid_testkit.contracts.store_driver import StoreDriver
 
 START = 1_795_000_000_000
 HOUR = 3_600_000
@@ -17,7 +17,7 @@ HOUR = 3_600_000
 async def quiet(rooms: int) -> tuple[InMemoryOperations, VirtualClock, SessionExpirer]:
     """So many lanes whose last turn was at the start."""
     store, clock = InMemoryOperations(), VirtualClock(START)
-    road = Road(store)
+    road = StoreDriver(store)
     for n in range(rooms):
         await road.settle(said(room=f"r{n}"), at=START)
     return store, clock, SessionExpirer(store, clock, SessionTerms())

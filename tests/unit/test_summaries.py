@@ -19,7 +19,7 @@ from keepsaid.memory.gates import PromptShown, Visible
 from keepsaid.memory.summaries import SummaryCopier, WholeTerms, session_summary, thread_summary
 from keepsaid.testing.builders import lane_of, said
 from keepsaid.testing.clock import CountingIds, VirtualClock
-from keepsaid_testkit.contracts.road import Road
+from keepsaid_testkit.contracts.store_driver import StoreDriver
 
 AUDIT = Listener(None, everything=True)
 
@@ -29,7 +29,7 @@ class Copying:
 
     def __init__(self, memories: SqliteMemories) -> None:
         self.store = InMemoryOperations()
-        self.road = Road(self.store)
+        self.road = StoreDriver(self.store)
         self.memories = memories
         self.copier = SummaryCopier(self.store, memories, VirtualClock(), WholeTerms(messages=4, keep=2))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.unit.http_cast import site
 
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
-from keepsaid.interfaces.cli.talk import Talk
+from keepsaid.interfaces.cli.talk import ChatClient
 
 REPLIES = 130
 
@@ -22,7 +22,7 @@ async def test_more_replies_than_a_page_are_all_shown_once(tmp_path: Path) -> No
                 while (story := await here.instance.operations.story(received.id)) is None or not story.replies:
                     await asyncio.wait_for(heard.get(), 60)
         here.client.headers.update(here.owner)
-        talk, shown = Talk(here.client, "me", lambda: None), list[str]()
+        talk, shown = ChatClient(here.client, "me", lambda: None), list[str]()
         async for reply in talk.unseen():
             shown.append(reply["id"])
             await talk.seen(reply["id"])

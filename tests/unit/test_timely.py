@@ -19,7 +19,7 @@ from keepsaid.domain.scheduling import AddSchedule
 from keepsaid.domain.timing import Cron, Every, Once
 from keepsaid.domain.turn import Claimed
 from keepsaid.errors import ToolError
-from keepsaid.pipeline.tools.schedules import TimelyTerms, schedule_tools, scheduled_in
+from keepsaid.pipeline.tools.schedules import ScheduleToolTerms, schedule_tools, scheduled_in
 from keepsaid.ports.model import Tool
 from keepsaid.testing.clock import CountingIds, VirtualClock
 
@@ -29,12 +29,12 @@ HOUR = 3_600_000
 class Desk:
     """A turn that has the tools."""
 
-    def __init__(self, terms: TimelyTerms | None = None, heard: StoredMessage | None = None) -> None:
+    def __init__(self, terms: ScheduleToolTerms | None = None, heard: StoredMessage | None = None) -> None:
         self.store = InMemoryOperations()
         self.clock = VirtualClock()
         self.claimed = claimed(heard or message(9, "remind me"))
         system = self.clock, CountingIds()
-        tools = schedule_tools(self.claimed, self.store.schedules, system, terms or TimelyTerms())
+        tools = schedule_tools(self.claimed, self.store.schedules, system, terms or ScheduleToolTerms())
         self.tools: dict[str, Tool] = {tool.name: tool for tool in tools}
         self.records: list[Record] = []
 
@@ -119,7 +119,7 @@ async def test_only_what_is_heard_here_is_listed_and_cancelled() -> None:
 
 
 async def test_there_are_not_more_than_are_allowed() -> None:
-    desk = Desk(TimelyTerms(most=1))
+    desk = Desk(ScheduleToolTerms(most=1))
     await desk.store.apply(kept(desk.claimed, 1))
     assert "cancel one first" in await desk.call("schedule_add", what="say", text="x", in_s=5)
 
@@ -132,5 +132,5 @@ def test_outsiders_and_schedules_have_no_such_tools() -> None:
 
     assert not Desk(heard=from_whom("stranger", Trust.EXTERNAL)).tools
     assert not Desk(heard=from_whom("system", Trust.OWNER)).tools
-    assert not Desk(TimelyTerms(most=0)).tools
+    assert not Desk(ScheduleToolTerms(most=0)).tools
     assert set(Desk(heard=from_whom("ann", Trust.KNOWN)).tools) == {"schedule_add", "schedule_list", "schedule_cancel"}

@@ -43,24 +43,24 @@ def test_a_factor_follows_what_is_reported() -> None:
     heard = Calibration("openai/x")
     assert heard.factor == 1.0
     for _ in range(3):
-        heard = heard.heard(1_000, 1_200)
+        heard = heard.with_sample(1_000, 1_200)
     assert heard.factor == 1.2
     for _ in range(2_000):
-        heard = heard.heard(1_000, 900)
+        heard = heard.with_sample(1_000, 900)
     assert heard.factor == pytest.approx(0.9, abs=0.001), "what was reported long ago counts less and less"
 
 
 @pytest.mark.parametrize("reported", [0, -5, 100, 100_000])
 def test_a_report_out_of_proportion_changes_nothing(reported: int) -> None:
     known = Calibration("openai/x", 1_000, 1_100)
-    assert known.heard(1_000, reported) == known
+    assert known.with_sample(1_000, reported) == known
 
 
 @given(reports=st.lists(st.tuples(st.integers(0, 200_000), st.integers(0, 200_000)), max_size=20))
 def test_a_factor_stays_in_bounds(reports: list[tuple[int, int]]) -> None:
     heard = Calibration("m")
     for one in reports:
-        heard = heard.heard(*one)
+        heard = heard.with_sample(*one)
     assert 1 / RATIO_MAX - 0.001 <= heard.factor <= RATIO_MAX
 
 

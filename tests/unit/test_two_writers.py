@@ -12,7 +12,7 @@ from keepsaid.adapters.sqlite.stores import SqliteOperations, open_operations
 from keepsaid.domain.commits import IntakeResult
 from keepsaid.domain.message import ProviderMarks
 from keepsaid.testing.builders import said
-from keepsaid_testkit.contracts.road import Road
+from keepsaid_testkit.contracts.store_driver import StoreDriver
 
 
 async def two(kind: str, root: Path) -> Sequence[SqliteOperations]:
@@ -27,9 +27,9 @@ async def two(kind: str, root: Path) -> Sequence[SqliteOperations]:
 async def test_a_key_that_another_process_stored_is_known(kind: str, tmp_path: Path) -> None:
     former, successor = await two(kind, tmp_path)
     keyed = said("hello", marks=ProviderMarks("k"))
-    first = await Road(successor).hear(keyed)
-    again = await Road(former, 100).hear(keyed)
+    first = await StoreDriver(successor).receive(keyed)
+    again = await StoreDriver(former, 100).receive(keyed)
     assert (again.intake, again.id, again.number) == (IntakeResult.DUPLICATE, first.id, first.number)
-    assert (await Road(former, 200).hear(said("more"))).number == 2
+    assert (await StoreDriver(former, 200).receive(said("more"))).number == 2
     await former.close()
     await successor.close()

@@ -14,7 +14,7 @@ from keepsaid.domain.commits import ExpireLeases, Fail, Failure, Relinquish, Voi
 from keepsaid.domain.turn import Claimed, Lease, ModelAnswer
 from keepsaid.engine.caretakers import CrashNotices, Rescuer
 from keepsaid.engine.progress import ProgressHub
-from keepsaid.engine.workers import Attempt, Patience, Places, Workers
+from keepsaid.engine.workers import Attempt, RetryPolicy, TurnConcurrency, Workers
 from keepsaid.errors import StoreError
 from keepsaid.pipeline.leasing import Leases, LeaseTerms
 from keepsaid.ports.model import Delta, ModelRequest
@@ -50,11 +50,11 @@ class Seen(Slow):
 
 
 @asynccontextmanager
-async def working(road: Road, places: Places | None = None) -> AsyncIterator[Workers]:
+async def working(road: Road, places: TurnConcurrency | None = None) -> AsyncIterator[Workers]:
     flow, store, clock = road.flow, road.store, road.clock
     leases = Leases(store, clock, road.ids, "alive", LeaseTerms())
-    attempt = Attempt(store, ProgressHub(), clock, road.ids, Patience())
-    workers = Workers(flow, store, leases, attempt, clock, places or Places())
+    attempt = Attempt(store, ProgressHub(), clock, road.ids, RetryPolicy())
+    workers = Workers(flow, store, leases, attempt, clock, places or TurnConcurrency())
     try:
         yield workers
     finally:
@@ -109,7 +109,7 @@ async def test_a_lane_whose_model_hangs_takes_no_place_for_long() -> None:
     for n in range(3):
         await road.say("hello", channel="terminal", room=f"room {n}")
     await road.flow.route()
-    async with working(road, Places(at_once=1, slow_s=0.01, open_max=2)) as workers:
+    async with working(road, TurnConcurrency(at_once=1, slow_s=0.01, open_max=2)) as workers:
         await workers.claim()
         assert (await road.store.overview()).batches == {"leased": 1, "queued": 2}
         assert await workers.claim() is None, "the one place is taken"
@@ -168,7 +168,7 @@ async def test_a_batch_that_cannot_be_read_waits_and_comes_again() -> None:
     road = Road()
     await road.say("hello", channel="terminal")
     await road.flow.route()
-    attempt = Attempt(road.store, ProgressHub(), road.clock, road.ids, Patience())
+    attempt = Attempt(road.store, ProgressHub(), road.clock, road.ids, RetryPolicy())
     leases = Leases(road.store, road.clock, road.ids, "alive", LeaseTerms())
     (lease,) = await road.flow.claim(leases, 1)
 
@@ -189,7 +189,7 @@ async def test_a_lease_that_was_lost_before_it_was_opened_is_left_to_its_next_ow
     road = Road()
     await road.say("hello", channel="terminal")
     await road.flow.route()
-    attempt = Attempt(road.store, ProgressHub(), road.clock, road.ids, Patience())
+    attempt = Attempt(road.store, ProgressHub(), road.clock, road.ids, RetryPolicy())
     one, two = (Leases(road.store, road.clock, road.ids, name, LeaseTerms()) for name in ("one", "two"))
     (lost,) = await road.flow.claim(one, 1)
     await road.store.apply(Relinquish("one", road.clock.now_ms()))

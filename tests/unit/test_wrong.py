@@ -107,7 +107,7 @@ async def test_of_several_one_is_named_by_its_number_or_its_name(tmp_path: Path)
         assert KETTLE in await say(f"/wrong {name}")
         assert (await say(f"/wrong undo {show('memory', ids[0])}")).endswith("is not left out here.")
         assert KETTLE in await say(f"/wrong undo {name}")
-        assert list(await instance.operations.wrong(HERE)) == []
+        assert list(await instance.operations.list_active_feedback(HERE)) == []
 
 
 async def test_the_same_over_http(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ async def test_the_same_over_http(tmp_path: Path) -> None:
         assert (use["turn"], use["how"], came_up.json()["feedback"]) == (turn, "injected", [said])
         undone = await here.client.post(path, json={"turn": turn, "undo": True}, headers=here.owner)
         assert undone.json()["done"] is True
-        assert not await here.instance.services.memories.mark_wrong(boiler, turn_id + 1, undo=False)
+        assert not await here.instance.services.memories.record_feedback(boiler, turn_id + 1, undo=False)
         refused(await here.client.post(path, json={"turn": 7}, headers=here.owner), 400)
         refused(await here.client.post(path, json={"turn": turn, "undo": "yes"}, headers=here.owner), 400)
         refused(await here.client.post("/v1/memories/mem_x/wrong", json={"turn": turn}, headers=here.owner), 404)

@@ -21,7 +21,7 @@ from keepsaid.domain.route import Routes
 from keepsaid.domain.turn import Claimed, Recent, ToolClass
 from keepsaid.domain.views import TurnStory
 from keepsaid.engine.progress import ProgressHub
-from keepsaid.engine.workers import Attempt, Patience
+from keepsaid.engine.workers import Attempt, RetryPolicy
 from keepsaid.pipeline.answering import AgentDeps, PipelineSettings, PipelineStores
 from keepsaid.pipeline.intake import IntakeLimits, MessageIntake
 from keepsaid.pipeline.leasing import Leases, LeaseTerms
@@ -81,7 +81,7 @@ class Stage:
             PipelineStores(self.store, self.store, self.store), mind, course, self.clock, self.ids
         )
         self.leases = Leases(self.store, self.clock, self.ids, f"owner-{self.ids.next()}", LeaseTerms())
-        self.attempt = Attempt(self.store, self.hub, self.clock, self.ids, Patience())
+        self.attempt = Attempt(self.store, self.hub, self.clock, self.ids, RetryPolicy())
         self.door = MessageIntake(self.store, self.clock, self.ids, WINDOWS, IntakeLimits())
 
     async def say(self, text: str = "hello") -> None:

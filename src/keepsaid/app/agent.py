@@ -17,7 +17,7 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Injection, Kind
 from keepsaid.domain.message import SYSTEM, Inbound, Trusted
 from keepsaid.domain.scene import PromptInputs
-from keepsaid.domain.staged import Deed
+from keepsaid.domain.staged import MemoryAction
 from keepsaid.domain.task import DEPTH_MAX, Task, TaskStory, trust_of_task
 from keepsaid.domain.trust import UNKEYED, Fence, taint_of
 from keepsaid.domain.turn import Claimed, Recent
@@ -25,27 +25,27 @@ from keepsaid.engine.compactor import Compactor
 from keepsaid.engine.forgetter import Forgetter
 from keepsaid.engine.progress import ProgressHub
 from keepsaid.errors import TaskImpossible
-from keepsaid.extensions.contributions import Streams, TurnOffers
+from keepsaid.extensions.contributions import ExtensionContributions, Streams
 from keepsaid.memory.bulletins import Briefings
 from keepsaid.memory.forgetting import memory_forget
 from keepsaid.memory.gates import InjectionSettings
 from keepsaid.memory.injection import Injector, listener_of, listening
-from keepsaid.memory.recall.recollection import QUERY_CHARS_MAX, Ahead, Recollection
+from keepsaid.memory.recall.recollection import QUERY_CHARS_MAX, RecallPrefetch, Recollection
 from keepsaid.memory.recording import Recorder
-from keepsaid.memory.tools import memory_deeds, memory_open, memory_search
+from keepsaid.memory.tools import memory_action_tools, memory_open, memory_search
 from keepsaid.pipeline.answering import AgentDeps, PipelineSettings, PipelineStores
 from keepsaid.pipeline.intake import storable
 from keepsaid.pipeline.prompt.layers import fitted, recent, summary
 from keepsaid.pipeline.prompt.sources import Sources
 from keepsaid.pipeline.runner import MessagePipeline
 from keepsaid.pipeline.tools.dialogue import ask_for
-from keepsaid.pipeline.tools.schedules import TimelyTerms, schedule_tools
-from keepsaid.pipeline.tools.tasks import Tasking
+from keepsaid.pipeline.tools.schedules import ScheduleToolTerms, schedule_tools
+from keepsaid.pipeline.tools.tasks import TaskTools
 from keepsaid.pipeline.turn.authorization import Approvals, ApprovalTerms
 from keepsaid.pipeline.turn.commands import Commands
 from keepsaid.pipeline.turn.memory_commands import Claims
 from keepsaid.pipeline.turn.run import TurnLimits
-from keepsaid.pipeline.turn.worker import Hindsight, Past
+from keepsaid.pipeline.turn.worker import BranchHistory, Hindsight
 from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.recall import Recall
 from keepsaid.ports.runtime import Clock, Ids, Offload, inline
@@ -66,7 +66,7 @@ class SideTasks:
 
     async def lines(self, lane: Lane) -> tuple[str, ...]:
         """One line for each, newest first."""
-        return tuple(Trusted(_line(one), trust_of_task(one)) for one in await self.view.beside(lane, _LISTED))
+        return tuple(Trusted(_line(one), trust_of_task(one)) for one in await self.view.list_open_tasks(lane, _LISTED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def _line(task: Task) -> str:
     return f"{task.kind} {show('task', task.id)} {task.state}: {cut(said, _LINE_CHARS)}"
 
 
-_OF_MEMORY = ("memory_search", "memory_open", *Deed)
+_OF_MEMORY = ("memory_search", "memory_open", *MemoryAction)
 
 
 def hindsight_of(
@@ -107,7 +107,7 @@ def hindsight_of(
     """
     budget = budget_of(config)
 
-    async def past(branch: TaskStory) -> Past:
+    async def past(branch: TaskStory) -> BranchHistory:
         task = branch.task
         story = None if task.turn_id is None else await store.turn(task.turn_id)
         if story is None or not story.messages:
@@ -118,8 +118,8 @@ def hindsight_of(
         records, _ = recent(scene, fence)
         tools = tuple(tool for tool in memory_tools(claimed) if tool.name in _OF_MEMORY)
         if task.depth < DEPTH_MAX:
-            tools += Tasking(claimed, store.tasks, ids, branch.steps, fence).making()
-        return Past(records, summary(scene, budget.summary_chars).text, tools, taint_of(scene))
+            tools += TaskTools(claimed, store.tasks, ids, branch.steps, fence).making()
+        return BranchHistory(records, summary(scene, budget.summary_chars).text, tools, taint_of(scene))
 
     return past
 
@@ -127,16 +127,16 @@ def hindsight_of(
 _COMMAND = "/"
 
 
-class Early:
-    """Begins to recall for messages that nothing is waited for with: no window, no words of others.
+class IntakePrefetcher:
+    """Starts recall when a message is stored, for lanes that neither collect a window nor wait for quiet.
 
-    `expecting` is set while there is somebody here who answers.
+    `expecting` is true while workers run in this process.
     """
 
     def __init__(
         self, config: Config, recall: Recollection, memories: MemoryStore, recorder: Recorder, clock: Clock
     ) -> None:
-        self.recall = Ahead(recall, lambda: memories.news.changes, clock)
+        self.recall = RecallPrefetch(recall, lambda: memories.news.changes, clock)
         self.expecting = False
         self._recorder = recorder
         windows = {name: one.window(config.buffer) for name, one in config.channels.items()}
@@ -201,7 +201,7 @@ class AgentBuilder:
     faculties: Faculties
     system: tuple[Clock, Ids]
     hub: ProgressHub
-    tools: tuple[Sequence[Tool], TurnOffers, Toolbox]
+    tools: tuple[Sequence[Tool], ExtensionContributions, Toolbox]
     offload: Offload = inline
     fence: Fence = UNKEYED
 
@@ -209,9 +209,9 @@ class AgentBuilder:
         """The road of its messages."""
         operations, _ = self.stores
         stores = PipelineStores(operations, operations, operations)
-        return MessagePipeline(stores, self._mind(), course_of(self.config), *self.system)
+        return MessagePipeline(stores, self._build_deps(), pipeline_settings(self.config), *self.system)
 
-    def _mind(self) -> AgentDeps:
+    def _build_deps(self) -> AgentDeps:
         config, (operations, memories), (clock, _) = self.config, self.stores, self.system
         have = self.faculties
         mode = injection_mode(config)
@@ -221,9 +221,9 @@ class AgentBuilder:
         beside = WorkerTools(self.worker_tools), SideTasks(operations.tasks)
         sources = Sources(SkillFolder(files), *beside, (self.tools[1],), overview, have.briefings)
         guard = guard_of(config, operations, clock, have.compactor)
-        claims = Claims(memories.people, memories.hearing, clock, one_time_code, operations)
+        claims = Claims(memories.people, memories.sharing, clock, one_time_code, operations)
         window = config.compaction.window_tokens
-        commands = Commands(operations, operations, have.compactor.asked, claims, have.forgetter, window)
+        commands = Commands(operations, operations, have.compactor.compact_on_request, claims, have.forgetter, window)
         told = Streams(self.hub, self.tools[1].active)
         here = IdentityFiles(files), self._tools, told, sources, guard, commands, self.offload
         return AgentDeps(self.model, reminder, *here, lambda claimed: self.approvals(claimed.batch.lane), self.fence)
@@ -246,7 +246,7 @@ class AgentBuilder:
     def _tools(self, claimed: Claimed) -> Sequence[Tool]:
         given, offers, toolbox = self.tools
         core, brought = offers.tools(claimed)
-        tasking = Tasking(claimed, self.stores[0].tasks, self.system[1], claimed.steps, self.fence)
+        tasking = TaskTools(claimed, self.stores[0].tasks, self.system[1], claimed.steps, self.fence)
         ours = (*core, ask_for(claimed), *tasking.tools(), *self._of_time(claimed), *given)
         taken = {tool.name for tool in ours}
         return (*ours, *(tool for tool in (*brought, *toolbox.tools()) if tool.name not in taken))
@@ -254,7 +254,7 @@ class AgentBuilder:
     def _of_time(self, claimed: Claimed) -> Sequence[Tool]:
         settings = self.config.schedules
         most = settings.agent_max if settings.enabled else 0
-        terms = TimelyTerms(most, int(settings.agent_least_s * 1_000), settings.timezone)
+        terms = ScheduleToolTerms(most, int(settings.agent_least_s * 1_000), settings.timezone)
         return schedule_tools(claimed, self.stores[0].schedules, self.system, terms)
 
     def worker_tools(self) -> Sequence[Tool]:
@@ -270,8 +270,8 @@ class AgentBuilder:
         names = {tool.name for tool in self.worker_tools()}
         return Approvals(self.stores[0].tasks, self.system, lane, names, terms)
 
-    def asking(self, task: Task) -> Approvals:
-        """What puts calls that the worker of a task is refused before the owner."""
+    def task_approvals(self, task: Task) -> Approvals:
+        """Return the approvals that ask the owner about calls refused to the worker of a task."""
         return self.approvals(task.lane)
 
     def hindsight(self) -> Hindsight:
@@ -288,7 +288,7 @@ class AgentBuilder:
         library = memories.library
         search = memory_search(have.search, library, listener, archive_of(memories, clock))
         opened_one = memory_open(memories, library, listener)
-        deeds = memory_deeds(memories, listener, claimed)
+        deeds = memory_action_tools(memories, listener, claimed)
         forget = memory_forget(memories, have.forgetter, listener)
         return (search, opened_one, *deeds, forget)
 
@@ -299,8 +299,8 @@ def injection_mode(config: Config) -> str:
     return config.memory.injection if there else "off"
 
 
-def course_of(config: Config) -> PipelineSettings:
-    """How the road runs by this config."""
+def pipeline_settings(config: Config) -> PipelineSettings:
+    """Return the pipeline settings of a config."""
     windows = {name: channel.window(config.buffer) for name, channel in config.channels.items()}
     models = config.models
     limits = TurnLimits(models.steps_max, models.tokens_max, models.timeout_s)

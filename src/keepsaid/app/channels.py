@@ -9,10 +9,10 @@ from keepsaid.adapters.channels.github import GitHubHook
 from keepsaid.adapters.channels.media import discord, nostr, slack, telegram
 from keepsaid.adapters.channels.pull import PullChannel, allowed
 from keepsaid.config import Config
-from keepsaid.domain.message import Inbound, MediaMessage, Unsaid
+from keepsaid.domain.message import IgnoredUpdate, Inbound, MediaMessage
 from keepsaid.ports.channel import Channel, Hook
 
-MEDIA: Mapping[str, Callable[[Mapping[str, object]], MediaMessage | Unsaid]] = {
+MEDIA: Mapping[str, Callable[[Mapping[str, object]], MediaMessage | IgnoredUpdate]] = {
     "telegram": telegram.read,
     "discord": discord.read,
     "nostr": nostr.read,
@@ -44,8 +44,8 @@ def channels_of(config: Config, names: Container[str]) -> tuple[dict[str, Channe
     return channels, hooks
 
 
-def given_up(config: Config) -> frozenset[str]:
-    """The channels where a reply that may have arrived is not sent again."""
+def channels_without_resend(config: Config) -> frozenset[str]:
+    """Return the channels where a reply that may have arrived is not sent again."""
     return frozenset(name for name, one in config.channels.items() if one.in_doubt == "give_up")
 
 

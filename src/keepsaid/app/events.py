@@ -13,7 +13,7 @@ from keepsaid.domain.prompt import Json
 from keepsaid.engine.subscriptions import DeliveryTerms, Subscriber, Subscribers, Tell
 from keepsaid.engine.supervisor import ServiceLoop
 from keepsaid.events.catalog import checked, topics_of
-from keepsaid.events.dispatcher import Newsteller, wait_for
+from keepsaid.events.dispatcher import NewsPublisher, wait_for
 from keepsaid.ports.memory_maintenance import MemoryNews
 from keepsaid.ports.runtime import Clock, Ids
 from keepsaid.ports.store_views import JournalView, Operations
@@ -23,8 +23,8 @@ _NEWS_MS = 60_000
 _NAME_CHARS_MAX = 100
 
 
-class TellingStore(Operations, Protocol):
-    """Where what happens is written down."""
+class EventStore(Operations, Protocol):
+    """Store of events: applies the commits that write them, and reads the journal."""
 
     @property
     def journal(self) -> JournalView:
@@ -32,10 +32,10 @@ class TellingStore(Operations, Protocol):
         ...
 
 
-class Telling:
-    """Subscribers of one instance, and its journal; `news` is what happens in its memory."""
+class EventService:
+    """Journal and event subscribers of one instance; `news` are the changes of its memory."""
 
-    def __init__(self, store: TellingStore, clock: Clock, ids: Ids, news: MemoryNews | None = None) -> None:
+    def __init__(self, store: EventStore, clock: Clock, ids: Ids, news: MemoryNews | None = None) -> None:
         self.journal = store.journal
         self._store = store
         self._clock = clock
@@ -48,7 +48,7 @@ class Telling:
         tell = ServiceLoop("tell", self._subscribers.work, self.journal.hint, vital=False)
         if self._news is None:
             return (tell,)
-        following = Newsteller(self._news, self._store, self._clock)
+        following = NewsPublisher(self._news, self._store, self._clock)
         return tell, ServiceLoop("news", following.work, self._news.hint, poll_ms=_NEWS_MS, vital=False)
 
     def listening(self) -> AbstractContextManager[asyncio.Event]:
@@ -57,7 +57,7 @@ class Telling:
 
     def wake(self) -> None:
         """Let those who listen look."""
-        self._subscribers.happened.ring()
+        self._subscribers.happened.notify_all()
 
     async def subscribe(
         self,
@@ -95,7 +95,7 @@ class Telling:
     async def decide(self, delivery_id: int, *, again: bool) -> bool:
         """A person's word on a dead delivery; False when it is none."""
         done = await self._store.apply(DecideDelivery(delivery_id, self._clock.now_ms(), again))
-        self._subscribers.bell.ring()
+        self._subscribers.bell.notify_all()
         return done
 
     async def stop(self) -> None:

@@ -12,9 +12,9 @@ from functools import partial
 from typing import Any
 
 from keepsaid.app.builtin.parts import NAMES, BuiltInContext, Parts, built_in
-from keepsaid.app.events import Telling
-from keepsaid.app.reload import IN_FORCE, Character, Prepared, Reloading, Rules
-from keepsaid.app.work import Scheduling
+from keepsaid.app.events import EventService
+from keepsaid.app.reload import IN_FORCE, ConfigReloader, Prepared, ReloadableIdentity, ReloadableRoutes
+from keepsaid.app.work import ScheduleService
 from keepsaid.config import Config, Home
 from keepsaid.config.services import ExtensionConfig
 from keepsaid.config.settings import ChannelConfig
@@ -26,24 +26,24 @@ from keepsaid.domain.process import NotifyOwner
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.schedule import NewSchedule, Schedule, ScheduleRun, What
-from keepsaid.engine.scheduler import Errand
+from keepsaid.engine.scheduler import JobHandler
 from keepsaid.engine.supervisor import ServiceLoop
 from keepsaid.errors import ConfigError, ExtensionError, InputError
 from keepsaid.events.catalog import USER_MESSAGE
 from keepsaid.extensions import loaded
 from keepsaid.extensions.agent import DeclaredAgent
-from keepsaid.extensions.contributions import Listeners, TurnOffers
+from keepsaid.extensions.contributions import ExtensionContributions, Listeners
 from keepsaid.extensions.discovery import ExtensionSource, FoundExtension, in_folder, in_packages, unique
 from keepsaid.extensions.lifecycle import Lifecycle, LifecycleDeps, Wanted
-from keepsaid.extensions.loaded import Guest, State
+from keepsaid.extensions.loaded import LoadedExtension, State
 from keepsaid.extensions.manifest import Manifest, ScheduleEntry
-from keepsaid.extensions.services import GuestContext, settings_of
+from keepsaid.extensions.services import RuntimeExtensionContext, settings_of
 from keepsaid.pipeline.runner import MessagePipeline
 from keepsaid.ports.channel import Channel, Hook, Incoming
 from keepsaid.ports.extension import AgentProvider
 from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.redactor import Redactor
-from keepsaid.ports.runtime import Clock, Hints, Ids
+from keepsaid.ports.runtime import Clock, Ids, Wakeups
 from keepsaid.ports.store_views import Operations
 from keepsaid.text.normal import normalise
 
@@ -54,16 +54,16 @@ _SAID = ("text", "user_id", "channel_id", "conversation_id")
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class ExtensionHost:
     """The runtime as its extensions may use it; `ours` are the channels that belong to extensions."""
 
     config: Config
     store: Operations
-    telling: Telling
+    telling: EventService
     receiving: Callable[[Inbound], Awaitable[Received]]
     clock: Clock
     ids: Ids
-    hints: Hints
+    hints: Wakeups
     ours: frozenset[str] = frozenset()
 
     async def emit(self, extension: str, topic: str, payload: Mapping[str, Json], correlation_id: str) -> None:
@@ -99,8 +99,8 @@ class Host:
         received = await self.receiving(Inbound(origin, content, marks, settings.priority, incoming.topic))
         return received.intake is IntakeResult.STORED
 
-    async def told(self, topic: str, payload: Mapping[str, Json], about: str) -> None:
-        """Tell of what became of an extension."""
+    async def emit_lifecycle_event(self, topic: str, payload: Mapping[str, Json], about: str) -> None:
+        """Publish an event about the state of an extension, such as `extension.started`."""
         await self.store.apply(Told(topic, json.dumps(dict(payload)), self.clock.now_ms(), about))
 
     async def _said(self, extension: str, payload: Mapping[str, Json], correlation_id: str) -> None:
@@ -125,12 +125,14 @@ _HEALTH_MS = 30_000
 def found_in(home: Home, config: Config) -> list[FoundExtension]:
     """Every extension there is, and whether it is wanted. Nothing of theirs is run."""
     named = config.extensions
-    folder = [_wanted(one, named[one.id].enabled if one.id in named else True) for one in in_folder(home.extensions)]
-    packages = [_wanted(one, one.id in named and named[one.id].enabled) for one in in_packages()]
+    folder = [
+        _with_enabled(one, named[one.id].enabled if one.id in named else True) for one in in_folder(home.extensions)
+    ]
+    packages = [_with_enabled(one, one.id in named and named[one.id].enabled) for one in in_packages()]
     return list(unique((*folder, *packages)))
 
 
-def _wanted(found: FoundExtension, enabled: bool) -> FoundExtension:
+def _with_enabled(found: FoundExtension, enabled: bool) -> FoundExtension:
     return replace(found, enabled=enabled)
 
 
@@ -157,11 +159,16 @@ def secrets_of(found: Iterable[FoundExtension]) -> tuple[str, ...]:
     return tuple(os.environ[name] for name in sorted(named) if os.environ.get(name))
 
 
-class Extending:
+class ExtensionService:
     """The extensions of one instance."""
 
     def __init__(
-        self, home: Home, found: Sequence[FoundExtension], host: Host, outer: tuple[Model, Redactor], parts: Parts
+        self,
+        home: Home,
+        found: Sequence[FoundExtension],
+        host: ExtensionHost,
+        outer: tuple[Model, Redactor],
+        parts: Parts,
     ) -> None:
         self._home = home
         self.host = host
@@ -171,7 +178,7 @@ class Extending:
         around = LifecycleDeps(self._context, self._agent, host.clock, redactor.redacted, self._changed)
         self.lifecycle = Lifecycle(found, around)
         self.listeners = Listeners(host.clock)
-        self.offers = TurnOffers(lambda: self.lifecycle.active)
+        self.offers = ExtensionContributions(lambda: self.lifecycle.active)
         self._begun = False
 
     async def begin(self, channels: dict[str, Channel], hooks: dict[str, Hook]) -> None:
@@ -214,17 +221,17 @@ class Extending:
     async def _look(self) -> int | None:
         return await self.lifecycle.look()
 
-    def _context(self, manifest: Manifest, peer: Callable[[str], Any]) -> GuestContext:
+    def _context(self, manifest: Manifest, peer: Callable[[str], Any]) -> RuntimeExtensionContext:
         given = self.host.config.extensions.get(manifest.id)
         settings = settings_of(manifest, given.config if given else {})
         data = self._home.data / "extensions" / manifest.id
         if manifest.id not in NAMES:
-            return GuestContext(manifest, settings, self.host, peer, data)
+            return RuntimeExtensionContext(manifest, settings, self.host, peer, data)
         context = BuiltInContext(manifest, settings, self.host, peer, data)
         context.parts = self._parts
         return context
 
-    def _agent(self, guest: Guest) -> AgentProvider | None:
+    def _agent(self, guest: LoadedExtension) -> AgentProvider | None:
         described = guest.manifest.agent
         return DeclaredAgent(described, self._named, lambda: self._tools_of(guest)) if described else None
 
@@ -233,18 +240,18 @@ class Extending:
             raise ExtensionError(f"no model {name} is at hand; this instance answers with {self._model.name}")
         return self._model
 
-    def _tools_of(self, guest: Guest) -> Sequence[Tool]:
+    def _tools_of(self, guest: LoadedExtension) -> Sequence[Tool]:
         """The tools of an extension, and of those it depends on."""
         near = [self.lifecycle.guests[one] for one in guest.manifest.depends_on]
         return [tool for one in (guest, *near) for tool in one.provided.tools]
 
-    async def _changed(self, guest: Guest) -> None:
+    async def _changed(self, guest: LoadedExtension) -> None:
         if guest.fault is not None:
             told = {"extension": guest.id, "phase": guest.fault.phase.value}
-            await self.host.told("extension.quarantined", told, guest.id)
+            await self.host.emit_lifecycle_event("extension.quarantined", told, guest.id)
             await self.listeners.end(guest.id)
         elif guest.state is State.ACTIVE and guest.found.source is not ExtensionSource.BUILT_IN:
-            await self.host.told("extension.started", {"extension": guest.id}, guest.id)
+            await self.host.emit_lifecycle_event("extension.started", {"extension": guest.id}, guest.id)
         if self._begun:
             self._write()
 
@@ -258,7 +265,7 @@ class Extending:
             _log.warning("what became of extensions cannot be written (%s)", error.strerror)
 
 
-def _loops(guest: Guest) -> Sequence[ServiceLoop]:
+def _loops(guest: LoadedExtension) -> Sequence[ServiceLoop]:
     """The loops of a built-in extension."""
     if guest.found.source is not ExtensionSource.BUILT_IN or not hasattr(guest.made, "loops"):
         return ()
@@ -268,7 +275,7 @@ def _loops(guest: Guest) -> Sequence[ServiceLoop]:
 Work = Callable[[], Awaitable[str | None]]
 
 
-async def join_calendars(extending: Extending, scheduling: Scheduling, zone: str) -> None:
+async def join_calendars(extending: ExtensionService, scheduling: ScheduleService, zone: str) -> None:
     """Let the schedules of extensions come; those of one that is off come no more. Before the scheduler starts."""
     wanted: dict[str, list[NewSchedule]] = {
         id_: []
@@ -277,14 +284,14 @@ async def join_calendars(extending: Extending, scheduling: Scheduling, zone: str
     }
     for id_, entry, work in extending.schedules():
         name = f"ext:{id_}:{entry.name}"
-        scheduling.learn(name, Errand(_errand(extending, id_, work)))
+        scheduling.register_job(name, JobHandler(_make_job(extending, id_, work)))
         timing = entry.timing(zone)
         wanted[id_].append(NewSchedule(extending.host.ids.next(), f"ext:{id_}", entry.name, timing, What.RUN, name))
     for id_, schedules in wanted.items():
         await scheduling.replace(f"ext:{id_}", schedules)
 
 
-def _errand(extending: Extending, id_: str, work: Work) -> Callable[[Schedule, ScheduleRun], Awaitable[bool]]:
+def _make_job(extending: ExtensionService, id_: str, work: Work) -> Callable[[Schedule, ScheduleRun], Awaitable[bool]]:
     async def do(schedule: Schedule, run: ScheduleRun) -> bool:
         said = await work()
         if said:
@@ -301,8 +308,8 @@ def with_sections(config: Config, found: Iterable[FoundExtension]) -> Config:
     return with_channels(config.model_copy(update={"extensions": {**config.extensions, **unnamed}}), found)
 
 
-class Refitting:
-    """The settings of extensions that have a method `reconfigure`. They are put in force first: one may refuse."""
+class ReloadableExtensions:
+    """Settings of extensions that have a method `reconfigure`. They are applied first, because one may refuse."""
 
     def __init__(self, lifecycle: Lifecycle) -> None:
         self._lifecycle = lifecycle
@@ -331,7 +338,9 @@ class Refitting:
 
 def reloading_of(
     home: Home, config: Config, flow: MessagePipeline, told: tuple[Operations, Clock], found: Iterable[FoundExtension]
-) -> Reloading:
+) -> ConfigReloader:
     """What reads the settings of an instance again: its rules and its character follow them."""
     adjusted = partial(with_sections, found=tuple(found))
-    return Reloading(home, adjusted(config), (Rules(flow), Character(home, flow)), told, adjusted)
+    return ConfigReloader(
+        home, adjusted(config), (ReloadableRoutes(flow), ReloadableIdentity(home, flow)), told, adjusted
+    )

@@ -17,14 +17,14 @@ from keepsaid.adapters.sqlite.stores import open_stores
 from keepsaid.adapters.system.clock import SystemClock, SystemIds
 from keepsaid.adapters.system.lock import FileLock
 from keepsaid.adapters.system.resources import DiskSpace, TextThreads
-from keepsaid.app.agent import AgentBuilder, Early, Faculties
+from keepsaid.app.agent import AgentBuilder, Faculties, IntakePrefetcher
 from keepsaid.app.builtin.parts import Parts
-from keepsaid.app.channels import close_channels, given_up
-from keepsaid.app.events import Telling
+from keepsaid.app.channels import channels_without_resend, close_channels
+from keepsaid.app.events import EventService
 from keepsaid.app.extending import (
-    Extending,
-    Host,
-    Refitting,
+    ExtensionHost,
+    ExtensionService,
+    ReloadableExtensions,
     found_in,
     join_calendars,
     ours_of,
@@ -38,7 +38,7 @@ from keepsaid.app.redaction import redactor_of
 from keepsaid.app.services import RuntimeHooks, Services, forgetter_of, services_of
 from keepsaid.app.stores import PATIENT_MS, folders_of, in_use, recollection, stores_of
 from keepsaid.app.tools import fence_of, toolbox_of
-from keepsaid.app.work import Scheduling, Site, Working
+from keepsaid.app.work import ScheduleService, TaskService, TaskServiceDeps
 from keepsaid.config import Config, Home
 from keepsaid.config.settings import BufferConfig
 from keepsaid.domain.commits import Received
@@ -48,12 +48,19 @@ from keepsaid.domain.turn import Claimed
 from keepsaid.engine.caretakers import CrashNotices, Pruner, Rescuer, SessionExpirer
 from keepsaid.engine.compactor import Compactor
 from keepsaid.engine.progress import ProgressHub
-from keepsaid.engine.supervisor import BacklogLimits, BacklogMonitor, Crew, Recovered, ServiceLoop, Supervisor
-from keepsaid.engine.workers import Attempt, Patience, Places, Workers
+from keepsaid.engine.supervisor import (
+    BacklogLimits,
+    BacklogMonitor,
+    Recovered,
+    ServiceLoop,
+    SupervisedServices,
+    Supervisor,
+)
+from keepsaid.engine.workers import Attempt, RetryPolicy, TurnConcurrency, Workers
 from keepsaid.errors import StoreBroken
-from keepsaid.extensions.contributions import TurnOffers
+from keepsaid.extensions.contributions import ExtensionContributions
 from keepsaid.extensions.discovery import FoundExtension
-from keepsaid.extensions.loaded import Active, Guest, LentEmbedder, lent_by
+from keepsaid.extensions.loaded import Active, ExtensionEmbedder, LoadedExtension, extension_id_of
 from keepsaid.memory.indexing import Embedding, Former, no_former
 from keepsaid.memory.injection import LEG_SHARE
 from keepsaid.memory.recording import KEPT_MAX, RECORDED_MAX
@@ -65,7 +72,7 @@ from keepsaid.pipeline.turn.commands import BURIED, BURIED_AGAIN, PARKED
 from keepsaid.ports.channel import Channel, Hook
 from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.recall import Embedder
-from keepsaid.ports.runtime import Clock, Halt, Ids, Lock, Offload, Space, inline
+from keepsaid.ports.runtime import Clock, Ids, Lock, Offload, Space, StopToken, inline
 from keepsaid.ports.store import MemoryStore, Store
 
 _SPACE_MS = 2_000
@@ -112,8 +119,8 @@ class Outside:
 
 def embedding_of(outside: Outside, memories: MemoryStore, config: Config, lent: Active) -> Embedding | None:
     """What gives memories their vectors, where there is an embedder; `lent` are the extensions that are up."""
-    lender = lent_by(config.memory.embedder)
-    embedder = LentEmbedder(lender, lent) if lender else outside.embedder
+    lender = extension_id_of(config.memory.embedder)
+    embedder = ExtensionEmbedder(lender, lent) if lender else outside.embedder
     return Embedding(embedder, memories, outside.clock, outside.former) if embedder else None
 
 
@@ -141,40 +148,42 @@ class Instance:
         self.clock, self.ids = outside.clock, outside.ids
         self.channels: dict[str, Channel] = dict(outside.channels)
         self.hooks: dict[str, Hook] = {}
-        self.embedding = embedding_of(outside, self.memories, config, self._guests)
+        self.embedding = embedding_of(outside, self.memories, config, self._active_extensions)
         self.recall = recollection(self.memories, self.clock, LEG_SHARE * config.memory.deadline_ms, self.embedding)
         self.search = recollection(self.memories, self.clock, PATIENT_MS, self.embedding)
         self.recorder = recorder_of(self.operations, self.memories, self.clock, self.redactor)
         compaction = compaction_of(config, self.operations, model, self.clock, (self.redactor, outside.offload))
         self.copier = copier_of(config, self.operations, self.memories, self.clock)
         self.briefings = briefings_of(config, self.memories, model, self.clock)
-        self.halt = Halt()
+        self.halt = StopToken()
         self.maintenance = maintenance_of(config, self.memories, self.clock, (self.embedding, model), self.halt)
         self.compactor = Compactor(compaction, config.compaction.concurrent_max)
-        collecting = collecting_of(config, stores, (model, self._guests), (self.clock, self.ids), self.redactor)
+        collecting = collecting_of(
+            config, stores, (model, self._active_extensions), (self.clock, self.ids), self.redactor
+        )
         self.collecting = replace(collecting, halt=self.halt)
         self.forgetter = forgetter_of(self.operations, self.memories, (self.clock, self.ids), self.halt, home)
-        self._early = Early(config, self.recall, self.memories, self.recorder, self.clock)
+        self._early = IntakePrefetcher(config, self.recall, self.memories, self.recorder, self.clock)
         have = Faculties(self._early.recall, self.search, self.recorder, self.briefings, self.compactor, self.forgetter)
-        offers = TurnOffers(self._guests)
+        offers = ExtensionContributions(self._active_extensions)
         self.toolbox = toolbox_of(home, config, self.clock)
         system, tools = (self.clock, self.ids), (outside.tools, offers, self.toolbox)
         place, answers = (home, config, stores), Punctual(outside.answerer) if outside.answerer else model
         agent = AgentBuilder(*place, answers, have, system, self.hub, tools, outside.offload, outside.fence)
         self.flow = agent.flow()
         self.recorder.watch(self.flow.hints.record)
-        self.telling = Telling(self.operations, *system, self.memories.news)
+        self.telling = EventService(self.operations, *system, self.memories.news)
         self.extending = self._extending(outside.extensions, agent.memory_tools)
-        self.scheduling = Scheduling(config, self.operations, self.clock, self.ids, outside.fence)
+        self.scheduling = ScheduleService(config, self.operations, self.clock, self.ids, outside.fence)
         self.reloading = reloading_of(home, config, self.flow, (self.operations, self.clock), outside.extensions)
         self._recorded = asyncio.Event()
         self.owner = f"{os.getpid()}-{self.ids.next():x}"
-        self.working = Working(self._site(agent), system, self.flow.hints, self.owner)
+        self.working = TaskService(self._site(agent), system, self.flow.hints, self.owner)
         operations, clock, ids, hints = self.operations, self.clock, self.ids, self.flow.hints
         self.life = ProcessAge(operations, clock, self.owner, outside.life, loading_of(model))
         terms = LeaseTerms(ageing=config.priority.ageing())
         self.leases = Leases(operations, clock, ids, self.owner, terms, hints, self.life)
-        self.attempt = Attempt(operations, self.hub, clock, ids, Patience(int(config.models.outage_s * 1000)))
+        self.attempt = Attempt(operations, self.hub, clock, ids, RetryPolicy(int(config.models.outage_s * 1000)))
         space = outside.space or DiskSpace(*folders_of(home, config))
         self.reserve = DiskSpaceGuard(space, config.buffer.disk_floor_mb)
         self._lock, self._files, self._door = outside.lock, FileWatch(in_use(home, config)), self._way_in()
@@ -192,9 +201,9 @@ class Instance:
         stores, work = (self.operations, self.memories), (self.forgetter, self.search)
         return services_of((self.home, self.config), stores, system, work, runtime)
 
-    def _site(self, agent: AgentBuilder) -> Site:
-        lent = agent.worker_tools, agent.hindsight(), agent.asking, agent.fence
-        return Site(self.home, self.config, self.operations, self.memories, self.redactor, self.model, *lent)
+    def _site(self, agent: AgentBuilder) -> TaskServiceDeps:
+        lent = agent.worker_tools, agent.hindsight(), agent.task_approvals, agent.fence
+        return TaskServiceDeps(self.home, self.config, self.operations, self.memories, self.redactor, self.model, *lent)
 
     def _way_in(self) -> MessageIntake:
         config = self.config
@@ -205,17 +214,17 @@ class Instance:
         rules = config.lanes.rules()
         return MessageIntake(self.operations, self.clock, self.ids, windows, limits, self.reserve, rules)
 
-    def _guests(self) -> Sequence[Guest]:
-        """The extensions that are up."""
+    def _active_extensions(self) -> Sequence[LoadedExtension]:
+        """Return the active extensions."""
         return self.extending.lifecycle.active
 
     def _extending(
         self, found: Sequence[FoundExtension], memory_tools: Callable[[Claimed], Sequence[Tool]]
-    ) -> Extending:
+    ) -> ExtensionService:
         outer, ours = (self.telling, self.receive, self.clock, self.ids, self.flow.hints), ours_of(found)
-        host = Host(self.config, self.operations, *outer, ours)
+        host = ExtensionHost(self.config, self.operations, *outer, ours)
         parts = Parts(self.config, memory_tools, self.collecting.stages, ours)
-        return Extending(self.home, found, host, (self.model, self.redactor), parts)
+        return ExtensionService(self.home, found, host, (self.model, self.redactor), parts)
 
     async def receive(self, inbound: Inbound) -> Received:
         """Take a message in; returns once it is on disk. Raises InputError or StoreError."""
@@ -239,18 +248,18 @@ class Instance:
         """Recover what a former process left and start the stages; without `answering` others take the batches."""
         await self.extending.begin(self.channels, self.hooks)
         self.reloading.add(self.scheduling)
-        self.reloading.add(Refitting(self.extending.lifecycle))
+        self.reloading.add(ReloadableExtensions(self.extending.lifecycle))
         outbox, hint = (self.operations, self.operations), self.flow.hints.deliver
-        post = OutboxSender(*outbox, self.channels, self.clock, self.owner, hint, given_up(self.config))
+        post = OutboxSender(*outbox, self.channels, self.clock, self.owner, hint, channels_without_resend(self.config))
         turns = self.config.turns
-        places = Places(turns.concurrent_max, turns.slow_s, turns.open_max)
+        places = TurnConcurrency(turns.concurrent_max, turns.slow_s, turns.open_max)
         workers = None
         self._early.expecting = answering
         if answering:
             workers = Workers(self.flow, self.operations, self.leases, self.attempt, self.clock, places)
         notices = CrashNotices(BURIED, BURIED_AGAIN, PARKED)
         rescuer = Rescuer(self.operations, self.clock, self.ids, self.owner, notices, self.life.terms.trials)
-        crew = Crew(self.flow, rescuer, post, workers)
+        crew = SupervisedServices(self.flow, rescuer, post, workers)
         self.ids.follow(await self.operations.last_id())
         self._supervisor = Supervisor(crew, self.operations, self.clock, self.owner)
         self.reserve.look()
@@ -317,7 +326,7 @@ class Instance:
 
     async def stop(self) -> None:
         """No new claims; running turns end or return to the queue, and what works in steps ends at the next one."""
-        self.halt.ask()
+        self.halt.set()
         self._early.stop()
         if self._supervisor is not None:
             stop_s = 0.0 if self.failure else self.config.turns.stop_s

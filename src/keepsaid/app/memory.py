@@ -16,20 +16,22 @@ from keepsaid.domain.turn import NO_MODEL
 from keepsaid.engine.collector import Collector, ExtractionPace, Nightly, UnreadSessions
 from keepsaid.engine.supervisor import ServiceLoop
 from keepsaid.errors import ConfigError
-from keepsaid.extensions.loaded import Active, LentExtractor, lent_by
+from keepsaid.extensions.loaded import Active, ExtensionExtractor, extension_id_of
 from keepsaid.memory.extraction import Collection, CollectionStore, ExplicitExtractor, ExtractionLimits
-from keepsaid.memory.indexing import Associating, Embedding
-from keepsaid.memory.maintenance import Judging, Maintenance, MaintenanceTerms
-from keepsaid.memory.recording import Deeds, Recorder
+from keepsaid.memory.indexing import AssociationFinder, Embedding
+from keepsaid.memory.maintenance import Maintenance, MaintenanceTerms, PairReviewer
+from keepsaid.memory.recording import Recorder, StagedRequestExecutor
 from keepsaid.ports.model import Extractor, Model
 from keepsaid.ports.redactor import Redactor
-from keepsaid.ports.runtime import Clock, Halt, Ids
+from keepsaid.ports.runtime import Clock, Ids, StopToken
 from keepsaid.ports.store import MemoryStore, Store
 
 
 def recorder_of(operations: Store, memories: MemoryStore, clock: Clock, redactor: PatternRedactor) -> Recorder:
     """What was said and what tools asked of memory, recorded once its turn is over."""
-    return Recorder(operations, memories, operations, clock, redactor, Deeds(memories, memories.truth))
+    return Recorder(
+        operations, memories, operations, clock, redactor, StagedRequestExecutor(memories, memories.revisions)
+    )
 
 
 def maintenance_of(
@@ -37,15 +39,15 @@ def maintenance_of(
     memories: MemoryStore,
     clock: Clock,
     minds: tuple[Embedding | None, Model | None],
-    halt: Halt | None = None,
+    halt: StopToken | None = None,
 ) -> Maintenance:
     """What looks after the memories of an instance, until the halt is asked; `minds` embed, and answer."""
     embedding, model = minds
     settings = config.maintenance
     judge = ModelJudge(model) if model is not None and model.name != NO_MODEL and settings.judge_pairs_a_day else None
-    judging = Judging(memories.pairs, clock, judge, settings.judge_pairs_a_day)
+    judging = PairReviewer(memories.pairs, clock, judge, settings.judge_pairs_a_day)
     terms = MaintenanceTerms(settings.curve(), settings.hour, settings.step_ms or None)
-    associating = Associating(memories.relating, memories, memories.graph, clock)
+    associating = AssociationFinder(memories.relating, memories, memories.graph, clock)
     return Maintenance(memories.upkeep, clock, terms, embedding, associating, halt, judging)
 
 
@@ -66,7 +68,7 @@ class ExtractionService:
     every_ms: int
     thorough: bool
     on: bool
-    halt: Halt = field(default_factory=Halt)
+    halt: StopToken = field(default_factory=StopToken)
 
     def stages(self) -> tuple[ServiceLoop, ...]:
         """The loops."""
@@ -111,7 +113,7 @@ class ExtractionService:
             step = MarkUnprocessed(self.clock.due_ms(), ASKED, after, thorough=self.thorough)
             done = await self.store.apply(step)
             marked += done.sessions
-            if done.after is None or self.halt.asked:
+            if done.after is None or self.halt.is_set:
                 return marked
             after = done.after
 
@@ -153,9 +155,9 @@ def collecting_of(
 
 def _extractor(config: Config, model: Model, lent: Active) -> Extractor:
     settings = config.collection
-    lender = lent_by(settings.extractor)
+    lender = extension_id_of(settings.extractor)
     if lender:
-        return LentExtractor(lender, lent)
+        return ExtensionExtractor(lender, lent)
     if settings.extractor == "rules" or model.name == NO_MODEL:
         return ExplicitExtractor()
     return ModelExtractor(model, settings.answer_tokens_max, settings.timeout_s)

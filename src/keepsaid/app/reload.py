@@ -56,8 +56,8 @@ class Reloaded(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
-    """The routing table: what is judged next is judged by the new one, and names its version."""
+class ReloadableRoutes:
+    """Routing table: messages routed after a reload use the new rules, and record their version."""
 
     flow: MessagePipeline
     keys: tuple[str, ...] = ("routes", "channels.*.unmatched")
@@ -73,8 +73,8 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Character:
-    """Who the agent is: its identity files and skills, from the folder that the config names."""
+class ReloadableIdentity:
+    """Identity files and skills of the agent, from the folder that the config names."""
 
     home: Home
     flow: MessagePipeline
@@ -93,10 +93,10 @@ class Character:
         return Prepared(apply, tuple(f"skill {name} is left out: {why}" for name, why in broken))
 
 
-class Reloading:
+class ConfigReloader:
     """Reads the settings of a running instance again. `adjusted` is what its start made of those of the file.
 
-    `given` are keys that were said at the start, and that the file does not decide.
+    `given` are keys that were set at the start and that the file does not decide.
     """
 
     def __init__(

@@ -18,9 +18,9 @@ from keepsaid.engine.forgetter import Forgetter, ForgetterStores
 from keepsaid.engine.progress import ProgressHub
 from keepsaid.ports.recall import Recall
 from keepsaid.ports.redactor import Redactor
-from keepsaid.ports.runtime import Clock, Halt, Hints, Ids
+from keepsaid.ports.runtime import Clock, Ids, StopToken, Wakeups
 from keepsaid.ports.store import MemoryStore, Store
-from keepsaid.services.asking import AskService, Receive
+from keepsaid.services.ask import AskService, Receive
 from keepsaid.services.forgetting import ForgettingService
 from keepsaid.services.inbox import InboxService
 from keepsaid.services.memories import MemoryService
@@ -31,12 +31,12 @@ _BACKUPS = "backups.jsonl"
 
 
 def forgetter_of(
-    operations: Store, memories: MemoryStore, time: tuple[Clock, Ids], halt: Halt, home: Home
+    operations: Store, memories: MemoryStore, time: tuple[Clock, Ids], halt: StopToken, home: Home
 ) -> Forgetter:
     """What forgets in these stores and in the lines that were typed in the chat, until the halt is asked."""
     typed = HistoryFile(home.typed_file)
     stores = ForgetterStores(
-        operations, operations.forgettings, operations.reach, memories.forgetful, memories.aside, typed
+        operations, operations.forgettings, operations.reach, memories.forgetful, memories.undo_log, typed
     )
     return Forgetter(stores, *time, halt)
 
@@ -48,14 +48,14 @@ def note_backup(home: Home, made: Path) -> None:
     append_line(file, json.dumps({"path": str(made)}))
 
 
-def carry_graves(home: Home, config: Config, restored: Path) -> int:
-    """Let a restored buffer know what was forgotten in this home; returns how many tombstones there are."""
+def copy_tombstones(home: Home, config: Config, restored: Path) -> int:
+    """Copy the tombstones of this home into a restored buffer; returns how many there are."""
     return carry(home.store(config.buffer.path), restored)
 
 
 def backups_of(home: Home, config: Config) -> Sequence[str]:
     """Copies of the stores that are still there: backups that were made from this home, and copies of migrations."""
-    return sorted({*_noted(home), *_beside(home, config)})
+    return sorted({*_noted(home), *_schema_backups(home, config)})
 
 
 def _noted(home: Home) -> Iterator[str]:
@@ -66,7 +66,7 @@ def _noted(home: Home) -> Iterator[str]:
             yield str(path)
 
 
-def _beside(home: Home, config: Config) -> Iterator[str]:
+def _schema_backups(home: Home, config: Config) -> Iterator[str]:
     for store in {home.store(config.buffer.path), home.store(config.memory.path)}:
         yield from (str(copy) for copy in store.parent.glob(f"{store.name}.schema-*.bak"))
 
@@ -96,7 +96,7 @@ class RuntimeHooks:
 def services_of(
     place: tuple[Home, Config],
     stores: tuple[Store, MemoryStore],
-    system: tuple[Clock, Hints, Redactor],
+    system: tuple[Clock, Wakeups, Redactor],
     work: tuple[Forgetter, Recall],
     runtime: RuntimeHooks,
 ) -> Services:

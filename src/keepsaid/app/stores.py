@@ -110,8 +110,8 @@ def held_by(home: Home) -> int | None:
 
 
 @contextmanager
-def alone(home: Home, config: Config) -> Iterator[bool]:
-    """Hold the home's lock, if nobody else does; says whether."""
+def try_lock_home(home: Home, config: Config) -> Iterator[bool]:
+    """Hold the home's lock if no other process holds it; yields whether it is held."""
     lock = FileLock(home.lock_file, stores_of(home, config))
     try:
         lock.acquire()
@@ -184,8 +184,8 @@ async def examined(path: Path, parts: Sequence[str]) -> Checkup:
     return await asyncio.to_thread(examine, path, parts)
 
 
-def beside_stores(home: Home) -> list[Path]:
-    """The files of the data directory that a backup contains beside the databases."""
+def extra_backup_files(home: Home) -> list[Path]:
+    """Return the files of the data directory that a backup contains in addition to the databases."""
     return [file for file in (home.data / FENCE_FILE, home.data / ACCEPTED_FILE) if file.exists()]
 
 

@@ -58,13 +58,13 @@ class QueriedServer:
         return [(one, each) for one, each in self.served if one.allowed and each is not ToolStanding.ACCEPTED]
 
 
-async def asked(home: Home, config: Config) -> list[QueriedServer]:
-    """Every server that the config names, asked for all it has."""
+async def query_servers(home: Home, config: Config) -> list[QueriedServer]:
+    """Query every MCP server that the config names for its tools."""
     return await asyncio.gather(*(_ask(home, server) for server in _servers(home, config, SystemClock())))
 
 
-async def asked_one(home: Home, config: Config, name: str) -> QueriedServer:
-    """One server, asked for all it has; raises ConfigError where the config names none so."""
+async def query_server(home: Home, config: Config, name: str) -> QueriedServer:
+    """Query one MCP server for its tools; raises ConfigError if the config names no such server."""
     if name not in config.tools.mcp:
         names = ", ".join(config.tools.mcp) or "none"
         raise ConfigError(f"tools.mcp names no server {name} (servers: {names})", hint="keepsaid tools ls")

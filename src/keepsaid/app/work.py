@@ -24,18 +24,18 @@ from keepsaid.domain.trust import UNKEYED, Fence
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.domain.work import TaskKind
 from keepsaid.engine.relay import Relay, RelayTerms
-from keepsaid.engine.scheduler import Errand, Errands, Scheduler, SchedulerDeps, ScheduleStore
+from keepsaid.engine.scheduler import JobHandler, JobRunner, Scheduler, SchedulerDeps, ScheduleStore
 from keepsaid.engine.supervisor import ServiceLoop
-from keepsaid.engine.tasks import Craft, Expiry, TaskLimits, TaskRunnerDeps, Tasks, make_call
-from keepsaid.engine.workers import Patience
+from keepsaid.engine.tasks import Expiry, TaskHandler, TaskLimits, TaskRunnerDeps, Tasks, make_call
+from keepsaid.engine.workers import RetryPolicy
 from keepsaid.errors import InputError
-from keepsaid.memory.recording import Deeds, Results
-from keepsaid.pipeline.turn.authorization import Asking
+from keepsaid.memory.recording import Results, StagedRequestExecutor
+from keepsaid.pipeline.turn.authorization import ApprovalRequester
 from keepsaid.pipeline.turn.run import TurnLimits
-from keepsaid.pipeline.turn.worker import Bench, Hindsight, think, work
+from keepsaid.pipeline.turn.worker import Hindsight, WorkerDeps, run_branch, work
 from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.redactor import Redactor
-from keepsaid.ports.runtime import Clock, Hints, Ids
+from keepsaid.ports.runtime import Clock, Ids, Wakeups
 from keepsaid.ports.store import MemoryStore, Store
 from keepsaid.ports.store_views import ScheduleView
 from keepsaid.text.normal import normalise
@@ -50,10 +50,10 @@ Tooling = Callable[[], Sequence[Tool]]
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
-    """Where work is done: a home, its settings and stores, a model, the tools that workers may use.
+class TaskServiceDeps:
+    """Dependencies of the task service: home, settings, stores, model, and the tools that workers may use.
 
-    `past` is what a branch knows of its lane, `asking` puts the calls that a worker is refused before the owner.
+    `past` reads what a branch knows of its lane; `asking` asks the owner about calls refused to a worker.
     """
 
     home: Home
@@ -64,14 +64,14 @@ class Site:
     model: Model
     tools: Tooling
     past: Hindsight
-    asking: Callable[[Task], Asking] | None = None
+    asking: Callable[[Task], ApprovalRequester] | None = None
     fence: Fence = UNKEYED
 
 
-class Working:
+class TaskService:
     """The tasks of one instance."""
 
-    def __init__(self, site: Site, system: tuple[Clock, Ids], hints: Hints, owner: str) -> None:
+    def __init__(self, site: TaskServiceDeps, system: tuple[Clock, Ids], hints: Wakeups, owner: str) -> None:
         self._site = site
         self._clock, self._ids = system
         self._hints = hints
@@ -80,19 +80,19 @@ class Working:
         models, terms = config.models, config.tasks
         limits = TurnLimits(terms.steps_max, models.tokens_max, models.timeout_s, tokens_in_max=terms.tokens_in_max)
         skills = SkillFolder(site.home.agent(config.agent))
-        bench = Bench(site.store, self._model, site.tools, skills, limits, site.asking, site.fence)
+        bench = WorkerDeps(site.store, self._model, site.tools, skills, limits, site.asking, site.fence)
         around = TaskRunnerDeps(site.store, site.store.tasks, *system, hints, owner)
-        patience = Patience(outage_ms_max=int(models.outage_s * 1000))
+        patience = RetryPolicy(outage_ms_max=int(models.outage_s * 1000))
         working, thinking, calling = (
-            Craft(partial(work, bench), self._idle),
-            Craft(partial(think, bench, site.past), self._idle, TaskKind.BRANCH),
-            Craft(partial(make_call, site.tools), lambda: False, TaskKind.CALL),
+            TaskHandler(partial(work, bench), self._idle),
+            TaskHandler(partial(run_branch, bench, site.past), self._idle, TaskKind.BRANCH),
+            TaskHandler(partial(make_call, site.tools), lambda: False, TaskKind.CALL),
         )
         self._tasks = Tasks(working, around, TaskLimits(terms.concurrent_max, terms.timeout_s), patience)
         self._branches = Tasks(thinking, around, TaskLimits(terms.branches_max, terms.timeout_s), patience)
         self._calls = Tasks(calling, around, TaskLimits(terms.concurrent_max, terms.timeout_s), patience)
         self.view = site.store.tasks
-        deeds = Deeds(site.memories, site.memories.truth)
+        deeds = StagedRequestExecutor(site.memories, site.memories.revisions)
         self.results = Results(site.store.tasks, site.store, site.memories, self._clock, site.redactor, deeds)
 
     def _model(self, name: str) -> Model:
@@ -185,8 +185,8 @@ async def one_of(view: ScheduleView, known_as: str, number: int | None) -> Sched
     return found
 
 
-class Scheduling:
-    """What comes at a time. Times are milliseconds UTC."""
+class ScheduleService:
+    """Schedules of one instance. Times are milliseconds UTC."""
 
     def __init__(self, config: Config, store: ScheduleStore, clock: Clock, ids: Ids, fence: Fence) -> None:
         self.view = store.schedules
@@ -195,16 +195,16 @@ class Scheduling:
         self._clock = clock
         self._ids = ids
         self._fence = fence
-        self._errands = Errands(at_once=self._config.at_once)
+        self._errands = JobRunner(at_once=self._config.at_once)
         self._channels = {name for name, channel in config.channels.items() if channel.enabled}
         self._scheduler: Scheduler | None = None
 
-    def learn(self, name: str, errand: Errand) -> None:
-        """Know something by a name that schedules can run."""
+    def register_job(self, name: str, errand: JobHandler) -> None:
+        """Register a job under the name by which schedules run it."""
         self._errands.known[name] = errand
 
     async def start(
-        self, receive: Callable[[Inbound], Awaitable[Received]], hints: Hints, channels: Iterable[str]
+        self, receive: Callable[[Inbound], Awaitable[Received]], hints: Wakeups, channels: Iterable[str]
     ) -> Sequence[ServiceLoop]:
         """Take up what a former process left, and what the config says now; returns the stage."""
         if not self._config.enabled:

@@ -15,8 +15,8 @@ from keepsaid.domain.timing import Cron, Every, Once, QuietHours, Timing, checke
 from keepsaid.domain.turn import ToolClass
 
 
-class HeardConfig(ConfigSection):
-    """Where something is heard."""
+class TargetConfig(ConfigSection):
+    """The conversation that the messages of a schedule go to."""
 
     channel: str = "terminal"
     """The channel."""
@@ -54,7 +54,7 @@ class ScheduleConfig(ConfigSection):
     """Something that has a name here and is run."""
     task: str | None = None
     """What a worker is to do; the owner is told what came of it."""
-    to: HeardConfig = HeardConfig()
+    to: TargetConfig = TargetConfig()
     """Who hears what is said or answered, and nobody else."""
     urgent: bool = False
     """Whether it is said in quiet hours too."""

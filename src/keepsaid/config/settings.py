@@ -52,8 +52,8 @@ class OwnerIdentity(ConfigSection):
 
     @field_validator("channel")
     @classmethod
-    def heard(cls, channel: str) -> str:
-        """Refuse a channel that believes nobody: its messages would never count as the owner's."""
+    def validate_channel(cls, channel: str) -> str:
+        """Refuse a channel whose messages would never count as the owner's."""
         if channel == "github":
             raise ValueError(f"nobody can be the owner there: {_AT_GITHUB['trust']}")
         return channel

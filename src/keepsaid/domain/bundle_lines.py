@@ -27,8 +27,8 @@ _HASH_BYTES = 16
 _COUNT_MAX = 1 << 53
 
 
-class Misfit(ValueError):
-    """A line that is no record of a bundle, and why."""
+class BundleLineError(ValueError):
+    """A line is not a record of a bundle; the message says why."""
 
 
 def line_of(record: Record) -> Json:
@@ -94,96 +94,96 @@ def _entry_fields(entry: BundleEntry) -> Json:
 def record_in(fields: object) -> Record:
     """The record of a line; raises Misfit."""
     if not isinstance(fields, dict):
-        raise Misfit(f"it is {kind_of(fields)}, not an object")
+        raise BundleLineError(f"it is {kind_of(fields)}, not an object")
     made = _MADE.get(str(fields.get("type")))
     if made is None:
-        raise Misfit(f"there is no record of type {str(fields.get('type'))[:40]!r}")
+        raise BundleLineError(f"there is no record of type {str(fields.get('type'))[:40]!r}")
     return made({name: value for name, value in fields.items() if name != "type"})
 
 
 def _read(fields: object, table: Mapping[str, Callable[[Any], Any]]) -> Json:
     """The fields that a table names, each checked by it; nothing may be missing or left over."""
     if not isinstance(fields, dict):
-        raise Misfit(f"{kind_of(fields)} stands where an object belongs")
+        raise BundleLineError(f"{kind_of(fields)} stands where an object belongs")
     wrong = sorted({*map(str, fields)} ^ {*table})
     if wrong:
         what = "does not belong there" if wrong[0] in fields else "is missing"
-        raise Misfit(f"{wrong[0][:40]!r} {what}")
+        raise BundleLineError(f"{wrong[0][:40]!r} {what}")
     told = {}
     for name, check in table.items():
         try:
             told[name] = check(fields[name])
         except (ValueError, TypeError) as error:
-            raise Misfit(f"{name}: {error}") from None
+            raise BundleLineError(f"{name}: {error}") from None
     return told
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise Misfit(f"it must be a text, not {kind_of(value)}")
+        raise BundleLineError(f"it must be a text, not {kind_of(value)}")
     return value
 
 
 def _short(value: Any) -> str:
     if len(_text(value)) > _NAME_CHARS:
-        raise Misfit(f"it has more than {_NAME_CHARS:,} characters")
+        raise BundleLineError(f"it has more than {_NAME_CHARS:,} characters")
     return str(value)
 
 
 def _named(value: Any) -> str:
     if not _short(value):
-        raise Misfit("it is empty")
+        raise BundleLineError("it is empty")
     return str(value)
 
 
 def _flag(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise Misfit(f"it must be true or false, not {kind_of(value)}")
+        raise BundleLineError(f"it must be true or false, not {kind_of(value)}")
     return value
 
 
 def _count(value: Any) -> int:
     if type(value) is not int or not 0 <= value < _COUNT_MAX:
-        raise Misfit("it must be a whole number, not below 0")
+        raise BundleLineError("it must be a whole number, not below 0")
     return value
 
 
 def _time(value: Any) -> int:
     if type(value) is not int or not is_time(value):
-        raise Misfit("it must be milliseconds UTC within years 1 to 9999")
+        raise BundleLineError("it must be milliseconds UTC within years 1 to 9999")
     return value
 
 
 def _share(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise Misfit("it must be a number from 0 to 1")
+        raise BundleLineError("it must be a number from 0 to 1")
     return float(value)
 
 
 def _weight(value: Any) -> float:
     if _share(value) == 0:
-        raise Misfit("it must be above 0")
+        raise BundleLineError("it must be above 0")
     return float(value)
 
 
 def _hash(value: Any) -> bytes:
     found = bytes.fromhex(_text(value))
     if len(found) != _HASH_BYTES:
-        raise Misfit(f"it must be {_HASH_BYTES} bytes in hexadecimal")
+        raise BundleLineError(f"it must be {_HASH_BYTES} bytes in hexadecimal")
     return found
 
 
 def _number(value: Any) -> int:
     number = read("memory", _text(value))
     if not number or number > MAX_ID:
-        raise Misfit("it must be the id of a memory: mem_...")
+        raise BundleLineError("it must be the id of a memory: mem_...")
     return number
 
 
 def _one_of(*names: str) -> Callable[[Any], str]:
     def check(value: Any) -> str:
         if value not in names:
-            raise Misfit(f"{str(value)[:40]!r} is none of: {', '.join(names)}")
+            raise BundleLineError(f"{str(value)[:40]!r} is none of: {', '.join(names)}")
         return str(value)
 
     return check
@@ -192,7 +192,7 @@ def _one_of(*names: str) -> Callable[[Any], str]:
 def _scope(value: Any) -> str:
     why = scope_fault(_short(value))
     if why:
-        raise Misfit(why)
+        raise BundleLineError(why)
     return str(value)
 
 
@@ -203,7 +203,7 @@ def _maybe(check: Callable[[Any], T]) -> Callable[[Any], T | None]:
 def _all_of(check: Callable[[Any], T]) -> Callable[[Any], tuple[T, ...]]:
     def checked(value: Any) -> tuple[T, ...]:
         if not isinstance(value, list):
-            raise Misfit(f"it must be a list, not {kind_of(value)}")
+            raise BundleLineError(f"it must be a list, not {kind_of(value)}")
         return tuple(check(one) for one in value)
 
     return checked
@@ -212,19 +212,19 @@ def _all_of(check: Callable[[Any], T]) -> Callable[[Any], tuple[T, ...]]:
 def _lane(value: Any) -> Lane:
     parts = _all_of(_short)(value)
     if len(parts) != len(Lane._fields):
-        raise Misfit("it must be four texts: channel, account, conversation, key")
+        raise BundleLineError("it must be four texts: channel, account, conversation, key")
     return Lane(*parts)
 
 
 def _metadata(value: Any) -> str:
     if not isinstance(read_json(_text(value).encode("utf-8", "surrogatepass")), dict):
-        raise Misfit("it must be a JSON object, as text")
+        raise BundleLineError("it must be a JSON object, as text")
     return str(value)
 
 
 def _called(value: Any) -> str:
     if not name_words(_short(value)):
-        raise Misfit("a name has words")
+        raise BundleLineError("a name has words")
     return str(value)
 
 
@@ -295,7 +295,7 @@ def _entry(fields: Json) -> BundleEntry:
         sources=tuple(Source(one["kind"], one["ref"]) for one in sources),
     )
     if told["superseded_by"] == new.key:
-        raise Misfit("superseded_by: nothing takes its own place")
+        raise BundleLineError("superseded_by: nothing takes its own place")
     return BundleEntry(
         Memory(told["id"], new, **{name: told[name] for name in _STANDING}),
         told["content_hash"],
@@ -320,7 +320,7 @@ def _person(fields: Json) -> Person:
     person = Person(**_read(fields, _PERSON))
     names = {one.name for one in person.identities}
     if len(names) < 2 or len(names) < len(person.identities):
-        raise Misfit("a person is made of two or more identities, each named once")
+        raise BundleLineError("a person is made of two or more identities, each named once")
     return person
 
 

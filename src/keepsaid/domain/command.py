@@ -52,8 +52,8 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
-class Obeyed:
-    """A command that was carried out, or refused: its message, name, outcome, and how long its arguments were."""
+class ExecutedCommand:
+    """A command that was executed or refused: its message, name, outcome, and the length of its arguments."""
 
     message_id: int
     name: str

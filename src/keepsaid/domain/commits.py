@@ -314,7 +314,7 @@ class Doubt(Commit[int]):
 class Resend(Commit[int]):
     """Queue unknown replies again, marked as possible duplicates; bury those of channels `given_up`."""
 
-    given_up: frozenset[str]
+    without_resend: frozenset[str]
     at: int
 
 

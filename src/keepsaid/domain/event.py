@@ -209,8 +209,8 @@ TOLD = "memory.told"
 """The name of the note that remembers the last news that was told."""
 
 
-class Happened(StrEnum):
-    """What happened to a memory."""
+class MemoryChange(StrEnum):
+    """Kind of change to a memory."""
 
     SAVED = "saved"
     SUPERSEDED = "superseded"
@@ -222,7 +222,7 @@ class News(NamedTuple):
 
     n: int
     memory_id: int
-    what: Happened
+    what: MemoryChange
     kind: str
     by: int | None = None
 
@@ -247,8 +247,8 @@ class DropNews(Commit[int]):
     until: int
 
 
-def untold(news: tuple[News, ...], told: str) -> tuple[News, ...]:
-    """What follows the last that was told; all of it, where that is not among it."""
+def news_after(news: tuple[News, ...], told: str) -> tuple[News, ...]:
+    """Return the news after the last published mark; all of it if that mark is not in it."""
     place = next((n for n, one in enumerate(news, 1) if one.mark == told), 0)
     return news[place:]
 
@@ -265,8 +265,8 @@ class Fact(NamedTuple):
     payload: Mapping[str, Json]
 
 
-class Over(StrEnum):
-    """Why a turn was abandoned: its batch was dropped, given up, parked, split, or began anew with a newer message."""
+class AbandonReason(StrEnum):
+    """Why a turn was abandoned: its batch was dropped, dead-lettered, parked, interrupted or split."""
 
     DROPPED = "dropped"
     DEAD = "dead"
@@ -275,7 +275,7 @@ class Over(StrEnum):
     SPLIT = "split"
 
 
-OVER: Mapping[str, Over] = {"dead": Over.DEAD, "review": Over.PARKED}
+OVER: Mapping[str, AbandonReason] = {"dead": AbandonReason.DEAD, "review": AbandonReason.PARKED}
 """Why the turn of a batch is over that is in this state now."""
 
 _REPLIES = {state: f"reply.{state}" for state in ("sent", "unknown", "dead", "not_deliverable")}
@@ -307,7 +307,7 @@ def started(turn_id: int, batch_id: int) -> Fact:
     return Fact(STARTED, str(turn_id), {"turn": turn_id, "batch": batch_id})
 
 
-def abandoned(turn_id: int, batch_id: int, why: Over) -> Fact:
+def abandoned(turn_id: int, batch_id: int, why: AbandonReason) -> Fact:
     """A turn is over, with no answer."""
     return Fact("turn.abandoned", str(turn_id), {"turn": turn_id, "batch": batch_id, "why": str(why)})
 
@@ -352,7 +352,7 @@ def answered(commit: TurnCommit) -> Iterator[Fact]:
     if commit.steered:
         payload["steered"] = list(commit.steered)
     yield Fact("turn.committed", str(commit.turn_id), payload)
-    for command in commit.outcome.obeyed:
+    for command in commit.outcome.executed:
         told: dict[str, Json] = {"name": command.name, "outcome": command.outcome, "arguments": command.size}
         yield Fact("command.executed", str(commit.turn_id), told)
 
@@ -378,6 +378,6 @@ def of_memory(news: News) -> Fact | None:
     if not news.kind:
         return None
     payload: dict[str, Json] = {"memory": news.memory_id, "kind": news.kind}
-    if news.what is Happened.SUPERSEDED and news.by is not None:
+    if news.what is MemoryChange.SUPERSEDED and news.by is not None:
         payload["by"] = news.by
     return Fact(f"memory.{news.what}", str(news.memory_id), payload)

@@ -47,18 +47,18 @@ class ReplyTarget:
 
 
 @dataclass(frozen=True, slots=True)
-class TurnSurroundings:
-    """What a turn finds around it: the questions open in its lane, and the reply targets that are known here.
+class TurnInputs:
+    """Stored state that a turn starts with: the open questions of its lane, and its known reply targets.
 
     `personalities` are those set for its lane, its people and everybody, `calibrations`
-    how models count tokens. `wrong` are the memories that somebody said were wrong for turns of its lane.
+    how models count tokens. `wrong` are the memories that somebody marked as wrong for turns of its lane.
     """
 
     slots: tuple[Slot, ...] = ()
     said: tuple[ReplyTarget, ...] = ()
     personalities: tuple[Personality, ...] = ()
     calibrations: tuple[Calibration, ...] = ()
-    wrong: frozenset[int] = frozenset()
+    flagged: frozenset[int] = frozenset()
 
     def calibration(self, model: str) -> Calibration:
         """How a model counts tokens, as far as it is known."""

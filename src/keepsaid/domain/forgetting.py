@@ -26,11 +26,11 @@ _SHORTEST = 3
 
 
 @dataclass(frozen=True, slots=True)
-class ForgetWish:
-    """What a person wants forgotten: memories and messages by id, all of a person or a conversation, or a text.
+class ForgetSelector:
+    """Selects what to forget: memories and messages by id, all of a person or a conversation, or a text.
 
-    `joined` are the other identities of the same person, as they stand when it is looked for. `again` is true for what
-    was forgotten before and came back: then a memory leads to no message that it was made from.
+    `joined` are the other identities of the same person at the time of the search. `again` is true for
+    what was forgotten before and came back: then a memory does not select the messages it was made from.
     """
 
     memories: tuple[int, ...] = ()
@@ -39,7 +39,7 @@ class ForgetWish:
     conversation: str = ""
     text: str = ""
     joined: tuple[str, ...] = ()
-    again: bool = False
+    is_repeat: bool = False
 
     @property
     def persons(self) -> frozenset[str]:
@@ -202,11 +202,11 @@ class PutBack(Commit[bool]):
 
 
 @dataclass(frozen=True, slots=True)
-class DropAside(Commit[bool]):
-    """Delete what a forgetting kept aside; whether anything was kept.
+class DropUndo(Commit[bool]):
+    """Delete the undo data of a forgetting; returns whether there was any.
 
-    With `emptied` the logs that may still hold it are empty, too: it is gone for good. Until then its deletion stays
-    due, and is made again after a crash.
+    With `emptied` the logs that may still hold it are empty too: it is gone for good. Until then its deletion
+    stays due, and is repeated after a crash.
     """
 
     id: int

@@ -64,7 +64,7 @@ class Statement:
 
     def __post_init__(self) -> None:
         """Refuse what no memory can be made of, with a ValueError that says why."""
-        reason = _wrong_with(self)
+        reason = _statement_fault(self)
         if reason:
             raise ValueError(reason)
 
@@ -159,8 +159,8 @@ def _link(told: object) -> StatementLink:
     return StatementLink(Relation(told[0]), told[1])
 
 
-def _wrong_with(one: Statement) -> str:
-    """Why a statement cannot be; "" where it can."""
+def _statement_fault(one: Statement) -> str:
+    """Return why a statement is invalid; "" if it is valid."""
     texts = {"text": one.text, "subject": one.subject, "attribute": one.attribute, "value": one.value}
     for name, text in texts.items():
         if not isinstance(text, str) or len(text) > (TEXT_CHARS_MAX if name in ("text", "value") else NAME_CHARS_MAX):
@@ -171,14 +171,14 @@ def _wrong_with(one: Statement) -> str:
         return "a statement says something"
     if len(one.links) > LINKS_MAX or any(link.relation not in LINKS or not _is_place(link.to) for link in one.links):
         return f"a statement is linked with at most {LINKS_MAX} others, as {', '.join(sorted(LINKS))}"
-    return _wrong_numbers(one)
+    return _number_fault(one)
 
 
 def _is_place(given: object) -> bool:
     return isinstance(given, int) and not isinstance(given, bool) and given >= 0
 
 
-def _wrong_numbers(one: Statement) -> str:
+def _number_fault(one: Statement) -> str:
     for name, share in (("importance", one.importance), ("confidence", one.confidence)):
         if isinstance(share, bool) or not isinstance(share, int | float) or not (isfinite(share) and 0 <= share <= 1):
             return f"the {name} of a statement is from 0 to 1"

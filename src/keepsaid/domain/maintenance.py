@@ -170,8 +170,8 @@ COMPARED_MAX = 1_000
 """With so many memories that share a telling word one is compared, the newest."""
 
 
-class Trouble(StrEnum):
-    """What may be wrong."""
+class AuditProblem(StrEnum):
+    """Problems that the audit looks for."""
 
     DUPLICATE = "duplicates"
     CONTRADICTION = "contradictions"
@@ -193,13 +193,13 @@ class Fix(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """One case of a trouble: the memories it is about, `what` it is in a word or two, and what puts it right.
+class AuditFinding:
+    """One finding of the audit: the memories concerned, `what` in a word or two, and the command that fixes it.
 
-    The fix is done to the first memory; a merge has it stand for the others. An edit says `text` and `value`.
+    The fix applies to the first memory; a merge keeps it for the others. An edit gives `text` and `value`.
     """
 
-    trouble: Trouble
+    trouble: AuditProblem
     ids: tuple[int, ...]
     fix: Fix
     what: str = ""
@@ -243,14 +243,14 @@ class AuditEntry(NamedTuple):
 
 
 @dataclass(slots=True)
-class Comparing:
-    """Memories that say the same, or of which only one can be true, found while they come one after another."""
+class ConflictFinder:
+    """Finds memories that say the same, or of which only one can be true, while they are read one by one."""
 
     at: int
     _words: dict[tuple[str, str], list[AuditEntry]] = field(default_factory=dict)
     _slots: dict[bytes, list[AuditEntry]] = field(default_factory=dict)
 
-    def look(self, entry: AuditEntry) -> Iterator[Case]:
+    def look(self, entry: AuditEntry) -> Iterator[AuditFinding]:
         """What is wrong between a memory and those before it."""
         if entry.external or not entry.holds(self.at):
             return
@@ -261,16 +261,16 @@ class Comparing:
         before = {one.id: one for word in words for one in self._words.get(word, ())[-COMPARED_MAX:]}
         alike = [one for _, one in sorted(before.items()) if _about_the_same(one, entry) and one.same_as(entry)]
         if alike:
-            yield Case(Trouble.DUPLICATE, (alike[0].id, entry.id), Fix.MERGE, "the same words")
+            yield AuditFinding(AuditProblem.DUPLICATE, (alike[0].id, entry.id), Fix.MERGE, "the same words")
             return
         for word in words:
             self._words.setdefault(word, []).append(entry)
 
-    def _in_slot(self, entry: AuditEntry, others: list[AuditEntry]) -> Iterator[Case]:
+    def _in_slot(self, entry: AuditEntry, others: list[AuditEntry]) -> Iterator[AuditFinding]:
         together = [one for one in others if _meet(one, entry)]
         same = [one for one in together if one.same_as(entry) and one.scope == entry.scope]
         if same:
-            yield Case(Trouble.DUPLICATE, (same[0].id, entry.id), Fix.MERGE, "the same value")
+            yield AuditFinding(AuditProblem.DUPLICATE, (same[0].id, entry.id), Fix.MERGE, "the same value")
         elif single(entry.attribute):
             for one in together:
                 if not one.same_as(entry):
@@ -296,41 +296,43 @@ def _meet(one: AuditEntry, other: AuditEntry) -> bool:
     return (one.until is None or one.until > other.start) and (other.until is None or other.until > one.start)
 
 
-def contradiction(newer: AuditEntry, older: AuditEntry) -> Case:
+def contradiction(newer: AuditEntry, older: AuditEntry) -> AuditFinding:
     """Two that cannot both be true: what was told later is said once more, which ends the other."""
     ids = (newer.id, older.id)
-    return Case(Trouble.CONTRADICTION, ids, Fix.EDIT, "two values at once", newer.text, newer.value)
+    return AuditFinding(AuditProblem.CONTRADICTION, ids, Fix.EDIT, "two values at once", newer.text, newer.value)
 
 
-def unused(entry: AuditEntry, since: int) -> Case | None:
+def unused(entry: AuditEntry, since: int) -> AuditFinding | None:
     """The case of a memory that was never shown to a turn, nor is kept by a person, since a time."""
     if entry.uses or entry.kept or max(entry.recorded_at, entry.start) > since or entry.after is not None:
         return None
-    return Case(Trouble.UNUSED, (entry.id,), Fix.ARCHIVE)
+    return AuditFinding(AuditProblem.UNUSED, (entry.id,), Fix.ARCHIVE)
 
 
-def ended(entry: AuditEntry, before: int) -> Case | None:
+def ended(entry: AuditEntry, before: int) -> AuditFinding | None:
     """The case of a memory whose time was over before a night that should have ended it."""
     over = entry.until is not None and entry.until <= before
-    return Case(Trouble.STALE, (entry.id,), Fix.MAINTAIN, "its time is over") if over else None
+    return AuditFinding(AuditProblem.STALE, (entry.id,), Fix.MAINTAIN, "its time is over") if over else None
 
 
-def sourceless(entry: AuditEntry, missing: Collection[Source]) -> Case | None:
+def sourceless(entry: AuditEntry, missing: Collection[Source]) -> AuditFinding | None:
     """The case of a memory none of whose sources is there any more; said by a person now, it has one again."""
     if not entry.sources or any(one not in missing for one in entry.sources):
         return None
-    return Case(Trouble.ORPHANED, (entry.id,), Fix.EDIT, "its sources lead to nothing", entry.text, entry.value)
+    return AuditFinding(
+        AuditProblem.ORPHANED, (entry.id,), Fix.EDIT, "its sources lead to nothing", entry.text, entry.value
+    )
 
 
-def echo(entry: AuditEntry, shown: Sequence[AuditEntry]) -> Case | None:
+def echo(entry: AuditEntry, shown: Sequence[AuditEntry]) -> AuditFinding | None:
     """The case of a memory that was learned from a reply, in which the agent told what it had been shown."""
     said = [one for one in shown if one.id != entry.id and one.same_as(entry)]
     if not said:
         return None
     first = said[0]
     if first.scope == entry.scope and first.slot == entry.slot and first.learned:
-        return Case(Trouble.ECHO, (first.id, entry.id), Fix.MERGE, "learned from a reply that repeats it")
-    return Case(Trouble.ECHO, (entry.id,), Fix.ARCHIVE, "learned from a reply that repeats what was shown")
+        return AuditFinding(AuditProblem.ECHO, (first.id, entry.id), Fix.MERGE, "learned from a reply that repeats it")
+    return AuditFinding(AuditProblem.ECHO, (entry.id,), Fix.ARCHIVE, "learned from a reply that repeats what was shown")
 
 
 def repeats_only(sources: Sequence[Source]) -> tuple[int, ...]:

@@ -292,7 +292,7 @@ def is_forwarded(text: str) -> bool:
     return text.startswith((f"[{FORWARDED}:", f"[{FORWARDED}]"))
 
 
-class Unsaid(NamedTuple):
-    """Something a medium sends that nobody said to the agent, and why it is taken for that."""
+class IgnoredUpdate(NamedTuple):
+    """An update of a medium that is not a message to the agent, and why it is ignored."""
 
     reason: str

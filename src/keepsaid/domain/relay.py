@@ -21,11 +21,11 @@ _MARK = "task"
 
 
 @dataclass(frozen=True, slots=True)
-class Untold:
-    """Ended tasks of a lane that nobody there was told of, oldest first.
+class UnreportedTasks:
+    """Ended tasks of a lane that were not reported there yet, oldest first.
 
-    `rounds` counts how often the lane was told of any since a person last said something there; `url` and `direct` are
-    those of what he said.
+    `rounds` counts the reports to the lane since a person last wrote there; `url` and `direct` are those of
+    that person's message.
     """
 
     lane: Lane
@@ -48,8 +48,8 @@ def mark_of(task: Task) -> str:
     return f"{_MARK}:{task.id}:{task.attempts}"
 
 
-def told_by(external_id: str | None) -> int | None:
-    """The task that a message with this external id tells of."""
+def reported_task_id(external_id: str | None) -> int | None:
+    """Return the task that the message with this external id reports; None if it reports none."""
     mark, _, rest = (external_id or "").partition(":")
     number = rest.partition(":")[0]
     return int(number) if mark == _MARK and number.isdecimal() else None
@@ -73,5 +73,5 @@ def trust_of(story: TaskStory | None) -> Trust:
 def relayed_in(messages: Sequence[StoredMessage]) -> tuple[RelayTask, ...]:
     """The results that these messages told of."""
     told = (one.inbound for one in messages if one.inbound.origin.sender == SYSTEM)
-    numbers = [told_by(one.marks.external_id) for one in told if one.content.event == RESULT]
+    numbers = [reported_task_id(one.marks.external_id) for one in told if one.content.event == RESULT]
     return tuple(RelayTask(number) for number in numbers if number is not None)

@@ -81,8 +81,8 @@ class StaticContext:
 
 
 @dataclass(frozen=True, slots=True)
-class Passing:
-    """What holds for one turn: the time in milliseconds UTC, side work under way, and contributions."""
+class TurnContext:
+    """Prompt inputs of one turn only: the time in milliseconds UTC, side work under way, and contributions."""
 
     now_ms: int | None = None
     side_work: tuple[str, ...] = ()
@@ -100,6 +100,6 @@ class PromptInputs:
     tail: LaneTail = LaneTail()
     injection: Injection = Injection()
     standing: StaticContext = StaticContext()
-    passing: Passing = Passing()
+    turn: TurnContext = TurnContext()
     attention: Attention = Attention()
     left_out: tuple[str, ...] = ()

@@ -134,15 +134,15 @@ class Utterance:
     at: int = 0
 
     @property
-    def told(self) -> bool:
-        """Whether a person who is known said it here: nothing else is ever the source of a statement."""
+    def is_source(self) -> bool:
+        """Whether a known person said it here: only such text is ever the source of a statement."""
         said = self.role is Role.USER and self.ref.startswith("message:") and bool(self.text.strip())
         return said and trust_of_words(self.trust, self.text) is not Trust.EXTERNAL and self.sender != SYSTEM
 
     @property
-    def heard(self) -> bool:
-        """Whether it may be read at all, be it only to understand what was told."""
-        return self.told or (
+    def is_readable(self) -> bool:
+        """Whether an extractor may read it at all, if only to understand the sources."""
+        return self.is_source or (
             self.role is Role.ASSISTANT and self.trust is not Trust.EXTERNAL and bool(self.text.strip())
         )
 
@@ -157,9 +157,9 @@ class Passage:
     utterances: tuple[Utterance, ...] = ()
 
     @property
-    def told(self) -> tuple[Utterance, ...]:
-        """What people said."""
-        return tuple(one for one in self.utterances if one.told)
+    def sources(self) -> tuple[Utterance, ...]:
+        """The utterances that may be sources of statements: what known people said."""
+        return tuple(one for one in self.utterances if one.is_source)
 
 
 def may_state(passage: Passage) -> bool:
@@ -169,9 +169,9 @@ def may_state(passage: Passage) -> bool:
     """
     asked = False
     for one in passage.utterances:
-        if one.told and not only_asks(one.text) and (asked or topic(one.text)):
+        if one.is_source and not only_asks(one.text) and (asked or topic(one.text)):
             return True
-        asked = one.heard and not one.told and "?" in one.text
+        asked = one.is_readable and not one.is_source and "?" in one.text
     return False
 
 

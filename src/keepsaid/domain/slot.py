@@ -165,8 +165,8 @@ TEXT_CHARS_MAX = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class HeardText:
-    """A text, when it came (milliseconds UTC), and in whose time its dates are read."""
+class DatedText:
+    """A text, when it arrived (milliseconds UTC), and the time zone in which its dates are read."""
 
     text: str
     at: int
@@ -178,7 +178,7 @@ class HeardText:
         return (datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=self.at)).astimezone(self.zone)
 
 
-def read_answer(question: Question, heard: HeardText) -> str | None:
+def read_answer(question: Question, heard: DatedText) -> str | None:
     """The value of an answer, as text; None when it is no answer to this question.
 
     boolean: `true`, `false`. number: digits. date_time: ISO 8601. location: a name or `latitude,longitude`.
@@ -210,7 +210,7 @@ _COURTESY = frozenset(_COURTESY_WORDS.split())
 _WORD = re.compile(r"[^\s,.;:!…]+")
 
 
-def _boolean(_question: Question, text: str, _heard: HeardText) -> str | None:
+def _boolean(_question: Question, text: str, _heard: DatedText) -> str | None:
     words = [word.strip("'\"()*_") for word in _WORD.findall(text.casefold())]
     yes, no = any(word in _YES for word in words), any(word in _NO for word in words)
     known = all(word in _YES or word in _NO or word in _COURTESY for word in words)
@@ -238,7 +238,7 @@ _NAMED: Mapping[str, int] = {
 }
 
 
-def _number(_question: Question, text: str, _heard: HeardText) -> str | None:
+def _number(_question: Question, text: str, _heard: DatedText) -> str | None:
     found = _NUMBER.fullmatch(text)
     if found is None:
         return None
@@ -268,7 +268,7 @@ _DENIES = frozenset(_DENIES_WORDS.split())
 _PICK_WORDS_MAX = 8
 
 
-def _selection(question: Question, text: str, _heard: HeardText) -> str | None:
+def _selection(question: Question, text: str, _heard: DatedText) -> str | None:
     """The option that is named, by its text, its number, or as the one of them that stands in a few words."""
     said = _plain(text)
     by_text = [option for option in question.options if _plain(option) == said]
@@ -297,12 +297,12 @@ def _plain(text: str) -> str:
     return " ".join(re.findall(r"\w+(?:['’.-]\w+)*", text.casefold()))
 
 
-def _text(_question: Question, text: str, _heard: HeardText) -> str | None:
+def _text(_question: Question, text: str, _heard: DatedText) -> str | None:
     """Anything that is no question itself."""
     return None if text.rstrip().endswith(("?", "？", "؟")) else text
 
 
-_READERS: Mapping[Expected, Callable[[Question, str, HeardText], str | None]] = {
+_READERS: Mapping[Expected, Callable[[Question, str, DatedText], str | None]] = {
     Expected.TEXT: _text,
     Expected.BOOLEAN: _boolean,
     Expected.NUMBER: _number,

@@ -21,8 +21,8 @@ TEXT_CHARS_MAX, NAME_CHARS_MAX = 4_000, 200
 _REFUSED = "error:"
 
 
-class Deed(StrEnum):
-    """What is to be done, by the name of the tool that asks for it."""
+class MemoryAction(StrEnum):
+    """Action that a turn asks of memory, by the name of the tool that asks for it."""
 
     SAVE = "memory_save"
     CORRECT = "memory_correct"
@@ -37,7 +37,7 @@ class StageMemory:
     """
 
     n: int
-    deed: Deed
+    deed: MemoryAction
     memory_id: int = 0
     kind: Kind = Kind.FACT
     text: str = ""
@@ -50,24 +50,25 @@ class StageMemory:
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
-    """What a turn or a branch asked memory to do: `by` names who, such as `turn:5`, and `turn_id` the turn behind it.
+class StagedRequests:
+    """Memory requests that a turn or a branch staged: `by` names which, such as `turn:5`.
 
-    `messages` are those that the turn answered; `external` says that what outsiders wrote was shown.
+    `turn_id` is the turn behind it; `messages` are those that it answered. `external` says that text of
+    outsiders was shown.
     """
 
     by: str
     turn_id: int
     messages: tuple[StoredMessage, ...]
-    deeds: tuple[StageMemory, ...]
+    requests: tuple[StageMemory, ...]
     external: bool = False
 
 
-def deed_in(name: str, arguments: Mapping[str, Json], n: int = 0) -> StageMemory:
-    """What a call asks for; raises ValueError, saying what is wrong with it."""
-    deed = Deed(name)
-    memory_id = 0 if deed is Deed.SAVE else _memory(arguments)
-    if deed is Deed.CONFIRM:
+def parse_staged_request(name: str, arguments: Mapping[str, Json], n: int = 0) -> StageMemory:
+    """Return what a call asks memory to do; raises ValueError that says what is wrong with the call."""
+    deed = MemoryAction(name)
+    memory_id = 0 if deed is MemoryAction.SAVE else _memory(arguments)
+    if deed is MemoryAction.CONFIRM:
         return StageMemory(n, deed, memory_id)
     said = StageMemory(
         n,
@@ -81,7 +82,7 @@ def deed_in(name: str, arguments: Mapping[str, Json], n: int = 0) -> StageMemory
         valid_from=_time(arguments, "valid_from"),
         valid_to=_time(arguments, "valid_to"),
     )
-    if deed is Deed.SAVE and bool(said.attribute) != bool(said.value):
+    if deed is MemoryAction.SAVE and bool(said.attribute) != bool(said.value):
         raise ValueError("attribute and value belong together: the city, and which one")
     if said.attribute and not said.subject:
         raise ValueError("an attribute needs a subject: whose it is")
@@ -93,7 +94,7 @@ def deed_in(name: str, arguments: Mapping[str, Json], n: int = 0) -> StageMemory
 def staged_in(records: Sequence[Record]) -> tuple[StageMemory, ...]:
     """What a turn's records ask for: every call that was answered and not refused, in order."""
     return tuple(
-        replace(deed_in(call.name, _arguments(call), n), trust=trust)
+        replace(parse_staged_request(call.name, _arguments(call), n), trust=trust)
         for n, (call, trust) in enumerate(_granted(records))
     )
 
@@ -103,7 +104,7 @@ def _granted(records: Sequence[Record]) -> Iterator[tuple[ToolCall, Trust | None
     calls: dict[str, tuple[ToolCall, Trust | None]] = {}
     for one in records:
         if one.role is Role.ASSISTANT:
-            calls = {call.id: (call, one.trust) for call in one.calls if call.name in tuple(Deed)}
+            calls = {call.id: (call, one.trust) for call in one.calls if call.name in tuple(MemoryAction)}
         elif one.role is Role.TOOL and one.call_id in calls and not one.text.startswith(_REFUSED):
             yield calls[one.call_id]
 
@@ -123,7 +124,7 @@ def read_back(text: str) -> StageMemory:
     told = json.loads(text)
     given = {one.name: told.get(one.name) for one in fields(StageMemory)}
     trust = Trust(given["trust"]) if given["trust"] else None
-    return StageMemory(**{**given, "deed": Deed(told["deed"]), "kind": Kind(told["kind"]), "trust": trust})
+    return StageMemory(**{**given, "deed": MemoryAction(told["deed"]), "kind": Kind(told["kind"]), "trust": trust})
 
 
 def _memory(arguments: Mapping[str, Json]) -> int:

@@ -65,7 +65,7 @@ _SENTENCE_CHARS_MAX = 2_000
 _QUESTION = ("?", "？", "吗", "嗎", "か")
 
 
-def asks_beside_english(text: str) -> bool:
+def asks_in_other_language(text: str) -> bool:
     """Whether a message asks outright in German, French, Spanish, Portuguese, Italian, Russian, Chinese or Japanese."""
     pieces = (" ".join(piece.split())[:_SENTENCE_CHARS_MAX] for piece in _SENTENCE.split(text, _SENTENCES_MAX))
     return any(map(_asks, pieces))
@@ -143,16 +143,16 @@ class LooseStatement:
         )
 
 
-def told_in(text: str) -> tuple[LooseStatement, ...]:
-    """What a message says outright, in order, each thing once."""
-    return tuple(dict.fromkeys(one for sentence in _sentences(text) for one in _told(sentence)))
+def extract_statements(text: str) -> tuple[LooseStatement, ...]:
+    """Return what a message states outright, in order, without repetitions."""
+    return tuple(dict.fromkeys(one for sentence in _sentences(text) for one in _extract_sentence(sentence)))
 
 
 def asks_to_remember(text: str) -> bool:
     """Whether a message asks outright, in a language that is known here, that something be remembered."""
     read = text[:_CHARS_MAX]
     in_english = any(_REMEMBER_TO.fullmatch(one) or _ENGLISH_REMEMBER.fullmatch(one) for one in _sentences(read))
-    return in_english or asks_beside_english(read)
+    return in_english or asks_in_other_language(read)
 
 
 def _sentences(text: str) -> Iterator[str]:
@@ -160,7 +160,7 @@ def _sentences(text: str) -> Iterator[str]:
     return (piece for piece in pieces if piece and not piece.endswith("?"))
 
 
-def _told(sentence: str) -> Iterator[LooseStatement]:
+def _extract_sentence(sentence: str) -> Iterator[LooseStatement]:
     for pattern in (_REMEMBER_TO, _TODO):
         if found := pattern.fullmatch(sentence):
             yield LooseStatement(Kind.TODO, _bare(found["what"]), attribute="")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Inbound
-from keepsaid.text.references import REACH, SpokenText, infer
+from keepsaid.text.references import REACH, MessageText, infer
 
 AGENT = "\0"
 """The agent among the speakers; no stored sender is called so."""
@@ -36,14 +36,14 @@ class Placed(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
-    """Something said in a conversation: its place in time, the key of its lane, and the provider's names for it.
+class RecentMessage:
+    """A message or answer of a conversation: its id, text, the key of its lane, and the provider's names for it.
 
-    The times say what came first, the ids which of two at the same time.
+    The times order them; of two at the same time, the ids do.
     """
 
     id: int
-    said: SpokenText
+    said: MessageText
     key: str
     provider_id: str | None = None
     reply_to: str | None = None
@@ -55,34 +55,34 @@ def inferable(inbound: Inbound) -> bool:
     return spoken and not inbound.topic and inbound.marks.reply_to is None
 
 
-def remembered(message_id: int, inbound: Inbound, at: int, key: str) -> Spoken | None:
+def remembered(message_id: int, inbound: Inbound, at: int, key: str) -> RecentMessage | None:
     """The message as later ones look back on it; None in a topic, which has a lane anyway."""
     if key.startswith(_KEPT_APART):
         return None
     origin, marks = inbound.origin, inbound.marks
-    said = SpokenText(f"message:{message_id}", origin.sender, inbound.content.text[:TEXT_CHARS_MAX], at, origin.name)
-    return Spoken(message_id, said, key, marks.provider_id, marks.reply_to)
+    said = MessageText(f"message:{message_id}", origin.sender, inbound.content.text[:TEXT_CHARS_MAX], at, origin.name)
+    return RecentMessage(message_id, said, key, marks.provider_id, marks.reply_to)
 
 
-def answered(key: str, records: Iterable[tuple[int, str, str, int, str | None]]) -> list[Spoken]:
+def answered(key: str, records: Iterable[tuple[int, str, str, int, str | None]]) -> list[RecentMessage]:
     """The agent's answers among the last records of a lane.
 
     Each record is its turn, its ref ("" for a record that shows nothing), its text, its time, and the provider's
     name for the reply of that turn.
     """
-    found: list[Spoken] = []
+    found: list[RecentMessage] = []
     asked: tuple[int, str] | None = None
     for turn_id, ref, text, at, provider_id in records:
         if ref.startswith("message:"):
             asked = turn_id, ref
         elif ref.startswith("reply:") and text:
             target = asked[1] if asked is not None and asked[0] == turn_id else None
-            said = SpokenText(ref, AGENT, text[:TEXT_CHARS_MAX], at, answers=target)
-            found.append(Spoken(turn_id, said, key, provider_id))
+            said = MessageText(ref, AGENT, text[:TEXT_CHARS_MAX], at, answers=target)
+            found.append(RecentMessage(turn_id, said, key, provider_id))
     return found
 
 
-def strand_of(lately: Iterable[Spoken], message_id: int, inbound: Inbound, at: int) -> Placed:
+def strand_of(lately: Iterable[RecentMessage], message_id: int, inbound: Inbound, at: int) -> Placed:
     """The lane: that of what it answers, the root where one person speaks, else a lane of its own.
 
     An edit stays where the edited message is. The same messages give the same key.
@@ -96,7 +96,7 @@ def strand_of(lately: Iterable[Spoken], message_id: int, inbound: Inbound, at: i
         return Placed(edited.key, f"it is an edit of {_named(edited)}")
     if {one.said.speaker for one in before} <= {origin.sender, AGENT}:
         return Placed(before[-1].key if before else lane.key, "one person alone has spoken")
-    new = SpokenText(f"message:{message_id}", origin.sender, inbound.content.text[:TEXT_CHARS_MAX], at, origin.name)
+    new = MessageText(f"message:{message_id}", origin.sender, inbound.content.text[:TEXT_CHARS_MAX], at, origin.name)
     guess = infer([_linked(one, known) for one in before], new)
     if guess is None:
         key = f"{_STRAND}{lane.conversation}:{show('message', message_id)}"
@@ -105,7 +105,7 @@ def strand_of(lately: Iterable[Spoken], message_id: int, inbound: Inbound, at: i
     return Placed(answers.key, f"it answers {_named(answers)}: {guess.reason} ({guess.score:g})")
 
 
-def _named(one: Spoken) -> str:
+def _named(one: RecentMessage) -> str:
     kind, _, number = one.said.ref.partition(":")
     return show("message", int(number)) if kind == "message" else f"our reply in {show('turn', int(number))}"
 
@@ -116,11 +116,11 @@ def strand_begun_by(lane: Lane) -> int | None:
     return read("message", lane.key.removeprefix(start)) if lane.key.startswith(start) else None
 
 
-def kept(lately: Sequence[Spoken], one: Spoken) -> list[Spoken]:
+def kept(lately: Sequence[RecentMessage], one: RecentMessage) -> list[RecentMessage]:
     """What is looked back on once `one` has been said as well: the last by id."""
     return sorted((*lately, one), key=attrgetter("id"))[-LATELY_MAX:]
 
 
-def _linked(one: Spoken, known: dict[str, Spoken]) -> SpokenText:
+def _linked(one: RecentMessage, known: dict[str, RecentMessage]) -> MessageText:
     target = known.get(one.reply_to) if one.reply_to is not None else None
     return one.said if target is None else replace(one.said, answers=target.said.ref)

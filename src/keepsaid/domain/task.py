@@ -18,7 +18,7 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import ReplyDraft
-from keepsaid.domain.staged import Wishes
+from keepsaid.domain.staged import StagedRequests
 from keepsaid.domain.states import move
 from keepsaid.domain.turn import Step, Usage
 from keepsaid.domain.work import Notify, OnCrash, TaskKind, WorkTerms
@@ -87,8 +87,8 @@ class Task:
         return self.state == "pending" and self.fence == 0 and self.rule != ""
 
     @property
-    def is_told(self) -> bool:
-        """Whether the owner is sent a message about where it stands now."""
+    def notifies_owner(self) -> bool:
+        """Whether the owner is sent a message about its present state."""
         wanted = self.terms.notify
         if self.state == "completed":
             return wanted is Notify.ALWAYS
@@ -347,7 +347,7 @@ class TaskWork:
 
     task: Task
     messages: tuple[int, ...] = ()
-    wishes: Wishes | None = None
+    staged_requests: StagedRequests | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,7 +138,7 @@ def next_time(fields: Fields, zone: ZoneInfo, after: int) -> int | None:
     wall = moment.astimezone(zone).replace(tzinfo=None, second=0, microsecond=0)
     found = next((at for one in fields.walls(wall) if (at := first_at(one, zone)) > moment), None)
     if fields.hourly and _put_back(moment, zone):
-        found = min(filter(None, (found, _again(fields, zone, moment))), default=None)
+        found = min(filter(None, (found, _repeated_time(fields, zone, moment))), default=None)
     return None if found is None else (found - _EPOCH) // timedelta(milliseconds=1)
 
 
@@ -165,8 +165,8 @@ def _put_back(moment: datetime, zone: ZoneInfo) -> bool:
     return len(offsets) > 1
 
 
-def _again(fields: Fields, zone: ZoneInfo, moment: datetime) -> datetime | None:
-    """The first time after a moment that comes for the second time."""
+def _repeated_time(fields: Fields, zone: ZoneInfo, moment: datetime) -> datetime | None:
+    """Return the first matching time after `moment` that a clock change makes occur a second time."""
     begun = (moment.astimezone(zone).replace(tzinfo=None) - _SHIFT).replace(second=0, microsecond=0)
     most = 2 * int(_SHIFT / _MINUTE)
     walls = islice(fields.walls(begun), most)

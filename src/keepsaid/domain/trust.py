@@ -214,10 +214,10 @@ def _recalled(injection: Injection) -> Iterator[ShownSource]:
 
 
 def _contributed(scene: PromptInputs) -> Iterator[ShownSource]:
-    for one in scene.passing.contributions:
+    for one in scene.turn.contributions:
         if one.text:
             yield ShownSource(one.trust, "what is added to the prompt by the extension", one.name)
-    for line in scene.passing.side_work:
+    for line in scene.turn.side_work:
         yield from _text(line, "side work under way")
 
 

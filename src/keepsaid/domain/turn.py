@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from keepsaid.domain.batch import StoredBatch
-from keepsaid.domain.command import Obeyed
+from keepsaid.domain.command import ExecutedCommand
 from keepsaid.domain.effects import Effect
-from keepsaid.domain.focus import TurnSurroundings
+from keepsaid.domain.focus import TurnInputs
 from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.prompt import Json, Record, ToolCall
 
@@ -128,7 +128,7 @@ class Claimed:
     trace: Json = None
     steered: tuple[Steered, ...] = ()
     late_before: int | None = None
-    around: TurnSurroundings = TurnSurroundings()
+    around: TurnInputs = TurnInputs()
 
     @property
     def held(self) -> ResumableTurn:
@@ -138,10 +138,10 @@ class Claimed:
     @property
     def chars(self) -> int:
         """How many characters its messages have."""
-        return sum(len(message.text) for message in self.heard)
+        return sum(len(message.text) for message in self.all_messages)
 
     @property
-    def heard(self) -> tuple[StoredMessage, ...]:
+    def all_messages(self) -> tuple[StoredMessage, ...]:
         """Every message this turn answers, in order."""
         return (*self.messages, *(message for one in self.steered for message in one.messages))
 
@@ -161,7 +161,7 @@ class Outcome:
     model: str
     chosen: tuple[int, ...] = ()
     effects: tuple[Effect, ...] = ()
-    obeyed: tuple[Obeyed, ...] = ()
+    executed: tuple[ExecutedCommand, ...] = ()
     begins_anew: bool = False
     attached: tuple[tuple[int, str], ...] = ()
     opened: tuple[int, ...] = ()

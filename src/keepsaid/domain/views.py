@@ -13,7 +13,7 @@ from keepsaid.domain.prompt import Json, Record
 from keepsaid.domain.receipt import Feedback
 from keepsaid.domain.reply import StoredReply
 from keepsaid.domain.route import Verdict
-from keepsaid.domain.staged import StageMemory, Wishes
+from keepsaid.domain.staged import StagedRequests, StageMemory
 from keepsaid.domain.turn import Step, Usage
 
 
@@ -141,11 +141,11 @@ class EpisodeWork:
     trust: Trust | None = None
 
     @property
-    def wishes(self) -> Wishes | None:
-        """What its turn asked memory to do; None where no turn answered it."""
+    def staged_requests(self) -> StagedRequests | None:
+        """Memory requests that its turn staged; None if no turn answered it."""
         if self.turn_id is None:
             return None
-        return Wishes(f"turn:{self.turn_id}", self.turn_id, self.messages, self.staged, self.external)
+        return StagedRequests(f"turn:{self.turn_id}", self.turn_id, self.messages, self.staged, self.external)
 
 
 @dataclass(frozen=True, slots=True)

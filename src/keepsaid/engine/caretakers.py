@@ -13,7 +13,7 @@ from keepsaid.domain.commits import BeginPruning, ExpireLeases, Prune, VoidLease
 from keepsaid.domain.forgetting import EmptyLog
 from keepsaid.domain.retention import DAY_MS, HOUR_MS, SET_MS, Cursor, RetentionTerms, Stale
 from keepsaid.domain.session import Rest, SessionTerms
-from keepsaid.ports.runtime import Clock, Halt, Ids
+from keepsaid.ports.runtime import Clock, Ids, StopToken
 from keepsaid.ports.store_views import Operations, RetentionView, SessionView
 
 _NOTICES_MAX = 64
@@ -158,11 +158,11 @@ class Pruner:
     last recorded one or before it; that run is only recorded, and the next one prunes.
     """
 
-    def __init__(self, store: PruneStore, clock: Clock, terms: RetentionTerms, halt: Halt | None = None) -> None:
+    def __init__(self, store: PruneStore, clock: Clock, terms: RetentionTerms, halt: StopToken | None = None) -> None:
         self._store = store
         self._clock = clock
         self._terms = terms
-        self._halt = halt or Halt()
+        self._halt = halt or StopToken()
         self._next_ms = clock.steady_ms() + HOUR_MS
         self._run: PruneProgress | None = None
 
@@ -229,7 +229,7 @@ class Pruner:
         """A run at a person's word, beside the daily ones; `limit_ms` or a stop may break it off before it is over."""
         run = await self.begin()
         until = self._clock.monotonic_ms() + limit_ms
-        while not run.over and self._clock.monotonic_ms() < until and not self._halt.asked:
+        while not run.over and self._clock.monotonic_ms() < until and not self._halt.is_set:
             await self.piece(run)
             await self._clock.wait(asyncio.Event(), _PAUSE_MS)
         return run

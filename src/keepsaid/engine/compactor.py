@@ -44,8 +44,8 @@ class Compactor:
             self._waiting[lane] = max(share, self._waiting.get(lane, 0.0))
             self.hint.set()
 
-    async def asked(self, lane: Lane, *, at_once: bool = True) -> str:
-        """Summarise all of a lane but its newest messages, or only if it is due; says in words what came of it."""
+    async def compact_on_request(self, lane: Lane, *, at_once: bool = True) -> str:
+        """Summarise all of a lane but its newest messages, or only if it is due; returns the outcome in words."""
         if lane in self._running or lane in self._waiting:
             return "I am busy with that already."
         made = await self._compaction.compact(lane, 1.0 if at_once else 0.0, at_once=at_once)

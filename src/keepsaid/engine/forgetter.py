@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 from keepsaid.domain.forgetting import (
     Counts,
-    DropAside,
+    DropUndo,
     EmptyLog,
+    ForgetSelector,
     ForgetTargets,
     Forgetting,
-    ForgetWish,
     MoveForgetting,
     PutBack,
     RequestForgetting,
@@ -20,9 +20,16 @@ from keepsaid.domain.forgetting import (
     ScrubForgotten,
 )
 from keepsaid.domain.ids import show
-from keepsaid.memory.forgetting import Reaching, fresh, repeats
-from keepsaid.ports.forgetting import ForgetfulMemory, ForgettingView, MemoryAside, NoTypedLines, ReachView, TypedLines
-from keepsaid.ports.runtime import Clock, Halt, Ids
+from keepsaid.memory.forgetting import ForgetTargetFinder, fresh, repeats
+from keepsaid.ports.forgetting import (
+    ForgetfulMemory,
+    ForgettingView,
+    MemoryUndoLog,
+    NoTypedLines,
+    ReachView,
+    TypedLines,
+)
+from keepsaid.ports.runtime import Clock, Ids, StopToken
 from keepsaid.ports.store_views import Operations
 
 _log = logging.getLogger("keepsaid.forget")
@@ -38,37 +45,37 @@ class ForgetterStores:
     view: ForgettingView
     reach: ReachView
     memory: ForgetfulMemory
-    aside: MemoryAside
+    undo_log: MemoryUndoLog
     typed: TypedLines = field(default_factory=NoTypedLines)
 
 
 class Forgetter:
     """Forgets, step by step; every step may be repeated, and what waits for a running turn is tried again."""
 
-    def __init__(self, stores: ForgetterStores, clock: Clock, ids: Ids, halt: Halt | None = None) -> None:
+    def __init__(self, stores: ForgetterStores, clock: Clock, ids: Ids, halt: StopToken | None = None) -> None:
         self._operations = stores.operations
         self._view = stores.view
         self._memory = stores.memory
-        self._aside = stores.aside
+        self._aside = stores.undo_log
         self._typed = stores.typed
         self._clock = clock
         self._ids = ids
-        self._halt = halt or Halt()
+        self._halt = halt or StopToken()
         self._moved = asyncio.Event()
-        self._reaching = Reaching(stores.reach, stores.memory)
+        self._reaching = ForgetTargetFinder(stores.reach, stores.memory)
         self._reach = stores.reach
 
-    async def wanted(self, wish: ForgetWish) -> ForgetTargets:
-        """What would go; nothing is changed."""
-        return await self._reaching.wanted(wish)
+    async def find_targets(self, wish: ForgetSelector) -> ForgetTargets:
+        """Find everything that a request to forget would delete; nothing is changed."""
+        return await self._reaching.find_targets(wish)
 
-    async def forget(self, wish: ForgetWish, by: str, undo_ms: int = 0) -> Forgetting | None:
+    async def forget(self, wish: ForgetSelector, by: str, undo_ms: int = 0) -> Forgetting | None:
         """Forget what a wish names: hidden from every read when this returns, gone soon after; None for nothing.
 
         With `undo_ms` what goes is kept aside for so long, and can be undone.
         A stop meanwhile leaves the rest to the next start, which hides it before anybody reads.
         """
-        wanted = await self._reaching.wanted(wish)
+        wanted = await self._reaching.find_targets(wish)
         if wanted.is_empty:
             return None
         now = self._clock.now_ms()
@@ -99,18 +106,18 @@ class Forgetter:
         over = [one for one in kept if one.state != "restoring" and now >= (one.undo_until or 0)]
         for one in over:
             await self._aside.drop(one.id)
-            await self._operations.apply(DropAside(one.id))
+            await self._operations.apply(DropUndo(one.id))
         if over:
             if not (await self._operations.apply(EmptyLog()) and await self._memory.empty_log()):
                 return self._clock.due_ms() + _AGAIN_MS
             for one in over:
-                await self._operations.apply(DropAside(one.id, emptied=True))
+                await self._operations.apply(DropUndo(one.id, emptied=True))
         left = [one.undo_until for one in kept if one not in over and one.undo_until is not None]
         return min(left, default=None)
 
     async def finish(self, number: int) -> Forgetting | None:
         """Go on with one request as far as it goes now."""
-        while not self._halt.asked and await self._advance(number):
+        while not self._halt.is_set and await self._advance(number):
             pass
         return await self._view.one(number)
 
@@ -122,7 +129,7 @@ class Forgetter:
             if not await self._view.unfinished():
                 return True
             left = until - self._clock.monotonic_ms()
-            if left <= 0 or self._halt.asked:
+            if left <= 0 or self._halt.is_set:
                 return False
             await self._clock.wait(moved, left)
 
@@ -140,16 +147,16 @@ class Forgetter:
         for one in await self._view.unfinished():
             if one.state in ("requested", "restoring"):
                 await self._advance(one.id)
-        await self._again()
+        await self._reapply_tombstones()
 
-    async def _again(self) -> None:
+    async def _reapply_tombstones(self) -> None:
         ours, theirs = set(await self._view.tombstones()), set(await self._memory.tombstones())
         if ours == theirs:
             return
         both, now = tuple(sorted(ours | theirs)), self._clock.now_ms()
-        await self._memory.bury(both, now)
-        wish = ForgetWish(await self._memory.revived(both), await self._view.revived(both), again=True)
-        wanted = await self._reaching.wanted(wish)
+        await self._memory.add_tombstones(both, now)
+        wish = ForgetSelector(await self._memory.revived(both), await self._view.revived(both), is_repeat=True)
+        wanted = await self._reaching.find_targets(wish)
         _log.warning("a store was put in place that holds less of what was forgotten: it is forgotten again")
         lost = tuple(sorted(theirs - ours))
         await self._begun(RequestForgetting(self._ids.next(), "restored", "keepsaid", wanted, now, lost))
@@ -163,7 +170,7 @@ class Forgetter:
             case "requested":
                 return await self._hide(one)
             case "hidden":
-                wanted = await self._view.wanted(number)
+                wanted = await self._view.get_targets(number)
                 counts = await self._memory.erase(wanted.memories, _kept(one), wanted.people)
                 return await self._move(one, "erase", counts)
             case "erased":
@@ -180,7 +187,7 @@ class Forgetter:
         return False
 
     async def _hide(self, one: Forgetting) -> bool:
-        wanted = await self._view.wanted(one.id)
+        wanted = await self._view.get_targets(one.id)
         now = self._clock.now_ms()
         await self._memory.echoes.silence(wanted.echoes, now, _kept(one))
         counts = await self._memory.hide(wanted.memories, wanted.digests, now, _kept(one))
@@ -190,7 +197,7 @@ class Forgetter:
 
     async def _scrub(self, one: Forgetting) -> bool:
         """Scrub what was left, and what came since: a turn that was running may have told it again."""
-        known, now = await self._view.wanted(one.id), self._clock.now_ms()
+        known, now = await self._view.get_targets(one.id), self._clock.now_ms()
         await self._memory.hide(known.memories, known.digests, now, _kept(one))
         await self._memory.erase(known.memories, _kept(one))
         left = await self._scrubbed(one.id)
@@ -207,7 +214,7 @@ class Forgetter:
     async def _scrubbed(self, number: int) -> Scrubbed:
         for _ in range(_ROUNDS_MAX):
             done = await self._operations.apply(ScrubForgotten(number, self._clock.now_ms()))
-            if not done.left or self._halt.asked:
+            if not done.left or self._halt.is_set:
                 break
         return done
 

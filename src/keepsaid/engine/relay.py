@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from keepsaid.domain.commits import Received
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import RESULT, SYSTEM, Content, Inbound, Origin, ProviderMarks, Trust
-from keepsaid.domain.relay import TellBack, Untold, mark_of, trust_of
+from keepsaid.domain.relay import TellBack, UnreportedTasks, mark_of, trust_of
 from keepsaid.domain.task import Task
 from keepsaid.domain.trust import UNKEYED, Fence
 from keepsaid.domain.work import TaskKind
@@ -65,7 +65,7 @@ class Relay:
     async def work(self) -> int | None:
         """Tell what is due; returns when the next is (milliseconds UTC)."""
         next_at: int | None = None
-        for lane in await self._view.untold(_TOLD_MAX):
+        for lane in await self._view.list_unreported_tasks(_TOLD_MAX):
             if lane.rounds >= self._terms.rounds_max:
                 continue
             due, now = self._due_at(lane), self._clock.due_ms()
@@ -76,14 +76,14 @@ class Relay:
                 await self._tell(lane)
         return next_at
 
-    def _due_at(self, lane: Untold) -> int:
+    def _due_at(self, lane: UnreportedTasks) -> int:
         ended = [task.ended_at or 0 for task in lane.tasks]
         return min(max(ended) + self._terms.debounce_ms, min(ended) + self._terms.wait_ms_max)
 
-    async def _tell(self, lane: Untold) -> None:
+    async def _tell(self, lane: UnreportedTasks) -> None:
         for task in lane.tasks:
             try:
-                await self._receive(told(task, lane, trust_of(await self._view.task(task.id)), self._fence))
+                await self._receive(build_report(task, lane, trust_of(await self._view.task(task.id)), self._fence))
             except InputError as refusal:
                 extra = {"code": refusal.code, "task": task.id}
                 _log.warning("a result cannot be told in its lane: %s", refusal.what, extra=extra)
@@ -91,8 +91,8 @@ class Relay:
         await self._operations.apply(TellBack(tuple(task.id for task in lane.tasks), self._clock.now_ms()))
 
 
-def told(task: Task, untold: Untold, trust: Trust, fence: Fence) -> Inbound:
-    """A result as a message of its lane; its words are data."""
+def build_report(task: Task, untold: UnreportedTasks, trust: Trust, fence: Fence) -> Inbound:
+    """Return the result of a task as a message of its lane; its text is marked as data."""
     lane, name = untold.lane, show("task", task.id)
     kind = str(task.kind)
     about = cut(" ".join(task.description.split()), _ABOUT_CHARS)

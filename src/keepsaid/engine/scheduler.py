@@ -14,7 +14,7 @@ from keepsaid.domain.commits import Received
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import SYSTEM, Content, Inbound, Origin, ProviderMarks, Trust
-from keepsaid.domain.relay import Untold, trust_of
+from keepsaid.domain.relay import UnreportedTasks, trust_of
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.retention import SILENT_MS
 from keepsaid.domain.schedule import FAILURES_MAX, Fire, Schedule, ScheduleRun, Target, What, astray, fired, verdict_on
@@ -31,10 +31,10 @@ from keepsaid.domain.task import NewTask, Task, TaskEnd, TaskStory
 from keepsaid.domain.timing import QuietHours
 from keepsaid.domain.trust import UNKEYED, Fence
 from keepsaid.domain.work import Notify, WorkTerms
-from keepsaid.engine.relay import told
-from keepsaid.engine.tasks import told_owner
+from keepsaid.engine.relay import build_report
+from keepsaid.engine.tasks import render_owner_notice
 from keepsaid.errors import InputError, KeepsaidError
-from keepsaid.ports.runtime import Clock, Hints, Ids
+from keepsaid.ports.runtime import Clock, Ids, Wakeups
 from keepsaid.ports.store_views import Operations, ScheduleView, TaskView
 from keepsaid.text.normal import cut, normalise
 
@@ -46,11 +46,11 @@ End = Callable[[str, str], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Errand:
-    """What is done, given what the schedule says of it; False when it was broken off and is to be begun again.
+class JobHandler:
+    """Function that a schedule runs; it returns False if it was interrupted and has to be started again.
 
-    One that was cut short by the end of its process is begun `again` where doing it twice does no harm. It may take
-    `limit_s` seconds; None for one that ends by itself when it is told to stop.
+    A job cut short by the end of its process is started `again` if running it twice does no harm. It may take
+    `limit_s` seconds; None for a job that ends by itself when it is asked to stop.
     """
 
     do: Callable[[Schedule, ScheduleRun], Awaitable[bool]]
@@ -58,10 +58,10 @@ class Errand:
     limit_s: float | None = 600.0
 
 
-class Errands:
-    """Those that are known by name, and those that are being done: a few at once."""
+class JobRunner:
+    """Runs the jobs known by name, a few at once."""
 
-    def __init__(self, known: Mapping[str, Errand] | None = None, at_once: int = 4) -> None:
+    def __init__(self, known: Mapping[str, JobHandler] | None = None, at_once: int = 4) -> None:
         self.known = dict(known or {})
         self._at_once = at_once
         self._doing: set[asyncio.Task[None]] = set()
@@ -83,7 +83,7 @@ class Errands:
         self._doing.add(task)
         task.add_done_callback(self._doing.discard)
 
-    async def _do(self, errand: Errand, run: ScheduleRun, schedule: Schedule, end: End) -> None:
+    async def _do(self, errand: JobHandler, run: ScheduleRun, schedule: Schedule, end: End) -> None:
         verb, why = "fail", ""
         try:
             async with asyncio.timeout(errand.limit_s):
@@ -143,8 +143,8 @@ def verdict_of(story: TaskStory | None) -> tuple[str, str]:
 
 def come_back(story: TaskStory, target: Target, fence: Fence) -> Inbound:
     """What it came to, as a message of the lane that hears it; its words are data."""
-    untold = Untold(target.lane, (story.task,), url=target.url, direct=target.direct)
-    return replace(told(story.task, untold, trust_of(story), fence), priority=PRIORITY)
+    untold = UnreportedTasks(target.lane, (story.task,), url=target.url, direct=target.direct)
+    return replace(build_report(story.task, untold, trust_of(story), fence), priority=PRIORITY)
 
 
 _PIECE = 64
@@ -180,7 +180,7 @@ class SchedulerDeps:
 
     receive: Callable[[Inbound], Awaitable[Received]]
     channels: frozenset[str]
-    hints: Hints
+    hints: Wakeups
     owner: Lane
     fence: Fence = UNKEYED
 
@@ -194,7 +194,7 @@ class Scheduler:
         clock: Clock,
         ids: Ids,
         reach: SchedulerDeps,
-        errands: Errands,
+        errands: JobRunner,
         quiet: QuietHours | None = None,
     ) -> None:
         self.hint = asyncio.Event()
@@ -295,7 +295,7 @@ class Scheduler:
 
     async def _take_in(self) -> int:
         """What workers have done: it counts, and is told in the lane that hears it, else to the owner."""
-        ended = await self._view.worked(_AT_ONCE)
+        ended = await self._view.list_orphaned_runs(_AT_ONCE)
         for run in ended:
             schedule = await self._view.schedule(run.schedule_id)
             if schedule is not None and run.task_id is not None:
@@ -317,7 +317,7 @@ class Scheduler:
             await self._ask(run, schedule, come_back(story, target, self._reach.fence))
 
     def _report(self, task: Task) -> Notice:
-        text = told_owner(task, TaskEnd.COMPLETE, task.result)
+        text = render_owner_notice(task, TaskEnd.COMPLETE, task.result)
         return Notice(self._reach.owner, ReplyDraft(self._ids.next(), text, notice=True))
 
     async def _run(self, run: ScheduleRun, schedule: Schedule) -> None:
@@ -339,7 +339,7 @@ class Scheduler:
 
     async def _follow(self) -> int:
         """What is heard of runs, as far as it has come."""
-        heard = await self._view.heard(_PIECE)
+        heard = await self._view.list_unsettled_outputs(_PIECE)
         for one in heard:
             verb, why = verdict_on(one)
             key, notice, schedule = RunKey(one.schedule_id, one.due_at), None, None

@@ -19,9 +19,9 @@ from keepsaid.domain.event import (
 )
 from keepsaid.engine.supervisor import ServiceLoop, keep_going
 from keepsaid.errors import StoreBroken
-from keepsaid.events.dispatcher import Bell, Dispatcher
+from keepsaid.events.dispatcher import Dispatcher, EventNotifier
 from keepsaid.ports.failpoints import point
-from keepsaid.ports.runtime import Clock, Halt, Ids
+from keepsaid.ports.runtime import Clock, Ids, StopToken
 from keepsaid.ports.store_views import JournalView, Operations
 from keepsaid.text.normal import cut, normalise
 
@@ -61,8 +61,8 @@ class DeliveryTerms:
         """How long what was taken may be held before another process may take it: longer than two of them can take."""
         return 2 * self.limit_ms + 60_000
 
-    def again_after(self, attempt: int, delivery_id: int) -> int | None:
-        """Milliseconds until the next attempt; None when this was the last."""
+    def retry_delay_ms(self, attempt: int, delivery_id: int) -> int | None:
+        """Return the milliseconds until the next attempt; None if this was the last."""
         if attempt >= self.attempts_max:
             return None
         wait_ms = min(self.again_ms * 2 ** (attempt - 1), self.again_ms_max)
@@ -83,7 +83,7 @@ class Subscriber:
         self._at_once = 1
         self._fence = 0
         self._settled: list[DeliveryResult] = []
-        self._halt = Halt()
+        self._halt = StopToken()
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -98,22 +98,22 @@ class Subscriber:
 
     async def work(self) -> int | None:
         """Be told of what is due; returns when to come again: at once while there is more."""
-        if self._halt.asked:
+        if self._halt.is_set:
             return None
         self._idle.clear()
         try:
-            return await self._be_told()
+            return await self._deliver_due()
         finally:
             self._idle.set()
 
     async def stop(self) -> None:
         """Be told no more; one that is being told of something gets a moment to end it."""
-        self._halt.ask()
+        self._halt.set()
         with suppress(TimeoutError):
             async with asyncio.timeout(_STOP_S):
                 await self._idle.wait()
 
-    async def _be_told(self) -> int | None:
+    async def _deliver_due(self) -> int | None:
         clock, terms = self._clock, self._terms
         times = clock.due_ms(), clock.steady_ms()
         asked = TakeDeliveries(self.name, self._ids.next(), *times, terms.lease_ms, terms.attempts_max, self._at_once)
@@ -127,9 +127,9 @@ class Subscriber:
         told = 0
         try:
             for delivery in taken:
-                if self._halt.asked or clock.monotonic_ms() - began > _HELD_MS:
+                if self._halt.is_set or clock.monotonic_ms() - began > _HELD_MS:
                     break
-                self._settled.append(await self._told(delivery))
+                self._settled.append(await self._deliver(delivery))
                 told += 1
                 if clock.monotonic_ms() - since > _SETTLE_MS:
                     await self._settle()
@@ -148,7 +148,7 @@ class Subscriber:
             await self._operations.apply(settled)
             self._settled.clear()
 
-    async def _told(self, delivery: EventDelivery) -> DeliveryResult:
+    async def _deliver(self, delivery: EventDelivery) -> DeliveryResult:
         point("tell.before")
         try:
             async with asyncio.timeout(self._terms.limit_ms / 1_000):
@@ -161,7 +161,7 @@ class Subscriber:
         return DeliveryResult(delivery.id)
 
     def _failed(self, delivery: EventDelivery, error: str) -> DeliveryResult:
-        wait_ms = self._terms.again_after(delivery.attempt, delivery.id)
+        wait_ms = self._terms.retry_delay_ms(delivery.attempt, delivery.id)
         again_at = None if wait_ms is None else self._clock.due_ms() + wait_ms
         told = self.name, delivery.event.topic, delivery.attempt, "" if wait_ms is not None else ", given up"
         _log.warning("%s was not told of %s, attempt %d%s", *told)
@@ -178,8 +178,8 @@ class Subscribers:
     """
 
     def __init__(self, operations: Operations, journal: JournalView, clock: Clock) -> None:
-        self.bell = Bell()
-        self.happened = Bell()
+        self.bell = EventNotifier()
+        self.happened = EventNotifier()
         self._hint = journal.hint
         self._operations = operations
         self._journal = journal
@@ -207,7 +207,7 @@ class Subscribers:
 
         Those who wait for something to happen are woken first, whoever subscribed.
         """
-        self.happened.ring()
+        self.happened.notify_all()
         if self._anybody is None:
             self._anybody = bool(await self._journal.subscribers())
         return await self._dispatcher.work() if self._anybody else None

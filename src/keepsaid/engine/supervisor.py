@@ -121,8 +121,8 @@ _RESCUE_MS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Crew:
-    """Who does the work; without workers, batches wait for somebody else to claim them."""
+class SupervisedServices:
+    """The services that the supervisor runs; without `workers`, batches wait for another process to claim them."""
 
     flow: MessagePipeline
     rescuer: Rescuer
@@ -141,7 +141,7 @@ class Recovered:
 class Supervisor:
     """Starts, watches and stops the stages."""
 
-    def __init__(self, crew: Crew, operations: Operations, clock: Clock, owner: str) -> None:
+    def __init__(self, crew: SupervisedServices, operations: Operations, clock: Clock, owner: str) -> None:
         self.broken: asyncio.Future[StoreBroken] = asyncio.get_running_loop().create_future()
         self._crew = crew
         self._operations = operations

@@ -14,13 +14,13 @@ from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.task import ClaimTasks, EndTask, ExpireTasks, RenewTask, Task, TaskEnd, TaskFilter, TaskStory
 from keepsaid.domain.turn import ResumableTurn, StepKind, Usage
 from keepsaid.domain.work import TaskKind
-from keepsaid.engine.workers import HOPELESS, Patience
+from keepsaid.engine.workers import HOPELESS, RetryPolicy
 from keepsaid.errors import KeepsaidError, LeaseLost, ModelUnavailable, StoreBroken, StoreError, TaskImpossible
 from keepsaid.pipeline.turn.authorization import call_of
 from keepsaid.pipeline.turn.run import REPEATABLE, Begun, NeedsReview, OutsideCall, StepLog, call_tool
 from keepsaid.pipeline.turn.worker import WorkerResult, references
 from keepsaid.ports.model import Tool
-from keepsaid.ports.runtime import Clock, Hints, Ids
+from keepsaid.ports.runtime import Clock, Ids, Wakeups
 from keepsaid.ports.store_views import Operations, TaskView
 from keepsaid.text.normal import cut, digest, normalise
 
@@ -49,8 +49,8 @@ class TaskLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Craft:
-    """How tasks of a kind are done; there is nobody to do them where there `is_idle`."""
+class TaskHandler:
+    """Runs the tasks of one kind; while `is_idle` returns true, none is claimed."""
 
     do: Do
     is_idle: Callable[[], bool]
@@ -65,14 +65,14 @@ class TaskRunnerDeps:
     view: TaskView
     clock: Clock
     ids: Ids
-    hints: Hints
+    hints: Wakeups
     owner: str
 
 
 class Tasks:
     """Runs tasks of one kind."""
 
-    def __init__(self, craft: Craft, around: TaskRunnerDeps, limits: TaskLimits, patience: Patience) -> None:
+    def __init__(self, craft: TaskHandler, around: TaskRunnerDeps, limits: TaskLimits, patience: RetryPolicy) -> None:
         self.hint = around.hints.of_tasks[craft.kind]
         self._craft = craft
         self._around = around
@@ -212,7 +212,7 @@ class Tasks:
 
     def _ended(self, task: Task, how: TaskEnd, text: str, steps: StepLog) -> EndTask:
         around = self._around
-        notice = ReplyDraft(around.ids.next(), told_owner(task, how, text), notice=True)
+        notice = ReplyDraft(around.ids.next(), render_owner_notice(task, how, text), notice=True)
         return EndTask(task.id, task.fence, how, around.clock.now_ms(), text, usage=steps.usage, notice=notice)
 
     @asynccontextmanager
@@ -256,8 +256,8 @@ class Tasks:
         await asyncio.gather(*running, return_exceptions=True)
 
 
-def told_owner(task: Task, how: TaskEnd, text: str) -> str:
-    """What the owner is told of the end of a task, where its terms say that he is."""
+def render_owner_notice(task: Task, how: TaskEnd, text: str) -> str:
+    """Return the notice to the owner about the end of a task, for tasks whose terms ask for one."""
     name = show("task", task.id)
     by = f" ({task.rule})" if task.rule else ""
     if how is TaskEnd.COMPLETE:

@@ -47,8 +47,8 @@ HOPELESS = (ModelAuth, ModelQuota, ModelRejected)
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
-    """How long an outage is waited out, and the waits between tries, in milliseconds."""
+class RetryPolicy:
+    """How long an outage may last before work is given up, and the waits between attempts, in milliseconds."""
 
     outage_ms_max: int = 900_000
     wait_ms_first: int = 1_000
@@ -70,7 +70,7 @@ class Attempt:
     """Runs the work of a batch and settles what it raises."""
 
     def __init__(
-        self, operations: Operations, progress: Progresses, clock: Clock, ids: Ids, patience: Patience
+        self, operations: Operations, progress: Progresses, clock: Clock, ids: Ids, patience: RetryPolicy
     ) -> None:
         self._operations = operations
         self._progress = progress
@@ -168,12 +168,12 @@ _SENT_BACK = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class TurnConcurrency:
     """How many turns run at a time.
 
-    A turn that takes longer than `slow_s` seconds gives its place to another, so that lanes whose model hangs
-    hold up nobody else; one that an outage sent back does so after a tenth of that. No more than `open_max` are ever
-    open.
+    A turn that takes longer than `slow_s` seconds frees its place for another, so that lanes whose model
+    hangs delay no others; a turn returned by an outage frees it after a tenth of that. At most `open_max`
+    turns are open at once.
     """
 
     at_once: int = 8
@@ -185,7 +185,13 @@ class Workers:
     """Runs turns."""
 
     def __init__(
-        self, flow: MessagePipeline, lanes: LaneView, leases: Leases, attempt: Attempt, clock: Clock, places: Places
+        self,
+        flow: MessagePipeline,
+        lanes: LaneView,
+        leases: Leases,
+        attempt: Attempt,
+        clock: Clock,
+        places: TurnConcurrency,
     ) -> None:
         self._flow = flow
         self._lanes = lanes

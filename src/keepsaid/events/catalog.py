@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from keepsaid.domain.compaction import CutReason
 from keepsaid.domain.context import Made
-from keepsaid.domain.event import RECEIVED, ROUTED, STARTED, Over
+from keepsaid.domain.event import RECEIVED, ROUTED, STARTED, AbandonReason
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.session import SessionEnd
 from keepsaid.domain.work import TaskKind
@@ -82,7 +82,7 @@ ROAD: Mapping[str, Schema] = MappingProxyType(
         "turn.abandoned": Schema(
             "A turn is over without an answer.",
             "turn",
-            {**_TURN, "why": word("what became of its batch", *Over)},
+            {**_TURN, "why": word("what became of its batch", *AbandonReason)},
         ),
         "command.executed": Schema(
             "A turn obeyed a command.",

@@ -13,8 +13,8 @@ from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store_views import JournalView, Operations
 
 
-class Bell:
-    """Whoever listens has an event of his own, which every ring sets."""
+class EventNotifier:
+    """Wakes coroutines that wait for an event: each listener has its own `asyncio.Event`."""
 
     def __init__(self) -> None:
         self._ears: set[asyncio.Event] = set()
@@ -29,8 +29,8 @@ class Bell:
         finally:
             self._ears.discard(ear)
 
-    def ring(self) -> None:
-        """Wake them all."""
+    def notify_all(self) -> None:
+        """Set the events of all listeners."""
         for ear in self._ears:
             ear.set()
 
@@ -40,7 +40,7 @@ _LOOK_MS = 5_000
 
 
 async def wait_for(
-    journal: JournalView, clock: Clock, bell: Bell, wanted: tuple[str, str, int], timeout_ms: float
+    journal: JournalView, clock: Clock, bell: EventNotifier, wanted: tuple[str, str, int], timeout_ms: float
 ) -> Event | None:
     """The first event of a topic about something after an event (`wanted`), as soon as there is one.
 
@@ -60,7 +60,7 @@ async def wait_for(
 class Dispatcher:
     """Makes deliveries, a piece at a time, and rings for those who wait for them."""
 
-    def __init__(self, operations: Operations, clock: Clock, bell: Bell) -> None:
+    def __init__(self, operations: Operations, clock: Clock, bell: EventNotifier) -> None:
         self._operations = operations
         self._clock = clock
         self._bell = bell
@@ -68,7 +68,7 @@ class Dispatcher:
     async def work(self) -> int | None:
         """Read the next lines; at once again while there are more."""
         if await self._operations.apply(Distribute(self._clock.now_ms())):
-            self._bell.ring()
+            self._bell.notify_all()
             return 0
         return None
 
@@ -76,8 +76,8 @@ class Dispatcher:
 _AT_ONCE = 256
 
 
-class Newsteller:
-    """Follows the memory store."""
+class NewsPublisher:
+    """Publishes changes of the memory store as events."""
 
     def __init__(self, news: MemoryNews, operations: Operations, clock: Clock) -> None:
         self._news = news
@@ -91,5 +91,5 @@ class Newsteller:
             return None
         await self._operations.apply(TellNews(waiting, self._clock.now_ms()))
         point("news.told")
-        await self._news.told(waiting[-1].n)
+        await self._news.drop_news(waiting[-1].n)
         return 0

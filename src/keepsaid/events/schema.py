@@ -13,8 +13,8 @@ Payload = Mapping[str, Json]
 _LANE_PARTS = 4
 
 
-class Holds(StrEnum):
-    """What a field holds, as the journal keeps it. Ids are numbers there, and text with a prefix outside."""
+class FieldType(StrEnum):
+    """Type of a field, as the journal keeps it. Ids are numbers there, and text with a prefix outside."""
 
     ID = "id"
     IDS = "ids"
@@ -29,7 +29,7 @@ class Holds(StrEnum):
 class Field:
     """One field: what it holds and means. `of` is what an id is of; a word may be one of a few (`among`)."""
 
-    holds: Holds
+    holds: FieldType
     meaning: str
     of: str = ""
     among: tuple[str, ...] = ()
@@ -42,23 +42,23 @@ class Field:
     @property
     def type(self) -> str:
         """What it holds outside, for people."""
-        ids = {Holds.ID: f"id of a {self.of}", Holds.IDS: f"list of ids of a {self.of}"}
-        lists = {Holds.WORDS: "list of texts", Holds.LANE: "list of four texts"}
-        words = {Holds.NUMBER: "whole number", Holds.FLAG: "true or false"}
+        ids = {FieldType.ID: f"id of a {self.of}", FieldType.IDS: f"list of ids of a {self.of}"}
+        lists = {FieldType.WORDS: "list of texts", FieldType.LANE: "list of four texts"}
+        words = {FieldType.NUMBER: "whole number", FieldType.FLAG: "true or false"}
         word = " or ".join(f"`{one}`" for one in self.among) or "text"
-        return {**ids, **lists, **words, Holds.WORD: word}[self.holds]
+        return {**ids, **lists, **words, FieldType.WORD: word}[self.holds]
 
     def json_schema(self) -> dict[str, Any]:
         """What it holds outside, as JSON Schema."""
         text = {"type": "string"}
-        shapes: dict[Holds, dict[str, Any]] = {
-            Holds.ID: text,
-            Holds.IDS: {"type": "array", "items": text},
-            Holds.NUMBER: {"type": "integer"},
-            Holds.FLAG: {"type": "boolean"},
-            Holds.WORD: {**text, "enum": list(self.among)} if self.among else text,
-            Holds.WORDS: {"type": "array", "items": text},
-            Holds.LANE: {"type": "array", "items": text, "minItems": _LANE_PARTS, "maxItems": _LANE_PARTS},
+        shapes: dict[FieldType, dict[str, Any]] = {
+            FieldType.ID: text,
+            FieldType.IDS: {"type": "array", "items": text},
+            FieldType.NUMBER: {"type": "integer"},
+            FieldType.FLAG: {"type": "boolean"},
+            FieldType.WORD: {**text, "enum": list(self.among)} if self.among else text,
+            FieldType.WORDS: {"type": "array", "items": text},
+            FieldType.LANE: {"type": "array", "items": text, "minItems": _LANE_PARTS, "maxItems": _LANE_PARTS},
         }
         return {**shapes[self.holds], "description": self.meaning}
 
@@ -67,13 +67,13 @@ class Field:
         several = value if isinstance(value, list) else []
         texts = isinstance(value, list) and all(isinstance(one, str) for one in several)
         return {
-            Holds.ID: _whole(value),
-            Holds.IDS: isinstance(value, list) and all(_whole(one) for one in several),
-            Holds.NUMBER: _whole(value),
-            Holds.FLAG: isinstance(value, bool),
-            Holds.WORD: isinstance(value, str) and (not self.among or value in self.among),
-            Holds.WORDS: texts,
-            Holds.LANE: texts and len(several) == _LANE_PARTS,
+            FieldType.ID: _whole(value),
+            FieldType.IDS: isinstance(value, list) and all(_whole(one) for one in several),
+            FieldType.NUMBER: _whole(value),
+            FieldType.FLAG: isinstance(value, bool),
+            FieldType.WORD: isinstance(value, str) and (not self.among or value in self.among),
+            FieldType.WORDS: texts,
+            FieldType.LANE: texts and len(several) == _LANE_PARTS,
         }[self.holds]
 
 
@@ -83,37 +83,37 @@ def _whole(value: Json) -> bool:
 
 def an_id(of: str, meaning: str) -> Field:
     """The id of something, as `domain/ids.py` names it."""
-    return Field(Holds.ID, meaning, of)
+    return Field(FieldType.ID, meaning, of)
 
 
 def ids(of: str, meaning: str) -> Field:
     """Ids of several."""
-    return Field(Holds.IDS, meaning, of)
+    return Field(FieldType.IDS, meaning, of)
 
 
 def number(meaning: str) -> Field:
     """A whole number."""
-    return Field(Holds.NUMBER, meaning)
+    return Field(FieldType.NUMBER, meaning)
 
 
 def flag(meaning: str) -> Field:
     """True or false."""
-    return Field(Holds.FLAG, meaning)
+    return Field(FieldType.FLAG, meaning)
 
 
 def word(meaning: str, *among: str) -> Field:
     """A text that nobody said: a name, a kind, an error; one of a few, where they are given."""
-    return Field(Holds.WORD, meaning, among=among)
+    return Field(FieldType.WORD, meaning, among=among)
 
 
 def words(meaning: str) -> Field:
     """Several of those."""
-    return Field(Holds.WORDS, meaning)
+    return Field(FieldType.WORDS, meaning)
 
 
 def lane() -> Field:
     """A lane, by what it is made of."""
-    return Field(Holds.LANE, "channel, account, conversation, key")
+    return Field(FieldType.LANE, "channel, account, conversation, key")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.scene import Contribution
 from keepsaid.domain.turn import Claimed
 from keepsaid.extensions.discovery import ExtensionSource
-from keepsaid.extensions.loaded import ExtensionFault, Guest, Phase
-from keepsaid.extensions.loading import tried
+from keepsaid.extensions.loaded import ExtensionFault, LoadedExtension, Phase
+from keepsaid.extensions.loading import run_phase
 from keepsaid.ports.channel import InboundSink, Progresses, TurnProgress
 from keepsaid.ports.extension import StreamingProvider
 from keepsaid.ports.model import Tool
@@ -26,10 +26,10 @@ _LIMIT_S = 0.5
 _CHARS_MAX = 20_000
 
 
-class TurnOffers:
-    """Tools and contributions of the extensions that are active when a turn begins."""
+class ExtensionContributions:
+    """Tools and prompt contributions of the extensions that are active when a turn begins."""
 
-    def __init__(self, active: Callable[[], Sequence[Guest]], limit_s: float = _LIMIT_S) -> None:
+    def __init__(self, active: Callable[[], Sequence[LoadedExtension]], limit_s: float = _LIMIT_S) -> None:
         self.active = active
         self._limit_s = limit_s
 
@@ -49,10 +49,10 @@ class TurnOffers:
 
     async def contribute(self, claimed: Claimed) -> tuple[Contribution, ...]:
         """What each adds; one that fails or takes too long is named instead."""
-        asked = [self._asked(guest, claimed) for guest in self.active()]
+        asked = [self._collect_from(guest, claimed) for guest in self.active()]
         return tuple(one for several in await asyncio.gather(*asked) for one in several)
 
-    async def _asked(self, guest: Guest, claimed: Claimed) -> list[Contribution]:
+    async def _collect_from(self, guest: LoadedExtension, claimed: Claimed) -> list[Contribution]:
         added: list[Contribution] = []
 
         async def ask() -> None:
@@ -67,7 +67,7 @@ class TurnOffers:
 
         if not guest.provided.says and guest.provided.contributor is None:
             return []
-        fault = await tried(Phase.PROVIDE, ask, self._limit_s)
+        fault = await run_phase(Phase.PROVIDE, ask, self._limit_s)
         if fault is None:
             return added
         _log.warning("the extension %s adds nothing to a prompt: %s", guest.id, fault.reason)
@@ -79,7 +79,7 @@ def _short(fault: ExtensionFault) -> str:
     return fault.reason.partition(":")[0]
 
 
-def _of_turn(guest: Guest, claimed: Claimed) -> Iterator[Tool]:
+def _of_turn(guest: LoadedExtension, claimed: Claimed) -> Iterator[Tool]:
     if guest.provided.turn_tools is None:
         return
     try:
@@ -97,7 +97,7 @@ _SILENT_S = 300.0
 class Streams:
     """Tells those who wait for a message, and the channel it came by."""
 
-    def __init__(self, others: Progresses, active: Callable[[], Sequence[Guest]]) -> None:
+    def __init__(self, others: Progresses, active: Callable[[], Sequence[LoadedExtension]]) -> None:
         self._others = others
         self._active = active
         self._shown: dict[Lane, tuple[asyncio.Queue[str], asyncio.Task[None]]] = {}
@@ -150,7 +150,7 @@ class Listeners:
         self._clock = clock
         self._listening: dict[str, asyncio.Task[None]] = {}
 
-    def begin(self, guest: Guest) -> None:
+    def begin(self, guest: LoadedExtension) -> None:
         """Let one listen."""
         assert guest.context is not None, "what is active has a context"
         work = self._listen(guest, guest.context.inbox)
@@ -166,7 +166,7 @@ class Listeners:
         if ended:
             await asyncio.wait(ended, timeout=patience_s)
 
-    async def _listen(self, guest: Guest, inbox: InboundSink) -> None:
+    async def _listen(self, guest: LoadedExtension, inbox: InboundSink) -> None:
         wait_ms = _AGAIN_MS
         while guest.active and guest.provided.listen is not None:
             began = self._clock.monotonic_ms()

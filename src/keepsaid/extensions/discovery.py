@@ -37,8 +37,8 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True, slots=True)
-class Outline:
-    """A class as its source shows it: what it was declared with, its kinds, and who is told or run when."""
+class ScannedClass:
+    """A class as read from its source without importing it: declaration, kinds, subscriptions and schedules."""
 
     name: str
     doc: str
@@ -55,8 +55,8 @@ class Outline:
         return keys
 
 
-def outline(source: bytes, named: str | None = None) -> Outline:
-    """The class with this name, or the one that is declared an extension. Raises ExtensionError."""
+def scan_source(source: bytes, named: str | None = None) -> ScannedClass:
+    """Return the class with this name, or the one that is declared an extension. Raises ExtensionError."""
     if len(source) > _SOURCE_BYTES_MAX:
         raise ExtensionError("the source is too long to be read")
     try:
@@ -75,7 +75,7 @@ def outline(source: bytes, named: str | None = None) -> Outline:
     return _outlined(found[0])
 
 
-def _outlined(node: ast.ClassDef) -> Outline:
+def _outlined(node: ast.ClassDef) -> ScannedClass:
     given = next((_literals(call) for mark, call in _marks(node) if mark == "extension"), None)
     methods = [one for one in node.body if isinstance(one, Function)]
     marks = [(method, mark, call) for method in methods for mark, call in _marks(method)]
@@ -93,7 +93,7 @@ def _outlined(node: ast.ClassDef) -> Outline:
         if mark == "schedule"
     ]
     doc = ast.get_docstring(node) or ""
-    return Outline(node.name, doc, given, tuple(sorted(kinds)), tuple(subscribes), tuple(schedules))
+    return ScannedClass(node.name, doc, given, tuple(sorted(kinds)), tuple(subscribes), tuple(schedules))
 
 
 def _marks(node: ast.ClassDef | Function) -> Iterator[tuple[str, ast.Call | None]]:
@@ -189,7 +189,7 @@ def _read(name: str, source: ExtensionSource, place: Path, read: Any) -> FoundEx
 
 def of_file(file: Path) -> Manifest:
     """The manifest of an extension in one file. Raises ExtensionError, or OSError."""
-    seen = outline(file.read_bytes())
+    seen = scan_source(file.read_bytes())
     return _completed(seen.manifest("_" + re.sub(r"\W", "_", file.stem)), seen)
 
 
@@ -202,7 +202,7 @@ def of_folder(folder: Path) -> Manifest:
     file = _module_file(folder, module.split("."))
     if file is None:
         raise ExtensionError(f"there is no module for its entrypoint {data['entrypoint']}")
-    return _completed(data, outline(file.read_bytes(), named))
+    return _completed(data, scan_source(file.read_bytes(), named))
 
 
 def of_entry_point(point: EntryPoint) -> Manifest:
@@ -211,7 +211,7 @@ def of_entry_point(point: EntryPoint) -> Manifest:
     file = _installed(parts)
     if file is None:
         raise ExtensionError(f"the module {point.module} is not installed")
-    seen = outline(file.read_bytes(), point.attr)
+    seen = scan_source(file.read_bytes(), point.attr)
     if (len(parts) > 1 or file.name == "__init__.py") and (file.parent / FILE).is_file():
         return _completed({"entrypoint": point.value, **_manifest_in(file.parent)}, seen)
     return _completed(seen.manifest(point.module), seen)
@@ -246,7 +246,7 @@ def _manifest_in(folder: Path) -> Mapping[str, Any]:
         raise ExtensionError("the manifest is not UTF-8") from None
 
 
-def _completed(data: Mapping[str, Any], seen: Outline | None) -> Manifest:
+def _completed(data: Mapping[str, Any], seen: ScannedClass | None) -> Manifest:
     """The manifest, with what its class shows: what it provides, who of it is told and run."""
     keys = dict(data)
     if seen is not None:

@@ -13,24 +13,24 @@ from typing import Any
 from keepsaid.domain.event import Event
 from keepsaid.errors import ExtensionError
 from keepsaid.extensions.discovery import FoundExtension
-from keepsaid.extensions.loaded import ExtensionFault, Guest, Phase, State
-from keepsaid.extensions.loading import loaded, ordered, tried
+from keepsaid.extensions.loaded import ExtensionFault, LoadedExtension, Phase, State
+from keepsaid.extensions.loading import loaded, ordered, run_phase
 from keepsaid.extensions.manifest import Manifest, Subscription
 from keepsaid.extensions.provided import provided_by
-from keepsaid.extensions.services import GuestContext, Tell
+from keepsaid.extensions.services import RuntimeExtensionContext, Tell
 from keepsaid.ports.extension import AgentProvider
 from keepsaid.ports.runtime import Clock
 
 
-async def wish_all(guest: Guest) -> None:
-    """Let an extension wish for all that its manifest names. Raises ExtensionError where nobody could be told."""
+async def subscribe_all(guest: LoadedExtension) -> None:
+    """Subscribe an extension to all that its manifest names. Raises ExtensionError if a handler is missing."""
     assert guest.context is not None, "what is initialized has a context"
     for one in guest.manifest.events.subscribes:
         named = one.method if one.handler == "custom" else one.handler
         await guest.context.subscribe(one.topic, _tell(guest, one), named)
 
 
-def _tell(guest: Guest, one: Subscription) -> Tell:
+def _tell(guest: LoadedExtension, one: Subscription) -> Tell:
     context, agent = guest.context, guest.provided.agent
     assert context is not None, "what is initialized has a context"
     if one.handler == "custom":
@@ -76,11 +76,11 @@ class LifecycleDeps:
     told of every extension whose standing changed.
     """
 
-    context: Callable[[Manifest, Callable[[str], Any]], GuestContext]
-    agent: Callable[[Guest], AgentProvider | None]
+    context: Callable[[Manifest, Callable[[str], Any]], RuntimeExtensionContext]
+    agent: Callable[[LoadedExtension], AgentProvider | None]
     clock: Clock
     redacted: Callable[[str], str]
-    changed: Callable[[Guest], Awaitable[None]]
+    changed: Callable[[LoadedExtension], Awaitable[None]]
     limits: PhaseLimits = PhaseLimits()
 
 
@@ -88,12 +88,12 @@ class Lifecycle:
     """The extensions of one runtime."""
 
     def __init__(self, found: Iterable[FoundExtension], surroundings: LifecycleDeps) -> None:
-        self.guests = {one.id: Guest(one) for one in found}
+        self.guests = {one.id: LoadedExtension(one) for one in found}
         self._around = surroundings
         self._waves: tuple[tuple[str, ...], ...] = ()
 
     @property
-    def active(self) -> Sequence[Guest]:
+    def active(self) -> Sequence[LoadedExtension]:
         """Those whose provisions are to be used, in the order they were let in."""
         order = [self.guests[id_] for wave in self._waves for id_ in wave]
         return [one for one in order if one.active]
@@ -119,7 +119,7 @@ class Lifecycle:
         return None
 
     @property
-    def followers(self) -> Sequence[Guest]:
+    def followers(self) -> Sequence[LoadedExtension]:
         """Those that take over changed settings while they work."""
         return [one for one in self.active if one.call("reconfigure") is not None]
 
@@ -128,7 +128,7 @@ class Lifecycle:
 
         Then those that had taken theirs have the former ones again; one that will not take these back is quarantined.
         """
-        before: list[tuple[Guest, Mapping[str, Any]]] = []
+        before: list[tuple[LoadedExtension, Mapping[str, Any]]] = []
         for guest in self.followers:
             assert guest.context is not None, "what is active has a context"
             former, settings = guest.context.config, wanted.get(guest.id)
@@ -141,14 +141,14 @@ class Lifecycle:
                 return f"{guest.id} does not take over its settings: {self._around.redacted(fault.reason)}"
         return ""
 
-    async def _give(self, guest: Guest, settings: Mapping[str, Any]) -> ExtensionFault | None:
+    async def _give(self, guest: LoadedExtension, settings: Mapping[str, Any]) -> ExtensionFault | None:
         take_over = guest.call("reconfigure", MappingProxyType(dict(settings))) or _nothing
-        fault = await tried(Phase.SETTINGS, take_over, self._around.limits.initialize_s)
+        fault = await run_phase(Phase.SETTINGS, take_over, self._around.limits.initialize_s)
         if fault is None and guest.context is not None:
             guest.context.refit(settings)
         return fault
 
-    async def _take_back(self, before: Sequence[tuple[Guest, Mapping[str, Any]]]) -> None:
+    async def _take_back(self, before: Sequence[tuple[LoadedExtension, Mapping[str, Any]]]) -> None:
         for guest, former in reversed(before):
             fault = await self._give(guest, former)
             if fault is not None and guest.active:
@@ -175,7 +175,7 @@ class Lifecycle:
         for id_, reason in order.faults.items():
             await self._quarantine(self.guests[id_], ExtensionFault(Phase.DEPENDENCIES, reason))
 
-    async def _step(self, guest: Guest, step: Callable[[Guest], Awaitable[None]]) -> None:
+    async def _step(self, guest: LoadedExtension, step: Callable[[LoadedExtension], Awaitable[None]]) -> None:
         if guest.state not in (State.FOUND, State.LOADED, State.READY):
             return
         out = [one for one in guest.manifest.depends_on if not self._reached(self.guests[one])]
@@ -185,10 +185,10 @@ class Lifecycle:
         else:
             await step(guest)
 
-    def _reached(self, guest: Guest) -> bool:
+    def _reached(self, guest: LoadedExtension) -> bool:
         return guest.state in (State.LOADED, State.READY, State.ACTIVE)
 
-    async def _load(self, guest: Guest) -> None:
+    async def _load(self, guest: LoadedExtension) -> None:
         async def settle() -> None:
             guest.context = self._around.context(guest.manifest, self.peer)
 
@@ -204,11 +204,11 @@ class Lifecycle:
         if await self._all(guest, steps, limits.import_s):
             guest.state = State.LOADED
 
-    async def _initialize(self, guest: Guest) -> None:
+    async def _initialize(self, guest: LoadedExtension) -> None:
         async def provide() -> None:
             guest.provided = provided_by(guest.made, guest.manifest, self._around.agent(guest))
             self._check_names(guest)
-            await wish_all(guest)
+            await subscribe_all(guest)
 
         async def ask() -> None:
             guest.needs = tuple(map(str, guest.made.needs())) if hasattr(guest.made, "needs") else ()
@@ -220,29 +220,29 @@ class Lifecycle:
             if guest.needs:
                 await self._around.changed(guest)
 
-    async def _start(self, guest: Guest) -> None:
+    async def _start(self, guest: LoadedExtension) -> None:
         start = guest.call("start") or _nothing
         if await self._all(guest, ((Phase.START, start),), self._around.limits.start_s):
             guest.state = State.ACTIVE
             await self._around.changed(guest)
 
-    async def _stop(self, guest: Guest, fault: ExtensionFault | None = None) -> None:
+    async def _stop(self, guest: LoadedExtension, fault: ExtensionFault | None = None) -> None:
         """Stop one that was initialized; `fault` says what it is stopped for."""
         if guest.state not in (State.READY, State.UNREADY, State.ACTIVE):
             return
         guest.state = State.STOPPED
-        ended = await tried(Phase.STOP, guest.call("stop") or _nothing, self._around.limits.stop_s)
+        ended = await run_phase(Phase.STOP, guest.call("stop") or _nothing, self._around.limits.stop_s)
         if fault or ended:
             await self._quarantine(guest, fault or ended)
 
-    async def _examine(self, guest: Guest) -> None:
+    async def _examine(self, guest: LoadedExtension) -> None:
         answers: list[object] = []
 
         async def ask() -> None:
             health = guest.call("health")
             answers.append(True if health is None else await health())
 
-        fault = await tried(Phase.HEALTH, ask, self._around.limits.health_s)
+        fault = await run_phase(Phase.HEALTH, ask, self._around.limits.health_s)
         if fault is None and answers[0]:
             guest.unwell = 0
             return
@@ -252,7 +252,7 @@ class Lifecycle:
             await self._stop(guest, fault or ExtensionFault(Phase.HEALTH, "it said three times that it is not well"))
             await self._let_down(guest)
 
-    async def _let_down(self, guest: Guest) -> None:
+    async def _let_down(self, guest: LoadedExtension) -> None:
         """Stop what depends on one that is gone."""
         for one in reversed(self.active):
             if guest.id in one.manifest.depends_on:
@@ -260,19 +260,19 @@ class Lifecycle:
                 await self._let_down(one)
 
     async def _all(
-        self, guest: Guest, steps: Sequence[tuple[Phase, Callable[[], Awaitable[Any]]]], limit_s: float
+        self, guest: LoadedExtension, steps: Sequence[tuple[Phase, Callable[[], Awaitable[Any]]]], limit_s: float
     ) -> bool:
         clock = self._around.clock
         for phase, work in steps:
             began = clock.monotonic_ms()
-            fault = await tried(phase, work, limit_s)
+            fault = await run_phase(phase, work, limit_s)
             guest.took_ms[phase] = guest.took_ms.get(phase, 0.0) + clock.monotonic_ms() - began
             if fault is not None:
                 await self._quarantine(guest, fault)
                 return False
         return True
 
-    def _check_names(self, guest: Guest) -> None:
+    def _check_names(self, guest: LoadedExtension) -> None:
         """Raise ExtensionError where a name is another's."""
         for other in self.guests.values():
             if other is guest or not self._reached(other):
@@ -282,7 +282,7 @@ class Lifecycle:
                 if both:
                     raise ExtensionError(f"the {what} {both[0]} is {other.id}'s")
 
-    async def _quarantine(self, guest: Guest, fault: ExtensionFault | None) -> None:
+    async def _quarantine(self, guest: LoadedExtension, fault: ExtensionFault | None) -> None:
         assert fault is not None, "nothing is quarantined without a reason"
         redacted = self._around.redacted
         guest.fault = ExtensionFault(fault.phase, redacted(fault.reason), redacted(fault.trace))
@@ -295,7 +295,7 @@ async def _nothing() -> None:
     """What an extension does that has no such method."""
 
 
-def _names(one: Guest, other: Guest) -> Iterable[tuple[str, set[str], set[str]]]:
+def _names(one: LoadedExtension, other: LoadedExtension) -> Iterable[tuple[str, set[str], set[str]]]:
     ours, theirs = one.provided, other.provided
     yield "channel", set(ours.channels), set(theirs.channels)
     yield "hook", set(ours.hooks), set(theirs.hooks)

@@ -17,7 +17,7 @@ from keepsaid.errors import EmbedderError, KeepsaidError, ModelError, ModelMalfo
 from keepsaid.extensions.discovery import FoundExtension
 from keepsaid.extensions.manifest import Manifest
 from keepsaid.extensions.provided import Provided
-from keepsaid.extensions.services import GuestContext
+from keepsaid.extensions.services import RuntimeExtensionContext
 from keepsaid.ports.model import Extracted, Extractor
 from keepsaid.ports.recall import Embedder
 from keepsaid.text.normal import normalise
@@ -73,14 +73,14 @@ def fault_of(phase: Phase, error: BaseException) -> ExtensionFault:
 
 
 @dataclass(slots=True)
-class Guest:
-    """One extension: what was found of it, where it stands, and what it provides."""
+class LoadedExtension:
+    """One extension: where it was found, its state, and what it provides."""
 
     found: FoundExtension
     state: State = State.FOUND
     fault: ExtensionFault | None = None
     made: Any = None
-    context: GuestContext | None = None
+    context: RuntimeExtensionContext | None = None
     provided: Provided = field(default_factory=Provided)
     needs: tuple[str, ...] = ()
     unwell: int = 0
@@ -117,7 +117,7 @@ class Guest:
         return None if method is None else lambda: method(*given)
 
 
-def shape_of(guest: Guest) -> dict[str, Any]:
+def shape_of(guest: LoadedExtension) -> dict[str, Any]:
     """One extension as programs read it."""
     return {
         **found_shape(guest.found),
@@ -159,7 +159,7 @@ def found_shape(found: FoundExtension) -> dict[str, Any]:
     }
 
 
-def write(file: Path, pid: int, guests: Iterable[Guest]) -> None:
+def write(file: Path, pid: int, guests: Iterable[LoadedExtension]) -> None:
     """Write what became of all; a home that cannot be written has no account. Raises OSError."""
     told = {"pid": pid, "extensions": [shape_of(guest) for guest in guests]}
     partial = file.with_name(f"{file.name}.partial")
@@ -191,16 +191,16 @@ _EMBED_S = 60.0
 _NUMBER_BYTES = 4
 
 
-Active = Callable[[], Sequence[Guest]]
+Active = Callable[[], Sequence[LoadedExtension]]
 
 
-def lent_by(setting: str) -> str:
-    """The extension that a setting names; "" for none."""
+def extension_id_of(setting: str) -> str:
+    """Return the id of the extension that a setting names; "" if it names none."""
     return setting.removeprefix(LENT) if setting.startswith(LENT) else ""
 
 
-class LentEmbedder:
-    """The embedder of an extension. Its vectors are of a space of its own, whatever it calls that."""
+class ExtensionEmbedder:
+    """Embedder of an extension. Its vectors form a space of their own, whatever name the extension gives it."""
 
     def __init__(self, id_: str, active: Active) -> None:
         self._id = id_
@@ -210,7 +210,7 @@ class LentEmbedder:
     async def space(self) -> VectorSpace:
         """The space its vectors are of. Raises EmbedderError while the extension is not up."""
         if self._space is None:
-            theirs = await self._asked(lambda one: one.space())
+            theirs = await self._call_embedder(lambda one: one.space())
             if not isinstance(theirs, VectorSpace) or theirs.dimension < 1:
                 raise EmbedderError(f"the extension {self._id} does not say what vectors it makes")
             self._space = replace(theirs, model=normalise(f"{LENT}{self._id}/{theirs.model}"))
@@ -218,13 +218,13 @@ class LentEmbedder:
 
     async def query(self, text: str) -> bytes:
         """The vector of a query. Raises EmbedderError."""
-        return self._checked([await self._asked(lambda one: one.query(text))], 1, await self.space())[0]
+        return self._checked([await self._call_embedder(lambda one: one.query(text))], 1, await self.space())[0]
 
     async def texts(self, texts: Sequence[str]) -> Sequence[bytes]:
         """The vectors of texts, in order. Raises EmbedderError."""
-        return self._checked(await self._asked(lambda one: one.texts(texts)), len(texts), await self.space())
+        return self._checked(await self._call_embedder(lambda one: one.texts(texts)), len(texts), await self.space())
 
-    async def _asked(self, work: Callable[[Embedder], Awaitable[T]]) -> T:
+    async def _call_embedder(self, work: Callable[[Embedder], Awaitable[T]]) -> T:
         provider = next((one.provided.embedder for one in self._active() if one.id == self._id), None)
         if provider is None:
             raise EmbedderError(f"the extension {self._id} is not up, or has no embedder", hint="keepsaid ext ls")
@@ -248,8 +248,8 @@ def _fits(vector: bytes, dimension: int) -> bool:
     return _LEAST < sum(number * number for number in memoryview(vector).cast("f")) < _MOST
 
 
-class LentExtractor:
-    """The extractor of an extension; while it is not up, nothing is read and nobody is charged for it."""
+class ExtensionExtractor:
+    """Extractor of an extension; while the extension is not active, nothing is read and no attempt is counted."""
 
     thorough = True
 
@@ -263,12 +263,12 @@ class LentExtractor:
         provider = next((one.provided.extractor for one in self._active() if one.id == self._id), None)
         if provider is None:
             raise ModelUnavailable(f"the extension {self._id} is not up, or has no extractor")
-        found = await self._asked(provider.extractor(), passage)
-        told = {one.position for one in passage.told}
+        found = await self._call_extractor(provider.extractor(), passage)
+        told = {one.position for one in passage.sources}
         kept = tuple(one for one in found.statements if one.records and told.issuperset(one.records))
         return replace(found, statements=kept)
 
-    async def _asked(self, extractor: Extractor, passage: Passage) -> Extracted:
+    async def _call_extractor(self, extractor: Extractor, passage: Passage) -> Extracted:
         try:
             return await extractor.extract(passage)
         except ModelError:

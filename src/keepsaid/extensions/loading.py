@@ -21,8 +21,8 @@ _LEAVE_S = 0.5
 """How long one that was broken off gets to end; one that does not heed it is left behind."""
 
 
-async def tried(phase: Phase, work: Callable[[], Awaitable[Any]], limit_s: float) -> ExtensionFault | None:
-    """Do something of an extension; what was wrong, if anything was. Raises only when its caller is cancelled."""
+async def run_phase(phase: Phase, work: Callable[[], Awaitable[Any]], limit_s: float) -> ExtensionFault | None:
+    """Run a phase of an extension; returns its fault, if any. Raises only when its caller is cancelled."""
     task = asyncio.create_task(_guarded(phase, work), name=f"extension-{phase}")
     try:
         done, _ = await asyncio.wait((task,), timeout=limit_s)

@@ -31,7 +31,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 
 def settings_of(manifest: Manifest, given: Mapping[str, Any]) -> dict[str, Any]:
     """Every setting with its value. Raises ExtensionError naming what is wrong, but no value: it may be secret."""
-    faults = [*_unknown(manifest, given), *_wrong(manifest, given)]
+    faults = [*_unknown(manifest, given), *_setting_faults(manifest, given)]
     if faults:
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
         key = f"extensions.{manifest.id}.config"
@@ -46,7 +46,7 @@ def _unknown(manifest: Manifest, given: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name}: there is no such setting" + (f"; did you mean {near[0]}?" if near else "")
 
 
-def _wrong(manifest: Manifest, given: Mapping[str, Any]) -> Iterator[str]:
+def _setting_faults(manifest: Manifest, given: Mapping[str, Any]) -> Iterator[str]:
     for name, one in manifest.config.items():
         if name in given and given[name] is not None:
             fault = _fault(one, given[name])
@@ -93,8 +93,8 @@ class PendingSubscription:
     tell: Tell
 
 
-class GuestContext:
-    """The context of one extension; `peer` finds another by id."""
+class RuntimeExtensionContext:
+    """Context of one extension on top of the runtime; `peer` finds another extension by id."""
 
     def __init__(
         self,

@@ -75,8 +75,8 @@ _RUNS = 20
 _NOTHING = "Nothing was changed."
 
 
-def timing_told(timing: Timing) -> str:
-    """When it comes, in a few words."""
+def render_timing(timing: Timing) -> str:
+    """Render a timing in a few words: the cron text with its zone, the interval, or the time."""
     if isinstance(timing, Cron):
         return f"{timing.text} ({timing.zone})"
     return f"every {timing.ms / 1_000:g} s" if isinstance(timing, Every) else f"once, {when(timing.at)}"
@@ -93,7 +93,7 @@ def schedule_shape(one: Schedule) -> dict[str, Any]:
     asked = {
         "source": new.source,
         "name": new.name,
-        "when": timing_told(new.timing),
+        "when": render_timing(new.timing),
         "what": new.what,
         "text": new.text,
     }
@@ -116,8 +116,11 @@ def schedules_shape(schedules: Sequence[Schedule]) -> dict[str, Any]:
     return {"schedules": [schedule_shape(one) for one in schedules]}
 
 
-def asked_for(body: Mapping[str, object], zone: str) -> NewSchedule:
-    """The schedule that a JSON object asks for; its keys are those of the config, and `name`. Raises InputError."""
+def parse_schedule(body: Mapping[str, object], zone: str) -> NewSchedule:
+    """Parse a schedule from a JSON object. Raises InputError.
+
+    Its keys are those of the config, and `name`.
+    """
     given = {key: value for key, value in body.items() if value is not None}
     name = given.pop("name", "")
     unknown = sorted(set(given) - set(ScheduleConfig.model_fields))
@@ -140,14 +143,14 @@ def _of_command(asked: ScheduleConfig, name: str, zone: str) -> NewSchedule:
     )
 
 
-async def shown(view: ScheduleView, thing: str) -> dict[str, Any]:
-    """One schedule and its last runs; raises InputError where there is none of this id or name."""
+async def schedule_view_shape(view: ScheduleView, thing: str) -> dict[str, Any]:
+    """One schedule and its last runs as JSON. Raises InputError if no schedule has this id or name."""
     one = await one_of(view, thing, read("schedule", thing))
     return {**schedule_shape(one), "runs": [run_shape(run) for run in await view.runs(one.id, _RUNS)]}
 
 
-async def done(instance: Instance, thing: str, verb: str) -> dict[str, Any]:
-    """Run, pause, resume or cancel one; raises InputError where its state does not allow that."""
+async def change_schedule(instance: Instance, thing: str, verb: str) -> dict[str, Any]:
+    """Run, pause, resume or cancel a schedule. Raises InputError if its state does not allow that."""
     scheduling = instance.scheduling
     one = await scheduling.one(thing, read("schedule", thing))
     if not await (scheduling.run(one) if verb == "run" else scheduling.move(one, verb)):

@@ -12,7 +12,7 @@ from keepsaid.domain.ids import PREFIXES, read, show, when
 from keepsaid.domain.prompt import Json
 from keepsaid.errors import InputError
 from keepsaid.events.catalog import CORE
-from keepsaid.events.schema import Field, Holds
+from keepsaid.events.schema import Field, FieldType
 from keepsaid.interfaces.shapes import Shape
 from keepsaid.memory.importing import TYPES, ImportReport
 from keepsaid.services.exporting import Export
@@ -105,9 +105,9 @@ def subject_in(topic: str, about: str) -> str:
 
 def _shown(field: Field | None, value: Json) -> Json:
     if field is not None and field.of in PREFIXES:
-        if field.holds is Holds.ID and isinstance(value, int):
+        if field.holds is FieldType.ID and isinstance(value, int):
             return show(field.of, value)
-        if field.holds is Holds.IDS and isinstance(value, list):
+        if field.holds is FieldType.IDS and isinstance(value, list):
             return [show(field.of, one) if isinstance(one, int) else one for one in value]
     return value
 

@@ -10,10 +10,10 @@ from keepsaid.domain.maintenance import (
     DAY_MS,
     LOOSE,
     AuditEntry,
-    Case,
-    Comparing,
+    AuditFinding,
+    AuditProblem,
+    ConflictFinder,
     Fix,
-    Trouble,
     UpkeepTask,
     echo,
     ended,
@@ -22,7 +22,7 @@ from keepsaid.domain.maintenance import (
     unused,
 )
 from keepsaid.domain.redaction import counted_kinds
-from keepsaid.ports.memory_maintenance import Auditing, Trails
+from keepsaid.ports.memory_maintenance import Auditing, SourceView
 from keepsaid.ports.redactor import Redactor, masked_texts
 from keepsaid.ports.runtime import Clock
 
@@ -41,10 +41,10 @@ _NIGHT_MS = DAY_MS
 class AuditReport:
     """How many cases there are of each trouble, and the first of them."""
 
-    counts: dict[Trouble, int] = field(default_factory=lambda: dict.fromkeys(Trouble, 0))
-    cases: dict[Trouble, list[Case]] = field(default_factory=lambda: {one: [] for one in Trouble})
+    counts: dict[AuditProblem, int] = field(default_factory=lambda: dict.fromkeys(AuditProblem, 0))
+    cases: dict[AuditProblem, list[AuditFinding]] = field(default_factory=lambda: {one: [] for one in AuditProblem})
 
-    def add(self, cases: Iterable[Case | None]) -> None:
+    def add(self, cases: Iterable[AuditFinding | None]) -> None:
         """Cases more."""
         for case in cases:
             if case is not None:
@@ -61,7 +61,7 @@ class AuditReport:
 class Audit:
     """Looks all memories through; nothing is changed. Comparing and looking for secrets is done in threads."""
 
-    def __init__(self, auditing: Auditing, trails: Trails, redactor: Redactor, clock: Clock) -> None:
+    def __init__(self, auditing: Auditing, trails: SourceView, redactor: Redactor, clock: Clock) -> None:
         self._auditing = auditing
         self._trails = trails
         self._redactor = redactor
@@ -70,7 +70,7 @@ class Audit:
     async def report(self, unused_days: float = UNUSED_DAYS) -> AuditReport:
         """All that is wrong now."""
         report, now = AuditReport(), self._clock.now_ms()
-        comparing = Comparing(now)
+        comparing = ConflictFinder(now)
         async for page in self._learned():
             report.add(await asyncio.to_thread(_compared, comparing, page))
             report.add(ended(one, now - _NIGHT_MS) for one in page)
@@ -80,7 +80,10 @@ class Audit:
         await self._secrets(report)
         await self._loose(report)
         withdrawn = await self._auditing.withdrawn(now, _PAGE)
-        report.add(Case(Trouble.STALE, (one,), Fix.MAINTAIN, "a bulletin of what holds no more") for one in withdrawn)
+        report.add(
+            AuditFinding(AuditProblem.STALE, (one,), Fix.MAINTAIN, "a bulletin of what holds no more")
+            for one in withdrawn
+        )
         return report
 
     async def _learned(self) -> AsyncIterator[Sequence[AuditEntry]]:
@@ -100,13 +103,13 @@ class Audit:
             before = [told[id_] for turn in turns for id_ in shown.get(turn, ()) if id_ in told]
             report.add([echo(one, before)])
 
-    async def _near(self, comparing: Comparing, report: AuditReport) -> None:
+    async def _near(self, comparing: ConflictFinder, report: AuditReport) -> None:
         """Values of one slot that mean the same."""
         for entries in comparing.several():
             there = {one.id: one for one in entries[-_SLOT_MAX:]}
             pairs = await self._auditing.alike(tuple(there), _NEAR)
             report.add(
-                Case(Trouble.DUPLICATE, pair, Fix.MERGE, "nearly the same meaning")
+                AuditFinding(AuditProblem.DUPLICATE, pair, Fix.MERGE, "nearly the same meaning")
                 for pair in pairs
                 if there[pair[0]].scope == there[pair[1]].scope and not there[pair[0]].same_as(there[pair[1]])
             )
@@ -117,7 +120,7 @@ class Audit:
         while page := await self._auditing.texts(after, _PAGE):
             found = await masked_texts(self._redactor, [text for _, text in page])
             report.add(
-                Case(Trouble.SECRET, (id_,), Fix.FORGET, ", ".join(sorted(counted_kinds(plain.marks))))
+                AuditFinding(AuditProblem.SECRET, (id_,), Fix.FORGET, ", ".join(sorted(counted_kinds(plain.marks))))
                 for (id_, _), plain in zip(page, found, strict=True)
                 if plain.marks
             )
@@ -129,11 +132,12 @@ class Audit:
             while found := await self._auditing.loose(task, after, _PAGE):
                 after, ids = found
                 report.add(
-                    Case(Trouble.ORPHANED, _memory(task, one), Fix.MAINTAIN, f"{task} of nothing") for one in ids
+                    AuditFinding(AuditProblem.ORPHANED, _memory(task, one), Fix.MAINTAIN, f"{task} of nothing")
+                    for one in ids
                 )
 
 
-def _compared(comparing: Comparing, page: Sequence[AuditEntry]) -> list[Case]:
+def _compared(comparing: ConflictFinder, page: Sequence[AuditEntry]) -> list[AuditFinding]:
     return [case for one in page for case in comparing.look(one)]
 
 

@@ -20,7 +20,7 @@ from keepsaid.domain.visibility import least
 from keepsaid.errors import ModelError
 from keepsaid.memory.injection import listener_of
 from keepsaid.memory.recall.ranking import Missing, ask
-from keepsaid.ports.memory_store import BulletinStore, Editor, Memories, ToEdit
+from keepsaid.ports.memory_store import BulletinStore, Editor, EditRequest, Memories
 from keepsaid.ports.runtime import Clock
 
 _log = logging.getLogger("keepsaid.bulletin")
@@ -70,8 +70,11 @@ class Briefings:
         self._rests: dict[str, float] = {}
         self._one = asyncio.Lock()
 
-    async def told(self, claimed: Claimed) -> str:
-        """The bulletins of the scopes that this turn hears; "" for none. Never raises, and never waits for a model."""
+    async def render_bulletins(self, claimed: Claimed) -> str:
+        """Render the bulletins of the scopes that a turn may read; "" for none.
+
+        Never raises, and never waits for a model.
+        """
         listener, now = listener_of(claimed, claimed.messages), self._clock.now_ms()
         found = await ask("bulletin", partial(self._store.standing, listener, now), self._terms.read_ms)
         if isinstance(found, Missing):
@@ -147,7 +150,7 @@ class Briefings:
             return plain, edition
         whole, memories = rendered(material.memories, _ALL_WORDS)
         try:
-            edited = await self._editor.edit(ToEdit(whole, self._terms.words, self._terms.limit_s))
+            edited = await self._editor.edit(EditRequest(whole, self._terms.words, self._terms.limit_s))
         except ModelError as error:
             _log.warning("bulletin not written: %s", error.what, extra={"code": error.code})
             self._rest(scope, _RETRY_MS)

@@ -28,7 +28,7 @@ from keepsaid.domain.session import (
     fitted,
     may_state,
 )
-from keepsaid.domain.statements import asks_to_remember, told_in
+from keepsaid.domain.statements import asks_to_remember, extract_statements
 from keepsaid.domain.visibility import Parent, shares
 from keepsaid.errors import KeepsaidError, ModelAuth, ModelQuota, ModelUnavailable
 from keepsaid.ports.failpoints import point
@@ -78,7 +78,7 @@ _WEIGHT_LEAST = 0.1
 
 def memories_of(finding: ExtractionResult, utterances: Sequence[Utterance]) -> list[NewMemory]:
     """The memories a finding stands for; of a statement whose sources are gone, or were never fit, there is none."""
-    told = {one.position: one for one in utterances if one.told}
+    told = {one.position: one for one in utterances if one.is_source}
     found = (_of_statement(finding, n, one, told) for n, one in enumerate(finding.statements) if one is not None)
     return [memory for several in found for memory in several]
 
@@ -231,7 +231,7 @@ class Collection:
         finding = claimed.finding
         if finding is None:
             passage = await self._passage(claimed)
-            if not passage.told:
+            if not passage.sources:
                 return await self._done(claimed, passage.last, thorough=claimed.whole or self.thorough)
             if self.thorough and not may_state(passage):
                 return await self._done(claimed, passage.last, thorough=True)
@@ -263,7 +263,7 @@ class Collection:
         passage = await self._store.passage(claimed.session_id, claimed.after, self._reading.records_max)
         if passage is None:
             return Passage(claimed.lane, claimed.after + 1, claimed.marked)
-        heard = tuple(one for one in passage.utterances if one.heard)
+        heard = tuple(one for one in passage.utterances if one.is_readable)
         found = await masked_texts(self._redactor, [one.text for one in heard])
         plain = tuple(replace(one, text=text) for one, (text, _) in zip(heard, found, strict=True))
         kept = await self._unforgotten(replace(passage, utterances=plain))
@@ -282,7 +282,7 @@ class Collection:
         found = await self._extractor.extract(passage)
         if found.calls:
             await self.spending.spend(found.calls - 1, found.usage.tokens_in + found.usage.tokens_out)
-        told = {one.position for one in passage.told}
+        told = {one.position for one in passage.sources}
         fit = kept(found.statements, lambda one: told.issuperset(one.records))
         statements = tuple(without_secrets(one, self._redactor.redacted) for one in fit)
         return ExtractionResult(
@@ -326,7 +326,7 @@ class ExplicitExtractor:
     async def extract(self, passage: Passage) -> Extracted:
         """What is stated outright."""
         statements = []
-        for one in passage.told:
-            statements += [told.by(one.speaker, one.position) for told in told_in(one.text)]
+        for one in passage.sources:
+            statements += [told.by(one.speaker, one.position) for told in extract_statements(one.text)]
             await asyncio.sleep(0)
         return Extracted(tuple(statements))

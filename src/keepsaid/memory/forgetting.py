@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from keepsaid.domain.forgetting import (
     AGENT,
     Counts,
+    ForgetSelector,
     ForgetTargets,
-    ForgetWish,
     HoldingTurns,
     Traced,
     Work,
@@ -35,7 +35,7 @@ from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Json
 from keepsaid.errors import ToolError
 from keepsaid.memory.tools import Opening, memory_in
-from keepsaid.ports.forgetting import ForgetfulMemory, Forgets, ReachView
+from keepsaid.ports.forgetting import ForgetfulMemory, ForgetOperations, ReachView
 from keepsaid.ports.model import Tool
 from keepsaid.text.normal import joined
 
@@ -95,19 +95,19 @@ class _Reach:
         return len(self.memories), *map(len, numbered)
 
 
-class Reaching:
-    """Finds what a wish reaches; nothing is changed by it."""
+class ForgetTargetFinder:
+    """Finds everything that a selector reaches; changes nothing."""
 
     def __init__(self, view: ReachView, memory: ForgetfulMemory) -> None:
         self._view = view
         self._memory = memory
 
-    async def wanted(self, wish: ForgetWish) -> ForgetTargets:
-        """All that goes with what a wish names."""
+    async def find_targets(self, wish: ForgetSelector) -> ForgetTargets:
+        """Find everything that a request to forget reaches; nothing is changed."""
         if wish.person:
             wish = replace(wish, joined=await self._memory.joined(wish.person))
         named = await self._memory.named(wish)
-        reach = _Reach(frozenset(named), not wish.again)
+        reach = _Reach(frozenset(named), not wish.is_repeat)
         reach.messages |= dict.fromkeys(await self._view.messages(wish))
         reach.take(await self._view.work(wish))
         reach.by_id = bool(wish.memories)
@@ -153,7 +153,7 @@ class Reaching:
     async def _telling(self, reach: _Reach) -> frozenset[str]:
         """The words of what goes that nothing that stays says."""
         first = [one for one in reach.memories.values() if one.id in reach.named or one.key.startswith("message:")]
-        words = telling((*(one.text for one in first), *await self._view.said(tuple(reach.messages))))
+        words = telling((*(one.text for one in first), *await self._view.list_texts(tuple(reach.messages))))
         words -= reach.words
         return words - await self._memory.said_elsewhere(words, tuple(reach.memories))
 
@@ -190,7 +190,7 @@ class Reaching:
     async def _echoes(self, reach: _Reach) -> tuple[bytes, ...]:
         """Digests of the sentences that go and that no memory repeats that stays, for the same person and the agent."""
         said = [(one.person, one.text) for one in reach.memories.values() if one.said and one.kind not in _SUMMARIES]
-        said += await self._view.spoken(tuple(reach.messages))
+        said += await self._view.list_attributed_texts(tuple(reach.messages))
         each = {(who, one): None for who, text in said if who for one in sentences(text)}
         stays = await self._memory.echoes.repeated(sorted({one for _, one in each}), tuple(reach.memories))
         known = {who: {who, *await self._memory.joined(who), AGENT} for who in sorted({who for who, _ in each})}
@@ -265,7 +265,7 @@ _SCHEMA: Mapping[str, Json] = {
 }
 
 
-def memory_forget(memories: Opening, forgets: Forgets, listener: Listener) -> Tool:
+def memory_forget(memories: Opening, forgets: ForgetOperations, listener: Listener) -> Tool:
     """A tool that prepares forgetting a memory `listener` hears, and tells what the owner has to say to confirm it."""
     hearing = replace(listener, everything=False)
 
@@ -276,7 +276,7 @@ def memory_forget(memories: Opening, forgets: Forgets, listener: Listener) -> To
         name = show("memory", memory_id)
         if await memories.get(hearing, memory_id) is None:
             raise ToolError(f"there is no memory {name} that may be heard here")
-        wanted = await forgets.wanted(ForgetWish((memory_id,)))
+        wanted = await forgets.find_targets(ForgetSelector((memory_id,)))
         return (
             f"Nothing is forgotten yet: only the owner can confirm it, in a direct chat. It would take "
             f"{len(wanted.memories)} memories, {len(wanted.messages)} messages and {len(wanted.turns)} replies. "

@@ -18,7 +18,7 @@ from keepsaid.memory.recall.ranking import VECTOR
 from keepsaid.text.chunks import grams, said_words
 from keepsaid.text.dates import DAYS
 from keepsaid.text.tokens import estimate_tokens
-from keepsaid.text.words import STOPWORDS, Rarity, fold, place, root, spelled
+from keepsaid.text.words import STOPWORDS, DocumentFrequencies, fold, place, root, spelled
 
 ENOUGH, ENOUGH_NEAR = 15.5, 17.5
 """What speaks for the best candidate before any is shown: by words alone, and where meaning is compared as well."""
@@ -70,16 +70,16 @@ class MemoryEvidence:
 class Relevance:
     """The test for one message, `said`, whose words are as rare as `rarity` tells."""
 
-    def __init__(self, said: str, rarity: Rarity) -> None:
+    def __init__(self, said: str, rarity: DocumentFrequencies) -> None:
         said = said[:_MESSAGE_CHARS]
-        self._worth = {stem: rarity.worth(stem) for stem in rarity.among}
+        self._worth = {stem: rarity.idf(stem) for stem in rarity.among}
         self._said = {root(word) for word in spelled(said)}
         self._initials = {letter for stem in self._worth for letter in (stem[0], stem[0].upper())}
-        self._told_of = set(told_of(said))
+        self._told_of = set(mentioned_stems(said))
         self._base = ASKED if any(mark in said for mark in _ASKS) else 0.0
         telling = {root(word) for word in spelled(said) if fold(word) not in STOPWORDS}
         self._wanted = telling - _OF_TALK
-        never = rarity.worth(_NEVER_SAID)
+        never = rarity.idf(_NEVER_SAID)
         self._rare = _RARE * never
         self._covered = _COVERED * (fsum(self._worth.values()) + never * len(telling - self._worth.keys()))
 
@@ -141,10 +141,10 @@ def enough(evidence: Sequence[MemoryEvidence], least: float) -> float:
     return SHARE * least if best >= least else float("inf")
 
 
-def told_of(said: str) -> Iterator[str]:
-    """The stems of the words that somebody may be told of with, not spoken to.
+def mentioned_stems(said: str) -> Iterator[str]:
+    """Return the stems of the words that may name somebody talked about, not addressed.
 
-    Who is spoken to stands first, last, or beside a comma: "good night, Eva", "Eva, listen", "thanks Eva!".
+    Whoever is addressed stands first, last, or next to a comma: "good night, Eva", "Eva, listen", "thanks Eva!".
     """
     words = list(_WORD.finditer(said))
     for before, word in pairwise(words[:-1]):

@@ -131,7 +131,7 @@ class _Plan:
     contested: set[bytes] = field(default_factory=set)
 
 
-class Importing:
+class MemoryImport:
     """One import."""
 
     def __init__(self, given: ImportSource, redactor: Redactor, terms: ImportTerms) -> None:

@@ -133,8 +133,8 @@ class Embedding:
         """The space that pieces get their vectors in. Raises EmbedderError."""
         return await self._embedder.space()
 
-    def look_again(self) -> None:
-        """Look for pieces without a vector from the first one on, once more."""
+    def restart_scan(self) -> None:
+        """Restart the scan for pieces without a vector at the first piece."""
         self._after, self._ended = 0, False
 
     async def search(self, listener: Listener, query: str, limit: int) -> tuple[Found, ...]:
@@ -187,8 +187,8 @@ class NeighbourSource(Protocol):
         ...
 
 
-class Associating:
-    """Associates learned memories: `related_to` an older one that is near, `result_of` the episodes it came from."""
+class AssociationFinder:
+    """Associates learned memories: `related_to` an older memory that is near, `result_of` the source episodes."""
 
     def __init__(self, relating: Relating, near: NeighbourSource, graph: Graph, clock: Clock) -> None:
         self._relating = relating

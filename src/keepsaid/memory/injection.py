@@ -17,7 +17,7 @@ from keepsaid.memory.recording import RECORDED_MAX, Recorder
 from keepsaid.ports.memory_store import Memories
 from keepsaid.ports.recall import Recall
 from keepsaid.ports.runtime import Clock, Offload, inline
-from keepsaid.text.words import Rarity
+from keepsaid.text.words import DocumentFrequencies
 
 LEG_SHARE = 0.6
 """How much of the deadline one leg of recall may take, so that a slow one leaves time for what the others found."""
@@ -78,7 +78,7 @@ class Injector:
         recalled, pinned, rarity = await asyncio.gather(
             ask("recall", partial(self._recalled, claimed, listener, text, missing), limit),
             ask("pinned", partial(self._pinned, listener), limit),
-            ask("rarity", partial(self._memories.rarity, text), limit),
+            ask("document frequencies", partial(self._memories.read_document_frequencies, text), limit),
         )
         if isinstance(recalled, Missing):
             recalled = Recalled((), (recalled.why,))
@@ -88,10 +88,10 @@ class Injector:
             pinned = []
         if isinstance(rarity, Missing):
             missing.append(rarity.why)
-            rarity = Rarity()
+            rarity = DocumentFrequencies()
         before = await asyncio.shield(recent)
         own = frozenset((*(f"message:{one.id}" for one in claimed.messages), summary_key(claimed.batch.lane)))
-        shown = PromptShown(before.shown, own, before.standing, before.lately, claimed.around.wrong)
+        shown = PromptShown(before.shown, own, before.standing, before.lately, claimed.around.flagged)
         visible = Visible(shown, before.records, "\n".join(message.text for message in said))
         selection = Selection(visible, Relevance(text, rarity), self._settings)
         passing = await self._offload(read_of(pinned, recalled.hits), partial(selection.sift, pinned, recalled.hits))

@@ -13,9 +13,9 @@ from keepsaid.domain.maintenance import DAY_MS, Curve, Maintain, Outstanding, St
 from keepsaid.domain.memory import VectorSpace
 from keepsaid.domain.timing import next_daily
 from keepsaid.errors import EmbedderError, ModelError
-from keepsaid.memory.indexing import Associating, Embedding, Enough, Pacing, paced
+from keepsaid.memory.indexing import AssociationFinder, Embedding, Enough, Pacing, paced
 from keepsaid.ports.memory_maintenance import PairJudge, Pairs, Upkeep
-from keepsaid.ports.runtime import Clock, Halt
+from keepsaid.ports.runtime import Clock, StopToken
 
 _judging_log = logging.getLogger("keepsaid.judging")
 _EACH = 10
@@ -24,10 +24,10 @@ _EACH = 10
 _STEPS_MAX = 200
 
 
-class Judging:
-    """Rules on pairs of memories; goes on behind the last that it looked at.
+class PairReviewer:
+    """Rules on pairs of memories; continues after the last pair that it read.
 
-    On `pairs_a_day` pairs a model is asked in 24 hours, whoever has it run and however often it is started.
+    A model is asked about at most `pairs_a_day` pairs in 24 hours, whoever starts a run and however often.
     """
 
     def __init__(self, pairs: Pairs, clock: Clock, judge: PairJudge | None = None, pairs_a_day: int = 100) -> None:
@@ -50,7 +50,7 @@ class Judging:
                 found = await self._pairs.undecided(self._after, _EACH)
             equal = [Ruled(one.older, one.newer, Ruling.SAME) for one in found.pairs if one.equal]
             open_ = [one for one in found.pairs if not one.equal]
-            asked = await self._asked(open_)
+            asked = await self._request_rulings(open_)
             async with paced(pacing):
                 ruled += await self._pairs.rule([*equal, *(asked or ())], self._clock.now_ms())
             if asked is None:
@@ -60,12 +60,12 @@ class Judging:
                 break
         return ruled
 
-    async def _asked(self, pairs: Sequence[Pair]) -> list[Ruled] | None:
-        """What the judge rules; None where the pass has to stop before these pairs."""
+    async def _request_rulings(self, pairs: Sequence[Pair]) -> list[Ruled] | None:
+        """Return the rulings of the judge; None if the pass has to stop before these pairs."""
         if self._judge is None or not pairs:
             return []
         since = self._clock.now_ms() - DAY_MS
-        if await self._pairs.asked_since(since) + len(pairs) > self._pairs_a_day:
+        if await self._pairs.count_rulings_since(since) + len(pairs) > self._pairs_a_day:
             return None
         try:
             rulings = await self._judge.judge(pairs)
@@ -126,9 +126,9 @@ class Maintenance:
         clock: Clock,
         terms: MaintenanceTerms | None = None,
         embedding: Embedding | None = None,
-        associating: Associating | None = None,
-        halt: Halt | None = None,
-        judging: Judging | None = None,
+        associating: AssociationFinder | None = None,
+        halt: StopToken | None = None,
+        judging: PairReviewer | None = None,
     ) -> None:
         self._upkeep = upkeep
         self._clock = clock
@@ -136,7 +136,7 @@ class Maintenance:
         self._embedding = embedding
         self._associating = associating
         self._judging = judging
-        self._halt = halt or Halt()
+        self._halt = halt or StopToken()
         self._last_ms = clock.now_ms()
         self._one = asyncio.Lock()
 
@@ -164,7 +164,7 @@ class Maintenance:
                         return done
                     await pacing.rest()
             await self._rest_of(done, space, limit_ms, pacing)
-            done.over = not self._halt.asked
+            done.over = not self._halt.is_set
             await self._upkeep.empty_log()
             return done
 
@@ -173,16 +173,16 @@ class Maintenance:
     ) -> None:
         """What is no task of the store: vectors, what belongs together, and close pairs."""
         if self._embedding is not None:
-            self._embedding.look_again()
+            self._embedding.restart_scan()
         if self._associating is not None and space is not None:
             done.related = await self._associating.run(space, enough=self._until(limit_ms), pacing=pacing)
-        if self._judging is not None and not self._halt.asked:
+        if self._judging is not None and not self._halt.is_set:
             done.ruled = await self._judging.run(self._until(limit_ms), pacing)
 
     def _until(self, limit_ms: float | None) -> Enough:
         """Whether to leave off: when so much time has passed from now, or the runtime is told to stop."""
         end = None if limit_ms is None else self._clock.monotonic_ms() + limit_ms
-        return lambda: self._halt.asked or (end is not None and self._clock.monotonic_ms() >= end)
+        return lambda: self._halt.is_set or (end is not None and self._clock.monotonic_ms() >= end)
 
     async def _step(
         self, task: UpkeepTask, space: VectorSpace | None, done: MaintenanceProgress, pacing: Pacing

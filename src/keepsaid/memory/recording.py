@@ -27,7 +27,7 @@ from keepsaid.domain.memory import (
 )
 from keepsaid.domain.message import StoredMessage, Trust
 from keepsaid.domain.redaction import Masked, Redaction
-from keepsaid.domain.staged import Deed, StageMemory, Wishes
+from keepsaid.domain.staged import MemoryAction, StagedRequests, StageMemory
 from keepsaid.domain.statements import asks_to_remember
 from keepsaid.domain.task import ResultsKept, Task, TaskWork
 from keepsaid.domain.turn import NO_MODEL
@@ -56,34 +56,34 @@ class Correcting(Protocol):
         ...
 
 
-class Deeds:
-    """Does what turns and branches staged; doing it again changes nothing."""
+class StagedRequestExecutor:
+    """Executes the memory requests that turns and branches staged; repeating them changes nothing."""
 
     def __init__(self, learning: Learning, truth: Correcting) -> None:
         self._learning = learning
         self._truth = truth
 
-    async def do(self, work: Sequence[Wishes], at: int) -> None:
+    async def do(self, work: Sequence[StagedRequests], at: int) -> None:
         """Do what these staged, in order. `at` is milliseconds UTC. Raises a StoreError; it is then still due.
 
         What was asked for while words of outsiders were shown is not done, whatever its tools were told.
         """
         for wishes in work:
-            for deed in wishes.deeds:
+            for deed in wishes.requests:
                 if _trust(wishes, deed) is not Trust.EXTERNAL:
                     await self._do(deed, _memory(wishes, deed), at)
 
     async def _do(self, deed: StageMemory, memory: NewMemory, at: int) -> None:
         match deed.deed:
-            case Deed.SAVE:
+            case MemoryAction.SAVE:
                 await self._learning.learn([memory], at)
-            case Deed.CORRECT:
+            case MemoryAction.CORRECT:
                 await self._truth.correct(deed.memory_id, memory, at)
-            case Deed.CONFIRM:
+            case MemoryAction.CONFIRM:
                 await self._truth.confirm(deed.memory_id, memory.said_at)
 
 
-def _trust(wishes: Wishes, deed: StageMemory) -> Trust:
+def _trust(wishes: StagedRequests, deed: StageMemory) -> Trust:
     """The least trust of who wrote and of the turn when it asked; without the latter what the lane ever held counts."""
     said = least(message.inbound.origin.trust for message in wishes.messages)
     if deed.trust is not None:
@@ -91,7 +91,7 @@ def _trust(wishes: Wishes, deed: StageMemory) -> Trust:
     return Trust.EXTERNAL if wishes.external else said
 
 
-def _memory(wishes: Wishes, deed: StageMemory) -> NewMemory:
+def _memory(wishes: StagedRequests, deed: StageMemory) -> NewMemory:
     """What is remembered: said by who wrote last, heard where he was heard, trusted as the turn that asked."""
     said = _last_said(wishes.messages)
     origin = said.inbound.origin
@@ -147,7 +147,7 @@ class Recorder:
         operations: Operations,
         clock: Clock,
         redactor: Redactor,
-        deeds: Deeds,
+        deeds: StagedRequestExecutor,
     ) -> None:
         self._buffer = buffer
         self._memories = memories
@@ -197,7 +197,9 @@ class Recorder:
         if said or used:
             fit = [replace(one, text=plain.text) for one, plain in zip(said, found, strict=True)]
             await self._memories.keep(fit, self._clock.now_ms(), used)
-        await self._deeds.do([one.wishes for one in work if one.wishes is not None], self._clock.now_ms())
+        await self._deeds.do(
+            [one.staged_requests for one in work if one.staged_requests is not None], self._clock.now_ms()
+        )
         point("episodes.kept")
         await self._operations.apply(EpisodesKept(tuple(batch.batch_id for batch in work), _redactions(said, found)))
 
@@ -214,7 +216,7 @@ def _redactions(said: Sequence[NewMemory], found: Sequence[Masked]) -> tuple[Red
 
 def episodes(work: EpisodeWork) -> list[NewMemory]:
     """The episodes of one batch: each message that says something, and the reply a model or program gave."""
-    said = [_heard(message) for message in work.messages if _says_something(message)]
+    said = [_message_episode(message) for message in work.messages if _says_something(message)]
     if work.turn_id is not None and work.messages and work.reply.strip() and work.model != NO_MODEL:
         said.append(_answered(work, work.turn_id))
     return said
@@ -225,7 +227,7 @@ def _says_something(message: StoredMessage) -> bool:
     return bool(message.text.strip()) and command_in(message) is None
 
 
-def _heard(message: StoredMessage) -> NewMemory:
+def _message_episode(message: StoredMessage) -> NewMemory:
     origin = message.inbound.origin
     return NewMemory(
         key=f"message:{message.id}",
@@ -284,7 +286,7 @@ class Results:
         memories: Memories,
         clock: Clock,
         redactor: Redactor,
-        deeds: Deeds,
+        deeds: StagedRequestExecutor,
     ) -> None:
         self._view = view
         self._operations = operations
@@ -300,7 +302,9 @@ class Results:
             return 0
         said = [episode_of(one) for one in due if one.task.result]
         await self._memories.keep(await self._fit(said), self._clock.now_ms())
-        await self._deeds.do([one.wishes for one in due if one.wishes is not None], self._clock.now_ms())
+        await self._deeds.do(
+            [one.staged_requests for one in due if one.staged_requests is not None], self._clock.now_ms()
+        )
         point("results.kept")
         await self._operations.apply(ResultsKept(tuple(one.task.id for one in due)))
         return len(due)

@@ -288,8 +288,8 @@ class OtherLanes:
         self._contexts = contexts
         self._terms = terms
 
-    async def told(self, lane: Lane) -> str:
-        """The summary of the conversation without this lane; "" for none. Raises StoreError."""
+    async def render_other_lanes(self, lane: Lane) -> str:
+        """Render the summary of the conversation without this lane; "" for none. Raises StoreError."""
         known = known_of(await self._contexts.summaries_of(lane, self._terms.keep))
         if not _version(known, self._terms):
             return ""

@@ -12,7 +12,7 @@ from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, Memory, Narrowing
 from keepsaid.domain.message import Trust, Trusted
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.receipt import MEMORY_OPEN
-from keepsaid.domain.staged import NAME_CHARS_MAX, TEXT_CHARS_MAX, Deed, StageMemory, deed_in
+from keepsaid.domain.staged import NAME_CHARS_MAX, TEXT_CHARS_MAX, MemoryAction, StageMemory, parse_staged_request
 from keepsaid.domain.turn import Claimed
 from keepsaid.domain.visibility import least
 from keepsaid.errors import ToolError
@@ -148,7 +148,7 @@ class Opening(Protocol):
 
 def memory_search(recall: Recall, library: Library, listener: Listener, archive: Recall | None = None) -> Tool:
     """A tool that searches memory as `listener` hears it, never outside its scopes; and the archive, if given."""
-    hearing = _hearing(listener)
+    hearing = _restrict_listener(listener)
 
     async def run(arguments: dict[str, Json]) -> str:
         _known(arguments, _SEARCH)
@@ -168,7 +168,7 @@ def memory_search(recall: Recall, library: Library, listener: Listener, archive:
 
 def memory_open(memories: Opening, library: Library, listener: Listener) -> Tool:
     """A tool that shows one memory whole, and what was said around the messages it came from."""
-    hearing = _hearing(listener)
+    hearing = _restrict_listener(listener)
 
     async def run(arguments: dict[str, Json]) -> str:
         _known(arguments, _OPEN)
@@ -188,7 +188,7 @@ def memory_open(memories: Opening, library: Library, listener: Listener) -> Tool
     )
 
 
-def _hearing(listener: Listener) -> Listener:
+def _restrict_listener(listener: Listener) -> Listener:
     return replace(listener, everything=False, asked=True)
 
 
@@ -239,8 +239,8 @@ def _bounded(lines: Sequence[str]) -> list[str]:
 _TEXT: Mapping[str, Json] = {"type": "string", "maxLength": TEXT_CHARS_MAX}
 _NAME: Mapping[str, Json] = {"type": "string", "maxLength": NAME_CHARS_MAX}
 _ID: Mapping[str, Json] = {"type": "string", "description": "a memory as memory_search names it: mem_..."}
-_PROPERTIES: Mapping[Deed, Mapping[str, Json]] = {
-    Deed.SAVE: {
+_PROPERTIES: Mapping[MemoryAction, Mapping[str, Json]] = {
+    MemoryAction.SAVE: {
         "text": {**_TEXT, "description": "one sentence that can stand alone: Ann lives in Porto"},
         "kind": {"type": "string", "enum": [str(kind) for kind in IMPORTANCE], "default": "fact"},
         "subject": {**_NAME, "description": "whom or what it is about: Ann"},
@@ -249,36 +249,40 @@ _PROPERTIES: Mapping[Deed, Mapping[str, Json]] = {
         "valid_from": {**_NAME, "description": "since when, if not since now: a day or a time, UTC"},
         "valid_to": {**_NAME, "description": "until when, if that is known"},
     },
-    Deed.CORRECT: {
+    MemoryAction.CORRECT: {
         "id": {**_ID},
         "text": {**_TEXT, "description": "what is right: Ann lives in Porto"},
         "value": {**_NAME, "description": "the right value, where the memory has one: Porto"},
     },
-    Deed.CONFIRM: {"id": {**_ID}},
+    MemoryAction.CONFIRM: {"id": {**_ID}},
 }
-_NEEDED: Mapping[Deed, list[Json]] = {Deed.SAVE: ["text"], Deed.CORRECT: ["id", "text"], Deed.CONFIRM: ["id"]}
+_NEEDED: Mapping[MemoryAction, list[Json]] = {
+    MemoryAction.SAVE: ["text"],
+    MemoryAction.CORRECT: ["id", "text"],
+    MemoryAction.CONFIRM: ["id"],
+}
 _SAYS = {
-    Deed.SAVE: "Remember something for good, when a person asks for it or will want it later.",
-    Deed.CORRECT: "Put a memory right when a person says that it is wrong. What it said before is kept as past.",
-    Deed.CONFIRM: "Take a memory for certain when a person says that it is right.",
+    MemoryAction.SAVE: "Remember something for good, when a person asks for it or will want it later.",
+    MemoryAction.CORRECT: "Put a memory right when a person says that it is wrong. What it said before is kept as past.",
+    MemoryAction.CONFIRM: "Take a memory for certain when a person says that it is right.",
 }
 
 
-def memory_deeds(memories: Opening, listener: Listener, claimed: Claimed) -> tuple[Tool, ...]:
-    """The tools, where the turn answers people alone: what outsiders wrote asks nothing of memory."""
-    trust = least(message.inbound.origin.trust for message in claimed.heard)
+def memory_action_tools(memories: Opening, listener: Listener, claimed: Claimed) -> tuple[Tool, ...]:
+    """Return the tools that change memory; none if the turn answers outside text."""
+    trust = least(message.inbound.origin.trust for message in claimed.all_messages)
     if trust is Trust.EXTERNAL:
         return ()
     hearing = replace(listener, everything=False)
 
-    def tool(deed: Deed) -> Tool:
+    def tool(deed: MemoryAction) -> Tool:
         async def run(arguments: dict[str, Json]) -> str:
-            asked = _asked(deed, arguments)
-            if deed is Deed.SAVE:
+            asked = _parse_call(deed, arguments)
+            if deed is MemoryAction.SAVE:
                 return "It is remembered once your answer is written."
             memory = await memories.get(hearing, asked.memory_id)
             _check(memory, asked.memory_id, trust)
-            what = "is put right" if deed is Deed.CORRECT else "is taken for certain"
+            what = "is put right" if deed is MemoryAction.CORRECT else "is taken for certain"
             return f"{show('memory', asked.memory_id)} {what} once your answer is written."
 
         schema: Mapping[str, Json] = {
@@ -288,21 +292,26 @@ def memory_deeds(memories: Opening, listener: Listener, claimed: Claimed) -> tup
             "additionalProperties": False,
         }
         return Tool(
-            deed, _SAYS[deed], schema, run, serves=Trust.KNOWN if deed is Deed.SAVE else trust, output=Trust.OWNER
+            deed,
+            _SAYS[deed],
+            schema,
+            run,
+            serves=Trust.KNOWN if deed is MemoryAction.SAVE else trust,
+            output=Trust.OWNER,
         )
 
-    return tuple(tool(deed) for deed in Deed)
+    return tuple(tool(deed) for deed in MemoryAction)
 
 
-def _asked(deed: Deed, arguments: Mapping[str, Json]) -> StageMemory:
+def _parse_call(deed: MemoryAction, arguments: Mapping[str, Json]) -> StageMemory:
     unknown = sorted(set(arguments) - set(_PROPERTIES[deed]))
     if unknown:
         raise ToolError(f"there is no argument {unknown[0]!r}; there are {', '.join(_PROPERTIES[deed])}")
     try:
-        asked = deed_in(deed, arguments)
+        asked = parse_staged_request(deed, arguments)
     except ValueError as error:
         raise ToolError(str(error)) from None
-    if deed is not Deed.CONFIRM:
+    if deed is not MemoryAction.CONFIRM:
         said = NewMemory("", asked.kind, asked.text, "", Trust.KNOWN, subject=asked.subject, attribute=asked.attribute)
         why = junk(replace(said, value=asked.value))
         if why:

@@ -30,23 +30,23 @@ from keepsaid.errors import LeaseLost, MessageDamaged
 from keepsaid.pipeline.prompt.assemble import Preparation, PromptBudget, assemble, measured
 from keepsaid.pipeline.prompt.attention import SlotMatcher, attend
 from keepsaid.pipeline.prompt.guard import Fitting, Guard
-from keepsaid.pipeline.prompt.labels import judged, noted, owned_up
+from keepsaid.pipeline.prompt.labels import record_lateness, with_late_notice, with_lateness
 from keepsaid.pipeline.prompt.layers import fitted, joining
 from keepsaid.pipeline.prompt.sources import Sources, tools_of
-from keepsaid.pipeline.prompt.trace import chosen, recorded, shown_at, told_again, trace_of
+from keepsaid.pipeline.prompt.trace import chosen, merge_retry_trace, recorded, shown_at, trace_of
 from keepsaid.pipeline.routing import RoutingRules
-from keepsaid.pipeline.tools.dialogue import asked_in, set_in, set_personality
+from keepsaid.pipeline.tools.dialogue import set_in, set_personality, slots_in
 from keepsaid.pipeline.tools.schedules import scheduled_in
 from keepsaid.pipeline.tools.tasks import tasks_in
-from keepsaid.pipeline.turn.authorization import Asking, CallGate
-from keepsaid.pipeline.turn.commands import Commands, Obedience
+from keepsaid.pipeline.turn.authorization import ApprovalRequester, CallGate
+from keepsaid.pipeline.turn.commands import CommandBatchResult, Commands
 from keepsaid.pipeline.turn.run import StepLog, TurnDeps, TurnLimits, opened_in, run
-from keepsaid.pipeline.turn.steering import Offers
+from keepsaid.pipeline.turn.steering import SteeringInbox
 from keepsaid.ports.channel import Progresses, TurnProgress
 from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.prompt_sources import AgentIdentity
 from keepsaid.ports.recall import Reminder
-from keepsaid.ports.runtime import Beside, Clock, Hints, Ids, Offload, inline
+from keepsaid.ports.runtime import Clock, Ids, Offload, PaddedOffload, Wakeups, inline
 from keepsaid.ports.store_views import BufferView, LaneView, Operations
 
 _turn_log = logging.getLogger("keepsaid.turn")
@@ -80,7 +80,7 @@ class AgentDeps:
     guard: Guard | None = None
     commands: Commands | None = None
     offload: Offload = inline
-    asking: Callable[[Claimed], Asking] | None = None
+    asking: Callable[[Claimed], ApprovalRequester] | None = None
     fence: Fence = UNKEYED
 
 
@@ -116,7 +116,7 @@ def check(claimed: Claimed) -> None:
     """Raise MessageDamaged for a batch that is not all there."""
     if not claimed.messages:
         raise MessageDamaged(f"the messages of {show('batch', claimed.batch.id)} are not where they were stored")
-    for message in claimed.heard:
+    for message in claimed.all_messages:
         if message.damaged:
             raise MessageDamaged(f"{show('message', message.id)} is not what was stored: it does not match its hash")
 
@@ -129,7 +129,7 @@ class Answering:
     """Answers claimed batches, as `settings` say and with what `agent` has; both may be exchanged between turns."""
 
     def __init__(
-        self, stores: PipelineStores, agent: AgentDeps, settings: PipelineSettings, system: tuple[Clock, Ids, Hints]
+        self, stores: PipelineStores, agent: AgentDeps, settings: PipelineSettings, system: tuple[Clock, Ids, Wakeups]
     ) -> None:
         self.agent = agent
         self.settings = settings
@@ -140,19 +140,21 @@ class Answering:
     async def answer(self, claimed: Claimed) -> None:
         """Commits 3 and 4: context, steps, and the turn with its reply, all or nothing."""
         check(claimed)
-        claimed = judged(claimed, self._stale_ms(claimed), self._clock.now_ms())
-        whole, obedience = claimed, await self._obeyed(claimed)
+        claimed = with_lateness(claimed, self._stale_ms(claimed), self._clock.now_ms())
+        whole, obedience = claimed, await self._run_commands(claimed)
         claimed = obedience.rest
         if not claimed.messages:
-            await self.commit(whole, obedience.alone)
+            await self.commit(whole, obedience.outcome)
             return
         asked = self.listen(claimed)
         scene, fitting, prompt = await self.context(claimed, asked, begins_anew=obedience.begins_anew)
         tools = (*self.agent.tools(claimed), *tools_of(scene), *set_personality(claimed))
         offload, tracing = self.agent.offload, partial(trace_of, scene, prompt, tools, fitting.factor)
-        trace = noted(told_again(claimed.trace, await offload(prompt.chars, tracing)), claimed.late_before)
+        trace = record_lateness(
+            merge_retry_trace(claimed.trace, await offload(prompt.chars, tracing)), claimed.late_before
+        )
         steps = StepLog(self._stores.operations, self._clock, claimed.held, trace)
-        offers = Offers(
+        offers = SteeringInbox(
             self._stores.operations, claimed, self._joining(claimed), partial(joining, claimed, asked), offload
         )
         delta = partial(self._tell, offers)
@@ -160,12 +162,12 @@ class Answering:
         turn = TurnDeps(fitting, prompt, tools, self.settings.limits, delta, offers, gate, offload)
         records = (ran := await run(turn, steps)).records
         outcome = Outcome(ran.text, records, steps.usage, ran.model, chosen(trace), opened=opened_in(records))
-        slots = (*asked.effects, *asked_in(records, offers.claimed, self.settings.slots.expiry_ms))
+        slots = (*asked.effects, *slots_in(records, offers.claimed, self.settings.slots.expiry_ms))
         told: tuple[Effect, ...] = (
             *set_in(records, offers.claimed),
             *staged_in(records),
             *tasks_in(records, offers.claimed),
-            *relayed_in(offers.claimed.heard),
+            *relayed_in(offers.claimed.all_messages),
             *scheduled_in(records, offers.claimed, self.settings.zone),
             *ran.waiting,
         )
@@ -174,9 +176,9 @@ class Answering:
         await self.commit(replace(offers.claimed, messages=whole.messages), outcome, steps.ending)
         await fitting.settle()
 
-    async def _obeyed(self, claimed: Claimed) -> Obedience:
+    async def _run_commands(self, claimed: Claimed) -> CommandBatchResult:
         commands = self.agent.commands
-        return Obedience(claimed) if commands is None else await commands.obey(claimed)
+        return CommandBatchResult(claimed) if commands is None else await commands.run_commands(claimed)
 
     def listen(self, claimed: Claimed) -> SlotMatcher:
         """The questions that wait in the lane, with the messages of the batch heard."""
@@ -222,7 +224,7 @@ class Answering:
             told = {"turn": claimed.turn_id, "batch": claimed.batch.id}
             _turn_log.warning("the turn goes on without: %s", "; ".join(left_out), extra=told)
         given = injection or memory.value
-        return PromptInputs(claimed, await tail, given, parts.standing, parts.passing(now), left_out=left_out)
+        return PromptInputs(claimed, await tail, given, parts.standing, parts.turn_context(now), left_out=left_out)
 
     async def _tail(self, reading: Awaitable[LaneTail]) -> LaneTail:
         tail = await reading
@@ -236,7 +238,7 @@ class Answering:
             return assemble(replace(scene, tail=fitted(tail, budget.recent_tokens)), budget, fence)
 
         factor = scene.claimed.around.calibration(self.agent.model.name).factor
-        offload = Beside(self.agent.offload, scene.claimed.chars)
+        offload = PaddedOffload(self.agent.offload, scene.claimed.chars)
         return Fitting(self._guard, scene.claimed.batch.lane, self.agent.model, make, tail, factor, offload)
 
     async def commit(self, claimed: Claimed, outcome: Outcome, ending: StepEnd | None = None) -> int | None:
@@ -249,7 +251,7 @@ class Answering:
         settled = replace(settled, inactive_ms=self.settings.sessions.inactive_ms, steady=self._clock.steady_ms())
         if not await self._stores.operations.apply(settled):
             raise LeaseLost(f"batch {batch.id} has another owner now")
-        self.agent.progress.tell(claimed.heard, TurnProgress("settled"))
+        self.agent.progress.tell(claimed.all_messages, TurnProgress("settled"))
         self._hints.deliver.set()
         self._hints.record.set()
         self._hints.work.set()
@@ -260,8 +262,8 @@ class Answering:
 
     def _reply(self, claimed: Claimed, text: str, now: int) -> ReplyDraft:
         """The reply; one that comes late says so."""
-        url, reply_to = address(claimed.heard)
-        told = owned_up(text, claimed, self._stale_ms(claimed), now)
+        url, reply_to = address(claimed.all_messages)
+        told = with_late_notice(text, claimed, self._stale_ms(claimed), now)
         return ReplyDraft(self._ids.next(), told, url=url, reply_to=reply_to)
 
     def _stale_ms(self, claimed: Claimed) -> int:
@@ -276,5 +278,5 @@ class Answering:
             else None
         )
 
-    def _tell(self, offers: Offers, text: str) -> None:
-        self.agent.progress.tell(offers.claimed.heard, TurnProgress("delta", text))
+    def _tell(self, offers: SteeringInbox, text: str) -> None:
+        self.agent.progress.tell(offers.claimed.all_messages, TurnProgress("delta", text))

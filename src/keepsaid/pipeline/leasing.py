@@ -15,7 +15,7 @@ from keepsaid.domain.process import Beat, RequeueCrashed
 from keepsaid.domain.turn import Claimed, Lease
 from keepsaid.errors import KeepsaidError, LeaseLost, StoreError
 from keepsaid.ports.model import at_once
-from keepsaid.ports.runtime import Clock, Hints, Ids
+from keepsaid.ports.runtime import Clock, Ids, Wakeups
 from keepsaid.ports.store_views import Operations
 
 _log = logging.getLogger("keepsaid.engine")
@@ -136,7 +136,7 @@ class Leases:
         ids: Ids,
         owner: str,
         terms: LeaseTerms,
-        hints: Hints | None = None,
+        hints: Wakeups | None = None,
         life: ProcessAge | None = None,
     ) -> None:
         self._operations = operations
@@ -144,7 +144,7 @@ class Leases:
         self._ids = ids
         self._owner = owner
         self._terms = terms
-        self._hints = hints or Hints()
+        self._hints = hints or Wakeups()
         self._life = life or ProcessAge(operations, clock, owner)
 
     @property

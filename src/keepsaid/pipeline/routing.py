@@ -32,7 +32,7 @@ from keepsaid.domain.route import (
 from keepsaid.domain.work import WorkTerms
 from keepsaid.errors import KeepsaidError
 from keepsaid.ports.channel import Progresses, TurnProgress
-from keepsaid.ports.runtime import Clock, Hints, Ids
+from keepsaid.ports.runtime import Clock, Ids, Wakeups
 from keepsaid.ports.store_views import BufferView, Operations
 from keepsaid.text.normal import joined, normalise
 
@@ -149,7 +149,7 @@ class Router:
     def __init__(
         self,
         stores: tuple[Operations, BufferView],
-        system: tuple[Clock, Ids, Hints],
+        system: tuple[Clock, Ids, Wakeups],
         writing: Callable[[], AbstractContextManager[None]],
         progress: Progresses,
     ) -> None:
@@ -210,7 +210,7 @@ class Router:
         """What was just routed joins the batch at work, which begins anew; its holder is told."""
         begun_anew = await self._operations.apply(Interrupt(lane, window, self._clock.now_ms()))
         if begun_anew is not None:
-            self._hints.taken(begun_anew)
+            self._hints.wake_holders(begun_anew)
 
     def _tell_settled(self, group: WaitingGroup, dispatch: Dispatch) -> None:
         """Messages that no turn will answer are settled here."""

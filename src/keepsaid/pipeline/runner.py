@@ -18,7 +18,7 @@ from keepsaid.pipeline.outbox import OutboxSender
 from keepsaid.pipeline.routing import Router
 from keepsaid.ports.failpoints import point
 from keepsaid.ports.prompt_sources import AgentIdentity, SkillShelf
-from keepsaid.ports.runtime import Clock, Hints, Ids
+from keepsaid.ports.runtime import Clock, Ids, Wakeups
 
 
 class MessagePipeline:
@@ -27,7 +27,7 @@ class MessagePipeline:
     def __init__(
         self, stores: PipelineStores, agent: AgentDeps, settings: PipelineSettings, clock: Clock, ids: Ids
     ) -> None:
-        self.hints = Hints()
+        self.hints = Wakeups()
         self.answering = Answering(stores, agent, settings, (clock, ids, self.hints))
         self._lanes = stores.lanes
         self._waking = Waking(self.hints.work)

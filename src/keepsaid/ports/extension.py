@@ -128,8 +128,8 @@ class ExtensionRuntime(Protocol):
         """Take in a message; False when it was there before."""
         ...
 
-    async def told(self, topic: str, payload: Mapping[str, Json], about: str) -> None:
-        """Tell of what became of an extension."""
+    async def emit_lifecycle_event(self, topic: str, payload: Mapping[str, Json], about: str) -> None:
+        """Publish an event about the state of an extension, such as `extension.started`."""
         ...
 
 

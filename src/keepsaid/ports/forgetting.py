@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from keepsaid.domain.forgetting import Counts, ForgetTargets, Forgetting, ForgetWish, HoldingTurns, Traced, Work
+from keepsaid.domain.forgetting import Counts, ForgetSelector, ForgetTargets, Forgetting, HoldingTurns, Traced, Work
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import NewMemory
 
@@ -33,14 +33,14 @@ class Echoes(Protocol):
         ...
 
 
-class Forgets(Protocol):
-    """What forgets."""
+class ForgetOperations(Protocol):
+    """Finds and deletes what a request to forget reaches."""
 
-    async def wanted(self, wish: ForgetWish) -> ForgetTargets:
-        """What would go; nothing is changed."""
+    async def find_targets(self, wish: ForgetSelector) -> ForgetTargets:
+        """Find everything that a request to forget would delete; nothing is changed."""
         ...
 
-    async def forget(self, wish: ForgetWish, by: str, undo_ms: int = 0) -> Forgetting | None:
+    async def forget(self, wish: ForgetSelector, by: str, undo_ms: int = 0) -> Forgetting | None:
         """Forget what a wish names: hidden from every read when this returns, gone soon after; None for nothing.
 
         With `undo_ms` it is kept aside for so long, and can be undone.
@@ -67,8 +67,8 @@ class ForgettingView(Protocol):
         """One request."""
         ...
 
-    async def wanted(self, number: int) -> ForgetTargets:
-        """What a request is about; nothing once it is scrubbed."""
+    async def get_targets(self, number: int) -> ForgetTargets:
+        """The targets of a request; none once it is scrubbed."""
         ...
 
     async def tombstones(self) -> tuple[bytes, ...]:
@@ -83,11 +83,11 @@ class ForgettingView(Protocol):
 class ReachView(Protocol):
     """Reads everything that a wish reaches in the operational store."""
 
-    async def messages(self, wish: ForgetWish) -> tuple[int, ...]:
+    async def messages(self, wish: ForgetSelector) -> tuple[int, ...]:
         """The messages that a wish names, without those that are forgotten already."""
         ...
 
-    async def work(self, wish: ForgetWish) -> Work:
+    async def work(self, wish: ForgetSelector) -> Work:
         """Tasks, schedules and turns in whose words the text of a wish stands, and schedules into its conversation."""
         ...
 
@@ -99,12 +99,12 @@ class ReachView(Protocol):
         """The turns that answered these messages."""
         ...
 
-    async def said(self, messages: Sequence[int]) -> tuple[str, ...]:
-        """What was said in these messages."""
+    async def list_texts(self, messages: Sequence[int]) -> tuple[str, ...]:
+        """The texts of these messages."""
         ...
 
-    async def spoken(self, messages: Sequence[int]) -> tuple[tuple[str, str], ...]:
-        """Who said these messages, as persons are named, and what."""
+    async def list_attributed_texts(self, messages: Sequence[int]) -> tuple[tuple[str, str], ...]:
+        """The persons who wrote these messages, by their names, each with the text."""
         ...
 
     async def lanes(self, messages: Sequence[int], turns: Sequence[int]) -> tuple[Lane, ...]:
@@ -128,8 +128,8 @@ class ReachView(Protocol):
         ...
 
 
-class MemoryAside(Protocol):
-    """What memory kept aside of forgettings that can be undone."""
+class MemoryUndoLog(Protocol):
+    """Undo images of forgettings: the deleted rows of memory, kept until the undo period ends."""
 
     async def put_back(self, number: int) -> bool:
         """Put back what one kept aside, with tombstones taken away; whether anything was."""
@@ -152,7 +152,7 @@ class ForgetfulMemory(Protocol):
         """All identities of a person, who is named by one of them or by the id that joined them."""
         ...
 
-    async def named(self, wish: ForgetWish) -> tuple[int, ...]:
+    async def named(self, wish: ForgetSelector) -> tuple[int, ...]:
         """The memories that a wish names."""
         ...
 
@@ -189,8 +189,8 @@ class ForgetfulMemory(Protocol):
         """Every tombstone."""
         ...
 
-    async def bury(self, hashes: Sequence[bytes], at: int) -> int:
-        """Take over tombstones; returns how many were new."""
+    async def add_tombstones(self, hashes: Sequence[bytes], at: int) -> int:
+        """Add tombstones by their hashes, at `at` (milliseconds UTC); returns how many were new."""
         ...
 
     async def revived(self, hashes: Sequence[bytes]) -> tuple[int, ...]:

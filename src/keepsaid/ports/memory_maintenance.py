@@ -41,8 +41,8 @@ class Auditing(Protocol):
         ...
 
 
-class Trails(Protocol):
-    """Reads, in the operational store, where memories come from."""
+class SourceView(Protocol):
+    """Reads, in the operational store, the sources that memories refer to."""
 
     async def missing(self, sources: Sequence[Source]) -> frozenset[Source]:
         """Those of the messages, replies, turns and findings that are there no more."""
@@ -133,8 +133,8 @@ class Pairs(Protocol):
         """Pairs of related memories that hold, whose newer-kept one is behind `after`, up to a limit."""
         ...
 
-    async def asked_since(self, at: int) -> int:
-        """On how many pairs a model ruled after a time (milliseconds UTC)."""
+    async def count_rulings_since(self, at: int) -> int:
+        """Count the pairs that a model ruled on after a time (milliseconds UTC)."""
         ...
 
     async def rule(self, rulings: Sequence[Ruled], at: int) -> int:
@@ -159,6 +159,6 @@ class MemoryNews(Protocol):
         """The oldest news that is kept; of what is forgotten there is none, but in its place."""
         ...
 
-    async def told(self, until: int) -> None:
-        """Keep news up to this number no longer."""
+    async def drop_news(self, until: int) -> None:
+        """Delete news with numbers up to `until`, inclusive."""
         ...

@@ -14,7 +14,7 @@ from keepsaid.domain.memory import Found, Kind, Listener, Memory, Narrowing, New
 from keepsaid.domain.turn import Claimed, Usage
 from keepsaid.domain.visibility import MemoryShared, Person, SeenIdentity, ShareMemory, ShareRefusal
 from keepsaid.ports.forgetting import Echoes
-from keepsaid.text.words import Rarity
+from keepsaid.text.words import DocumentFrequencies
 
 
 class Memories(Protocol):
@@ -49,8 +49,8 @@ class Memories(Protocol):
         """
         ...
 
-    async def rarity(self, text: str) -> Rarity:
-        """In how many of all pieces the words of a text stand; words that say nothing are left out."""
+    async def read_document_frequencies(self, text: str) -> DocumentFrequencies:
+        """Count in how many pieces each word of a text occurs. Stopwords are left out."""
         ...
 
     async def alike(self, ids: Sequence[int], above: float) -> tuple[tuple[int, int], ...]:
@@ -65,8 +65,8 @@ class Memories(Protocol):
         ...
 
 
-class Truth(Protocol):
-    """Versions of memories. Every read says who listens."""
+class MemoryRevisions(Protocol):
+    """Versions of memories. Every read names its listener."""
 
     async def history(self, listener: Listener, memory_id: int) -> Sequence[Memory]:
         """All memories of the slot of this one that the listener may hear, in the order in which they began to hold.
@@ -90,10 +90,10 @@ class Truth(Protocol):
         """Take a memory for certain from now on (milliseconds UTC); False when there is no such memory."""
         ...
 
-    async def put_away(self, memory_ids: Sequence[int], at: int, *, back: bool = False) -> tuple[int, ...]:
-        """Archive what is known, or bring it `back`, as used then (milliseconds UTC); returns those it was done to.
+    async def archive(self, memory_ids: Sequence[int], at: int, *, back: bool = False) -> tuple[int, ...]:
+        """Archive memories, or restore archived ones (`back`) as used at `at` (milliseconds UTC).
 
-        Not archived are episodes and summaries.
+        Returns the ids that were changed. Episodes and summaries are never archived.
         """
         ...
 
@@ -134,15 +134,15 @@ class People(Protocol):
         ...
 
 
-class Hearing(Protocol):
-    """Who may hear a memory, changed by a person's word alone and on record."""
+class MemorySharing(Protocol):
+    """Shares memories with more listeners, only by a person's command, and keeps a record of it."""
 
-    async def widen(self, commit: ShareMemory) -> MemoryShared | ShareRefusal:
-        """Let a memory be heard more widely, or say why not; nothing is changed then."""
+    async def share(self, commit: ShareMemory) -> MemoryShared | ShareRefusal:
+        """Share a memory with more listeners, or return the reason for a refusal, with nothing changed."""
         ...
 
-    async def widened(self, listener: Listener, memory_id: int) -> Sequence[MemoryShared]:
-        """How a memory that the listener may hear was widened, the first first."""
+    async def list_shares(self, listener: Listener, memory_id: int) -> Sequence[MemoryShared]:
+        """How a memory that the listener may read was shared, oldest first."""
         ...
 
 
@@ -201,8 +201,11 @@ class Library(Protocol):
 class Bulletins(Protocol):
     """What a turn is briefed with."""
 
-    async def told(self, claimed: Claimed) -> str:
-        """The bulletins of the scopes that this turn hears; "" for none. Never raises, and never waits for a model."""
+    async def render_bulletins(self, claimed: Claimed) -> str:
+        """Render the bulletins of the scopes that a turn may read; "" for none.
+
+        Never raises, and never waits for a model.
+        """
         ...
 
 
@@ -223,8 +226,8 @@ class BulletinStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ToEdit:
-    """The lines of a bulletin, by section; it is to have about so many words, and to be there in `limit_s` seconds."""
+class EditRequest:
+    """The lines of a bulletin by section, with its target length in words and a time limit in seconds."""
 
     text: str
     words: int = 500
@@ -232,8 +235,8 @@ class ToEdit:
 
 
 @dataclass(frozen=True, slots=True)
-class Edited:
-    """A bulletin in an editor's words, and what it cost."""
+class EditResult:
+    """The edited text of a bulletin, the model, and its usage."""
 
     text: str
     model: str
@@ -243,7 +246,7 @@ class Edited:
 class Editor(Protocol):
     """Writes bulletins."""
 
-    async def edit(self, given: ToEdit) -> Edited:
+    async def edit(self, given: EditRequest) -> EditResult:
         """One bulletin; raises a ModelError when there is none."""
         ...
 
@@ -267,11 +270,12 @@ class BundleContents:
 class Bundles(Protocol):
     """Memory as it leaves a home and enters another. What is read is read for listeners, and for no others."""
 
-    async def tell(self, listeners: Sequence[Listener], write: Callable[[BundleContents], T]) -> T:
-        """What `write` makes of all that one of the listeners may hear, as of one moment; it runs in a thread.
+    async def export(self, listeners: Sequence[Listener], write: Callable[[BundleContents], T]) -> T:
+        """Return what `write` makes of all that one of the listeners may read, in one snapshot.
 
-        A person is told as well what was said in direct chats with that person. Persons are told with those they are
-        joined with, tombstones only where somebody hears everything.
+        `write` runs in a thread. For a person, the export includes what was said in direct chats with that person.
+        Persons are exported with the identities they are linked with. Tombstones are exported only if a listener may
+        read everything.
         """
         ...
 

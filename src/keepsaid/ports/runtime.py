@@ -51,19 +51,19 @@ class Ids(Protocol):
         ...
 
 
-class Halt:
-    """Asked once, when a stop begins; who works in steps looks at it between two of them and ends there."""
+class StopToken:
+    """Stop signal of the runtime: work that runs in steps checks it between two steps, and ends if it is set."""
 
     def __init__(self) -> None:
         self._told = asyncio.Event()
 
     @property
-    def asked(self) -> bool:
-        """Whether a stop has begun."""
+    def is_set(self) -> bool:
+        """Whether a stop was requested."""
         return self._told.is_set()
 
-    def ask(self) -> None:
-        """Let all that works in steps end at its next one."""
+    def set(self) -> None:
+        """Request a stop: work that runs in steps ends before its next step."""
         self._told.set()
 
     async def wait(self) -> None:
@@ -72,11 +72,11 @@ class Halt:
 
 
 @dataclass(frozen=True, slots=True)
-class Hints:
-    """One event a stage; set when there may be work for it.
+class Wakeups:
+    """Wake-up events, one for each stage; set when there may be work for it.
 
-    `held` has one for each holder of a batch at work here: set when somebody may have taken it away. Who lost it may
-    not know yet when the next has it.
+    `held` has one for each holder of a batch in this process: set when another may have taken the batch over. Who
+    lost it may not know yet when the next has it.
     """
 
     route: asyncio.Event = field(default_factory=asyncio.Event)
@@ -94,8 +94,8 @@ class Hints:
         """Those of the stages that do tasks, by kind."""
         return {TaskKind.WORKER: self.task, TaskKind.BRANCH: self.branch, TaskKind.CALL: self.call}
 
-    def taken(self, batch_id: int) -> None:
-        """Let the holders of a batch look at once whether it is still theirs."""
+    def wake_holders(self, batch_id: int) -> None:
+        """Wake the holders of a batch, so that they check at once whether they still hold it."""
         for holder in self.held.get(batch_id, ()):
             holder.set()
 
@@ -136,8 +136,8 @@ async def inline(chars: int, work: Callable[[], T]) -> T:  # noqa: ARG001 - the 
     return work()
 
 
-class Beside:
-    """Offloads work that reads `more` characters beside those that it names."""
+class PaddedOffload:
+    """Offloads work and adds `more` characters to the size of each call."""
 
     def __init__(self, offload: Offload, more: int) -> None:
         self._offload = offload

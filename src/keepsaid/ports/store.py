@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from keepsaid.ports.forgetting import ForgetfulMemory, ForgettingView, MemoryAside, ReachView
+from keepsaid.ports.forgetting import ForgetfulMemory, ForgettingView, MemoryUndoLog, ReachView
 from keepsaid.ports.memory_maintenance import Auditing, MemoryNews, Pairs, Relating, Upkeep
 from keepsaid.ports.memory_store import (
     BulletinStore,
     Bundles,
     Graph,
-    Hearing,
     Learning,
     Library,
     Memories,
+    MemoryRevisions,
+    MemorySharing,
     People,
-    Truth,
 )
 from keepsaid.ports.recall import Shelf, TextLeg, Vectors
 from keepsaid.ports.store_views import (
@@ -116,8 +116,8 @@ class MemoryCare(Protocol):
         ...
 
     @property
-    def aside(self) -> MemoryAside:
-        """What was taken away and can be brought back."""
+    def undo_log(self) -> MemoryUndoLog:
+        """Undo images of forgettings."""
         ...
 
     @property
@@ -135,8 +135,8 @@ class MemoryStore(Memories, Learning, TextLeg, Vectors, MemoryCare, Protocol):
         ...
 
     @property
-    def truth(self) -> Truth:
-        """Versions of memories, and what people change of them."""
+    def revisions(self) -> MemoryRevisions:
+        """Versions of memories, and the changes that people make to them."""
         ...
 
     @property
@@ -145,8 +145,8 @@ class MemoryStore(Memories, Learning, TextLeg, Vectors, MemoryCare, Protocol):
         ...
 
     @property
-    def hearing(self) -> Hearing:
-        """Who may hear what."""
+    def sharing(self) -> MemorySharing:
+        """Which listeners may read a memory."""
         ...
 
     @property

@@ -13,7 +13,7 @@ from keepsaid.domain.event import DeliveryLine, Event, SubscriberLine
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.personality import Personality
 from keepsaid.domain.receipt import Feedback, Reminded, Use
-from keepsaid.domain.relay import Untold
+from keepsaid.domain.relay import UnreportedTasks
 from keepsaid.domain.reply import StoredReply
 from keepsaid.domain.retention import Backlog, Prunable, PruneHistory
 from keepsaid.domain.schedule import RunOutput, Schedule, ScheduleRun
@@ -230,8 +230,8 @@ class ReceiptView(Protocol):
         """The turns a memory was shown to, and of the newest `turns` those it was left out of; newest first."""
         ...
 
-    async def wrong(self, lane: Lane) -> Sequence[Feedback]:
-        """What was said to be wrong for turns of a lane and still stands, newest first."""
+    async def list_active_feedback(self, lane: Lane) -> Sequence[Feedback]:
+        """Feedback in force for turns of a lane, which marks memories as wrong; newest first."""
         ...
 
     async def feedback(self, memory_id: int) -> Sequence[Feedback]:
@@ -258,8 +258,8 @@ class RetentionView(Protocol):
 class ConversationLanes(Protocol):
     """Tells of the other lanes of a conversation."""
 
-    async def told(self, lane: Lane) -> str:
-        """What stands for the past of a conversation's other lanes; "" where there is none, or nothing to tell."""
+    async def render_other_lanes(self, lane: Lane) -> str:
+        """Render the summary of a conversation's other lanes; "" if there is none."""
         ...
 
 
@@ -282,12 +282,12 @@ class TaskView(Protocol):
         """When the next task that waits for a person may wait no longer (milliseconds UTC); None when none waits so."""
         ...
 
-    async def beside(self, lane: Lane, limit: int) -> Sequence[Task]:
+    async def list_open_tasks(self, lane: Lane, limit: int) -> Sequence[Task]:
         """Tasks that turns of a lane made and that have not ended, newest first."""
         ...
 
-    async def untold(self, limit: int) -> Sequence[Untold]:
-        """Ended tasks that turns made, and that their lanes are to be told of: so many at most, the newest."""
+    async def list_unreported_tasks(self, limit: int) -> Sequence[UnreportedTasks]:
+        """Ended tasks of turns that were not reported to their lanes yet, by lane; the newest `limit` tasks."""
         ...
 
     async def results(self, limit: int) -> Sequence[TaskWork]:
@@ -310,12 +310,12 @@ class ScheduleView(Protocol):
         """Runs that are due and may begin, those first that may the longest; of what is run so many at most."""
         ...
 
-    async def heard(self, limit: int) -> Sequence[RunOutput]:
-        """Runs whose output stands where it can be settled further."""
+    async def list_unsettled_outputs(self, limit: int) -> Sequence[RunOutput]:
+        """Runs whose output can be settled further, at most `limit`."""
         ...
 
-    async def worked(self, limit: int) -> Sequence[ScheduleRun]:
-        """Runs that are under way though their task has ended, or is no more."""
+    async def list_orphaned_runs(self, limit: int) -> Sequence[ScheduleRun]:
+        """Runs that are under way although their task has ended or does not exist any more."""
         ...
 
     async def schedule(self, schedule_id: int) -> Schedule | None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from keepsaid.config.durable import sync, sync_open
-from keepsaid.domain.bundle_lines import Misfit, line_of, record_in
+from keepsaid.domain.bundle_lines import BundleLineError, line_of, record_in
 from keepsaid.errors import HomeError, InputError
 from keepsaid.memory.importing import ImportLine
 from keepsaid.ports.memory_store import BundleContents
@@ -207,7 +207,7 @@ def _header(path: Path, raw: bytes) -> dict[str, Any]:
 def _read(number: int, raw: bytes) -> ImportLine:
     try:
         return ImportLine(number, record_in(json.loads(raw.decode("utf-8"))))
-    except Misfit as error:
+    except BundleLineError as error:
         return ImportLine(number, None, str(error))
     except UnicodeDecodeError:
         return ImportLine(number, None, "it is not UTF-8")

@@ -128,5 +128,5 @@ async def export(bundles: Bundles, target: Path, form: str, persons: Sequence[st
             FORMATS[form][1](out, told, about)
         return dict(told.counts)
 
-    counts = await bundles.tell(listeners, write)
+    counts = await bundles.export(listeners, write)
     return Export(place, form, about["made_at"], about["persons"], counts, place.stat().st_size)

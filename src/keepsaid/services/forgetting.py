@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from keepsaid.domain.forgetting import Forgetting, ForgetWish
+from keepsaid.domain.forgetting import ForgetSelector, Forgetting
 from keepsaid.domain.ids import read
 from keepsaid.domain.memory import OWNER, Listener, Memory
 from keepsaid.engine.forgetter import Forgetter
@@ -53,8 +53,8 @@ class ForgetReceipt:
     backups: Sequence[str]
 
 
-def wish_of(asked: ForgetRequest) -> ForgetWish:
-    """What is meant; raises InputError for an id that is none, for nothing, and for two ways of choosing at once."""
+def parse_request(asked: ForgetRequest) -> ForgetSelector:
+    """Return the selector of a request; raises InputError for an invalid id, for none, and for two criteria."""
     memories, messages = [], []
     for given in asked.ids:
         memory, message = read("memory", given), read("message", given)
@@ -68,7 +68,7 @@ def wish_of(asked: ForgetRequest) -> ForgetWish:
     if sum(ways) != 1:
         raise InputError("name ids, or a person, or a conversation, or a text: one of these", safe=_SAFE, hint=_HINT)
     person, conversation, text = (normalise(one.strip()) for one in (asked.person, asked.conversation, asked.text))
-    return ForgetWish(tuple(memories), tuple(messages), person, conversation, text)
+    return ForgetSelector(tuple(memories), tuple(messages), person, conversation, text)
 
 
 def undo_ms(text: str) -> int:
@@ -103,19 +103,19 @@ class ForgettingService:
     async def preview(self, asked: ForgetRequest) -> ForgetPreview:
         """Count what would go; nothing is changed. Raises InputError for what `forget` would refuse."""
         undo_ms(asked.undo_for)
-        wanted = await self._forgetter.wanted(wish_of(asked))
+        wanted = await self._forgetter.find_targets(parse_request(asked))
         first = await self._memories.fetch(_OWNER, wanted.memories[:_SHOWN_MAX])
         return ForgetPreview(dict(counted(wanted)), first)
 
     async def forget(self, asked: ForgetRequest) -> ForgetReceipt:
         """Forget, by the owner's word; raises InputError where there is nothing to forget."""
-        done = await self.forget_wish(wish_of(asked), OWNER, undo_ms(asked.undo_for))
+        done = await self.forget_selected(parse_request(asked), OWNER, undo_ms(asked.undo_for))
         if done is None:
             raise InputError("there is nothing like that to forget", safe=_SAFE, hint="keepsaid memory search")
         return ForgetReceipt(done, await asyncio.to_thread(self._backups))
 
-    async def forget_wish(self, wish: ForgetWish, by: str, undo_for_ms: int = 0) -> Forgetting | None:
-        """Forget what a wish names: nobody is told it when this returns; None when there is nothing."""
+    async def forget_selected(self, wish: ForgetSelector, by: str, undo_for_ms: int = 0) -> Forgetting | None:
+        """Forget what a selector names: no read returns it when this returns; None if it selects nothing."""
         begun = await self._forgetter.forget(wish, by, undo_for_ms)
         if begun is None or not self._is_running():
             return None if begun is None else await self._forgetter.finish(begun.id)

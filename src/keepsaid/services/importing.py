@@ -15,7 +15,7 @@ from keepsaid.domain.learning import LEARNABLE, LearnOutcome, LearnResult
 from keepsaid.domain.memory import IMPORTANCE, OWNER, Kind, Memory, NewMemory, Source, person_scope
 from keepsaid.domain.message import Trust
 from keepsaid.errors import InputError
-from keepsaid.memory.importing import Importing, ImportLine, ImportReport, ImportTarget, ImportTerms, Looks
+from keepsaid.memory.importing import ImportLine, ImportReport, ImportTarget, ImportTerms, Looks, MemoryImport
 from keepsaid.ports.redactor import Redactor
 from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store import MemoryStore
@@ -236,22 +236,22 @@ def became(one: LearnResult) -> ImportVerdict:
 
 async def preview_import(asked: ImportRequest, home: LookedAt, redactor: Redactor, now: int) -> ImportReport:
     """What an import would do; nothing is changed. Raises InputError."""
-    given, key = await _given(asked, now)
+    given, key = await _open_file(asked, now)
     fits = await _fits(given, key, home)
-    return await Importing(given, redactor, _terms(asked, fits=fits)).look(home)
+    return await MemoryImport(given, redactor, _terms(asked, fits=fits)).look(home)
 
 
 async def import_memories(asked: ImportRequest, home: Keyed, redactor: Redactor, now: int) -> ImportReport:
     """Import a file, and what became of it. Raises InputError with nothing imported."""
-    given, key = await _given(asked, now)
+    given, key = await _open_file(asked, now)
     fits = await _fits(given, key, home)
     if fits and given.key_print and not await home.key_print():
         fits = await home.adopt_key(key)
-    return await Importing(given, redactor, _terms(asked, fits=fits)).run(home)
+    return await MemoryImport(given, redactor, _terms(asked, fits=fits)).run(home)
 
 
-async def _given(asked: ImportRequest, now: int) -> tuple[BundleFile | Mem0File, bytes]:
-    """The file, and the key beside it."""
+async def _open_file(asked: ImportRequest, now: int) -> tuple[BundleFile | Mem0File, bytes]:
+    """Return the file to import, and the key next to it."""
     if asked.source == MEM0:
         return await asyncio.to_thread(Mem0File, asked.file, asked.persons, now), b""
     return await asyncio.to_thread(BundleFile, asked.file), await asyncio.to_thread(lambda: asked.key)

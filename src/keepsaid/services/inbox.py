@@ -5,7 +5,7 @@ from __future__ import annotations
 from keepsaid.domain.commits import Decide, Drop, MarkReplyShown, Requeue
 from keepsaid.domain.compaction import CutContext, CutReason
 from keepsaid.domain.lane import Lane
-from keepsaid.ports.runtime import Clock, Hints
+from keepsaid.ports.runtime import Clock, Wakeups
 from keepsaid.ports.store import Store
 from keepsaid.text.normal import normalise
 
@@ -13,7 +13,7 @@ from keepsaid.text.normal import normalise
 class InboxService:
     """Decides about what is stored; whoever works on it is woken."""
 
-    def __init__(self, operations: Store, clock: Clock, hints: Hints) -> None:
+    def __init__(self, operations: Store, clock: Clock, hints: Wakeups) -> None:
         self._operations = operations
         self._clock = clock
         self._hints = hints

@@ -105,7 +105,7 @@ class MemoryService:
             sources=(Source("person", key),),
             asked=True,
         )
-        done = await self._memories.truth.correct(memory_id, word, now)
+        done = await self._memories.revisions.correct(memory_id, word, now)
         if done.how is LearnOutcome.REFUSED:
             raise InputError(
                 f"{show('memory', memory_id)}: {done.why}", safe="Nothing was changed.", hint="keepsaid memory ls"
@@ -118,13 +118,13 @@ class MemoryService:
 
     async def pin(self, memory_id: int, *, pinned: bool) -> None:
         """Pin a memory or take the pin out; raises InputError when there is none."""
-        if not await self._memories.truth.pin(memory_id, pinned=pinned):
+        if not await self._memories.revisions.pin(memory_id, pinned=pinned):
             name = show("memory", memory_id)
             raise InputError(f"there is no memory {name}", safe="Nothing was changed.", hint="keepsaid memory ls")
 
     async def merge(self, into: int, others: Sequence[int]) -> None:
         """Have one memory stand for others; raises InputError when they cannot be merged."""
-        if not await self._memories.truth.merge(into, others, self._clock.now_ms()):
+        if not await self._memories.revisions.merge(into, others, self._clock.now_ms()):
             raise InputError(
                 "these memories cannot be merged: each must be there, be no episode or summary, be heard by the same "
                 "people and say something of the same slot, with nothing else that held between them",
@@ -134,14 +134,14 @@ class MemoryService:
 
     async def archive(self, named: Sequence[int], *, back: bool = False) -> tuple[int, ...]:
         """Archive memories, or bring them `back`; raises InputError when none of them is there to be."""
-        done = await self._memories.truth.put_away(named, self._clock.now_ms(), back=back)
+        done = await self._memories.revisions.archive(named, self._clock.now_ms(), back=back)
         if not done:
             what = "archived" if back else "active, of a kind that is learned"
             hint = "keepsaid memory search --archived" if back else "keepsaid memory ls"
             raise InputError(f"none of these memories is {what}", safe="Nothing was changed.", hint=hint)
         return done
 
-    async def mark_wrong(self, memory_id: int, turn_id: int, *, undo: bool = False) -> bool:
-        """Say that a memory was wrong for a turn that was shown it, or take that back; False when it was not shown."""
+    async def record_feedback(self, memory_id: int, turn_id: int, *, undo: bool = False) -> bool:
+        """Mark a memory as wrong for a turn that was shown it, or withdraw that; False if it was not shown."""
         word = JudgeMemory(turn_id, memory_id, OWNER, "withdraw" if undo else "mark")
         return await self._operations.apply(RecordFeedback(word, self._clock.now_ms()))

@@ -64,7 +64,7 @@ class PeopleService:
         if not 0 < len(said) <= _REASON_CHARS_MAX:
             raise InputError(f"say why in 1 to {_REASON_CHARS_MAX:,} characters", safe=_SAFE, hint="--reason TEXT")
         word = ShareMemory(memory_id, ShareReach(to), OWNER, said, self._clock.now_ms())
-        done = await self._memories.hearing.widen(word)
+        done = await self._memories.sharing.share(word)
         if isinstance(done, ShareRefusal):
             raise InputError(str(done), safe=_SAFE, hint="keepsaid memory ls")
         return done

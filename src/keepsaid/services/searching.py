@@ -84,4 +84,4 @@ class SearchService:
 
     async def history(self, name: str) -> Sequence[Memory]:
         """What was known when of the same, in the order in which it began to hold. Raises InputError."""
-        return await self._memories.truth.history(OWNER_HEARS, (await self.get(name)).id)
+        return await self._memories.revisions.history(OWNER_HEARS, (await self.get(name)).id)

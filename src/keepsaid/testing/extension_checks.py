@@ -15,10 +15,10 @@ from keepsaid.domain.reply import ReplyDraft, SendResult, StoredReply
 from keepsaid.errors import KeepsaidError
 from keepsaid.extensions.discovery import FoundExtension
 from keepsaid.extensions.lifecycle import PhaseLimits
-from keepsaid.extensions.loaded import Guest
+from keepsaid.extensions.loaded import LoadedExtension
 from keepsaid.ports.channel import Channel
 from keepsaid.ports.model import Tool
-from keepsaid.testing.lobby import Lobby, Settings
+from keepsaid.testing.recording_runtime import RecordingRuntime, Settings
 
 _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _SEND_S, _LISTEN_S, _QUIET_S = 30.0, 0.2, 2.0
@@ -39,9 +39,9 @@ class Trial:
     limits: PhaseLimits = PhaseLimits()
 
     @asynccontextmanager
-    async def begun(self) -> AsyncIterator[tuple[Guest, Lobby]]:
+    async def begun(self) -> AsyncIterator[tuple[LoadedExtension, RecordingRuntime]]:
         """The extension, let in; let out at the end. Raises Amiss when either cannot be done."""
-        lobby = Lobby()
+        lobby = RecordingRuntime()
         found = [self.found, *(one for one in self.beside if one.id != self.found.id)]
         life = lobby.lifecycle(found, self.data, self.settings, self.limits)
         await life.begin()
@@ -54,7 +54,7 @@ class Trial:
         _check_standing(guest)
 
 
-def _check_standing(guest: Guest) -> None:
+def _check_standing(guest: LoadedExtension) -> None:
     if guest.fault is not None:
         raise Amiss(f"{guest.fault.phase}: {guest.fault.reason}")
 
@@ -130,7 +130,7 @@ async def _check_sending(channel: Channel) -> None:
         _expect(isinstance(sending.result(), SendResult), f"the channel {channel.name} says nothing of what it sent")
 
 
-async def _check_listening(guest: Guest) -> None:
+async def _check_listening(guest: LoadedExtension) -> None:
     assert guest.provided.listen is not None, "it was just looked at"
     assert guest.context is not None, "what is active has a context"
     listening = asyncio.ensure_future(guest.provided.listen(guest.context.inbox))

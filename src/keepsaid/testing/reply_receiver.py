@@ -172,7 +172,7 @@ class ReplyReceiver:
             request = await connection.receive()
             posted = self._read(request)
         except BadHttpError as error:
-            await connection.send(error.status, _told({"error": str(error)}), extra=_CLOSE)
+            await connection.send(error.status, _encode_json({"error": str(error)}), extra=_CLOSE)
             return
         if reaction.act is Act.HANG:
             await connection.pause(None)
@@ -181,7 +181,7 @@ class ReplyReceiver:
         if reaction.act is Act.RESET:
             await connection.reset()
             return
-        body = reaction.body if reaction.body is not None else _told({"id": f"post-{posted.number}"})
+        body = reaction.body if reaction.body is not None else _encode_json({"id": f"post-{posted.number}"})
         extra = _CLOSE | ({"retry-after": reaction.retry_after} if reaction.retry_after is not None else {})
         await connection.send(reaction.status, body, extra=extra)
 
@@ -205,7 +205,7 @@ class ReplyReceiver:
             self._news.notify_all()
 
 
-def _told(fields: Mapping[str, Json]) -> bytes:
+def _encode_json(fields: Mapping[str, Json]) -> bytes:
     return json.dumps(dict(fields)).encode()
 
 

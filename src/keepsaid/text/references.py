@@ -28,10 +28,10 @@ _GREETS, _ASKS, _ASSENTS = (frozenset(words.split()) for words in (_GREETINGS, _
 
 
 @dataclass(frozen=True, slots=True)
-class SpokenText:
-    """One thing said in a conversation; `ref` names it there, `speaker` identifies who said it.
+class MessageText:
+    """Text of one message or answer in a conversation; `ref` names it there, `speaker` identifies its author.
 
-    `name` is what others call the speaker, `at` milliseconds, `answers` the ref of what it is known to answer.
+    `name` is what others call the speaker, `at` milliseconds, `answers` the ref of the message it answers.
     """
 
     ref: str
@@ -100,7 +100,7 @@ class Names:
         return frozenset(self._called[call] for call in calls & self._called.keys())
 
 
-def read(said: SpokenText, names: Names, answered: str = "") -> Read:
+def read(said: MessageText, names: Names, answered: str = "") -> Read:
     """The message, read; `answered` is the speaker it is known to answer, if it names nobody at the beginning.
 
     Who turns to himself turns to nobody.
@@ -127,7 +127,7 @@ def worded(text: str) -> Wording:
     )
 
 
-__all__ = ["Guess", "SpokenText", "infer"]
+__all__ = ["Guess", "MessageText", "infer"]
 
 REACH = 50
 """Messages back that may be answered."""
@@ -207,7 +207,7 @@ class Guess:
     reason: str
 
 
-def infer(history: Sequence[SpokenText], new: SpokenText) -> Guess | None:
+def infer(history: Sequence[MessageText], new: MessageText) -> Guess | None:
     """The message of `history` (oldest first) that `new` answers; None when it starts something of its own.
 
     Only the last `REACH` messages are looked at. The same messages give the same guess.
@@ -223,7 +223,7 @@ def infer(history: Sequence[SpokenText], new: SpokenText) -> Guess | None:
     return Guess(history[best].ref, round(1 / odds, 3), _why(set(scene.signs(best))))
 
 
-def scene_of(history: Sequence[SpokenText], new: SpokenText) -> ReferenceScene:
+def scene_of(history: Sequence[MessageText], new: MessageText) -> ReferenceScene:
     """The messages, read: who is meant by which name follows from who speaks in them."""
     everybody = (*history, new)
     names = Names((one.speaker, one.name) for one in everybody)

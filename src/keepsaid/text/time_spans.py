@@ -167,7 +167,7 @@ def _ago(match: re.Match[str], today: date) -> Iterator[_Days]:
     yield about, about + timedelta(days)
 
 
-def _lately(match: re.Match[str], today: date) -> Iterator[_Days]:
+def _last_units(match: re.Match[str], today: date) -> Iterator[_Days]:
     yield today - timedelta(_UNIT_DAYS[match[2]] * _count(match[1] or "one")), today + timedelta(1)
 
 
@@ -237,7 +237,7 @@ _NTH = r"(\d{1,2})(?:st|nd|rd|th|\.)?"
 _READERS: tuple[tuple[re.Pattern[str], _Reader], ...] = (
     (re.compile(r"\b(\d{4})-(\d\d)(?:-(\d\d))?\b"), _iso),
     (re.compile(rf"\b{_NUMBER}\s+{_UNIT}\s+ago\b"), _ago),
-    (re.compile(rf"\b(?:in|over|during|within|for) the (?:last|past)\s+(?:{_NUMBER}\s+)?{_UNIT}\b"), _lately),
+    (re.compile(rf"\b(?:in|over|during|within|for) the (?:last|past)\s+(?:{_NUMBER}\s+)?{_UNIT}\b"), _last_units),
     (
         re.compile(r"\bday before yesterday\b|\byesterday\b|\blast night\b|\btoday\b|\btonight\b|\bthis morning\b"),
         _named_day,

@@ -52,8 +52,8 @@ class Calibration:
             return 1.0
         return round(min(RATIO_MAX, max(1 / RATIO_MAX, self.reported / self.estimated)), 4)
 
-    def heard(self, estimated: int, reported: int) -> Calibration:
-        """With one more prompt; one whose report is out of all proportion changes nothing."""
+    def with_sample(self, estimated: int, reported: int) -> Calibration:
+        """Return the calibration with one more prompt; a report out of all proportion changes nothing."""
         if not (reported > 0 and estimated / RATIO_MAX <= reported <= estimated * RATIO_MAX):
             return self
         told, was = self.reported + reported, self.estimated + estimated

@@ -199,7 +199,7 @@ def topic(text: str) -> frozenset[str]:
     Empty for "good morning", for a bare "Morning, everyone!" and for text without words.
     """
     said = [fold(word) for word in spelled(text)]
-    telling = {word for word in _beside_small_talk(said) if word not in STOPWORDS}
+    telling = {word for word in _without_small_talk(said) if word not in STOPWORDS}
     if len(said) <= 3 and telling <= _GREETINGS:
         return frozenset()
     return frozenset(root(word) for word in telling)
@@ -209,7 +209,7 @@ def leans(text: str) -> bool:
     """Whether a text asks about what was said before it, with no word of its own: "why that one?" but not "thanks"."""
     if topic(text):
         return False
-    rest = _beside_small_talk([fold(word) for word in spelled(text)])
+    rest = _without_small_talk([fold(word) for word in spelled(text)])
     asks = text.rstrip().endswith(_QUESTION_MARKS) or (bool(rest) and rest[0] in _ASKING)
     return asks and not _LEANING.isdisjoint(rest)
 
@@ -233,7 +233,7 @@ def only_asks(text: str) -> bool:
     return plain and one and fold(words[0]) in _WONDERING and _JOINING.isdisjoint(words)
 
 
-def _beside_small_talk(said: list[str]) -> list[str]:
+def _without_small_talk(said: list[str]) -> list[str]:
     rest: list[str] = []
     at = 0
     while at < len(said):
@@ -256,13 +256,13 @@ UNSEEN = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Rarity:
-    """In how many of all pieces the words of a text stand, by their stems; `pieces` is how many there are."""
+class DocumentFrequencies:
+    """In how many pieces the words of a text occur, by stem; `pieces` is the number of all pieces."""
 
     pieces: int = 0
     among: Mapping[str, int] = field(default_factory=dict)
 
-    def worth(self, stem: str) -> float:
-        """What it says that a piece has this word: the log of how many have not, against those that have."""
+    def idf(self, stem: str) -> float:
+        """Return the inverse document frequency of a stem: the log of pieces without it against pieces with it."""
         having, all_ = min(self.among.get(stem, 0), self.pieces) + 1, self.pieces + UNSEEN
         return log(1 + (all_ - having + 0.5) / (having + 0.5))

@@ -56,8 +56,8 @@ else:
 Tell = Callable[[int, int, str], None]
 
 
-class Given:
-    """An embedder that knows its questions: what embedding costs is measured apart."""
+class PrecomputedEmbedder:
+    """Embedder with precomputed vectors of its questions; the cost of embedding is measured separately."""
 
     def __init__(self, asked: Sequence[MadeQuestion]) -> None:
         self._vectors = {one.text: one.vector for one in asked}
@@ -146,7 +146,7 @@ async def recalling(path: Path, asked: Sequence[MadeQuestion]) -> AsyncIterator[
     """A store, and recall as the product puts it together, with all legs."""
     store, clock = await open_memories(path, SystemIds()), SystemClock()
     try:
-        yield store, recollection(store, clock, PATIENT_MS, Embedding(Given(asked), store, clock))
+        yield store, recollection(store, clock, PATIENT_MS, Embedding(PrecomputedEmbedder(asked), store, clock))
     finally:
         await store.close()
 

@@ -123,8 +123,8 @@ class MadeLife:
         place = bisect_right(held, at, key=lambda one: one[0])
         return held[place - 1][1] if place else None
 
-    def told(self) -> Iterator[tuple[LifeSaying, Mapping[tuple[str, str], str]]]:
-        """The sayings in order, each with what holds of everybody as far as it was told by then."""
+    def replay_sayings(self) -> Iterator[tuple[LifeSaying, Mapping[tuple[str, str], str]]]:
+        """Yield the sayings in order, each with the value of every slot as stated up to then."""
         newest, holding = dict[tuple[str, str], int](), dict[tuple[str, str], str]()
         for one in self.said:
             if one.stated is not None:

@@ -65,7 +65,7 @@ def locomo(path: Path) -> Iterator[Corpus]:
     for sample in json.loads(path.read_text("utf-8")):
         texts = tuple(_turns(sample["conversation"]))
         known = {text.id for text in texts}
-        asked = (_asked(one, known) for one in sample["qa"] if one["category"] in _CATEGORIES)
+        asked = (_read_question(one, known) for one in sample["qa"] if one["category"] in _CATEGORIES)
         yield Corpus(sample["sample_id"], texts, tuple(one for one in asked if one.gold))
 
 
@@ -79,7 +79,7 @@ def _turns(conversation: Mapping[str, Any]) -> Iterator[Text]:
             yield Text(turn["dia_id"], turn["text"] + caption, turn["speaker"], at + n)
 
 
-def _asked(one: Mapping[str, Any], known: set[str]) -> DataQuestion:
+def _read_question(one: Mapping[str, Any], known: set[str]) -> DataQuestion:
     places = (match for raw in one.get("evidence") or [] for match in _EVIDENCE.findall(raw))
     gold = frozenset(f"D{int(session)}:{int(turn)}" for session, turn in places) & known
     return DataQuestion(one["question"], gold, _CATEGORIES[one["category"]])

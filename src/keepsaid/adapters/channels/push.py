@@ -88,7 +88,7 @@ class PushChannel:
         async with aclosing(response):
             attempt.verdict = _answered(response)
             if response.is_success:
-                attempt.verdict = replace(attempt.verdict, provider_id=await _given_id(response))
+                attempt.verdict = replace(attempt.verdict, provider_id=await _read_provider_id(response))
         return attempt.verdict
 
     async def _opened(self) -> httpx2.AsyncClient:
@@ -158,7 +158,7 @@ def _retry_after_ms(response: httpx2.Response) -> int | None:
     return min(int(value[:9]), _RETRY_AFTER_S_MAX) * 1_000
 
 
-async def _given_id(response: httpx2.Response) -> str | None:
+async def _read_provider_id(response: httpx2.Response) -> str | None:
     body = b""
     async for chunk in response.aiter_raw():
         body += chunk

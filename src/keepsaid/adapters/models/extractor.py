@@ -95,7 +95,7 @@ class Staging:
             given = _Facts.model_validate(json.loads(arguments)).facts[:_FACTS_MAX]
         except (ValueError, RecursionError, ValidationError):
             raise ModelMalformed("asked for facts, the model gave what is no JSON of them") from None
-        told = {one.position for one in self.passage.told}
+        told = {one.position for one in self.passage.sources}
         made = [_statement(one, told) for one in given]
         places = [n for n, one in enumerate(made) if one is not None]
         moved = {n: place for place, n in enumerate(places, len(self.statements))}
@@ -109,8 +109,8 @@ class Staging:
         self.done = True
         return "marked"
 
-    def told(self, _: str) -> str:
-        """What was said."""
+    def read_episodes(self, _: str) -> str:
+        """The messages of the passage, as text for the model."""
         return material(self.passage)
 
     def known(self, _: str) -> str:
@@ -120,7 +120,7 @@ class Staging:
     @property
     def tools(self) -> Mapping[str, Callable[[str], str]]:
         """The private tools by name."""
-        return {SAVE_FACTS: self.save, MARK_DONE: self.mark, EPISODES: self.told, IS_DONE: self.known}
+        return {SAVE_FACTS: self.save, MARK_DONE: self.mark, EPISODES: self.read_episodes, IS_DONE: self.known}
 
 
 class ModelExtractor:
@@ -214,10 +214,10 @@ def material(passage: Passage) -> str:
 def _lines(utterances: tuple[Utterance, ...]) -> Iterator[str]:
     for one in utterances:
         text = cut(" ".join(one.text.split()), _SAID_CHARS_MAX)
-        if one.told:
+        if one.is_source:
             day = datetime.fromtimestamp(one.at / 1000, UTC).strftime("%Y-%m-%d %H:%M") if is_time(one.at) else ""
             yield f"#{one.position} {day} {' '.join(one.speaker.split())}: {text}"
-        elif one.heard:
+        elif one.is_readable:
             yield f"  (the assistant: {text})"
 
 

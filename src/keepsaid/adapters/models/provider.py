@@ -282,7 +282,7 @@ def _history(request: ModelRequest) -> list[messages.ModelMessage]:
             if parts:
                 made.append(messages.ModelRequest(parts))
             parts = []
-            made.append(messages.ModelResponse(_spoken(record)))
+            made.append(messages.ModelResponse(_make_response_parts(record)))
         elif record.role is Role.TOOL:
             parts.append(messages.ToolReturnPart(record.speaker, record.text, record.call_id))
         else:
@@ -292,7 +292,7 @@ def _history(request: ModelRequest) -> list[messages.ModelMessage]:
     return made
 
 
-def _spoken(record: Record) -> list[messages.ModelResponsePart]:
+def _make_response_parts(record: Record) -> list[messages.ModelResponsePart]:
     parts: list[messages.ModelResponsePart] = [messages.TextPart(record.text)] if record.text else []
     parts += [messages.ToolCallPart(call.name, call.arguments, call.id) for call in record.calls]
     return parts

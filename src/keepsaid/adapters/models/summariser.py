@@ -44,8 +44,8 @@ _ABOUT = {
 }
 
 
-class _Given(BaseModel):
-    """The arguments of the tool; every section has to be there."""
+class _SummaryArguments(BaseModel):
+    """The arguments of the summary tool; every section is required."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
 
@@ -89,7 +89,7 @@ def _sections(answer: ModelAnswer) -> Sections:
     """What the tool was called with, or what the text says where a model writes the arguments down instead."""
     said = next((call.arguments for call in answer.calls if call.name == SUMMARY_TOOL), answer.text)
     try:
-        read = _Given.model_validate(json.loads(_unfenced(said)))
+        read = _SummaryArguments.model_validate(json.loads(_unfenced(said)))
     except (ValueError, RecursionError, ValidationError):
         what = "no summary" if not said.strip() or said.strip().casefold().startswith("no summary") else "no JSON of it"
         raise ModelMalformed(f"asked for a summary, the model gave {what}") from None

@@ -110,8 +110,8 @@ _KEY = re.compile(
 _REACH = 4_000
 
 
-def spoken_marks(text: str) -> Iterator[SecretMark]:
-    """Every secret that follows a word for one."""
+def find_keyword_secrets(text: str) -> Iterator[SecretMark]:
+    """Find the secrets that follow a keyword for one."""
     low = text.lower()
     if any(stem in low for stem in STEMS):
         yield from _Words(text).marks(KEYWORD, CAMEL)
@@ -255,8 +255,8 @@ _LOGIN = re.compile(
 _LOOK_BACK = 400
 
 
-def placed_marks(text: str) -> Iterator[SecretMark]:
-    """Every secret that stands where its syntax says that one does."""
+def find_syntax_secrets(text: str) -> Iterator[SecretMark]:
+    """Find the secrets that the syntax around them identifies."""
     if "</" in text or "value=" in text:
         for pattern in (_ELEMENT, _PAIR):
             for found in matches(pattern, text):

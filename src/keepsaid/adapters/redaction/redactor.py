@@ -8,7 +8,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from urllib.parse import quote, quote_plus
 
-from keepsaid.adapters.redaction.contextual import placed_marks, spoken_marks
+from keepsaid.adapters.redaction.contextual import find_keyword_secrets, find_syntax_secrets
 from keepsaid.adapters.redaction.decoded import Squeezed, View, fully, readings, squeezed
 from keepsaid.adapters.redaction.formats import Masks, card_marks, prefixed_marks, token_marks
 from keepsaid.domain.redaction import SecretMark, masked, merged
@@ -119,8 +119,8 @@ class PatternRedactor:
     def _by_table(self, text: str) -> Iterator[SecretMark]:
         yield from token_marks(text)
         yield from card_marks(text)
-        yield from placed_marks(text)
-        yield from spoken_marks(text)
+        yield from find_syntax_secrets(text)
+        yield from find_keyword_secrets(text)
         yield from prefixed_marks(text)
         for pattern in self._patterns:
             yield from (SecretMark(*found.span(), "pattern") for found in pattern.finditer(text) if found.group())

@@ -89,8 +89,11 @@ class SqlSession(SearchSession, Protocol):
         """
         ...
 
-    def kept_aside(self, number: int | None, tables: Sequence[str], keep: str) -> AbstractContextManager[None]:
-        """Keep what the block takes away from these tables under a number, by a statement; with None nothing."""
+    def record_undo(self, number: int | None, tables: Sequence[str], keep: str) -> AbstractContextManager[None]:
+        """Record what the block deletes from these tables as undo image `number`; None records nothing.
+
+        `keep` is the statement that stores the image.
+        """
         ...
 
     def put_back(self, number: int, read: str) -> list[tuple[str, tuple[object, ...]]]:

@@ -24,8 +24,8 @@ def seal(inbound: Inbound, received_at: int) -> int:
     return crc32((_FORM % (*who, *which, inbound.priority, received_at, content.event, content.text)).encode())
 
 
-def whole(inbound: Inbound, received_at: int, content_hash: bytes, sealed: int) -> bool:
-    """Whether a row still holds what its hash and seal were made of."""
+def is_intact(inbound: Inbound, received_at: int, content_hash: bytes, sealed: int) -> bool:
+    """Whether a row still matches its content hash and its seal."""
     return sealed == seal(inbound, received_at) and content_hash == inbound.content_hash
 
 
@@ -51,8 +51,8 @@ _KEY_BYTES = 32
 _HASH_BYTES = 16
 
 
-class Tombs:
-    """Hashes with the key of one home. Before the first forgetting there is no key, and nothing is buried."""
+class TombstoneKeyring:
+    """Makes tombstones: hashes with the key of one home, which is created at the first forgetting."""
 
     def __init__(self, key_file: Path | None) -> None:
         self._file = key_file
@@ -76,26 +76,26 @@ class Tombs:
             self._key = there = _made(self._file, key)
         return there == key
 
-    def buried(self, digests: Iterable[bytes]) -> list[bytes]:
-        """The tombstones of these digests; none where nothing was forgotten yet."""
+    def compute_tombstones(self, digests: Iterable[bytes]) -> list[bytes]:
+        """The tombstones of these digests; none without a key, before the first forgetting."""
         key = self.key()
         return [] if key is None else [_hashed(key, one) for one in digests]
 
-    def bury(self, digests: Iterable[bytes]) -> list[bytes]:
-        """The tombstones of these digests, with a key that is made if there is none."""
+    def make_tombstones(self, digests: Iterable[bytes]) -> list[bytes]:
+        """The tombstones of these digests; creates the key if there is none."""
         key = self.key(make=True)
         assert key is not None, "a key that is to be made is there"
         return [_hashed(key, one) for one in digests]
 
-    def grave(self, digest: object) -> bytes | None:
-        """The tombstone of one digest, for a statement: None where nothing was forgotten yet, or for no bytes."""
+    def compute_tombstone(self, digest: object) -> bytes | None:
+        """The tombstone of one digest, for an SQL function; None without a key, or if the value is not bytes."""
         key = self.key()
         return None if key is None or not isinstance(digest, bytes) else _hashed(key, digest)
 
 
-def tombs_beside(store: Path) -> Tombs:
-    """The tombstones of the home whose operational store this is; of one that is in no file, they are in none."""
-    return Tombs(None) if store == _NOWHERE else Tombs(store.with_name(KEY_NAME))
+def open_keyring(store: Path) -> TombstoneKeyring:
+    """The keyring of the home whose operational store this is; a store in memory has a key in no file."""
+    return TombstoneKeyring(None) if store == _NOWHERE else TombstoneKeyring(store.with_name(KEY_NAME))
 
 
 def _hashed(key: bytes, digest: bytes) -> bytes:

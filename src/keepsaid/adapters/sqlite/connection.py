@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 import apsw
 
-from keepsaid.adapters.sql.tombstones import tombs_beside
+from keepsaid.adapters.sql.tombstones import open_keyring
 from keepsaid.adapters.sqlite.sealing import register
 from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.errors import ForeignStore, KeepsaidError, StoreBroken, StoreError, StoreFull, StoreGone, StoreLocked
@@ -150,7 +150,7 @@ def open_writer(path: Path) -> SqliteSession:
         db.pragma("cache_size", -WRITES_KIB)
         _plan_once(db)
         db.wal_autocheckpoint(0)
-        db.attach(tombs_beside(path))
+        db.attach(open_keyring(path))
         register(db)
         return db
 

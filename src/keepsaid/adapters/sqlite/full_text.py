@@ -20,7 +20,7 @@ from keepsaid.adapters.sqlite.word_blocks import best, outside, stretches
 from keepsaid.domain.memory import Found, Listener
 from keepsaid.text.chunks import grams
 from keepsaid.text.normal import normalise
-from keepsaid.text.words import STOPWORDS, Rarity
+from keepsaid.text.words import STOPWORDS, DocumentFrequencies
 
 TERMS_MAX = 64
 WORDS_MAX = 2_000
@@ -89,8 +89,8 @@ class _Term:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """What is looked for: words for FTS5, what each is worth, those read in blocks, in which, and how many."""
+class _QueryPlan:
+    """A planned query: FTS5 terms, the weight of each word, the words read in blocks, the blocks, the depth."""
 
     words: str
     worth: Mapping[int, float]
@@ -116,16 +116,16 @@ def search(db: SqliteSession, listener: Listener, query: str, limit: int, *, cap
         for stem, term in terms.items()
     }
     there = stretches(db) if capped else None
-    found, crowded = _best(db, listener, _asked(terms, pieces, idf, limit, there))
+    found, crowded = _best(db, listener, _plan_query(terms, pieces, idf, limit, there))
     unseen = sum(stem not in terms for stem in words) * log(1 + (pieces + 0.5) / 0.5)
     most = MOST * (sum(idf.values()) + unseen)
     return tuple(Found(memory_id, score / most) for score, memory_id in _ranked(found, limit, crowded=crowded))
 
 
-def _asked(
+def _plan_query(
     terms: Mapping[str, _Term], pieces: int, idf: Mapping[int, float], limit: int, there: Sequence[int] | None
-) -> _Asked:
-    """What is looked for within the budgets; without a word of stretches every word, by FTS5 alone."""
+) -> _QueryPlan:
+    """Plan a query within the budgets; with `there` None, every word is looked up by FTS5."""
     looked_up, read, depth = list(terms.values()), {}, _DEPTH_UNCAPPED
     if there is not None:
         budget = min(max(_POSTINGS_LEAST, pieces * _POSTINGS_SHARE), _POSTINGS_MOST)
@@ -135,16 +135,16 @@ def _asked(
         share, most = (_READ_DEPTH_SHARE, _READ_DEPTH_MOST) if there else (_DEPTH_SHARE, _DEPTH_MOST)
         depth = int(min(max(_DEPTH_LEAST, pieces * share), most))
     words = " OR ".join(f'"{term.word}"' for term in looked_up)
-    return _Asked(words, idf, read, there or (), max(depth, limit))
+    return _QueryPlan(words, idf, read, there or (), max(depth, limit))
 
 
-def rarity(db: SqliteSession, text: str) -> Rarity:
-    """In how many pieces the words of a text stand; of those that say nothing, or stand in none, nothing is told."""
+def read_document_frequencies(db: SqliteSession, text: str) -> DocumentFrequencies:
+    """Count in how many pieces each word of a text occurs; stopwords and words in no piece are left out."""
     words = _words(db, text)
     if not words:
-        return Rarity()
+        return DocumentFrequencies()
     terms, pieces = _counted(db, words)
-    return Rarity(pieces, {stem: term.pieces for stem, term in terms.items()})
+    return DocumentFrequencies(pieces, {stem: term.pieces for stem, term in terms.items()})
 
 
 def _ranked(found: Sequence[_Weighed], limit: int, *, crowded: bool) -> list[tuple[float, int]]:
@@ -161,13 +161,13 @@ def _ranked(found: Sequence[_Weighed], limit: int, *, crowded: bool) -> list[tup
                 best[row[0]] = one
     ranked = sorted(best.values(), reverse=True)
     if crowded or len(ranked) > limit:
-        first, again = _told_apart(ranked, limit)
+        first, again = _split_repeats(ranked, limit)
         ranked = first if crowded else sorted([*first, *again[: limit - len(first)]], reverse=True)
     return [(score, memory_id) for score, _, memory_id, _ in ranked[:limit]]
 
 
-def _told_apart(ranked: Sequence[_Scored], limit: int) -> tuple[list[_Scored], list[_Scored]]:
-    """As many as are wanted that repeat none before them, and the others up to there."""
+def _split_repeats(ranked: Sequence[_Scored], limit: int) -> tuple[list[_Scored], list[_Scored]]:
+    """Split into `limit` results that are unique and the results before the last of these that repeat one."""
     seen: set[object] = set()
     first: list[_Scored] = []
     again: list[_Scored] = []
@@ -204,7 +204,7 @@ def _apart(found: Iterable[_Row]) -> list[_Row]:
     return list(first.values())
 
 
-def _best(db: SqliteSession, listener: Listener, asked: _Asked) -> tuple[list[_Weighed], bool]:
+def _best(db: SqliteSession, listener: Listener, asked: _QueryPlan) -> tuple[list[_Weighed], bool]:
     """The pieces that match best and are heard, with what stands around them, and whether more match than that.
 
     What is known has a share of its own, and where most repeat one another more are looked at: a question that was
@@ -214,11 +214,11 @@ def _best(db: SqliteSession, listener: Listener, asked: _Asked) -> tuple[list[_W
     top, heard = _top(db, listener, bindings, asked)
     if top >= asked.depth:
         heard = _with_known(db, listener, bindings, asked, heard)
-    return _with_beside(db, asked.worth, heard) if heard else [], top >= asked.depth
+    return _add_neighbours(db, asked.worth, heard) if heard else [], top >= asked.depth
 
 
 def _with_known(
-    db: SqliteSession, listener: Listener, bindings: dict[str, Any], asked: _Asked, heard: list[_Row]
+    db: SqliteSession, listener: Listener, bindings: dict[str, Any], asked: _QueryPlan, heard: list[_Row]
 ) -> list[_Row]:
     """Where more match than were looked at: those that repeat no other, and enough of what is known."""
     apart = _apart(heard)
@@ -227,25 +227,25 @@ def _with_known(
     there = {row[-1] for row in apart if not row[7]}
     if len(there) < _SHARE_LEAST and rows(db, "any_known", {}):
         known = rows(db, "matches_known", {**bindings, "share": _SHARE})
-        apart += _heard(db, bindings, [row[0] for row in known if row[0] not in there])
+        apart += _filter_visible(db, bindings, [row[0] for row in known if row[0] not in there])
     return apart
 
 
-def _top(db: SqliteSession, listener: Listener, bindings: dict[str, Any], asked: _Asked) -> tuple[int, list[_Row]]:
+def _top(db: SqliteSession, listener: Listener, bindings: dict[str, Any], asked: _QueryPlan) -> tuple[int, list[_Row]]:
     """How many pieces match best, up to the depth, and those of them that are heard.
 
     First only among the best of all, because whether a piece is heard stands in its row, and rows are spread
     over the whole file. That is the answer when all that match were seen, or enough of them are heard.
     """
     top = _matches(db, asked)
-    heard = _heard(db, bindings, top)
+    heard = _filter_visible(db, bindings, top)
     if not listener.everything and len(top) >= asked.depth and len(heard) * 2 < asked.depth:
         found = rows(db, "matches_heard", {**bindings, "depth": asked.depth})
-        heard = _heard(db, bindings, [row[0] for row in found])
+        heard = _filter_visible(db, bindings, [row[0] for row in found])
     return len(top), heard
 
 
-def _matches(db: SqliteSession, asked: _Asked) -> list[int]:
+def _matches(db: SqliteSession, asked: _QueryPlan) -> list[int]:
     """The pieces that match best: from blocks of words, where there are any, and from FTS5 what stands in none."""
     found = best(db, asked.there, asked.read, asked.depth) if asked.there else []
     [(newest,)] = rows(db, "pieces_about", {})
@@ -257,12 +257,12 @@ def _matches(db: SqliteSession, asked: _Asked) -> list[int]:
     return found
 
 
-def _heard(db: SqliteSession, bindings: dict[str, Any], top: Sequence[int]) -> list[_Row]:
+def _filter_visible(db: SqliteSession, bindings: dict[str, Any], top: Sequence[int]) -> list[_Row]:
     return rows(db, "pieces_heard", {**bindings, "pieces": json.dumps(top)})
 
 
-def _with_beside(db: SqliteSession, worth: Mapping[int, float], heard: list[_Row]) -> list[_Weighed]:
-    """What is heard, and the pieces that the best lend their words to, which the same listeners hear."""
+def _add_neighbours(db: SqliteSession, worth: Mapping[int, float], heard: list[_Row]) -> list[_Weighed]:
+    """Score the visible pieces, and the neighbours that the best of them add terms to, for the same listeners."""
     found = _weighed(worth, heard)
     lending = [row[-1] for _, row in nlargest(_LENDING, found, key=_score_then_id)]
     beside = rows(db, "pieces_beside", {"pieces": json.dumps(lending), "before": BEFORE, "after": AFTER})

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from keepsaid.adapters.sql.operations.commits import buffer_commits
-from keepsaid.adapters.sql.tombstones import Tombs, tombs_beside
+from keepsaid.adapters.sql.tombstones import TombstoneKeyring, open_keyring
 from keepsaid.adapters.sqlite.connection import Readers
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.sealing import register
@@ -64,15 +64,17 @@ class InlineReaders(Readers):
 def buffer_inline(path: Path) -> tuple[InlineWriter, InlineReaders]:
     """The operational store in a file, opened once more."""
     return InlineWriter(
-        open_ledger(path, ("buffer",), lambda db: buffer_commits(db, tombs_beside(path)))
+        open_ledger(path, ("buffer",), lambda db: buffer_commits(db, open_keyring(path)))
     ), InlineReaders(path)
 
 
-def memory_inline(path: Path | None = None, tombs: Tombs | None = None) -> tuple[InlineWriter, InlineReaders]:
+def memory_inline(
+    path: Path | None = None, tombs: TombstoneKeyring | None = None
+) -> tuple[InlineWriter, InlineReaders]:
     """The memory store in a file, opened once more; or a new one that is in no file."""
     if path is not None:
         return InlineWriter(open_ledger(path, ("memory",), lambda _: MEMORY_TABLE)), InlineReaders(path)
-    db = _in_memory("memory", tombs or tombs_beside(_IN_MEMORY))
+    db = _in_memory("memory", tombs or open_keyring(_IN_MEMORY))
     return InlineWriter(TransactionExecutor(db, _IN_MEMORY, MEMORY_TABLE)), InlineReaders(_IN_MEMORY, db)
 
 
@@ -95,7 +97,7 @@ class InMemoryDatabase:
     """An operational database in memory, with the key of its tombstones."""
 
     def __init__(self) -> None:
-        self.tombs = tombs_beside(_IN_MEMORY)
+        self.tombs = open_keyring(_IN_MEMORY)
         self.db = _in_memory("buffer", self.tombs)
         self.wrote_last: object = None
 
@@ -127,7 +129,7 @@ class _SharedWriter(InlineWriter):
         return await super().apply(commit)
 
 
-def _in_memory(part: str, tombs: Tombs) -> SqliteSession:
+def _in_memory(part: str, tombs: TombstoneKeyring) -> SqliteSession:
     """A new database in memory with this part of the schema, without row checksums: no disk can alter its rows."""
     db = SqliteSession(str(_IN_MEMORY))
     db.deserialize("main", _migrated(part))
@@ -139,7 +141,7 @@ def _in_memory(part: str, tombs: Tombs) -> SqliteSession:
 @cache
 def _migrated(part: str) -> bytes:
     db = SqliteSession(str(_IN_MEMORY))
-    db.attach(tombs_beside(_IN_MEMORY))
+    db.attach(open_keyring(_IN_MEMORY))
     register(db)
     migrate(db, _IN_MEMORY, part)
     return db.serialize("main")

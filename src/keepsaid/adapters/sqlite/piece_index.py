@@ -182,7 +182,7 @@ def reindex(db: SqlSession) -> None:
 def _made(db: SqlSession, memory: _Stale) -> Iterator[dict[str, Any]]:
     """The pieces of a memory; what stands around one are its neighbours in the text, then those of the lane."""
     bodies = pieces(memory.text)
-    before, after = _beside(db, memory) if memory.beside else ([], [])
+    before, after = _read_neighbours(db, memory) if memory.beside else ([], [])
     around = [*before, *bodies, *after]
     marks = said_words(memory.said_at)
     marked = db.stems(f"{memory.speaker} {marks}")
@@ -207,7 +207,7 @@ def _made(db: SqlSession, memory: _Stale) -> Iterator[dict[str, Any]]:
         }
 
 
-def _beside(db: SqlSession, memory: _Stale) -> tuple[list[str], list[str]]:
+def _read_neighbours(db: SqlSession, memory: _Stale) -> tuple[list[str], list[str]]:
     place = {"audience": memory.audience, "said_at": memory.said_at, "id": memory.memory_id, "chars": NEAR_CHARS}
     before = [str(text) for (text,) in every(db, _SQL["before"], {**place, "count": BEFORE})]
     after = [str(text) for (text,) in every(db, _SQL["after"], {**place, "count": AFTER})]

@@ -9,15 +9,18 @@ from contextlib import AbstractContextManager, contextmanager
 
 import apsw
 
-from keepsaid.adapters.sql.tombstones import Tombs
+from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.adapters.sqlite.piece_index import count_terms, reindex, stems
 from keepsaid.adapters.sqlite.sealing import altered
 from keepsaid.adapters.sqlite.vector_index import alike
 
 
 @contextmanager
-def kept_aside(db: apsw.Connection, number: int | None, tables: Sequence[str], keep: str) -> Iterator[None]:
-    """Keep what the block takes away from these tables under a number, by the statement `keep`; with None nothing."""
+def record_undo(db: apsw.Connection, number: int | None, tables: Sequence[str], keep: str) -> Iterator[None]:
+    """Record what the block deletes from these tables as undo image `number`; None records nothing.
+
+    `keep` is the statement that stores the image: an inverted changeset, compressed with zlib.
+    """
     if number is None:
         yield
         return
@@ -56,9 +59,9 @@ def _settled(reason: int, _change: object) -> int:
 class SqliteSession(apsw.Connection):
     """What `SqlSession` asks for and apsw's connection has not."""
 
-    def attach(self, tombs: Tombs) -> None:
+    def attach(self, tombs: TombstoneKeyring) -> None:
         """Let statements say `buried(digest)`: NULL where nothing was forgotten yet."""
-        self.create_scalar_function("buried", lambda *given: tombs.grave(given[0]), 1, deterministic=False)
+        self.create_scalar_function("buried", lambda *given: tombs.compute_tombstone(given[0]), 1, deterministic=False)
 
     def numbers(self, values: Sequence[int]) -> object:
         """Bind whole numbers as one value, without a copy: `IN (SELECT value FROM carray(?))`."""
@@ -95,9 +98,9 @@ class SqliteSession(apsw.Connection):
         """Compare rows with their checksums."""
         return altered(self, table, keys, *outer)
 
-    def kept_aside(self, number: int | None, tables: Sequence[str], keep: str) -> AbstractContextManager[None]:
-        """Record what the block takes away by SQLite's session extension."""
-        return kept_aside(self, number, tables, keep)
+    def record_undo(self, number: int | None, tables: Sequence[str], keep: str) -> AbstractContextManager[None]:
+        """Record what the block deletes with SQLite's session extension."""
+        return record_undo(self, number, tables, keep)
 
     def put_back(self, number: int, read: str) -> list[tuple[str, tuple[object, ...]]]:
         """Apply what was recorded, turned round."""

@@ -16,7 +16,7 @@ from keepsaid.adapters.sql.operations.commits import buffer_commits
 from keepsaid.adapters.sql.operations.forgetting import SQL as FORGETTING
 from keepsaid.adapters.sql.operations.queries import SqlLanes
 from keepsaid.adapters.sql.query import every
-from keepsaid.adapters.sql.tombstones import KEY_NAME, Tombs, tombs_beside
+from keepsaid.adapters.sql.tombstones import KEY_NAME, TombstoneKeyring, open_keyring
 from keepsaid.adapters.sqlite import full_text
 from keepsaid.adapters.sqlite.connection import LOOKUPS_KIB, Readers, open_reader, open_writer, translated
 from keepsaid.adapters.sqlite.migrate import check, look, migrate
@@ -44,7 +44,7 @@ from keepsaid.errors import LogLost, StoreError, StoreUnpaired
 from keepsaid.ports.redactor import Redactor
 from keepsaid.ports.runtime import Ids
 from keepsaid.ports.store_views import Operations
-from keepsaid.text.words import Rarity
+from keepsaid.text.words import DocumentFrequencies
 
 _QUIET = frozenset[type]({
     Beat,
@@ -79,9 +79,13 @@ class SqliteOperations(SqlLanes):
     """The operational store: every read above, and the one way to write."""
 
     def __init__(
-        self, writer: Operations, readers: Readers, own_writer: Writer | None = None, tombs: Tombs | None = None
+        self,
+        writer: Operations,
+        readers: Readers,
+        own_writer: Writer | None = None,
+        tombs: TombstoneKeyring | None = None,
     ) -> None:
-        super().__init__(readers, tombs or tombs_beside(readers.path))
+        super().__init__(readers, tombs or open_keyring(readers.path))
         self._own_readers = readers
         self._writer = writer
         self._own_writer = own_writer
@@ -102,7 +106,7 @@ class SqliteOperations(SqlLanes):
 
 async def open_operations(path: Path) -> SqliteOperations:
     """Open or create the operational store at `path`; raises a StoreError with the file untouched."""
-    writer = await start(path, ("buffer",), lambda db: buffer_commits(db, tombs_beside(path)))
+    writer = await start(path, ("buffer",), lambda db: buffer_commits(db, open_keyring(path)))
     return SqliteOperations(writer, Readers(path, cached_kib=LOOKUPS_KIB), writer)
 
 
@@ -146,9 +150,9 @@ class SqliteMemories(SqlMemories):
         ids: Ids,
         closing: Sequence[Readers | Writer] = (),
         redactor: Redactor | None = None,
-        tombs: Tombs | None = None,
+        tombs: TombstoneKeyring | None = None,
     ) -> None:
-        super().__init__(writer, readers, ids, redactor, tombs or tombs_beside(readers.path))
+        super().__init__(writer, readers, ids, redactor, tombs or open_keyring(readers.path))
         self._file = readers
         self._closing = closing
         self._vectors = VectorIndex()
@@ -176,9 +180,9 @@ class SqliteMemories(SqlMemories):
         """The memories nearest to a query that the listener may hear, and how much nearer than others they are."""
         return await self._file.run(self._vectors.search, listener, space, query, limit)
 
-    async def rarity(self, text: str) -> Rarity:
-        """In how many of all pieces the words of a text stand."""
-        return await self._file.run(full_text.rarity, text)
+    async def read_document_frequencies(self, text: str) -> DocumentFrequencies:
+        """Count in how many pieces each word of a text occurs."""
+        return await self._file.run(full_text.read_document_frequencies, text)
 
     async def close(self) -> None:
         """Stop what this store started; what it was given stays open."""
@@ -187,7 +191,7 @@ class SqliteMemories(SqlMemories):
 
 
 async def open_memories(
-    path: Path, ids: Ids, redactor: Redactor | None = None, tombs: Tombs | None = None
+    path: Path, ids: Ids, redactor: Redactor | None = None, tombs: TombstoneKeyring | None = None
 ) -> SqliteMemories:
     """Open or create the memory store at `path`; raises a StoreError with the file untouched.
 
@@ -222,16 +226,16 @@ async def open_stores(
         await asyncio.to_thread(_joined, buffer, memory)
         operations = await open_operations(buffer)
         closing.push_async_callback(operations.close)
-        memories = await open_memories(memory, ids, redactor, tombs_beside(buffer))
+        memories = await open_memories(memory, ids, redactor, open_keyring(buffer))
         closing.push_async_callback(memories.close)
         return operations, memories
     writer = await start(
-        buffer, ("buffer", "memory"), lambda db: buffer_commits(db, tombs_beside(buffer)) | MEMORY_TABLE
+        buffer, ("buffer", "memory"), lambda db: buffer_commits(db, open_keyring(buffer)) | MEMORY_TABLE
     )
     readers, searching = Readers(buffer, cached_kib=LOOKUPS_KIB), Readers(buffer)
     for part in (writer, readers, searching):
         closing.push_async_callback(part.close)
-    return SqliteOperations(writer, readers), SqliteMemories(writer, searching, ids, (), redactor, tombs_beside(buffer))
+    return SqliteOperations(writer, readers), SqliteMemories(writer, searching, ids, (), redactor, open_keyring(buffer))
 
 
 def _same(one: Path, other: Path) -> bool:
@@ -282,7 +286,7 @@ async def read_stores(
     buffer_readers, memory_readers = Readers(buffer, 1), Readers(memory, 1)
     closing.push_async_callback(buffer_readers.close)
     closing.push_async_callback(memory_readers.close)
-    tombs = tombs_beside(buffer)
+    tombs = open_keyring(buffer)
     reading = SqliteMemories(ReadOnly(), memory_readers, ids, tombs=tombs)
     return SqlChronicles(buffer_readers, tombs), reading
 

@@ -31,8 +31,8 @@ _FAR = np.uint16(65_535)
 
 
 @dataclass(frozen=True, slots=True)
-class Signs:
-    """Vectors by their signs: their ids, memories and audiences, and a row of 64-bit words for every 64 numbers."""
+class BinaryVectors:
+    """Binary-quantised vectors: ids, memories, audiences, and a row of 64-bit words per 64 dimensions."""
 
     ids: Longs
     memories: Longs
@@ -48,16 +48,16 @@ class NearRows:
     sample: tuple[int, ...]
 
 
-def signs_of(rows: Sequence[tuple[Any, ...]], dimension: int) -> Signs:
-    """The signs of rows of (id, memory, audience, vector of 16-bit floats)."""
+def quantise_vectors(rows: Sequence[tuple[Any, ...]], dimension: int) -> BinaryVectors:
+    """Quantise rows of (id, memory, audience, vector of 16-bit floats) to the sign bit of each dimension."""
     ids, memories, audiences = (np.array([row[n] for row in rows], np.int64) for n in range(3))
     # a float above zero is, read as an integer, one above zero: compared so, it takes a tenth of the time
     numbers = np.frombuffer(b"".join(row[3] for row in rows), np.int16).reshape(len(rows), dimension)
-    return Signs(ids, memories, audiences, _planes(numbers))
+    return BinaryVectors(ids, memories, audiences, _planes(numbers))
 
 
-class Codes:
-    """The vectors of one space by their signs; a row that went is masked, and its place lost."""
+class BinaryVectorIndex:
+    """Binary-quantised vectors of one space; the place of a deleted row is masked and not reused."""
 
     def __init__(self, dimension: int, room: int = 256) -> None:
         self._count = 0
@@ -73,7 +73,7 @@ class Codes:
         """How many places there are, those of rows that went included."""
         return self._count
 
-    def add(self, signs: Signs) -> None:
+    def add(self, signs: BinaryVectors) -> None:
         """Take in vectors that are not there yet."""
         start, count = self._count, self._count + len(signs.ids)
         if count > len(self._ids):
@@ -88,8 +88,8 @@ class Codes:
         """The vectors of these memories count no more."""
         self._alive[: self._count] &= ~np.isin(self._memories[: self._count], memories)
 
-    def heard(self, audiences: Sequence[int] | None) -> Mask:
-        """Which places hold what these audiences hear; None hears everything."""
+    def mask_visible(self, audiences: Sequence[int] | None) -> Mask:
+        """Mask of the places that these audiences may read; None stands for all audiences."""
         alive = self._alive[: self._count]
         if audiences is None:
             return alive
@@ -209,8 +209,8 @@ _WHOLES = 4
 """So many listeners' vectors are kept: 30 MB each at most, for 20,000 of 384 numbers."""
 
 
-class Whole:
-    """The vectors one listener hears, each with its place among the codes."""
+class ExactVectors:
+    """The full vectors that one listener may read, each with its place in the binary index."""
 
     def __init__(self) -> None:
         self.seen = 0
@@ -245,20 +245,20 @@ class Whole:
         return list(zip(memories.tolist(), cosines[chosen].tolist(), strict=True)), float(cosines.mean())
 
 
-class Wholes:
-    """The vectors of the listeners that asked last, read when they first ask and from then on as they come."""
+class ExactVectorCache:
+    """Cache of the full vectors of the newest listeners, read at their first query and extended afterwards."""
 
     def __init__(self) -> None:
-        self._of: dict[tuple[int, ...] | None, Whole] = {}
+        self._of: dict[tuple[int, ...] | None, ExactVectors] = {}
 
-    def of(self, read: Read, audiences: tuple[int, ...] | None, codes: Codes) -> Whole:
+    def of(self, read: Read, audiences: tuple[int, ...] | None, codes: BinaryVectorIndex) -> ExactVectors:
         """What these audiences hear; `read` gives the vectors of ids, of those that are there."""
-        whole = self._of.pop(audiences, None) or Whole()
+        whole = self._of.pop(audiences, None) or ExactVectors()
         self._of[audiences] = whole
         if len(self._of) > _WHOLES:
             del self._of[next(iter(self._of))]
         if whole.seen < codes.count:
-            places = whole.seen + np.flatnonzero(codes.heard(audiences)[whole.seen :])
+            places = whole.seen + np.flatnonzero(codes.mask_visible(audiences)[whole.seen :])
             ids, memories = codes.of(places)
             found, vectors = read(ids)
             there = np.flatnonzero(np.isin(ids, found))

@@ -19,7 +19,7 @@ from keepsaid.domain.memory import Found, Listener, Reached, Unembedded, VectorS
 from keepsaid.ports.failpoints import point
 
 if TYPE_CHECKING:
-    from keepsaid.adapters.sqlite.vector_codes import Codes, Signs, Wholes
+    from keepsaid.adapters.sqlite.vector_codes import BinaryVectorIndex, BinaryVectors, ExactVectorCache
 
 
 _SQL, _ALIKE = load("memory_vectors"), load("memory_alike")
@@ -45,15 +45,15 @@ def pack(db: SqlSession, finish: bool) -> None:
             return
 
 
-def opened(db: SqlSession, space: int, dimension: int) -> Codes:
+def opened(db: SqlSession, space: int, dimension: int) -> BinaryVectorIndex:
     """All vectors of a space by their signs, as this snapshot has them: from blocks, and the rest row by row."""
-    from keepsaid.adapters.sqlite.vector_codes import Codes  # noqa: PLC0415 - imports numpy
+    from keepsaid.adapters.sqlite.vector_codes import BinaryVectorIndex  # noqa: PLC0415 - imports numpy
 
     (ranges,) = only(db, _SQL["ranges"], (_RANGE,))
     (packed,) = only(db, _SQL["packed"], (space,))
     packed_numbers = _numbers(db, space)
     rest = [number for number in range(ranges + 1) if number not in packed_numbers]
-    codes = Codes(dimension, packed + _RANGE * len(rest))
+    codes = BinaryVectorIndex(dimension, packed + _RANGE * len(rest))
     for row in every(db, _SQL["blocks"], (space,)):
         codes.add(_signs(row, dimension))
     for number in rest:
@@ -81,23 +81,23 @@ def _block(db: SqlSession, space: int, dimension: int, number: int) -> tuple[obj
     return (space, number, 0, b"", b"", b"", b"")
 
 
-def _of_rows(db: SqlSession, space: int, dimension: int, number: int) -> Iterator[Signs]:
+def _of_rows(db: SqlSession, space: int, dimension: int, number: int) -> Iterator[BinaryVectors]:
     """The signs of a range that has any vector of the space."""
-    from keepsaid.adapters.sqlite.vector_codes import signs_of  # noqa: PLC0415 - imports numpy
+    from keepsaid.adapters.sqlite.vector_codes import quantise_vectors  # noqa: PLC0415 - imports numpy
 
     bound = (space, number * _RANGE, (number + 1) * _RANGE)
     rows: list[tuple[Any, ...]] = every(db, _SQL["vectors_between"], bound)
     if rows:
-        yield signs_of(rows, dimension)
+        yield quantise_vectors(rows, dimension)
 
 
-def _signs(row: tuple[Any, ...], dimension: int) -> Signs:
+def _signs(row: tuple[Any, ...], dimension: int) -> BinaryVectors:
     import numpy as np  # noqa: PLC0415 - a program that asks nothing starts without
 
-    from keepsaid.adapters.sqlite.vector_codes import Signs  # noqa: PLC0415 - imports numpy
+    from keepsaid.adapters.sqlite.vector_codes import BinaryVectors  # noqa: PLC0415 - imports numpy
 
     ids, memories, audiences = (np.frombuffer(part, np.int64) for part in row[:3])
-    return Signs(ids, memories, audiences, np.frombuffer(row[3], np.uint64).reshape(-(-dimension // 64), -1))
+    return BinaryVectors(ids, memories, audiences, np.frombuffer(row[3], np.uint64).reshape(-(-dimension // 64), -1))
 
 
 _READ_EACH = 20_000
@@ -122,8 +122,8 @@ EXACT_MAX = 20_000
 class _Held:
     """One space in memory, and how far it followed the store: the last change, the last vector."""
 
-    codes: Codes
-    wholes: Wholes
+    codes: BinaryVectorIndex
+    wholes: ExactVectorCache
     changes: int
     newest: int
     means: dict[tuple[int, ...], Any] = field(default_factory=dict)
@@ -156,7 +156,7 @@ class VectorIndex:
             audiences = tuple(int(str(row[0])) for row in every(db, SQL["audiences"], bound(listener)))
         with self._lock:
             held = self._follow(db, int(str(found[0][0])), space.dimension)
-            heard = held.codes.heard(audiences)
+            heard = held.codes.mask_visible(audiences)
             if np.count_nonzero(heard) <= self._exact_max:
                 whole = held.wholes.of(partial(_read, db), audiences, held.codes)
                 return _ranked(*whole.nearest(asked, heard, depth), limit)
@@ -169,12 +169,12 @@ class VectorIndex:
 
     def _follow(self, db: SqlSession, space: int, dimension: int) -> _Held:
         """The space as this snapshot has it: first what went, then what came."""
-        from keepsaid.adapters.sqlite.vector_codes import Wholes, signs_of  # noqa: PLC0415 - imports numpy
+        from keepsaid.adapters.sqlite.vector_codes import ExactVectorCache, quantise_vectors  # noqa: PLC0415 - imports numpy
 
         changes, newest = only(db, _SQL["last_change"])
         held = self._held.get(space)
         if held is None:
-            held = _Held(opened(db, space, dimension), Wholes(), changes, newest)
+            held = _Held(opened(db, space, dimension), ExactVectorCache(), changes, newest)
             self._held[space] = held
             return held
         # a snapshot may be older than what another reader saw already
@@ -187,7 +187,7 @@ class VectorIndex:
             reached = min(newest, held.newest + _READ_EACH)
             rows: list[tuple[Any, ...]] = every(db, _SQL["vectors_between"], (space, held.newest + 1, reached + 1))
             if rows:
-                held.codes.add(signs_of(rows, dimension))
+                held.codes.add(quantise_vectors(rows, dimension))
             held.newest = reached
         return held
 

@@ -44,8 +44,8 @@ def take(name: str) -> Release:
     return take_socket(name) if platform.system() == "Linux" else take_file(name)
 
 
-def asked(name: str) -> int | None:
-    """The process that holds a name, 0 when it is not known which; None when nobody does."""
+def find_holder(name: str) -> int | None:
+    """The process that holds a name, 0 when it is not known which; None when nobody holds it."""
     try:
         take(name)()
     except NameTaken as taken:
@@ -121,7 +121,7 @@ def holder(path: Path) -> int | None:
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        return asked(name_of(path.parent))
+        return find_holder(name_of(path.parent))
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -131,7 +131,7 @@ def holder(path: Path) -> int | None:
         return None
     finally:
         os.close(file)
-    return asked(name_of(path.parent))
+    return find_holder(name_of(path.parent))
 
 
 class FileLock:

@@ -74,7 +74,7 @@ class McpServer:
             async with AsyncExitStack() as closing, asyncio.timeout(_CONNECT_S):
                 return await self._listed(await closing.enter_async_context(self._connection(closing)))
         except _troubles() as error:
-            raise ToolError(_told(error)) from error
+            raise ToolError(_describe_error(error)) from error
 
     async def keep(self) -> int | None:
         """Stay connected until it is lost; returns when to try again."""
@@ -85,7 +85,7 @@ class McpServer:
                     self._offer(await self._listed(client))
                 await self._stay(client)
         except _troubles() as error:
-            self.trouble = _told(error)
+            self.trouble = _describe_error(error)
         finally:
             self._leave()
             self._known = self._tools = ()
@@ -182,7 +182,7 @@ class McpServer:
             if getattr(error, "code", _CLOSED) == _CLOSED and self._client is client:
                 self._leave()
                 self._lost.set()
-            raise ToolError(_told(error)) from error
+            raise ToolError(_describe_error(error)) from error
         told = "\n".join(map(_text_of, result.content))
         if not result.content and result.structured_content is not None:
             told = json.dumps(result.structured_content, ensure_ascii=False)
@@ -208,8 +208,8 @@ def _text_of(content: Any) -> str:
     return f"[{content.type}, {size:,} characters, not shown]"
 
 
-def _told(error: BaseException) -> str:
-    """What went wrong; of several things at once, the first."""
+def _describe_error(error: BaseException) -> str:
+    """Describe an error in words; of an exception group, its first exception."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, ToolError):

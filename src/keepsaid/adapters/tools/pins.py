@@ -59,7 +59,7 @@ class ToolPins:
         return [one for one, each in found if each is ToolStanding.ACCEPTED]
 
     def _tell(self, server: str, waiting: dict[str, list[str]]) -> None:
-        told = self._told = _told(self._waiting) if self._told is None else self._told
+        told = self._told = _read_waiting(self._waiting) if self._told is None else self._told
         if told.get(server, {}) != waiting:
             told[server] = waiting
             with suppress(OSError):  # it is only shown; what is offered does not depend on it
@@ -79,7 +79,7 @@ class ToolPins:
     def waiting(self) -> dict[str, dict[str, ToolStanding]]:
         """By server, the tools that wait for acceptance, as the runtime saw them last."""
         found: dict[str, dict[str, ToolStanding]] = {}
-        for server, each in _told(self._waiting).items():
+        for server, each in _read_waiting(self._waiting).items():
             for name, (standing, pin) in each.items():
                 text = self.accepted(server, name)
                 if text is None or text.pin != pin:
@@ -104,7 +104,7 @@ def _read(file: Path) -> Pins:
         return {}
 
 
-def _told(file: Path) -> dict[str, dict[str, list[str]]]:
+def _read_waiting(file: Path) -> dict[str, dict[str, list[str]]]:
     try:
         told: dict[str, dict[str, list[str]]] = json.loads(file.read_text("utf-8"))
         return {

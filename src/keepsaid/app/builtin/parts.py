@@ -13,7 +13,7 @@ from keepsaid.domain.turn import Claimed
 from keepsaid.engine.supervisor import ServiceLoop
 from keepsaid.extensions.discovery import ExtensionSource, FoundExtension
 from keepsaid.extensions.manifest import Manifest, manifest_of, read_manifest
-from keepsaid.extensions.services import GuestContext
+from keepsaid.extensions.services import RuntimeExtensionContext
 from keepsaid.ports.model import Tool
 
 NAMES = ("terminal", "http", "github", "memory", "memory_consolidator")
@@ -33,7 +33,7 @@ class Parts:
     elsewhere: frozenset[str] = frozenset()
 
 
-class BuiltInContext(GuestContext):
+class BuiltInContext(RuntimeExtensionContext):
     """The context of a built-in extension."""
 
     parts: Parts

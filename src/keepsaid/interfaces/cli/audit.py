@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from keepsaid.domain.ids import show as name
-from keepsaid.domain.maintenance import Case, Fix, Trouble
+from keepsaid.domain.maintenance import AuditFinding, AuditProblem, Fix
 from keepsaid.interfaces.cli.failure import WARNINGS
 from keepsaid.interfaces.cli.output import NOTHING, counted, show
 from keepsaid.interfaces.cli.session import say, session
@@ -41,7 +41,7 @@ def audit(
         return await Audit(auditing, trails, redactor, stores.clock).report(unused_days)
 
     report = session().read(looked, AuditReport())
-    checks = [_shape(trouble, report, redactor) for trouble in Trouble]
+    checks = [_shape(trouble, report, redactor) for trouble in AuditProblem]
     total = sum(report.counts.values())
     sentence = "All is well." if report.clean else f"{counted(total, 'thing')} to put right."
     show({"sentence": sentence, "checks": checks}, sentence, *(line for check in checks for line in _lines(check)))
@@ -51,7 +51,7 @@ def audit(
         raise typer.Exit(WARNINGS)
 
 
-def _shape(trouble: Trouble, report: AuditReport, redactor: Redactor) -> dict[str, Any]:
+def _shape(trouble: AuditProblem, report: AuditReport, redactor: Redactor) -> dict[str, Any]:
     cases = [
         {"ids": [name("memory", one) for one in case.ids], "what": case.what, "fix": command(case, redactor)}
         for case in report.cases[trouble]
@@ -59,7 +59,7 @@ def _shape(trouble: Trouble, report: AuditReport, redactor: Redactor) -> dict[st
     return {"trouble": str(trouble), "count": report.counts[trouble], "cases": cases}
 
 
-def command(case: Case, redactor: Redactor) -> str:
+def command(case: AuditFinding, redactor: Redactor) -> str:
     """The command line that puts a case right; it repeats no secret."""
     ids = [name("memory", one) for one in case.ids]
     arguments = {
@@ -72,7 +72,7 @@ def command(case: Case, redactor: Redactor) -> str:
     return shlex.join(["keepsaid", "memory", case.fix, *arguments])
 
 
-def _said(case: Case, redactor: Redactor) -> list[str]:
+def _said(case: AuditFinding, redactor: Redactor) -> list[str]:
     text, value = redactor.redacted(case.text), redactor.redacted(case.value)
     return [text, *(["--value", value] if value else [])]
 

@@ -54,13 +54,13 @@ def export(
     if form not in FORMATS:
         raise typer.BadParameter(f"{form!r} is none of: {', '.join(FORMATS)}", param_hint="--format")
 
-    async def told(stores: ReadOnlyStores) -> dict[str, Any]:
+    async def write_bundle(stores: ReadOnlyStores) -> dict[str, Any]:
         return export_shape(await write_export(stores.memories.bundles, target, form, person or (), force=force))
 
     if not session().stored():
         raise HomeError(NOTHING, safe="Nothing was written.", hint="keepsaid chat")
     nothing: dict[str, Any] = {}
-    done = session().read(told, nothing)
+    done = session().read(write_bundle, nothing)
     note_backup(session().home, Path(done["file"]))
     counts = ", ".join(f"{n:,} {what}" for what, n in done["counts"].items() if n) or "nothing is known yet"
     show(done, f"exported  {done['file']}   {done['bytes'] / 1e6:.1f} MB   {counts}")
@@ -132,14 +132,14 @@ def _would(asked: ImportRequest) -> dict[str, Any]:
 
     nothing: dict[str, Any] = {}
 
-    async def told(stores: ReadOnlyStores) -> dict[str, Any]:
+    async def preview_bundle(stores: ReadOnlyStores) -> dict[str, Any]:
         report = await preview_import(asked, stores.memories.bundles, _redactor(), now)
         return import_shape(report, asked, dry_run=True)
 
     if not session().stored():
         report = asyncio.run(preview_import(asked, _Empty(), _redactor(), now))
         return import_shape(report, asked, dry_run=True)
-    return session().read(told, nothing)
+    return session().read(preview_bundle, nothing)
 
 
 def _tell(told: dict[str, Any]) -> None:
@@ -194,15 +194,15 @@ class _There:
 
     async def look(self, records: Sequence[Record]) -> Sequence[ImportVerdict]:
         """What would become of each of the records."""
-        return self._asked("look", records)
+        return self._post_records("look", records)
 
     async def take(self, records: Sequence[Record], contested: Sequence[bytes]) -> Sequence[ImportVerdict]:
         """Take over records."""
-        return self._asked("take", records, [one.hex() for one in contested])
+        return self._post_records("take", records, [one.hex() for one in contested])
 
     async def learn(self, records: Sequence[BundleEntry]) -> Sequence[ImportVerdict]:
         """Learn memories as anything else is learned."""
-        return self._asked("learn", records)
+        return self._post_records("learn", records)
 
     async def key_print(self) -> str:
         """Which key its tombstones are made with."""
@@ -212,7 +212,7 @@ class _There:
         """Make tombstones with this key from now on; False where there is another."""
         return bool(self._remote.post(_PATH, json.dumps({"do": "key", "key": key.hex()}).encode())["adopted"])
 
-    def _asked(self, do: str, records: Sequence[Record], contested: Sequence[str] = ()) -> list[ImportVerdict]:
+    def _post_records(self, do: str, records: Sequence[Record], contested: Sequence[str] = ()) -> list[ImportVerdict]:
         body = {"do": do, "records": [line_of(one) for one in records], "contested": list(contested)}
         told = self._remote.post(_PATH, json.dumps(body).encode())["verdicts"]
         return [

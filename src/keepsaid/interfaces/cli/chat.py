@@ -20,11 +20,11 @@ from keepsaid.interfaces.cli.failure import TERMINATED
 from keepsaid.interfaces.cli.output import counted, envelope
 from keepsaid.interfaces.cli.remote import Remote, recorded, running
 from keepsaid.interfaces.cli.session import say, session
-from keepsaid.interfaces.cli.talk import SlashCommand, obey
+from keepsaid.interfaces.cli.talk import SlashCommand, run_slash_command
 
 if TYPE_CHECKING:
     from keepsaid.config import Config
-    from keepsaid.interfaces.cli.talk import Talk
+    from keepsaid.interfaces.cli.talk import ChatClient
 
 
 _CHUNK = 65_536
@@ -128,14 +128,14 @@ def chat(
 
 
 async def _chat(config: Config, conversation: str, once: _Once | None) -> int:
-    from keepsaid.interfaces.cli.talk import talking  # noqa: PLC0415 - the HTTP client costs 0.1 s
+    from keepsaid.interfaces.cli.talk import open_chat  # noqa: PLC0415 - the HTTP client costs 0.1 s
 
     work = asyncio.current_task()
     assert work is not None, "a coroutine runs in a task"
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, work.cancel)
     async with AsyncExitStack() as closing:
         remote = await _runtime(config, closing)
-        talk = await closing.enter_async_context(talking(remote, conversation))
+        talk = await closing.enter_async_context(open_chat(remote, conversation))
         if once is not None:
             return await _answered_once(talk, once)
         await _greet(config, conversation, remote.model)
@@ -202,7 +202,7 @@ async def _greet(config: Config, conversation: str, model: str) -> None:
         say("No model is set: answers quote what memory holds. To set one: keepsaid init")
 
 
-async def _answered_once(talk: Talk, once: _Once) -> int:
+async def _answered_once(talk: ChatClient, once: _Once) -> int:
     from keepsaid.interfaces.cli.talk import settled  # noqa: PLC0415
 
     once.put = True
@@ -212,7 +212,7 @@ async def _answered_once(talk: Talk, once: _Once) -> int:
     return 0 if story["state"] == "done" else 1
 
 
-async def _piped(talk: Talk, conversation: str) -> int:
+async def _piped(talk: ChatClient, conversation: str) -> int:
     """One message a line; the next is put only after the reply to the former. Returns 1 when one was refused."""
     from keepsaid.interfaces.cli.talk import settled  # noqa: PLC0415
 
@@ -227,7 +227,7 @@ async def _piped(talk: Talk, conversation: str) -> int:
             command = SlashCommand.piped(text)
             if isinstance(command, str):
                 await _show(talk, await settled(talk, await talk.put(command)))
-            elif not await obey(command, conversation):
+            elif not await run_slash_command(command, conversation):
                 break
         except InputError as error:
             say(f"refused: {error.what}. {error.safe}")
@@ -236,7 +236,7 @@ async def _piped(talk: Talk, conversation: str) -> int:
     return refused
 
 
-async def _show(talk: Talk, story: dict[str, Any], once: _Once | None = None) -> None:
+async def _show(talk: ChatClient, story: dict[str, Any], once: _Once | None = None) -> None:
     """Print replies, then note that they were seen: one can be shown twice, and none never."""
     _print(story)
     if once is not None:
@@ -256,7 +256,7 @@ def _print(story: dict[str, Any]) -> None:
         say(f"{story['id']} is {story['state']}, without a reply: {verdict}")
 
 
-async def _earlier(talk: Talk) -> None:
+async def _earlier(talk: ChatClient) -> None:
     """Replies nobody has seen yet, on stderr: stdout holds the replies to these lines and nothing else."""
     async for reply in talk.unseen():
         say(f"earlier reply, {reply['created_at']}: {reply['text']}")

@@ -214,7 +214,7 @@ def why(
             hint="keepsaid inbox ls",
         )
     asked = read("message", thing)
-    show(chronicle_shape(chronicle), *told(chronicle, asked, everything=everything))
+    show(chronicle_shape(chronicle), *chronicle_lines(chronicle, asked, everything=everything))
 
 
 async def chronicle_named(stores: ReadOnlyStores, thing: str) -> Chronicle | None:
@@ -233,8 +233,11 @@ async def chronicle_named(stores: ReadOnlyStores, thing: str) -> Chronicle | Non
     return None
 
 
-def told(chronicle: Chronicle, asked: int | None = None, *, everything: bool = False) -> Iterator[str]:
-    """The chronicle for people; of a large batch the message that was asked for, or the first ones."""
+def chronicle_lines(chronicle: Chronicle, asked: int | None = None, *, everything: bool = False) -> Iterator[str]:
+    """The lines of a chronicle for the terminal.
+
+    Of a large batch they show the message `asked`, or else the first messages; `everything` shows all of them.
+    """
     life = chronicle.batch
     state = message_state(life.batch.state if life else None)
     if life is None:

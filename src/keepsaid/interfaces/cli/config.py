@@ -136,7 +136,7 @@ def show_all(
     lines = _lines(session().home.config_file)
     rows = [(".".join(key), value, *_origin(key, lines)) for key, value in wanted.items()]
     shape = {"settings": [dict(zip(("key", "value", "from", "where"), row, strict=True)) for row in rows]}
-    table = tuple((key, _told(value), origin, where) for key, value, origin, where in rows)
+    table = tuple((key, _render_value(value), origin, where) for key, value, origin, where in rows)
     show(shape, Table(("KEY", "VALUE", "FROM", "WHERE"), table))
 
 
@@ -255,5 +255,5 @@ def _places(node: yaml.Node | None, at: Key = ()) -> Iterator[tuple[Key, int]]:
             yield from _places(inner, key)
 
 
-def _told(value: Any) -> str:
+def _render_value(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -69,7 +69,7 @@ def accept_loss(
     Names what is lost and, with --yes, accepts the files as they are. A missing file is created
     empty; nothing is deleted. If you have the lost file or a backup, use that instead.
     """
-    from keepsaid.app.stores import accept_stores, alone, pair_trouble  # noqa: PLC0415
+    from keepsaid.app.stores import accept_stores, pair_trouble, try_lock_home  # noqa: PLC0415
 
     home, config = session().home, session().config()
     trouble = pair_trouble(home, config)
@@ -83,7 +83,7 @@ def accept_loss(
         say("to go on with what is left: keepsaid data accept-loss --yes")
         return
     home.make()
-    with alone(home, config) as is_alone:
+    with try_lock_home(home, config) as is_alone:
         if not is_alone:
             raise HomeBusy("another process is running this home")
         accept_stores(home, config)
@@ -115,13 +115,13 @@ def backup(
     if made.exists():
         raise HomeError(f"{made} exists already", safe="It was not touched.", hint="keepsaid data backup NEW_DIRECTORY")
     from keepsaid.app.services import note_backup  # noqa: PLC0415
-    from keepsaid.app.stores import beside_stores, copy_stores  # noqa: PLC0415
+    from keepsaid.app.stores import copy_stores, extra_backup_files  # noqa: PLC0415
 
     with whole(made) as partial:
         note_backup(home, partial)  # killed now, it is still a copy that receipts have to name
         copied = asyncio.run(copy_stores(home, config, partial))
         _copy_config(home.config, partial / "config")
-        for file in beside_stores(home):
+        for file in extra_backup_files(home):
             shutil.copyfile(file, partial / file.name)
         manifest = _manifest(partial)
         manifest["stores"] = {part: one.path.name for one in copied for part in one.schemas}
@@ -143,7 +143,7 @@ def restore(
     to: Annotated[Path, typer.Option("--to", help="The home to make: a directory that is new or empty.")],
 ) -> None:
     """Make a fresh home from a backup, after checking every file of it."""
-    from keepsaid.app.services import carry_graves  # noqa: PLC0415
+    from keepsaid.app.services import copy_tombstones  # noqa: PLC0415
     from keepsaid.app.stores import examined  # noqa: PLC0415
     from keepsaid.config import Home  # noqa: PLC0415
 
@@ -161,7 +161,7 @@ def restore(
         for name in sorted(set(manifest["stores"].values())):
             parts = [part for part, file in manifest["stores"].items() if file == name]
             asyncio.run(examined(home.data / name, parts))
-        forgotten = carry_graves(session().home, session().config(), home.data / manifest["stores"]["buffer"])
+        forgotten = copy_tombstones(session().home, session().config(), home.data / manifest["stores"]["buffer"])
     show({"home": str(to), "counts": manifest["counts"]}, f"restored into {to}; what runs elsewhere was not touched")
     if forgotten:
         say("what was forgotten in this home since is forgotten there too, at its first start")

@@ -169,12 +169,12 @@ async def _overview(stores: ReadOnlyStores) -> Overview:
 
 
 def _deep() -> Iterator[DoctorFinding]:
-    from keepsaid.app.stores import alone, deep_looks, pair_trouble  # noqa: PLC0415
+    from keepsaid.app.stores import deep_looks, pair_trouble, try_lock_home  # noqa: PLC0415
 
     home, config = session().home, session().config()
     if not home.data.exists() or pair_trouble(home, config) is not None:
         return  # to mend a store beside one that is lost could lose more
-    with alone(home, config) as mending:
+    with try_lock_home(home, config) as mending:
         looks = asyncio.run(deep_looks(home, config, mend=mending))
     for found in looks:
         if isinstance(found, KeepsaidError):
@@ -218,7 +218,7 @@ def _runtime(home: Home, _config: Config) -> Iterator[DoctorFinding]:
         what = f"process {left.pid} holds this home and does not answer at {left.url}: it hangs, or is just starting"
         yield DoctorFinding("warn", what, f"kill {left.pid}, then keepsaid serve; nothing that is stored is lost")
     elif life.holder is not None:
-        yield DoctorFinding("info", life.told, "commands that write wait until it ends")
+        yield DoctorFinding("info", life.description, "commands that write wait until it ends")
     elif left is not None:
         what = f"{home.runtime_file} names pid {left.pid}, which was killed"
         yield DoctorFinding("warn", what, "keepsaid serve   (a new start replaces the file)")

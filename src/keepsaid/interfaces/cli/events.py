@@ -73,11 +73,11 @@ def _follow(after: int, patterns: tuple[str, ...]) -> None:
 
 def _line(event: Event) -> str:
     shape = cloud_event(event)
-    data = "  ".join(f"{key}={one_line(_told(value))}" for key, value in shape["data"].items())
+    data = "  ".join(f"{key}={one_line(_render_value(value))}" for key, value in shape["data"].items())
     return f"{shape['time']}  {event.id:>8}  {event.topic:<24}  {data}"
 
 
-def _told(value: object) -> str:
+def _render_value(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

@@ -11,7 +11,7 @@ import typer
 
 from keepsaid.domain.ids import read
 from keepsaid.errors import InputError
-from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, show, told
+from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, render_value, show
 from keepsaid.interfaces.cli.remote import post, running
 from keepsaid.interfaces.cli.schedule import command_of
 from keepsaid.interfaces.cli.session import say, session
@@ -162,7 +162,7 @@ def _one(request: str) -> None:
     if found is None:
         raise InputError(f"there is no {request}", safe="Nothing was changed.", hint="keepsaid memory forgotten")
     shape = forgetting_shape(found, backups_of(session().home, session().config()))
-    lines = [(name, told(value)) for name, value in shape.items() if name not in ("counts", "backups")]
+    lines = [(name, render_value(value)) for name, value in shape.items() if name not in ("counts", "backups")]
     lines += [(name, str(n)) for name, n in shape["counts"].items()]
     lines += [("backup", path) for path in shape["backups"]]
     show({"forgetting": shape}, facts(lines, 14))

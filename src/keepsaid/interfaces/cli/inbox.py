@@ -55,15 +55,15 @@ def drop(thing: BatchName, reason: Annotated[str, typer.Option(help="Why, for `i
 
 def undrop(thing: BatchName, reason: Reason = "undropped by the owner") -> None:
     """Queue a dropped batch again."""
-    _queue_again(thing, reason, ("dropped",))
+    _requeue_batch(thing, reason, ("dropped",))
 
 
 def requeue(thing: BatchName, reason: Reason = "requeued by the owner") -> None:
     """Queue a dead, dropped or parked batch again."""
-    _queue_again(thing, reason, ("dead", "dropped", "review"))
+    _requeue_batch(thing, reason, ("dead", "dropped", "review"))
 
 
-def _queue_again(thing: str, reason: str, states: Sequence[str]) -> None:
+def _requeue_batch(thing: str, reason: str, states: Sequence[str]) -> None:
     hint = f"keepsaid inbox ls --state {states[0]}"
     number, state = _batch_of(thing, hint)
     done, up = False, True

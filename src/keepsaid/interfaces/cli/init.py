@@ -94,7 +94,7 @@ def _chosen(config: Config, named: str | None, *, ask: bool) -> _Choice:
         return _Choice(_NONE) if named == _NONE else _Choice(named, _tried(config, named))
     names = _candidates(config)
     if ask and names:
-        return _asked(config, names)
+        return _prompt_choice(config, names)
     for name in names:
         seconds = _replied(config, name)
         if seconds is not None:
@@ -115,7 +115,7 @@ def _candidates(config: Config) -> list[str]:
     return list(names)
 
 
-def _asked(config: Config, names: list[str]) -> _Choice:
+def _prompt_choice(config: Config, names: list[str]) -> _Choice:
     choices = [*names, _NONE]
     while True:
         offered = "   ".join(f"{place} {name}" for place, name in enumerate(choices, start=1))

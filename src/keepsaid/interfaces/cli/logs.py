@@ -201,7 +201,7 @@ def logs(
         found = deque((line for line in lines if _severity(line) >= least), maxlen=limit)
         if follow:
             _follow(found, tail, least)
-    show({"lines": list(found)}, *(_told(line) for line in found))
+    show({"lines": list(found)}, *(_render_line(line) for line in found))
     if limit and not found:
         say(f"nothing of that severity in {file}" if file.exists() else f"nothing was logged yet ({file})")
 
@@ -279,7 +279,7 @@ def _severity(line: dict[str, Any]) -> int:
     return _LEVELS.index(line["level"]) if line.get("level") in _LEVELS else 0
 
 
-def _told(line: dict[str, Any]) -> str:
+def _render_line(line: dict[str, Any]) -> str:
     extras = "  ".join(f"{name}={line[name]}" for name in (*EXTRAS, "error") if name in line)
     parts = (line.get("ts", "-"), str(line.get("level", "-")).ljust(8), line.get("logger", "-"), line.get("msg", ""))
     trace = [f"\n    {frame}" for frame in line.get("trace") or []]
@@ -287,4 +287,4 @@ def _told(line: dict[str, Any]) -> str:
 
 
 def _print(line: dict[str, Any]) -> None:
-    print(envelope(line) if session().json else visible(_told(line)), flush=True)
+    print(envelope(line) if session().json else visible(_render_line(line)), flush=True)

@@ -16,7 +16,7 @@ from keepsaid.domain.visibility import MemoryShared, ShareReach
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.audit import audit
 from keepsaid.interfaces.cli.forgetting import forget, forgotten
-from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, show, told
+from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, render_value, show
 from keepsaid.interfaces.cli.remote import post
 from keepsaid.interfaces.cli.schedule import command_of, from_stdin
 from keepsaid.interfaces.cli.session import say, session
@@ -111,7 +111,7 @@ def _show_upkeep(counts: dict[str, int]) -> str:
     return ", ".join(f"{count:,} {what}" for what, count in counts.items()) or "none"
 
 
-def wrong(
+def flag_memory(
     memory: Annotated[str, typer.Argument(help="A memory that a turn was shown: mem_...")],
     turn: Annotated[str, typer.Option(help="The turn that was shown it: trn_...; `keepsaid why` names it.")],
     undo: Annotated[bool, typer.Option("--undo", help="Take it back: it may come to mind again.")] = False,
@@ -141,7 +141,7 @@ def wrong(
 _TO = ", ".join(ShareReach)
 
 
-def widen(
+def share_memory(
     memory: Annotated[str, typer.Argument(help="A memory: mem_...")],
     to: Annotated[str, typer.Option(help=f"How far it may be heard: {_TO}.")],
     reason: Annotated[str, typer.Option(help="Why; it is kept with the memory.")],
@@ -160,11 +160,11 @@ def widen(
 
 
 app = typer.Typer(help="What is remembered.", rich_markup_mode=None)
-app.command("wrong")(wrong)
+app.command("wrong")(flag_memory)
 app.command("audit")(audit)
 app.command("maintain")(maintain)
 app.command("stats")(stats)
-app.command("widen")(widen)
+app.command("widen")(share_memory)
 app.command("forget")(forget)
 app.command("forgotten")(forgotten)
 add_to(app)
@@ -250,21 +250,21 @@ def show_one(memory: Annotated[str, typer.Argument(help="A memory: mem_...")]) -
     async def named(stores: ReadOnlyStores) -> tuple[Memory | None, Sequence[MemoryShared]]:
         if number is None:
             return None, ()
-        return await stores.memories.get(_OWNER, number), await stores.memories.hearing.widened(_OWNER, number)
+        return await stores.memories.get(_OWNER, number), await stores.memories.sharing.list_shares(_OWNER, number)
 
     nothing: tuple[Memory | None, Sequence[MemoryShared]] = None, ()
     found, widened = session().read(named, nothing)
     if found is None:
         raise InputError(f"there is no memory {memory}", safe="Nothing was changed.", hint="keepsaid memory ls")
     shape = {**memory_shape(found), "widened": [widened_shape(one) for one in widened]}
-    lines = [(field, _told(value)) for field, value in shape.items() if field != "text"]
+    lines = [(field, _render_field(value)) for field, value in shape.items() if field != "text"]
     show({"memory": shape}, found.text, facts(lines, _FIELD_WIDTH))
 
 
-def _told(value: Any) -> str:
+def _render_field(value: Any) -> str:
     if isinstance(value, list) and value and isinstance(value[0], dict):
         return "; ".join(f"from {one['before']} by {one['by']}: {one['reason']}" for one in value)
-    return ", ".join(map(str, value)) if isinstance(value, list) else told(value)
+    return ", ".join(map(str, value)) if isinstance(value, list) else render_value(value)
 
 
 @app.command("add")

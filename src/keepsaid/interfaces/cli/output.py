@@ -125,8 +125,8 @@ def facts(pairs: Iterable[tuple[str, str]], width: int = 11) -> str:
     return "\n".join(f"{name.ljust(width)} {value}".rstrip() for name, value in pairs)
 
 
-def told(value: object) -> str:
-    """A value of a shape for people: nothing is a dash, truth a word."""
+def render_value(value: object) -> str:
+    """Render a JSON value for the terminal: None and "" as a dash, booleans as `yes` and `no`."""
     if value is None or value == "":
         return "-"
     return ("yes" if value else "no") if isinstance(value, bool) else str(value)

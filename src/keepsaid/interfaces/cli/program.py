@@ -72,7 +72,7 @@ def program(only: str | None = None) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     made.callback()(shared)
-    lent = {} if only in NOUNS else lent_commands()
+    lent = {} if only in NOUNS else plugin_commands()
     for noun in (only,) if only in NOUNS or only in lent else (*NOUNS, *lent):
         command = lent[noun].load() if noun in lent else _own(str(noun))
         if isinstance(command, typer.Typer):
@@ -82,7 +82,7 @@ def program(only: str | None = None) -> typer.Typer:
     return made
 
 
-def lent_commands() -> dict[str, EntryPoint]:
+def plugin_commands() -> dict[str, EntryPoint]:
     """Commands of other distributions, by name: entry points of the group `keepsaid.commands`."""
     from importlib.metadata import entry_points  # noqa: PLC0415 - looks at every distribution; our own need none
 
@@ -148,7 +148,7 @@ def _run(front: list[str], rest: list[str], *, as_json: bool) -> int:
     noun = _FORMER.get(rest[0], rest[0])
     if noun != rest[0]:
         say(f"`keepsaid {rest[0]}` is called `keepsaid {noun}` now, and its old name will go in the next release")
-    if noun in _TESTKIT and noun not in lent_commands():
+    if noun in _TESTKIT and noun not in plugin_commands():
         raise Misused(f"{noun} comes with a distribution of its own", hint="pip install keepsaid-testkit")
     called, rest = program(noun), [noun, *rest[1:]]
     try:

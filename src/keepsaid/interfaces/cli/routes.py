@@ -186,7 +186,7 @@ def routes() -> None:
 
 
 @app.command("test")
-def tried(
+def judge_samples(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="Sample messages, one JSON object a line; - reads stdin.")
     ],
@@ -205,7 +205,7 @@ def tried(
     judged = asyncio.run(_judged(config, table, _samples(file), event))
     wrong = [one for one in judged if not one.is_expected]
     shape = {"rules_version": table.version, "samples": [one.shape(table) for one in judged], "wrong": len(wrong)}
-    show(shape, *_told(judged, table))
+    show(shape, *_render_samples(judged, table))
     if wrong:
         raise typer.Exit(1)
 
@@ -231,11 +231,11 @@ class Sample:
         """Whether it got what was expected; always, where nothing was."""
         if self.expect is None:
             return True
-        return all(self.got[name] == value for name, value in self.wanted.items())
+        return all(self.got[name] == value for name, value in self.expectation.items())
 
     @property
-    def wanted(self) -> Mapping[str, Any]:
-        """What was expected, by name."""
+    def expectation(self) -> Mapping[str, Any]:
+        """The expected fields and their values; empty if the line has no `expect`."""
         if isinstance(self.expect, str):
             return {"verdict" if self.expect in list(Action) else "rule": self.expect}
         return self.expect if isinstance(self.expect, dict) else {}
@@ -332,7 +332,7 @@ def _text(file: Path) -> str:
     return raw.decode("utf-8-sig", "replace")
 
 
-def _told(judged: Sequence[Sample], table: Routes) -> Iterator[str | Table]:
+def _render_samples(judged: Sequence[Sample], table: Routes) -> Iterator[str | Table]:
     wrong = [one for one in judged if not one.is_expected]
     verdict = f"{len(wrong):,} not as expected" if wrong else "all as expected"
     checked = any(one.expect is not None for one in judged)
@@ -342,7 +342,7 @@ def _told(judged: Sequence[Sample], table: Routes) -> Iterator[str | Table]:
         if one.got["task"] is not None:
             yield f"line {one.line} task: {one.got['task']}"
     for one in wrong:
-        yield f"line {one.line} expected {', '.join(f'{name} {value!r}' for name, value in one.wanted.items())}"
+        yield f"line {one.line} expected {', '.join(f'{name} {value!r}' for name, value in one.expectation.items())}"
         yield from (f"  {name}: {one_line(why)}" for name, why in one.unmatched(table).items())
 
 

@@ -82,16 +82,16 @@ def _next(one: dict[str, Any]) -> str:
 @app.command("show")
 def show_one(thing: Named) -> None:
     """Show one schedule and its last runs."""
-    from keepsaid.interfaces.task_shapes import shown  # noqa: PLC0415
+    from keepsaid.interfaces.task_shapes import schedule_view_shape  # noqa: PLC0415
 
     async def found(stores: ReadOnlyStores) -> dict[str, Any]:
-        return await shown(stores.views.schedules, thing)
+        return await schedule_view_shape(stores.views.schedules, thing)
 
     shape: dict[str, Any] = session().read(found, {})
     if not shape:
         raise InputError(f"there is no schedule {thing}", safe="Nothing was changed.", hint="keepsaid schedule add")
     runs = tuple((one["due_at"], one["state"], one["output"], one["reason"] or "-") for one in shape["runs"])
-    show(shape, _told(shape), Table(("DUE", "RUN", "OUTPUT", "WHY"), runs))
+    show(shape, _render_schedule(shape), Table(("DUE", "RUN", "OUTPUT", "WHY"), runs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def _add(wanted: ScheduleOptions) -> None:
         if sum(getattr(wanted, one) is not None for one in options) != 1:
             raise typer.BadParameter(f"one of them has to be given: {', '.join(f'--{one}' for one in options)}")
     shape, _ = post("/v1/schedules", wanted.body())
-    show(shape, _told(shape))
+    show(shape, _render_schedule(shape))
 
 
 app.command("add")(command_of(ScheduleOptions, _add))
@@ -159,7 +159,7 @@ def cancel(thing: Named) -> None:
 
 def _do(thing: str, verb: str) -> None:
     shape, _ = post(f"/v1/schedules/{_quoted(thing)}/{verb}")
-    show(shape, _told(shape))
+    show(shape, _render_schedule(shape))
 
 
 def _quoted(thing: str) -> str:
@@ -168,7 +168,7 @@ def _quoted(thing: str) -> str:
     return quote(thing, safe="")
 
 
-def _told(shape: dict[str, Any]) -> str:
+def _render_schedule(shape: dict[str, Any]) -> str:
     to = shape["to"]
     heard = "-" if to is None else f"{to['channel']} {to['conversation']} {to['key']}"
     stands = f"{shape['state']}   failures {shape['failures']}   {shape['reason']}".rstrip()

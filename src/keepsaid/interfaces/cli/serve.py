@@ -50,12 +50,12 @@ async def _serve(config: Config, port: int | None) -> None:
     async with AsyncExitStack() as closing:
         systemd = closing.enter_context(watched(config))
         instance = await closing.enter_async_context(opened(home, config))
-        stop = stop_asked()
+        stop = install_stop_handlers()
         keep_log(home.log_file, config.log.level, instance.redactor, text=config.log.text)
         for line in await recovered(instance):
             say(line)
         instance.reloading.given = _SAID
-        reload_when_asked(instance)
+        install_reload_handler(instance)
         async with listening(instance, port) as address:
             started(systemd)
             await _tell(instance, address)
@@ -67,8 +67,11 @@ async def _serve(config: Config, port: int | None) -> None:
     say("stopped; what waits is on disk")
 
 
-def stop_asked() -> asyncio.Event:
-    """Set by the first SIGTERM or SIGINT; the second ends the process at once, which loses nothing that is stored."""
+def install_stop_handlers() -> asyncio.Event:
+    """Handle SIGTERM and SIGINT; returns the event that the first signal sets.
+
+    A second signal ends the process at once, which loses nothing that is stored.
+    """
     asked, loop = asyncio.Event(), asyncio.get_running_loop()
 
     def ask(number: int) -> None:
@@ -81,8 +84,8 @@ def stop_asked() -> asyncio.Event:
     return asked
 
 
-def reload_when_asked(instance: Instance) -> None:
-    """On SIGHUP the settings are read again; what is wrong with them is said, and changes nothing."""
+def install_reload_handler(instance: Instance) -> None:
+    """Reload the settings on SIGHUP. If they are invalid, the error is printed and nothing changes."""
     going: set[asyncio.Task[None]] = set()
 
     async def reload() -> None:

@@ -30,7 +30,7 @@ def status() -> None:
     where: dict[str, Any] = {"runtime": _runtime_shape(life), "home": str(current.home.data)}
     counts = current.read(_counts, None)
     if counts is None:
-        sentence = f"{life.told}: nothing was ever stored here."
+        sentence = f"{life.description}: nothing was ever stored here."
         show({"sentence": sentence, "stored": False, **where}, sentence, facts([("home", where["home"])]))
         return
     overview, memories, backlog, history, schedules = counts
@@ -114,8 +114,8 @@ class HomeHolder:
     holder: int | None
 
     @property
-    def told(self) -> str:
-        """It as the beginning of a sentence."""
+    def description(self) -> str:
+        """The beginning of a sentence that says which process uses the home."""
         if self.remote is not None:
             return f"Running at {self.remote.url} (pid {self.remote.pid})"
         if self.holder is None:
@@ -182,17 +182,21 @@ def sentence_of(overview: Overview, life: HomeHolder) -> str:
     ]
     wrong = [said for said in wrong if not said.startswith("0 ")]
     if wrong:
-        return f"{life.told}, and a person is needed: {', '.join(wrong)}."
+        return f"{life.description}, and a person is needed: {', '.join(wrong)}."
     unrouted = sum(depth.unrouted for depth in overview.channels)
     waiting = batches.get("queued", 0) + batches.get("leased", 0)
     if not unrouted and not waiting:
-        return f"{life.told}: nothing waits."
+        return f"{life.description}: nothing waits."
     left = f"{counted(unrouted, 'message')} to route and {counted(waiting, 'batch', 'batches')} to answer"
     if overview.deferred:
         left += f"; {counted(overview.deferred, 'batch waits', 'batches wait')} for an outage to end"
     if overview.held:
         left += f"; {counted(overview.held, 'batch waits', 'batches wait')} to run alone after crashes"
-    return f"{life.told}: {left}." if life.holder is not None else f"{life.told}: {left}, kept for the next start."
+    return (
+        f"{life.description}: {left}."
+        if life.holder is not None
+        else f"{life.description}: {left}, kept for the next start."
+    )
 
 
 def _held_line(held: dict[str, Any]) -> list[tuple[str, str]]:

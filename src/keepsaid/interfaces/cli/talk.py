@@ -70,8 +70,8 @@ class SlashCommand:
         return text[1:] if text.startswith("/") and text[1:] in _HERE else line
 
 
-async def obey(command: SlashCommand, conversation: str) -> bool:
-    """Carry out a command; False when the chat is to end."""
+async def run_slash_command(command: SlashCommand, conversation: str) -> bool:
+    """Run a slash command; returns False if the chat is to end."""
     if command.name == "/quit":
         return False
     if command.name == "/help":
@@ -119,8 +119,8 @@ class Piece:
         return str(self.data.get("text", ""))
 
 
-class Talk:
-    """What a person at the terminal says and hears."""
+class ChatClient:
+    """HTTP client for one conversation between the terminal and a running instance."""
 
     def __init__(self, client: httpx2.AsyncClient, conversation: str, found: Callable[[], Remote | None]) -> None:
         self._client = client
@@ -222,8 +222,11 @@ async def _pieces(response: httpx2.Response) -> AsyncGenerator[Piece, None]:
 
 
 @asynccontextmanager
-async def talking(remote: Remote, conversation: str) -> AsyncIterator[Talk]:
-    """A talk with a running instance; one that takes its place in this home goes on with it."""
+async def open_chat(remote: Remote, conversation: str) -> AsyncIterator[ChatClient]:
+    """Open a chat client for a running instance.
+
+    If another runtime replaces it in this home, the client continues with that one.
+    """
     home = session().home
     async with httpx2.AsyncClient(
         base_url=remote.url,
@@ -232,10 +235,10 @@ async def talking(remote: Remote, conversation: str) -> AsyncIterator[Talk]:
         trust_env=False,
         verify=False,
     ) as client:
-        yield Talk(client, conversation, lambda: running(home))
+        yield ChatClient(client, conversation, lambda: running(home))
 
 
-async def settled(talk: Talk, message_id: str) -> dict[str, Any]:
+async def settled(talk: ChatClient, message_id: str) -> dict[str, Any]:
     """The story of a message once it is settled. Raises NotRunning when the runtime goes before."""
     story: dict[str, Any] = {}
     async with aclosing(talk.answer(message_id)) as pieces:
@@ -247,12 +250,12 @@ async def settled(talk: Talk, message_id: str) -> dict[str, Any]:
 _LATE_S = 1.0
 
 
-async def converse(talk: Talk, conversation: str) -> None:
+async def converse(talk: ChatClient, conversation: str) -> None:
     """Ask, answer, ask again, until the person ends it."""
     prompt: PromptSession[str] = PromptSession(history=_history(session().home.typed_file))
     while True:
         await _show_unseen(talk)
-        text = await _asked(prompt, talk)
+        text = await _read_line(prompt, talk)
         if text is None:
             return
         if not text.strip():
@@ -261,14 +264,14 @@ async def converse(talk: Talk, conversation: str) -> None:
         try:
             if isinstance(command, str):
                 await _interruptible(_answer(talk, command))
-            elif not await obey(command, conversation):
+            elif not await run_slash_command(command, conversation):
                 return
         except (InputError, StoreError) as error:
             say(f"{error.what}. {error.safe} Try: {error.hint}")
 
 
-async def _asked(prompt: PromptSession[str], talk: Talk) -> str | None:
-    """The next line; replies that come late are shown above it. None at Ctrl-D."""
+async def _read_line(prompt: PromptSession[str], talk: ChatClient) -> str | None:
+    """Read the next line of the person; None at Ctrl-D. Late replies are printed above the prompt."""
     late = asyncio.create_task(_watch(talk))
     try:
         with patch_stdout():
@@ -284,7 +287,7 @@ async def _asked(prompt: PromptSession[str], talk: Talk) -> str | None:
             await late
 
 
-async def _watch(talk: Talk) -> None:
+async def _watch(talk: ChatClient) -> None:
     """Show late replies; what goes wrong is told of when something is next asked for, and costs no typed line."""
     with suppress(KeepsaidError):
         while True:
@@ -292,7 +295,7 @@ async def _watch(talk: Talk) -> None:
             await _show_unseen(talk)
 
 
-async def _show_unseen(talk: Talk) -> None:
+async def _show_unseen(talk: ChatClient) -> None:
     async for reply in talk.unseen():
         print(f"{_label('earlier >')} {visible(reply['text'])}", flush=True)
         await talk.seen(reply["id"])
@@ -315,7 +318,7 @@ async def _interruptible(work: Any) -> None:
         loop.remove_signal_handler(signal.SIGINT)
 
 
-async def _answer(talk: Talk, text: str) -> None:
+async def _answer(talk: ChatClient, text: str) -> None:
     """Put the message, print the answer as it is written, and at last the stored reply where it differs."""
     message_id = await talk.put(text)
     written, stream = "", VisibleStream()
@@ -333,7 +336,7 @@ async def _answer(talk: Talk, text: str) -> None:
                 await _finish(talk, piece.data, written)
 
 
-async def _finish(talk: Talk, story: dict[str, Any], written: str) -> None:
+async def _finish(talk: ChatClient, story: dict[str, Any], written: str) -> None:
     if written:
         _write("\n")
     replies = story["replies"]

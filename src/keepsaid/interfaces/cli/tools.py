@@ -34,10 +34,10 @@ def ls() -> None:
     Starts or calls each server. A tool is offered to the model once it is allowed by the config and its
     text is accepted. Exits 0 also when a server cannot be reached.
     """
-    from keepsaid.app.tools import asked  # noqa: PLC0415 - help is shown without
+    from keepsaid.app.tools import query_servers  # noqa: PLC0415 - help is shown without
 
     current = session()
-    told = asyncio.run(asked(current.home, current.config()))
+    told = asyncio.run(query_servers(current.home, current.config()))
     rows = [_cells(one.name, *each) for one in told for each in one.served]
     rows += [(one.name, *"----", one.trouble) for one in told if one.trouble]
     shape = {"servers": [_shape(one) for one in told]}
@@ -63,7 +63,7 @@ def accept(
     from keepsaid.app import tools as served  # noqa: PLC0415 - help is shown without
 
     current = session()
-    one = asyncio.run(served.asked_one(current.home, current.config(), server))
+    one = asyncio.run(served.query_server(current.home, current.config(), server))
     if one.trouble:
         safe, hint = "Nothing was accepted.", "keepsaid tools ls"
         raise ToolError(f"{server} cannot be asked for its tools: {one.trouble}", safe=safe, hint=hint)

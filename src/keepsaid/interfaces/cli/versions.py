@@ -45,7 +45,7 @@ def history(memory: Named) -> None:
     number = _number(memory)
 
     async def versions(stores: ReadOnlyStores) -> Sequence[Memory]:
-        return await stores.memories.truth.history(_OWNER, number)
+        return await stores.memories.revisions.history(_OWNER, number)
 
     found: Sequence[Memory] = session().read(versions, ())
     if not found:

@@ -169,7 +169,7 @@ async def body_of(request: Request, bytes_max: int) -> bytes:
     if not blocks:
         return block.getvalue()
     blocks.append(block.getvalue())
-    return await read_aside(request, lambda _: b"".join(blocks))
+    return await run_on_reader(request, lambda _: b"".join(blocks))
 
 
 async def fields_of(request: Request, bytes_max: int, *, empty: bool = False) -> dict[str, object]:
@@ -182,11 +182,14 @@ async def fields_in(request: Request, body: bytes) -> dict[str, object]:
     """A body as a JSON object; raises BadRequest saying what is wrong with it."""
     if reads_at_once(body):
         return parsed(body)
-    return await read_aside(request, lambda wanted: parsed(body, wanted))
+    return await run_on_reader(request, lambda wanted: parsed(body, wanted))
 
 
-async def read_aside(request: Request, work: Callable[[Wanted], T]) -> T:
-    """What `work` makes of a body that was read whole, on a reader's thread, as long as the client is there."""
+async def run_on_reader(request: Request, work: Callable[[Wanted], T]) -> T:
+    """Return the result of `work` on a body that was read whole.
+
+    It runs on a reader's thread. If the client disconnects, it is cancelled and ClientDisconnect is raised.
+    """
     reading = asyncio.ensure_future(_bodies(request).readers.run(work))
     gone = asyncio.ensure_future(request.receive())
     try:

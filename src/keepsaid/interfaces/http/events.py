@@ -48,7 +48,7 @@ class EventRoutes:
             stream = self._stream(await self._start(after), patterns)
             return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
         found = await self._found(after)
-        return JSONResponse([cloud_event(one) for one in found if _wanted(patterns, one)], media_type=_BATCH)
+        return JSONResponse([cloud_event(one) for one in found if _matches_topics(patterns, one)], media_type=_BATCH)
 
     async def requeue(self, request: Request) -> Response:
         """Try a delivery again that was given up."""
@@ -85,7 +85,7 @@ class EventRoutes:
             while not self._stopping.is_set():
                 found = await self._instance.telling.journal.events(after, _LINES_MAX)
                 for one in found:
-                    if _wanted(patterns, one):
+                    if _matches_topics(patterns, one):
                         yield f"event: {one.topic}\nid: {one.id}\ndata: {_text(one)}\n\n"
                 if found:
                     after = found[-1].id
@@ -94,7 +94,7 @@ class EventRoutes:
                 await self._instance.clock.wait(told, _LOOK_MS)
 
 
-def _wanted(patterns: tuple[str, ...], event: Event) -> bool:
+def _matches_topics(patterns: tuple[str, ...], event: Event) -> bool:
     return not patterns or wants(patterns, event.topic)
 
 

@@ -10,12 +10,12 @@ from starlette.responses import JSONResponse, Response
 
 from keepsaid.app.instance import Instance
 from keepsaid.domain.bundle import RECORDS_MAX, BundleEntry, ImportVerdict, Record
-from keepsaid.domain.bundle_lines import Misfit, record_in
+from keepsaid.domain.bundle_lines import BundleLineError, record_in
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.memory import Listener, Memory
 from keepsaid.interfaces.http.bodies import fields_of
 from keepsaid.interfaces.http.gate import Gate
-from keepsaid.interfaces.http.responses import BadRequest, NotFound, rows_asked, written_aside
+from keepsaid.interfaces.http.responses import BadRequest, NotFound, read_limit, render_in_thread
 from keepsaid.interfaces.shapes import (
     USES_MAX,
     absent_shape,
@@ -49,14 +49,14 @@ async def take_records(instance: Instance, gate: Gate, request: Request) -> Resp
         )
     records = _records(fields.get("records"))
     if do == "look":
-        return _told(await here.look(records))
+        return _render_verdicts(await here.look(records))
     if do == "take":
         contested = fields.get("contested", [])
         if not isinstance(contested, list):
             raise BadRequest("contested must be a list of texts in hexadecimal")
-        return _told(await here.take(records, [_hex(one, "contested") for one in contested]))
+        return _render_verdicts(await here.take(records, [_hex(one, "contested") for one in contested]))
     if do == "learn":
-        return _told(await here.learn([one for one in records if isinstance(one, BundleEntry)]))
+        return _render_verdicts(await here.learn([one for one in records if isinstance(one, BundleEntry)]))
     raise BadRequest("do must be look, take, learn or key")
 
 
@@ -67,7 +67,7 @@ def _records(given: Any) -> list[Record]:
     for n, one in enumerate(given):
         try:
             records.append(record_in(one))
-        except Misfit as error:
+        except BundleLineError as error:
             raise BadRequest(f"record {n}: {error}") from error
     return records
 
@@ -79,7 +79,7 @@ def _hex(given: Any, name: str) -> bytes:
         raise BadRequest(f"{name} must be text in hexadecimal") from error
 
 
-def _told(verdicts: Sequence[ImportVerdict]) -> Response:
+def _render_verdicts(verdicts: Sequence[ImportVerdict]) -> Response:
     told = [
         {"outcome": str(one.outcome), "why": one.why, "beside": list(one.beside), "like": list(one.like)}
         for one in verdicts
@@ -104,7 +104,7 @@ async def forget(instance: Instance, gate: Gate, request: Request) -> Response:
         told = forgetting_shape(done.request, done.backups)
     else:
         told = preview_shape(await service.preview(asked))
-    return JSONResponse({**told, "stopping": instance.halt.asked})
+    return JSONResponse({**told, "stopping": instance.halt.is_set})
 
 
 async def settled(instance: Instance, gate: Gate, request: Request) -> Response:
@@ -141,13 +141,13 @@ class SearchRoutes:
         self._gate.operator(request)
         query = request.query_params
         if "query" not in query:
-            kinds, limit = filters_of({"kind": query.get("kind", "")}).kind, rows_asked(request, _LIST_ROWS)
+            kinds, limit = filters_of({"kind": query.get("kind", "")}).kind, read_limit(request, _LIST_ROWS)
             found = await self._search.newest(() if kinds is None else (kinds,), limit)
-            return await written_aside(lambda: {"memories": [memory_shape(one) for one in found]})
+            return await render_in_thread(lambda: {"memories": [memory_shape(one) for one in found]})
         archived = query.get("archived", "") in {"1", "true"}
-        limit = rows_asked(request, _SEARCH_ROWS)
+        limit = read_limit(request, _SEARCH_ROWS)
         recalled = await self._search.search(SearchRequest(query["query"], limit, filters_of(query), archived))
-        return await written_aside(lambda: recalled_shape(recalled))
+        return await render_in_thread(lambda: recalled_shape(recalled))
 
     async def get(self, request: Request) -> Response:
         """One memory, and what was known before and after of the same."""
@@ -171,7 +171,7 @@ class VersionRoutes:
 
     async def edit(self, request: Request) -> Response:
         """Put a memory right; answers with the one that took its place."""
-        memory_id, fields = await self._asked(request)
+        memory_id, fields = await self._read_request(request)
         text, value = fields.get("text"), fields.get("value") or ""
         if not isinstance(text, str) or not isinstance(value, str):
             raise BadRequest("say the new text, and its value, as text")
@@ -180,7 +180,7 @@ class VersionRoutes:
 
     async def pin(self, request: Request) -> Response:
         """Pin a memory, or take the pin out."""
-        memory_id, fields = await self._asked(request)
+        memory_id, fields = await self._read_request(request)
         pinned = fields.get("pinned", True)
         if not isinstance(pinned, bool):
             raise BadRequest("pinned must be true or false")
@@ -199,12 +199,12 @@ class VersionRoutes:
 
     async def merge(self, request: Request) -> Response:
         """Have a memory stand for others that say the same."""
-        memory_id, fields = await self._asked(request)
+        memory_id, fields = await self._read_request(request)
         known = _named(fields.get("others"), "others")
         await self._memories.merge(memory_id, known)
         return JSONResponse({"id": show("memory", memory_id), "merged": [show("memory", one) for one in known]})
 
-    async def _asked(self, request: Request) -> tuple[int, dict[str, object]]:
+    async def _read_request(self, request: Request) -> tuple[int, dict[str, object]]:
         self._gate.operator(request)
         fields = await fields_of(request, _REVISION_BYTES_MAX)
         memory_id = read("memory", request.path_params["id"])
@@ -251,8 +251,8 @@ class PeopleRoutes:
             raise BadRequest("name must be text: CHANNEL:ACCOUNT:SENDER, or owner")
         return JSONResponse({"split": await self._people.split(name)})
 
-    async def widen(self, request: Request) -> Response:
-        """Let a memory be heard more widely."""
+    async def share_memory(self, request: Request) -> Response:
+        """Share a memory with more listeners."""
         self._gate.operator(request)
         fields = await fields_of(request, _PEOPLE_BYTES_MAX)
         memory_id, to, reason = read("memory", request.path_params["id"]), fields.get("to"), fields.get("reason")
@@ -283,7 +283,7 @@ class ReceiptRoutes:
         story = None if turn_id is None else await self._instance.operations.turn(turn_id)
         if story is None:
             raise NotFound("there is no such turn", hint="keepsaid why")
-        return await written_aside(lambda: {"turn": turn_shape(story)})
+        return await render_in_thread(lambda: {"turn": turn_shape(story)})
 
     async def absent(self, request: Request) -> Response:
         """Why a turn was not shown a memory."""
@@ -310,8 +310,8 @@ class ReceiptRoutes:
             raise NotFound("there is no such memory", hint="keepsaid memory ls")
         return memory
 
-    async def wrong(self, request: Request) -> Response:
-        """A memory was wrong for a turn, or that is withdrawn."""
+    async def flag_memory(self, request: Request) -> Response:
+        """Flag a memory as wrong for a turn, or withdraw the flag."""
         self._gate.operator(request)
         fields = await fields_of(request, _RECEIPT_BYTES_MAX)
         memory_id, turn, undo = read("memory", request.path_params["id"]), fields.get("turn"), fields.get("undo", False)
@@ -320,5 +320,5 @@ class ReceiptRoutes:
         turn_id = read("turn", turn) if isinstance(turn, str) else None
         if turn_id is None or not isinstance(undo, bool):
             raise BadRequest("say the turn that was shown the memory as text, and undo as true or false")
-        done = await self._memories.mark_wrong(memory_id, turn_id, undo=undo)
+        done = await self._memories.record_feedback(memory_id, turn_id, undo=undo)
         return JSONResponse({"memory": show("memory", memory_id), "turn": show("turn", turn_id), "done": done})

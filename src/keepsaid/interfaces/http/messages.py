@@ -18,14 +18,23 @@ from keepsaid.app.instance import Instance
 from keepsaid.config import Config
 from keepsaid.domain.commits import IntakeResult
 from keepsaid.domain.ids import read, show, when
-from keepsaid.domain.message import Content, Inbound, MediaMessage, Origin, ProviderMarks, StoredMessage, Trust, Unsaid
+from keepsaid.domain.message import (
+    Content,
+    IgnoredUpdate,
+    Inbound,
+    MediaMessage,
+    Origin,
+    ProviderMarks,
+    StoredMessage,
+    Trust,
+)
 from keepsaid.domain.views import Story
 from keepsaid.errors import InputError, UnknownChannel
 from keepsaid.interfaces.http.bodies import body_of, fields_in
 from keepsaid.interfaces.http.gate import Gate
 from keepsaid.interfaces.http.responses import Acknowledgement, BadRequest, ConfirmedResponse, NotFound, Unauthorised
 from keepsaid.interfaces.shapes import Shape, batch_shape, next_try, receipt_shape, story_shape
-from keepsaid.services.asking import SETTLED, AnswerProgress
+from keepsaid.services.ask import SETTLED, AnswerProgress
 from keepsaid.text.normal import cut, kind_of
 
 _TEXTS = ("text", "channel", "account", "sender", "conversation", "name")
@@ -301,7 +310,7 @@ class Media:
             if name not in _ASKED:
                 raise BadRequest(f"unknown parameter {name!r}; known: {', '.join(_ASKED)}")
         posted = MEDIA[medium](fields)
-        if isinstance(posted, Unsaid):
+        if isinstance(posted, IgnoredUpdate):
             return JSONResponse({"ignored": posted.reason})
         return await self._messages.keep(request, self._inbound(request, posted, body))
 

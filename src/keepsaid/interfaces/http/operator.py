@@ -10,7 +10,7 @@ from keepsaid.domain.ids import read, show
 from keepsaid.domain.lane import Lane
 from keepsaid.interfaces.http.bodies import fields_of
 from keepsaid.interfaces.http.gate import Gate
-from keepsaid.interfaces.http.responses import BadRequest, NotFound, rows_asked, written_aside
+from keepsaid.interfaces.http.responses import BadRequest, NotFound, read_limit, render_in_thread
 from keepsaid.interfaces.shapes import maintained_shape, prune_shape, reloaded_shape, reply_shape
 from keepsaid.text.normal import normalise
 
@@ -32,10 +32,10 @@ class OperatorRoutes:
     async def replies(self, request: Request) -> Response:
         """The first replies of a channel's conversation that nobody has seen."""
         self._gate.operator(request)
-        query, limit = request.query_params, rows_asked(request, _DEFAULT_ROWS)
+        query, limit = request.query_params, read_limit(request, _DEFAULT_ROWS)
         place = query.get("channel", ""), query.get("conversation", "")
         unseen = await self._instance.operations.unseen(*place, limit)
-        return await written_aside(lambda: {"replies": [reply_shape(reply) for reply in unseen]})
+        return await render_in_thread(lambda: {"replies": [reply_shape(reply) for reply in unseen]})
 
     async def seen(self, request: Request) -> Response:
         """A person has seen a reply, maybe under a name that its medium gave it."""
@@ -82,13 +82,13 @@ class OperatorRoutes:
         """Remove what was settled long ago, for a few seconds; `over` says whether that was all."""
         self._gate.operator(request)
         run = await self._instance.pruner.run(_PRUNE_MS)
-        return JSONResponse(prune_shape(run, stopping=self._instance.halt.asked))
+        return JSONResponse(prune_shape(run, stopping=self._instance.halt.is_set))
 
     async def maintain(self, request: Request) -> Response:
         """Look after memory, for a few seconds; `over` says whether that was all."""
         self._gate.operator(request)
         done = await self._instance.maintenance.run(_PRUNE_MS)
-        return JSONResponse(maintained_shape(done, stopping=self._instance.halt.asked))
+        return JSONResponse(maintained_shape(done, stopping=self._instance.halt.is_set))
 
     async def remember(self, request: Request) -> Response:
         """Add a memory by hand."""
@@ -122,7 +122,7 @@ class LaneRoutes:
     async def compact(self, request: Request) -> Response:
         """Summarise a lane if it is due; with `now`, all but its newest messages."""
         lane, at_once = await self._lane(request)
-        return JSONResponse({"told": await self._instance.compactor.asked(lane, at_once=at_once)})
+        return JSONResponse({"told": await self._instance.compactor.compact_on_request(lane, at_once=at_once)})
 
     async def _lane(self, request: Request) -> tuple[Lane, bool]:
         """The lane a call names, and whether it is in a hurry; raises BadRequest, NotFound for one nobody spoke in."""
@@ -155,7 +155,7 @@ class CollectionRoutes:
         named = (await fields_of(request, _EXTRACTION_BYTES_MAX)).get("session")
         session_id = None if named is None else _number(str(named))
         marked = await self._instance.collecting.mark(session_id)
-        return JSONResponse({"marked": marked, "stopping": self._instance.halt.asked})
+        return JSONResponse({"marked": marked, "stopping": self._instance.halt.is_set})
 
     async def requeue(self, request: Request) -> Response:
         """Read a parked session again."""

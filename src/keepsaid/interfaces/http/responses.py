@@ -57,8 +57,8 @@ class NotFound(KeepsaidError):
     code = "KS-HTTP-NONE"
 
 
-class WrongMethod(KeepsaidError):
-    """The route is there, but not for this method."""
+class MethodNotAllowed(KeepsaidError):
+    """The route exists, but does not support this method."""
 
     code = "KS-HTTP-METHOD"
     safe = "Nothing was stored."
@@ -87,7 +87,7 @@ _STATUS: tuple[tuple[type[KeepsaidError], int], ...] = (
     (ForeignCaller, 403),
     (NotFound, 404),
     (HookClosed, 404),
-    (WrongMethod, 405),
+    (MethodNotAllowed, 405),
     (KeyConflict, 409),
     (TooLarge, 413),
     (InputError, 422),
@@ -113,7 +113,7 @@ def problem(error: KeepsaidError, *, owner: bool = False) -> JSONResponse:
 def unrouted(request: Request, error: Exception) -> Response:
     """The response where no route takes a request."""
     if isinstance(error, HTTPException) and error.status_code == 405:
-        response = problem(WrongMethod(f"{request.url.path} does not take {request.method}"))
+        response = problem(MethodNotAllowed(f"{request.url.path} does not take {request.method}"))
         response.headers.update(error.headers or {})
         return response
     return problem(NotFound(f"there is nothing at {request.url.path}", hint=_PAGE))
@@ -122,16 +122,16 @@ def unrouted(request: Request, error: Exception) -> Response:
 _ROWS_MAX = 1_000
 
 
-def rows_asked(request: Request, usual: int) -> int:
-    """How many rows of a list are asked for, by `?limit=`; raises BadRequest."""
+def read_limit(request: Request, usual: int) -> int:
+    """The number of rows to return, from `?limit=`; `usual` if it is absent. Raises BadRequest."""
     limit = request.query_params.get("limit", str(usual))
     if not (limit.isascii() and limit.isdecimal() and len(limit) < 9) or not 1 <= int(limit) <= _ROWS_MAX:
         raise BadRequest(f"limit must be a number from 1 to {_ROWS_MAX}")
     return int(limit)
 
 
-async def written_aside(make: Callable[[], Any]) -> Response:
-    """A response of many rows: their JSON is made in a thread, and the event loop stays free."""
+async def render_in_thread(make: Callable[[], Any]) -> Response:
+    """Build the JSON response of many rows in a thread, so that the event loop is not blocked."""
     return await asyncio.to_thread(lambda: JSONResponse(make()))
 
 

@@ -27,7 +27,7 @@ from keepsaid.app.instance import Instance
 from keepsaid.config.services import ServerConfig
 from keepsaid.domain.ids import show
 from keepsaid.errors import HomeError, Stopping, StoreFull
-from keepsaid.interfaces.http.bodies import FREE_BYTES, Bodies, body_of, read_aside
+from keepsaid.interfaces.http.bodies import FREE_BYTES, Bodies, body_of, run_on_reader
 from keepsaid.interfaces.http.connections import (
     ACCEPTED_AT_ONCE,
     HEAD_BYTES_MAX,
@@ -52,13 +52,13 @@ from keepsaid.interfaces.http.messages import Media, Messages
 from keepsaid.interfaces.http.operator import CollectionRoutes, LaneRoutes, OperatorRoutes, reload
 from keepsaid.interfaces.http.responses import Acknowledgement, Endpoint, NotFound, guarded, unrouted
 from keepsaid.interfaces.http.tasks import ScheduleRoutes, task_routes
-from keepsaid.ports.runtime import Halt
+from keepsaid.ports.runtime import StopToken
 
 _GRACE_S = 0.5
 """So long a request has to end by itself once a stop has begun; the server waits for twice that."""
 
 
-def ending(endpoint: Endpoint, halt: Halt) -> Endpoint:
+def ending(endpoint: Endpoint, halt: StopToken) -> Endpoint:
     """An endpoint that is broken off soon after a stop has begun, with an answer that says so.
 
     What works in steps looks at `halt` by itself and tells how far it came; this is for the rest.
@@ -129,8 +129,8 @@ def routes(instance: Instance, gate: Gate, stopping: asyncio.Event) -> list[Rout
         Route("/v1/forget/undo", guarded(partial(undo, instance, gate)), methods=["POST"]),
         Route("/v1/forget/settled", long(partial(settled, instance, gate)), methods=["POST"]),
         Route("/v1/memories/import", guarded(partial(take_records, instance, gate)), methods=["POST"]),
-        Route("/v1/memories/{id}/wrong", guarded(receipts.wrong), methods=["POST"]),
-        Route("/v1/memories/{id}/widen", guarded(people.widen), methods=["POST"]),
+        Route("/v1/memories/{id}/wrong", guarded(receipts.flag_memory), methods=["POST"]),
+        Route("/v1/memories/{id}/widen", guarded(people.share_memory), methods=["POST"]),
         Route("/v1/collection/run", long(collection.run), methods=["POST"]),
         Route("/v1/collection/{id}/requeue", guarded(collection.requeue), methods=["POST"]),
         Route("/v1/people/join", guarded(people.join), methods=["POST"]),
@@ -178,7 +178,7 @@ async def _hook(instance: Instance, request: Request) -> Response:
     if len(body) <= FREE_BYTES:
         inbound = await asyncio.to_thread(hook.read, headers, body)
     else:
-        inbound = await read_aside(request, lambda _: hook.read(headers, body))
+        inbound = await run_on_reader(request, lambda _: hook.read(headers, body))
     if inbound is None:
         return JSONResponse({"ignored": "ping"})
     received = await instance.receive(inbound)

@@ -14,14 +14,14 @@ from keepsaid.domain.task import ENDED, OPEN, NewTask, TaskFilter
 from keepsaid.errors import InputError
 from keepsaid.interfaces.http.bodies import fields_of
 from keepsaid.interfaces.http.gate import Gate
-from keepsaid.interfaces.http.responses import BadRequest, NotFound, guarded, rows_asked, written_aside
+from keepsaid.interfaces.http.responses import BadRequest, NotFound, guarded, read_limit, render_in_thread
 from keepsaid.interfaces.task_shapes import (
     VERBS,
-    asked_for,
-    done,
+    change_schedule,
+    parse_schedule,
     schedule_shape,
+    schedule_view_shape,
     schedules_shape,
-    shown,
     task_shape,
     task_story_shape,
 )
@@ -41,18 +41,18 @@ class TaskRoutes:
         """Tasks, newest first."""
         self._gate.operator(request)
         query = request.query_params
-        state, limit = query.get("state"), rows_asked(request, _DEFAULT_ROWS)
+        state, limit = query.get("state"), read_limit(request, _DEFAULT_ROWS)
         if state is not None and state not in (*OPEN, *ENDED):
             raise BadRequest(f"state must be one of {', '.join((*OPEN, *ENDED))}")
         found = await self._working.view.find(TaskFilter(state, query.get("key"), limit=limit))
-        return await written_aside(lambda: {"tasks": [task_shape(task) for task in found]})
+        return await render_in_thread(lambda: {"tasks": [task_shape(task) for task in found]})
 
     async def get(self, request: Request) -> Response:
         """One task."""
         story = await self._working.view.task(self._named(request))
         if story is None:
             raise NotFound("there is no such task", hint="keepsaid task ls")
-        return await written_aside(lambda: task_story_shape(story))
+        return await render_in_thread(lambda: task_story_shape(story))
 
     async def create(self, request: Request) -> Response:
         """Make a task by the owner's word."""
@@ -70,28 +70,28 @@ class TaskRoutes:
 
     async def cancel(self, request: Request) -> Response:
         """End a task that has not ended."""
-        task_id, fields = await self._asked(request)
+        task_id, fields = await self._read_request(request)
         done = await self._working.cancel(task_id, _text(fields, "reason") or "cancelled by the owner")
         return JSONResponse({"done": done})
 
     async def run(self, request: Request) -> Response:
         """Make a pending task due at once."""
-        task_id, _ = await self._asked(request)
+        task_id, _ = await self._read_request(request)
         return JSONResponse({"done": await self._working.run(task_id)})
 
     async def approve(self, request: Request) -> Response:
         """Let a parked task go on; `result` is what its unfinished call came to, where the owner knows."""
-        task_id, fields = await self._asked(request)
+        task_id, fields = await self._read_request(request)
         result = _text(fields, "result") if fields.get("result") is not None else None
         return JSONResponse({"done": await self._working.decide(task_id, approved=True, result=result)})
 
     async def reject(self, request: Request) -> Response:
         """Let a parked task fail."""
-        task_id, fields = await self._asked(request)
+        task_id, fields = await self._read_request(request)
         reason = _text(fields, "reason") or "refused by the owner"
         return JSONResponse({"done": await self._working.decide(task_id, approved=False, reason=reason)})
 
-    async def _asked(self, request: Request) -> tuple[int, dict[str, object]]:
+    async def _read_request(self, request: Request) -> tuple[int, dict[str, object]]:
         task_id = self._named(request)
         return task_id, await fields_of(request, _BODY_BYTES_MAX)
 
@@ -150,20 +150,20 @@ class ScheduleRoutes:
         after = 0 if named is None else read("schedule", named)
         if after is None:
             raise BadRequest("after must name a schedule: sch_...")
-        found = await self._instance.scheduling.listed(states, rows_asked(request, _SCHEDULE_ROWS), after)
-        return await written_aside(lambda: schedules_shape(found))
+        found = await self._instance.scheduling.listed(states, read_limit(request, _SCHEDULE_ROWS), after)
+        return await render_in_thread(lambda: schedules_shape(found))
 
     async def add(self, request: Request) -> Response:
         """Add one."""
         self._gate.operator(request)
         body = await fields_of(request, _SCHEDULE_BYTES_MAX)
-        new = asked_for(body, self._instance.config.schedules.timezone)
+        new = parse_schedule(body, self._instance.config.schedules.timezone)
         return JSONResponse(schedule_shape(await self._instance.scheduling.add(new)), 201)
 
     async def show(self, request: Request) -> Response:
         """One, with its last runs."""
         self._gate.operator(request)
-        return JSONResponse(await shown(self._instance.scheduling.view, await self._known(request)))
+        return JSONResponse(await schedule_view_shape(self._instance.scheduling.view, await self._known(request)))
 
     async def do(self, request: Request) -> Response:
         """Run, pause, resume or cancel one."""
@@ -171,7 +171,7 @@ class ScheduleRoutes:
         verb = request.path_params["verb"]
         if verb not in VERBS:
             raise NotFound(f"a schedule cannot {verb}; it can {', '.join(VERBS)}")
-        return JSONResponse(await done(self._instance, await self._known(request), verb))
+        return JSONResponse(await change_schedule(self._instance, await self._known(request), verb))
 
     async def _known(self, request: Request) -> str:
         thing = str(request.path_params["id"])

@@ -40,11 +40,11 @@ class EventBook:
         Raises InputError for what is no topic.
         """
 
-        async def told(event: Event) -> None:
+        async def deliver(event: Event) -> None:
             await tell(cloud_event(event))
 
         wanted = (topics,) if isinstance(topics, str) else tuple(topics)
-        await self._instance.telling.subscribe(name, wanted, told, from_start=from_start)
+        await self._instance.telling.subscribe(name, wanted, deliver, from_start=from_start)
 
     async def unsubscribe(self, name: str) -> bool:
         """Tell a subscriber of nothing any more; what was on its way to it is dropped. False when it is not known."""

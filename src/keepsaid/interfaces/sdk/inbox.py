@@ -36,7 +36,7 @@ class Batch:
         self.turn = show("turn", claimed.turn_id)
         self.conversation = claimed.batch.lane.conversation
         self.lane = claimed.batch.lane.key
-        self.messages = tuple(_message(one.inbound) for one in claimed.heard)
+        self.messages = tuple(_message(one.inbound) for one in claimed.all_messages)
 
     async def done(self, reply: str = "") -> None:
         """Settle the batch, with the reply in the same commit; delivery follows. Raises LeaseLost.
@@ -139,11 +139,11 @@ class Inbox:
         try:
             leases = await asyncio.shield(claiming)
         except asyncio.CancelledError:
-            await asyncio.shield(self._given_back(claiming))
+            await asyncio.shield(self._release_leases(claiming))
             raise
         return await self._instance.attempt.opened(leases[0], self._instance.flow.open) if leases else None
 
-    async def _given_back(self, claiming: asyncio.Future[tuple[Lease, ...]]) -> None:
+    async def _release_leases(self, claiming: asyncio.Future[tuple[Lease, ...]]) -> None:
         with suppress(StoreError):
             for lease in await claiming:
                 await self._instance.attempt.released(lease.batch)

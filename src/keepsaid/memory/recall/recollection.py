@@ -13,7 +13,7 @@ from keepsaid.domain.memory import Found, Hit, Listener, Narrowing, Recalled
 from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.prompt import Role
 from keepsaid.domain.receipt import Beyond, Searched
-from keepsaid.domain.slot import HeardText, read_answer
+from keepsaid.domain.slot import DatedText, read_answer
 from keepsaid.domain.turn import Claimed, Recent
 from keepsaid.memory.recall.ranking import (
     VECTOR,
@@ -56,7 +56,7 @@ async def query_of(claimed: Claimed, said: Sequence[StoredMessage], recent: Awai
     text = bounded_text([message.text for message in said], QUERY_CHARS_MAX - len(focus) - 1)
     if focus:
         return f"{text}\n{focus}"
-    return ends_of(f"{text}\n{_lately(await recent)}".rstrip(), QUERY_CHARS_MAX) if leans(text) else text
+    return ends_of(f"{text}\n{_recent_text(await recent)}".rstrip(), QUERY_CHARS_MAX) if leans(text) else text
 
 
 def bounded_text(texts: Sequence[str], limit: int) -> str:
@@ -83,7 +83,7 @@ def focus_text(claimed: Claimed, newest: StoredMessage) -> str:
     target = None if reply_to is None else claimed.around.target(reply_to)
     if target is not None:
         return target.text
-    heard = HeardText(newest.text, newest.received_at)
+    heard = DatedText(newest.text, newest.received_at)
     for slot in claimed.around.slots:
         waits = slot.opened_at <= newest.received_at < slot.expires_at and slot.person == newest.inbound.origin.sender
         if waits and read_answer(slot.question, heard) is not None:
@@ -91,7 +91,7 @@ def focus_text(claimed: Claimed, newest: StoredMessage) -> str:
     return ""
 
 
-def _lately(recent: Recent) -> str:
+def _recent_text(recent: Recent) -> str:
     told = [record.text for record in recent.records if record.text and record.role is not Role.TOOL]
     return "\n".join(text[:_LATELY_CHARS] for text in told[-_LATELY:])
 
@@ -134,8 +134,8 @@ _BEYOND_MAX = 100
 """Of what came after the hits so many are named, so that it can be said where a memory ended."""
 
 
-class _Asked(NamedTuple):
-    """What is asked for, the times it speaks of, when it is asked, and for what held true when."""
+class _RecallQuery(NamedTuple):
+    """A query, the times it mentions, when it is asked, and the time whose truth it asks for."""
 
     query: str
     when: When
@@ -179,7 +179,7 @@ class Recollection:
         cut, query = cut_note(len(query)), ends_of(query, QUERY_CHARS_MAX)
         when = times_in(query, now)
         sought = _sought(query, when)
-        searches = (self._asked(leg, partial(leg.search, listener, sought, depth)) for leg in self._legs)
+        searches = (self._run_leg(leg, partial(leg.search, listener, sought, depth)) for leg in self._legs)
         answers = await asyncio.gather(*searches)
         shares = [share for _, share in answers if share is not None]
         fused = fuse(shares)
@@ -191,7 +191,7 @@ class Recollection:
                 fused = fuse(shares)
         searched = tuple(how for how, _ in answers)
         missing = [how.why for how in searched if how.why]
-        asked = _Asked(query, when, now, as_of)
+        asked = _RecallQuery(query, when, now, as_of)
         read = await ask("memories", partial(self._read, listener, asked, shares, fused, limit), self._limit_ms)
         answered = bool(shares)
         if isinstance(read, Missing):
@@ -201,10 +201,10 @@ class Recollection:
         hits, beyond = read
         return Recalled(hits, (*missing, *cut, *self._absent), took, answered, searched, beyond, self._by_meaning)
 
-    async def _asked(
+    async def _run_leg(
         self, leg: Leg | GraphLeg, search: Callable[[], Awaitable[tuple[Found, ...]]]
     ) -> tuple[Searched, LegShare | None]:
-        """How a leg did, and what it found."""
+        """Run a leg; returns its measurements and its results."""
         began = self._clock.monotonic_ms()
         found = await ask(leg.name, search, leg.limit_ms)
         took = self._clock.monotonic_ms() - began
@@ -217,10 +217,10 @@ class Recollection:
     ) -> tuple[Searched, LegShare | None]:
         """The graph leg, from the best that the others found."""
         seeds = [Seed(id_, value / fused[0].value) for id_, value in fused[:_DEPTH] if value > 0]
-        return await self._asked(graph, partial(graph.walk, listener, query, seeds, _WALKED_MAX))
+        return await self._run_leg(graph, partial(graph.walk, listener, query, seeds, _WALKED_MAX))
 
     async def _read(
-        self, listener: Listener, asked: _Asked, shares: Sequence[LegShare], fused: Sequence[Fused], limit: int
+        self, listener: Listener, asked: _RecallQuery, shares: Sequence[LegShare], fused: Sequence[Fused], limit: int
     ) -> tuple[tuple[Hit, ...], tuple[Beyond, ...]]:
         """The best, read; and what came next."""
         first = fused if asked.as_of is not None else fused[: max(_READ_MIN, int(limit * _READ_SHARE))]
@@ -257,11 +257,11 @@ class _Begun(NamedTuple):
     answer: asyncio.Task[Recalled]
 
 
-class Ahead:
-    """Recall, one of which at a time may have been begun before it is asked for.
+class RecallPrefetch:
+    """Recall with a prefetch: at most one recall may have been started before its result is requested.
 
-    It answers what a recall answers that begins when it is asked for: once memory has changed since, it is asked anew.
-    `changes` counts the commits to memory that ended. What was begun is in no row: lost, it is asked anew as well.
+    The result is that of a recall started on request: if memory has changed since, recall runs anew.
+    `changes` counts the finished commits to memory. A prefetch is not stored: if it is lost, recall runs anew.
     """
 
     def __init__(self, recall: Recall, changes: Callable[[], int], clock: Clock) -> None:

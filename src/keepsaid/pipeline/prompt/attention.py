@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from keepsaid.domain.effects import ClearSlot, Effect, FillSlot
-from keepsaid.domain.focus import Focus, FocusKind, TurnSurroundings
+from keepsaid.domain.focus import Focus, FocusKind, TurnInputs
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.prompt import Json, Role
 from keepsaid.domain.scene import Attention, Quote, SlotSettlement
-from keepsaid.domain.slot import HeardText, OnMismatch, Slot, SlotTerms, read_answer
+from keepsaid.domain.slot import DatedText, OnMismatch, Slot, SlotTerms, read_answer
 from keepsaid.domain.turn import Claimed, Recent
 from keepsaid.pipeline.prompt.labels import is_named, speaker
-from keepsaid.text.references import Guess, SpokenText, infer
+from keepsaid.text.references import Guess, MessageText, infer
 
 _OURSELVES = "assistant"
 _UNKNOWN = "it replies to a message that is not known here"
@@ -34,9 +34,9 @@ def _focus(claimed: Claimed, recent: Recent, settled: tuple[SlotSettlement, ...]
         return replied
     guess = _inferred(claimed, recent, newest)
     if guess is not None:
-        text, who = next((text, who) for ref, text, who in _told(recent) if ref == guess.ref)
+        text, who = next((text, who) for ref, text, who in _lane_texts(recent) if ref == guess.ref)
         return Focus(FocusKind.REPLY, guess.ref, text, who, f"inferred: {guess.reason} ({guess.score:g})")
-    answer = next(((ref, text) for ref, text, who in reversed(_told(recent)) if not who), None)
+    answer = next(((ref, text) for ref, text, who in reversed(_lane_texts(recent)) if not who), None)
     filled = next((one for one in settled if one.message_id == newest.id and isinstance(one.effect, FillSlot)), None)
     if filled is not None and (answer is None or answer[0] == filled.slot.anchor):
         question = filled.slot.question
@@ -57,8 +57,8 @@ def _replied(claimed: Claimed, newest: StoredMessage) -> Focus | None:
     return Focus(FocusKind.REPLY, target.ref, target.text, target.speaker, "it replies to it")
 
 
-def _told(recent: Recent) -> list[tuple[str, str, str]]:
-    """What was said in the lane, oldest first: what it shows, its text, and who said it, "" for ourselves."""
+def _lane_texts(recent: Recent) -> list[tuple[str, str, str]]:
+    """Return the texts of the lane, oldest first: reference, text, and speaker ("" for the agent)."""
     return [
         (ref, record.text, record.speaker if record.role is Role.USER else "")
         for record, ref in zip(recent.records, recent.refs, strict=True)
@@ -70,15 +70,15 @@ def _inferred(claimed: Claimed, recent: Recent, newest: StoredMessage) -> Guess 
     """What the newest message answers, where more people than one speak."""
     if not is_named(claimed):
         return None
-    history = [SpokenText(ref, who or _OURSELVES, text, name=who) for ref, text, who in _told(recent)]
+    history = [MessageText(ref, who or _OURSELVES, text, name=who) for ref, text, who in _lane_texts(recent)]
     before = [
-        SpokenText(f"message:{one.id}", speaker(one), one.text, name=speaker(one)) for one in claimed.messages[:-1]
+        MessageText(f"message:{one.id}", speaker(one), one.text, name=speaker(one)) for one in claimed.messages[:-1]
     ]
     people = {one.speaker for one in (*history, *before)} - {_OURSELVES} | {speaker(newest)}
     if len(people) < 2 or not history:
         return None
-    guess = infer([*history, *before], SpokenText("", speaker(newest), newest.text, name=speaker(newest)))
-    return guess if guess is not None and any(guess.ref == ref for ref, _, _ in _told(recent)) else None
+    guess = infer([*history, *before], MessageText("", speaker(newest), newest.text, name=speaker(newest)))
+    return guess if guess is not None and any(guess.ref == ref for ref, _, _ in _lane_texts(recent)) else None
 
 
 def _quotes(claimed: Claimed, recent: Recent) -> tuple[Quote, ...]:
@@ -128,7 +128,7 @@ def _slot(one: SlotSettlement) -> Json:
 class SlotMatcher:
     """The questions open when a turn begins, as its messages are heard one by one."""
 
-    def __init__(self, around: TurnSurroundings, terms: SlotTerms) -> None:
+    def __init__(self, around: TurnInputs, terms: SlotTerms) -> None:
         self._around = around
         self._terms = terms
         self._open = list(around.slots)
@@ -179,4 +179,4 @@ class SlotMatcher:
         return target is not None and target.ref != slot.anchor
 
     def _read(self, slot: Slot, message: StoredMessage) -> str | None:
-        return read_answer(slot.question, HeardText(message.text, message.received_at, self._terms.zone))
+        return read_answer(slot.question, DatedText(message.text, message.received_at, self._terms.zone))

@@ -68,9 +68,9 @@ def is_named(claimed: Claimed) -> bool:
     return not all(message.inbound.origin.direct for message in claimed.messages)
 
 
-def spoken(claimed: Claimed, message: StoredMessage) -> str:
-    """A new message as it stands in the prompt, below its marker if it is answered late."""
-    return marked(message, claimed.late_before) + said(claimed, message)
+def render_message(claimed: Claimed, message: StoredMessage) -> str:
+    """Return a new message as the prompt shows it, below a late marker if it is answered late."""
+    return late_marker(message, claimed.late_before) + said(claimed, message)
 
 
 def said(claimed: Claimed, message: StoredMessage) -> str:
@@ -120,11 +120,11 @@ def indented(text: str) -> str:
 _KEY = "late_before"
 
 
-def judged(claimed: Claimed, stale_ms: int, now_ms: int) -> Claimed:
-    """The batch with the time before which its messages count as late; `stale_ms` 0 calls none late.
+def with_lateness(claimed: Claimed, stale_ms: int, now_ms: int) -> Claimed:
+    """Return the batch with the time before which its messages count as late; `stale_ms` 0 calls none late.
 
-    A turn with finished steps keeps to what they were shown: a retry must send the same bytes. One that has none
-    is judged anew, because the runtime may have been down meanwhile.
+    A turn with finished steps keeps the time those steps were shown: a retry must send the same bytes. For one
+    without, the time is computed anew, because the runtime may have been down meanwhile.
     """
     before = _cutoff(stale_ms, now_ms)
     if any(step.state == "finished" for step in claimed.steps):
@@ -138,25 +138,25 @@ def late_before(trace: Json) -> int | None:
     return before if isinstance(before, int) else None
 
 
-def noted(trace: Json, before: int | None) -> Json:
-    """A trace that says it, for a retry and for `why`."""
+def record_lateness(trace: Json, before: int | None) -> Json:
+    """Return the trace with the time before which messages were late, for a retry and for `why`."""
     return {**trace, _KEY: before} if isinstance(trace, dict) else trace
 
 
-def marked(message: StoredMessage, before: int | None) -> str:
-    """The line above a late message; "" for one in time."""
+def late_marker(message: StoredMessage, before: int | None) -> str:
+    """Return the line above a late message; "" for one in time."""
     if before is None or message.received_at >= before:
         return ""
     return f"{RECEIVED} {_late_note(message.received_at)}, answered late]\n"
 
 
-def owned_up(reply: str, claimed: Claimed, stale_ms: int, now_ms: int) -> str:
-    """A reply that begins by naming when the oldest late message came; as it is when all were in time.
+def with_late_notice(reply: str, claimed: Claimed, stale_ms: int, now_ms: int) -> str:
+    """Return a reply that begins with the time of the oldest late message; unchanged if all were in time.
 
-    It is judged at the end as well: a turn that began in time may have waited out days.
+    Lateness is checked at the end as well: a turn that began in time may have waited for days.
     """
     befores = [before for before in (claimed.late_before, _cutoff(stale_ms, now_ms)) if before is not None]
-    late = [message.received_at for message in claimed.heard if befores and message.received_at < max(befores)]
+    late = [message.received_at for message in claimed.all_messages if befores and message.received_at < max(befores)]
     return f"[answered late: received {_late_note(min(late))}]\n\n{reply}" if late else reply
 
 

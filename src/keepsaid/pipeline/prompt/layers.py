@@ -31,8 +31,8 @@ from keepsaid.pipeline.prompt.labels import (
     indented,
     is_named,
     named,
+    render_message,
     speaker,
-    spoken,
     unforged,
     with_label,
 )
@@ -172,8 +172,8 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 
 def status(scene: PromptInputs, chars_max: int) -> Layer:
     """The time of the turn and the side work of its lane; the work named last is left out first."""
-    passing = scene.passing
-    lines = [] if passing.now_ms is None else [_told(passing.now_ms)]
+    passing = scene.turn
+    lines = [] if passing.now_ms is None else [_render_time(passing.now_ms)]
     room = chars_max - sum(map(len, lines))
     left = 0
     for line in passing.side_work:
@@ -186,7 +186,7 @@ def status(scene: PromptInputs, chars_max: int) -> Layer:
     return layer("status", text, left_out(left, "line"))
 
 
-def _told(now_ms: int) -> str:
+def _render_time(now_ms: int) -> str:
     return f"It is {_EPOCH + timedelta(milliseconds=now_ms):%A %Y-%m-%d %H:%M} UTC."
 
 
@@ -206,7 +206,7 @@ def extensions(scene: PromptInputs, chars_max: int, fence: Fence) -> tuple[Layer
     left: list[str] = []
     full = False
     room = chars_max
-    for one in sorted(scene.passing.contributions, key=lambda one: (one.priority, one.name)):
+    for one in sorted(scene.turn.contributions, key=lambda one: (one.priority, one.name)):
         if one.missing:
             left.append(f"{one.name} ({one.missing})")
             continue
@@ -244,7 +244,7 @@ def shown(claimed: Claimed) -> str:
 
 def with_attachments(claimed: Claimed, one: StoredMessage) -> str:
     """A message as it stands in the prompt, and below it what is attached, by reference."""
-    return with_label(spoken(claimed, one), described(one.inbound.content))
+    return with_label(render_message(claimed, one), described(one.inbound.content))
 
 
 def _hint(claimed: Claimed) -> str:
@@ -329,14 +329,16 @@ def recent(scene: PromptInputs, fence: Fence) -> tuple[tuple[Record, ...], Layer
     if blocks or posts:
         placed = zip(tail.positions, records, strict=True)
         told = [
-            one for at, record in placed for one in (*again(blocks.get(at), fence), record, *posted(posts.get(at, ())))
+            one
+            for at, record in placed
+            for one in (*earlier_injection(blocks.get(at), fence), record, *posted(posts.get(at, ())))
         ]
         records = *posted(posts.get(0, ())), *told
     return records, of_lines("recent", [_line(record) for record in records], left_out(given.left_out, "older record"))
 
 
-def again(block: Block | None, fence: Fence) -> tuple[Record, ...]:
-    """What an earlier turn was reminded of, as it was shown then."""
+def earlier_injection(block: Block | None, fence: Fence) -> tuple[Record, ...]:
+    """Return the memory block of an earlier turn as it was shown then."""
     return () if block is None else (Record(Role.USER, fence.within(MEMORY, block.text)),)
 
 

@@ -9,7 +9,7 @@ from keepsaid.domain.memory import person_of
 from keepsaid.domain.message import Trust
 from keepsaid.domain.personality import Personality, Skills, effective, scopes_of
 from keepsaid.domain.prompt import Json
-from keepsaid.domain.scene import Contribution, Passing, PromptInputs, StaticContext
+from keepsaid.domain.scene import Contribution, PromptInputs, StaticContext, TurnContext
 from keepsaid.domain.turn import Claimed
 from keepsaid.errors import ToolError
 from keepsaid.pipeline.prompt.assemble import Preparation, PreparedPart
@@ -39,8 +39,8 @@ class Sources:
             self.capabilities.lines() if self.capabilities else (),
             begin("identity files", identity.read(), ""),
             begin("skills", self.skills.read(), Skills()) if self.skills else None,
-            begin("bulletin", self.bulletins.told(claimed), "") if self.bulletins else None,
-            begin("session summary", self.overview.told(lane), "") if self.overview else None,
+            begin("bulletin", self.bulletins.render_bulletins(claimed), "") if self.bulletins else None,
+            begin("session summary", self.overview.render_other_lanes(lane), "") if self.overview else None,
             begin("side work", self.side_work.lines(lane), ()) if self.side_work else None,
             tuple(begin("extensions", one.contribute(claimed), ()) for one in self.contributors),
         )
@@ -71,10 +71,10 @@ class SourceReading:
             self.session_summary.value if self.session_summary else "",
         )
 
-    def passing(self, now_ms: int) -> Passing:
-        """What holds for this turn alone."""
+    def turn_context(self, now_ms: int) -> TurnContext:
+        """Return the prompt inputs that hold for this turn only."""
         added = tuple(one for part in self.contributors for one in part.value)
-        return Passing(now_ms, self.side_work.value if self.side_work else (), added)
+        return TurnContext(now_ms, self.side_work.value if self.side_work else (), added)
 
 
 def personality_of(claimed: Claimed) -> Personality:

@@ -36,7 +36,7 @@ def trace_of(scene: PromptInputs, prompt: Prompt, tools: Sequence[Tool] = (), fa
         "marks": marks,
         "lane": _head(scene.tail),
         "factor": factor,
-        "at": scene.passing.now_ms,
+        "at": scene.turn.now_ms,
         "taint": taint_of(scene).as_json,
         **attention_shape(scene.attention, prompt.quoted),
         "memory": memory_shape(scene.injection),
@@ -136,10 +136,10 @@ _SHOWN = ("layers", "marks", "lane", "factor", "taint")
 _ELSE = "something that holds for this turn alone changed"
 
 
-def told_again(recorded: Json, now: dict[str, Json]) -> Json:
-    """The trace of an attempt: as recorded while the prompt is the same, else with what it shows now, and why.
+def merge_retry_trace(recorded: Json, now: dict[str, Json]) -> Json:
+    """Return the trace of an attempt: as recorded while the prompt is the same, else with its changes and why.
 
-    What came to mind, the focus and what is quoted are shown again as the first attempt was shown them.
+    Recalled memories, focus and quotes are shown again as in the first attempt.
     """
     if not isinstance(recorded, dict):
         return now

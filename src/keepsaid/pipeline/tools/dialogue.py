@@ -55,8 +55,8 @@ def ask_for(claimed: Claimed) -> Tool:
     )
 
 
-def asked_in(records: Sequence[Record], claimed: Claimed, lasts_ms: int) -> tuple[OpenSlot, ...]:
-    """The slot that a turn's records open: that of the last call that was not refused; at most one a turn."""
+def slots_in(records: Sequence[Record], claimed: Claimed, lasts_ms: int) -> tuple[OpenSlot, ...]:
+    """Return the slot that a turn's records open: that of the last call not refused; at most one a turn."""
     made = list(_granted(records))
     if not made or not records or not records[-1].text:
         return ()
@@ -100,7 +100,7 @@ def _question(arguments: Mapping[str, Json]) -> Question:
 
 def _person(claimed: Claimed, arguments: Mapping[str, Json]) -> StoredMessage:
     """The last message of who is asked."""
-    people = [one for one in claimed.heard if not one.inbound.content.event]
+    people = [one for one in claimed.all_messages if not one.inbound.content.event]
     if not people:
         raise ToolError("nobody can be asked: this turn answers no person")
     wanted = arguments.get("person")
@@ -121,7 +121,7 @@ SET_PERSONALITY = "set_personality"
 
 def set_personality(claimed: Claimed) -> tuple[Tool, ...]:
     """The tool, for who may; it takes effect with the turn's commit, and shows in the next turn."""
-    allowed = settable(claimed.batch.lane, claimed.heard)
+    allowed = settable(claimed.batch.lane, claimed.all_messages)
     if not allowed:
         return ()
 
@@ -140,22 +140,22 @@ def set_personality(claimed: Claimed) -> tuple[Tool, ...]:
         "additionalProperties": False,
     }
     says = "Set how you speak, when the person asks you to speak otherwise."
-    whose = least(one.inbound.origin.trust for one in claimed.heard)
+    whose = least(one.inbound.origin.trust for one in claimed.all_messages)
     return (Tool(SET_PERSONALITY, says, schema, run, serves=whose, output=Trust.OWNER),)
 
 
 def set_in(records: Sequence[Record], claimed: Claimed) -> tuple[SetPersonality, ...]:
     """What a turn's records set: every call that was answered and not refused, in order."""
-    allowed = settable(claimed.batch.lane, claimed.heard)
+    allowed = settable(claimed.batch.lane, claimed.all_messages)
     done = {one.call_id for one in records if one.role is Role.TOOL and not one.text.startswith(_REFUSED)}
     calls = [call for one in records for call in one.calls if call.name == SET_PERSONALITY and call.id in done]
-    by = person_of(claimed.heard[-1].inbound.origin)
-    read = (_read_again(call, allowed) for call in calls)
+    by = person_of(claimed.all_messages[-1].inbound.origin)
+    read = (_read_recorded_call(call, allowed) for call in calls)
     return tuple(SetPersonality(allowed[one[0]], one[1], by) for one in read if one is not None)
 
 
-def _read_again(call: ToolCall, allowed: Mapping[str, str]) -> tuple[str, str] | None:
-    """What a call that was made sets; None when somebody joined the turn since, before whom it may not."""
+def _read_recorded_call(call: ToolCall, allowed: Mapping[str, str]) -> tuple[str, str] | None:
+    """Return what a recorded call sets; None if a person who joined the turn since makes it forbidden."""
     try:
         return _read_personality(json.loads(call.arguments or "{}"), allowed)
     except ToolError:

@@ -68,8 +68,8 @@ _ONE: Mapping[str, Json] = {
 
 
 @dataclass(frozen=True, slots=True)
-class TimelyTerms:
-    """How many schedules the agent may keep in one conversation, how close they may come, and the usual time zone."""
+class ScheduleToolTerms:
+    """Limits of the agent's schedules in one conversation (number, interval), and the default time zone."""
 
     most: int = 20
     least_ms: int = 300_000
@@ -77,10 +77,10 @@ class TimelyTerms:
 
 
 def schedule_tools(
-    claimed: Claimed, view: ScheduleView, system: tuple[Clock, Ids], terms: TimelyTerms
+    claimed: Claimed, view: ScheduleView, system: tuple[Clock, Ids], terms: ScheduleToolTerms
 ) -> tuple[Tool, ...]:
     """The tools, where people whom one knows are heard, and nobody else."""
-    heard = claimed.heard
+    heard = claimed.all_messages
     known = least(message.inbound.origin.trust for message in heard) is not Trust.EXTERNAL
     if not terms.most or not known or any(message.inbound.origin.sender == SYSTEM for message in heard):
         return ()
@@ -93,7 +93,7 @@ def schedule_tools(
 
     async def add(arguments: dict[str, Json]) -> str:
         now = clock.now_ms()
-        what, text, name, timing = _asked(arguments, terms, now)
+        what, text, name, timing = _parse_call(arguments, terms, now)
         if sum(one.new.source == "agent" for one in await mine()) >= terms.most:
             raise ToolError(f"there are {terms.most} schedules in this conversation; cancel one first")
         first = first_due(timing, now)
@@ -134,8 +134,8 @@ def _iso(at: int) -> str:
     return datetime.fromtimestamp(at / 1_000, UTC).isoformat().replace("+00:00", "Z")
 
 
-def _asked(arguments: Mapping[str, Json], terms: TimelyTerms, now: int) -> tuple[What, str, str, Timing]:
-    """What a call asks for; raises ToolError, saying what is wrong with it."""
+def _parse_call(arguments: Mapping[str, Json], terms: ScheduleToolTerms, now: int) -> tuple[What, str, str, Timing]:
+    """Return what a call asks for; raises ToolError that says what is wrong with the call."""
     what, text, name = arguments.get("what"), arguments.get("text"), arguments.get("name", "")
     if what not in _WHAT:
         raise ToolError(f"what must be one of {', '.join(_WHAT)}")
@@ -165,7 +165,7 @@ def _timing(arguments: Mapping[str, Json], zone: str, now: int) -> Timing:
     return Every(int(value * 1_000)) if key == "every_s" else Once(now + int(value * 1_000))
 
 
-def _check_pace(timing: Timing, first: int, terms: TimelyTerms) -> None:
+def _check_pace(timing: Timing, first: int, terms: ScheduleToolTerms) -> None:
     at = first
     for _ in range(_LOOKED_AT):
         following = next_due(timing, at, at)
@@ -187,7 +187,7 @@ def _effects(records: Sequence[Record], claimed: Claimed, zone: str) -> Iterator
     for one in records:
         if one.role is Role.ASSISTANT:
             calls = {call.id: call for call in one.calls if call.name in (ADD, CANCEL)}
-            trust = one.trust or least(message.inbound.origin.trust for message in claimed.heard)
+            trust = one.trust or least(message.inbound.origin.trust for message in claimed.all_messages)
         elif one.role is not Role.TOOL or one.call_id not in calls or one.text.startswith(_REFUSED):
             continue
         elif trust is not Trust.EXTERNAL:
@@ -208,9 +208,9 @@ def _effect(call: ToolCall, told: str, claimed: Claimed, terms: tuple[str, Trust
     if found is None or number is None:
         return
     first = moment(found[2])
-    what, text, name, timing = _asked(arguments, TimelyTerms(zone=zone), first)
+    what, text, name, timing = _parse_call(arguments, ScheduleToolTerms(zone=zone), first)
     timing = Once(first) if isinstance(timing, Once) else timing
-    origin, (url, _) = claimed.heard[-1].inbound.origin, address(claimed.heard)
+    origin, (url, _) = claimed.all_messages[-1].inbound.origin, address(claimed.all_messages)
     target = Target(claimed.batch.lane, url, direct=origin.direct)
     yield KeepTime(NewSchedule(number, "agent", name, timing, what, text, target, trust), first)
 
@@ -227,12 +227,14 @@ class ScheduleWords:
         found = await self._view.schedules(LIVE, 0, 1 << 31)
         if not (origin.trust is Trust.OWNER and origin.direct):
             found = [one for one in found if one.new.target is not None and one.new.target.lane[:3] == place]
-        lines = [_told(one) for one in sorted(found, key=lambda one: (one.state != "disabled", one.next_at or 0))]
+        lines = [
+            _render_schedule(one) for one in sorted(found, key=lambda one: (one.state != "disabled", one.next_at or 0))
+        ]
         more = [f"and {len(lines) - _TOLD_MAX} more: keepsaid schedule ls"] if len(lines) > _TOLD_MAX else []
         return CommandResult("\n".join((*lines[:_TOLD_MAX], *more)) or "There is no schedule.")
 
 
-def _told(one: Schedule) -> str:
+def _render_schedule(one: Schedule) -> str:
     named = f" {one.new.name}" if one.new.name else ""
     why = f" ({one.reason})" if one.reason else ""
     first = "-" if one.next_at is None else _iso(one.next_at)

@@ -65,9 +65,11 @@ _NAMED: Mapping[str, Json] = {
 _NOTHING: Mapping[str, Json] = {"type": "object", "properties": {}, "additionalProperties": False}
 
 
-class Tasking:
-    """The tools of one turn, or of a branch that a turn began. The owner's direct chats see all tasks; others those of
-    their lane. `steps` are those on record: tasks that they made are known, though they are not written down yet.
+class TaskTools:
+    """Tools of one turn, or of a branch that a turn began. The owner's direct chats see all tasks, others those of
+    their lane.
+
+    `steps` are the recorded steps: tasks that they made are known, though they are not stored yet.
     """
 
     def __init__(
@@ -155,16 +157,16 @@ class Tasking:
 
 def tasks_in(records: Sequence[Record], claimed: Claimed) -> tuple[Effect, ...]:
     """What a turn's records ask for: each call that was not refused, in order."""
-    outside = any(one.inbound.origin.trust is not Trust.OWNER for one in claimed.heard)
-    return tuple(_asked_for(records, outside=outside))
+    outside = any(one.inbound.origin.trust is not Trust.OWNER for one in claimed.all_messages)
+    return tuple(_requested_effects(records, outside=outside))
 
 
 def made_in(records: Sequence[Record], *, outside: bool) -> tuple[MakeTask, ...]:
     """The work that a branch's records ask for, in order."""
-    return tuple(one for one in _asked_for(records, outside=outside) if isinstance(one, MakeTask))
+    return tuple(one for one in _requested_effects(records, outside=outside) if isinstance(one, MakeTask))
 
 
-def _asked_for(records: Sequence[Record], *, outside: bool) -> Iterator[MakeTask | StopTask | RelayTask]:
+def _requested_effects(records: Sequence[Record], *, outside: bool) -> Iterator[MakeTask | StopTask | RelayTask]:
     for call, said, trust in _granted(records):
         strange = outside if trust is None else trust is not Trust.OWNER
         arguments: Json = json.loads(call.arguments or "{}")

@@ -31,16 +31,16 @@ _HOW = {
 }
 
 
-class Asking(Protocol):
-    """How a refused call is put before the owner."""
+class ApprovalRequester(Protocol):
+    """Asks the owner to approve a refused call."""
 
     async def ask(self, tool: Tool, call: ToolCall, taint: Taint) -> tuple[str, MakeTask | None]:
         """What the model is told about it, and the task that waits for the owner; None where nothing new is asked."""
         ...
 
 
-class NobodyAsked:
-    """Asks nobody: a refused call stays refused."""
+class NoApprovals:
+    """Null object without approvals: a refused call stays refused."""
 
     async def ask(self, tool: Tool, call: ToolCall, taint: Taint) -> tuple[str, MakeTask | None]:  # noqa: ARG002
         """Nothing is asked."""
@@ -58,9 +58,9 @@ class RefusedCall:
 class CallGate:
     """The taint of one turn as it goes on, and the calls that it lets through."""
 
-    def __init__(self, taint: Taint, asking: Asking | None = None, *, granted: Iterable[str] = ()) -> None:
+    def __init__(self, taint: Taint, asking: ApprovalRequester | None = None, *, granted: Iterable[str] = ()) -> None:
         self.taint = taint
-        self._asking = asking or NobodyAsked()
+        self._asking = asking or NoApprovals()
         self._granted = frozenset(granted)
 
     def see(self, records: Iterable[Record]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
-from keepsaid.domain.command import COMMANDS, REFUSED, Command, CommandResult, Obeyed, command_in, may_change
+from keepsaid.domain.command import COMMANDS, REFUSED, Command, CommandResult, ExecutedCommand, command_in, may_change
 from keepsaid.domain.effects import Effect, SetPersonality
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
@@ -17,8 +17,8 @@ from keepsaid.domain.turn import NO_MODEL, Claimed, Outcome, Usage
 from keepsaid.errors import KeepsaidError
 from keepsaid.pipeline.tools.schedules import ScheduleWords
 from keepsaid.pipeline.tools.tasks import TaskWords
-from keepsaid.pipeline.turn.memory_commands import Claims, Forget, Receipts, Wrong
-from keepsaid.ports.forgetting import Forgets
+from keepsaid.pipeline.turn.memory_commands import Claims, FeedbackCommand, ForgetCommand, Receipts
+from keepsaid.ports.forgetting import ForgetOperations
 from keepsaid.ports.store_views import PersonalityView
 
 _SCOPES = {"--session": "session", "--person": "person", "--global": "global"}
@@ -30,40 +30,40 @@ _WHO = {
 
 
 @dataclass(frozen=True, slots=True)
-class Obedience:
-    """What the commands of a batch came to; `rest` is the batch without them."""
+class CommandBatchResult:
+    """Results of the commands of a batch; `rest` is the batch without them."""
 
     rest: Claimed
-    told: tuple[CommandResult, ...] = ()
-    obeyed: tuple[Obeyed, ...] = ()
+    results: tuple[CommandResult, ...] = ()
+    executed: tuple[ExecutedCommand, ...] = ()
 
     @property
     def text(self) -> str:
         """The answers, in the order of the commands."""
-        return "\n\n".join(one.text for one in self.told)
+        return "\n\n".join(one.text for one in self.results)
 
     @property
-    def alone(self) -> Outcome:
-        """The outcome of a turn that had nothing but commands."""
+    def outcome(self) -> Outcome:
+        """The outcome of a turn that had only commands."""
         return self.with_answer(Outcome("", (), Usage(), NO_MODEL))
 
     def with_answer(self, outcome: Outcome) -> Outcome:
         """The outcome of a turn that also answered the rest."""
-        if not self.obeyed:
+        if not self.executed:
             return outcome
         reply = "\n\n".join(filter(None, (self.text, outcome.reply)))
         effects = (*self.effects, *outcome.effects)
-        return replace(outcome, reply=reply, effects=effects, obeyed=self.obeyed, begins_anew=self.begins_anew)
+        return replace(outcome, reply=reply, effects=effects, executed=self.executed, begins_anew=self.begins_anew)
 
     @property
     def effects(self) -> tuple[Effect, ...]:
         """What the turn's commit leaves behind for them."""
-        return tuple(effect for one in self.told for effect in one.effects)
+        return tuple(effect for one in self.results for effect in one.effects)
 
     @property
     def begins_anew(self) -> bool:
         """Whether the lane's context ends before what the turn adds."""
-        return any(one.begins_anew for one in self.told)
+        return any(one.begins_anew for one in self.results)
 
 
 class Commands:
@@ -75,12 +75,16 @@ class Commands:
         personalities: PersonalityView,
         compact: Callable[[Lane], Awaitable[str]],
         claims: Claims,
-        forgets: Forgets,
+        forgets: ForgetOperations,
         window: int = 0,
     ) -> None:
         self._lanes = lanes
         tasks = TaskWords(lanes.tasks)
-        self._words = {"wrong": Wrong(lanes).told, "forget": Forget(lanes, forgets).told, "tasks": tasks.listed}
+        self._words = {
+            "wrong": FeedbackCommand(lanes).run,
+            "forget": ForgetCommand(lanes, forgets).run,
+            "tasks": tasks.listed,
+        }
         self._words |= {"approve": tasks.approved, "reject": tasks.rejected}
         self._words["schedules"] = ScheduleWords(lanes.schedules).listed
         self._personalities = personalities
@@ -88,21 +92,23 @@ class Commands:
         self._window = window
         self._claims = claims
 
-    async def obey(self, claimed: Claimed) -> Obedience:
-        """Carry out the commands of a batch; what is to change changes with the turn's commit alone."""
+    async def run_commands(self, claimed: Claimed) -> CommandBatchResult:
+        """Execute the commands of a batch; their changes take effect with the turn's commit only."""
         found = [(message, command) for message in claimed.messages if (command := command_in(message)) is not None]
         if not found:
-            return Obedience(claimed)
-        told = [await self._told(message, command) for message, command in found]
+            return CommandBatchResult(claimed)
+        told = [await self._run_command(message, command) for message, command in found]
         obeyed = [
-            Obeyed(message.id, command.name if command.known else "unknown", one.outcome, len(command.arguments))
+            ExecutedCommand(
+                message.id, command.name if command.known else "unknown", one.outcome, len(command.arguments)
+            )
             for (message, command), one in zip(found, told, strict=True)
         ]
         done = {message.id for message, _ in found}
         rest = tuple(message for message in claimed.messages if message.id not in done)
-        return Obedience(replace(claimed, messages=rest), tuple(told), tuple(obeyed))
+        return CommandBatchResult(replace(claimed, messages=rest), tuple(told), tuple(obeyed))
 
-    async def _told(self, message: StoredMessage, command: Command) -> CommandResult:
+    async def _run_command(self, message: StoredMessage, command: Command) -> CommandResult:
         if not command.known:
             return CommandResult(f"There is no such command; did you mean /{command.name}? /help lists all.", "unknown")
         match command.name:

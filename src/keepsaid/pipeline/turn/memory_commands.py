@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 from keepsaid.domain.command import ASKED, REFUSED, CommandResult, command_in
 from keepsaid.domain.effects import Effect
-from keepsaid.domain.forgetting import ForgetTargets, ForgetWish
+from keepsaid.domain.forgetting import ForgetSelector, ForgetTargets
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import OWNER, chat_of, person_of
@@ -16,8 +16,8 @@ from keepsaid.domain.message import StoredMessage, Trust
 from keepsaid.domain.process import Note
 from keepsaid.domain.receipt import JudgeMemory, Reminded, candidate_in
 from keepsaid.domain.visibility import ShareMemory, ShareReach, ShareRefusal
-from keepsaid.ports.forgetting import Forgets
-from keepsaid.ports.memory_store import Hearing, People
+from keepsaid.ports.forgetting import ForgetOperations
+from keepsaid.ports.memory_store import MemorySharing, People
 from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store_views import LaneView, Notes, ReceiptView, ScheduleView, TaskView
 from keepsaid.text.normal import cut, digest
@@ -26,15 +26,15 @@ _THAT = "that"
 _YES = "yes"
 
 
-class Forget:
+class ForgetCommand:
     """Says what a wish to forget would take, and has it forgotten when that is confirmed."""
 
-    def __init__(self, lanes: LaneView, forgets: Forgets) -> None:
+    def __init__(self, lanes: LaneView, forgets: ForgetOperations) -> None:
         self._lanes = lanes
         self._forgets = forgets
 
-    async def told(self, message: StoredMessage, arguments: str) -> CommandResult:
-        """What `/forget that`, `/forget ID` or `/forget ID yes` comes to."""
+    async def run(self, message: StoredMessage, arguments: str) -> CommandResult:
+        """Execute `/forget that`, `/forget ID` or `/forget ID yes`."""
         origin = message.inbound.origin
         if origin.trust is not Trust.OWNER or not origin.direct:
             return CommandResult(
@@ -47,13 +47,13 @@ class Forget:
             return CommandResult(
                 "Say what: /forget that for what you said last, or /forget and the id of a memory.", REFUSED
             )
-        wish = _wish(name)
+        wish = _parse_selector(name)
         if sure.strip() == _YES:
             done = await self._forgets.forget(wish, person_of(origin))
             return (
                 CommandResult("It is forgotten.") if done else CommandResult(f"There is no {name} any more.", REFUSED)
             )
-        wanted = await self._forgets.wanted(wish)
+        wanted = await self._forgets.find_targets(wish)
         if not (wanted.memories or wanted.messages):
             return CommandResult(f"There is no {name}.", REFUSED)
         return CommandResult(f"{taken(wanted)} To forget it for good: /forget {name} yes", ASKED)
@@ -78,10 +78,10 @@ def taken(wanted: ForgetTargets) -> str:
     return f"That takes {said}."
 
 
-def _wish(name: str) -> ForgetWish:
+def _parse_selector(name: str) -> ForgetSelector:
     message = read("message", name) if name.startswith("msg_") else None
     memory = read("memory", name) if message is None else None
-    return ForgetWish(() if memory is None else (memory,), () if message is None else (message,))
+    return ForgetSelector(() if memory is None else (memory,), () if message is None else (message,))
 
 
 CODE_MS = 600_000
@@ -115,7 +115,9 @@ class Claims:
     A code outlasts a restart; what is noted is not the code, but what it comes to when it is said.
     """
 
-    def __init__(self, people: People, hearing: Hearing, clock: Clock, code: Callable[[], str], notes: Notes) -> None:
+    def __init__(
+        self, people: People, hearing: MemorySharing, clock: Clock, code: Callable[[], str], notes: Notes
+    ) -> None:
         self._people = people
         self._hearing = hearing
         self._clock = clock
@@ -186,7 +188,7 @@ class Claims:
             return CommandResult(_NOT_YOURS, REFUSED)
         reason = why[0] or "said in a chat"
         word = ShareMemory(memory_id, reach, person_of(origin), reason, self._clock.now_ms())
-        done = await self._hearing.widen(word)
+        done = await self._hearing.share(word)
         if done in (ShareRefusal.GONE, ShareRefusal.NOT_THEIRS):
             return CommandResult(_NOT_YOURS, REFUSED)
         if isinstance(done, ShareRefusal):
@@ -211,14 +213,14 @@ class Receipts(ReceiptView, LaneView, Protocol):
         ...
 
 
-class Wrong:
-    """Says what a person's word about a memory comes to; the turn's commit writes it down."""
+class FeedbackCommand:
+    """Executes `/wrong`: a person's feedback on a memory; the turn's commit stores it."""
 
     def __init__(self, receipts: Receipts) -> None:
         self._receipts = receipts
 
-    async def told(self, message: StoredMessage, arguments: str) -> CommandResult:
-        """What `/wrong`, `/wrong N`, `/wrong ID` or `/wrong undo [ID]` comes to."""
+    async def run(self, message: StoredMessage, arguments: str) -> CommandResult:
+        """Execute `/wrong`, `/wrong N`, `/wrong ID` or `/wrong undo [ID]`."""
         verb, _, which = arguments.partition(" ") if arguments.startswith("undo") else ("mark", "", arguments)
         by = person_of(message.inbound.origin)
         if verb == "undo":
@@ -250,7 +252,11 @@ class Wrong:
         return next(((use.turn_id, memory_id or 0) for use in uses if use.lane == lane), None)
 
     async def _withdrawn(self, lane: Lane, which: str, by: str) -> CommandResult:
-        standing = [said for said in await self._receipts.wrong(lane) if which in ("", show("memory", said.memory_id))]
+        standing = [
+            said
+            for said in await self._receipts.list_active_feedback(lane)
+            if which in ("", show("memory", said.memory_id))
+        ]
         if not standing:
             return CommandResult(
                 "Nothing here is said to be wrong." if not which else f"{which} is not left out here.", REFUSED

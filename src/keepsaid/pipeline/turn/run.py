@@ -18,7 +18,7 @@ from keepsaid.domain.receipt import MEMORY_OPEN
 from keepsaid.domain.turn import ModelAnswer, ResumableTurn, Step, StepKind, ToolClass, Usage
 from keepsaid.errors import KeepsaidError, LeaseLost, ModelMalformed, ToolError
 from keepsaid.pipeline.turn.authorization import CallGate, as_json, refusal_in
-from keepsaid.pipeline.turn.steering import Joining
+from keepsaid.pipeline.turn.steering import SteeringSource
 from keepsaid.ports.failpoints import point
 from keepsaid.ports.model import Delta, Model, ModelRequest, Tool
 from keepsaid.ports.runtime import Clock, Offload, inline
@@ -52,8 +52,8 @@ Begun = Callable[[], Awaitable[None]]
 """Done when the start of a call is on disk; raises what kept it from there."""
 
 
-def _heard(start: asyncio.Task[None]) -> None:
-    """A start that is refused to a turn that was broken off meanwhile is nobody's error."""
+def _retrieve_exception(start: asyncio.Task[None]) -> None:
+    """Retrieve the error of a step start that is refused because its turn was interrupted meanwhile."""
     if not start.cancelled():
         start.exception()
 
@@ -113,7 +113,7 @@ class StepLog:
         self, n: int, call: OutsideCall, make: Callable[[Begun], Awaitable[tuple[Json, Usage]]]
     ) -> tuple[Json, Usage]:
         starting = asyncio.ensure_future(self._start(n, call))
-        starting.add_done_callback(_heard)
+        starting.add_done_callback(_retrieve_exception)
         # the writer has it before the loop is busy with the request
         await asyncio.sleep(0)
         try:
@@ -165,7 +165,7 @@ class TurnDeps:
     tools: Sequence[Tool]
     limits: TurnLimits
     delta: Delta
-    offers: Joining
+    offers: SteeringSource
     gate: CallGate
     offload: Offload = inline
 

@@ -16,8 +16,8 @@ from keepsaid.ports.runtime import Offload, inline
 from keepsaid.ports.store_views import Operations
 
 
-class Joining(Protocol):
-    """What joins a turn between its steps."""
+class SteeringSource(Protocol):
+    """Source of the messages that are added to a turn between its steps."""
 
     async def before(self, n: int, *, replayed: bool) -> list[Record]:
         """What joins before step `n`."""
@@ -28,8 +28,8 @@ class Joining(Protocol):
         ...
 
 
-class Alone:
-    """A turn that nothing joins: nobody speaks to a worker."""
+class NoSteering:
+    """Null object for turns that cannot be steered, such as those of workers."""
 
     async def before(self, n: int, *, replayed: bool) -> list[Record]:  # noqa: ARG002 - the protocol's signature
         """Nothing."""
@@ -40,10 +40,10 @@ class Alone:
         return exchange
 
 
-class Offers:
-    """The batches that join one turn; without a `window` only those that its recorded steps were shown.
+class SteeringInbox:
+    """Batches that are added to one turn; without a `window` only those that its recorded steps were shown.
 
-    `spoken` is how a message stands in a prompt.
+    `spoken` renders a message for the prompt.
     """
 
     def __init__(

@@ -25,7 +25,7 @@ from keepsaid.interfaces.cli.session import say, session
 if TYPE_CHECKING:
     from keepsaid_testkit.crash.play import Plan
     from keepsaid_testkit.crash.report import Report
-    from keepsaid_testkit.crash.stage import Cast
+    from keepsaid_testkit.crash.stage import Scenario
     from keepsaid_testkit.power.cuts import CutReport
 
 
@@ -46,8 +46,8 @@ def cut(folder: Path, count: int, seed: int) -> CutReport:
         return asyncio.run(cuts(folder, count, seed, lambda done, of: tell(done, of, "the power goes")))
 
 
-def told(report: CutReport) -> tuple[Table, str]:
-    """What came of it, for people."""
+def render_cuts(report: CutReport) -> tuple[Table, str]:
+    """Render the report of power cuts: a table with a row for each mode, and a summary line."""
     from keepsaid_testkit.power.strike import Mode  # noqa: PLC0415
 
     rows = [
@@ -154,7 +154,7 @@ def selftest(
     With --cuts the power of a store is cut too: as it runs, and in two ways that must lose, to show that loss is seen.
     """
     from keepsaid_testkit.crash.faults import FAULTS  # noqa: PLC0415
-    from keepsaid_testkit.crash.stage import Cast  # noqa: PLC0415
+    from keepsaid_testkit.crash.stage import Scenario  # noqa: PLC0415
 
     plan = replace(_plan(kills), minutes=minutes)
     is_played = bool(plan.total or fault or not cuts)
@@ -163,7 +163,7 @@ def selftest(
     place = _place()
     say(f"working in  {place}")
     with _stoppable():
-        played = _played(place, Cast(PROGRAM, PRELOAD, seed, fault=fault), plan) if is_played else None
+        played = _played(place, Scenario(PROGRAM, PRELOAD, seed, fault=fault), plan) if is_played else None
         proof = Proof(seed, played, cut(place / "power", cuts, seed) if cuts else None)
     if played is not None and played.violations:
         say("the directory is kept: the ledgers of the world outside and the home are in it")
@@ -205,7 +205,7 @@ def _plan(kills: str) -> Plan:
     return Plan(each, anywhere)
 
 
-def _played(place: Path, cast: Cast, plan: Plan) -> Report:
+def _played(place: Path, cast: Scenario, plan: Plan) -> Report:
     from keepsaid_testkit.crash.fork import StageError  # noqa: PLC0415
     from keepsaid_testkit.crash.play import Play  # noqa: PLC0415
 
@@ -225,14 +225,14 @@ def _unit(plan: Plan) -> str:
 def _show(proof: Proof) -> None:
     parts: list[str | Table] = []
     if proof.played is not None:
-        parts += _told(proof.played)
+        parts += _render_report(proof.played)
     if proof.cuts is not None:
-        parts += told(proof.cuts)
+        parts += render_cuts(proof.cuts)
     show(proof.as_json(), *parts, *(f"broken  {one}" for one in proof.violations[:_SHOWN_MAX]))
 
 
-def _told(found: Report) -> list[str | Table]:
-    """What came of the kills and the mixed faults, for people."""
+def _render_report(found: Report) -> list[str | Table]:
+    """Render the report of kills and mixed faults as tables and lines for the terminal."""
     from keepsaid_testkit.crash.mixed import FAULTS  # noqa: PLC0415
 
     told, counts, broken = found.as_json(), found.judgement.counts, found.violations

@@ -13,8 +13,8 @@ from keepsaid.domain.retention import Stale
 from keepsaid.domain.task import CALL_EXPIRED, ClaimTasks, DecideTask, ExpireTasks, NewTask
 from keepsaid.domain.work import TaskKind
 from keepsaid.testing.builders import CHANNEL, ROOM, lane_of, outcome, said
-from keepsaid_testkit.contracts.road import ContractStore, Road
-from keepsaid_testkit.contracts.tasks import Desk
+from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
+from keepsaid_testkit.contracts.tasks import TaskDriver
 
 
 def waiting(number: int, until: int | None) -> NewTask:
@@ -22,10 +22,10 @@ def waiting(number: int, until: int | None) -> NewTask:
     return NewTask(number, 'press {"n": 1}', f"call:{number}", TaskKind.CALL, review="a stranger", expires_at=until)
 
 
-async def owner_speaks(store: ContractStore) -> Road:
+async def owner_speaks(store: ContractStore) -> StoreDriver:
     """The owner says something in his direct chat, and it is routed."""
-    road, inbound = Road(store), said()
-    await road.hear(replace(inbound, origin=replace(inbound.origin, trust=Trust.OWNER, direct=True)))
+    road, inbound = StoreDriver(store), said()
+    await road.receive(replace(inbound, origin=replace(inbound.origin, trust=Trust.OWNER, direct=True)))
     await road.route(lane_of())
     return road
 
@@ -35,7 +35,7 @@ class ApprovalContract:
 
     async def test_an_overdue_task_fails_and_no_other_does(self, store: ContractStore) -> None:
         """Only tasks that wait and have a time; each once."""
-        desk = Desk(store)
+        desk = TaskDriver(store)
         assert await store.tasks.next_expiry() is None
         await desk.make(waiting(1, 50), waiting(2, 60), waiting(3, None), NewTask(4, "a", after=(1,)))
         assert await store.tasks.next_expiry() == 50
@@ -49,11 +49,11 @@ class ApprovalContract:
         assert await store.apply(ExpireTasks(9_999)) == 0
         assert await store.tasks.next_expiry() is None
         assert (await desk.now(3)).state == "needs_review"
-        assert (await desk.told()).count("task.failed") == 3
+        assert (await desk.list_topics()).count("task.failed") == 3
 
     async def test_a_decided_task_does_not_expire(self, store: ContractStore) -> None:
         """Approved, begun, completed or refused: the time counts no more."""
-        desk = Desk(store)
+        desk = TaskDriver(store)
         await desk.make(*(waiting(number, 50) for number in (1, 2, 3)))
         assert await store.apply(DecideTask(1, 10, approved=True))
         assert await store.apply(DecideTask(2, 10, approved=False, reason="no"))
@@ -63,7 +63,7 @@ class ApprovalContract:
 
     async def test_an_overdue_task_cannot_be_approved(self, store: ContractStore) -> None:
         """Even before it is failed; it can be refused."""
-        desk = Desk(store)
+        desk = TaskDriver(store)
         await desk.make(waiting(1, 50))
         assert not await store.apply(DecideTask(1, 50, approved=True))
         assert (await desk.now(1)).state == "needs_review"
@@ -71,7 +71,7 @@ class ApprovalContract:
 
     async def test_a_request_is_made_and_told_with_its_turn(self, store: ContractStore) -> None:
         """And not at all where the turn is refused; its words and its time are as they were given."""
-        desk, road = Desk(store), await owner_speaks(store)
+        desk, road = TaskDriver(store), await owner_speaks(store)
         claimed = await road.claim_one()
         batch = claimed.batch
         notice = ReplyDraft(900, "may it be pressed?", notice=True)
@@ -93,7 +93,7 @@ class ApprovalContract:
 
     async def test_a_request_that_waits_already_is_not_made_again(self, store: ContractStore) -> None:
         """Nor told again, as long as it waits, is due or runs; after that it is."""
-        desk = Desk(store)
+        desk = TaskDriver(store)
         await owner_speaks(store)
 
         async def ask(number: int) -> None:
@@ -115,7 +115,7 @@ class ApprovalContract:
 
     async def test_a_notice_is_forgotten_with_its_task(self, store: ContractStore) -> None:
         """Of the turn that asked; what waits is cancelled, and what was told has no words any more."""
-        desk = Desk(store)
+        desk = TaskDriver(store)
         road = await owner_speaks(store)
         claimed = await road.claim_one()
         batch = claimed.batch
@@ -148,7 +148,7 @@ class ApprovalContract:
 
     async def test_a_notice_goes_with_the_task_that_is_pruned(self, store: ContractStore) -> None:
         """Once it was delivered."""
-        desk = Desk(store)
+        desk = TaskDriver(store)
         await owner_speaks(store)
         for number in (1, 2):
             await desk.make(replace(waiting(number, 500), notice=ReplyDraft(700 + number, f"notice {number}")))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from keepsaid.domain.commits import IntakeResult, Receive, Received
 from keepsaid.domain.message import BodyKey, Inbound, ProviderMarks
 from keepsaid.testing.builders import AT_ONCE, arrival, said
-from keepsaid_testkit.contracts.road import ContractStore, Road
+from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
 _COUNTS_MS = 1_000
 
@@ -18,7 +18,7 @@ def signed(delivery: str, text: str = "opened", event: str = "issues.opened") ->
     return replace(inbound, content=replace(inbound.content, event=event))
 
 
-async def deliver(road: Road, inbound: Inbound, at: int = 0) -> Received:
+async def deliver(road: StoreDriver, inbound: Inbound, at: int = 0) -> Received:
     """Receive it as a channel that deduplicates bodies does."""
     body = BodyKey(inbound.body_hash, at + _COUNTS_MS)
     return await road.store.apply(Receive(arrival(road.new_id(), inbound, at)._replace(body=body), AT_ONCE))
@@ -29,7 +29,7 @@ class BodiesContract:
 
     async def test_the_same_body_under_another_delivery_id_is_a_duplicate(self, store: ContractStore) -> None:
         """The receipt is that of the first, and nothing is stored."""
-        road = Road(store)
+        road = StoreDriver(store)
         first = await deliver(road, signed("guid-1"))
         again = await deliver(road, signed("guid-2"), 999)
         assert again == first._replace(intake=IntakeResult.DUPLICATE)
@@ -37,7 +37,7 @@ class BodiesContract:
 
     async def test_the_same_body_under_another_event_name_is_a_duplicate(self, store: ContractStore) -> None:
         """Also under the delivery id of the first: no signature covers either header."""
-        road = Road(store)
+        road = StoreDriver(store)
         first = await deliver(road, signed("guid-1"))
         for delivery in ("guid-1", "guid-2"):
             again = await deliver(road, signed(delivery, event="push"))
@@ -45,7 +45,7 @@ class BodiesContract:
 
     async def test_a_body_counts_until_its_time_is_over(self, store: ContractStore) -> None:
         """Then it is a message again, and counts anew."""
-        road = Road(store)
+        road = StoreDriver(store)
         first = await deliver(road, signed("guid-1"))
         later = await deliver(road, signed("guid-2"), _COUNTS_MS)
         assert (first.intake, later.intake, later.number) == (IntakeResult.STORED, IntakeResult.STORED, 2)
@@ -53,19 +53,19 @@ class BodiesContract:
 
     async def test_a_refused_delivery_keeps_no_body(self, store: ContractStore) -> None:
         """A conflict stores nothing, so the body is new when it comes under an id of its own."""
-        road = Road(store)
+        road = StoreDriver(store)
         await deliver(road, signed("guid-1"))
         assert (await deliver(road, signed("guid-1", "closed"))).intake is IntakeResult.CONFLICT
         assert (await deliver(road, signed("guid-2", "closed"))).intake is IntakeResult.STORED
 
     async def test_bodies_are_compared_within_one_account(self, store: ContractStore) -> None:
         """Another account of the channel may be sent the same."""
-        road = Road(store)
+        road = StoreDriver(store)
         inbound = signed("guid-1")
         other = replace(inbound, origin=replace(inbound.origin, account="another"))
         assert [(await deliver(road, one)).intake for one in (inbound, other)] == [IntakeResult.STORED] * 2
 
     async def test_a_message_without_a_body_key_repeats_freely(self, store: ContractStore) -> None:
         """People may say the same twice."""
-        road = Road(store)
-        assert [(await road.hear(said("ok"))).intake for _ in range(2)] == [IntakeResult.STORED] * 2
+        road = StoreDriver(store)
+        assert [(await road.receive(said("ok"))).intake for _ in range(2)] == [IntakeResult.STORED] * 2

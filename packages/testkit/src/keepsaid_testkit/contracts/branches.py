@@ -11,15 +11,15 @@ from keepsaid.domain.message import ProviderMarks, Trust
 from keepsaid.domain.task import DEPTH_MAX, TOO_DEEP, ClaimTasks, EndTask, NewTask, ResultsKept, Task, TaskEnd
 from keepsaid.domain.work import TaskKind
 from keepsaid.testing.builders import consulted, lane_of, outcome, said
-from keepsaid_testkit.contracts.road import LEASE_MS, ContractStore, Road
 from keepsaid_testkit.contracts.staging import CONFIRM, SAVE
-from keepsaid_testkit.contracts.tasks import Desk
+from keepsaid_testkit.contracts.store_driver import LEASE_MS, ContractStore, StoreDriver
+from keepsaid_testkit.contracts.tasks import TaskDriver
 
 
 async def _thinking(store: ContractStore, task_id: int, turn_id: int, depth: int = 1) -> Task:
     """A branch of a turn, at work."""
     new = NewTask(task_id, "think", kind=TaskKind.BRANCH, lane=lane_of(), turn_id=turn_id, depth=depth, outside=False)
-    assert await Desk(store).make(new) == ""
+    assert await TaskDriver(store).make(new) == ""
     [task] = await store.apply(ClaimTasks("one", 1, 0, LEASE_MS, TaskKind.BRANCH))
     return task
 
@@ -30,7 +30,7 @@ async def _concluded(store: ContractStore, task: Task, *effects: OfBranch, how: 
 
 async def _settled(store: ContractStore, *inbound: str) -> int:
     """A lane in which a person was answered; returns the turn."""
-    road = Road(store, 100)
+    road = StoreDriver(store, 100)
     for text in inbound:
         await road.queue(said(text), 1)
     claimed = await road.claim_one(2)
@@ -48,10 +48,10 @@ class BranchContract:
         first = MakeTask(2, "measure the Tiber", "tiber", outside=False)
         second = MakeTask(3, "draw it", after=(2,), outside=False)
         assert await _concluded(store, replace(branch, fence=9), first) == ""
-        assert await Desk(store).states() == {1: "running"}
+        assert await TaskDriver(store).states() == {1: "running"}
         assert await _concluded(store, branch, first, second) == "completed"
-        assert await Desk(store).states() == {1: "completed", 2: "pending", 3: "blocked"}
-        made = await Desk(store).now(2)
+        assert await TaskDriver(store).states() == {1: "completed", 2: "pending", 3: "blocked"}
+        made = await TaskDriver(store).now(2)
         assert (made.key, made.kind, made.description, made.outside) == (
             "tiber",
             TaskKind.WORKER,
@@ -59,11 +59,11 @@ class BranchContract:
             False,
         )
         assert (made.lane, made.turn_id, made.depth, made.created_at) == (lane_of(), turn_id, 2, 9)
-        told = await Desk(store).told()
+        told = await TaskDriver(store).list_topics()
         assert told == ["task.created", "task.started", "task.created", "task.created", "task.completed"]
-        [worker] = await Desk(store).claim(10)
-        await Desk(store).end(worker, at=11)
-        [untold] = await store.tasks.untold(9)
+        [worker] = await TaskDriver(store).claim(10)
+        await TaskDriver(store).end(worker, at=11)
+        [untold] = await store.tasks.list_unreported_tasks(9)
         assert [one.id for one in untold.tasks] == [1, 2]
 
     async def test_one_that_comes_to_nothing_leaves_nothing(self, store: ContractStore) -> None:
@@ -72,7 +72,7 @@ class BranchContract:
         for number, how in enumerate((TaskEnd.FAIL, TaskEnd.PARK, TaskEnd.RETRY), 1):
             branch = await _thinking(store, number, turn_id)
             await _concluded(store, branch, MakeTask(10 + number, "measure"), SAVE, how=how)
-        assert await Desk(store).states() == {1: "failed", 2: "needs_review", 3: "pending"}
+        assert await TaskDriver(store).states() == {1: "failed", 2: "needs_review", 3: "pending"}
         assert await store.tasks.results(9) == []
 
     async def test_work_is_not_made_too_deep(self, store: ContractStore) -> None:
@@ -80,9 +80,9 @@ class BranchContract:
         turn_id = await _settled(store, "which river?")
         branch = await _thinking(store, 1, turn_id, DEPTH_MAX)
         assert await _concluded(store, branch, MakeTask(2, "deeper", kind=TaskKind.BRANCH)) == "completed"
-        deep = await Desk(store).now(2)
+        deep = await TaskDriver(store).now(2)
         assert (deep.state, deep.reason, deep.ended_at) == ("failed", TOO_DEEP, 9)
-        assert (await Desk(store).told()).count("task.failed") == 1
+        assert (await TaskDriver(store).list_topics()).count("task.failed") == 1
 
     async def test_what_it_asked_of_memory_is_there_until_it_is_done(self, store: ContractStore) -> None:
         """With the messages of its turn, and nothing of another's; also where it came to no words."""
@@ -94,15 +94,19 @@ class BranchContract:
         silent = await _thinking(store, 3, turn_id)
         assert await store.apply(EndTask(3, silent.fence, TaskEnd.COMPLETE, 9, effects=(SAVE,))) == "completed"
         first, second, third = await store.tasks.results(9)
-        assert second.wishes is None
-        assert first.wishes is not None
-        assert third.wishes is not None
-        assert (first.wishes.by, first.wishes.turn_id, first.wishes.deeds) == ("task:1", turn_id, (SAVE, CONFIRM))
-        assert [one.text for one in first.wishes.messages] == ["which river?", "and which bridge?"]
-        assert (first.wishes.external, third.wishes.deeds) == (False, (SAVE,))
+        assert second.staged_requests is None
+        assert first.staged_requests is not None
+        assert third.staged_requests is not None
+        assert (first.staged_requests.by, first.staged_requests.turn_id, first.staged_requests.requests) == (
+            "task:1",
+            turn_id,
+            (SAVE, CONFIRM),
+        )
+        assert [one.text for one in first.staged_requests.messages] == ["which river?", "and which bridge?"]
+        assert (first.staged_requests.external, third.staged_requests.requests) == (False, (SAVE,))
         assert await store.apply(ResultsKept((1, 2))) == 2
         [left] = await store.tasks.results(9)
-        assert left.wishes == third.wishes
+        assert left.staged_requests == third.staged_requests
         await store.apply(ResultsKept((3,)))
         assert await store.tasks.results(9) == []
 
@@ -110,24 +114,29 @@ class BranchContract:
         """A stranger in its lane, at any time; or what a tool brought there since the session of its turn began."""
         turn_id = await _settled(store, "which river?")
         await _concluded(store, await _thinking(store, 1, turn_id), SAVE)
-        assert await self.heard(store) == [False]
+        assert await self.read_external_flags(store) == [False]
         stranger = said("do as I say", marks=ProviderMarks("x"))
-        await Road(store, 500).hear(replace(stranger, origin=replace(stranger.origin, trust=Trust.EXTERNAL)), 20)
-        assert await self.heard(store) == [True]
+        await StoreDriver(store, 500).receive(
+            replace(stranger, origin=replace(stranger.origin, trust=Trust.EXTERNAL)), 20
+        )
+        assert await self.read_external_flags(store) == [True]
 
     async def test_what_a_tool_brought_is_from_outside(self, store: ContractStore) -> None:
         """As for the turns of the lane."""
-        road = Road(store, 100)
+        road = StoreDriver(store, 100)
         await road.queue(said("what time is it?"), 1)
         claimed = await road.claim_one(2)
         batch, end = claimed.batch, replace(outcome(), records=consulted())
         assert await store.apply(TurnCommit(claimed.turn_id, batch.id, batch.fence, end, None, 3))
         await _concluded(store, await _thinking(store, 1, claimed.turn_id), SAVE)
-        assert await self.heard(store) == [True]
+        assert await self.read_external_flags(store) == [True]
 
-    async def heard(self, store: ContractStore) -> list[bool]:
-        """Whether outsiders were heard, by each that wants something of memory."""
-        return [one.wishes.external for one in await store.tasks.results(9) if one.wishes is not None]
+    async def read_external_flags(self, store: ContractStore) -> list[bool]:
+        """The `external` flag of each task result that has requests to memory.
+
+        The flag says whether a message from outside was in the context.
+        """
+        return [one.staged_requests.external for one in await store.tasks.results(9) if one.staged_requests is not None]
 
     async def test_it_is_forgotten_with_its_turn(self, store: ContractStore) -> None:
         """Its words and its deeds, and the work it wanted done."""
@@ -137,7 +146,7 @@ class BranchContract:
         assert await store.apply(RequestForgetting(50, "a message", "owner", ForgetTargets(turns=(turn_id,)), 20))
         await store.apply(ScrubForgotten(50, 21))
         assert await store.tasks.results(9) == []
-        assert {(one.description, one.result) for one in [await Desk(store).now(1), await Desk(store).now(2)]} == {
-            ("", "")
-        }
-        assert (await Desk(store).now(2)).state == "cancelled"
+        assert {
+            (one.description, one.result) for one in [await TaskDriver(store).now(1), await TaskDriver(store).now(2)]
+        } == {("", "")}
+        assert (await TaskDriver(store).now(2)).state == "cancelled"

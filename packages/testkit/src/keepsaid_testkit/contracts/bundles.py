@@ -45,15 +45,15 @@ class BundleStore(LearningStore, PeopleStore, Protocol):
 BundleFactory = Callable[[], AbstractAsyncContextManager[BundleStore]]
 
 
-async def told(store: BundleStore, *listeners: Listener) -> list[Record]:
-    """All that listeners are told; the owner, where none is named."""
+async def export_records(store: BundleStore, *listeners: Listener) -> list[Record]:
+    """Export all records that the listeners may read; the owner's if no listener is given."""
 
     def write(all_of_it: BundleContents) -> list[Record]:
         records = list(all_of_it.records)
         assert sum(all_of_it.counts.values()) == len(records)
         return records
 
-    return await store.bundles.tell(listeners or (AUDIT,), write)
+    return await store.bundles.export(listeners or (AUDIT,), write)
 
 
 def entries(records: Sequence[Record]) -> list[BundleEntry]:
@@ -92,20 +92,20 @@ async def rich(store: BundleStore) -> None:
     """A memory of everything: slots with a past, evidence, a correction, what was merged, said, used and mentioned."""
     learned = await store.learn([lives("m1", "Porto", 100), lives("m2", "Lisbon", 200), lives("m3", "Porto", 300)], 400)
     await store.learn([lives("m4", "Porto", 350)], 410)
-    await store.truth.correct(learned[2].memory_id, lives("w1", "Rome", 500), 510)
+    await store.revisions.correct(learned[2].memory_id, lives("w1", "Rome", 500), 510)
     notes = await store.learn(
         [said("n1", "the bridge was painted red"), said("n2", "quite another sort of words")], 420
     )
-    await store.truth.merge(notes[0].memory_id, [notes[1].memory_id], 430)
-    await store.truth.pin(notes[0].memory_id, pinned=True)
-    await store.truth.confirm(learned[0].memory_id, 440)
+    await store.revisions.merge(notes[0].memory_id, [notes[1].memory_id], 430)
+    await store.revisions.pin(notes[0].memory_id, pinned=True)
+    await store.revisions.confirm(learned[0].memory_id, 440)
     talk = episode("message:1", "the cat sleeps", HERE, Trust.OWNER, speaker="Me", speaker_id=OWNER, said_at=50)
     ids = await store.keep([talk, episode("message:2", "it does", HERE, Trust.KNOWN, said_at=60)], 70)
     await store.keep([], 80, [Used(7, (ids[0],), 80)])
     edge = Association(notes[0].memory_id, ids[0], Relation.RELATED_TO, 0.875)
     await store.graph.relate([edge], [Mention(ids[0], "animal:cat", "cat", 0.5)], 90)
     await store.people.join((ANN, BEN), OWNER, 95)
-    await store.hearing.widen(ShareMemory(ids[0], ShareReach.GLOBAL, OWNER, "everybody likes cats", 99))
+    await store.sharing.share(ShareMemory(ids[0], ShareReach.GLOBAL, OWNER, "everybody likes cats", 99))
 
 
 class BundleContract:
@@ -115,14 +115,14 @@ class BundleContract:
         """With ids, times, evidence, uses, sources, mentions, associations and people."""
         async with factory() as store, another() as other:
             await rich(store)
-            before = await told(store)
+            before = await export_records(store)
             assert {type(one) for one in before} == {BundleEntry, Edge, Person}
             assert {one.memory.state for one in entries(before)} == {"active", "superseded", "merged"}
             assert set(await taken(other, before)) == {ImportOutcome.NEW}
-            assert await told(other) == before
+            assert await export_records(other) == before
             for key in ("m1", "w1"):
                 [id_] = [one.memory.id for one in entries(before) if one.memory.new.key == key]
-                assert await other.truth.history(AUDIT, id_) == await store.truth.history(AUDIT, id_)
+                assert await other.revisions.history(AUDIT, id_) == await store.revisions.history(AUDIT, id_)
             assert await other.text(AUDIT, "the cat sleeps in Porto", 9) == await store.text(
                 AUDIT, "the cat sleeps in Porto", 9
             )
@@ -131,18 +131,18 @@ class BundleContract:
         """Nor does taking over a part of it first."""
         async with factory() as store, another() as other:
             await rich(store)
-            before = await told(store)
+            before = await export_records(store)
             await taken(other, entries(before)[:3])
             await taken(other, before)
             assert set(await taken(other, before)) == {ImportOutcome.SAME}
-            assert await told(other) == before
+            assert await export_records(other) == before
             assert set(await taken(store, before)) == {ImportOutcome.SAME}
 
     async def test_what_is_there_stays(self, factory: BundleFactory) -> None:
         """What says otherwise under its name is a conflict; who else has its id keeps that."""
         async with factory() as store:
             [id_] = await store.keep([said("a", "the sea is calm")], 5)
-            [entry] = entries(await told(store))
+            [entry] = entries(await export_records(store))
             other = replace(entry.memory.new, text="the sea is rough")
             verdict = await one_of(store, replace(entry, memory=replace(entry.memory, new=other)))
             assert (verdict.outcome, verdict.why) == (ImportOutcome.CONFLICT, "it is here with another text")
@@ -156,7 +156,7 @@ class BundleContract:
         """By key: in the same words, as evidence, or of the same slot."""
         async with factory() as store, another() as other:
             await store.learn([said("a", "the sea is calm"), lives("l", "Porto", 100)], 5)
-            words, slot = entries(await told(store))
+            words, slot = entries(await export_records(store))
             renamed = [_renamed(words, "b"), _renamed(slot, "m")]
             await other.learn([said("c", "the sea is calm"), said("b", "the sea is calm")], 5)
             await other.learn([lives("n", "Rome", 50)], 6)
@@ -170,11 +170,11 @@ class BundleContract:
         async with factory() as store, another() as other:
             await store.learn([lives("m1", "Porto", 100), lives("m2", "Rome", 300)], 400)
             await other.learn([lives("o1", "Lisbon", 200), lives("o2", "Faro", 400)], 500)
-            before = await told(store)
+            before = await export_records(store)
             slot = entries(before)[0].slot
             assert slot is not None
             await taken(other, before, [slot])
-            found = {one.memory.new.value: one for one in entries(await told(other))}
+            found = {one.memory.new.value: one for one in entries(await export_records(other))}
             spans = {value: (one.memory.valid_to, one.replaced_by) for value, one in found.items()}
             assert spans == {"Porto": (200, "o1"), "Lisbon": (300, "m2"), "Rome": (400, "o2"), "Faro": (None, "")}
             assert [value for value, one in found.items() if one.memory.state == "active"] == ["Faro"]
@@ -183,19 +183,19 @@ class BundleContract:
         """By its name, by its words, and by tombstones of another home whose key is taken over first."""
         async with factory() as store, another() as other:
             await store.learn([said("a", "the sea is calm")], 5)
-            [entry] = entries(await told(store))
+            [entry] = entries(await export_records(store))
             [traced] = await store.forgetful.lineage([entry.memory.id], [])
             await store.forgetful.hide([entry.memory.id], traced.digests, 9)
             await store.forgetful.erase([entry.memory.id])
             for again in (entry, _renamed(entry, "b")):
                 verdict = await one_of(store, again)
                 assert (verdict.outcome, verdict.why) == (ImportOutcome.REJECTED, "it was forgotten here")
-            stones = await told(store)
+            stones = await export_records(store)
             assert {type(one) for one in stones} == {Tombstone}
             assert await other.bundles.key_print() == ""
             assert await store.bundles.key_print() != ""
             assert set(await taken(other, stones)) == {ImportOutcome.NEW}
-            assert await told(other) == stones
+            assert await export_records(other) == stones
             assert set(await taken(other, stones)) == {ImportOutcome.SAME}
 
     async def test_a_key_is_taken_over_where_there_is_none(
@@ -210,17 +210,17 @@ class BundleContract:
                 assert not await one.bundles.adopt_key(key[::-1])
             assert await store.bundles.key_print() == await other.bundles.key_print()
             ids = await store.keep([said("a", "the sea is calm")], 5)
-            [entry] = entries(await told(store))
+            [entry] = entries(await export_records(store))
             [traced] = await store.forgetful.lineage(ids, [])
             await store.forgetful.hide(ids, traced.digests, 9)
-            await taken(other, await told(store))
+            await taken(other, await export_records(store))
             assert (await one_of(other, entry)).why == "it was forgotten here"
 
     async def test_an_association_needs_both_ends(self, factory: BundleFactory, another: BundleFactory) -> None:
         """And what took the place of another has to be there, and nothing else in its stead."""
         async with factory() as store, another() as other:
             await store.learn([lives("m1", "Porto", 100), lives("m2", "Rome", 300)], 400)
-            before = await told(store)
+            before = await export_records(store)
             [edge] = [one for one in before if isinstance(one, Edge)]
             [link] = links(before)
             assert (await one_of(other, edge)).beside == ("m2", "m1")
@@ -240,46 +240,46 @@ class BundleContract:
         """Persons who are joined with others here are a conflict."""
         async with factory() as store, another() as other:
             await store.people.join((ANN, BEN), OWNER, 5)
-            [person] = await told(store)
+            [person] = await export_records(store)
             await other.people.join((BEN, CAT), OWNER, 6)
             assert (await one_of(other, person)).outcome is ImportOutcome.CONFLICT
             await other.people.split(BEN)
             assert (await one_of(other, person)).outcome is ImportOutcome.NEW
-            assert await told(other) == [person]
+            assert await export_records(other) == [person]
             await other.people.join((ANN, CAT), OWNER, 7)
             assert (await one_of(other, person)).outcome is ImportOutcome.CONFLICT
 
     async def test_a_person_is_told_what_that_person_may_hear(self, factory: BundleFactory) -> None:
         """What is for all, for the person and whom it is joined with, and what was said with it in direct chats."""
         async with factory() as store:
-            await store.keep(_heard_by_some(), 5)
+            await store.keep(_scoped_memories(), 5)
             await store.people.join((ANN, CAT), OWNER, 6)
-            ids = {one.memory.new.key: one.memory.id for one in entries(await told(store))}
+            ids = {one.memory.new.key: one.memory.id for one in entries(await export_records(store))}
             edges = [Association(ids["ann"], ids[name], Relation.RELATED_TO) for name in ("cat", "ben")]
             await store.graph.relate(edges, [], 7)
             await store.forgetful.hide([], [b"digest"], 8)
-            ann = await told(store, _direct(ANN))
+            ann = await export_records(store, _direct(ANN))
             assert {one.memory.new.key for one in entries(ann)} == {"all", "ann", "cat", "chat", "lane"}
             assert [(one.source, one.target) for one in ann if isinstance(one, Edge)] == [("ann", "cat")]
             assert [len(one.identities) for one in ann if isinstance(one, Person)] == [2]
             assert not any(isinstance(one, Tombstone) for one in ann)
-            ben = await told(store, _direct(BEN))
+            ben = await export_records(store, _direct(BEN))
             assert {one.memory.new.key for one in entries(ben)} == {"all", "ben"}
             assert not any(isinstance(one, Person) for one in ben)
-            both = await told(store, _direct(BEN), _direct(CAT))
+            both = await export_records(store, _direct(BEN), _direct(CAT))
             assert {one.memory.new.key for one in entries(both)} == {"all", "ann", "ben", "cat", "chat", "lane"}
 
     async def test_what_took_its_place_is_told_where_it_is_heard(self, factory: BundleFactory) -> None:
         """Else it is only said until when it held."""
         async with factory() as store:
             await store.learn([lives("m1", "Porto", 100, scope=person_scope(ANN))], 400)
-            [old] = entries(await told(store))
+            [old] = entries(await export_records(store))
             await store.keep([said("m2", "secret", scope=person_scope(BEN))], 400)
-            successor = next(one for one in entries(await told(store)) if one.memory.new.key == "m2")
+            successor = next(one for one in entries(await export_records(store)) if one.memory.new.key == "m2")
             link = BundleLink("m1", "m2", old.memory.state, old.memory.valid_to)
             assert (await one_of(store, link)).outcome is ImportOutcome.NEW
             assert successor.memory.new.text == "secret"
-            [heard] = entries(await told(store, _direct(ANN)))
+            [heard] = entries(await export_records(store, _direct(ANN)))
             assert (heard.memory.new.key, heard.replaced_by) == ("m1", "")
 
 
@@ -291,8 +291,8 @@ def _renamed(entry: BundleEntry, key: str) -> BundleEntry:
     return replace(entry, memory=replace(entry.memory, new=replace(entry.memory.new, key=key)), statements=())
 
 
-def _heard_by_some() -> list[NewMemory]:
-    """Memories for all, for each of three people, of a direct chat and of other rooms."""
+def _scoped_memories() -> list[NewMemory]:
+    """Memories for everybody, for each of three people, of a direct chat and of other rooms."""
     chat = {"speaker_id": ANN, "chat_of": ANN}
     return [
         said("all", "for all of them"),

@@ -13,14 +13,14 @@ from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.route import Action
 from keepsaid.domain.turn import Claimed, Steered, StepKind, Usage
 from keepsaid.testing.builders import AT_ONCE, lane_of, outcome, said, step, verdict
-from keepsaid_testkit.contracts.road import ContractStore, Queued, Road
+from keepsaid_testkit.contracts.store_driver import ContractStore, Queued, StoreDriver
 
 
 @dataclass(frozen=True, slots=True)
 class BusyLane:
     """A lane with a batch at work."""
 
-    road: Road
+    road: StoreDriver
     queued: Queued
     claimed: Claimed
 
@@ -80,7 +80,7 @@ class BusyLane:
         assert await self.started(9), "the holder still has it"
 
 
-async def busy(road: Road, inbound: Inbound | None = None) -> BusyLane:
+async def busy(road: StoreDriver, inbound: Inbound | None = None) -> BusyLane:
     """A lane at work on one message."""
     queued = await road.queue(inbound or said("first"))
     return BusyLane(road, queued, await road.claim_one())
@@ -91,7 +91,7 @@ class InterruptContract:
 
     async def test_the_two_are_one_batch_and_the_turn_is_over(self, store: ContractStore) -> None:
         """A new turn starts without replay; the old holder is refused."""
-        lane = await busy(Road(store))
+        lane = await busy(StoreDriver(store))
         await lane.finished(0)
         newer = await lane.more()
         assert await lane.interrupt() == lane.queued.batch_id
@@ -113,7 +113,7 @@ class InterruptContract:
 
     async def test_it_takes_the_better_priority(self, store: ContractStore) -> None:
         """Of the two."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.queue(said("first", priority=50))
         lane = BusyLane(road, await road.queue(said("other", "den")), (await road.claim(limit=9))[1])
         await road.queue(said("more", priority=20))
@@ -122,7 +122,7 @@ class InterruptContract:
 
     async def test_nothing_runs_or_nothing_came(self, store: ContractStore) -> None:
         """No move."""
-        lane = await busy(Road(store))
+        lane = await busy(StoreDriver(store))
         assert await lane.interrupt() is None
         assert await lane.commit()
         await lane.more()
@@ -130,7 +130,7 @@ class InterruptContract:
 
     async def test_another_rule_or_a_full_window_waits_its_turn(self, store: ContractStore) -> None:
         """Beginning anew without it would be work done twice; so a batch begins anew a bounded number of times."""
-        lane = await busy(Road(store))
+        lane = await busy(StoreDriver(store))
         waiting = await lane.more(rule="other")
         assert await lane.interrupt() is None
         await lane.is_untouched(waiting)
@@ -142,7 +142,7 @@ class InterruptContract:
 
     async def test_what_lies_between_keeps_them_apart(self, store: ContractStore) -> None:
         """A batch is contiguous."""
-        lane = await busy(Road(store))
+        lane = await busy(StoreDriver(store))
         await lane.road.queue(said("noise"), by=verdict(Action.DROP, "noise"))
         waiting = await lane.more()
         assert await lane.interrupt() is None
@@ -150,7 +150,7 @@ class InterruptContract:
 
     async def test_what_must_not_be_done_again_is_not_begun_anew(self, store: ContractStore) -> None:
         """Whether or not its result is known."""
-        road = Road(store)
+        road = StoreDriver(store)
         for room, finish in (("a", False), ("b", True)):
             lane = await busy(road, said("first", room))
             await (lane.finished(0, repeatable=False) if finish else lane.started(0, repeatable=False))
@@ -162,7 +162,7 @@ class InterruptContract:
 
     async def test_the_innocent_does_not_join_a_suspect(self, store: ContractStore) -> None:
         """Nor one that was charged or deferred: its past would be theirs."""
-        road = Road(store)
+        road = StoreDriver(store)
         for room in ("crashed", "failed", "deferred"):
             lane = await busy(road, said("first", room))
             batch_id, fence = lane.claimed.batch.id, lane.claimed.batch.fence
@@ -186,7 +186,7 @@ class SteerContract:
 
     async def test_it_is_shown_and_settled_with_the_turn(self, store: ContractStore) -> None:
         """One reply, in the stories of both; each remembered once."""
-        lane = await busy(Road(store))
+        lane = await busy(StoreDriver(store))
         newer = await lane.more()
         [steered] = await lane.steer(2)
         assert (steered.batch_id, steered.n, [one.text for one in steered.messages]) == (newer.batch_id, 2, ["more"])
@@ -208,7 +208,7 @@ class SteerContract:
 
     async def test_several_join_and_what_exceeds_the_window_waits(self, store: ContractStore) -> None:
         """In order, and nothing is overtaken."""
-        lane = await busy(Road(store))
+        lane = await busy(StoreDriver(store))
         rules = ("a", "b", "c", "d")
         waiting = [await lane.more(f"more {rule}", rule) for rule in rules]
         assert [one.batch_id for one in await lane.steer(1, replace(AT_ONCE, count_max=3))] == [
@@ -221,7 +221,7 @@ class SteerContract:
 
     async def test_what_was_shown_is_not_extended(self, store: ContractStore) -> None:
         """Later messages are a batch of their own."""
-        lane = await busy(Road(store))
+        lane = await busy(StoreDriver(store))
         newer = await lane.more()
         await lane.steer(1)
         later = await lane.more("later")
@@ -230,7 +230,7 @@ class SteerContract:
 
     async def test_a_retry_is_shown_what_its_steps_were_and_no_more(self, store: ContractStore) -> None:
         """What no finished step has seen is left to itself: should it be poison, the first is not charged for it."""
-        lane = await busy(Road(store))
+        lane = await busy(StoreDriver(store))
         seen = await lane.more("seen")
         await lane.steer(1)
         await lane.finished(1)
@@ -241,7 +241,7 @@ class SteerContract:
         again = await lane.road.claim_one()
         assert again.batch.id == lane.queued.batch_id
         assert [(one.batch_id, one.n) for one in again.steered] == [(seen.batch_id, 1)]
-        assert [message.text for message in again.heard] == ["first", "seen"]
+        assert [message.text for message in again.all_messages] == ["first", "seen"]
         assert await lane.steer(2, of=again) == (), "a suspect is joined by nobody"
         assert await lane.commit(seen.batch_id, of=again)
         rest = await lane.road.claim_one()
@@ -249,7 +249,7 @@ class SteerContract:
 
     async def test_a_release_keeps_what_was_seen(self, store: ContractStore) -> None:
         """And the next attempt may be joined again."""
-        lane = await busy(Road(store))
+        lane = await busy(StoreDriver(store))
         await lane.more("seen")
         await lane.steer(1)
         await lane.finished(1)
@@ -260,7 +260,7 @@ class SteerContract:
 
     async def test_when_the_turn_is_abandoned_it_waits_for_its_own(self, store: ContractStore) -> None:
         """Uncharged."""
-        road = Road(store)
+        road = StoreDriver(store)
         for how in (Failure.BURY, Failure.PARK):
             lane = await busy(road)
             newer = await lane.more()
@@ -275,7 +275,7 @@ class SteerContract:
 
     async def test_only_the_holder_is_shown_anything(self, store: ContractStore) -> None:
         """An old fence sees nothing, and takes nothing."""
-        lane = await busy(Road(store))
+        lane = await busy(StoreDriver(store))
         await lane.more()
         await store.apply(Release(lane.claimed.batch.id, lane.claimed.batch.fence, 0))
         assert await lane.steer(1) == ()
@@ -285,7 +285,7 @@ class SteerContract:
 
     async def test_what_was_shown_cannot_be_dropped(self, store: ContractStore) -> None:
         """It is being answered."""
-        lane = await busy(Road(store))
+        lane = await busy(StoreDriver(store))
         newer = await lane.more()
         await lane.steer(1)
         assert not await store.apply(Drop(newer.batch_id, 5, "never mind"))
@@ -295,7 +295,7 @@ class SteerContract:
         """The turn has the tools of the one person it began with."""
         mine = said("first")
         direct = replace(mine, origin=replace(mine.origin, direct=True))
-        lane = await busy(Road(store), direct)
+        lane = await busy(StoreDriver(store), direct)
         await lane.road.queue(replace(said("more"), origin=replace(mine.origin, sender="eve", direct=True)))
         assert await lane.steer(1) == ()
 
@@ -305,7 +305,7 @@ class ParkedContract:
 
     async def test_what_a_broken_turn_may_have_done_for_it_is_not_done_again(self, store: ContractStore) -> None:
         """It is parked with the turn; a person queues it again, and it is nobody's then."""
-        road = Road(store)
+        road = StoreDriver(store)
         for how in (Failure.BURY, Failure.PARK):
             lane = await busy(road)
             newer = await lane.more()
@@ -328,7 +328,7 @@ class ParkedContract:
 
     async def test_what_is_parked_with_a_turn_is_told_at_its_own_address(self, store: ContractStore) -> None:
         """Once at each; whoever is answered where the first one is hears of it there."""
-        lane = await busy(Road(store), replace(said("first"), reply_url="https://a.test/"))
+        lane = await busy(StoreDriver(store), replace(said("first"), reply_url="https://a.test/"))
         urls = ("https://a.test/", "https://b.test/", "https://b.test/", None, "https://c.test/")
         joined = [await lane.more(rule=str(n), url=url) for n, url in enumerate(urls)]
         await lane.joined_in_doubt(*joined)
@@ -344,7 +344,7 @@ class ParkedContract:
 
     async def test_what_is_parked_with_a_turn_is_queued_again_with_it(self, store: ContractStore) -> None:
         """By one word of a person; each has a turn of its own then, in order."""
-        lane = await busy(Road(store))
+        lane = await busy(StoreDriver(store))
         joined = [await lane.more(rule=rule) for rule in ("a", "b")]
         await lane.joined_in_doubt(*joined)
         await lane.fail(how=Failure.BURY)

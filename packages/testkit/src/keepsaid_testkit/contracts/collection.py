@@ -18,14 +18,14 @@ from keepsaid.domain.session import (
 )
 from keepsaid.domain.turn import Usage
 from keepsaid.testing.builders import lane_of
-from keepsaid_testkit.contracts.road import ContractStore, Road
 from keepsaid_testkit.contracts.sessions import HOUR, MINUTE, answered, newest, resting
+from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
 LEASE = 10 * MINUTE
 STATES = ("marked", "claimed", "parked")
 
 
-async def talked(road: Road, exchanges: int, at: int = 0, room: str = "room") -> int:
+async def talked(road: StoreDriver, exchanges: int, at: int = 0, room: str = "room") -> int:
     """So many messages with their replies, two records each; returns the session's id."""
     for _ in range(exchanges):
         await answered(road, at, room=room)
@@ -62,7 +62,7 @@ class ClaimingContract:
 
     async def test_the_oldest_mark_is_claimed_first_and_each_once(self, store: ContractStore) -> None:
         """By when it was marked."""
-        road = Road(store)
+        road = StoreDriver(store)
         for at, room in ((5, "b"), (3, "a"), (9, "c")):
             await talked(road, 3, at, room)
         found = [(await claim(store, 10)).lane for _ in range(3)]
@@ -71,17 +71,17 @@ class ClaimingContract:
 
     async def test_a_claim_says_what_is_to_be_read(self, store: ContractStore) -> None:
         """After which record, up to which, and why."""
-        session_id = await talked(Road(store), 3)
+        session_id = await talked(StoreDriver(store), 3)
         assert await claim(store, 1) == ExtractionLease(session_id, lane_of(), 1, 0, 6, "records")
 
     async def test_nothing_is_claimed_before_it_is_marked(self, store: ContractStore) -> None:
         """The fifth record marks nothing."""
-        await talked(Road(store), 2)
+        await talked(StoreDriver(store), 2)
         assert await claimed(store, HOUR) is None
 
     async def test_a_soft_mark_of_fewer_than_six_records_waits(self, store: ContractStore) -> None:
         """Sleep marks what a model reads when there are six, or when the session ends."""
-        road = Road(store)
+        road = StoreDriver(store)
         await talked(road, 2)
         await store.apply(resting(MINUTE))
         assert (await newest(store)).invalidated_reason == "sleep"
@@ -91,7 +91,7 @@ class ClaimingContract:
 
     async def test_the_end_of_a_session_waits_for_nothing(self, store: ContractStore) -> None:
         """Two records are read then."""
-        road = Road(store)
+        road = StoreDriver(store)
         await talked(road, 1)
         await store.apply(resting(MINUTE))
         assert await claimed(store, MINUTE) is None
@@ -100,7 +100,7 @@ class ClaimingContract:
 
     async def test_who_does_not_read_thoroughly_waits_for_nothing_and_reads_once(self, store: ContractStore) -> None:
         """The mark stays for one who does."""
-        road = Road(store)
+        road = StoreDriver(store)
         await talked(road, 1)
         await store.apply(resting(MINUTE))
         one = await claim(store, MINUTE, thorough=False)
@@ -119,7 +119,7 @@ class ClaimingContract:
 
     async def test_a_claim_that_ran_out_is_claimed_again(self, store: ContractStore) -> None:
         """And the one who had it is refused."""
-        await talked(Road(store), 3)
+        await talked(StoreDriver(store), 3)
         one = await claim(store, 0)
         assert await claimed(store, LEASE - 1) is None
         two = await claim(store, LEASE)
@@ -131,7 +131,7 @@ class ClaimingContract:
 
     async def test_a_start_voids_what_others_had_claimed(self, store: ContractStore) -> None:
         """Their process is dead; what waits for a time is due at once."""
-        road = Road(store)
+        road = StoreDriver(store)
         await talked(road, 3, 0, "a")
         await talked(road, 3, 1, "b")
         one = await claim(store, 2)
@@ -150,7 +150,7 @@ class CollectedContract:
 
     async def test_it_is_cleared_when_nothing_is_left(self, store: ContractStore) -> None:
         """And marked again by the sixth record after it."""
-        road = Road(store)
+        road = StoreDriver(store)
         await talked(road, 3)
         assert await ends(store, await claim(store), 6) is Left.CLEARED
         session = await newest(store)
@@ -164,7 +164,7 @@ class CollectedContract:
 
     async def test_a_message_that_came_meanwhile_stays_marked(self, store: ContractStore) -> None:
         """It was not loaded."""
-        road = Road(store)
+        road = StoreDriver(store)
         await talked(road, 3)
         one = await claim(store)
         await talked(road, 1)
@@ -177,7 +177,7 @@ class CollectedContract:
 
     async def test_one_that_came_without_a_mark_stays_marked_too(self, store: ContractStore) -> None:
         """Where the mark was set by sleep, and fewer than six came since."""
-        road = Road(store)
+        road = StoreDriver(store)
         await talked(road, 1)
         await store.apply(Invalidate((await newest(store)).id, 2, "asked", 0))
         one = await claim(store)
@@ -188,7 +188,7 @@ class CollectedContract:
 
     async def test_a_span_is_read_in_pieces(self, store: ContractStore) -> None:
         """The rest is due at once, or waits as any."""
-        road = Road(store)
+        road = StoreDriver(store)
         await talked(road, 7)
         one = await claim(store)
         assert await ends(store, one, 8) is Left.MARKED
@@ -199,14 +199,14 @@ class CollectedContract:
 
     async def test_reading_again_what_was_read_changes_nothing(self, store: ContractStore) -> None:
         """The same end twice is refused the second time."""
-        await talked(Road(store), 3)
+        await talked(StoreDriver(store), 3)
         one = await claim(store)
         assert await ends(store, one, 6) is Left.CLEARED
         assert await ends(store, one, 6) is Left.REFUSED
 
     async def test_what_a_hasty_reader_found_empty_is_done_with(self, store: ContractStore) -> None:
         """There was nothing for anybody to read."""
-        await talked(Road(store), 3)
+        await talked(StoreDriver(store), 3)
         one = await claim(store, thorough=False)
         assert one.whole
         assert await ends(store, one, 6, thorough=True) is Left.CLEARED
@@ -217,7 +217,7 @@ class FindingContract:
 
     async def test_a_finding_waits_until_it_is_applied(self, store: ContractStore) -> None:
         """Word for word; then it is not given again."""
-        road = Road(store)
+        road = StoreDriver(store)
         await talked(road, 3)
         one = await claim(store)
         found = finding(one)
@@ -231,14 +231,14 @@ class FindingContract:
 
     async def test_there_is_one_at_a_time(self, store: ContractStore) -> None:
         """A second is refused."""
-        await talked(Road(store), 3)
+        await talked(StoreDriver(store), 3)
         one = await claim(store)
         assert await store.apply(KeepFinding(finding(one), one.fence))
         assert not await store.apply(KeepFinding(finding(one, 901), one.fence))
 
     async def test_it_is_claimed_whatever_else_waits(self, store: ContractStore) -> None:
         """What was paid for is applied, with two records or sixty."""
-        road = Road(store)
+        road = StoreDriver(store)
         await talked(road, 1)
         session_id = (await newest(store)).id
         await store.apply(Invalidate(session_id, 2, "asked", 0))
@@ -255,7 +255,7 @@ class FailingContract:
 
     async def test_it_waits_and_the_others_go_on(self, store: ContractStore) -> None:
         """Its attempts count; new messages do not shorten its time."""
-        road = Road(store)
+        road = StoreDriver(store)
         await talked(road, 3, 0, "a")
         await talked(road, 3, 1, "b")
         one = await claim(store, 1)
@@ -272,14 +272,14 @@ class FailingContract:
 
     async def test_an_outage_is_not_charged(self, store: ContractStore) -> None:
         """It is nobody's fault."""
-        await talked(Road(store), 3)
+        await talked(StoreDriver(store), 3)
         one = await claim(store)
         await store.apply(CollectionFailed(one.session_id, one.fence, "away", 0, 5, charged=False))
         assert (await claim(store, 5)).attempts == 0
 
     async def test_one_that_is_parked_waits_for_a_person(self, store: ContractStore) -> None:
         """Its mark still grows."""
-        road = Road(store)
+        road = StoreDriver(store)
         await talked(road, 3)
         one = await claim(store)
         assert not await store.apply(RequeueCollection(one.session_id, 0))
@@ -297,7 +297,7 @@ class FailingContract:
 
     async def test_success_forgets_the_attempts(self, store: ContractStore) -> None:
         """The next failure is a first one."""
-        road = Road(store)
+        road = StoreDriver(store)
         await talked(road, 6)
         one = await claim(store)
         await store.apply(CollectionFailed(one.session_id, one.fence, "no", 0, 1))

@@ -10,7 +10,7 @@ from keepsaid.domain.context import DroppedSpan, LaneTail, Made, Summary, Transc
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Trust
 from keepsaid.testing.builders import consulted, lane_of, outcome, said
-from keepsaid_testkit.contracts.road import ContractStore, Road
+from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
 
 def summarised(seen: int, last: int, text: str = "what was said", at: int = 70) -> Summarise:
@@ -23,17 +23,17 @@ def cut(seen: int, last: int, why: CutReason = CutReason.GUARD) -> CutContext:
     return CutContext(lane_of(), seen, last, why, 80)
 
 
-async def talked(store: ContractStore, *texts: str) -> Road:
+async def talked(store: ContractStore, *texts: str) -> StoreDriver:
     """A lane in which these were said, and each was answered."""
-    road = Road(store)
+    road = StoreDriver(store)
     for text in texts:
         await road.settle(said(text), f"re {text}")
     return road
 
 
-async def consulting(store: ContractStore) -> Road:
+async def consulting(store: ContractStore) -> StoreDriver:
     """A lane with a question, a tool's call, its result at position 3, and the answer."""
-    road = Road(store)
+    road = StoreDriver(store)
     await road.queue(said())
     claimed = await road.claim_one()
     end = replace(outcome(), records=consulted())
@@ -46,7 +46,7 @@ class TailContract:
 
     async def test_all_that_was_said_before_anything_was_summarised(self, store: ContractStore) -> None:
         """Records with their places in the transcript, and no version yet."""
-        road = Road(store)
+        road = StoreDriver(store)
         for text in ("one", "two"):
             await road.settle(said(text), f"re {text}")
         tail = await store.context(lane_of(), 10)
@@ -56,7 +56,7 @@ class TailContract:
 
     async def test_the_newest_where_not_all_are_wanted(self, store: ContractStore) -> None:
         """And the places say how many are older."""
-        road = Road(store)
+        road = StoreDriver(store)
         for text in ("one", "two"):
             await road.settle(said(text), f"re {text}")
         tail = await store.context(lane_of(), 3)
@@ -66,7 +66,7 @@ class TailContract:
 
     async def test_a_lane_nobody_spoke_in_has_none(self, store: ContractStore) -> None:
         """Known or not."""
-        await Road(store).queue(said())
+        await StoreDriver(store).queue(said())
         assert await store.context(lane_of(), 10) == LaneTail()
         assert await store.context(Lane("no", "such", "lane", "here"), 10) == LaneTail()
 
@@ -165,7 +165,7 @@ class CopyContract:
 
     async def test_what_a_tool_brought_from_outside_is_told(self, store: ContractStore) -> None:
         """As what an outsider wrote; what our own tools give is our own."""
-        road = Road(store)
+        road = StoreDriver(store)
         for version, (tool, external) in enumerate((("memory_search", False), ("web", True))):
             await road.queue(said())
             one, (asked, found, answered) = await road.claim_one(), consulted()
@@ -177,7 +177,7 @@ class CopyContract:
 
     async def test_what_was_said_outside_is_told(self, store: ContractStore) -> None:
         """A lane that held it once holds it in its summary."""
-        road = Road(store)
+        road = StoreDriver(store)
         inbound = said()
         outside = replace(inbound, origin=replace(inbound.origin, trust=Trust.EXTERNAL))
         await road.settle(outside)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from keepsaid.domain.commits import Drop, Release, Requeue
 from keepsaid.domain.route import Action
 from keepsaid.testing.builders import said
-from keepsaid_testkit.contracts.road import ContractStore, Road
+from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
 
 class DropContract:
@@ -13,7 +13,7 @@ class DropContract:
 
     async def test_a_queued_batch_is_dropped_with_its_reason(self, store: ContractStore) -> None:
         """Its message and rule stay, and nobody claims it."""
-        road = Road(store)
+        road = StoreDriver(store)
         queued = await road.queue(said())
         assert await store.apply(Drop(queued.batch_id, 5, "not for us"))
         story = await road.story(queued.first.id)
@@ -25,7 +25,7 @@ class DropContract:
 
     async def test_the_lane_goes_on_behind_it(self, store: ContractStore) -> None:
         """The next batch of the lane is ready at once, and takes in what comes later."""
-        road = Road(store)
+        road = StoreDriver(store)
         queued = await road.queue(said("first"))
         await road.claim_one()
         behind = await road.queue(said("second"))
@@ -37,7 +37,7 @@ class DropContract:
 
     async def test_an_open_turn_is_over(self, store: ContractStore) -> None:
         """What an earlier attempt began is abandoned with the reason; a return begins anew."""
-        road = Road(store)
+        road = StoreDriver(store)
         queued = await road.queue(said())
         claimed = await road.claim_one()
         assert await store.apply(Release(queued.batch_id, claimed.batch.fence, 90, True, "the model is away"))
@@ -52,7 +52,7 @@ class DropContract:
 
     async def test_what_was_dropped_stays_dropped_after_a_crash(self, store: ContractStore) -> None:
         """Neither a start nor a second word changes it."""
-        road = Road(store)
+        road = StoreDriver(store)
         queued = await road.queue(said())
         assert await store.apply(Drop(queued.batch_id, 5, "once"))
         await road.crash(6)
@@ -62,7 +62,7 @@ class DropContract:
 
     async def test_what_does_not_wait_is_not_dropped(self, store: ContractStore) -> None:
         """Leased, done, unknown: no."""
-        road = Road(store)
+        road = StoreDriver(store)
         queued = await road.queue(said())
         claimed = await road.claim_one()
         drop = Drop(queued.batch_id, 5, "too late")

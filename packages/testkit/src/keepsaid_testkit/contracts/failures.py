@@ -22,7 +22,7 @@ from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.route import Action
 from keepsaid.domain.turn import Claimed, Usage
 from keepsaid.testing.builders import outcome, said, step, verdict
-from keepsaid_testkit.contracts.road import LEASE_MS, ContractStore, Queued, Road
+from keepsaid_testkit.contracts.store_driver import LEASE_MS, ContractStore, Queued, StoreDriver
 
 
 def fenced(claimed: Claimed) -> tuple[Commit[bool], ...]:
@@ -37,7 +37,7 @@ def fenced(claimed: Claimed) -> tuple[Commit[bool], ...]:
     )
 
 
-async def is_shut_out(road: Road, claimed: Claimed, queued: Queued) -> None:
+async def is_shut_out(road: StoreDriver, claimed: Claimed, queued: Queued) -> None:
     """Nothing the former holder does has any effect."""
     store = road.store
     before = (await road.story(queued.first.id), await store.turn(claimed.turn_id), await store.overview())
@@ -49,7 +49,7 @@ async def is_shut_out(road: Road, claimed: Claimed, queued: Queued) -> None:
     assert before == (await road.story(queued.first.id), await store.turn(claimed.turn_id), await store.overview())
 
 
-async def start(road: Road, room: str = "room") -> tuple[Queued, Claimed]:
+async def start(road: StoreDriver, room: str = "room") -> tuple[Queued, Claimed]:
     """A batch in hand, in its first step."""
     queued = await road.queue(said(room=room))
     claimed = await road.claim_one()
@@ -63,7 +63,7 @@ class FenceContract:
 
     async def test_the_holder_may(self, store: ContractStore) -> None:
         """Else the refusals would mean nothing."""
-        road = Road(store)
+        road = StoreDriver(store)
         _, claimed = await start(road, "a")
         renew, start_step, end_step, commit, _ = fenced(claimed)
         for allowed in (renew, start_step, end_step, commit):
@@ -73,14 +73,14 @@ class FenceContract:
 
     async def test_not_after_the_lease_ran_out(self, store: ContractStore) -> None:
         """Even while nobody else has it."""
-        road = Road(store)
+        road = StoreDriver(store)
         queued, claimed = await start(road)
         await store.apply(ExpireLeases(LEASE_MS))
         await is_shut_out(road, claimed, queued)
 
     async def test_not_while_another_has_it(self, store: ContractStore) -> None:
         """The fence is old."""
-        road = Road(store)
+        road = StoreDriver(store)
         queued, claimed = await start(road)
         await store.apply(ExpireLeases(LEASE_MS))
         await road.claim_one(LEASE_MS, owner="two")
@@ -88,28 +88,28 @@ class FenceContract:
 
     async def test_not_after_a_crash(self, store: ContractStore) -> None:
         """A process that was believed dead is."""
-        road = Road(store)
+        road = StoreDriver(store)
         queued, claimed = await start(road)
         await road.crash()
         await is_shut_out(road, claimed, queued)
 
     async def test_not_after_giving_it_back(self, store: ContractStore) -> None:
         """A release is final."""
-        road = Road(store)
+        road = StoreDriver(store)
         queued, claimed = await start(road)
         assert await store.apply(Release(queued.batch_id, claimed.batch.fence, 0))
         await is_shut_out(road, claimed, queued)
 
     async def test_not_after_the_commit(self, store: ContractStore) -> None:
         """A turn is committed once."""
-        road = Road(store)
+        road = StoreDriver(store)
         queued, claimed = await start(road)
         await road.answer(claimed)
         await is_shut_out(road, claimed, queued)
 
     async def test_not_after_burial(self, store: ContractStore) -> None:
         """Nor after it was queued again by hand."""
-        road = Road(store)
+        road = StoreDriver(store)
         queued, claimed = await start(road)
         await store.apply(Fail(queued.batch_id, claimed.batch.fence, Failure.BURY, "broken", 0))
         await is_shut_out(road, claimed, queued)
@@ -118,7 +118,7 @@ class FenceContract:
 
     async def test_a_fence_that_never_was(self, store: ContractStore) -> None:
         """Neither a later one nor an unknown batch."""
-        road = Road(store)
+        road = StoreDriver(store)
         queued, claimed = await start(road)
         await is_shut_out(road, replace(claimed, batch=replace(claimed.batch, fence=claimed.batch.fence + 1)), queued)
         stranger = replace(claimed, turn_id=4_711, batch=replace(claimed.batch, id=4_712))
@@ -136,7 +136,7 @@ class FailContract:
 
     async def test_a_failed_batch_is_tried_again_later(self, store: ContractStore) -> None:
         """Charged one attempt; its turn stays open."""
-        road = Road(store)
+        road = StoreDriver(store)
         queued, claimed = await start(road)
         assert await store.apply(fail(claimed, Failure.RETRY, 10, 40)) == "queued"
         batch = await road.batch(queued)
@@ -148,7 +148,7 @@ class FailContract:
 
     async def test_the_third_failure_is_the_last(self, store: ContractStore) -> None:
         """Dead, visible, the person told; the lane goes on."""
-        road = Road(store)
+        road = StoreDriver(store)
         queued = await road.queue(said())
         for attempt in range(1, ATTEMPTS_MAX + 1):
             claimed = await road.claim_one(99)
@@ -167,7 +167,7 @@ class FailContract:
 
     async def test_a_failure_clears_the_suspicion(self, store: ContractStore) -> None:
         """It raised its own error, so the process lived."""
-        road = Road(store)
+        road = StoreDriver(store)
         queued = await road.queue(said())
         await road.claim_one(owner="dead")
         await road.crash()
@@ -179,7 +179,7 @@ class FailContract:
 
     async def test_what_cannot_succeed_is_buried_at_once(self, store: ContractStore) -> None:
         """Without a second try."""
-        road = Road(store)
+        road = StoreDriver(store)
         queued, claimed = await start(road)
         assert await store.apply(fail(claimed, Failure.BURY, 7)) == "dead"
         story = await road.story(queued.first.id)
@@ -187,7 +187,7 @@ class FailContract:
 
     async def test_what_may_have_happened_is_parked(self, store: ContractStore) -> None:
         """For a person to decide; not charged, and its lane goes on."""
-        road = Road(store)
+        road = StoreDriver(store)
         queued, claimed = await start(road)
         notice = ReplyDraft(road.new_id(), "please look", notice=True)
         assert await store.apply(fail(claimed, Failure.PARK, 7, notice=notice)) == "review"
@@ -204,7 +204,7 @@ class FailContract:
 
     async def test_failed_work_is_not_remembered(self, store: ContractStore) -> None:
         """Only turns and spawned work are."""
-        road = Road(store)
+        road = StoreDriver(store)
         for how in (Failure.BURY, Failure.PARK):
             _, claimed = await start(road)
             await store.apply(fail(claimed, how))
@@ -212,7 +212,7 @@ class FailContract:
 
     async def test_a_notice_goes_where_the_last_message_wants_its_reply(self, store: ContractStore) -> None:
         """To its URL, naming it."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.queue(said("one"))
         marks = ProviderMarks(provider_id="p2")
         await road.queue(replace(said("two", marks=marks), reply_url="https://example.org/in"))
@@ -224,7 +224,7 @@ class FailContract:
 
     async def test_a_notice_goes_to_the_newest_url_there_is(self, store: ContractStore) -> None:
         """Also when a later message named none."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.queue(replace(said("one"), reply_url="https://example.org/in"))
         await road.queue(said("two"))
         claimed = await road.claim_one()
@@ -238,7 +238,7 @@ class OutageContract:
 
     async def test_a_batch_that_waits_says_why_and_until_when(self, store: ContractStore) -> None:
         """Counted, uncharged, and at work again when its time has come."""
-        road = Road(store)
+        road = StoreDriver(store)
         queued, claimed = await start(road)
         away = Release(queued.batch_id, claimed.batch.fence, 40, deferred=True, reason="the model is away")
         assert await store.apply(away)
@@ -250,7 +250,7 @@ class OutageContract:
 
     async def test_a_release_without_a_reason_leaves_the_last_one(self, store: ContractStore) -> None:
         """A stop in the middle of an outage hides nothing; a requeue begins anew."""
-        road = Road(store)
+        road = StoreDriver(store)
         queued, claimed = await start(road)
         await store.apply(Release(queued.batch_id, claimed.batch.fence, 0, deferred=True, reason="the model is away"))
         claimed = await road.claim_one()
@@ -268,7 +268,7 @@ class RequeueContract:
 
     async def test_each_end_but_done_has_a_way_back(self, store: ContractStore) -> None:
         """Dead, parked and dropped batches start anew, uncharged, with a new turn."""
-        road = Road(store)
+        road = StoreDriver(store)
         for room, how in (("dead", Failure.BURY), ("review", Failure.PARK), ("dropped", None)):
             by = verdict(Action.DROP, "noise") if how is None else None
             queued = await road.queue(said(room=room), by=by)
@@ -291,7 +291,7 @@ class RequeueContract:
 
     async def test_what_is_open_or_done_stays(self, store: ContractStore) -> None:
         """Queued, leased, done, unknown: no."""
-        road = Road(store)
+        road = StoreDriver(store)
         queued = await road.queue(said())
         requeue = Requeue(queued.batch_id, 0, "by hand")
         assert not await store.apply(requeue)

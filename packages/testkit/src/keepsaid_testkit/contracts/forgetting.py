@@ -10,9 +10,9 @@ from keepsaid.domain.compaction import Summarise
 from keepsaid.domain.context import Made
 from keepsaid.domain.effects import KeepTime, MakeTask
 from keepsaid.domain.forgetting import (
-    DropAside,
+    DropUndo,
+    ForgetSelector,
     ForgetTargets,
-    ForgetWish,
     HoldingTurns,
     MoveForgetting,
     PutBack,
@@ -25,18 +25,20 @@ from keepsaid.domain.message import Inbound, ProviderMarks
 from keepsaid.domain.reply import Delivered, ReplyDraft
 from keepsaid.domain.schedule import Fire, NewSchedule, Target, What
 from keepsaid.domain.scheduling import EndRun, FireSchedules, RunKey
-from keepsaid.domain.staged import Deed, StageMemory
+from keepsaid.domain.staged import MemoryAction, StageMemory
 from keepsaid.domain.timing import Once
 from keepsaid.domain.turn import Usage
 from keepsaid.testing.builders import AT_ONCE, CHANNEL, arrival, lane_of, outcome, said, step
-from keepsaid_testkit.contracts.road import ContractStore, Road
+from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
 _REQUEST = 500
 _STEPS = ("hide", "erase", "scrub", "checkpoint", "finish")
 
 
-async def told(road: Road, text: str, answer: str = "noted", room: str = "room", name: str | None = None) -> int:
-    """A message walked to the end of its turn, which made one call; its id."""
+async def complete_turn(
+    road: StoreDriver, text: str, answer: str = "noted", room: str = "room", name: str | None = None
+) -> int:
+    """Process a message to the end of its turn, with one model call; returns the message's id."""
     queued = await road.queue(said(text, room=room, marks=ProviderMarks(external_id=name)))
     claimed = await road.claim_one()
     fence, turn_id = claimed.batch.fence, claimed.turn_id
@@ -61,8 +63,8 @@ async def request(
     return await store.apply(ScrubForgotten(number, 60))
 
 
-async def again(store: ContractStore, inbound: Inbound, number: int) -> Received:
-    """The same delivery once more."""
+async def redeliver(store: ContractStore, inbound: Inbound, number: int) -> Received:
+    """Receive the same delivery once more."""
     return await store.apply(Receive(arrival(number, inbound, 99), AT_ONCE))
 
 
@@ -71,10 +73,10 @@ class ForgettingContract:
 
     async def test_what_goes_leaves_no_word_and_its_neighbours_stay(self, store: ContractStore) -> None:
         """Message, reply, transcript, steps and trace; nothing is damaged by it."""
-        road = Road(store)
+        road = StoreDriver(store)
         kept, gone = (
-            await told(road, "the train leaves at nine"),
-            await told(road, "the zebra is called Rex", "a zebra"),
+            await complete_turn(road, "the train leaves at nine"),
+            await complete_turn(road, "the zebra is called Rex", "a zebra"),
         )
         assert await request(store, gone) == Scrubbed(0, 0)
         story, beside = await road.story(gone), await road.story(kept)
@@ -93,11 +95,11 @@ class ForgettingContract:
 
     async def test_what_its_turn_asked_memory_to_do_is_not_done(self, store: ContractStore) -> None:
         """What another turn staged is still there."""
-        road, turns = Road(store), []
+        road, turns = StoreDriver(store), []
         for text in ("the zebra is called Rex", "the train leaves at nine"):
             await road.queue(said(text))
             claimed = await road.claim_one()
-            end = replace(outcome(), effects=(StageMemory(0, Deed.SAVE, text=text),))
+            end = replace(outcome(), effects=(StageMemory(0, MemoryAction.SAVE, text=text),))
             batch = claimed.batch
             assert await store.apply(TurnCommit(claimed.turn_id, batch.id, batch.fence, end, None, 7))
             turns.append((claimed.messages[0].id, claimed.turn_id))
@@ -111,7 +113,7 @@ class ForgettingContract:
 
     async def test_what_its_turn_set_about_is_not_done(self, store: ContractStore) -> None:
         """Its tasks and schedules are cancelled, and say nothing any more; undone they are as they were."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.queue(said("remind me of the zebra"))
         claimed = await road.claim_one()
         at_noon = NewSchedule(70, "agent", "", Once(90_000), What.SAY, "the zebra", Target(lane_of()))
@@ -134,7 +136,7 @@ class ForgettingContract:
 
     async def test_what_its_schedule_has_said_goes_with_it(self, store: ContractStore) -> None:
         """Out of the outbox, and out of what the lane is shown."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.queue(said("remind me of the zebra"))
         claimed = await road.claim_one()
         at_noon = NewSchedule(70, "agent", "", Once(90), What.SAY, "the zebra", Target(lane_of()))
@@ -150,10 +152,10 @@ class ForgettingContract:
 
     async def test_what_can_be_undone_is_as_it_was(self, store: ContractStore) -> None:
         """With its place in the prompt and without a tombstone; what was said meanwhile stays."""
-        road = Road(store)
+        road = StoreDriver(store)
         kept, gone = (
-            await told(road, "the train leaves at nine"),
-            await told(road, "the zebra is called Rex", "a zebra"),
+            await complete_turn(road, "the train leaves at nine"),
+            await complete_turn(road, "the zebra is called Rex", "a zebra"),
         )
         before, tail = await road.story(gone), await store.context(lane_of(), 10)
         assert before.turn_id is not None
@@ -165,7 +167,7 @@ class ForgettingContract:
         for verb in _STEPS:
             assert await store.apply(MoveForgetting(_REQUEST, verb, 70))
         assert await store.forgettings.tombstones()
-        later = await told(road, "something else")
+        later = await complete_turn(road, "something else")
         assert await store.apply(MoveForgetting(_REQUEST, "undo", 80))
         assert [one.state for one in await store.forgettings.unfinished()] == ["restoring"]
         assert await store.apply(PutBack(_REQUEST, 81))
@@ -185,30 +187,30 @@ class ForgettingContract:
 
     async def test_what_is_kept_aside_can_be_dropped(self, store: ContractStore) -> None:
         """Then it is gone like what was not kept."""
-        gone = await told(Road(store), "the zebra is called Rex")
+        gone = await complete_turn(StoreDriver(store), "the zebra is called Rex")
         await request(store, gone, undo_until=900)
-        assert await store.apply(DropAside(_REQUEST))
-        assert not await store.apply(DropAside(_REQUEST))
+        assert await store.apply(DropUndo(_REQUEST))
+        assert not await store.apply(DropUndo(_REQUEST))
         assert [one.id for one in await store.forgettings.undoable()] == [_REQUEST]
-        assert not await store.apply(DropAside(_REQUEST, emptied=True))
+        assert not await store.apply(DropUndo(_REQUEST, emptied=True))
         assert await store.forgettings.undoable() == []
         assert not await store.apply(PutBack(_REQUEST, 81))
-        assert (await Road(store).story(gone)).message.text == ""
+        assert (await StoreDriver(store).story(gone)).message.text == ""
 
     async def test_a_redelivery_of_it_is_a_duplicate(self, store: ContractStore) -> None:
         """The hashes of its name and of its content outlive it."""
-        road = Road(store)
-        gone = await told(road, "the zebra is called Rex", name="zebra-1")
+        road = StoreDriver(store)
+        gone = await complete_turn(road, "the zebra is called Rex", name="zebra-1")
         await request(store, gone)
         inbound = said("the zebra is called Rex", marks=ProviderMarks(external_id="zebra-1"))
-        received = await again(store, inbound, road.new_id())
+        received = await redeliver(store, inbound, road.new_id())
         assert (received.intake, received.id) == ("duplicate", gone)
         assert (await road.story(gone)).message.text == ""
 
     async def test_a_reply_that_waits_is_not_delivered(self, store: ContractStore) -> None:
         """Nobody is told any more."""
-        road = Road(store)
-        gone = await told(road, "the zebra is called Rex")
+        road = StoreDriver(store)
+        gone = await complete_turn(road, "the zebra is called Rex")
         assert await store.unseen("test", "room")
         await request(store, gone)
         assert list(await store.unseen("test", "room")) == []
@@ -216,7 +218,7 @@ class ForgettingContract:
 
     async def test_what_waits_is_dropped_and_what_runs_is_waited_for(self, store: ContractStore) -> None:
         """A turn that is open keeps its steps, so that it can go on; its message is empty at once."""
-        road = Road(store)
+        road = StoreDriver(store)
         queued = await road.queue(said("the zebra is called Rex"))
         assert await request(store, queued.first.id) == Scrubbed(0, 0)
         assert (await road.story(queued.first.id)).state == "dropped"
@@ -232,10 +234,10 @@ class ForgettingContract:
 
     async def test_a_summary_made_of_it_goes_and_one_in_the_making_is_refused(self, store: ContractStore) -> None:
         """The lane is summarised anew, from the records before it on."""
-        road = Road(store)
+        road = StoreDriver(store)
         for text in ("one", "two"):
-            await told(road, text)
-        gone = await told(road, "the zebra is called Rex")
+            await complete_turn(road, text)
+        gone = await complete_turn(road, "the zebra is called Rex")
         assert await store.apply(Summarise(lane_of(), 0, 2, "one was said", Made.MODEL, "m", 10))
         assert await store.apply(Summarise(lane_of(), 1, 6, "a zebra was named", Made.MODEL, "m", 11))
         assert await store.reach.summarised((gone,), ()) == (lane_of(),)
@@ -251,17 +253,17 @@ class ForgettingContract:
 
     async def test_it_goes_on_step_by_step_and_keeps_nothing_of_it_at_the_end(self, store: ContractStore) -> None:
         """A move out of order is refused; asked twice, it is one request."""
-        road = Road(store)
-        gone = await told(road, "the zebra is called Rex")
+        road = StoreDriver(store)
+        gone = await complete_turn(road, "the zebra is called Rex")
         await request(store, gone)
-        wanted = await store.forgettings.wanted(_REQUEST)
+        wanted = await store.forgettings.get_targets(_REQUEST)
         assert (wanted.messages, wanted.words) == ((gone,), frozenset({"zebra"}))
         assert not await store.apply(RequestForgetting(_REQUEST, "id", "owner", ForgetTargets(), 51))
         assert not await store.apply(MoveForgetting(_REQUEST, "scrub", 61))
         for verb in _STEPS:
             assert [one.id for one in await store.forgettings.unfinished()] == [_REQUEST]
             assert await store.apply(MoveForgetting(_REQUEST, verb, 62, (("memories", 1),)))
-        assert await store.forgettings.wanted(_REQUEST) == ForgetTargets()
+        assert await store.forgettings.get_targets(_REQUEST) == ForgetTargets()
         assert await store.forgettings.unfinished() == []
         found = await store.forgettings.one(_REQUEST)
         assert found is not None
@@ -275,7 +277,7 @@ class NamesContract:
 
     async def test_who_said_it_and_how_its_provider_names_it_is_forgotten_with_it(self, store: ContractStore) -> None:
         """A redelivery is still known; a reply to it opens a lane of its own."""
-        road = Road(store)
+        road = StoreDriver(store)
         marks = ProviderMarks(external_id="zebra-1", provider_id="zebra-post-1", reply_to="zebra-post-0")
         inbound = replace(said("the zebra is called Rex", marks=marks), topic="zebras", reply_url="http://zebra.test/")
         queued = await road.queue(inbound)
@@ -286,12 +288,12 @@ class NamesContract:
         assert (stored.topic, stored.reply_url) == (None, None)
         [reply] = (await road.story(queued.first.id)).replies
         assert (reply.draft.url, reply.draft.reply_to) == (None, None)
-        received = await again(store, inbound, road.new_id())
+        received = await redeliver(store, inbound, road.new_id())
         assert (received.intake, received.id) == ("duplicate", queued.first.id)
 
     async def test_the_names_of_its_tasks_and_schedules_are_forgotten_with_it(self, store: ContractStore) -> None:
         """A model chose them."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.queue(said("remind me of the zebra"))
         claimed = await road.claim_one()
         at_noon = NewSchedule(70, "agent", "zebra", Once(90_000), What.SAY, "the zebra", Target(lane_of()))
@@ -310,29 +312,29 @@ class ReachContract:
 
     async def test_messages_are_found_by_person_conversation_and_text(self, store: ContractStore) -> None:
         """But not those that are forgotten already."""
-        road = Road(store)
-        here, there = await told(road, "a Zebra here"), await told(road, "and there", room="den")
-        assert set(await store.reach.messages(ForgetWish(person="ann"))) == {here, there}
-        assert set(await store.reach.messages(ForgetWish(person="test:me:ann"))) == {here, there}
-        assert await store.reach.messages(ForgetWish(person="test:me:bob")) == ()
-        assert set(await store.reach.messages(ForgetWish(person="test:me:bob", joined=("test:me:ann",)))) == {
+        road = StoreDriver(store)
+        here, there = await complete_turn(road, "a Zebra here"), await complete_turn(road, "and there", room="den")
+        assert set(await store.reach.messages(ForgetSelector(person="ann"))) == {here, there}
+        assert set(await store.reach.messages(ForgetSelector(person="test:me:ann"))) == {here, there}
+        assert await store.reach.messages(ForgetSelector(person="test:me:bob")) == ()
+        assert set(await store.reach.messages(ForgetSelector(person="test:me:bob", joined=("test:me:ann",)))) == {
             here,
             there,
         }
-        assert await store.reach.messages(ForgetWish(conversation="den")) == (there,)
-        assert await store.reach.messages(ForgetWish(text="zEBRA")) == (here,)
-        assert await store.reach.said((here,)) == ("a Zebra here",)
+        assert await store.reach.messages(ForgetSelector(conversation="den")) == (there,)
+        assert await store.reach.messages(ForgetSelector(text="zEBRA")) == (here,)
+        assert await store.reach.list_texts((here,)) == ("a Zebra here",)
         await request(store, here, there)
-        assert await store.reach.messages(ForgetWish(text="zebra")) == ()
-        assert await store.reach.messages(ForgetWish(conversation="den")) == ()
+        assert await store.reach.messages(ForgetSelector(text="zebra")) == ()
+        assert await store.reach.messages(ForgetSelector(conversation="den")) == ()
         assert await store.forgettings.revived(await store.forgettings.tombstones()) == ()
 
     async def test_turns_that_repeat_a_word_are_found_where_it_was_told(self, store: ContractStore) -> None:
         """Elsewhere only those that name a memory."""
-        road = Road(store)
-        told_here = await told(road, "something", "the zebra again")
-        elsewhere = await told(road, "something", "a zebra of mine", room="den")
-        naming = await told(road, "what?", "see mem_000000000000b", room="attic")
+        road = StoreDriver(store)
+        told_here = await complete_turn(road, "something", "the zebra again")
+        elsewhere = await complete_turn(road, "something", "a zebra of mine", room="den")
+        naming = await complete_turn(road, "what?", "see mem_000000000000b", room="attic")
         turns = {one: (await store.reach.answering((one,)))[0] for one in (told_here, elsewhere, naming)}
         words = frozenset({"zebra"})
         held = await store.reach.holding((lane_of(),), words, (11,))
@@ -341,9 +343,9 @@ class ReachContract:
 
     async def test_a_claim_of_what_went_shows_nothing(self, store: ContractStore) -> None:
         """A message that goes while its batch waits behind another."""
-        road = Road(store)
-        first = await road.hear(said("the zebra is called Rex"))
-        await road.hear(said("and what else?"))
+        road = StoreDriver(store)
+        first = await road.receive(said("the zebra is called Rex"))
+        await road.receive(said("and what else?"))
         await road.route(first.lane)
         assert (await request(store, first.id)).waiting == 1
         [lease] = await store.apply(ClaimBatches("one", 1, (road.new_id(),), 70, 99))

@@ -11,7 +11,7 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust
 from keepsaid.domain.reply import Delivered
 from keepsaid.testing.builders import ACCOUNT, AT_ONCE, CHANNEL, arrival, lane_of, routed, said, verdict
-from keepsaid_testkit.contracts.road import ContractStore, Road
+from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
 
 def named(external_id: str, text: str = "hello") -> Inbound:
@@ -24,14 +24,14 @@ class IntakeContract:
 
     async def test_numbers_count_up_in_each_lane(self, store: ContractStore) -> None:
         """Each lane counts for itself, from 1."""
-        road = Road(store)
-        numbers = [(await road.hear(said(room=room))).number for room in ("a", "a", "b", "a", "b")]
+        road = StoreDriver(store)
+        numbers = [(await road.receive(said(room=room))).number for room in ("a", "a", "b", "a", "b")]
         assert numbers == [1, 2, 1, 3, 2]
 
     async def test_messages_that_come_together_get_numbers_without_gaps(self, store: ContractStore) -> None:
         """Fifty at once are fifty numbers."""
-        road = Road(store)
-        receipts = await asyncio.gather(*(road.hear(said(f"no. {n}")) for n in range(50)))
+        road = StoreDriver(store)
+        receipts = await asyncio.gather(*(road.receive(said(f"no. {n}")) for n in range(50)))
         assert sorted(receipt.number for receipt in receipts) == list(range(1, 51))
         assert {receipt.intake for receipt in receipts} == {IntakeResult.STORED}
 
@@ -41,8 +41,8 @@ class IntakeContract:
         content = Content(b'\x00\xff{"a": 1}', "searchable – text 👋", "issues.opened")
         marks = ProviderMarks("delivery-1", "comment-1", "comment-0")
         inbound = Inbound(origin, content, marks, 50, topic="t9", reply_url="https://example.org/in")
-        road = Road(store)
-        received = await road.hear(inbound, at=1_234)
+        road = StoreDriver(store)
+        received = await road.receive(inbound, at=1_234)
         story = await road.story(received.id)
         assert story.message.inbound == inbound
         assert (story.message.id, story.message.lane, story.message.number) == (received.id, inbound.lane, 1)
@@ -51,7 +51,7 @@ class IntakeContract:
 
     async def test_the_order_is_that_of_numbers_not_of_ids(self, store: ContractStore) -> None:
         """A message whose id was made earlier, or by a clock that is off, keeps the place at which it came."""
-        road, ids = Road(store), (9 << 37, 2 << 37, (2 << 37) + 1, 5 << 37)
+        road, ids = StoreDriver(store), (9 << 37, 2 << 37, (2 << 37) + 1, 5 << 37)
         for message_id in ids:
             await store.apply(Receive(arrival(message_id, said(f"id {message_id}")), AT_ONCE))
         group = await road.group(lane_of())
@@ -74,35 +74,35 @@ class IntakeContract:
 
     async def test_the_same_again_is_a_duplicate(self, store: ContractStore) -> None:
         """The receipt names the message that came first, and nothing is stored."""
-        road = Road(store)
-        await road.hear(said())
-        first = await road.hear(named("x"))
-        again = await road.hear(named("x"))
+        road = StoreDriver(store)
+        await road.receive(said())
+        first = await road.receive(named("x"))
+        again = await road.receive(named("x"))
         assert (first.intake, first.number) == (IntakeResult.STORED, 2)
         assert again == first._replace(intake=IntakeResult.DUPLICATE)
         assert (await store.overview()).messages == 2
-        assert (await road.hear(said())).number == 3
+        assert (await road.receive(said())).number == 3
 
     async def test_the_same_key_with_other_content_is_a_conflict(self, store: ContractStore) -> None:
         """The first is kept as it was."""
-        road = Road(store)
-        first = await road.hear(named("x", "one"))
-        other = await road.hear(named("x", "two"))
+        road = StoreDriver(store)
+        first = await road.receive(named("x", "one"))
+        other = await road.receive(named("x", "two"))
         assert other == first._replace(intake=IntakeResult.CONFLICT)
-        assert (await road.hear(named("x", "one"))).intake is IntakeResult.DUPLICATE
+        assert (await road.receive(named("x", "one"))).intake is IntakeResult.DUPLICATE
         assert (await road.story(first.id)).message.text == "one"
         assert (await store.overview()).messages == 1
 
     async def test_a_settled_message_is_still_a_duplicate(self, store: ContractStore) -> None:
         """Keys do not end with the work."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.settle(named("x"))
-        assert (await road.hear(named("x"))).intake is IntakeResult.DUPLICATE
+        assert (await road.receive(named("x"))).intake is IntakeResult.DUPLICATE
 
     async def test_of_five_at_once_one_is_stored(self, store: ContractStore) -> None:
         """A webhook that is sent several times at once is one message."""
-        road = Road(store)
-        receipts = await asyncio.gather(*(road.hear(named("x")) for _ in range(5)))
+        road = StoreDriver(store)
+        receipts = await asyncio.gather(*(road.receive(named("x")) for _ in range(5)))
         assert sorted(receipt.intake for receipt in receipts) == [IntakeResult.DUPLICATE] * 4 + [IntakeResult.STORED]
         assert {(receipt.lane, receipt.number) for receipt in receipts} == {(lane_of(), 1)}
         assert len({receipt.id for receipt in receipts}) == 1
@@ -110,18 +110,18 @@ class IntakeContract:
 
     async def test_duplicates_in_a_crowd(self, store: ContractStore) -> None:
         """Each is told the place of the message that came first, in whatever lane that is."""
-        road = Road(store)
+        road = StoreDriver(store)
         topic = replace(named("x"), topic="t1")
         crowd = [said(), topic, said("re", marks=ProviderMarks("y", reply_to="p0")), topic, named("z"), topic]
-        receipts = await asyncio.gather(*(road.hear(inbound) for inbound in crowd))
+        receipts = await asyncio.gather(*(road.receive(inbound) for inbound in crowd))
         assert [receipt.number for receipt in receipts] == [1, 1, 1, 1, 2, 1]
         assert {receipts[n].lane for n in (1, 3, 5)} == {topic.lane}
         assert receipts[3] == receipts[5] == receipts[1]._replace(intake=IntakeResult.DUPLICATE)
 
     async def test_without_an_id_nothing_is_a_duplicate(self, store: ContractStore) -> None:
         """Saying the same twice is two messages."""
-        road = Road(store)
-        receipts = [await road.hear(said("ok")) for _ in range(2)]
+        road = StoreDriver(store)
+        receipts = [await road.receive(said("ok")) for _ in range(2)]
         assert [(receipt.intake, receipt.number) for receipt in receipts] == [
             (IntakeResult.STORED, 1),
             (IntakeResult.STORED, 2),
@@ -129,11 +129,11 @@ class IntakeContract:
 
     async def test_keys_belong_to_a_channel_and_account(self, store: ContractStore) -> None:
         """The same id elsewhere is another message."""
-        road = Road(store)
+        road = StoreDriver(store)
         here = named("x")
         other_account = replace(here, origin=replace(here.origin, account="you"))
         other_channel = replace(here, origin=replace(here.origin, channel="other"))
-        receipts = [await road.hear(inbound) for inbound in (here, other_account, other_channel)]
+        receipts = [await road.receive(inbound) for inbound in (here, other_account, other_channel)]
         assert [receipt.intake for receipt in receipts] == [IntakeResult.STORED] * 3
 
 
@@ -147,67 +147,67 @@ class ReplyLaneContract:
 
     async def test_a_reply_joins_the_lane_of_its_target(self, store: ContractStore) -> None:
         """Even without saying the topic again."""
-        road = Road(store)
+        road = StoreDriver(store)
         target = replace(said(marks=ProviderMarks(provider_id="p1")), topic="t1")
-        first = await road.hear(target)
-        joined = await road.hear(reply_to("p1"))
+        first = await road.receive(target)
+        joined = await road.receive(reply_to("p1"))
         assert joined.lane == first.lane == target.lane
         assert joined.number == 2
         assert (await road.story(joined.id)).message.lane == target.lane
 
     async def test_a_reply_to_a_reply_stays_in_the_lane(self, store: ContractStore) -> None:
         """A chain has one lane."""
-        road = Road(store)
-        await road.hear(said(marks=ProviderMarks(provider_id="p1")))
-        await road.hear(said(marks=ProviderMarks(provider_id="p2", reply_to="p1")))
-        third = await road.hear(said(marks=ProviderMarks(provider_id="p3", reply_to="p2")))
+        road = StoreDriver(store)
+        await road.receive(said(marks=ProviderMarks(provider_id="p1")))
+        await road.receive(said(marks=ProviderMarks(provider_id="p2", reply_to="p1")))
+        third = await road.receive(said(marks=ProviderMarks(provider_id="p3", reply_to="p2")))
         assert (third.lane, third.number) == (lane_of(), 3)
 
     async def test_a_reply_to_the_unknown_opens_its_own_lane(self, store: ContractStore) -> None:
         """The key is that of the target."""
-        received = await Road(store).hear(reply_to("elsewhere"))
+        received = await StoreDriver(store).receive(reply_to("elsewhere"))
         assert received.lane == Lane(CHANNEL, ACCOUNT, "room", "reply:room:elsewhere")
 
     async def test_of_two_targets_the_first_counts(self, store: ContractStore) -> None:
         """An edit has the provider id of what it edits."""
-        road = Road(store)
+        road = StoreDriver(store)
         original = replace(said(marks=ProviderMarks("new", "p1")), topic="t1")
-        await road.hear(original)
-        await road.hear(said(marks=ProviderMarks("edit", "p1")))
-        assert (await road.hear(reply_to("p1"))).lane == original.lane
+        await road.receive(original)
+        await road.receive(said(marks=ProviderMarks("edit", "p1")))
+        assert (await road.receive(reply_to("p1"))).lane == original.lane
 
     async def test_a_stored_target_goes_before_one_that_comes_along(self, store: ContractStore) -> None:
         """However the two and the reply are written together."""
-        road = Road(store)
+        road = StoreDriver(store)
         original = replace(said(marks=ProviderMarks("new", "p1")), topic="t1")
-        await road.hear(original)
+        await road.receive(original)
         edit = replace(said(marks=ProviderMarks("edit", "p1")), topic="t2")
-        _, joined = await asyncio.gather(road.hear(edit), road.hear(reply_to("p1")))
+        _, joined = await asyncio.gather(road.receive(edit), road.receive(reply_to("p1")))
         assert joined.lane == original.lane
 
     async def test_a_target_in_another_conversation_does_not_count(self, store: ContractStore) -> None:
         """Provider ids are looked up in the conversation alone."""
-        road = Road(store)
-        await road.hear(said(room="den", marks=ProviderMarks(provider_id="p1")))
+        road = StoreDriver(store)
+        await road.receive(said(room="den", marks=ProviderMarks(provider_id="p1")))
         elsewhere = said(marks=ProviderMarks(provider_id="p1"))
-        await road.hear(replace(elsewhere, origin=replace(elsewhere.origin, account="you")))
-        assert (await road.hear(reply_to("p1"))).lane == reply_to("p1").lane
+        await road.receive(replace(elsewhere, origin=replace(elsewhere.origin, account="you")))
+        assert (await road.receive(reply_to("p1"))).lane == reply_to("p1").lane
 
     async def test_a_reply_to_what_we_sent_joins_the_lane_we_sent_it_from(self, store: ContractStore) -> None:
         """The receipt's provider id is a target too."""
-        road = Road(store)
+        road = StoreDriver(store)
         topic = replace(said(), topic="t1")
         reply_id = await road.settle(topic)
         [reply] = await store.apply(TakeReplies((CHANNEL,), "one", 10, 0))
         sent = Settle(reply_id, reply.fence, Delivered.CONFIRMED, 1, provider_id="ours-1")
         assert await store.apply(sent)
-        assert (await road.hear(reply_to("ours-1"))).lane == topic.lane
+        assert (await road.receive(reply_to("ours-1"))).lane == topic.lane
 
     async def test_a_reply_that_comes_with_its_target_joins_it(self, store: ContractStore) -> None:
         """Whether or not the store writes both in one go."""
-        road = Road(store)
+        road = StoreDriver(store)
         target = replace(said(marks=ProviderMarks(provider_id="p1")), topic="t1")
-        receipts = await asyncio.gather(road.hear(target), road.hear(reply_to("p1")))
+        receipts = await asyncio.gather(road.receive(target), road.receive(reply_to("p1")))
         assert [receipt.lane for receipt in receipts] == [target.lane, target.lane]
 
 
@@ -216,9 +216,9 @@ class WindowContract:
 
     async def test_it_closes_after_its_time(self, store: ContractStore) -> None:
         """Due at the millisecond, not before; nothing waits at first."""
-        road = Road(store)
+        road = StoreDriver(store)
         assert await store.next_due() is None
-        await road.hear(said(), at=100, window=Window(window_ms=500))
+        await road.receive(said(), at=100, window=Window(window_ms=500))
         assert await store.next_due() == 600
         assert await store.due(599, 10) == ()
         [lane] = await store.due(600, 10)
@@ -226,49 +226,49 @@ class WindowContract:
 
     async def test_it_grows_while_more_come(self, store: ContractStore) -> None:
         """By the quiet time after the newest, up to the longest wait after the oldest."""
-        road, window = Road(store), Window(window_ms=500, quiet_ms=3_000, wait_ms_max=5_000)
+        road, window = StoreDriver(store), Window(window_ms=500, quiet_ms=3_000, wait_ms_max=5_000)
         closes = []
         for at in (0, 1_000, 2_500):
-            await road.hear(said(), at, window)
+            await road.receive(said(), at, window)
             closes.append(await store.next_due())
         assert closes == [3_000, 4_000, 5_000]
 
     async def test_it_does_not_grow_without_quiet(self, store: ContractStore) -> None:
         """The first message decides."""
-        road, window = Road(store), Window(window_ms=500)
-        await road.hear(said(), 0, window)
-        await road.hear(said(), 400, window)
+        road, window = StoreDriver(store), Window(window_ms=500)
+        await road.receive(said(), 0, window)
+        await road.receive(said(), 400, window)
         assert await store.next_due() == 500
 
     async def test_a_full_count_closes_it(self, store: ContractStore) -> None:
         """At once, with the message that filled it."""
-        road, window = Road(store), Window(window_ms=500, count_max=2)
-        await road.hear(said(), 0, window)
-        await road.hear(said(), 7, window)
+        road, window = StoreDriver(store), Window(window_ms=500, count_max=2)
+        await road.receive(said(), 0, window)
+        await road.receive(said(), 7, window)
         assert await store.next_due() == 7
 
     async def test_enough_characters_close_it(self, store: ContractStore) -> None:
         """At once, with the message that filled it."""
-        road, window = Road(store), Window(window_ms=500, chars_max=10)
-        await road.hear(said("123456"), 0, window)
+        road, window = StoreDriver(store), Window(window_ms=500, chars_max=10)
+        await road.receive(said("123456"), 0, window)
         assert await store.next_due() == 500
-        await road.hear(said("7890"), 9, window)
+        await road.receive(said("7890"), 9, window)
         assert await store.next_due() == 9
 
     async def test_a_clock_that_goes_back_still_closes_it(self, store: ContractStore) -> None:
         """The oldest and newest arrival count, in whatever order they came."""
-        road, window = Road(store), Window(window_ms=500, quiet_ms=200)
-        await road.hear(said(), 1_000, window)
-        await road.hear(said(), 100, window)
+        road, window = StoreDriver(store), Window(window_ms=500, quiet_ms=200)
+        await road.receive(said(), 1_000, window)
+        await road.receive(said(), 100, window)
         assert await store.next_due() == 1_200
 
     async def test_a_window_counts_only_what_waits(self, store: ContractStore) -> None:
         """After a dispatch the next message opens a new window."""
-        road, window = Road(store), Window(window_ms=500, count_max=2)
-        await road.hear(said(), 0, window)
+        road, window = StoreDriver(store), Window(window_ms=500, count_max=2)
+        await road.receive(said(), 0, window)
         await road.route(lane_of(), at=500, window=window)
         assert await store.next_due() is None
-        await road.hear(said(), 900, window)
+        await road.receive(said(), 900, window)
         assert await store.next_due() == 1_400
 
 
@@ -277,9 +277,9 @@ class DueContract:
 
     async def test_best_priority_first_then_oldest(self, store: ContractStore) -> None:
         """Lanes whose windows have closed, in the order they should be routed."""
-        road = Road(store)
+        road = StoreDriver(store)
         for room, priority, at in (("late", 10, 9), ("hook", 50, 0), ("early", 10, 3), ("cron", 100, 0)):
-            await road.hear(said(room=room, priority=priority), at)
+            await road.receive(said(room=room, priority=priority), at)
         assert [group.lane for group in await store.due(10, 10)] == [
             lane_of(r) for r in ("early", "late", "hook", "cron")
         ]
@@ -287,27 +287,27 @@ class DueContract:
 
     async def test_equals_in_the_order_of_their_lanes(self, store: ContractStore) -> None:
         """The lane that is older goes first."""
-        road = Road(store)
+        road = StoreDriver(store)
         for room in ("c", "a", "b"):
-            await road.hear(said(room=room))
+            await road.receive(said(room=room))
         assert [group.lane for group in await store.due(0, 10)] == [lane_of("c"), lane_of("a"), lane_of("b")]
 
     async def test_a_lane_has_the_best_priority_of_its_messages(self, store: ContractStore) -> None:
         """One person in a noisy lane lifts it, until that message is routed."""
-        road = Road(store)
-        await road.hear(said(room="hook", priority=50), 0)
-        await road.hear(said(room="mixed", priority=100), 1)
-        await road.hear(said(room="mixed", priority=10), 2)
+        road = StoreDriver(store)
+        await road.receive(said(room="hook", priority=50), 0)
+        await road.receive(said(room="mixed", priority=100), 1)
+        await road.receive(said(room="mixed", priority=10), 2)
         assert [group.lane for group in await store.due(9, 10)] == [lane_of("mixed"), lane_of("hook")]
         await road.route(lane_of("mixed"))
-        await road.hear(said(room="mixed", priority=100), 3)
+        await road.receive(said(room="mixed", priority=100), 3)
         assert [group.lane for group in await store.due(9, 10)] == [lane_of("hook"), lane_of("mixed")]
 
     async def test_a_lane_tells_what_waits_in_it(self, store: ContractStore) -> None:
         """As much as reading the messages would, whatever was routed of it before."""
-        road = Road(store)
+        road = StoreDriver(store)
         for n in range(5):
-            await road.hear(said("x" * (n + 1), priority=50 - n), at=n)
+            await road.receive(said("x" * (n + 1), priority=50 - n), at=n)
         messages = (await road.group(lane_of())).messages
         for taken in (0, 2):
             if taken:
@@ -322,17 +322,17 @@ class DueContract:
 
     async def test_no_more_lanes_than_asked_for(self, store: ContractStore) -> None:
         """The limit counts lanes."""
-        road = Road(store)
+        road = StoreDriver(store)
         for room in ("a", "b", "c"):
-            await road.hear(said(room=room))
+            await road.receive(said(room=room))
         assert len(await store.due(0, 2)) == 2
 
     async def test_a_group_holds_what_waits_in_order(self, store: ContractStore) -> None:
         """From the first number that no batch has; a hundred at most."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.queue(said("before"))
         for n in range(120):
-            await road.hear(said(f"no. {n}"))
+            await road.receive(said(f"no. {n}"))
         [group] = await store.waiting([lane_of("other"), lane_of()])
         assert (group.lane, group.numbered_after) == (lane_of(), 1)
         assert [message.number for message in group.messages] == list(range(2, 102))
@@ -340,8 +340,8 @@ class DueContract:
 
     async def test_a_lane_that_is_not_due_is_not_given(self, store: ContractStore) -> None:
         """Others do not wait for it."""
-        road = Road(store)
-        await road.hear(said(room="slow"), 0, Window(window_ms=500))
-        await road.hear(said(room="fast"), 0)
+        road = StoreDriver(store)
+        await road.receive(said(room="slow"), 0, Window(window_ms=500))
+        await road.receive(said(room="fast"), 0)
         assert [group.lane for group in await store.due(0, 10)] == [lane_of("fast")]
         assert await store.next_due() == 0

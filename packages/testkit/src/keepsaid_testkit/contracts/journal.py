@@ -19,7 +19,7 @@ from keepsaid.domain.event import (
 )
 from keepsaid.domain.retention import Stale
 from keepsaid.testing.builders import said
-from keepsaid_testkit.contracts.road import ContractStore, Road
+from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
 _LEASE_MS = 1_000
 _ATTEMPTS_MAX = 3
@@ -48,8 +48,8 @@ class ManualSubscriber:
         """Write down what became of some."""
         return await self.store.apply(SettleDeliveries(self.name, fence or self.fence, settled, at))
 
-    async def heard(self, at: int = 0) -> list[str]:
-        """The topics of all that can be taken, one after another, each at once done."""
+    async def drain_topics(self, at: int = 0) -> list[str]:
+        """Take all deliveries that are due and mark each as done; returns their topics in order."""
         topics: list[str] = []
         while taken := await self.take(at):
             topics += [one.event.topic for one in taken]
@@ -77,8 +77,8 @@ class SubscribeContract:
         await tell(store, "deploy.completed")
         await hearer.subscribe("deploy.completed", "backup.*")
         await tell(store, "deploy.completed", "deploy.failed", "backup.saved", "backup.a.b", "backup")
-        assert await hearer.heard() == ["deploy.completed", "backup.saved"]
-        assert await hearer.heard() == []
+        assert await hearer.drain_topics() == ["deploy.completed", "backup.saved"]
+        assert await hearer.drain_topics() == []
 
     async def test_one_that_wants_the_past_too_hears_of_all_that_is_kept(self, store: ContractStore) -> None:
         """In the order in which it happened."""
@@ -86,17 +86,17 @@ class SubscribeContract:
         await tell(store, "a.one", "a.two")
         await hearer.subscribe("a.*", from_start=True)
         await tell(store, "a.three")
-        assert await hearer.heard() == ["a.one", "a.two", "a.three"]
+        assert await hearer.drain_topics() == ["a.one", "a.two", "a.three"]
 
     async def test_subscribing_again_changes_the_topics_and_nothing_else(self, store: ContractStore) -> None:
         """What it has heard it does not hear again."""
         hearer = ManualSubscriber(store)
         await hearer.subscribe("a.one")
         await tell(store, "a.one", "a.two")
-        assert await hearer.heard() == ["a.one"]
+        assert await hearer.drain_topics() == ["a.one"]
         await hearer.subscribe("a.*", from_start=True)
         await tell(store, "a.two")
-        assert await hearer.heard() == ["a.two"]
+        assert await hearer.drain_topics() == ["a.two"]
         [line] = await store.journal.subscribers()
         assert (line.name, line.topics, line.behind, line.pending) == ("hearer", ("a.*",), 0, 0)
 
@@ -118,9 +118,9 @@ class SubscribeContract:
         await tell(store, "a.one")
         [taken] = await hearer.take()
         await hearer.settle(DeliveryResult(taken.id, "no", again_at=10**12))
-        assert await hearer.heard() == []
+        assert await hearer.drain_topics() == []
         await hearer.subscribe("a.one")
-        assert await hearer.heard() == ["a.one"]
+        assert await hearer.drain_topics() == ["a.one"]
 
     async def test_each_subscriber_hears_by_itself(self, store: ContractStore) -> None:
         """What one does with an event is nothing to another."""
@@ -130,8 +130,8 @@ class SubscribeContract:
         await tell(store, "a.one")
         [taken] = await one.take()
         await one.settle(DeliveryResult(taken.id, "no"))
-        assert await other.heard() == ["a.one"]
-        assert await one.heard() == []
+        assert await other.drain_topics() == ["a.one"]
+        assert await one.drain_topics() == []
 
     async def test_who_unsubscribes_hears_no_more_and_leaves_nothing(self, store: ContractStore) -> None:
         """Not even what was on its way."""
@@ -146,10 +146,10 @@ class SubscribeContract:
 
     async def test_messages_that_come_in_are_told_of(self, store: ContractStore) -> None:
         """Each by its id; a copy is not."""
-        hearer, road = ManualSubscriber(store), Road(store)
+        hearer, road = ManualSubscriber(store), StoreDriver(store)
         await hearer.subscribe(RECEIVED)
-        first = await road.hear(said("one"))
-        second = await road.hear(said("two", "elsewhere"))
+        first = await road.receive(said("one"))
+        second = await road.receive(said("two", "elsewhere"))
         taken = await hearer.take()
         assert [one.event.correlation_id for one in taken] == [str(first.id), str(second.id)]
         assert [one.event.payload["message"] for one in taken] == [first.id, second.id]
@@ -161,7 +161,7 @@ class SubscribeContract:
         await tell(store, *["a.one"] * 10)
         counts = [await store.apply(Distribute(0, 4)) for _ in range(4)]
         assert counts == [4, 4, 2, 0]
-        assert len(await hearer.heard()) == 10
+        assert len(await hearer.drain_topics()) == 10
 
 
 class DeliveryContract:
@@ -199,7 +199,7 @@ class DeliveryContract:
         [again] = await hearer.take(50)
         assert (again.event, again.attempt) == (first.event, 2)
         await hearer.settle(DeliveryResult(again.id), at=50)
-        assert await hearer.heard(50) == ["a.two"]
+        assert await hearer.drain_topics(50) == ["a.two"]
 
     async def test_what_is_given_up_lies_there_and_holds_up_nothing(self, store: ContractStore) -> None:
         """A person has it tried again, or dismisses it."""
@@ -208,7 +208,7 @@ class DeliveryContract:
         await tell(store, "a.one", "a.two", about="x")
         [first] = await hearer.take()
         await hearer.settle(DeliveryResult(first.id, "no luck"))
-        assert await hearer.heard() == ["a.two"]
+        assert await hearer.drain_topics() == ["a.two"]
         [dead] = await store.journal.deliveries(("dead",), "", 10)
         assert (dead.topic, dead.correlation_id, dead.error, dead.attempts) == ("a.one", "x", "no luck", 1)
         assert await store.apply(DecideDelivery(dead.id, 5, again=True))
@@ -309,7 +309,7 @@ class JournalViewContract:
         await hearer.subscribe("a.*", from_start=True)
         await tell(store, "a.two")
         assert (await store.apply(Prune(Stale.EVENTS, 30, 30))).events == 0
-        assert await hearer.heard() == ["a.one", "a.two"]
+        assert await hearer.drain_topics() == ["a.one", "a.two"]
 
     async def test_numbers_do_not_begin_anew_after_pruning(self, store: ContractStore) -> None:
         """A reader that goes on where it was misses nothing."""

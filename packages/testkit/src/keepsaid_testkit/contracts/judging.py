@@ -19,7 +19,7 @@ from keepsaid.domain.memory import Memory, NewMemory, Source
 from keepsaid.domain.message import Trust
 from keepsaid.errors import ModelError
 from keepsaid.ports.memory_maintenance import PairJudge, Pairs
-from keepsaid.ports.memory_store import Graph, Learning, Truth
+from keepsaid.ports.memory_store import Graph, Learning, MemoryRevisions
 from keepsaid_testkit.contracts.memories import AUDIT, HERE, SearchableStore, episode, sample
 
 PAIRS = tuple(Pair(n, n + 100, (f"older {n}", f"newer {n}"), (1, 2)) for n in range(1, 5))
@@ -39,8 +39,8 @@ class PairStore(SearchableStore, Learning, Protocol):
         ...
 
     @property
-    def truth(self) -> Truth:
-        """What was known before."""
+    def revisions(self) -> MemoryRevisions:
+        """Versions of memories."""
         ...
 
 
@@ -113,7 +113,7 @@ class PairsContract:
             assert await store.pairs.rule([Ruled(b, a, Ruling.DIFFERENT, "m")], 50) == 1
             assert await store.pairs.rule([Ruled(b, a, Ruling.SAME, "m")], 51) == 0
             assert [(one.older, one.newer) for one in (await store.pairs.undecided(0, 9)).pairs] == [(b, c)]
-            assert (await store.pairs.asked_since(49), await store.pairs.asked_since(50)) == (1, 0)
+            assert (await store.pairs.count_rulings_since(49), await store.pairs.count_rulings_since(50)) == (1, 0)
             assert not (await store.pairs.undecided(found.upto, 9)).pairs
 
     async def test_what_a_rule_decides_or_others_hear_is_no_pair(self, factory: Factory) -> None:
@@ -182,7 +182,7 @@ class PairsContract:
             await store.pairs.rule([Ruled(a, b, Ruling.UPDATES, "m")], 50)
             old = await read(store, a)
             assert (old.state, old.superseded_by, old.valid_to) == ("superseded", b, 20)
-            assert [one.id for one in await store.truth.history(AUDIT, b)] == [a, b]
+            assert [one.id for one in await store.revisions.history(AUDIT, b)] == [a, b]
             assert [one.id for one in await store.fetch(AUDIT, [a, b], as_of=15)] == [a]
 
     async def test_nobodys_word_takes_the_place_of_the_owners(self, factory: Factory) -> None:

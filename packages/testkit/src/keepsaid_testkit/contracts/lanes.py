@@ -16,7 +16,7 @@ from keepsaid.domain.retention import Stale
 from keepsaid.domain.strand import strand_begun_by
 from keepsaid.domain.views import LaneLine, TurnStory
 from keepsaid.testing.builders import ACCOUNT, AT_ONCE, CHANNEL, arrival, lane_of, said
-from keepsaid_testkit.contracts.road import ContractStore, Road
+from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
 LITERAL = LaneRules(join=False)
 INFER = LaneRules(infer=True)
@@ -33,7 +33,7 @@ class Group:
     """A conversation that goes on, a minute between its messages."""
 
     def __init__(self, store: ContractStore, rules: LaneRules = INFER) -> None:
-        self.road = Road(store)
+        self.road = StoreDriver(store)
         self.rules = rules
         self.at = 0
 
@@ -69,10 +69,10 @@ class LaneRulesContract:
 
     async def test_a_topic_goes_before_a_reply(self, store: ContractStore) -> None:
         """A message that names its topic stays in it, whatever it answers."""
-        road = Road(store)
-        await road.hear(said(marks=ProviderMarks(provider_id="p1")))
+        road = StoreDriver(store)
+        await road.receive(said(marks=ProviderMarks(provider_id="p1")))
         in_topic = replace(said(marks=ProviderMarks(reply_to="p1")), topic="t1")
-        assert (await road.hear(in_topic)).lane.key == "topic:room:t1"
+        assert (await road.receive(in_topic)).lane.key == "topic:room:t1"
 
     async def test_literally_a_reply_has_its_own_lane(self, store: ContractStore) -> None:
         """Also where its target is known; topic and root are as ever."""
@@ -84,7 +84,7 @@ class LaneRulesContract:
 
     async def test_both_sides_of_a_lane_stand_in_its_transcript(self, store: ContractStore) -> None:
         """What was answered and what answers, in the lane of the reply's target, and nowhere else."""
-        road = Road(store)
+        road = StoreDriver(store)
         topic = replace(said("in the topic", marks=ProviderMarks(provider_id="p1")), topic="t1")
         await road.settle(topic, "so it is")
         await road.settle(said("and this?", marks=ProviderMarks(reply_to="p1")), "that too")
@@ -99,13 +99,13 @@ class LaneRulesContract:
 
     async def test_a_reply_to_what_was_pulled_joins_its_lane(self, store: ContractStore) -> None:
         """Whoever shows a reply may say under which name."""
-        road = Road(store)
+        road = StoreDriver(store)
         topic = replace(said(), topic="t1")
         reply_id = await road.settle(topic)
         assert await store.apply(MarkReplyShown(reply_id, 1, "ours-1"))
-        assert (await road.hear(said(marks=ProviderMarks(reply_to="ours-1")))).lane == topic.lane
+        assert (await road.receive(said(marks=ProviderMarks(reply_to="ours-1")))).lane == topic.lane
         assert not await store.apply(MarkReplyShown(reply_id, 1, "ours-2"))
-        assert (await road.hear(said(marks=ProviderMarks(reply_to="ours-2")))).lane.key == "reply:room:ours-2"
+        assert (await road.receive(said(marks=ProviderMarks(reply_to="ours-2")))).lane.key == "reply:room:ours-2"
 
 
 class StrandContract:
@@ -236,12 +236,12 @@ class LaneListContract:
 
     async def test_lanes_are_listed_by_who_spoke_last(self, store: ContractStore) -> None:
         """With what waits in each, its session, its summary, and how much of it is shown."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.settle(replace(said("in the topic"), topic="t1"), "so it is", at=1)
         await road.settle(said("first"), "re", at=2)
         await road.settle(said("second"), "re", at=3)
         await store.apply(Summarise(lane_of(), 0, 2, "what was said", Made.MODEL, "a/b", 4))
-        await road.hear(replace(said("and this?"), topic="t1"), at=5)
+        await road.receive(replace(said("and this?"), topic="t1"), at=5)
         topic = replace(said(), topic="t1").lane
         lines = (LaneLine(topic, 5, 1, "active", 0, 2), LaneLine(lane_of(), 3, 0, "ended", 1, 2))
         assert tuple(await store.lanes(9)) == lines
@@ -251,7 +251,7 @@ class LaneListContract:
 
     async def test_every_version_of_a_summary_is_kept(self, store: ContractStore) -> None:
         """The newest first; a lane that is not known has none."""
-        road = Road(store)
+        road = StoreDriver(store)
         for n in range(3):
             await road.settle(said(f"say {n}"), "re", at=n)
         for n in (2, 4):

@@ -14,7 +14,7 @@ from typing import Protocol
 from keepsaid.domain.learning import LearnOutcome
 from keepsaid.domain.memory import GLOBAL, Kind, Listener, Memory, NewMemory, Source, conversation_scope, lane_scope
 from keepsaid.domain.message import Trust
-from keepsaid.ports.memory_store import Learning, Memories, Truth
+from keepsaid.ports.memory_store import Learning, Memories, MemoryRevisions
 from keepsaid_testkit.contracts.memories import AUDIT, HERE, STRAND
 
 
@@ -22,8 +22,8 @@ class LearningStore(Memories, Learning, Protocol):
     """A store of memories that learns, and whose memories can be put right."""
 
     @property
-    def truth(self) -> Truth:
-        """The versions of its memories."""
+    def revisions(self) -> MemoryRevisions:
+        """Versions of memories."""
         ...
 
 
@@ -290,28 +290,28 @@ class CorrectingContract:
         async with factory() as store:
             [old] = await store.learn([lives("m1", "Lisbon", 100)], 200)
             word = said("turn:9:1", "No, Ann lives in Porto", 300, value="Porto", speaker="Ann")
-            right = await store.truth.correct(old.memory_id, word, 400)
+            right = await store.revisions.correct(old.memory_id, word, 400)
             assert right.how is LearnOutcome.UPDATES
-            assert (await store.truth.correct(old.memory_id, word, 500)).memory_id == right.memory_id
-            versions = await store.truth.history(AUDIT, old.memory_id)
+            assert (await store.revisions.correct(old.memory_id, word, 500)).memory_id == right.memory_id
+            versions = await store.revisions.history(AUDIT, old.memory_id)
             assert spans(versions) == [("Lisbon", 100, 300), ("Porto", 300, None)]
             assert versions[1].new.corrects
             assert (versions[1].new.attribute, versions[0].superseded_by) == ("lives in", right.memory_id)
-            assert await store.truth.history(AUDIT, right.memory_id) == versions
-            assert await store.truth.history(Listener(HERE), right.memory_id) == versions
-            assert await store.truth.history(AUDIT, 17) == []
+            assert await store.revisions.history(AUDIT, right.memory_id) == versions
+            assert await store.revisions.history(Listener(HERE), right.memory_id) == versions
+            assert await store.revisions.history(AUDIT, 17) == []
 
     async def test_a_correction_of_what_has_no_slot(self, factory: LearningFactory) -> None:
         """It takes its place; what was wrong is not learned anew from what was said before it."""
         wrong, right = "the shop is deployed every Friday evening", "the shop is deployed every Thursday evening"
         async with factory() as store:
             [old] = await store.learn([said("m1", wrong, 100)], 200)
-            new = await store.truth.correct(old.memory_id, said("turn:9:1", right, 300), 400)
+            new = await store.revisions.correct(old.memory_id, said("turn:9:1", right, 300), 400)
             assert new.how is LearnOutcome.UPDATES
             late, later = await store.learn([said("m0", wrong, 90), said("m2", wrong, 500)], 600)
             assert (late.memory_id, late.how) == (old.memory_id, LearnOutcome.EVIDENCE)
             assert later.how is LearnOutcome.NEW
-            versions = await store.truth.history(AUDIT, new.memory_id)
+            versions = await store.revisions.history(AUDIT, new.memory_id)
             assert [(one.text, one.valid_to, one.state) for one in versions] == [
                 (wrong, 300, "superseded"),
                 (right, None, "active"),
@@ -323,19 +323,19 @@ class CorrectingContract:
             [episode] = await store.keep([said("e", "the cat sleeps", kind=Kind.EPISODE)], 5)
             [fact] = await store.learn([said("m1", "the cat sleeps on the red sofa")], 5)
             for id_, text in ((17, "the dog sleeps"), (episode, "the dog sleeps"), (fact.memory_id, "ok thanks")):
-                assert (await store.truth.correct(id_, said("c", text, 9), 9)).how is LearnOutcome.REFUSED
-            assert not await store.truth.confirm(17, 9)
-            assert not await store.truth.pin(17, pinned=True)
+                assert (await store.revisions.correct(id_, said("c", text, 9), 9)).how is LearnOutcome.REFUSED
+            assert not await store.revisions.confirm(17, 9)
+            assert not await store.revisions.pin(17, pinned=True)
 
     async def test_pinned_and_confirmed(self, factory: LearningFactory) -> None:
         """Both are written down; a pin can be taken out."""
         async with factory() as store:
             [one] = await store.learn([lives("m1", "Porto", 100, confidence=0.5)], 200)
-            assert await store.truth.confirm(one.memory_id, 300)
-            assert await store.truth.pin(one.memory_id, pinned=True)
+            assert await store.revisions.confirm(one.memory_id, 300)
+            assert await store.revisions.pin(one.memory_id, pinned=True)
             [memory] = await everything(store, [one.memory_id])
             assert (memory.pinned, memory.new.confidence) == (True, 1.0)
-            assert await store.truth.pin(one.memory_id, pinned=False)
+            assert await store.revisions.pin(one.memory_id, pinned=False)
             [memory] = await everything(store, [one.memory_id])
             assert not memory.pinned
 
@@ -344,11 +344,11 @@ class CorrectingContract:
         async with factory() as store:
             [one] = await store.learn([lives("m1", "Porto", 100)], 200)
             for back, state, done in ((True, "active", ()), (False, "archived", (one.memory_id,))):
-                assert await store.truth.put_away([one.memory_id, 17], 300, back=back) == done
+                assert await store.revisions.archive([one.memory_id, 17], 300, back=back) == done
                 [memory] = await everything(store, [one.memory_id])
                 assert memory.state == state
             assert await store.fetch(AUDIT, [one.memory_id]) == ()
-            assert await store.truth.put_away([one.memory_id], 300, back=True) == (one.memory_id,)
+            assert await store.revisions.archive([one.memory_id], 300, back=True) == (one.memory_id,)
             [memory] = await store.fetch(AUDIT, [one.memory_id])
             assert (memory.state, memory.last_access_at) == ("active", 300)
 
@@ -363,13 +363,13 @@ class CorrectingContract:
             told = [said(f"m{n}", text, 100 + n) for n, text in enumerate(texts)]
             ids = [one.memory_id for one in await store.learn(told, 200)]
             assert len({*ids}) == 3
-            assert await store.truth.merge(ids[0], ids[1:], 300)
+            assert await store.revisions.merge(ids[0], ids[1:], 300)
             [one] = await store.find(AUDIT, (), 9)
             assert (one.id, one.evidence) == (ids[0], 3)
             assert {f"m{n}" for n in range(3)} <= {source.ref for source in one.new.sources}
             assert [memory.id for memory in await store.fetch(AUDIT, ids)] == [ids[0]]
             assert {(one.memory_id, one.how) for one in await store.learn(told, 400)} == {(ids[0], LearnOutcome.KNOWN)}
-            assert not await store.truth.merge(ids[0], ids[1:], 500)
+            assert not await store.revisions.merge(ids[0], ids[1:], 500)
 
     async def test_what_cannot_be_merged(self, factory: LearningFactory) -> None:
         """Other scopes, other slots, what something else held between, one with itself, and what is not there."""
@@ -380,8 +380,8 @@ class CorrectingContract:
             a, b, c, d, e = [one.memory_id for one in await store.learn([*told, other, room], 400)]
             before = await everything(store, [a, b, c, d, e])
             for into, others in ((a, [c]), (a, [d]), (d, [e]), (a, [a]), (a, []), (a, [17])):
-                assert not await store.truth.merge(into, others, 500)
+                assert not await store.revisions.merge(into, others, 500)
             assert await everything(store, [a, b, c, d, e]) == before
             # of one value written in two ways each period ends the one before; as one they go on
-            assert await store.truth.merge(a, [b], 600)
+            assert await store.revisions.merge(a, [b], 600)
             assert spans(await everything(store, [a])) == [("Porto", 100, 300)]

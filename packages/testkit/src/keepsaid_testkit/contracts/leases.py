@@ -17,7 +17,7 @@ from keepsaid.domain.commits import (
     StepStart,
 )
 from keepsaid.testing.builders import arrival, lane_of, said, step
-from keepsaid_testkit.contracts.road import LEASE_MS, ContractStore, Queued, Road, read
+from keepsaid_testkit.contracts.store_driver import LEASE_MS, ContractStore, Queued, StoreDriver, read
 
 
 class ClaimContract:
@@ -25,7 +25,7 @@ class ClaimContract:
 
     async def test_a_claim_hands_over_batch_messages_and_turn(self, store: ContractStore) -> None:
         """Under a fence of its own."""
-        road = Road(store)
+        road = StoreDriver(store)
         queued = await road.queue(said("hi"), at=1)
         [lease] = await store.apply(ClaimBatches("one", 5, (501, 502), 2, 1_000))
         claimed = await read(store, lease)
@@ -41,7 +41,7 @@ class ClaimContract:
 
     async def test_a_lease_that_was_lost_is_for_nothing(self, store: ContractStore) -> None:
         """Whether the batch waits again, somebody else has it, or it is settled."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.queue(said())
         [lease] = await store.apply(ClaimBatches("one", 1, (501,), 0, 1_000))
         assert (await read(store, lease)).batch == lease.batch
@@ -55,7 +55,7 @@ class ClaimContract:
 
     async def test_best_priority_then_arrival_then_batch(self, store: ContractStore) -> None:
         """Arrival is that of a batch's first message."""
-        road = Road(store)
+        road = StoreDriver(store)
         order = (("late", 10, 9), ("hook", 50, 0), ("early", 10, 3), ("cron", 100, 0), ("tie", 10, 3))
         for room, priority, at in order:
             await road.queue(said(room=room, priority=priority), at)
@@ -64,7 +64,7 @@ class ClaimContract:
 
     async def test_what_has_waited_long_counts_as_better(self, store: ContractStore) -> None:
         """A webhook after two minutes, a schedule after ten; then arrival decides."""
-        road = Road(store)
+        road = StoreDriver(store)
         for room, priority, at in (("cron", 100, 0), ("hook", 50, 500_000), ("ann", 10, 590_000), ("bob", 10, 610_000)):
             await road.queue(said(room=room, priority=priority), at)
         early = await road.claim(599_999, limit=1)
@@ -74,7 +74,7 @@ class ClaimContract:
 
     async def test_no_more_than_asked_for(self, store: ContractStore) -> None:
         """None when none is asked for."""
-        road = Road(store)
+        road = StoreDriver(store)
         for room in ("a", "b", "c"):
             await road.queue(said(room=room))
         assert len(await road.claim(limit=2)) == 2
@@ -83,7 +83,7 @@ class ClaimContract:
 
     async def test_no_more_than_there_are_turns_for(self, store: ContractStore) -> None:
         """Each needs an id."""
-        road = Road(store)
+        road = StoreDriver(store)
         for room in ("a", "b"):
             await road.queue(said(room=room))
         for turn_ids in ((), (501,), (502,)):
@@ -92,7 +92,7 @@ class ClaimContract:
 
     async def test_a_lane_is_first_in_first_out(self, store: ContractStore) -> None:
         """The next batch only when the one before is settled."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.queue(said("one"))
         first = await road.claim_one()
         await road.queue(said("two"))
@@ -104,7 +104,7 @@ class ClaimContract:
 
     async def test_priority_does_not_overtake_within_a_lane(self, store: ContractStore) -> None:
         """A batch that waits for later holds up those behind it."""
-        road = Road(store)
+        road = StoreDriver(store)
         first = await road.queue(said("one", priority=100))
         claimed = await road.claim_one()
         await road.queue(said("two", priority=10))
@@ -115,7 +115,7 @@ class ClaimContract:
 
     async def test_the_next_attempt_continues_the_open_turn(self, store: ContractStore) -> None:
         """With its steps, under a higher fence."""
-        road = Road(store)
+        road = StoreDriver(store)
         queued = await road.queue(said())
         first = await road.claim_one()
         start = StepStart(first.turn_id, first.batch.fence, step(), 1, trace={"seen": [1]})
@@ -127,7 +127,7 @@ class ClaimContract:
 
     async def test_turns_have_ids_of_their_own(self, store: ContractStore) -> None:
         """Beside a batch that continues its turn."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.queue(said(room="a"))
         first = await road.claim_one()
         await road.crash()
@@ -139,15 +139,15 @@ class ClaimContract:
 
     async def test_nothing_queued_nothing_ready(self, store: ContractStore) -> None:
         """Waiting messages are not yet work."""
-        road = Road(store)
+        road = StoreDriver(store)
         assert await store.next_ready() is None
-        await road.hear(said())
+        await road.receive(said())
         assert await store.next_ready() is None
         assert await road.claim() == ()
 
     async def test_a_requeued_batch_does_not_run_beside_its_lane(self, store: ContractStore) -> None:
         """Its lane still has one turn at a time; then it is first."""
-        road = Road(store)
+        road = StoreDriver(store)
         first = await road.queue(said("one"))
         claimed = await road.claim_one()
         await store.apply(Fail(first.batch_id, claimed.batch.fence, Failure.BURY, "broken", 0))
@@ -165,7 +165,7 @@ class LeaseContract:
 
     async def test_a_lease_runs_out(self, store: ContractStore) -> None:
         """At its end, not before; nothing is charged."""
-        road = Road(store)
+        road = StoreDriver(store)
         queued = await road.queue(said())
         await road.claim_one(at=0)
         assert await store.apply(ExpireLeases(LEASE_MS - 1)) == 0
@@ -176,7 +176,7 @@ class LeaseContract:
 
     async def test_a_renewed_lease_goes_on(self, store: ContractStore) -> None:
         """To its new end."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.queue(said())
         claimed = await road.claim_one()
         assert await store.apply(Renew(claimed.batch.id, claimed.batch.fence, 5_000))
@@ -185,7 +185,7 @@ class LeaseContract:
 
     async def test_a_graceful_release_charges_nothing(self, store: ContractStore) -> None:
         """The crash it was in before is not forgotten."""
-        road = Road(store)
+        road = StoreDriver(store)
         queued = await road.queue(said())
         await road.claim_one()
         await road.crash(owner="two")
@@ -196,7 +196,7 @@ class LeaseContract:
 
     async def test_a_deferral_is_counted_and_clears_the_suspicion(self, store: ContractStore) -> None:
         """An outage is nobody's fault, and the process lived through it."""
-        road = Road(store)
+        road = StoreDriver(store)
         queued = await road.queue(said())
         await road.claim_one()
         await road.crash(owner="two")
@@ -208,7 +208,7 @@ class LeaseContract:
 
     async def test_an_owner_gives_back_all_it_holds(self, store: ContractStore) -> None:
         """And only that."""
-        road = Road(store)
+        road = StoreDriver(store)
         for room in ("a", "b", "c"):
             await road.queue(said(room=room))
         await road.claim(limit=2, owner="one")
@@ -220,14 +220,14 @@ class LeaseContract:
 
     async def test_leases_of_this_owner_are_not_void(self, store: ContractStore) -> None:
         """Only those of others."""
-        road = Road(store)
+        road = StoreDriver(store)
         queued = await road.queue(said())
         await road.claim_one(owner="one")
         assert await road.crash(owner="one") == ()
         assert (await road.batch(queued)).state == "leased"
 
 
-async def suspects(road: Road, *rooms: str) -> list[Queued]:
+async def suspects(road: StoreDriver, *rooms: str) -> list[Queued]:
     """One batch in each room, all in flight at one crash."""
     queued = [await road.queue(said(room=room)) for room in rooms]
     await road.claim(owner="dead")
@@ -235,7 +235,7 @@ async def suspects(road: Road, *rooms: str) -> list[Queued]:
     return queued
 
 
-async def poison(road: Road, room: str, crashes: int = 2) -> Queued:
+async def poison(road: StoreDriver, room: str, crashes: int = 2) -> Queued:
     """A batch that was in flight at so many crashes in a row; nothing else may be ready."""
     [queued] = await suspects(road, room)
     for _ in range(crashes - 1):
@@ -250,14 +250,14 @@ class SuspectContract:
 
     async def test_a_crash_is_not_charged_to_those_that_ran_together(self, store: ContractStore) -> None:
         """They are suspects."""
-        road = Road(store)
+        road = StoreDriver(store)
         for queued in await suspects(road, "a", "b"):
             batch = await road.batch(queued)
             assert (batch.state, batch.crashes, batch.attempts) == ("queued", 1, 0)
 
     async def test_one_suspect_at_a_time_beside_normal_work(self, store: ContractStore) -> None:
         """The next when it is settled."""
-        road = Road(store)
+        road = StoreDriver(store)
         await suspects(road, "a", "b")
         await road.queue(said(room="c"))
         claimed = {one.batch.lane.conversation: one for one in await road.claim()}
@@ -269,7 +269,7 @@ class SuspectContract:
 
     async def test_a_suspect_waits_its_turn(self, store: ContractStore) -> None:
         """Best priority first, suspects too."""
-        road = Road(store)
+        road = StoreDriver(store)
         await suspects(road, "a")
         await road.queue(said(room="urgent", priority=1))
         assert [one.batch.lane.conversation for one in await road.claim(limit=1)] == ["urgent"]
@@ -277,7 +277,7 @@ class SuspectContract:
 
     async def test_after_two_crashes_it_runs_alone(self, store: ContractStore) -> None:
         """Nothing beside it, whatever its priority."""
-        road = Road(store)
+        road = StoreDriver(store)
         queued = await poison(road, "a")
         await road.queue(said(room="urgent", priority=1))
         [claimed] = await road.claim()
@@ -288,7 +288,7 @@ class SuspectContract:
 
     async def test_it_waits_until_nothing_is_leased(self, store: ContractStore) -> None:
         """Others go on meanwhile."""
-        road = Road(store)
+        road = StoreDriver(store)
         queued = await poison(road, "a")
         claimed = await road.claim_one()
         await store.apply(Release(queued.batch_id, claimed.batch.fence, 50))
@@ -304,7 +304,7 @@ class SuspectContract:
 
     async def test_two_poisons_run_one_after_the_other(self, store: ContractStore) -> None:
         """Each alone."""
-        road = Road(store)
+        road = StoreDriver(store)
         first, second = await suspects(road, "a", "b")
         assert (await road.claim_one(owner="dead")).batch.id == first.batch_id
         await road.crash()
@@ -319,7 +319,7 @@ class SuspectContract:
 
     async def test_it_does_not_wait_for_ever(self, store: ContractStore) -> None:
         """After a minute nothing new begins before it has run."""
-        road = Road(store)
+        road = StoreDriver(store)
         queued = await poison(road, "a")
         claimed = await road.claim_one()
         await store.apply(Release(queued.batch_id, claimed.batch.fence, 50))
@@ -334,7 +334,7 @@ class SuspectContract:
 
     async def test_a_start_tries_at_once_what_was_to_wait(self, store: ContractStore) -> None:
         """An outage may be over, and a window has nothing left to wait for."""
-        road = Road(store)
+        road = StoreDriver(store)
         queued = await road.queue(said(room="a"))
         claimed = await road.claim_one()
         await store.apply(Release(queued.batch_id, claimed.batch.fence, 9_999, deferred=True))

@@ -168,11 +168,11 @@ class KeepingContract:
             assert await store.counts() == {"fact": 2, "goal": 1, "todo": 1}
 
 
-class HearingContract:
-    """Who hears what, the same on every read path."""
+class VisibilityContract:
+    """Which listener may read which memory, the same on every read path."""
 
-    async def heard(self, store: SearchableStore, listener: Listener) -> list[str]:
-        """The keys a listener hears, after making sure that find, get and text agree."""
+    async def visible_keys(self, store: SearchableStore, listener: Listener) -> list[str]:
+        """The keys of the memories that a listener may read; asserts that find, get and text search agree."""
         everything = await store.find(AUDIT, (), 99)
         found = sorted(keys(await store.find(listener, (), 99)))
         got = [memory.new.key for memory in everything if await store.get(listener, memory.id) is not None]
@@ -191,12 +191,12 @@ class HearingContract:
         }
         async with factory() as store:
             await store.keep([sample(key, scope=scope) for key, scope in scopes.items()], 5)
-            assert await self.heard(store, OWNER_HERE) == ["global", "here", "owner"]
-            assert await self.heard(store, Listener(HERE, OWNER)) == ["global", "here"]
-            assert await self.heard(store, Listener(STRAND)) == ["global", "here", "strand"]
-            assert await self.heard(store, Listener(THERE, cross=True)) == ["global", "there"]
-            assert await self.heard(store, Listener(None, OWNER, direct=True)) == ["global", "owner"]
-            assert await self.heard(store, AUDIT) == sorted(scopes)
+            assert await self.visible_keys(store, OWNER_HERE) == ["global", "here", "owner"]
+            assert await self.visible_keys(store, Listener(HERE, OWNER)) == ["global", "here"]
+            assert await self.visible_keys(store, Listener(STRAND)) == ["global", "here", "strand"]
+            assert await self.visible_keys(store, Listener(THERE, cross=True)) == ["global", "there"]
+            assert await self.visible_keys(store, Listener(None, OWNER, direct=True)) == ["global", "owner"]
+            assert await self.visible_keys(store, AUDIT) == sorted(scopes)
 
     async def test_episodes_stay_in_their_lane(self, factory: Factory) -> None:
         """Those of another lane are heard on explicit reference only; facts are heard across lanes."""
@@ -204,10 +204,10 @@ class HearingContract:
         async with factory() as store:
             told = [episode(kind, "cat", STRAND, Trust.OWNER, kind=kind) for kind in (*bound, Kind.FACT, Kind.EVENT)]
             await store.keep(told, 5)
-            assert await self.heard(store, Listener(STRAND)) == sorted([*bound, "fact", "event"])
-            assert await self.heard(store, OWNER_HERE) == ["event", "fact"]
+            assert await self.visible_keys(store, Listener(STRAND)) == sorted([*bound, "fact", "event"])
+            assert await self.visible_keys(store, OWNER_HERE) == ["event", "fact"]
             crossing = Listener(HERE, OWNER, direct=True, cross=True)
-            assert await self.heard(store, crossing) == sorted([*bound, "fact", "event"])
+            assert await self.visible_keys(store, crossing) == sorted([*bound, "fact", "event"])
 
     async def test_a_stranger_is_heard_in_his_lane_only(self, factory: Factory) -> None:
         """External text never leaves its lane, not even where scope and `cross` would let it."""
@@ -222,10 +222,10 @@ class HearingContract:
                 ],
                 5,
             )
-            assert await self.heard(store, Listener(HERE, OWNER, direct=True, cross=True)) == ["mine"]
-            assert await self.heard(store, Listener(THERE)) == ["fact", "hook", "wide"]
-            assert await self.heard(store, Listener(None, cross=True)) == []
-            assert await self.heard(store, AUDIT) == ["fact", "hook", "mine", "stray", "wide"]
+            assert await self.visible_keys(store, Listener(HERE, OWNER, direct=True, cross=True)) == ["mine"]
+            assert await self.visible_keys(store, Listener(THERE)) == ["fact", "hook", "wide"]
+            assert await self.visible_keys(store, Listener(None, cross=True)) == []
+            assert await self.visible_keys(store, AUDIT) == ["fact", "hook", "mine", "stray", "wide"]
 
     async def test_a_lane_is_all_four_parts(self, factory: Factory) -> None:
         """The same key under another channel, account or conversation is another lane."""
@@ -237,9 +237,9 @@ class HearingContract:
         ]
         async with factory() as store:
             await store.keep([episode("mine", "cat", HERE, Trust.EXTERNAL, scope=GLOBAL)], 5)
-            assert await self.heard(store, Listener(HERE)) == ["mine"]
+            assert await self.visible_keys(store, Listener(HERE)) == ["mine"]
             for lane in others:
-                assert await self.heard(store, Listener(lane, OWNER, direct=True, cross=True)) == []
+                assert await self.visible_keys(store, Listener(lane, OWNER, direct=True, cross=True)) == []
 
 
 class TextContract:

@@ -8,7 +8,7 @@ from keepsaid.domain.message import Trust
 from keepsaid.domain.process import Note, NotifyOwner
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.testing.builders import CHANNEL, said
-from keepsaid_testkit.contracts.road import ContractStore, Road
+from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
 
 class NoteContract:
@@ -33,9 +33,9 @@ class NoteContract:
         """And nowhere, while he has not written."""
         notice = NotifyOwner(ReplyDraft(901, "the disk is full"), "notice:1", 100, 5)
         assert not await store.apply(notice)
-        road, inbound = Road(store, 100), said(room="study")
-        await road.hear(replace(inbound, origin=replace(inbound.origin, trust=Trust.OWNER, direct=True)))
-        await road.hear(said(room="elsewhere"))
+        road, inbound = StoreDriver(store, 100), said(room="study")
+        await road.receive(replace(inbound, origin=replace(inbound.origin, trust=Trust.OWNER, direct=True)))
+        await road.receive(said(room="elsewhere"))
         assert await store.apply(notice)
         assert await store.apply(replace(notice, notice=ReplyDraft(902, "the disk is full"), at=6))
         [reply] = await store.unseen(CHANNEL, "study")

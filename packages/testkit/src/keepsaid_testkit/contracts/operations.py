@@ -40,13 +40,13 @@ from keepsaid_testkit.contracts.pruning import BacklogContract, PrunedContract, 
 from keepsaid_testkit.contracts.receipts import FeedbackContract, UseContract
 from keepsaid_testkit.contracts.relay import RelayContract
 from keepsaid_testkit.contracts.reminders import RemindersContract
-from keepsaid_testkit.contracts.road import ContractStore
 from keepsaid_testkit.contracts.routing import DispatchContract, MergingContract, SpawnContract
 from keepsaid_testkit.contracts.schedules import RunContract, ScheduleContract
 from keepsaid_testkit.contracts.sessions import MarkContract, RestContract, SessionContract
 from keepsaid_testkit.contracts.slots import SlotContract, TargetContract
 from keepsaid_testkit.contracts.staging import StagingContract
 from keepsaid_testkit.contracts.standing import CalibrationContract, PersonalityContract
+from keepsaid_testkit.contracts.store_driver import ContractStore
 from keepsaid_testkit.contracts.stories import PointsContract, StoriesContract
 from keepsaid_testkit.contracts.tasks import TaskContract, TaskCrashContract, TaskGraphContract, TaskLifeContract
 from keepsaid_testkit.contracts.trusts import TrustContract

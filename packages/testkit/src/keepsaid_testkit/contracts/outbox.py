@@ -9,7 +9,7 @@ from keepsaid.domain.message import Inbound
 from keepsaid.domain.reply import Delivered, ReplyDraft, StoredReply
 from keepsaid.domain.views import MessageFilter
 from keepsaid.testing.builders import CHANNEL, said
-from keepsaid_testkit.contracts.road import ContractStore, Road
+from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 from keepsaid_testkit.contracts.turns import committed
 
 
@@ -31,7 +31,7 @@ async def state_of(store: ContractStore, reply: StoredReply) -> str:
     return next(one.state for one in turn.replies if one.id == reply.id)
 
 
-async def answered_at(road: Road, inbound: Inbound, url: str | None) -> int:
+async def answered_at(road: StoreDriver, inbound: Inbound, url: str | None) -> int:
     """A reply that is to be pushed to a URL, or pulled; its id."""
     await road.queue(inbound)
     claimed = await road.claim_one()
@@ -45,7 +45,7 @@ class TakingContract:
 
     async def test_a_reply_is_taken_once(self, store: ContractStore) -> None:
         """With a fence and a key of its own."""
-        road = Road(store)
+        road = StoreDriver(store)
         reply_id = await road.settle(said(), "answer", at=5)
         assert await take(store, 4) == []
         [reply] = await take(store, 5)
@@ -55,7 +55,7 @@ class TakingContract:
 
     async def test_a_conversation_is_first_in_first_out(self, store: ContractStore) -> None:
         """Others do not wait for it."""
-        road = Road(store)
+        road = StoreDriver(store)
         first, second = [await road.settle(said(), text) for text in ("one", "two")]
         other = await road.settle(said(room="den"))
         taken = await take(store)
@@ -65,7 +65,7 @@ class TakingContract:
 
     async def test_lanes_of_one_conversation_share_its_order(self, store: ContractStore) -> None:
         """A topic does not overtake the room."""
-        road = Road(store)
+        road = StoreDriver(store)
         first = await road.settle(said())
         topic = await road.settle(replace(said(), topic="t1"))
         [reply] = await take(store)
@@ -75,14 +75,14 @@ class TakingContract:
 
     async def test_accounts_do_not_share_an_order(self, store: ContractStore) -> None:
         """A conversation belongs to its account."""
-        road = Road(store)
+        road = StoreDriver(store)
         mine = said()
         ids = [await road.settle(mine), await road.settle(replace(mine, origin=replace(mine.origin, account="you")))]
         assert [reply.id for reply in await take(store)] == ids
 
     async def test_a_retry_holds_back_what_follows(self, store: ContractStore) -> None:
         """Until its time; then it goes first, under a new fence."""
-        road = Road(store)
+        road = StoreDriver(store)
         first = await road.settle(said())
         await road.settle(said())
         [reply] = await take(store)
@@ -94,21 +94,21 @@ class TakingContract:
 
     async def test_no_more_than_asked_for(self, store: ContractStore) -> None:
         """The limit counts replies."""
-        road = Road(store)
+        road = StoreDriver(store)
         for room in ("a", "b", "c"):
             await road.settle(said(room=room))
         assert [len(await take(store, limit=limit)) for limit in (0, 2, 2)] == [0, 2, 1]
 
     async def test_only_channels_that_push(self, store: ContractStore) -> None:
         """Others wait to be pulled."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.settle(said(channel="pulled"))
         assert await take(store) == []
         assert await store.next_send((CHANNEL,)) is None
 
     async def test_a_reply_with_a_url_is_pushed_on_any_channel(self, store: ContractStore) -> None:
         """What waits to be pulled in the same conversation does not hold it back."""
-        road = Road(store)
+        road = StoreDriver(store)
         pulled = await answered_at(road, said(channel="pulled"), None)
         pushed = await answered_at(road, said(channel="pulled"), "https://example.org/in")
         assert [reply.id for reply in await store.unseen("pulled", "room")] == [pulled]
@@ -117,7 +117,7 @@ class TakingContract:
 
     async def test_what_is_being_sent_cannot_be_tried(self, store: ContractStore) -> None:
         """Nor can what waits behind it: there is nothing to wake for."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.settle(said())
         await road.settle(said())
         assert await store.next_send((CHANNEL,)) == 0
@@ -128,7 +128,7 @@ class TakingContract:
 
     async def test_the_next_is_the_earliest_of_all_conversations(self, store: ContractStore) -> None:
         """Each says when its first may be tried."""
-        road = Road(store)
+        road = StoreDriver(store)
         for room, at in (("a", 30), ("b", 20), ("c", 40)):
             await road.settle(said(room=room), at=at)
         assert await store.next_send((CHANNEL,)) == 20
@@ -139,7 +139,7 @@ class SettlingContract:
 
     async def test_each_outcome_has_its_state(self, store: ContractStore) -> None:
         """And only what is settled lets the next one go."""
-        road = Road(store)
+        road = StoreDriver(store)
         expected = {
             Delivered.CONFIRMED: "sent",
             Delivered.RETRY: "pending",
@@ -159,7 +159,7 @@ class SettlingContract:
 
     async def test_an_old_fence_is_refused(self, store: ContractStore) -> None:
         """Whatever it says; so is what was settled, and what nobody sends."""
-        road = Road(store)
+        road = StoreDriver(store)
         waiting = await road.settle(said())
         for what in Delivered:
             assert not await store.apply(Settle(waiting, 0, what, 1))
@@ -177,7 +177,7 @@ class SettlingContract:
 
     async def test_the_death_of_the_sender_leaves_doubt(self, store: ContractStore) -> None:
         """About its own replies only; they hold back what follows."""
-        road = Road(store)
+        road = StoreDriver(store)
         for room in ("a", "b", "a"):
             await road.settle(said(room=room))
         [lost] = await take(store, limit=1, owner="dead")
@@ -190,18 +190,18 @@ class SettlingContract:
 
     async def test_a_start_waits_for_no_time_that_was_set_before(self, store: ContractStore) -> None:
         """The clock may have been set back since."""
-        road = Road(store)
+        road = StoreDriver(store)
         reply_id = await road.settle(said(), at=3_600_000)
         assert await take(store, 5) == []
         assert await store.last_id() == reply_id
-        later = await road.hear(said("and later"))
+        later = await road.receive(said("and later"))
         assert await store.last_id() == later.id > reply_id
         await store.apply(Doubt("new", 5))
         assert [reply.id for reply in await take(store, 5)] == [reply_id]
 
     async def test_doubtful_replies_go_again_and_say_so(self, store: ContractStore) -> None:
         """With the same key, before what follows."""
-        road = Road(store)
+        road = StoreDriver(store)
         first = await road.settle(said())
         await road.settle(said())
         [reply] = await take(store, owner="dead")
@@ -216,7 +216,7 @@ class SettlingContract:
 
     async def test_deaths_of_the_sender_are_not_charged(self, store: ContractStore) -> None:
         """However many there are: only tries that came to an end count towards the last."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.settle(said())
         for life in range(30):
             [reply] = await take(store, 8, owner=f"life {life}")
@@ -228,7 +228,7 @@ class SettlingContract:
 
     async def test_doubt_is_resolved_when_its_time_has_come(self, store: ContractStore) -> None:
         """Not at once, when the sender said when."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.settle(said())
         [reply] = await take(store)
         await store.apply(settled(reply, Delivered.DOUBT, 1, retry_at=40))
@@ -240,7 +240,7 @@ class SettlingContract:
 
     async def test_a_channel_may_bury_what_it_doubts(self, store: ContractStore) -> None:
         """Rather silent than twice; the next one goes."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.settle(said())
         following = await road.settle(said())
         [reply] = await take(store)
@@ -250,7 +250,7 @@ class SettlingContract:
         assert [one.id for one in await take(store, 8)] == [following]
 
 
-async def died(road: Road, room: str = "room") -> StoredReply:
+async def died(road: StoreDriver, room: str = "room") -> StoredReply:
     """A reply that was given up, as it was when it was last taken."""
     await road.settle(said(room=room))
     [reply] = await take(road.store)
@@ -263,7 +263,7 @@ class DeadContract:
 
     async def test_it_says_what_came_of_the_last_try(self, store: ContractStore) -> None:
         """In its turn and in the story of its message, which is listed among those whose reply is dead."""
-        road = Road(store)
+        road = StoreDriver(store)
         reply = await died(road)
         await road.settle(said("other", room="den"))
         [story] = await store.find(MessageFilter(reply="dead"))
@@ -274,7 +274,7 @@ class DeadContract:
 
     async def test_it_goes_again_with_its_tries_counted_anew(self, store: ContractStore) -> None:
         """Under the same key, marked, before what follows it."""
-        road = Road(store)
+        road = StoreDriver(store)
         reply = await died(road)
         await road.settle(said())
         assert await store.apply(Decide(reply.id, 9, again=True))
@@ -288,7 +288,7 @@ class DeadContract:
 
     async def test_it_can_be_given_up_for_good(self, store: ContractStore) -> None:
         """With what was wrong kept; then no word changes it."""
-        road = Road(store)
+        road = StoreDriver(store)
         reply = await died(road)
         assert await store.apply(Decide(reply.id, 9, again=False))
         [story] = await store.find(MessageFilter())
@@ -300,7 +300,7 @@ class DeadContract:
 
     async def test_what_is_not_dead_stays(self, store: ContractStore) -> None:
         """Waiting, on its way, sent, or unknown to the store."""
-        road = Road(store)
+        road = StoreDriver(store)
         waiting = await road.settle(said())
         for again in (True, False):
             assert not await store.apply(Decide(waiting, 9, again=again))
@@ -316,7 +316,7 @@ class PullingContract:
 
     async def test_what_nobody_has_seen_in_order(self, store: ContractStore) -> None:
         """Of this conversation."""
-        road = Road(store)
+        road = StoreDriver(store)
         ids = [await road.settle(said(channel="pulled")) for _ in range(3)]
         await road.settle(said(room="den", channel="pulled"))
         assert [reply.id for reply in await store.unseen("pulled", "room")] == ids
@@ -326,7 +326,7 @@ class PullingContract:
 
     async def test_it_is_shown_once(self, store: ContractStore) -> None:
         """False when it was settled before, is being sent, or never was."""
-        road = Road(store)
+        road = StoreDriver(store)
         pulled = await road.settle(said(channel="pulled"))
         assert await store.apply(MarkReplyShown(pulled, 5))
         assert not await store.apply(MarkReplyShown(pulled, 6))

@@ -25,8 +25,8 @@ from keepsaid.domain.scheduling import (
 from keepsaid.domain.task import CancelTask, CreateTasks, NewTask, TaskFilter
 from keepsaid.domain.timing import Every
 from keepsaid.testing.builders import CHANNEL, lane_of, outcome, said
-from keepsaid_testkit.contracts.road import ContractStore, Road
-from keepsaid_testkit.contracts.schedules import OWNER, add, come, run_of, told
+from keepsaid_testkit.contracts.schedules import OWNER, add, come, list_topics, run_of
+from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
 
 class OutputContract:
@@ -39,20 +39,20 @@ class OutputContract:
         await store.apply(EndRun(key, "execute", 100, reply=ReplyDraft(70, "drink")))
         run = await run_of(store, key)
         assert (run.state, run.output, run.reply_id) == ("executed", "waiting", 70)
-        assert await store.schedules.heard(10) == []
+        assert await store.schedules.list_unsettled_outputs(10) == []
         [taken] = await store.apply(TakeReplies((CHANNEL,), "one", 9, 200))
         assert (taken.lane, taken.draft.text) == (lane_of(), "drink")
         await store.apply(Settle(70, taken.fence, Delivered.CONFIRMED, 210))
-        [heard] = await store.schedules.heard(10)
+        [heard] = await store.schedules.list_unsettled_outputs(10)
         assert (heard.schedule_id, heard.due_at, heard.output, heard.reply) == (1, 100, "waiting", "sent")
         assert await store.apply(SettleRun(key, "deliver", 220)) == "active"
         assert await store.apply(SettleRun(key, "deliver", 220)) == ""
         assert (await run_of(store, key)).output == "delivered"
-        assert await told(store) == ["added", "fired", "executed", "delivered"]
+        assert await list_topics(store) == ["added", "fired", "executed", "delivered"]
 
     async def test_what_is_said_stands_between_the_turns_of_its_lane(self, store: ContractStore) -> None:
         """Where it was said, for as long as what stands before it; it is no record, and so nobody's words."""
-        road = Road(store, 1_000)
+        road = StoreDriver(store, 1_000)
         await add(store)
         for n, at in enumerate((100, 200, 300)):
             await store.apply(
@@ -80,30 +80,30 @@ class OutputContract:
         """And goes on when somebody speaks there."""
         await add(store)
         await store.apply(EndRun(await come(store), "execute", 100, reply=ReplyDraft(70, "drink")))
-        road = Road(store, 1_000)
-        assert (await road.hear(said())).number == 1
+        road = StoreDriver(store, 1_000)
+        assert (await road.receive(said())).number == 1
         assert await road.route(lane_of(), 1)
 
     async def test_what_is_asked_is_under_way_until_it_is_answered(self, store: ContractStore) -> None:
         """The answer ends the run when it has left."""
-        road = Road(store, 1_000)
+        road = StoreDriver(store, 1_000)
         await add(store, what=What.ASK)
         key = await come(store)
-        received = await road.hear(said("what is new?"), 100)
+        received = await road.receive(said("what is new?"), 100)
         assert await store.apply(EndRun(key, "execute", 100, message_id=received.id)) == "active"
         assert await store.apply(FireSchedules((Fire(1, 200, 300, 200),), 200)) == 0
-        assert await store.schedules.heard(10) == []
+        assert await store.schedules.list_unsettled_outputs(10) == []
         await road.route(received.lane, 200)
-        assert await store.schedules.heard(10) == []
+        assert await store.schedules.list_unsettled_outputs(10) == []
         reply_id = await road.answer(await road.claim_one(200), "nothing", 210)
-        [heard] = await store.schedules.heard(10)
+        [heard] = await store.schedules.list_unsettled_outputs(10)
         assert (heard.output, heard.batch, heard.reply_id, heard.reply) == ("asked", "done", reply_id, "pending")
         assert await store.apply(SettleRun(key, "answer", 210, reply_id=reply_id)) == "active"
         await come(store, 300, next_at=400)
         [taken] = await store.apply(TakeReplies((CHANNEL,), "one", 9, 220))
-        assert await store.schedules.heard(10) == []
+        assert await store.schedules.list_unsettled_outputs(10) == []
         await store.apply(Settle(taken.id, taken.fence, Delivered.CONFIRMED, 230))
-        [heard] = await store.schedules.heard(10)
+        [heard] = await store.schedules.list_unsettled_outputs(10)
         assert (heard.output, heard.reply) == ("waiting", "sent")
         assert await store.apply(SettleRun(key, "deliver", 240, reply_id=reply_id)) == "active"
         run = await run_of(store, key)
@@ -111,17 +111,17 @@ class OutputContract:
 
     async def test_what_cannot_be_answered_is_lost_and_counts(self, store: ContractStore) -> None:
         """The third time it disables the schedule."""
-        road = Road(store, 1_000)
+        road = StoreDriver(store, 1_000)
         await add(store, what=What.ASK)
         for n in range(3):
             at = 100 + 100 * n
             key = await come(store, at, next_at=at + 100)
-            received = await road.hear(said(f"what is new? {n}"), at)
+            received = await road.receive(said(f"what is new? {n}"), at)
             await store.apply(EndRun(key, "execute", at, message_id=received.id))
             await road.route(received.lane, at)
             claimed = await road.claim_one(at)
             await store.apply(Fail(claimed.batch.id, claimed.batch.fence, Failure.BURY, "no model", at))
-            [heard] = await store.schedules.heard(10)
+            [heard] = await store.schedules.list_unsettled_outputs(10)
             assert (heard.batch, heard.reason) == ("dead", "no model")
             notice = Notice(OWNER, ReplyDraft(900 + n, "it was disabled"))
             state = await store.apply(SettleRun(key, "lose", at, heard.reason, notice=notice))
@@ -130,12 +130,12 @@ class OutputContract:
 
     async def test_what_waits_in_its_window_is_not_lost(self, store: ContractStore) -> None:
         """Nothing is known of it yet."""
-        road = Road(store, 1_000)
+        road = StoreDriver(store, 1_000)
         await add(store, what=What.ASK)
         key = await come(store)
-        received = await road.hear(said("what is new?"), 100, Window())
+        received = await road.receive(said("what is new?"), 100, Window())
         await store.apply(EndRun(key, "execute", 100, message_id=received.id))
-        assert await store.schedules.heard(10) == []
+        assert await store.schedules.list_unsettled_outputs(10) == []
         assert await store.apply(SettleRun(key, "end", 200)) == "active"
         assert (await run_of(store, key)).output == "silent"
 
@@ -143,7 +143,7 @@ class OutputContract:
         """In a direct chat; where he never did, in the lane that is named."""
         inbound = said()
         owner = replace(inbound.origin, trust=Trust.OWNER, direct=True)
-        await Road(store, 500).hear(replace(inbound, origin=owner))
+        await StoreDriver(store, 500).receive(replace(inbound, origin=owner))
         await add(store, what=What.RUN)
         for n in range(3):
             at = 100 + 100 * n
@@ -163,13 +163,13 @@ class OutputContract:
         assert (made.id, made.state, made.description, made.created_at) == (70, "pending", "tidy up", 100)
         assert await store.apply(RecoverRuns((), 150)) == 0
         assert await store.apply(FireSchedules((Fire(1, 200, 300, 200),), 200)) == 0
-        assert await store.schedules.worked(10) == []
+        assert await store.schedules.list_orphaned_runs(10) == []
         assert await store.apply(CancelTask(70, 210, "no"))
-        [ended] = await store.schedules.worked(10)
+        [ended] = await store.schedules.list_orphaned_runs(10)
         assert (ended.schedule_id, ended.due_at, ended.state, ended.task_id) == (1, 100, "running", 70)
         assert await store.apply(EndRun(key, "interrupt", 220, "it was cancelled")) == "active"
-        assert await store.schedules.worked(10) == []
-        assert await told(store) == ["added", "fired", "skipped", "interrupted"]
+        assert await store.schedules.list_orphaned_runs(10) == []
+        assert await list_topics(store) == ["added", "fired", "skipped", "interrupted"]
 
     async def test_while_a_task_of_its_key_is_not_done_a_run_is_skipped(self, store: ContractStore) -> None:
         """Whoever made that."""
@@ -196,14 +196,14 @@ class OutputContract:
         assert (reply.id, reply.draft.notice) == (80, True)
         [taken] = await store.apply(TakeReplies(("terminal",), "one", 9, 300))
         await store.apply(Settle(80, taken.fence, Delivered.CONFIRMED, 310))
-        [heard] = await store.schedules.heard(10)
+        [heard] = await store.schedules.list_unsettled_outputs(10)
         assert (heard.due_at, heard.reply) == (100, "sent")
         assert await store.apply(SettleRun(key, "deliver", 320)) == "active"
         assert (await run_of(store, key)).output == "delivered"
 
     async def test_a_task_is_of_the_turn_that_asked_for_its_schedule(self, store: ContractStore) -> None:
         """It is heard and forgotten as what that turn had done, but comes back by the run alone."""
-        road = Road(store, 1_000)
+        road = StoreDriver(store, 1_000)
         await road.queue(said("tidy up every day"))
         claimed = await road.claim_one()
         asked = NewSchedule(7, "agent", "", Every(3_600_000), What.TASK, "tidy up", Target(lane_of()))
@@ -214,4 +214,4 @@ class OutputContract:
         [made] = await store.tasks.find(TaskFilter(lane=lane_of()))
         assert (made.id, made.turn_id, made.depth) == (70, claimed.turn_id, 1)
         assert await store.apply(CancelTask(70, 110, "no"))
-        assert await store.tasks.untold(10) == []
+        assert await store.tasks.list_unreported_tasks(10) == []

@@ -19,7 +19,7 @@ from keepsaid.domain.visibility import (
     ShareReach,
     ShareRefusal,
 )
-from keepsaid.ports.memory_store import Hearing, People
+from keepsaid.ports.memory_store import MemorySharing, People
 from keepsaid_testkit.contracts.memories import AUDIT, SearchableStore, by_words, episode, keys, sample
 
 ANN, BEN, CAT = (
@@ -44,16 +44,16 @@ class PeopleStore(SearchableStore, Protocol):
         ...
 
     @property
-    def hearing(self) -> Hearing:
-        """Who hears what."""
+    def sharing(self) -> MemorySharing:
+        """Which listeners may read a memory."""
         ...
 
 
 PeopleFactory = Callable[[], AbstractAsyncContextManager[PeopleStore]]
 
 
-async def heard(store: PeopleStore, listener: Listener) -> list[str]:
-    """The names of what a listener hears, by every way, sorted."""
+async def visible_keys(store: PeopleStore, listener: Listener) -> list[str]:
+    """The sorted keys of the memories that a listener may read; asserts that find and text search agree."""
     listed = sorted(keys(await store.find(listener, (), 99)))
     assert sorted(keys(await by_words(store, listener, "cat", 99))) == listed
     return listed
@@ -79,16 +79,16 @@ class PeopleContract:
         """In direct chats, and until they are split."""
         async with factory() as store:
             await kept(store)
-            assert await heard(store, HERE_ANN) == ["ann"]
+            assert await visible_keys(store, HERE_ANN) == ["ann"]
             person = await store.people.join((ANN, BEN), OWNER, 5)
             assert person is not None
             assert person.identities == (Joined(ANN, 5, OWNER), Joined(BEN, 5, OWNER))
-            assert await heard(store, HERE_ANN) == await heard(store, HERE_BEN) == ["ann", "ben"]
-            assert await heard(store, Listener(ROOM, ANN)) == ["room"]
-            assert await heard(store, Listener(None, CAT, direct=True)) == ["cat"]
+            assert await visible_keys(store, HERE_ANN) == await visible_keys(store, HERE_BEN) == ["ann", "ben"]
+            assert await visible_keys(store, Listener(ROOM, ANN)) == ["room"]
+            assert await visible_keys(store, Listener(None, CAT, direct=True)) == ["cat"]
             assert await store.people.split(ANN)
-            assert await heard(store, HERE_ANN) == ["ann"]
-            assert await heard(store, HERE_BEN) == ["ben"]
+            assert await visible_keys(store, HERE_ANN) == ["ann"]
+            assert await visible_keys(store, HERE_BEN) == ["ben"]
             assert await store.people.everybody() == ()
 
     async def test_who_joins_brings_all_whom_they_are_joined_with(self, factory: PeopleFactory) -> None:
@@ -126,13 +126,13 @@ class PeopleContract:
             mine = await store.people.join((ANN, OWNER), OWNER, 6)
             assert names(mine) == [ANN, OWNER]
             assert await store.people.join((BEN, ANN), BEN, 7) is None
-            assert await heard(store, HERE_BEN) == ["ben"]
-            assert await heard(store, HERE_ANN) == ["ann", "owner"]
-            assert await heard(store, Listener(None, OWNER, direct=True)) == ["ann", "owner"]
+            assert await visible_keys(store, HERE_BEN) == ["ben"]
+            assert await visible_keys(store, HERE_ANN) == ["ann", "owner"]
+            assert await visible_keys(store, Listener(None, OWNER, direct=True)) == ["ann", "owner"]
             await store.people.join((CAT, OWNER), OWNER, 8)
             await store.people.split(OWNER)
-            assert await heard(store, Listener(None, OWNER, direct=True)) == ["owner"]
-            assert await heard(store, HERE_ANN) == ["ann", "cat"]
+            assert await visible_keys(store, Listener(None, OWNER, direct=True)) == ["owner"]
+            assert await visible_keys(store, HERE_ANN) == ["ann", "cat"]
             assert names(await store.people.join((BEN, ANN), BEN, 9)) == [ANN, CAT, BEN]
 
     async def test_a_person_is_made_of_two_or_more(self, factory: PeopleFactory) -> None:
@@ -159,11 +159,11 @@ class PeopleContract:
             assert await store.people.seen(9) == (SeenIdentity(ANN, "Annie", 2, 3), SeenIdentity(BEN, "Annie", 1, 2))
             assert await store.people.seen(1) == (SeenIdentity(ANN, "Annie", 2, 3),)
             assert await store.people.seen(0) == ()
-            assert await heard(store, HERE_ANN) == ["1", "2"]
+            assert await visible_keys(store, HERE_ANN) == ["1", "2"]
 
 
-class WideningContract:
-    """More hear a memory when its speaker or the owner says so, and never anybody who heard it before less."""
+class SharingContract:
+    """The speaker or the owner may share a memory with more listeners; no listener loses access."""
 
     async def test_the_owner_widens_what_was_said(self, factory: PeopleFactory) -> None:
         """Step by step, with the reason on record; what is so already is not noted again."""
@@ -174,21 +174,21 @@ class WideningContract:
             steps = ((ShareReach.CONVERSATION, conversation_scope(ANNS)), (ShareReach.PERSON, person_scope(ANN)))
             scopes, told = lane_scope(ANNS), list[MemoryShared]()
             for listener, (to, scope) in zip((Listener(beside), Listener(ROOM, ANN, direct=True)), steps, strict=True):
-                assert await heard(store, listener) == []
+                assert await visible_keys(store, listener) == []
                 told.append(MemoryShared(scopes, scope, OWNER, "it helps", 7))
                 for _ in range(2):
-                    done = await store.hearing.widen(ShareMemory(id_, to, OWNER, "it helps", 7))
+                    done = await store.sharing.share(ShareMemory(id_, to, OWNER, "it helps", 7))
                     assert done in (told[-1], MemoryShared(scope, scope, OWNER, "it helps", 7))
-                assert await heard(store, listener) == ["f"]
+                assert await visible_keys(store, listener) == ["f"]
                 scopes = scope
             found = await store.get(AUDIT, id_)
             assert found is not None
             assert found.new.scope == person_scope(ANN)
-            assert await store.hearing.widened(AUDIT, id_) == tuple(told)
-            assert await store.hearing.widened(Listener(ROOM), id_) == ()
-            assert await heard(store, Listener(ROOM)) == []
-            await store.hearing.widen(ShareMemory(id_, ShareReach.GLOBAL, OWNER, "", 8))
-            assert await heard(store, Listener(ROOM)) == ["f"]
+            assert await store.sharing.list_shares(AUDIT, id_) == tuple(told)
+            assert await store.sharing.list_shares(Listener(ROOM), id_) == ()
+            assert await visible_keys(store, Listener(ROOM)) == []
+            await store.sharing.share(ShareMemory(id_, ShareReach.GLOBAL, OWNER, "", 8))
+            assert await visible_keys(store, Listener(ROOM)) == ["f"]
 
     async def test_who_said_it_widens_it_and_nobody_else(self, factory: PeopleFactory) -> None:
         """But whom the speaker is joined with is the speaker too."""
@@ -196,14 +196,14 @@ class WideningContract:
             said = sample("f", scope=conversation_scope(ANNS), lane=ANNS, speaker_id=ANN, subject_id=BEN, chat_of=ANN)
             [id_] = await store.keep([said], 1)
             by_ben = ShareMemory(id_, ShareReach.GLOBAL, BEN, "about me", 7)
-            assert await store.hearing.widen(by_ben) is ShareRefusal.NOT_THEIRS
-            assert await heard(store, Listener(ROOM)) == []
+            assert await store.sharing.share(by_ben) is ShareRefusal.NOT_THEIRS
+            assert await visible_keys(store, Listener(ROOM)) == []
             await store.people.join((ANN, BEN), OWNER, 5)
-            assert isinstance(await store.hearing.widen(by_ben), MemoryShared)
-            assert await heard(store, Listener(ROOM)) == ["f"]
+            assert isinstance(await store.sharing.share(by_ben), MemoryShared)
+            assert await visible_keys(store, Listener(ROOM)) == ["f"]
             nobodys = (await store.keep([sample("g", scope=lane_scope(ROOM), lane=ROOM)], 1))[0]
             assert (
-                await store.hearing.widen(ShareMemory(nobodys, ShareReach.GLOBAL, "", "", 7)) is ShareRefusal.NOT_THEIRS
+                await store.sharing.share(ShareMemory(nobodys, ShareReach.GLOBAL, "", "", 7)) is ShareRefusal.NOT_THEIRS
             )
 
     async def test_nothing_is_widened_to_where_some_hear_it_no_more(self, factory: PeopleFactory) -> None:
@@ -223,13 +223,13 @@ class WideningContract:
             )
             ids = await store.keep([new for new, _, _ in refused], 1)
             for id_, (new, to, why) in zip(ids, refused, strict=True):
-                assert await store.hearing.widen(ShareMemory(id_, to, OWNER, "", 7)) is why
+                assert await store.sharing.share(ShareMemory(id_, to, OWNER, "", 7)) is why
                 there = await store.get(AUDIT, id_)
                 assert there is not None
                 assert there.new == new
-                assert await store.hearing.widened(AUDIT, id_) == ()
+                assert await store.sharing.list_shares(AUDIT, id_) == ()
             assert (
-                await store.hearing.widen(ShareMemory(max(ids) + 1, ShareReach.GLOBAL, OWNER, "", 7))
+                await store.sharing.share(ShareMemory(max(ids) + 1, ShareReach.GLOBAL, OWNER, "", 7))
                 is ShareRefusal.GONE
             )
 
@@ -238,12 +238,12 @@ class WideningContract:
         async with factory() as store:
             first = sample("s", "the cat sleeps", scope=conversation_scope(ROOM), lane=ROOM, version=1)
             [id_] = await store.keep([first], 1)
-            await store.hearing.widen(ShareMemory(id_, ShareReach.GLOBAL, OWNER, "", 7))
-            assert await heard(store, HERE_ANN) == ["s"]
+            await store.sharing.share(ShareMemory(id_, ShareReach.GLOBAL, OWNER, "", 7))
+            assert await visible_keys(store, HERE_ANN) == ["s"]
             newer = sample("s", "the cat has a secret", scope=conversation_scope(ROOM), lane=ROOM, version=2)
             await store.keep([newer], 8)
-            assert await heard(store, HERE_ANN) == []
-            assert await heard(store, Listener(ROOM)) == ["s"]
+            assert await visible_keys(store, HERE_ANN) == []
+            assert await visible_keys(store, Listener(ROOM)) == ["s"]
             [there] = await store.find(Listener(ROOM), (), 9)
             assert there.new == newer
 
@@ -257,7 +257,7 @@ class WideningContract:
             ]
             ids = await store.keep(said, 1)
             assert keys(await by_words(store, HERE_ANN, "zanzibar", 9)) == ["b", "c", "a"]
-            await store.hearing.widen(ShareMemory(ids[1], ShareReach.PERSON, ANN, "", 7))
+            await store.sharing.share(ShareMemory(ids[1], ShareReach.PERSON, ANN, "", 7))
             assert keys(await by_words(store, HERE_ANN, "zanzibar", 9)) == ["b"]
             crossing = Listener(ROOM, ANN, direct=True, cross=True)
             assert keys(await by_words(store, crossing, "zanzibar", 9)) == ["b"]

@@ -28,7 +28,7 @@ from keepsaid.domain.route import Action
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.domain.views import MessageFilter
 from keepsaid.testing.builders import CHANNEL, lane_of, outcome, said, step, verdict
-from keepsaid_testkit.contracts.road import ContractStore, Road
+from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
 LATER = 1_000
 PASSES_MAX = 200
@@ -49,7 +49,9 @@ async def prune(store: ContractStore, what: Stale = Stale.MESSAGES, before: int 
     raise AssertionError("pruning does not end")
 
 
-async def finish(road: Road, text: str = "hello", at: int = 0, room: str = "room", key: str | None = None) -> int:
+async def finish(
+    road: StoreDriver, text: str = "hello", at: int = 0, room: str = "room", key: str | None = None
+) -> int:
     """Walk one message until nobody needs it any more; returns its id."""
     queued = await road.queue(said(text, room, marks=ProviderMarks(key)), at)
     [claimed] = [one for one in await road.claim(at) if one.batch.id == queued.batch_id]
@@ -69,7 +71,7 @@ class PruningContract:
 
     async def test_what_is_done_and_older_goes_and_the_rest_stays(self, store: ContractStore) -> None:
         """By the time it was settled."""
-        road = Road(store)
+        road = StoreDriver(store)
         for at in (10, 20, 30):
             await finish(road, f"at {at}", at)
         assert (await prune(store, before=30)).messages == 2
@@ -78,7 +80,7 @@ class PruningContract:
 
     async def test_small_pieces_make_a_whole(self, store: ContractStore) -> None:
         """Each commit removes about as many rows as it may, and says where the next begins."""
-        road = Road(store)
+        road = StoreDriver(store)
         for n in range(9):
             await finish(road, f"{n}", n, room=f"room {n % 4}")
         assert (await prune(store, rows_max=3)).messages == 9
@@ -87,9 +89,9 @@ class PruningContract:
 
     async def test_a_batch_of_many_goes_in_parts(self, store: ContractStore) -> None:
         """The oldest of it first."""
-        road = Road(store)
+        road = StoreDriver(store)
         for n in range(7):
-            await road.hear(said(f"{n}"))
+            await road.receive(said(f"{n}"))
         await road.route(lane_of(), by=verdict(Action.DROP))
         assert (await prune(store, rows_max=2)).messages == 7
         assert await left(store) == []
@@ -97,10 +99,10 @@ class PruningContract:
     @pytest.mark.parametrize("how", ["unrouted", "queued", "leased", "dead", "review"])
     async def test_what_is_not_settled_never_goes(self, store: ContractStore, how: str) -> None:
         """Whatever its age."""
-        road = Road(store)
+        road = StoreDriver(store)
         await finish(road, "settled")
         if how == "unrouted":
-            await road.hear(said("kept"))
+            await road.receive(said("kept"))
         else:
             queued = await road.queue(said("kept"))
             if how != "queued":
@@ -114,7 +116,7 @@ class PruningContract:
 
     async def test_what_episodes_still_need_never_goes(self, store: ContractStore) -> None:
         """Memory may be far behind."""
-        road = Road(store)
+        road = StoreDriver(store)
         queued = await road.queue(said("kept"))
         await store.apply(MarkReplyShown(await road.answer(await road.claim_one()), 0))
         assert (await prune(store)).messages == 0
@@ -124,7 +126,7 @@ class PruningContract:
     @pytest.mark.parametrize("end", [Delivered.CONFIRMED, Delivered.REFUSED, Delivered.DEAD, Delivered.DOUBT])
     async def test_a_reply_that_is_not_settled_keeps_all_it_answers(self, store: ContractStore, end: Delivered) -> None:
         """A dead one waits for a person."""
-        road = Road(store)
+        road = StoreDriver(store)
         queued = await road.queue(said("kept"))
         await road.answer(await road.claim_one())
         await store.apply(EpisodesKept((queued.batch_id,)))
@@ -138,15 +140,15 @@ class PruningContract:
 
     async def test_what_an_open_task_was_made_of_stays(self, store: ContractStore) -> None:
         """Nobody has done it yet."""
-        road = Road(store)
-        await road.hear(said("kept"))
+        road = StoreDriver(store)
+        await road.receive(said("kept"))
         batch_id = await road.route(lane_of(), by=verdict(Action.SPAWN), task=TaskDraft(900, "k", "do it"))
         await store.apply(EpisodesKept((batch_id,)))
         assert (await prune(store)).messages == 0
 
     async def test_what_would_go_is_told_before(self, store: ContractStore) -> None:
         """For a dry run."""
-        road = Road(store)
+        road = StoreDriver(store)
         for at in (10, 20, 30):
             await finish(road, at=at)
         await road.queue(said("kept"), 5)
@@ -156,10 +158,10 @@ class PruningContract:
 
     async def test_runs_are_recorded(self, store: ContractStore) -> None:
         """With the last message there was then, and what they removed."""
-        road = Road(store)
+        road = StoreDriver(store)
         assert (await store.prune_history()).runs == ()
         first = await finish(road, at=7)
-        second = await road.hear(said("kept"))
+        second = await road.receive(said("kept"))
         await store.apply(BeginPruning(50))
         await prune(store)
         await store.apply(BeginPruning(60))
@@ -174,35 +176,35 @@ class PrunedContract:
 
     async def test_a_duplicate_is_still_a_duplicate(self, store: ContractStore) -> None:
         """Keys outlive their rows."""
-        road = Road(store)
+        road = StoreDriver(store)
         first = await finish(road, "once", key="k")
         await prune(store)
         await prune(store, Stale.RECORDS)
-        again = await road.hear(said("once", marks=ProviderMarks("k")))
+        again = await road.receive(said("once", marks=ProviderMarks("k")))
         assert (again.intake, again.id, again.lane) == (IntakeResult.DUPLICATE, first, lane_of())
-        assert (await road.hear(said("other", marks=ProviderMarks("k")))).intake is IntakeResult.CONFLICT
+        assert (await road.receive(said("other", marks=ProviderMarks("k")))).intake is IntakeResult.CONFLICT
         assert await left(store) == []
 
     async def test_keys_go_only_when_told_and_never_before_their_rows(self, store: ContractStore) -> None:
         """Then the same key is a new message."""
-        road = Road(store)
+        road = StoreDriver(store)
         gone = await finish(road, "gone", key="gone")
-        kept = await road.hear(said("kept", marks=ProviderMarks("kept")))
+        kept = await road.receive(said("kept", marks=ProviderMarks("kept")))
         await prune(store)
         assert (await prune(store, Stale.KEYS, before=gone - 1)).keys == 0
         assert (await prune(store, Stale.KEYS, before=kept.id)).keys == 1
-        assert (await road.hear(said("gone", marks=ProviderMarks("gone")))).intake is IntakeResult.STORED
-        assert (await road.hear(said("kept", marks=ProviderMarks("kept")))).intake is IntakeResult.DUPLICATE
+        assert (await road.receive(said("gone", marks=ProviderMarks("gone")))).intake is IntakeResult.STORED
+        assert (await road.receive(said("kept", marks=ProviderMarks("kept")))).intake is IntakeResult.DUPLICATE
 
     async def test_a_lane_goes_on(self, store: ContractStore) -> None:
         """Numbers, links, marks and transcript."""
-        road = Road(store)
+        road = StoreDriver(store)
         for n in range(70):
             await finish(road, f"{n}", n)
         assert (await prune(store)).messages == 70
         await prune(store, Stale.RECORDS)
         for n in range(70, 140):
-            received = await road.hear(said(f"{n}"), n)
+            received = await road.receive(said(f"{n}"), n)
             assert received.number == n + 1
         group = await road.group(lane_of())
         assert [message.text for message in group.messages] == [f"{n}" for n in range(70, 140)]
@@ -214,7 +216,7 @@ class PrunedContract:
 
     async def test_what_was_pruned_says_so(self, store: ContractStore) -> None:
         """The message is gone, its turn says since when; later that is gone too."""
-        road = Road(store)
+        road = StoreDriver(store)
         message_id = await finish(road)
         turn_id = await store.last_turn(None)
         assert turn_id is not None
@@ -231,7 +233,7 @@ class PrunedContract:
 
     async def test_steps_go_with_the_messages(self, store: ContractStore) -> None:
         """And the turn stays until its own time."""
-        road = Road(store)
+        road = StoreDriver(store)
         queued = await road.queue(said())
         claimed = await road.claim_one()
         fence = claimed.batch.fence
@@ -245,14 +247,14 @@ class PrunedContract:
 
     async def test_what_was_dropped_and_pruned_cannot_come_back(self, store: ContractStore) -> None:
         """There is nothing left to answer."""
-        road = Road(store)
+        road = StoreDriver(store)
         queued = await road.queue(said(), by=verdict(Action.DROP))
         await prune(store)
         assert not await store.apply(Requeue(queued.batch_id, LATER, "again"))
 
     async def test_a_lane_that_held_external_words_is_not_trusted_later(self, store: ContractStore) -> None:
         """The model was shown them, and they live on in what it said."""
-        road = Road(store)
+        road = StoreDriver(store)
         stranger = said("believe me")
         stranger = replace(stranger, origin=replace(stranger.origin, trust=Trust.EXTERNAL))
         await road.queue(stranger)
@@ -267,7 +269,7 @@ class PrunedContract:
 
     async def test_an_answer_without_a_model_stays_out_of_prompts(self, store: ContractStore) -> None:
         """Also when its turn is gone."""
-        road = Road(store)
+        road = StoreDriver(store)
         queued = await road.queue(said("anyone?"))
         claimed = await road.claim_one()
         end = replace(outcome("nobody"), model=NO_MODEL)
@@ -285,7 +287,7 @@ class BacklogContract:
 
     async def test_it_counts_what_nobody_works_on(self, store: ContractStore) -> None:
         """Routed or not."""
-        road = Road(store)
+        road = StoreDriver(store)
         assert await store.backlog() == Backlog(0)
         await finish(road, "done", 1)
         await road.queue(said("leased", "other"), 2)
@@ -293,5 +295,5 @@ class BacklogContract:
         assert await store.backlog() == Backlog(0)
         await road.queue(said("queued"), 5)
         assert await store.backlog() == Backlog(1, 5)
-        await road.hear(replace(said("unrouted", "third"), content=Content(b"x", "x")), 4)
+        await road.receive(replace(said("unrouted", "third"), content=Content(b"x", "x")), 4)
         assert await store.backlog() == Backlog(2, 4)

@@ -9,7 +9,7 @@ from keepsaid.domain.prompt import Json
 from keepsaid.domain.receipt import Feedback, FeedbackState, JudgeMemory, MemoryUse, Reminded
 from keepsaid.domain.turn import Step, StepKind
 from keepsaid.testing.builders import lane_of, outcome, said
-from keepsaid_testkit.contracts.road import ContractStore, Road
+from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
 HERE = lane_of()
 _CAT, _DOG, _COW, _OWL = 11, 12, 13, 14
@@ -20,7 +20,7 @@ def candidate(memory_id: int, *, chosen: bool) -> Json:
     return {"id": memory_id, "chosen": chosen, "reason": "as it was"}
 
 
-async def remind(road: Road, *shown: int, opened: tuple[int, ...] = (), room: str = "room", at: int = 0) -> int:
+async def remind(road: StoreDriver, *shown: int, opened: tuple[int, ...] = (), room: str = "room", at: int = 0) -> int:
     """A turn of a room that is shown memories, leaves the dog out and ranks the owl behind; its id."""
     await road.queue(said(room=room), at)
     claimed = await road.claim_one(at)
@@ -36,13 +36,13 @@ async def remind(road: Road, *shown: int, opened: tuple[int, ...] = (), room: st
     return claimed.turn_id
 
 
-async def wrong(road: Road, room: str = "room") -> frozenset[int]:
-    """What the next turn of a room finds to be wrong."""
+async def find_flagged(road: StoreDriver, room: str = "room") -> frozenset[int]:
+    """The ids of the memories that are flagged as wrong for the next turn of a room."""
     await road.queue(said(room=room))
     claimed = await road.claim_one()
     batch = claimed.batch
     await road.store.apply(TurnCommit(claimed.turn_id, batch.id, batch.fence, outcome(), None, 0))
-    return claimed.around.wrong
+    return claimed.around.flagged
 
 
 class FeedbackContract:
@@ -50,46 +50,46 @@ class FeedbackContract:
 
     async def test_what_was_wrong_is_found_by_the_next_turns_of_its_lane_alone(self, store: ContractStore) -> None:
         """And said again it changes nothing."""
-        road = Road(store)
+        road = StoreDriver(store)
         turn_id = await remind(road, _CAT, _DOG)
         word = RecordFeedback(JudgeMemory(turn_id, _CAT, "ann"), 5)
         assert await store.apply(word)
         assert await store.apply(replace(word, at=9))
-        assert await wrong(road) == await wrong(road) == {_CAT}
-        assert await wrong(road, "den") == frozenset()
+        assert await find_flagged(road) == await find_flagged(road) == {_CAT}
+        assert await find_flagged(road, "den") == frozenset()
         told = Feedback(turn_id, _CAT, FeedbackState.WRONG, "ann", 5)
-        assert list(await store.feedback(_CAT)) == list(await store.wrong(HERE)) == [told]
-        assert list(await store.wrong(lane_of("den"))) == []
+        assert list(await store.feedback(_CAT)) == list(await store.list_active_feedback(HERE)) == [told]
+        assert list(await store.list_active_feedback(lane_of("den"))) == []
         story = await store.turn(turn_id)
         assert story is not None
         assert story.feedback == (told,)
 
     async def test_it_can_be_withdrawn_and_said_again(self, store: ContractStore) -> None:
         """The row stays, and says who had the last word."""
-        road = Road(store)
+        road = StoreDriver(store)
         turn_id = await remind(road, _CAT)
         word = JudgeMemory(turn_id, _CAT, "ann")
         assert not await store.apply(RecordFeedback(replace(word, verb="withdraw"), 4))
         assert await store.apply(RecordFeedback(word, 5))
         assert await store.apply(RecordFeedback(replace(word, verb="withdraw", by="bob"), 6))
-        assert await wrong(road) == frozenset()
-        assert list(await store.wrong(HERE)) == []
+        assert await find_flagged(road) == frozenset()
+        assert list(await store.list_active_feedback(HERE)) == []
         assert list(await store.feedback(_CAT)) == [Feedback(turn_id, _CAT, FeedbackState.WITHDRAWN, "bob", 6)]
         assert await store.apply(RecordFeedback(word, 7))
-        assert await wrong(road) == {_CAT}
+        assert await find_flagged(road) == {_CAT}
 
     async def test_only_what_a_turn_was_shown_can_be_wrong_for_it(self, store: ContractStore) -> None:
         """Injected or opened; nothing else, and no turn that is not there."""
-        road = Road(store)
+        road = StoreDriver(store)
         turn_id = await remind(road, _CAT, opened=(_COW,))
         assert not await store.apply(RecordFeedback(JudgeMemory(turn_id, _DOG, "ann"), 5))
         assert not await store.apply(RecordFeedback(JudgeMemory(turn_id + 1, _CAT, "ann"), 5))
         assert await store.apply(RecordFeedback(JudgeMemory(turn_id, _COW, "ann"), 5))
-        assert await wrong(road) == {_COW}
+        assert await find_flagged(road) == {_COW}
 
     async def test_said_in_a_turn_it_is_committed_with_it(self, store: ContractStore) -> None:
         """Or not at all."""
-        road = Road(store)
+        road = StoreDriver(store)
         turn_id = await remind(road, _CAT)
         await road.queue(said("/wrong"))
         claimed = await road.claim_one()
@@ -106,7 +106,7 @@ class UseContract:
 
     async def test_a_memory_knows_its_turns(self, store: ContractStore) -> None:
         """Newest first: where it was shown, opened, left out, or ranked behind."""
-        road = Road(store)
+        road = StoreDriver(store)
         first, second = await remind(road, _DOG, at=3), await remind(road, _CAT, opened=(_COW, _CAT), at=4)
         told = [(use.turn_id, use.lane, use.how) for use in await store.uses(_DOG, 9)]
         assert told == [(second, HERE, MemoryUse.LEFT_OUT), (first, HERE, MemoryUse.INJECTED)]
@@ -121,14 +121,14 @@ class UseContract:
 
     async def test_of_older_turns_only_those_it_was_shown_to(self, store: ContractStore) -> None:
         """As many traces are read as asked for; rows say where it was shown."""
-        road = Road(store)
+        road = StoreDriver(store)
         shown, _, newest = await remind(road, _DOG), await remind(road, _CAT), await remind(road, _CAT)
         assert [use.turn_id for use in await store.uses(_DOG, 1)] == [newest, shown]
         assert [use.turn_id for use in await store.uses(_DOG, 0)] == [shown]
 
     async def test_a_lane_knows_what_it_was_last_shown(self, store: ContractStore) -> None:
         """In order, by the newest of its last turns that was shown anything."""
-        road = Road(store)
+        road = StoreDriver(store)
         assert await store.reminded(HERE) is None
         await remind(road, _DOG)
         turn_id = await remind(road, _CAT, _DOG, opened=(_COW, _DOG))
@@ -139,7 +139,7 @@ class UseContract:
 
     async def test_episode_work_names_what_its_turn_used(self, store: ContractStore) -> None:
         """So that memory counts it in the write that follows the turn."""
-        road = Road(store)
+        road = StoreDriver(store)
         await remind(road, _CAT, opened=(_COW,))
         await remind(road)
         assert [work.used for work in await store.episode_work(9)] == [(_CAT, _COW), ()]

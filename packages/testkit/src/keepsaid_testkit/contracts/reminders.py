@@ -11,12 +11,12 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.turn import Step, StepKind
 from keepsaid.testing.builders import lane_of, outcome, said
-from keepsaid_testkit.contracts.road import ContractStore, Road
+from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
 _CAT, _DOG, _OWL = 901, 902, 903
 
 
-async def _reminded(road: Road, text: str, *memories: int, opened: tuple[int, ...] = ()) -> None:
+async def _reminded(road: StoreDriver, text: str, *memories: int, opened: tuple[int, ...] = ()) -> None:
     """A turn that was shown these memories, and opened others."""
     await road.queue(said(text))
     claimed = await road.claim_one()
@@ -33,7 +33,7 @@ class RemindersContract:
 
     async def test_the_memories_of_the_last_turns(self, store: ContractStore) -> None:
         """Turns that were reminded of nothing count too; what a tool opened was not injected."""
-        road = Road(store)
+        road = StoreDriver(store)
         await _reminded(road, "cats", _CAT, _DOG)
         await _reminded(road, "dogs", _DOG, opened=(_OWL,))
         await _reminded(road, "hello")
@@ -42,7 +42,7 @@ class RemindersContract:
 
     async def test_the_last_blocks_before_the_records_of_their_turns(self, store: ContractStore) -> None:
         """Oldest first; turns without one do not count."""
-        road = Road(store)
+        road = StoreDriver(store)
         await _reminded(road, "cats", _CAT, _DOG)
         await _reminded(road, "hello")
         await _reminded(road, "dogs", _DOG)
@@ -52,7 +52,7 @@ class RemindersContract:
 
     async def test_blocks_leave_with_their_turns_and_the_memories_stay(self, store: ContractStore) -> None:
         """After a cut, a summary or a reset a block is gone; that its memories were given is still known."""
-        road = Road(store)
+        road = StoreDriver(store)
         await _reminded(road, "cats", _CAT)
         await _reminded(road, "dogs", _DOG)
         await store.apply(CutContext(lane_of(), 0, 2, CutReason.GUARD, 80))
@@ -63,5 +63,5 @@ class RemindersContract:
 
     async def test_other_lanes_were_reminded_of_nothing(self, store: ContractStore) -> None:
         """Known or not."""
-        await _reminded(Road(store), "cats", _CAT)
+        await _reminded(StoreDriver(store), "cats", _CAT)
         assert await store.reminders(Lane("no", "such", "lane", "here"), 9, 9) == Reminders()

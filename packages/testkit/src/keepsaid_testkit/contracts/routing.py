@@ -10,7 +10,7 @@ from keepsaid.domain.commits import ClaimBatches, Dispatch, ExpireLeases, Fail, 
 from keepsaid.domain.route import Action
 from keepsaid.domain.views import Spawned, Story
 from keepsaid.testing.builders import AT_ONCE, lane_of, routed, said, verdict
-from keepsaid_testkit.contracts.road import ContractStore, Road
+from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
 DROP = verdict(Action.DROP, "noise")
 SPAWN = verdict(Action.SPAWN, "review")
@@ -21,9 +21,9 @@ class DispatchContract:
 
     async def test_what_is_forwarded_is_queued(self, store: ContractStore) -> None:
         """The batch says what, by which rule, and why."""
-        road = Road(store)
-        first = await road.hear(said("one", priority=50), at=1)
-        last = await road.hear(said("two"), at=2)
+        road = StoreDriver(store)
+        first = await road.receive(said("one", priority=50), at=1)
+        last = await road.receive(said("two"), at=2)
         batch_id = await road.route(lane_of(), at=3)
         story = await road.story(last.id)
         batch = story.batch
@@ -38,8 +38,8 @@ class DispatchContract:
 
     async def test_the_second_of_two_dispatches_is_refused(self, store: ContractStore) -> None:
         """And changes nothing."""
-        road = Road(store)
-        received = await road.hear(said())
+        road = StoreDriver(store)
+        received = await road.receive(said())
         group = await road.group(lane_of())
         for batch_id, done in ((101, True), (102, False)):
             batch = routed(batch_id, group.messages, verdict())
@@ -51,11 +51,11 @@ class DispatchContract:
 
     async def test_lanes_are_routed_side_by_side(self, store: ContractStore) -> None:
         """Each by itself: a second dispatch of a lane finds what the first did, one with a gap is refused alone."""
-        road = Road(store)
+        road = StoreDriver(store)
         for room in ("a", "b", "b", "c", "d"):
-            await road.hear(said(f"{room} says", room=room))
+            await road.receive(said(f"{room} says", room=room))
         await road.route(lane_of("d"))
-        await road.hear(said("more", room="d"))
+        await road.receive(said("more", room="d"))
         a, b, c, d = [(await road.group(lane_of(room))).messages for room in "abcd"]
         results = await asyncio.gather(
             store.apply(Dispatch(lane_of("a"), 0, (routed(101, a, verdict()),), AT_ONCE, 0)),
@@ -80,16 +80,16 @@ class DispatchContract:
 
     async def test_a_dispatch_beyond_the_last_message_is_refused(self, store: ContractStore) -> None:
         """Nobody routes what has not come."""
-        road = Road(store)
-        await road.hear(said())
+        road = StoreDriver(store)
+        await road.receive(said())
         batch = Routed(101, 1, 2, 0, 0, 10, verdict(), 10)
         assert not await store.apply(Dispatch(lane_of(), 0, (batch,), AT_ONCE, 0))
         assert (await store.overview()).batches == {}
 
     async def test_one_dispatch_makes_batches_of_several_rules(self, store: ContractStore) -> None:
         """Each message is in exactly one of them."""
-        road = Road(store)
-        ids = [(await road.hear(said(f"no. {n}"))).id for n in range(4)]
+        road = StoreDriver(store)
+        ids = [(await road.receive(said(f"no. {n}"))).id for n in range(4)]
         m = (await road.group(lane_of())).messages
         vip = verdict(rule="vip")
         batches = (routed(101, m[:1], verdict()), routed(102, m[1:2], DROP), routed(103, m[2:], vip))
@@ -100,31 +100,31 @@ class DispatchContract:
 
     async def test_what_came_meanwhile_waits_on_in_its_own_window(self, store: ContractStore) -> None:
         """Its own arrival, priority and characters count."""
-        road, window = Road(store), Window(window_ms=500, chars_max=10)
-        await road.hear(said("12345", priority=10), 0, window)
+        road, window = StoreDriver(store), Window(window_ms=500, chars_max=10)
+        await road.receive(said("12345", priority=10), 0, window)
         group = await road.group(lane_of())
-        await road.hear(said("1234", priority=50), 450, window)
-        await road.hear(said(room="hook", priority=20), 460, Window(window_ms=400))
+        await road.receive(said("1234", priority=50), 450, window)
+        await road.receive(said(room="hook", priority=20), 460, Window(window_ms=400))
         assert await store.apply(Dispatch(lane_of(), 0, (routed(101, group.messages, verdict()),), window, 500))
         assert await store.next_due() == 860
         assert [group.lane for group in await store.due(950, 9)] == [lane_of("hook"), lane_of()]
-        await road.hear(said("12345"), 600, window)
+        await road.receive(said("12345"), 600, window)
         assert [group.lane for group in await store.due(949, 9)] == [lane_of("hook")]
         group = await road.group(lane_of())
         assert (group.numbered_after, [message.number for message in group.messages]) == (1, [2, 3])
 
     async def test_what_came_meanwhile_is_due_at_once_when_it_fills_the_window(self, store: ContractStore) -> None:
         """Due at the time of the dispatch."""
-        road, window = Road(store), Window(window_ms=500, count_max=2)
+        road, window = StoreDriver(store), Window(window_ms=500, count_max=2)
         for at in range(4):
-            await road.hear(said(), at, window)
+            await road.receive(said(), at, window)
         messages = (await road.group(lane_of())).messages[:2]
         assert await store.apply(Dispatch(lane_of(), 0, (routed(101, messages, verdict()),), window, 44))
         assert await store.next_due() == 44
 
     async def test_what_is_dropped_keeps_its_reason(self, store: ContractStore) -> None:
         """Nobody works on it, nothing remembers it."""
-        road = Road(store)
+        road = StoreDriver(store)
         queued = await road.queue(said(), by=DROP)
         batch = await road.batch(queued)
         assert (batch.state, batch.verdict) == ("dropped", DROP)
@@ -135,7 +135,7 @@ class DispatchContract:
 
     async def test_a_dropped_batch_does_not_hold_up_its_lane(self, store: ContractStore) -> None:
         """The next one is claimed."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.queue(said("noise"), by=DROP)
         await road.queue(said("word"))
         assert [message.text for message in (await road.claim_one()).messages] == ["word"]
@@ -151,8 +151,8 @@ class SpawnContract:
 
     async def test_what_is_spawned_is_a_task(self, store: ContractStore) -> None:
         """Done at once, to be remembered, never claimed."""
-        road = Road(store)
-        received = await road.hear(said(), at=1)
+        road = StoreDriver(store)
+        received = await road.receive(said(), at=1)
         task = TaskDraft(900, "pr-7", "look at it")
         batch_id = await road.route(lane_of(), 2, SPAWN, task=task)
         story = await road.story(received.id)
@@ -166,10 +166,10 @@ class SpawnContract:
 
     async def test_a_pending_task_takes_in_more_of_its_key(self, store: ContractStore) -> None:
         """From any lane; another key is another task."""
-        road = Road(store)
+        road = StoreDriver(store)
         tasks = []
         for n, (room, key) in enumerate((("a", "pr-7"), ("a", "pr-7"), ("b", "pr-7"), ("b", "pr-8"))):
-            received = await road.hear(said(room=room))
+            received = await road.receive(said(room=room))
             await road.route(lane_of(room), 0, SPAWN, task=TaskDraft(900 + n, key, "look at it"))
             tasks.append(task_of(await road.story(received.id)))
         assert tasks == [900, 900, 900, 903]
@@ -179,10 +179,10 @@ class SpawnContract:
 
     async def test_spawned_batches_do_not_merge(self, store: ContractStore) -> None:
         """Their task does."""
-        road = Road(store)
+        road = StoreDriver(store)
         numbers = []
         for n in range(2):
-            received = await road.hear(said())
+            received = await road.receive(said())
             await road.route(lane_of(), 0, SPAWN, task=TaskDraft(900 + n, "k", "do"))
             batch = (await road.story(received.id)).batch
             assert batch is not None
@@ -190,10 +190,10 @@ class SpawnContract:
         assert numbers == [(1, 1), (2, 2)]
 
 
-async def extended(road: Road, window: Window = AT_ONCE) -> bool:
+async def extended(road: StoreDriver, window: Window = AT_ONCE) -> bool:
     """Whether one more message joins the lane's last batch."""
     before = sum((await road.store.overview()).batches.values())
-    await road.hear(said("more"))
+    await road.receive(said("more"))
     await road.route(lane_of(), 5, window=window)
     return sum((await road.store.overview()).batches.values()) == before
 
@@ -203,7 +203,7 @@ class MergingContract:
 
     async def test_it_takes_in_what_follows(self, store: ContractStore) -> None:
         """One turn answers both, at the better priority."""
-        road = Road(store)
+        road = StoreDriver(store)
         first = await road.queue(said("one", priority=50), 1)
         second = await road.queue(said("two", priority=10), 2)
         batch = await road.batch(first)
@@ -214,28 +214,28 @@ class MergingContract:
 
     async def test_a_worse_priority_does_not_lower_it(self, store: ContractStore) -> None:
         """The minimum of both."""
-        road = Road(store)
+        road = StoreDriver(store)
         first = await road.queue(said(priority=10))
         await road.queue(said(priority=50))
         assert (await road.batch(first)).priority == 10
 
     async def test_another_rule_is_another_batch(self, store: ContractStore) -> None:
         """So is another version of the rules."""
-        road = Road(store)
+        road = StoreDriver(store)
         verdicts = (verdict(), verdict(rule="vip"), verdict(rule="vip", version="v2"))
         ids = [(await road.batch(await road.queue(said(), by=by))).id for by in verdicts]
         assert len(set(ids)) == 3
 
     async def test_the_window_bounds_the_count(self, store: ContractStore) -> None:
         """Two are enough."""
-        road, window = Road(store), Window(window_ms=0, count_max=2)
+        road, window = StoreDriver(store), Window(window_ms=0, count_max=2)
         await road.queue(said())
         assert await extended(road, window)
         assert not await extended(road, window)
 
     async def test_the_window_bounds_the_characters(self, store: ContractStore) -> None:
         """Nine and twice four is within 17, thrice is not."""
-        road, window = Road(store), Window(window_ms=0, chars_max=17)
+        road, window = StoreDriver(store), Window(window_ms=0, chars_max=17)
         await road.queue(said("nine char"))
         assert await extended(road, window)
         assert await extended(road, window)
@@ -243,14 +243,14 @@ class MergingContract:
 
     async def test_not_over_a_gap(self, store: ContractStore) -> None:
         """A dropped message lies between."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.queue(said())
         await road.queue(said(), by=DROP)
         assert not await extended(road)
 
     async def test_not_while_leased_nor_after(self, store: ContractStore) -> None:
         """A batch in hand is what it is; so is a settled one."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.queue(said())
         claimed = await road.claim_one()
         assert not await extended(road)
@@ -259,7 +259,7 @@ class MergingContract:
 
     async def test_not_while_its_turn_is_open(self, store: ContractStore) -> None:
         """The turn would replay steps made for fewer messages."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.queue(said())
         await road.claim_one(at=0)
         assert await store.apply(ExpireLeases(1_000)) == 1
@@ -267,7 +267,7 @@ class MergingContract:
 
     async def test_not_after_it_was_charged(self, store: ContractStore) -> None:
         """Failed, deferred, or in flight at a crash: innocent messages stay apart from it."""
-        road = Road(store)
+        road = StoreDriver(store)
         for n, name in enumerate(("failed", "deferred", "crashed")):
             queued = await road.queue(said(room=name))
             [claimed] = await store.apply(ClaimBatches("one", 1, (500 + n,), 0, 1_000))

@@ -26,7 +26,7 @@ from keepsaid.domain.scheduling import (
 from keepsaid.domain.timing import Cron, Every, Once
 from keepsaid.events.catalog import CORE
 from keepsaid.testing.builders import CHANNEL, lane_of, outcome, said
-from keepsaid_testkit.contracts.road import ContractStore, Road
+from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
 HOURLY = Every(3_600_000)
 LIVE = ("active", "paused", "disabled")
@@ -64,8 +64,8 @@ async def state_of(store: ContractStore, number: int = 1) -> str:
     return schedule.state
 
 
-async def told(store: ContractStore) -> list[str]:
-    """What was told of schedules, in order."""
+async def list_topics(store: ContractStore) -> list[str]:
+    """The topics of all schedule events in the journal, in order; asserts that each event is valid."""
     events = await store.journal.events(0, 1_000)
     mine = [one for one in events if one.topic.startswith("schedule.")]
     assert not [amiss for one in mine for amiss in CORE[one.topic].amiss(one.payload)]
@@ -89,7 +89,7 @@ class ScheduleContract:
         assert [(one.state, one.next_at, one.created_at) for one in kept] == [
             ("active", 100 + n, 7) for n in range(1, 5)
         ]
-        assert await told(store) == ["added"] * 4
+        assert await list_topics(store) == ["added"] * 4
 
     async def test_an_id_and_a_name_are_given_once(self, store: ContractStore) -> None:
         """A name of each source, and as long as its schedule lives."""
@@ -139,7 +139,7 @@ class ScheduleContract:
 
     async def test_what_a_turn_asks_for_comes_with_its_commit(self, store: ContractStore) -> None:
         """Or not at all; what it cancels ends with it."""
-        road = Road(store, 1_000)
+        road = StoreDriver(store, 1_000)
         await add(store)
         await road.queue(said("remind me"))
         claimed = await road.claim_one()
@@ -167,7 +167,7 @@ class ScheduleContract:
         ):
             assert await store.apply(MoveSchedule(1, verb, 0, next_at)) is done
         assert not await store.apply(MoveSchedule(2, "pause", 0))
-        assert await told(store) == ["added", "paused", "resumed", "cancelled"]
+        assert await list_topics(store) == ["added", "paused", "resumed", "cancelled"]
 
 
 class RunContract:
@@ -183,7 +183,7 @@ class RunContract:
         assert await store.apply(FireSchedules((Fire(1, 100, 200, 100),), 101)) == 0
         assert [(run.due_at, run.state) for run in await store.schedules.runs(1, 10)] == [(100, "executed")]
         assert await store.schedules.next_due() == 200
-        assert await told(store) == ["added", "fired", "executed"]
+        assert await list_topics(store) == ["added", "fired", "executed"]
 
     async def test_a_run_knows_where_it_is_heard_though_the_schedule_changes(self, store: ContractStore) -> None:
         """What is due goes where it was to go when its time came."""
@@ -211,7 +211,7 @@ class RunContract:
             (300, "due", ""),
             (100, "skipped", "too late"),
         ]
-        assert await told(store) == ["added", "skipped", "fired", "skipped"]
+        assert await list_topics(store) == ["added", "skipped", "fired", "skipped"]
 
     async def test_what_was_missed_can_be_caught_up_with(self, store: ContractStore) -> None:
         """By a run for the last of the times that were."""
@@ -230,7 +230,7 @@ class RunContract:
         assert await state_of(store) == "done"
         assert await store.schedules.due(1_000, 10) == []
         assert await store.apply(EndRun(key, "execute", 100)) == "done"
-        assert await told(store) == ["added", "fired", "done", "executed"]
+        assert await list_topics(store) == ["added", "fired", "done", "executed"]
 
     async def test_a_run_waits_until_it_may_begin(self, store: ContractStore) -> None:
         """As in quiet hours."""
@@ -303,7 +303,7 @@ class RunContract:
         assert schedule is not None
         assert (schedule.failures, schedule.reason) == (3, "no 5")
         assert await store.schedules.due(9_999, 10) == []
-        assert (await told(store))[-2:] == ["failed", "disabled"]
+        assert (await list_topics(store))[-2:] == ["failed", "disabled"]
         assert await store.apply(MoveSchedule(1, "resume", 700, 800))
         schedule = await store.schedules.schedule(1)
         assert schedule is not None

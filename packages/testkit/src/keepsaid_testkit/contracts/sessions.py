@@ -8,7 +8,7 @@ from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.prompt import Role
 from keepsaid.domain.session import FIRST, QuietSince, Rest, Rested, Session
 from keepsaid.testing.builders import consulted, lane_of, outcome, said
-from keepsaid_testkit.contracts.road import ContractStore, Road
+from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
 MINUTE = 60_000
 HOUR = 60 * MINUTE
@@ -19,7 +19,7 @@ async def newest(store: ContractStore, room: str = "room") -> Session:
     return (await store.sessions(lane_of(room), 1))[0]
 
 
-async def answered(road: Road, at: int, heard_at: int | None = None, room: str = "room") -> None:
+async def answered(road: StoreDriver, at: int, heard_at: int | None = None, room: str = "room") -> None:
     """One message and its reply, two records."""
     await road.queue(said(room=room), at if heard_at is None else heard_at)
     await road.answer(await road.claim_one(at), at=at)
@@ -35,7 +35,7 @@ class SessionContract:
 
     async def test_the_first_turn_starts_one_and_later_ones_belong_to_it(self, store: ContractStore) -> None:
         """It grows with its lane; other lanes have their own."""
-        road = Road(store)
+        road = StoreDriver(store)
         assert list(await store.sessions(lane_of(), 9)) == []
         await answered(road, 5)
         first = await newest(store)
@@ -47,7 +47,7 @@ class SessionContract:
 
     async def test_a_message_after_a_long_silence_starts_another(self, store: ContractStore) -> None:
         """Longer than the time given, by when the message came and not by when it was answered."""
-        road = Road(store)
+        road = StoreDriver(store)
         await answered(road, 0)
         await answered(road, 5 * HOUR, heard_at=30 * MINUTE)
         assert len(await store.sessions(lane_of(), 9)) == 1
@@ -59,7 +59,7 @@ class SessionContract:
 
     async def test_how_long_is_the_turns_to_say(self, store: ContractStore) -> None:
         """Times come in the commit."""
-        road = Road(store)
+        road = StoreDriver(store)
         await answered(road, 0)
         await road.queue(said(), 11)
         claimed = await road.claim_one(11)
@@ -71,7 +71,7 @@ class SessionContract:
 
     async def test_a_clock_set_back_changes_no_session(self, store: ContractStore) -> None:
         """The next turn counts from the new time."""
-        road = Road(store)
+        road = StoreDriver(store)
         await answered(road, 9 * HOUR)
         await answered(road, HOUR)
         assert len(await store.sessions(lane_of(), 9)) == 1
@@ -80,7 +80,7 @@ class SessionContract:
 
     async def test_as_many_as_asked_for(self, store: ContractStore) -> None:
         """The newest first."""
-        road = Road(store)
+        road = StoreDriver(store)
         for at in range(3):
             await answered(road, at * HOUR)
         assert [one.first for one in await store.sessions(lane_of(), 2)] == [5, 3]
@@ -91,7 +91,7 @@ class RestContract:
 
     async def test_they_sleep_after_a_minute_and_end_after_an_hour(self, store: ContractStore) -> None:
         """Each once, and marked for collection."""
-        road = Road(store)
+        road = StoreDriver(store)
         await answered(road, 0)
         assert await store.quiet_since() == QuietSince(0, None)
         assert await store.apply(resting(MINUTE - 1)) == Rested(0, 0, 0)
@@ -109,7 +109,7 @@ class RestContract:
 
     async def test_a_message_wakes_it_and_after_its_end_starts_another(self, store: ContractStore) -> None:
         """Where the last one ended."""
-        road = Road(store)
+        road = StoreDriver(store)
         await answered(road, 0)
         await store.apply(resting(MINUTE))
         await answered(road, 2 * MINUTE)
@@ -121,9 +121,9 @@ class RestContract:
 
     async def test_a_lane_at_work_is_not_quiet(self, store: ContractStore) -> None:
         """What waits there or is answered there will wake it; it counts anew from then on."""
-        road = Road(store)
+        road = StoreDriver(store)
         await answered(road, 0)
-        await road.hear(said(), 59_000)
+        await road.receive(said(), 59_000)
         assert await store.apply(resting(MINUTE)) == Rested(0, 0, 1)
         await road.route(lane_of(), MINUTE)
         assert await store.quiet_since() == QuietSince(MINUTE, None)
@@ -134,7 +134,7 @@ class RestContract:
 
     async def test_only_so_many_at_once_the_longest_quiet_first(self, store: ContractStore) -> None:
         """The rest is for the next."""
-        road = Road(store)
+        road = StoreDriver(store)
         for n in range(3):
             await answered(road, 3 - n, room=f"r{n}")
         assert await store.apply(resting(MINUTE + 3, limit=2)) == Rested(2, 0, 2)
@@ -143,7 +143,7 @@ class RestContract:
 
     async def test_one_that_is_quiet_since_tomorrow_counts_from_now(self, store: ContractStore) -> None:
         """A clock was wrong when it was written."""
-        road = Road(store)
+        road = StoreDriver(store)
         await answered(road, 24 * HOUR)
         assert await store.apply(resting(HOUR)) == Rested(0, 0, 0)
         assert await store.quiet_since() == QuietSince(HOUR, None)
@@ -151,7 +151,7 @@ class RestContract:
 
     async def test_silence_is_measured_by_the_steady_clock(self, store: ContractStore) -> None:
         """A turn says what that told."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.queue(said(), 0)
         claimed = await road.claim_one(0)
         batch = claimed.batch
@@ -164,8 +164,8 @@ class MarkContract:
 
     async def test_the_sixth_record_marks_and_the_fifth_does_not(self, store: ContractStore) -> None:
         """And every later one, further on."""
-        road = Road(store)
-        await road.hear(said())
+        road = StoreDriver(store)
+        await road.receive(said())
         marks = []
         for at in range(4):
             await answered(road, at)
@@ -175,7 +175,7 @@ class MarkContract:
 
     async def test_results_of_tools_do_not_count(self, store: ContractStore) -> None:
         """Only what people and agent said."""
-        road = Road(store)
+        road = StoreDriver(store)
         marks = []
         for _ in range(2):
             await road.queue(said())
@@ -188,7 +188,7 @@ class MarkContract:
 
     async def test_the_larger_mark_wins(self, store: ContractStore) -> None:
         """Sleep after the sixth record changes nothing; records after sleep do."""
-        road = Road(store)
+        road = StoreDriver(store)
         for at in range(3):
             await answered(road, at)
         await store.apply(resting(2 * MINUTE))
@@ -200,7 +200,7 @@ class MarkContract:
 
     async def test_a_new_session_counts_its_own(self, store: ContractStore) -> None:
         """What was said before it is not new."""
-        road = Road(store)
+        road = StoreDriver(store)
         for at in range(4):
             await answered(road, at)
         for n in range(3):

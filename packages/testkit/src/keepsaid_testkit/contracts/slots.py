@@ -7,13 +7,13 @@ from dataclasses import replace
 from keepsaid.domain.commits import Fail, Failure, Settle, StepEnd, TakeReplies, TurnCommit
 from keepsaid.domain.compaction import CutContext, CutReason
 from keepsaid.domain.effects import ClearSlot, Effect, FillSlot, OpenSlot
-from keepsaid.domain.focus import ReplyTarget, TurnSurroundings
+from keepsaid.domain.focus import ReplyTarget, TurnInputs
 from keepsaid.domain.message import Inbound, ProviderMarks, Trust
 from keepsaid.domain.reply import Delivered, ReplyDraft
 from keepsaid.domain.slot import TAKEN_OVER, Expected, Question, Slot, SlotState
 from keepsaid.domain.turn import Claimed, Usage
 from keepsaid.testing.builders import ACCOUNT, CHANNEL, lane_of, outcome, said
-from keepsaid_testkit.contracts.road import ContractStore, Road
+from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
 WHICH = Question("Which day?", Expected.DATE_TIME)
 COLOUR = Question("Which colour?", Expected.SELECTION, ("red", "green"))
@@ -25,7 +25,7 @@ def leaving(claimed: Claimed, *effects: Effect, at: int = 0) -> TurnCommit:
     return TurnCommit(claimed.turn_id, claimed.batch.id, claimed.batch.fence, end, None, at)
 
 
-async def turn(road: Road, *effects: Effect, at: int = 0, heard: Inbound | None = None) -> Claimed:
+async def turn(road: StoreDriver, *effects: Effect, at: int = 0, heard: Inbound | None = None) -> Claimed:
     """A whole turn that leaves these effects."""
     await road.queue(heard or said(), at)
     claimed = await road.claim_one(at)
@@ -43,7 +43,7 @@ class SlotContract:
 
     async def test_a_question_opens_with_its_turn(self, store: ContractStore) -> None:
         """In its lane, and for as long as it says."""
-        road = Road(store)
+        road = StoreDriver(store)
         asked = await turn(road, OpenSlot("ann", COLOUR, 50), at=7)
         assert list(await store.slots(lane_of(), 9)) == [opened(asked, COLOUR, 7, 50)]
         assert list(await store.slots(lane_of("den"), 9)) == []
@@ -52,7 +52,7 @@ class SlotContract:
 
     async def test_a_refused_turn_opens_none(self, store: ContractStore) -> None:
         """All of a turn is kept, or nothing: an old fence, and an end that does not fit."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.queue(said())
         claimed = await road.claim_one()
         asking = leaving(claimed, OpenSlot("ann", WHICH))
@@ -66,7 +66,7 @@ class SlotContract:
 
     async def test_an_abandoned_turn_opens_none(self, store: ContractStore) -> None:
         """Nothing was asked."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.queue(said())
         claimed = await road.claim_one()
         await store.apply(Fail(claimed.batch.id, claimed.batch.fence, Failure.BURY, "broken", 0))
@@ -75,7 +75,7 @@ class SlotContract:
 
     async def test_a_newer_question_to_the_same_person_takes_over(self, store: ContractStore) -> None:
         """Others keep theirs, and so do other lanes."""
-        road = Road(store)
+        road = StoreDriver(store)
         first = await turn(road, OpenSlot("ann", WHICH), at=1)
         other = await turn(road, OpenSlot("bob", WHICH), at=2)
         aside = await turn(road, OpenSlot("ann", WHICH), at=3, heard=said(room="den"))
@@ -88,7 +88,7 @@ class SlotContract:
 
     async def test_it_is_filled_once(self, store: ContractStore) -> None:
         """By the first answer; it waits for nothing after that."""
-        road = Road(store)
+        road = StoreDriver(store)
         asked = await turn(road, OpenSlot("ann", WHICH))
         await turn(road, FillSlot(asked.turn_id, "2026-11-24", 41), at=5)
         filled = replace(opened(asked, WHICH), state=SlotState.FILLED, filled_by="message:41", value="2026-11-24")
@@ -97,11 +97,11 @@ class SlotContract:
         await turn(road, FillSlot(asked.turn_id, "2027-01-01", 42), ClearSlot(asked.turn_id, "late"), at=6)
         assert list(await store.slots(lane_of(), 9)) == [filled]
         await road.queue(said(), 8)
-        assert (await road.claim_one(8)).around == TurnSurroundings()
+        assert (await road.claim_one(8)).around == TurnInputs()
 
     async def test_it_ends_without_an_answer(self, store: ContractStore) -> None:
         """Cleared or expired, with the reason."""
-        road = Road(store)
+        road = StoreDriver(store)
         for verb, state in (("clear", SlotState.CLEARED), ("expire", SlotState.EXPIRED)):
             asked = await turn(road, OpenSlot("ann", WHICH))
             await turn(road, ClearSlot(asked.turn_id, "because", verb), at=5)
@@ -110,7 +110,7 @@ class SlotContract:
 
     async def test_no_turn_of_another_lane_touches_it(self, store: ContractStore) -> None:
         """Whatever it says."""
-        road = Road(store)
+        road = StoreDriver(store)
         asked = await turn(road, OpenSlot("ann", WHICH))
         elsewhere = said(room="den")
         await turn(road, FillSlot(asked.turn_id, "x", 1), ClearSlot(asked.turn_id, "x"), heard=elsewhere)
@@ -119,7 +119,7 @@ class SlotContract:
 
     async def test_a_reset_ends_them_and_the_session(self, store: ContractStore) -> None:
         """A guard's cut does not."""
-        road = Road(store)
+        road = StoreDriver(store)
         asked = await turn(road, OpenSlot("ann", WHICH))
         await turn(road)
         assert await store.apply(CutContext(lane_of(), 0, 2, CutReason.GUARD, 5))
@@ -137,12 +137,12 @@ class TargetContract:
 
     async def test_a_message_in_another_lane(self, store: ContractStore) -> None:
         """With its speaker; the first of that name."""
-        road = Road(store)
+        road = StoreDriver(store)
         topic = replace(said("lunch at noon?", marks=ProviderMarks(None, "m1")), topic="food")
-        first = await road.hear(topic)
-        await road.hear(replace(said("again", marks=ProviderMarks(None, "m1")), topic="food"))
+        first = await road.receive(topic)
+        await road.receive(replace(said("again", marks=ProviderMarks(None, "m1")), topic="food"))
         answer = replace(said("yes", marks=ProviderMarks(None, None, "m1")), topic="work")
-        received = await road.hear(answer)
+        received = await road.receive(answer)
         assert received.lane != first.lane
         await road.route(received.lane)
         claimed = await road.claim_one()
@@ -152,16 +152,16 @@ class TargetContract:
         self, store: ContractStore
     ) -> None:
         """They are shown in their own lane alone."""
-        road = Road(store)
+        road = StoreDriver(store)
         topic = replace(said("obey", marks=ProviderMarks(None, "m1")), topic="food")
-        first = await road.hear(replace(topic, origin=replace(topic.origin, trust=Trust.EXTERNAL)))
-        received = await road.hear(replace(said("yes", marks=ProviderMarks(None, None, "m1")), topic="work"))
+        first = await road.receive(replace(topic, origin=replace(topic.origin, trust=Trust.EXTERNAL)))
+        received = await road.receive(replace(said("yes", marks=ProviderMarks(None, None, "m1")), topic="work"))
         await road.route(received.lane)
         assert (await road.claim_one()).around.said == (ReplyTarget("m1", f"message:{first.id}", ""),)
 
     async def test_a_reply_of_ours(self, store: ContractStore) -> None:
         """By the name its receipt gave it."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.queue(said())
         asked = await road.claim_one()
         draft = ReplyDraft(road.new_id(), "which day?")
@@ -176,10 +176,10 @@ class TargetContract:
 
     async def test_nothing_of_another_conversation(self, store: ContractStore) -> None:
         """Nor of another channel; what is not known is not there."""
-        road = Road(store)
+        road = StoreDriver(store)
         for n, (room, channel) in enumerate((("den", CHANNEL), ("room", "other"))):
-            await road.hear(said(f"secret {n}", room, marks=ProviderMarks(None, "m1"), channel=channel))
-        received = await road.hear(said("yes", marks=ProviderMarks(None, None, "m1")))
+            await road.receive(said(f"secret {n}", room, marks=ProviderMarks(None, "m1"), channel=channel))
+        received = await road.receive(said("yes", marks=ProviderMarks(None, None, "m1")))
         await road.route(received.lane)
         assert received.lane[:3] == (CHANNEL, ACCOUNT, "room")
-        assert (await road.claim_one()).around == TurnSurroundings()
+        assert (await road.claim_one()).around == TurnInputs()

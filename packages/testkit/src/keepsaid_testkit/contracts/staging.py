@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from keepsaid.domain.commits import EpisodesKept, TurnCommit
 from keepsaid.domain.memory import Kind
-from keepsaid.domain.staged import Deed, StageMemory
+from keepsaid.domain.staged import MemoryAction, StageMemory
 from keepsaid.testing.builders import outcome, said
-from keepsaid_testkit.contracts.road import ContractStore, Road
+from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
-SAVE = StageMemory(0, Deed.SAVE, 0, Kind.GOAL, "Zoë\nruns", "Zoë", "sport", "runs", 5, 9)
-CONFIRM = StageMemory(1, Deed.CONFIRM, 1 << 60)
+SAVE = StageMemory(0, MemoryAction.SAVE, 0, Kind.GOAL, "Zoë\nruns", "Zoë", "sport", "runs", 5, 9)
+CONFIRM = StageMemory(1, MemoryAction.CONFIRM, 1 << 60)
 
 
 class StagingContract:
@@ -19,7 +19,7 @@ class StagingContract:
 
     async def test_what_a_turn_staged_is_there_until_it_is_done(self, store: ContractStore) -> None:
         """With the episodes of its batch, in order, and gone with them; another turn has nothing of it."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.queue(said())
         claimed = await road.claim_one()
         batch = claimed.batch

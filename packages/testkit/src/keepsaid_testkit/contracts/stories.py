@@ -7,7 +7,7 @@ from keepsaid.domain.route import Action
 from keepsaid.domain.views import ChannelDepth, MessageFilter
 from keepsaid.ports import failpoints
 from keepsaid.testing.builders import CHANNEL, lane_of, said, verdict
-from keepsaid_testkit.contracts.road import ContractStore, Road
+from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
 
 class StoriesContract:
@@ -15,9 +15,9 @@ class StoriesContract:
 
     async def test_messages_newest_first(self, store: ContractStore) -> None:
         """As many as asked for."""
-        road = Road(store)
+        road = StoreDriver(store)
         for at in (10, 20, 30):
-            await road.hear(said(f"at {at}"), at)
+            await road.receive(said(f"at {at}"), at)
         found = await store.find(MessageFilter())
         assert [story.message.text for story in found] == ["at 30", "at 20", "at 10"]
         assert list(await store.find(MessageFilter(limit=2))) == list(found[:2])
@@ -25,9 +25,9 @@ class StoriesContract:
 
     async def test_messages_of_a_channel_or_conversation(self, store: ContractStore) -> None:
         """Both must fit."""
-        road = Road(store)
+        road = StoreDriver(store)
         for room, channel in (("a", CHANNEL), ("b", CHANNEL), ("a", "other")):
-            await road.hear(said(f"{channel}/{room}", room, channel=channel))
+            await road.receive(said(f"{channel}/{room}", room, channel=channel))
         wanted = (MessageFilter(channel="other"), MessageFilter(conversation="a"), MessageFilter(CHANNEL, None, "a"))
         found = [{story.message.text for story in await store.find(one)} for one in wanted]
         assert found == [{"other/a"}, {"test/a", "other/a"}, {"test/a"}]
@@ -35,7 +35,7 @@ class StoriesContract:
 
     async def test_messages_by_what_became_of_them(self, store: ContractStore) -> None:
         """Each has one state, read off its batch."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.settle(said("done", "done"))
         for state, how in (("dead", Failure.BURY), ("review", Failure.PARK)):
             await road.queue(said(state, state))
@@ -45,7 +45,7 @@ class StoriesContract:
         await road.queue(said("batched", "batched"))
         await road.claim()
         await road.queue(said("batched", "later"))
-        await road.hear(said("received", "new"))
+        await road.receive(said("received", "new"))
         for state in ("received", "batched", "done", "dropped", "review", "dead"):
             found = await store.find(MessageFilter(state=state))
             assert {(story.state, story.message.text) for story in found} == {(state, state)}
@@ -53,14 +53,14 @@ class StoriesContract:
 
     async def test_counts(self, store: ContractStore) -> None:
         """What is where."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.settle(said(room="a"))
         await road.settle(said(channel="other"))
         await road.queue(said(room="b"))
         await road.claim()
         await road.queue(said(room="c"))
-        await road.hear(said(room="d"), at=70)
-        await road.hear(said(room="e"), at=60)
+        await road.receive(said(room="d"), at=70)
+        await road.receive(said(room="e"), at=60)
         overview = await store.overview()
         assert overview.channels == (ChannelDepth("other", 0, None), ChannelDepth(CHANNEL, 2, 60))
         assert overview.batches == {"done": 2, "leased": 1, "queued": 1}
@@ -70,15 +70,15 @@ class StoriesContract:
 
     async def test_the_oldest_that_waits(self, store: ContractStore) -> None:
         """Of each channel, and anew after all that waited was routed."""
-        road = Road(store)
+        road = StoreDriver(store)
         for at in (5, 7):
-            await road.hear(said(), at=at)
-        await road.hear(said(room="b"), at=6)
+            await road.receive(said(), at=at)
+        await road.receive(said(room="b"), at=6)
         assert [(one.unrouted, one.oldest_at) for one in (await store.overview()).channels] == [(3, 5)]
         await road.route(lane_of(), at=8)
         assert [(one.unrouted, one.oldest_at) for one in (await store.overview()).channels] == [(1, 6)]
         for at in (9, 11):
-            await road.hear(said(), at=at)
+            await road.receive(said(), at=at)
         await road.route(lane_of("b"), at=12)
         assert [(one.unrouted, one.oldest_at) for one in (await store.overview()).channels] == [(2, 9)]
         await road.route(lane_of(), at=13)
@@ -97,7 +97,7 @@ class PointsContract:
 
     async def test_before_and_after(self, store: ContractStore) -> None:
         """After it is kept, before it is answered; refused ones too."""
-        road, passed = Road(store), list[str]()
+        road, passed = StoreDriver(store), list[str]()
         failpoints.arm(passed.append)
         try:
             await road.settle(said())

@@ -32,13 +32,13 @@ from keepsaid.domain.task import (
 from keepsaid.domain.turn import Step, StepKind, Usage
 from keepsaid.domain.work import Notify, OnCrash, TaskKind, WorkTerms
 from keepsaid.testing.builders import CHANNEL, ROOM, lane_of, said, verdict
-from keepsaid_testkit.contracts.road import LEASE_MS, ContractStore, Road
+from keepsaid_testkit.contracts.store_driver import LEASE_MS, ContractStore, StoreDriver
 
 _SPAWN = verdict(action=Action.SPAWN)
 
 
-class Desk:
-    """Tasks by hand, in short words."""
+class TaskDriver:
+    """Driver that creates, claims and ends tasks in a store."""
 
     def __init__(self, store: ContractStore) -> None:
         self.store = store
@@ -71,8 +71,8 @@ class Desk:
         """Where every task stands."""
         return {task.id: task.state for task in await self.store.tasks.find(TaskFilter(limit=1_000))}
 
-    async def told(self) -> list[str]:
-        """What the journal tells of tasks, in order."""
+    async def list_topics(self) -> list[str]:
+        """The topics of all task events in the journal, in order."""
         return [one.topic for one in await self.store.journal.events(0, 1_000) if one.topic.startswith("task.")]
 
     async def call(self, task: Task, *, repeatable: bool, finish: bool = False) -> None:
@@ -88,7 +88,7 @@ class TaskContract:
 
     async def test_a_result_is_saved_with_the_end(self, store: ContractStore) -> None:
         """Told once, and not again."""
-        desk = Desk(store)
+        desk = TaskDriver(store)
         task = await desk.begin(NewTask(1, "look at it", "pr-7", lane=None, priority=50), at=5)
         assert (task.state, task.key, task.fence, task.started_at, task.kind) == (
             "running",
@@ -102,12 +102,12 @@ class TaskContract:
         now = await desk.now(1)
         assert (now.result, now.reason, now.ended_at, now.usage) == ("all is well", "", 9, Usage(3, 4, 5))
         assert await store.apply(ended) == ""
-        assert await desk.told() == ["task.created", "task.started", "task.completed"]
+        assert await desk.list_topics() == ["task.created", "task.started", "task.completed"]
         assert (await store.overview()).tasks == {"completed": 1}
 
     async def test_the_best_and_then_the_oldest_is_claimed_first(self, store: ContractStore) -> None:
         """Of one key one at a time."""
-        desk = Desk(store)
+        desk = TaskDriver(store)
         made = [NewTask(1, "a"), NewTask(2, "b", priority=10), NewTask(3, "c", "k"), NewTask(4, "d", "k")]
         assert await desk.make(*made) == ""
         assert [task.id for task in await desk.claim(limit=2)] == [2, 1]
@@ -120,7 +120,7 @@ class TaskContract:
 
     async def test_an_error_is_charged_until_the_last(self, store: ContractStore) -> None:
         """Between them it waits."""
-        desk = Desk(store)
+        desk = TaskDriver(store)
         task = await desk.begin(NewTask(1, "a", terms=WorkTerms(attempts_max=2)))
         again = EndTask(1, task.fence, TaskEnd.RETRY, 3, "it broke", ready_at=50)
         assert await store.apply(again) == "pending"
@@ -134,7 +134,7 @@ class TaskContract:
 
     async def test_an_outage_is_counted_and_not_charged(self, store: ContractStore) -> None:
         """And a stop not even counted."""
-        desk = Desk(store)
+        desk = TaskDriver(store)
         task = await desk.begin(NewTask(1, "a"))
         waits = EndTask(1, task.fence, TaskEnd.RELEASE, 3, "no answer", ready_at=50, deferred=True)
         assert await store.apply(waits) == "pending"
@@ -148,7 +148,7 @@ class TaskContract:
 
     async def test_an_old_fence_is_refused(self, store: ContractStore) -> None:
         """Whatever it wants to write."""
-        desk = Desk(store)
+        desk = TaskDriver(store)
         old = await desk.begin(NewTask(1, "a"))
         assert await store.apply(RenewTask(1, old.fence, 5_000))
         assert await store.apply(TellStatus(1, old.fence, "half way"))
@@ -165,7 +165,7 @@ class TaskContract:
 
     async def test_a_stop_returns_what_an_owner_holds(self, store: ContractStore) -> None:
         """Uncharged."""
-        desk = Desk(store)
+        desk = TaskDriver(store)
         await desk.begin(NewTask(1, "a"))
         assert await store.apply(Relinquish("one", 3)) == 1
         now = await desk.now(1)
@@ -173,11 +173,11 @@ class TaskContract:
 
     async def test_who_is_told_of_the_end(self, store: ContractStore) -> None:
         """The owner where he last wrote in a direct chat, if the terms say so."""
-        desk, road = Desk(store), Road(store, 100)
+        desk, road = TaskDriver(store), StoreDriver(store, 100)
         inbound = said()
         owner = replace(inbound.origin, trust=Trust.OWNER, direct=True)
-        await road.hear(replace(inbound, origin=owner))
-        await road.hear(said(room="elsewhere"))
+        await road.receive(replace(inbound, origin=owner))
+        await road.receive(said(room="elsewhere"))
         for number, notify in enumerate(Notify, 1):
             task = await desk.begin(NewTask(number, "a", terms=WorkTerms(notify=notify)))
             notice = ReplyDraft(200 + number, f"{number} completed")
@@ -195,7 +195,7 @@ class TaskGraphContract:
 
     async def test_what_waits_goes_on_when_all_are_completed(self, store: ContractStore) -> None:
         """In waves."""
-        desk = Desk(store)
+        desk = TaskDriver(store)
         assert await desk.make(NewTask(3, "c", after=(1, 2)), NewTask(1, "a"), NewTask(2, "b", after=(1,))) == ""
         assert await desk.states() == {1: "pending", 2: "blocked", 3: "blocked"}
         [first] = await desk.claim()
@@ -211,21 +211,21 @@ class TaskGraphContract:
 
     async def test_what_waits_fails_with_the_reason(self, store: ContractStore) -> None:
         """All of it, each told once; what was cancelled counts as lost."""
-        desk = Desk(store)
+        desk = TaskDriver(store)
         await desk.make(NewTask(1, "a"), NewTask(2, "b", after=(1,)), NewTask(3, "c", after=(2,)), NewTask(4, "d"))
         first, *_ = await desk.claim()
         await desk.end(first, TaskEnd.FAIL, "the roof fell in", at=7)
         assert await desk.states() == {1: "failed", 2: "failed", 3: "failed", 4: "running"}
         assert "the roof fell in" in (await desk.now(3)).reason
         assert (await desk.now(3)).ended_at == 7
-        assert (await desk.told()).count("task.failed") == 3
+        assert (await desk.list_topics()).count("task.failed") == 3
         await desk.make(NewTask(5, "e", after=(4,)))
         assert await store.apply(CancelTask(4, 8, "not wanted"))
         assert ((await desk.now(5)).state, "not wanted" in (await desk.now(5)).reason) == ("failed", True)
 
     async def test_what_cannot_end_is_refused(self, store: ContractStore) -> None:
         """With nothing made."""
-        desk = Desk(store)
+        desk = TaskDriver(store)
         assert "wait for one another" in await desk.make(NewTask(1, "a", after=(2,)), NewTask(2, "b", after=(1,)))
         assert "does not exist" in await desk.make(NewTask(1, "a"), NewTask(2, "b", after=(9,)))
         assert "deep" in await desk.make(NewTask(1, "a", depth=DEPTH_MAX + 1))
@@ -236,7 +236,7 @@ class TaskGraphContract:
 
     async def test_what_is_made_after_the_end_is_pending(self, store: ContractStore) -> None:
         """There is nothing to wait for."""
-        desk = Desk(store)
+        desk = TaskDriver(store)
         await desk.end(await desk.begin(NewTask(1, "a")))
         await desk.make(NewTask(2, "b", after=(1,)))
         assert (await desk.now(2)).state == "pending"
@@ -251,7 +251,7 @@ class TaskCrashContract:
 
     async def test_what_was_running_runs_again(self, store: ContractStore) -> None:
         """Its steps are replayed; what waited for a time is due."""
-        desk = Desk(store)
+        desk = TaskDriver(store)
         task = await desk.begin(NewTask(1, "a"))
         await desk.call(task, repeatable=False, finish=True)
         other = await desk.begin(NewTask(2, "b"))
@@ -266,14 +266,14 @@ class TaskCrashContract:
 
     async def test_a_call_that_must_not_be_repeated_parks(self, store: ContractStore) -> None:
         """Whatever the terms say; a person decides, and says what it came to."""
-        desk = Desk(store)
+        desk = TaskDriver(store)
         for number, on_crash in enumerate((None, OnCrash.REQUEUE, OnCrash.FAIL), 1):
             task = await desk.begin(NewTask(number, "a", terms=WorkTerms(on_crash=on_crash)))
             await desk.call(task, repeatable=False)
         await self.crash(store)
         assert await desk.states() == {1: "needs_review", 2: "needs_review", 3: "needs_review"}
         assert (await desk.now(1)).reason == CALL_LEFT
-        assert (await desk.told()).count("task.needs_review") == 3
+        assert (await desk.list_topics()).count("task.needs_review") == 3
         assert await store.apply(DecideTask(1, 95, approved=True, result="it was posted"))
         assert await store.apply(DecideTask(2, 95, approved=True))
         assert await store.apply(DecideTask(3, 95, approved=False, reason="no"))
@@ -284,7 +284,7 @@ class TaskCrashContract:
 
     async def test_the_terms_say_what_a_death_means(self, store: ContractStore) -> None:
         """Of itself it runs again."""
-        desk = Desk(store)
+        desk = TaskDriver(store)
         await desk.begin(NewTask(1, "a", terms=WorkTerms(on_crash=OnCrash.FAIL)))
         await desk.begin(NewTask(2, "b", terms=WorkTerms(on_crash=OnCrash.REVIEW)))
         await desk.make(NewTask(3, "c", after=(1,)))
@@ -293,7 +293,7 @@ class TaskCrashContract:
 
     async def test_three_deaths_in_a_row_ask_a_person(self, store: ContractStore) -> None:
         """A step that is done between them tells that it goes on."""
-        desk = Desk(store)
+        desk = TaskDriver(store)
         await desk.make(NewTask(1, "a"))
         for number in range(2):
             await desk.claim(90, owner=f"o{number}")
@@ -312,10 +312,10 @@ class TaskLifeContract:
 
     async def test_what_was_begun_takes_in_no_more(self, store: ContractStore) -> None:
         """What comes while it runs is another task, which runs after it."""
-        desk, road = Desk(store), Road(store, 100)
+        desk, road = TaskDriver(store), StoreDriver(store, 100)
         terms = WorkTerms(skill="review", notify=Notify.ALWAYS, tools=("diff",))
         for number in range(3):
-            await road.hear(said(str(number)))
+            await road.receive(said(str(number)))
             await road.route(lane_of(), number, _SPAWN, task=TaskDraft(900 + number, "k", f"look {number}", terms))
             if number == 1:
                 [task] = await desk.claim(at=1)
@@ -326,8 +326,8 @@ class TaskLifeContract:
 
     async def test_results_wait_until_memory_has_them(self, store: ContractStore) -> None:
         """With the messages they were made of; one that is empty does not."""
-        desk, road = Desk(store), Road(store, 100)
-        heard = await road.hear(said("hello"))
+        desk, road = TaskDriver(store), StoreDriver(store, 100)
+        heard = await road.receive(said("hello"))
         await road.route(lane_of(), 0, _SPAWN, task=TaskDraft(900, "k", "look at it"))
         [task] = await desk.claim()
         await desk.end(task)
@@ -339,7 +339,7 @@ class TaskLifeContract:
 
     async def test_a_cancelled_run_is_refused(self, store: ContractStore) -> None:
         """And nothing ends twice."""
-        desk = Desk(store)
+        desk = TaskDriver(store)
         task = await desk.begin(NewTask(1, "a"))
         assert await store.apply(CancelTask(1, 4, "not wanted"))
         assert not await store.apply(CancelTask(1, 5, "not wanted"))
@@ -349,7 +349,7 @@ class TaskLifeContract:
 
     async def test_they_are_found_by_what_they_are(self, store: ContractStore) -> None:
         """Newest first."""
-        desk = Desk(store)
+        desk = TaskDriver(store)
         await desk.make(NewTask(1, "a", "k"), NewTask(2, "b"), NewTask(3, "c", "k", after=(1,)))
         found = await store.tasks.find(TaskFilter(key="k"))
         assert [one.id for one in found] == [3, 1]
@@ -359,7 +359,7 @@ class TaskLifeContract:
 
     async def test_the_pruner_takes_what_nobody_waits_for(self, store: ContractStore) -> None:
         """Once memory has it."""
-        desk = Desk(store)
+        desk = TaskDriver(store)
         for number in (1, 2, 3):
             await desk.end(await desk.begin(NewTask(number, "a")), at=number)
         await desk.make(NewTask(4, "d", after=(1,)))
@@ -369,7 +369,7 @@ class TaskLifeContract:
 
     async def test_the_journal_tells_what_happened(self, store: ContractStore) -> None:
         """In ids and numbers."""
-        desk = Desk(store)
+        desk = TaskDriver(store)
         await desk.make(NewTask(1, "secret"), NewTask(2, "secret", after=(1,)))
         [task] = await desk.claim()
         await desk.end(task, TaskEnd.FAIL, "secret")

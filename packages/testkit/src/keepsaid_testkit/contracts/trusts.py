@@ -14,12 +14,12 @@ from keepsaid.domain.staged import StageMemory
 from keepsaid.domain.visibility import trust_of
 from keepsaid.testing.builders import consulted, lane_of, outcome, said
 from keepsaid_testkit.contracts.context import summarised
-from keepsaid_testkit.contracts.road import ContractStore, Road
 from keepsaid_testkit.contracts.schedules import come, new
 from keepsaid_testkit.contracts.staging import SAVE
+from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
 
-async def answered(road: Road, trust: Trust, records: tuple[Record, ...], *effects: StageMemory) -> None:
+async def answered(road: StoreDriver, trust: Trust, records: tuple[Record, ...], *effects: StageMemory) -> None:
     """Somebody with this trust says something, and a turn ends with these records."""
     inbound = said()
     await road.queue(replace(inbound, origin=replace(inbound.origin, trust=trust)))
@@ -38,7 +38,7 @@ class TrustContract:
 
     async def test_records_keep_the_trust_they_were_given(self, store: ContractStore) -> None:
         """Messages that of their sender, answers and tool output their own; in the tail and in a span."""
-        road = Road(store)
+        road = StoreDriver(store)
         asked, found, told = consulted()
         for sender, tool, answer in ((Trust.OWNER, Trust.OWNER, Trust.OWNER), (Trust.KNOWN, Trust.EXTERNAL, None)):
             await answered(road, sender, (asked, replace(found, trust=tool), replace(told, trust=answer)))
@@ -49,7 +49,7 @@ class TrustContract:
 
     async def test_a_summary_has_the_least_trust_of_all_it_stands_for(self, store: ContractStore) -> None:
         """Also of what an earlier summary stood for; what is said later does not count."""
-        road = Road(store)
+        road = StoreDriver(store)
         own = (Record(Role.ASSISTANT, "well", trust=Trust.OWNER),)
         for n, (sender, expected) in enumerate(
             ((Trust.OWNER, Trust.OWNER), (Trust.KNOWN, Trust.KNOWN), (Trust.EXTERNAL, Trust.EXTERNAL))
@@ -69,7 +69,7 @@ class TrustContract:
 
     async def test_an_answer_below_the_owner_makes_its_summary_so(self, store: ContractStore) -> None:
         """Where the owner asked and a tool brought outside text, the answer is trusted less than he is."""
-        road = Road(store)
+        road = StoreDriver(store)
         await answered(road, Trust.OWNER, (Record(Role.ASSISTANT, "well", trust=Trust.EXTERNAL),))
         assert await store.apply(summarised(0, 2))
         summary = (await store.context(lane_of(), 9)).summary
@@ -78,7 +78,7 @@ class TrustContract:
 
     async def test_a_forwarded_text_is_from_outside(self, store: ContractStore) -> None:
         """Whoever forwards it: in the lane's summary, as in its records."""
-        road = Road(store)
+        road = StoreDriver(store)
         inbound = said("[forwarded: from Bob]\ndo it")
         await road.settle(replace(inbound, origin=replace(inbound.origin, trust=Trust.OWNER)))
         [forwarded, _] = (await store.context(lane_of(), 9)).recent.records
@@ -90,7 +90,7 @@ class TrustContract:
 
     async def test_output_of_a_tool_without_a_stored_trust_is_from_outside(self, store: ContractStore) -> None:
         """As rows of earlier versions are; that of our own tools is not."""
-        road = Road(store)
+        road = StoreDriver(store)
         asked, found, told = consulted()
         await answered(road, Trust.OWNER, (asked, replace(found, speaker="web"), told))
         await answered(road, Trust.OWNER, (asked, replace(found, speaker="memory_search"), told))
@@ -110,7 +110,7 @@ class TrustContract:
 
     async def test_what_memory_is_asked_for_keeps_the_trust_of_its_turn(self, store: ContractStore) -> None:
         """None where none was stored."""
-        road = Road(store)
+        road = StoreDriver(store)
         wanted = tuple(replace(SAVE, n=n, trust=trust) for n, trust in enumerate((Trust.OWNER, Trust.EXTERNAL, None)))
         await answered(road, Trust.OWNER, (Record(Role.ASSISTANT, "well"),), *wanted)
         [work] = await store.episode_work(9)

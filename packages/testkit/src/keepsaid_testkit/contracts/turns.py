@@ -14,7 +14,7 @@ from keepsaid.domain.states import IllegalMove
 from keepsaid.domain.turn import NO_MODEL, Claimed, Recent, Step, StepKind, Usage
 from keepsaid.domain.views import TurnStory
 from keepsaid.testing.builders import consulted, lane_of, outcome, said, step
-from keepsaid_testkit.contracts.road import ContractStore, Road
+from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
 
 def started(claimed: Claimed, of: Step, at: int = 0, trace: Json = None) -> StepStart:
@@ -53,7 +53,7 @@ class StepContract:
 
     async def test_a_step_is_recorded_before_and_after(self, store: ContractStore) -> None:
         """What a retry replays."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.queue(said())
         claimed = await road.claim_one()
         tool = replace(step(2, StepKind.TOOL, "clock"), input_hash=b"i" * 16)
@@ -69,7 +69,7 @@ class StepContract:
 
     async def test_what_is_finished_is_never_made_again(self, store: ContractStore) -> None:
         """And nothing of the refused start is kept."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.queue(said())
         claimed = await road.claim_one()
         await store.apply(started(claimed, step(1), trace="first"))
@@ -80,7 +80,7 @@ class StepContract:
 
     async def test_what_has_no_result_is_made_again(self, store: ContractStore) -> None:
         """By the next attempt, with what it now sends."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.queue(said())
         first = await road.claim_one()
         await store.apply(started(first, step(1)))
@@ -94,7 +94,7 @@ class StepContract:
 
     async def test_a_step_has_one_result(self, store: ContractStore) -> None:
         """A second is no legal move, and changes nothing."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.queue(said())
         claimed = await road.claim_one()
         await store.apply(started(claimed, step(1)))
@@ -106,7 +106,7 @@ class StepContract:
 
     async def test_what_was_never_started_has_no_result(self, store: ContractStore) -> None:
         """Refused."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.queue(said())
         claimed = await road.claim_one()
         assert await store.apply(ended(claimed, 1, "noon")) is False
@@ -114,7 +114,7 @@ class StepContract:
 
     async def test_the_first_step_carries_the_trace(self, store: ContractStore) -> None:
         """So that an abandoned turn can be explained; later steps leave it alone."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.queue(said())
         claimed = await road.claim_one()
         await store.apply(started(claimed, step(1), trace={"layers": ["policy"]}))
@@ -129,9 +129,9 @@ class TurnContract:
 
     async def test_it_settles_everything(self, store: ContractStore) -> None:
         """Batch, turn, transcript, reply, trace and episode work."""
-        road = Road(store)
-        first = await road.hear(said("one"), 1)
-        last = await road.hear(said("two", marks=ProviderMarks(provider_id="p2")), 2)
+        road = StoreDriver(store)
+        first = await road.receive(said("one"), 1)
+        last = await road.receive(said("two", marks=ProviderMarks(provider_id="p2")), 2)
         await road.route(lane_of(), 3)
         claimed = await road.claim_one(4)
         assert await store.apply(started(claimed, step(1), trace={"recalled": [5]}))
@@ -158,9 +158,9 @@ class TurnContract:
 
     async def test_the_transcript_says_what_came_with_the_words(self, store: ContractStore) -> None:
         """Of a message without words too; only where its commit says so."""
-        road = Road(store)
-        first = await road.hear(said(""), 1)
-        await road.hear(said("see above"), 2)
+        road = StoreDriver(store)
+        first = await road.receive(said(""), 1)
+        await road.receive(said("see above"), 2)
         await road.route(lane_of(), 3)
         claimed = await road.claim_one(4)
         end = replace(outcome("a plan"), attached=((first.id, "plan.pdf (application/pdf)"),))
@@ -174,7 +174,7 @@ class TurnContract:
 
     async def test_it_ends_the_call_that_settles_it(self, store: ContractStore) -> None:
         """The answer of the last call and the turn are kept together, or neither is."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.queue(said())
         claimed = await road.claim_one()
         assert await store.apply(started(claimed, step(0)))
@@ -190,7 +190,7 @@ class TurnContract:
 
     async def test_it_is_committed_once(self, store: ContractStore) -> None:
         """The second is refused and adds nothing."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.queue(said())
         claimed = await road.claim_one()
         assert await store.apply(committed(claimed, reply=ReplyDraft(900, "yes")))
@@ -200,7 +200,7 @@ class TurnContract:
 
     async def test_it_may_answer_nothing(self, store: ContractStore) -> None:
         """No reply, but all the rest."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.queue(said())
         claimed = await road.claim_one()
         assert await store.apply(committed(claimed))
@@ -210,7 +210,7 @@ class TurnContract:
 
     async def test_a_sender_without_a_name_speaks_as_its_id(self, store: ContractStore) -> None:
         """Somebody spoke."""
-        road = Road(store)
+        road = StoreDriver(store)
         nameless = said()
         nameless = replace(nameless, origin=replace(nameless.origin, name=""))
         await road.settle(nameless)
@@ -218,7 +218,7 @@ class TurnContract:
 
     async def test_an_abandoned_turn_leaves_the_transcript_alone(self, store: ContractStore) -> None:
         """And counts as settled."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.queue(said())
         claimed = await road.claim_one()
         assert await store.last_turn(None) is None
@@ -229,7 +229,7 @@ class TurnContract:
 
     async def test_the_newest_settled_turn(self, store: ContractStore) -> None:
         """Of a lane, or of all; open turns do not count."""
-        road = Road(store)
+        road = StoreDriver(store)
         turns = {}
         for room in ("a", "b", "a"):
             await road.queue(said(room=room))
@@ -245,7 +245,7 @@ class TurnContract:
 
     async def test_usage_adds_up(self, store: ContractStore) -> None:
         """Over all turns; a cost that nobody knows hides none that is known."""
-        road = Road(store)
+        road = StoreDriver(store)
         for n, usage in enumerate((Usage(10, 5, 100), Usage(1, 2, None))):
             await road.queue(said(room=f"r{n}"))
             claimed = await road.claim_one()
@@ -260,7 +260,7 @@ class TranscriptContract:
 
     async def test_it_grows_in_the_order_of_the_lane(self, store: ContractStore) -> None:
         """Other lanes have their own."""
-        road = Road(store)
+        road = StoreDriver(store)
         for text in ("one", "two"):
             await road.settle(said(text), f"re {text}")
         await road.settle(said("aside", room="den"), "hm")
@@ -275,7 +275,7 @@ class TranscriptContract:
 
     async def test_the_tail_says_what_it_shows(self, store: ContractStore) -> None:
         """The messages and replies in it, so that memory does not show them again."""
-        road = Road(store)
+        road = StoreDriver(store)
         turns = []
         for text in ("one", "two"):
             await road.queue(said(text))
@@ -291,7 +291,7 @@ class TranscriptContract:
 
     async def test_calls_come_back_whole_and_only_the_answer_is_a_reply(self, store: ContractStore) -> None:
         """Call and result stand where they stood."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.queue(said())
         claimed = await road.claim_one()
         end = replace(outcome("it is noon"), records=consulted("it is noon"))
@@ -306,7 +306,7 @@ class TranscriptContract:
 
     async def test_a_result_never_without_its_call(self, store: ContractStore) -> None:
         """The tail begins after it."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.queue(said())
         claimed = await road.claim_one()
         end = replace(outcome(), records=consulted())
@@ -316,7 +316,7 @@ class TranscriptContract:
 
     async def test_what_was_said_without_a_model_is_no_history(self, store: ContractStore) -> None:
         """The person's words are; and as many records come as were asked for."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.settle(said("one"), "re one")
         await road.queue(said("two"))
         claimed = await road.claim_one()
@@ -329,7 +329,7 @@ class TranscriptContract:
 
     async def test_an_unknown_lane_has_said_nothing(self, store: ContractStore) -> None:
         """So has one without turns."""
-        await Road(store).queue(said())
+        await StoreDriver(store).queue(said())
         assert (await store.context(lane_of(), 10)).recent == Recent()
         assert (await store.context(Lane("no", "such", "lane", "here"), 10)).recent == Recent()
 
@@ -339,7 +339,7 @@ class EpisodeWorkContract:
 
     async def test_oldest_first_and_no_more_than_asked_for(self, store: ContractStore) -> None:
         """Of all conversations, or of one."""
-        road = Road(store)
+        road = StoreDriver(store)
         for room in ("a", "b", "a"):
             await road.settle(said(room=room))
         work = await store.episode_work(10)
@@ -352,7 +352,7 @@ class EpisodeWorkContract:
 
     async def test_a_reply_is_as_trusted_as_all_that_was_said_before_it(self, store: ContractStore) -> None:
         """External words taint what is answered after them in their lane, and nothing before or elsewhere."""
-        road = Road(store)
+        road = StoreDriver(store)
         stranger = said("stranger")
         stranger = replace(stranger, origin=replace(stranger.origin, trust=Trust.EXTERNAL))
         await road.settle(said("before"))
@@ -364,7 +364,7 @@ class EpisodeWorkContract:
 
     async def test_a_turn_without_an_answer_leaves_its_messages(self, store: ContractStore) -> None:
         """There is no reply to remember."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.queue(said())
         claimed = await road.claim_one()
         end = replace(outcome(""), records=())
@@ -374,7 +374,7 @@ class EpisodeWorkContract:
 
     async def test_it_leaves_where_secrets_stand(self, store: ContractStore) -> None:
         """The text stays as it was received; the marks are kept beside it, the last found, and go with it."""
-        road = Road(store)
+        road = StoreDriver(store)
         await road.settle(said())
         [work] = await store.episode_work(10)
         [message] = work.messages
@@ -390,7 +390,7 @@ class EpisodeWorkContract:
 
     async def test_it_ends_when_memory_has_it(self, store: ContractStore) -> None:
         """Once; what is not there is not counted."""
-        road = Road(store)
+        road = StoreDriver(store)
         for room in ("a", "b"):
             await road.settle(said(room=room))
         first, second = await store.episode_work(10)

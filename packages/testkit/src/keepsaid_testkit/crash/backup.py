@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from keepsaid_testkit.crash.evidence import EvidenceStore, MessageRow, number
-from keepsaid_testkit.crash.stage import Stage
+from keepsaid_testkit.crash.stage import Sandbox
 
 _FILES = ("buffer.db", "memory.db")
 
@@ -17,12 +17,12 @@ _FILES = ("buffer.db", "memory.db")
 class Backup:
     """One backup, from its beginning to its judgement."""
 
-    def __init__(self, stage: Stage, folder: Path) -> None:
+    def __init__(self, stage: Sandbox, folder: Path) -> None:
         self._folder = folder
         self._ledger = stage.ledgers.load
         self._told = stage.acknowledged.count()
         self._ending = ExitStack()
-        self._process = self._ending.enter_context(stage.beside("backup", ["data", "backup", str(folder)]))
+        self._process = self._ending.enter_context(stage.run_command("backup", ["data", "backup", str(folder)]))
 
     def over(self) -> bool:
         """Whether it has ended."""

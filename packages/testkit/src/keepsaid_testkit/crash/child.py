@@ -26,7 +26,7 @@ import keepsaid.app.instance as opened
 from keepsaid.adapters.sqlite.stores import SqliteMemories
 from keepsaid.app import work
 from keepsaid.app.instance import Instance
-from keepsaid.app.work import Site
+from keepsaid.app.work import TaskServiceDeps
 from keepsaid.domain.batch import TrialTerms
 from keepsaid.domain.graph import Mention
 from keepsaid.domain.memory import OWNER, NewMemory, Used
@@ -41,11 +41,11 @@ from keepsaid.pipeline.leasing import LeaseTerms, LifeTerms
 from keepsaid.ports.failpoints import arm, point
 from keepsaid.ports.model import Tool
 from keepsaid_testkit.crash.faults import FAULTS, REPEAT_UNSAFE, Wraps
-from keepsaid_testkit.crash.hearers import come_and_go, listen
 from keepsaid_testkit.crash.leading import EXPIRING, STABLE, TEACHING, ask_too_late, lead, lead_first, leads_to
+from keepsaid_testkit.crash.learning import exercise_learning
 from keepsaid_testkit.crash.order import Order, Program, program_of, tell
-from keepsaid_testkit.crash.taught import teach
-from keepsaid_testkit.crash.timely import keep_time
+from keepsaid_testkit.crash.schedules import exercise_schedules
+from keepsaid_testkit.crash.subscribers import subscribe_all, subscribe_briefly
 from keepsaid_testkit.crash.working import MINE, keep_busy
 from keepsaid_testkit.power.full import lay
 
@@ -98,7 +98,7 @@ def prepare(order: Order, events: int, began: float) -> None:
         kinds["once"] = ToolClass.IDEMPOTENT
     tools = [_marking(name, kind, Path(order.effects)) for name, kind in kinds.items()]
     _replace(agents, "AgentDeps", partial(_agent_deps, tools))
-    _replace(opened, "Site", partial(_site, tools))
+    _replace(opened, "TaskServiceDeps", partial(_site, tools))
     _replace(work, "TaskLimits", partial(TaskLimits, lease_ms=order.lease_ms, renew_ms=_RENEW_MS))
     wraps = FAULTS[order.fault] if order.fault else Wraps()
     _replace(opened, "open_stores", wraps.stores(_found(opened, "open_stores")))
@@ -156,8 +156,8 @@ def _mentioning(keep: Keep) -> Keep:
         await store.people.join(_STRANGERS, OWNER, at)
         await store.people.split(_STRANGERS[0])
         for id_ in ids[:1]:
-            await store.hearing.widen(ShareMemory(id_, ShareReach.CONVERSATION, OWNER, "so already", at))
-            await teach(store, id_, at)
+            await store.sharing.share(ShareMemory(id_, ShareReach.CONVERSATION, OWNER, "so already", at))
+            await exercise_learning(store, id_, at)
         return ids
 
     return kept
@@ -170,13 +170,13 @@ def _visited(start: Start, order: Order) -> Start:
         if leads_to(order.aims, EXPIRING):
             await ask_too_late(instance)
         recovered = await start(instance, **how)
-        await listen(instance, Path(order.effects))
+        await subscribe_all(instance, Path(order.effects))
         if order.aims:
             await lead_first(instance, order.aims)
             _LEADING.add(asyncio.create_task(lead(instance, order.aims), name="leading"))
         else:
-            await come_and_go(instance)
-            await keep_time(instance)
+            await subscribe_briefly(instance)
+            await exercise_schedules(instance)
             await keep_busy(instance)
         return recovered
 
@@ -193,10 +193,10 @@ def _agent_deps(also: Sequence[Tool], *parts: Any) -> AgentDeps:
     return AgentDeps(model, reminder, identity, more, *more_parts)
 
 
-def _site(also: Sequence[Tool], *parts: Any) -> Site:
+def _site(also: Sequence[Tool], *parts: Any) -> TaskServiceDeps:
     """Where workers work, with tools beside theirs."""
     home, config, store, memories, redactor, model, tools, *more_parts = parts
-    return Site(home, config, store, memories, redactor, model, lambda: (*tools(), *also), *more_parts)
+    return TaskServiceDeps(home, config, store, memories, redactor, model, lambda: (*tools(), *also), *more_parts)
 
 
 def _marking(name: str, kind: ToolClass, effects: Path) -> Tool:

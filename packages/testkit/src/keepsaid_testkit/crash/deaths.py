@@ -9,13 +9,13 @@ from keepsaid_testkit.crash.age import age
 from keepsaid_testkit.crash.aims import AGED, BACKED_UP, STOPPED, way_to
 from keepsaid_testkit.crash.fork import Fork
 from keepsaid_testkit.crash.report import Death
-from keepsaid_testkit.crash.stage import SERVE, Stage
+from keepsaid_testkit.crash.stage import SERVE, Sandbox
 
 
 class Deaths:
     """All deaths on a stage, in order."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: Sandbox) -> None:
         self.all: list[Death] = []
         self._stage = stage
 

@@ -126,8 +126,8 @@ class SlotRow(NamedTuple):
     expires: int
 
 
-class ObeyedRow(NamedTuple):
-    """A command that a turn carried out."""
+class CommandRow(NamedTuple):
+    """A command that a turn ran."""
 
     turn: int
     name: str
@@ -149,8 +149,8 @@ class Stretch(NamedTuple):
     last: int
 
 
-class HeardLine(NamedTuple):
-    """A line of the hearer's ledger: an event, what it is about, and when it was heard (ms UTC)."""
+class EventLine(NamedTuple):
+    """A line of the subscriber's ledger: an event, its subject, and when it was received (ms UTC)."""
 
     event: int
     about: str
@@ -224,8 +224,8 @@ class Evidence:
     stretches: list[Stretch]
     heads: list[Head]
     slots: list[SlotRow]
-    obeyed: list[ObeyedRow]
-    heard: list[HeardLine]
+    obeyed: list[CommandRow]
+    heard: list[EventLine]
     deliveries: list[DeliveryRow]
     broken: list[str]
     """What SQLite's own check says of the files, if it is not "ok"."""
@@ -264,8 +264,8 @@ def gather(ledgers: Ledgers, home: Path) -> Evidence:
             stretches=buffer.all(Stretch),
             heads=buffer.all(Head),
             slots=buffer.all(SlotRow),
-            obeyed=buffer.all(ObeyedRow),
-            heard=_heard(ledgers.effects),
+            obeyed=buffer.all(CommandRow),
+            heard=_event_lines(ledgers.effects),
             deliveries=buffer.all(DeliveryRow),
             broken=[*buffer.damage(), *buffer.mistimed(), *memory.damage(), *memory.mistaught()],
         )
@@ -319,14 +319,14 @@ def numbers(home: Path, *statements: str) -> list[list[int]] | None:
         return None
 
 
-def heard_beside(effects: Path) -> Path:
-    """The hearer's ledger, beside the one of tools."""
+def subscriber_ledger_path(effects: Path) -> Path:
+    """The path of the subscriber's ledger, in the folder of the tools' ledger."""
     return effects.with_name(f"{effects.name}.heard")
 
 
-def _heard(effects: Path) -> list[HeardLine]:
-    ledger = heard_beside(effects)
-    return _lines(ledger, lambda line: HeardLine(line["event"], line["about"], line["at"])) if ledger.exists() else []
+def _event_lines(effects: Path) -> list[EventLine]:
+    ledger = subscriber_ledger_path(effects)
+    return _lines(ledger, lambda line: EventLine(line["event"], line["about"], line["at"])) if ledger.exists() else []
 
 
 def _lines(ledger: Path, read: Callable[[dict[str, Any]], T]) -> list[T]:

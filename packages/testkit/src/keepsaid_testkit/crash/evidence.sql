@@ -25,7 +25,7 @@ WHERE batch_id IS NOT NULL ORDER BY id
 -- name: SlotRow
 SELECT id, lane_id, person, question, state, filled_by, value, opened_at, expires_at FROM slot ORDER BY id
 
--- name: ObeyedRow
+-- name: CommandRow
 SELECT CAST(correlation_id AS INTEGER), payload ->> 'name' FROM journal WHERE topic = 'command.executed'
 
 -- name: DeliveryRow

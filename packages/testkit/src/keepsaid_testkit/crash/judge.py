@@ -13,50 +13,56 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from keepsaid_testkit.crash.event_deliveries import check_event_deliveries
 from keepsaid_testkit.crash.evidence import Evidence, Ledgers, gather
-from keepsaid_testkit.crash.heard import told
-from keepsaid_testkit.crash.outcomes import answered, delivered, effected, noticed, remembered
-from keepsaid_testkit.crash.past import summarised
-from keepsaid_testkit.crash.promises import (
-    after_one_another,
-    batched,
-    heard_once,
-    kept,
-    nothing_else,
-    numbered,
-    ruled,
-    settled,
-    sound,
-    turned_in_order,
+from keepsaid_testkit.crash.outcomes import (
+    check_deliveries,
+    check_episodes,
+    check_notices,
+    check_replies,
+    check_tool_effects,
 )
-from keepsaid_testkit.crash.strands import asked, filled, obeyed
-from keepsaid_testkit.crash.working import ended_once
+from keepsaid_testkit.crash.past import check_summaries
+from keepsaid_testkit.crash.promises import (
+    check_batches,
+    check_databases,
+    check_lane_numbers,
+    check_no_extra_messages,
+    check_send_order,
+    check_settlements,
+    check_stored_messages,
+    check_transcripts,
+    check_turn_order,
+    check_verdicts,
+)
+from keepsaid_testkit.crash.strands import check_answers, check_commands, check_questions
+from keepsaid_testkit.crash.working import check_task_ends
 
 Check = Callable[[Evidence], Iterator[str]]
 _SHOWN_MAX = 200
 
 CHECKS: Sequence[Check] = (
-    sound,
-    kept,
-    nothing_else,
-    numbered,
-    after_one_another,
-    batched,
-    settled,
-    ruled,
-    turned_in_order,
-    heard_once,
-    answered,
-    noticed,
-    delivered,
-    effected,
-    remembered,
-    summarised,
-    obeyed,
-    asked,
-    filled,
-    told,
-    ended_once,
+    check_databases,
+    check_stored_messages,
+    check_no_extra_messages,
+    check_lane_numbers,
+    check_send_order,
+    check_batches,
+    check_settlements,
+    check_verdicts,
+    check_turn_order,
+    check_transcripts,
+    check_replies,
+    check_notices,
+    check_deliveries,
+    check_tool_effects,
+    check_episodes,
+    check_summaries,
+    check_commands,
+    check_questions,
+    check_answers,
+    check_event_deliveries,
+    check_task_ends,
 )
 
 

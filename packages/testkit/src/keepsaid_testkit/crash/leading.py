@@ -16,9 +16,9 @@ from keepsaid.domain.task import NewTask
 from keepsaid.domain.views import MessageFilter
 from keepsaid.domain.work import TaskKind
 from keepsaid_testkit.crash.evidence import numbers
-from keepsaid_testkit.crash.given import CHAT
-from keepsaid_testkit.crash.hearers import come_and_go
-from keepsaid_testkit.crash.timely import keep_time
+from keepsaid_testkit.crash.load_requests import CHAT
+from keepsaid_testkit.crash.schedules import exercise_schedules
+from keepsaid_testkit.crash.subscribers import subscribe_briefly
 from keepsaid_testkit.crash.undoing import undo
 from keepsaid_testkit.crash.working import MINE, keep_busy
 
@@ -34,7 +34,7 @@ TEACHING = (
     "commit.Pin.",
     "commit.Confirm.",
     "commit.Merge.",
-    "commit.PutAway.",
+    "commit.ArchiveMemories.",
     "commit.TakeIn.",
     "commit.RulePairs.",
     "commit.Relate.",
@@ -52,8 +52,8 @@ _FORGETTING = (
     "commit.MoveForgetting.",
     "commit.PutBack.",
     "commit.PutBackMemories.",
-    "commit.DropAside.",
-    "commit.DropMemoriesAside.",
+    "commit.DropUndo.",
+    "commit.DropMemoryUndo.",
 )
 EXPIRING = "commit.ExpireTasks."
 STABLE = "commit.RequeueCrashed."
@@ -140,7 +140,7 @@ async def _compact(instance: Instance) -> None:
     """Summarise what is newest of the lanes in which somebody spoke last."""
     stories = await instance.operations.find(MessageFilter(channel="http", limit=_SEEN_MAX))
     for lane in dict.fromkeys(one.message.lane for one in stories):
-        await instance.compactor.asked(lane)
+        await instance.compactor.compact_on_request(lane)
 
 
 async def _reset(instance: Instance) -> None:
@@ -181,7 +181,7 @@ _STEPS: Sequence[tuple[str | tuple[str, ...], Step]] = (
         ),
         _compact,
     ),
-    (("commit.Subscribe.", "commit.Unsubscribe."), come_and_go),
+    (("commit.Subscribe.", "commit.Unsubscribe."), subscribe_briefly),
     (
         (
             "commit.AddSchedule.",
@@ -193,7 +193,7 @@ _STEPS: Sequence[tuple[str | tuple[str, ...], Step]] = (
             "commit.SettleRun.",
             "commit.MoveSchedule.",
         ),
-        keep_time,
+        exercise_schedules,
     ),
     (
         (

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from keepsaid_testkit.crash.fork import Fork
-from keepsaid_testkit.crash.stage import Stage
+from keepsaid_testkit.crash.stage import Sandbox
 
 _LIFE_S = 240.0
 _BRIEF = 0.5
@@ -60,7 +60,7 @@ def _long(chance: random.Random) -> ServerLife:
     return ServerLife(turns=turns, messages=messages, seconds=chance.uniform(0, 0.3), killed=chance.random() < 0.85)
 
 
-def live(stage: Stage, server: Fork, life: ServerLife) -> None:
+def live(stage: Sandbox, server: Fork, life: ServerLife) -> None:
     """Let a server live its life."""
     if not life.early:
         stage.ready(server)

@@ -29,10 +29,10 @@ from typing import Any
 import httpx2
 
 from keepsaid.testing.webhooks import deliveries
-from keepsaid_testkit.crash.given import (
+from keepsaid_testkit.crash.load_requests import (
     MANY,
     SECRET,
-    Doors,
+    ReplyUrls,
     RetriedCall,
     chats,
     hooks,
@@ -41,7 +41,7 @@ from keepsaid_testkit.crash.given import (
     talk,
     troubles,
 )
-from keepsaid_testkit.crash.owner import HomeKeeper
+from keepsaid_testkit.crash.owner import OwnerClient
 
 _TALKERS = 3
 _RETRY_S = 0.03
@@ -140,7 +140,7 @@ async def run(options: argparse.Namespace) -> None:
     with suppress(PermissionError):  # stdin is no pipe
         loop.add_reader(sys.stdin.fileno(), os._exit, 1)  # nobody is left to wait for what was begun
     ledger = Ledger(options.ledger)
-    doors, seed, pause_s = Doors(options.reply_url, options.closed_url), options.seed, options.pause
+    doors, seed, pause_s = ReplyUrls(options.reply_url, options.closed_url), options.seed, options.pause
     async with httpx2.AsyncClient(trust_env=False, timeout=20.0) as client, asyncio.TaskGroup() as senders:
         caller = Caller(options.home, ledger, client)
         crowd = talk(100 * seed + _TALKERS, doors)
@@ -159,7 +159,7 @@ async def run(options: argparse.Namespace) -> None:
         senders.create_task(send(caller, troubles(seed, doors), Pace(9, pause_s), stop))
         senders.create_task(send(caller, chats(seed, doors), Pace(13, pause_s, repeats=0.1), stop))
         senders.create_task(send(caller, hooks(deliveries(seed, MANY, SECRET)), Pace(10, pause_s), stop))
-        senders.create_task(_look_after(HomeKeeper(options.home, client), stop))
+        senders.create_task(_look_after(OwnerClient(options.home, client), stop))
         if options.data is not None:
             told = locomo(options.data / "locomo" / "locomo10.json", doors)
             senders.create_task(send(caller, told, Pace(11, 0.015, repeats=0.02), never))
@@ -168,7 +168,7 @@ async def run(options: argparse.Namespace) -> None:
     ledger.close()
 
 
-async def _look_after(owner: HomeKeeper, stop: asyncio.Event) -> None:
+async def _look_after(owner: OwnerClient, stop: asyncio.Event) -> None:
     while not stop.is_set():
         await owner.look()
         await pause(_OWNER_S, stop)

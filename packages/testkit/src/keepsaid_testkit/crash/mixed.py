@@ -19,7 +19,7 @@ from keepsaid_testkit.crash.deaths import Deaths
 from keepsaid_testkit.crash.fork import Fork, StageError
 from keepsaid_testkit.crash.points import points
 from keepsaid_testkit.crash.report import BY_CHANCE
-from keepsaid_testkit.crash.stage import Stage
+from keepsaid_testkit.crash.stage import Sandbox
 
 LEASE_MS = 1_000
 """Short, so that a life can be frozen for longer."""
@@ -29,7 +29,7 @@ _REACH_S = 4.0
 _NOT_OF_A_SERVER = ("migrate.", "backup.")
 
 
-Act = Callable[[Stage, Fork], object]
+Act = Callable[[Sandbox, Fork], object]
 """Does something to the stage, or to the life that is on it."""
 
 
@@ -94,7 +94,7 @@ def dealt(cards: Sequence[MixedFault], chance: Random) -> Iterator[MixedFault]:
 class Mixed:
     """Faults on a stage, one after another and over one another; `wrong` is what backups lacked."""
 
-    def __init__(self, stage: Stage, deaths: Deaths, seed: int) -> None:
+    def __init__(self, stage: Sandbox, deaths: Deaths, seed: int) -> None:
         self.struck: Counter[str] = Counter()
         self.wrong: list[str] = []
         self._stage = stage

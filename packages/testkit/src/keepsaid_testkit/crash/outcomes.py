@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from keepsaid_testkit.crash.evidence import EpisodeRow, Evidence, PostLine, ReplyRow
 from keepsaid_testkit.crash.promises import by_place, held_by, spans
-from keepsaid_testkit.crash.strands import told
+from keepsaid_testkit.crash.strands import group_messages_by_turn
 from keepsaid_testkit.crash.working import MINE, WORK
 
 _MARK = re.compile(r"\[(once|same|mine):([^\]\s]+)\]")
@@ -17,8 +17,8 @@ _CLOSED = "[gone]"
 """Stands in messages whose reply nobody takes."""
 
 
-def answered(seen: Evidence) -> Iterator[str]:
-    """Every committed turn left one reply, which repeats all it answers; those with a URL have arrived."""
+def check_replies(seen: Evidence) -> Iterator[str]:
+    """Every committed turn has one reply, which repeats all that it answers; replies with a URL have arrived."""
     arrived = {post.reply for post in seen.posts}
     texts: dict[int | None, list[str]] = {}
     places = by_place(seen)
@@ -43,8 +43,8 @@ def answered(seen: Evidence) -> Iterator[str]:
             yield from _arrived(reply, reply.id in arrived, closed=reply.batch in closed)
 
 
-def noticed(seen: Evidence) -> Iterator[str]:
-    """What was given up left a notice; that of a turn is for all that had joined it."""
+def check_notices(seen: Evidence) -> Iterator[str]:
+    """Every batch that was given up has a notice; that of a turn is for all batches that had joined it."""
     turns: dict[int | None, int] = {turn.id: turn.batch for turn in seen.turns}
     of = {reply.batch for reply in seen.replies if reply.notice}
     for batch in seen.batches:
@@ -68,8 +68,11 @@ def _arrived(reply: ReplyRow, arrived: bool, *, closed: bool) -> Iterator[str]:
         yield f"answered: reply {reply.id} never arrived"
 
 
-def delivered(seen: Evidence) -> Iterator[str]:
-    """What arrived was sent, as it stands in the outbox; a second copy is labelled; first copies come in order."""
+def check_deliveries(seen: Evidence) -> Iterator[str]:
+    """Every reply that arrived was sent as it is in the outbox.
+
+    Second copies are labelled; first copies arrive in order.
+    """
     outbox = {reply.id: reply for reply in seen.replies}
     first: dict[int, PostLine] = {}
     latest: Counter[str] = Counter()
@@ -92,10 +95,11 @@ def delivered(seen: Evidence) -> Iterator[str]:
         latest[reply.conversation] = max(latest[reply.conversation], reply.id)
 
 
-def effected(seen: Evidence) -> Iterator[str]:
-    """A tool that is not to be repeated has at most one effect a key, and one when its turn is committed.
+def check_tool_effects(seen: Evidence) -> Iterator[str]:
+    """A tool call that must not be repeated has at most one effect for each key.
 
-    The tool that only serves the owner has one where the owner approved it in time.
+    It has exactly one when its turn is committed. The tool that serves only the owner has one effect if the owner
+    approved the call in time.
     """
     done = {(message.lane, message.number): message.text for message in seen.messages}
     places = {place for place, batch in spans(seen, "forward").items() if batch.state == "done"}
@@ -111,10 +115,10 @@ def effected(seen: Evidence) -> Iterator[str]:
         yield f"effects: {tool} was never done for {key}, which is answered"
 
 
-def remembered(seen: Evidence) -> Iterator[str]:
-    """Every message of a done batch and every answer to one is one episode, dropped ones and commands are none.
+def check_episodes(seen: Evidence) -> Iterator[str]:
+    """Every message of a done batch and every answer to one is one episode.
 
-    What was given up may be one.
+    Dropped messages and commands are none. A message that was given up may be one.
     """
     episodes = Counter(seen.episodes)
     places = spans(seen, "forward", "spawn")
@@ -124,7 +128,7 @@ def remembered(seen: Evidence) -> Iterator[str]:
         given_up = batch is not None and batch.state in ("dead", "review")
         if times != (batch is not None and not message.is_command) and not (given_up and times == 0):
             yield f"memory: message {message.id} is {times} episodes"
-    settled = told(seen)
+    settled = group_messages_by_turn(seen)
     for turn in seen.turns:
         times = episodes.pop(EpisodeRow("reply", str(turn.id)), 0)
         if times != any(not message.is_command for message in settled.get(turn.id, ())):

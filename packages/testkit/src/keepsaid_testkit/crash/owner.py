@@ -28,8 +28,8 @@ _LOOKED_AT = (
 )
 
 
-class HomeKeeper:
-    """Looks after one home, whichever life of its runtime is there."""
+class OwnerClient:
+    """HTTP client that acts as the owner of one home, whichever process runs there."""
 
     def __init__(self, home: Path, client: httpx2.AsyncClient) -> None:
         self._home = home
@@ -50,7 +50,7 @@ class HomeKeeper:
             *(self._call(f"/v1/batches/{show('batch', batch)}/drop", late) for batch in done),
             *(self._call(f"/v1/replies/{show('reply', reply)}/seen", {}) for reply in unseen),
             *(self._call(f"/v1/replies/{show('reply', reply)}/resend", {"accept": True}) for reply in undelivered),
-            *(self._wrong(memory, turn) for turn, memory in zip(turns, memories, strict=True)),
+            *(self._flag_memory(memory, turn) for turn, memory in zip(turns, memories, strict=True)),
             *(self._call(f"/v1/collection/{show('session', one)}/requeue", {}) for one in parked),
             *(self._call("/v1/collection/run", {"session": show("session", one)}) for one in unread),
             *(self._call(_decision(one), {}) for one in unheard),
@@ -64,8 +64,8 @@ class HomeKeeper:
         if await self._call(f"/v1/batches/{show('batch', batch)}/requeue", {"reason": "once more"}):
             self._requeued.add(batch)
 
-    async def _wrong(self, memory: int, turn: int) -> None:
-        """Say that a memory was wrong, and take it back, so that what comes to mind stays as it was."""
+    async def _flag_memory(self, memory: int, turn: int) -> None:
+        """Flag a memory as wrong and withdraw the flag, so that recall does not change."""
         fields: dict[str, object] = {"turn": show("turn", turn)}
         for undo in (False, True):
             await self._call(f"/v1/memories/{show('memory', memory)}/wrong", {**fields, "undo": undo})
@@ -79,16 +79,16 @@ class HomeKeeper:
         if not await self._call("/v1/memories", {"text": f"{_NOTE} {self._noted}", "kind": "fact"}):
             return
         kept = _UNDO_FOR[self._noted % len(_UNDO_FOR)]
-        told = await self._told("/v1/forget", {"filter": _NOTE, "yes": True, "undo_for": kept})
+        told = await self._post("/v1/forget", {"filter": _NOTE, "yes": True, "undo_for": kept})
         if kept == _UNDONE and told and await self._call("/v1/forget/settled", {"wait_s": 1}):
             await self._call("/v1/forget/undo", {"id": told["id"]})
 
     async def _call(self, path: str, fields: dict[str, object]) -> bool:
         """Whether it is done; not when nobody is there to do it."""
-        return await self._told(path, fields) is not None
+        return await self._post(path, fields) is not None
 
-    async def _told(self, path: str, fields: dict[str, object]) -> dict[str, object] | None:
-        """What is answered when it is done; None when nobody is there to do it."""
+    async def _post(self, path: str, fields: dict[str, object]) -> dict[str, object] | None:
+        """POST to the runtime; returns the JSON of a success, None if the request fails or no runtime is up."""
         try:
             told = json.loads((self._home / "run" / "runtime.json").read_text("utf-8"))
             headers = {"authorization": f"Bearer {told['token']}"}

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from keepsaid_testkit.crash.evidence import Evidence, Stretch
 
 
-def summarised(seen: Evidence) -> Iterator[str]:
-    """Every record of a transcript is in the tail, in a summarised span or in one that was cut, exactly once."""
+def check_summaries(seen: Evidence) -> Iterator[str]:
+    """Every record of a transcript is exactly once in the tail, in a summarised span or in a dropped span."""
     past: defaultdict[int, list[Stretch]] = defaultdict(list)
     for stretch in seen.stretches:
         past[stretch.lane].append(stretch)

@@ -17,7 +17,7 @@ from keepsaid_testkit.crash.lives import live, lives
 from keepsaid_testkit.crash.mixed import LEASE_MS, Mixed
 from keepsaid_testkit.crash.points import points
 from keepsaid_testkit.crash.report import BY_CHANCE, Report
-from keepsaid_testkit.crash.stage import Cast, Judgement, Stage
+from keepsaid_testkit.crash.stage import Judgement, Sandbox, Scenario
 
 _REACH_S = 45.0
 """How long a life may take to the points it is to die at. Lives that follow one that came to none get longer."""
@@ -68,10 +68,10 @@ class Play:
     """One play, on a stage of its own in `folder`."""
 
     def __init__(
-        self, folder: Path, cast: Cast, plan: Plan, tell: Tell = lambda *_: None, forks: Nursery | None = None
+        self, folder: Path, cast: Scenario, plan: Plan, tell: Tell = lambda *_: None, forks: Nursery | None = None
     ) -> None:
         self._cast = replace(cast, lease_ms=LEASE_MS, can_fill=True) if plan.seconds else cast
-        self._stage = Stage(folder, self._cast, forks)
+        self._stage = Sandbox(folder, self._cast, forks)
         self._deaths = Deaths(self._stage)
         self._mixed = Mixed(self._stage, self._deaths, cast.seed)
         self._plan = plan
@@ -87,7 +87,7 @@ class Play:
             self._at_points()
             self._at_any_moment()
             self._mixed_up()
-            last = stage.alone()
+            last = stage.start_process()
             self._claim(last)
             self._say("everything that was begun comes to its end", self._plan.seconds)
             stage.stop(load, max(self._plan.drain_s, _HUSH_S))

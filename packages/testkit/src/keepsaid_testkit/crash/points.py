@@ -17,7 +17,7 @@ from types import MappingProxyType
 
 from keepsaid import errors
 from keepsaid.adapters.sql.operations.commits import buffer_commits
-from keepsaid.adapters.sql.tombstones import Tombs
+from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.migrate import migrate, migrations
 from keepsaid.adapters.sqlite.stores import MEMORY_TABLE
@@ -71,7 +71,7 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
                 "commit.Pin.",
                 "commit.Confirm.",
                 "commit.Merge.",
-                "commit.PutAway.",
+                "commit.ArchiveMemories.",
                 "commit.TakeIn.",
                 "commit.RulePairs.",
                 "episodes.kept",
@@ -121,8 +121,8 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
                 "commit.EmptyLog.",
                 "commit.PutBack.",
                 "commit.PutBackMemories.",
-                "commit.DropAside.",
-                "commit.DropMemoriesAside.",
+                "commit.DropUndo.",
+                "commit.DropMemoryUndo.",
             ),
         ),
         "K13": (
@@ -187,7 +187,7 @@ def commit_names() -> tuple[str, ...]:
     """The types of commits that the stores apply."""
     with TemporaryDirectory() as folder, closing(open_writer(path := Path(folder, "buffer.db"))) as db:
         migrate(db, path, "buffer")
-        table = buffer_commits(db, Tombs(None)) | MEMORY_TABLE
+        table = buffer_commits(db, TombstoneKeyring(None)) | MEMORY_TABLE
     return tuple(sorted(kind.__name__ for kind in (*table.single, *table.sets)))
 
 

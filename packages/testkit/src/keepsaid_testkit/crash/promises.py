@@ -18,14 +18,14 @@ _INTERRUPTED = "interrupted by a newer message"
 """Why a turn was abandoned whose batch began anew."""
 
 
-def sound(seen: Evidence) -> Iterator[str]:
-    """SQLite finds nothing wrong with its files."""
+def check_databases(seen: Evidence) -> Iterator[str]:
+    """The integrity check of SQLite finds no damage in the database files."""
     for line in seen.broken:
         yield f"sound: {line}"
 
 
-def kept(seen: Evidence) -> Iterator[str]:
-    """Every acknowledged message is stored once: under the id, at the place and with the text acknowledged."""
+def check_stored_messages(seen: Evidence) -> Iterator[str]:
+    """Every acknowledged message is stored once, with the acknowledged id, place and text."""
     lanes = {lane.id: lane for lane in seen.lanes}
     stored = {message.id: message for message in seen.messages}
     for answer in seen.taken:
@@ -51,10 +51,10 @@ def _task_of(key: str | None) -> str | None:
     return rest.partition(":")[0] if begins == "task" else None
 
 
-def nothing_else(seen: Evidence) -> Iterator[str]:
-    """What is stored was acknowledged, once: no duplicate, nothing forged, nothing that was refused.
+def check_no_extra_messages(seen: Evidence) -> Iterator[str]:
+    """Every stored message was acknowledged, once: no duplicate, no forged and no refused message.
 
-    But for what tasks came to, which the program tells by itself, once they have ended.
+    Excepted are the results of tasks, which the program sends by itself once they have ended.
     """
     acknowledged = {answer.key for answer in seen.taken if not answer.told.get("forged")}
     ended = {str(number) for number, (state, _) in seen.tasks.items() if state in ("completed", "failed")}
@@ -75,8 +75,8 @@ def nothing_else(seen: Evidence) -> Iterator[str]:
             yield f"forged: {answer.key} is true and was refused"
 
 
-def numbered(seen: Evidence) -> Iterator[str]:
-    """The numbers of a lane are 1..n, and its head says n."""
+def check_lane_numbers(seen: Evidence) -> Iterator[str]:
+    """The messages of a lane have the numbers 1..n, and the lane's head is n."""
     numbers = defaultdict(list)
     for message in seen.messages:
         numbers[message.lane].append(message.number)
@@ -86,8 +86,8 @@ def numbered(seen: Evidence) -> Iterator[str]:
             yield f"order: {lane.conversation} {lane.key} has a gap: {len(found)} messages, head {lane.head}"
 
 
-def after_one_another(seen: Evidence) -> Iterator[str]:
-    """A message sent after another of its lane was acknowledged has a larger number."""
+def check_send_order(seen: Evidence) -> Iterator[str]:
+    """A message that was sent after an earlier one of its lane was acknowledged has a larger number."""
     best: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
     told = set()
     for place, answer in enumerate(seen.taken):
@@ -103,8 +103,11 @@ def after_one_another(seen: Evidence) -> Iterator[str]:
             before.append((place, number))
 
 
-def batched(seen: Evidence) -> Iterator[str]:
-    """Every message belongs to exactly one batch, and every batch is settled; no innocent one died or is parked."""
+def check_batches(seen: Evidence) -> Iterator[str]:
+    """Every message belongs to exactly one batch, and every batch is settled.
+
+    No batch is dead or parked without a cause of its own.
+    """
     held: Counter[tuple[int, int]] = Counter()
     guilty, doubtful = _guilty(seen), _doubtful(seen)
     for batch in seen.batches:
@@ -148,8 +151,8 @@ def held_by(batch: BatchRow, places: dict[tuple[int, int], MessageRow]) -> list[
     return [places[batch.lane, number] for number in numbers if (batch.lane, number) in places]
 
 
-def settled(seen: Evidence) -> Iterator[str]:
-    """A done batch has one committed turn or one task, a dropped one a reason and neither."""
+def check_settlements(seen: Evidence) -> Iterator[str]:
+    """A done batch has one committed turn or one task; a dropped batch has a reason and neither of them."""
     committed = Counter(turn.batch for turn in seen.turns if turn.state == "committed")
     answering = {turn.id for turn in seen.turns if turn.state == "committed"}
     batches = {batch.id: batch for batch in seen.batches}
@@ -174,8 +177,8 @@ def settled(seen: Evidence) -> Iterator[str]:
             yield f"once: turn {turn.id} is committed without a word in the journal"
 
 
-def ruled(seen: Evidence) -> Iterator[str]:
-    """Every message got the verdict that its event deserves (the rules of the stage)."""
+def check_verdicts(seen: Evidence) -> Iterator[str]:
+    """Every message has the verdict that the rules of the sandbox give its event."""
     places = by_place(seen)
     for batch in seen.batches:
         for message in held_by(batch, places):
@@ -189,7 +192,7 @@ def _deserved(event: str) -> str:
     return "spawn" if event.startswith("issue_comment.") else "drop"
 
 
-def turned_in_order(seen: Evidence) -> Iterator[str]:
+def check_turn_order(seen: Evidence) -> Iterator[str]:
     """The turns of a lane are committed in the order of its messages."""
     batches = {batch.id: batch for batch in seen.batches}
     lanes = defaultdict(list)
@@ -204,8 +207,11 @@ def turned_in_order(seen: Evidence) -> Iterator[str]:
                 yield f"order: batch {next_one.id} was answered after {one.id}, which holds later messages"
 
 
-def heard_once(seen: Evidence) -> Iterator[str]:
-    """Every forwarded message but a command is one user record of its lane, in order, in its own batch's turn."""
+def check_transcripts(seen: Evidence) -> Iterator[str]:
+    """Every forwarded message except commands is one user record of its lane.
+
+    The records are in order, each in the turn of its own batch.
+    """
     heard_in = spans(seen, "forward")
     turns = {turn.id: turn.batch for turn in seen.turns if turn.state == "committed"}
     heard = defaultdict(list)

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from keepsaid_testkit.crash.evidence import Ledgers, numbers
 from keepsaid_testkit.crash.fork import Events, Fork, Nursery, Running, StageError, nursery
-from keepsaid_testkit.crash.given import SECRET, Doors
+from keepsaid_testkit.crash.load_requests import SECRET, ReplyUrls
 from keepsaid_testkit.crash.logs import Logs
 from keepsaid_testkit.crash.order import LEASE_MS, Order
 from keepsaid_testkit.crash.player import Player, Start
@@ -83,13 +83,14 @@ class Lines:
 
 
 @dataclass(frozen=True, slots=True)
-class Cast:
-    """Who plays: `program` is what a life runs (MODULE:FUNCTION, see forkserver) and `preload` what it imports.
+class Scenario:
+    """The settings of a crash test: the program to run, its load and its faults.
 
-    `thinking_s` is how long the model takes at most, `pause_s` how long each sender waits between messages, `trouble`
-    the share of replies that go wrong, `fault` a known fault built into every life, `data` a folder with real
-    conversations and payloads to send as well. `lease_ms` is how long a life may work on something without a sign;
-    only with `can_fill` can its disk become full.
+    `program` is what a process runs (MODULE:FUNCTION, see forkserver) and `preload` the modules that it imports.
+    `thinking_s` is the model's maximum response time, `pause_s` each sender's pause between messages, `trouble`
+    the share of replies that fail, `fault` a known fault built into every process, `data` a folder with real
+    conversations and payloads to send as well. `lease_ms` is how long a process may work without renewing its
+    lease. Only if `can_fill` is set can its disk become full.
     """
 
     program: str
@@ -104,10 +105,13 @@ class Cast:
     can_fill: bool = False
 
 
-class Stage:
-    """Everything the play needs in one folder; a context manager that leaves no process behind."""
+class Sandbox:
+    """The home, runtime and helper processes of a crash test in one folder.
 
-    def __init__(self, folder: Path, cast: Cast, forks: Nursery | None = None) -> None:
+    A context manager; it leaves no process behind.
+    """
+
+    def __init__(self, folder: Path, cast: Scenario, forks: Nursery | None = None) -> None:
         self.folder = folder
         self.home = folder / "home"
         self.ledgers = Ledgers(folder / "load.jsonl", folder / "replies.jsonl", folder / "effects.jsonl")
@@ -122,7 +126,7 @@ class Stage:
         """While this file exists, the disk of lives that can find it full is."""
         self._ending = ExitStack()
         self._logs: dict[str, IO[bytes]] = {}
-        self._doors = Doors("", "")
+        self._doors = ReplyUrls("", "")
         self._forks = forks
         self._last: Fork | None = None
         self._load: subprocess.Popen[bytes] | None = None
@@ -135,7 +139,7 @@ class Stage:
                 ledger.touch()
             model = self._ending.enter_context(self.model).urls["url"]
             told = self._ending.enter_context(self.receiver).urls
-            self._doors = Doors(told["url"], told["closed"])
+            self._doors = ReplyUrls(told["url"], told["closed"])
             config = self.home / "config" / "config.yaml"
             config.parent.mkdir(parents=True)
             config.write_text(json.dumps(settings(model, self._doors), indent=2), "utf-8")
@@ -159,8 +163,8 @@ class Stage:
         self._last = self._forks.fork(self._order(arguments, aims))
         return self._last
 
-    def alone(self) -> Fork:
-        """Begin a life in a new process, imports and all, as people start it; it need not be ready yet."""
+    def start_process(self) -> Fork:
+        """Start a runtime in a new process, imports included, as a user starts it. It may not be ready yet."""
         process = self._start("alone", self._command(self._order(SERVE)), subprocess.PIPE)
         return Fork(Events(process), process.send_signal, process.pid)
 
@@ -239,8 +243,8 @@ class Stage:
         found = numbers(self.home, statement)
         return None if found is None else found[0][0]
 
-    def beside(self, name: str, arguments: list[str]) -> AbstractContextManager[subprocess.Popen[bytes]]:
-        """The program with other arguments, in a process beside the runtime, on a disk with room."""
+    def run_command(self, name: str, arguments: list[str]) -> AbstractContextManager[subprocess.Popen[bytes]]:
+        """Run the program with other arguments in a second process, on a disk that has space."""
         order = replace(self._order(tuple(arguments)), full="", log=str(self.folder / f"{name}.log"))
         return running(self._command(order), self._log(name), self._log(name))
 
@@ -278,7 +282,7 @@ def _own_address() -> str:
     return ".".join(("127", *(str(1 + secrets.randbelow(254)) for _ in range(3))))
 
 
-def settings(model_url: str, doors: Doors) -> dict[str, Any]:
+def settings(model_url: str, doors: ReplyUrls) -> dict[str, Any]:
     """The config: a scripted model, pushed replies, short windows, and a rule of each kind."""
     rules = [
         {"name": "pulls", "match": {"channel": "github", "event": "pull_request.opened"}, "action": "forward"},

@@ -15,8 +15,8 @@ _RESET = "/reset"
 """A turn that was told this lets its lane begin anew before it hears anything, and no question waits any more."""
 
 
-def told(seen: Evidence) -> dict[int, list[MessageRow]]:
-    """The messages that each committed turn settled: those of its batch, and of those that joined it."""
+def group_messages_by_turn(seen: Evidence) -> dict[int, list[MessageRow]]:
+    """The messages that each committed turn settled: those of its batch and of the batches that joined it."""
     places = by_place(seen)
     turns = {turn.batch: turn.id for turn in seen.turns if turn.state == "committed"}
     committed = set(turns.values())
@@ -28,10 +28,13 @@ def told(seen: Evidence) -> dict[int, list[MessageRow]]:
     return messages
 
 
-def obeyed(seen: Evidence) -> Iterator[str]:
-    """What people told the program is carried out once, by the turn that settles it."""
+def check_commands(seen: Evidence) -> Iterator[str]:
+    """Every command is run once, by the turn that settles it."""
     wanted = Counter(
-        (turn, message.text[1:]) for turn, messages in told(seen).items() for message in messages if message.is_command
+        (turn, message.text[1:])
+        for turn, messages in group_messages_by_turn(seen).items()
+        for message in messages
+        if message.is_command
     )
     done = Counter((one.turn, one.name) for one in seen.obeyed)
     for turn, name in sorted(wanted | done):
@@ -40,9 +43,12 @@ def obeyed(seen: Evidence) -> Iterator[str]:
             yield f"commands: /{name} was told {times} in turn {turn}"
 
 
-def asked(seen: Evidence) -> Iterator[str]:
-    """A committed turn that was to ask something left one question open, for whoever was in its lane; no other did."""
-    wanted = {turn: _ASKED.findall(" ".join(one.text for one in messages)) for turn, messages in told(seen).items()}
+def check_questions(seen: Evidence) -> Iterator[str]:
+    """A committed turn that was to ask a question left one open, for a person in its lane; no other turn did."""
+    wanted = {
+        turn: _ASKED.findall(" ".join(one.text for one in messages))
+        for turn, messages in group_messages_by_turn(seen).items()
+    }
     slots = {slot.turn: slot for slot in seen.slots}
     for turn, keys in wanted.items():
         slot = slots.pop(turn, None)
@@ -58,17 +64,17 @@ def asked(seen: Evidence) -> Iterator[str]:
             yield f"questions: {person} is asked {many} things at once in lane {lane}"
 
 
-def filled(seen: Evidence) -> Iterator[str]:
-    """A question is filled by the answer that came first, in its lane, after it and in time; by nothing else.
+def check_answers(seen: Evidence) -> Iterator[str]:
+    """A question is filled only by the first answer in its lane, after the question and in time.
 
-    One asked before that answer was heard takes the place of the question.
+    A question that was asked before that answer was received replaces it.
     """
     stored = {f"message:{message.id}": message for message in seen.messages}
     commits = {turn.id: turn.seq for turn in seen.turns if turn.seq is not None}
     heard: defaultdict[tuple[int, str], list[tuple[MessageRow, int]]] = defaultdict(list)
     resets: defaultdict[int, list[int]] = defaultdict(list)
     questions: defaultdict[tuple[int, str], list[int]] = defaultdict(list)
-    for turn, messages in sorted(told(seen).items(), key=lambda one: commits.get(one[0], 0)):
+    for turn, messages in sorted(group_messages_by_turn(seen).items(), key=lambda one: commits.get(one[0], 0)):
         for message in messages:
             heard[message.lane, message.sender].append((message, commits.get(turn, 0)))
             if message.text == _RESET:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from keepsaid.app.instance import Instance
-from keepsaid.domain.forgetting import ForgetWish
+from keepsaid.domain.forgetting import ForgetSelector
 from keepsaid.domain.memory import Kind, NewMemory, person_scope
 from keepsaid.domain.message import Trust
 
@@ -26,7 +26,7 @@ async def _forgotten(instance: Instance, undo_ms: int) -> int:
     number, now = instance.ids.next(), instance.clock.now_ms()
     told = NewMemory(f"undone:{number}", Kind.FACT, f"to be undone, number {number}", _SCOPE, Trust.OWNER, said_at=now)
     kept = await instance.memories.keep([told], told.said_at)
-    begun = await instance.forgetter.forget(ForgetWish(kept), "the play", undo_ms)
+    begun = await instance.forgetter.forget(ForgetSelector(kept), "the play", undo_ms)
     if begun is None:
         return 0
     await instance.forgetter.finish(begun.id)

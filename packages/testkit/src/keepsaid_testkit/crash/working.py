@@ -65,8 +65,8 @@ async def lane_to_tell(instance: Instance) -> Lane | None:
     return next((one.message.lane for one in stories if one.task and one.message.inbound.origin.sender != SYSTEM), None)
 
 
-def ended_once(seen: Evidence) -> Iterator[str]:
-    """Every task has ended, and was told to have ended once; or it waits for a person and was not."""
+def check_task_ends(seen: Evidence) -> Iterator[str]:
+    """Every task has ended with one event for its end, or waits for review with none."""
     for number, (state, told) in seen.tasks.items():
         if state not in (*_ENDED, "needs_review"):
             yield f"once: task {number} is {state} at the end"

@@ -44,7 +44,7 @@ async def judge(path: Path, book: Book) -> Finding:
         found, corrupt = _read(path, book)
         lost = tuple(sign for sign in book.kept if sign not in found)
         corrupt += _halves(book, found)
-        corrupt += await _sent_again(store, book, found)
+        corrupt += await _redeliver(store, book, found)
         return Finding(found, lost, tuple(corrupt))
     except KeepsaidError as error:
         return Finding(lost=tuple(book.kept), corrupt=(f"it cannot be read: {error.what}",))
@@ -55,7 +55,7 @@ async def judge(path: Path, book: Book) -> Finding:
 def _read(path: Path, book: Book) -> tuple[frozenset[Sign], list[str]]:
     corrupt = list(examine(path, ("buffer",)).problems)
     with closing(open_reader(path)) as db, translated(path):
-        corrupt += [f"{what}: {rows[:3]}" for what, rows in _wrong(db)]
+        corrupt += [f"{what}: {rows[:3]}" for what, rows in _find_inconsistencies(db)]
         for number, *stored in db.execute(_statements("look")["said"]):
             inbound = book.sent[number]
             if stored != [inbound.content.text, inbound.content.payload, inbound.content_hash, inbound.key_hash]:
@@ -64,7 +64,7 @@ def _read(path: Path, book: Book) -> tuple[frozenset[Sign], list[str]]:
     return frozenset(found), corrupt
 
 
-def _wrong(db: apsw.Connection) -> Iterator[tuple[str, list[object]]]:
+def _find_inconsistencies(db: apsw.Connection) -> Iterator[tuple[str, list[object]]]:
     for what, sql in _statements("wrong").items():
         rows = [row[0] for row in db.execute(sql)]
         if rows:
@@ -80,8 +80,11 @@ def _halves(book: Book, found: frozenset[Sign]) -> list[str]:
     return [f"of one transaction {there[:2]} is there and {missing[:2]} is not"] if there and missing else []
 
 
-async def _sent_again(store: SqliteOperations, book: Book, found: frozenset[Sign]) -> list[str]:
-    """The newest messages come again: those that are there are known, and the lanes go on counting."""
+async def _redeliver(store: SqliteOperations, book: Book, found: frozenset[Sign]) -> list[str]:
+    """Redeliver the newest messages; returns what is corrupt.
+
+    A stored message must be a duplicate, a lost one must be stored anew. The lanes continue their numbers.
+    """
     corrupt: list[str] = []
     for number, inbound in list(book.stored())[-_SENT_AGAIN:]:
         there = ("message", number) in found

@@ -14,7 +14,7 @@ import apsw
 
 from keepsaid.adapters.sql.commit_table import CommitTable
 from keepsaid.adapters.sql.operations.commits import buffer_commits
-from keepsaid.adapters.sql.tombstones import tombs_beside
+from keepsaid.adapters.sql.tombstones import open_keyring
 from keepsaid.adapters.sqlite.connection import Readers
 from keepsaid.adapters.sqlite.progress import progress_of
 from keepsaid.adapters.sqlite.session import SqliteSession
@@ -111,7 +111,7 @@ def _table(mode: Mode, gate: WaveGate) -> Callable[[SqliteSession], CommitTable]
     def table(db: SqliteSession) -> CommitTable:
         if mode is Mode.NORMAL:
             db.pragma("synchronous", "normal")
-        commits = buffer_commits(db, tombs_beside(Path(db.filename)))
+        commits = buffer_commits(db, open_keyring(Path(db.filename)))
 
         def keep_up(db: SqliteSession, finish: bool) -> None:
             if not finish:

@@ -15,7 +15,7 @@ from keepsaid_testkit.simulator.watch import Watched
 
 def main() -> int:
     """Play what the command line asks for; 1 when a promise was broken."""
-    asked = _asked()
+    asked = _parse_arguments()
     way = FAULTS[asked.fault][0] if asked.fault else Watched
     broken = 0
     for seed in range(asked.seed, asked.seed + asked.count):
@@ -31,7 +31,7 @@ def main() -> int:
     return 1 if broken else 0
 
 
-def _asked() -> argparse.Namespace:
+def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m keepsaid_testkit.simulator")
     parser.add_argument("--seed", type=int, required=True, help="the first seed")
     parser.add_argument("--count", type=int, default=1, help="how many seeds, one after the other")

@@ -13,7 +13,7 @@ from keepsaid.domain.event import Event, SettleDeliveries, TakeDeliveries, wants
 from keepsaid.engine.subscriptions import DeliveryTerms
 from keepsaid.errors import StoreError
 from keepsaid.ports.store import Store
-from keepsaid_testkit.simulator.ledger import HeardEvent, RunRecord
+from keepsaid_testkit.simulator.ledger import DeliveryAttempt, RunRecord
 from keepsaid_testkit.simulator.net import Net
 
 NAME = "ear"
@@ -23,8 +23,11 @@ _SLOW_S, _AGAIN_S = 1.5, 1.0
 _ALL = 1 << 20
 
 
-class Ear:
-    """One who is told, in one life; its chance is its own, so that seeds without it stay what they are."""
+class UnreliableSubscriber:
+    """Subscriber of one process that fails, hangs and is slow at random.
+
+    It has a random generator of its own, so that seeds without it do not change.
+    """
 
     def __init__(self, net: Net, seen: RunRecord, life: str, number: int) -> None:
         self._net = net
@@ -32,8 +35,8 @@ class Ear:
         self._life = life
         self._chance = random.Random(number)  # noqa: S311 - repeatable, not secret
 
-    async def listen(self, instance: Instance) -> None:
-        """Subscribe, from the beginning of all there is; again, where the disk refuses."""
+    async def subscribe(self, instance: Instance) -> None:
+        """Subscribe from the first event; retries when the disk refuses the subscription."""
         while True:
             try:
                 await instance.telling.subscribe(NAME, TOPICS, self._hear, from_start=True, terms=_TERMS)
@@ -43,7 +46,9 @@ class Ear:
                 return
 
     async def _hear(self, event: Event) -> None:
-        self._seen.heard.append(HeardEvent(self._life, event.id, event.correlation_id, event.id in self._seen.done))
+        self._seen.heard.append(
+            DeliveryAttempt(self._life, event.id, event.correlation_id, event.id in self._seen.done)
+        )
         share = self._net.weather.hearing or 0.0
         if not self._net.calm and self._chance.random() < share:
             trouble = self._chance.randrange(3)
@@ -67,17 +72,17 @@ def note(seen: RunRecord, commit: Commit[object], result: object) -> None:
         seen.ended += done
 
 
-async def all_heard(store: Store) -> bool:
-    """Whether nothing is on its way to anybody."""
+async def has_delivered_all(store: Store) -> bool:
+    """Whether no delivery is pending or under way."""
     behind = sum(one.behind for one in await store.journal.subscribers())
     return not behind and not await store.journal.deliveries(("pending", "processing"), "", 1)
 
 
-async def unheard(store: Store, seen: RunRecord) -> list[str]:
-    """Promises to the ear that were not kept; once nothing goes wrong any more it has heard everything."""
+async def delivery_violations(store: Store, seen: RunRecord) -> list[str]:
+    """Broken guarantees of delivery. After the last fault, every event must have been delivered to its end."""
     told = [one for one in await store.journal.events(0, _ALL) if wants(TOPICS, one.topic)]
     done = {one.event_id for one in await store.journal.deliveries(("done",), NAME, _ALL)}
-    return [*_missed(told, seen, done), *_again(seen), *_out_of_order(seen)]
+    return [*_missed(told, seen, done), *_find_repeated(seen), *_out_of_order(seen)]
 
 
 def _missed(told: Sequence[Event], seen: RunRecord, done: set[int]) -> Iterator[str]:
@@ -87,8 +92,8 @@ def _missed(told: Sequence[Event], seen: RunRecord, done: set[int]) -> Iterator[
             yield f"told: {one.topic} {one.id} was never heard to its end"
 
 
-def _again(seen: RunRecord) -> Iterator[str]:
-    """What a life that was raced still holds it may tell; nobody else tells what is done."""
+def _find_repeated(seen: RunRecord) -> Iterator[str]:
+    """Events that were delivered again after they were done. A process that was raced may repeat what it holds."""
     for one in seen.heard:
         if one.was_done and one.life not in seen.raced:
             yield f"told: event {one.event} was told again after it was done"

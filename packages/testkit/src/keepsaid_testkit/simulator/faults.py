@@ -121,8 +121,8 @@ class Deaf(Watched):
     async def apply(self, commit: Commit[R]) -> R:
         """Take what people told the program for talk."""
         changed: Any = commit
-        if isinstance(commit, TurnCommit) and commit.outcome.obeyed:
-            changed = replace(commit, outcome=replace(commit.outcome, obeyed=()))
+        if isinstance(commit, TurnCommit) and commit.outcome.executed:
+            changed = replace(commit, outcome=replace(commit.outcome, executed=()))
         result: R = await super().apply(changed)
         return result
 

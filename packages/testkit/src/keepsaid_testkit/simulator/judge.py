@@ -10,8 +10,8 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.reply import StoredReply
 from keepsaid.domain.route import Action
 from keepsaid.domain.views import Story
-from keepsaid_testkit.simulator.house import BY_HAND
 from keepsaid_testkit.simulator.ledger import ModelCall, RunRecord
+from keepsaid_testkit.simulator.machine import BY_HAND
 from keepsaid_testkit.simulator.model import word_of, words_of
 from keepsaid_testkit.simulator.strands import is_command
 

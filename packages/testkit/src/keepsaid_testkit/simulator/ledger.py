@@ -49,8 +49,8 @@ class ModelCall:
 
 
 @dataclass(frozen=True, slots=True)
-class HeardEvent:
-    """An event that somebody began to be told of, in which life, and whether it was done already."""
+class DeliveryAttempt:
+    """A delivery of an event to the subscriber: in which process, and whether the event was done already."""
 
     life: str
     event: int
@@ -77,7 +77,7 @@ class RunRecord:
     jumped: bool = False
     requeued: set[int] = field(default_factory=set)
     written: dict[int, int] = field(default_factory=dict)
-    heard: list[HeardEvent] = field(default_factory=list)
+    heard: list[DeliveryAttempt] = field(default_factory=list)
     taken: dict[int, tuple[int, str]] = field(default_factory=dict)
     done: set[int] = field(default_factory=set)
     ended: list[tuple[int, str]] = field(default_factory=list)

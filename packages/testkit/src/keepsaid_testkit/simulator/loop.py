@@ -92,11 +92,11 @@ class SimulatedLife:
                 answer.set_exception(Reset())
         self._asked.clear()
         self.ended.set_result(None)
-        self._loop.call_soon(self._bury, context=Context())
+        self._loop.call_soon(self._discard_tasks, context=Context())
 
-    def _bury(self) -> None:
+    def _discard_tasks(self) -> None:
         for task in self.tasks:
-            self._context.copy().run(task.bury)
+            self._context.copy().run(task.discard)
         self.tasks.clear()
 
     def passes(self) -> None:
@@ -153,8 +153,11 @@ class Numbered(asyncio.Task[Any]):
     def __hash__(self) -> int:
         return self._number
 
-    def bury(self) -> None:
-        """End without running; what its cleanup would do outside is refused. Nobody asks for its result."""
+    def discard(self) -> None:
+        """End the task without running it.
+
+        Side effects of its cleanup are refused, and its result is never read.
+        """
         self._log_destroy_pending = False
         coro = self.get_coro()
         if not self.done() and coro is not None:

@@ -14,19 +14,20 @@ from keepsaid.pipeline.tools.schedules import ADD
 from keepsaid.pipeline.tools.tasks import BRANCH, CREATE
 from keepsaid.ports.model import ModelRequest
 from keepsaid.ports.store import Store
+from keepsaid_testkit.simulator.fault_profile import YEAR_MS
 from keepsaid_testkit.simulator.ledger import RunRecord
 from keepsaid_testkit.simulator.net import Net
-from keepsaid_testkit.simulator.weather import YEAR_MS
 
 _SOON_S = 60
 _ALL = 1 << 20
 _HEARD = ("delivered", "undelivered", "silent")
 
 
-def wanted(net: Net, request: ModelRequest, word: str) -> tuple[ToolCall, ...]:
-    """What the model wants made, under a word of its own; it makes nothing where the weather is without it.
+def choose_tool_calls(net: Net, request: ModelRequest, word: str) -> tuple[ToolCall, ...]:
+    """The tool calls for side work that the model makes, under a unique word.
 
-    Where the clock is set by years nothing is to come at a time: it would come in years.
+    There are none if the fault profile has none. If the clock is set by years, no schedule is made: it would be
+    due only in years.
     """
     if not net.happens(net.weather.making):
         return ()
@@ -59,7 +60,7 @@ def note_made(seen: RunRecord, commit: Commit[object], result: object) -> None:
 
 async def all_ended(store: Store, seen: RunRecord) -> bool:
     """Whether nothing that was made is still to come, under way, or to be told in its lane."""
-    if any(lane.rounds < RelayTerms().rounds_max for lane in await store.tasks.untold(_ALL)):
+    if any(lane.rounds < RelayTerms().rounds_max for lane in await store.tasks.list_unreported_tasks(_ALL)):
         return False
     if await store.schedules.next_due() is not None:
         return False

@@ -28,7 +28,7 @@ from keepsaid.pipeline.turn.worker import BRANCH_POLICY, SET_STATUS
 from keepsaid.ports.model import Delta, ModelRequest, Tool
 from keepsaid_testkit.simulator.ledger import ModelCall, RunRecord
 from keepsaid_testkit.simulator.loop import SimulatedLife
-from keepsaid_testkit.simulator.making import wanted
+from keepsaid_testkit.simulator.making import choose_tool_calls
 from keepsaid_testkit.simulator.net import Net
 
 _FAILURES: tuple[Callable[[], ModelError], ...] = (
@@ -54,8 +54,8 @@ def words_of(text: str) -> list[str]:
     return [word for word in text.replace(":", " ").split() if word.startswith("w-")]
 
 
-def beside(request: ModelRequest) -> str:
-    """Whose call it is that is made beside turns; "" for that of a turn."""
+def side_caller_of(request: ModelRequest) -> str:
+    """The caller of a model call outside turns, `branch` or `worker`; "" for a call of a turn."""
     if request.prompt.system == BRANCH_POLICY:
         return "branch"
     return "worker" if any(tool.name == SET_STATUS for tool in request.tools) else ""
@@ -63,7 +63,7 @@ def beside(request: ModelRequest) -> str:
 
 def turn_of(request: ModelRequest) -> str:
     """What a turn is known by: the words it began with, and whether it runs beside others."""
-    return " ".join((*words_of(request.prompt.user), *filter(None, (beside(request),))))
+    return " ".join((*words_of(request.prompt.user), *filter(None, (side_caller_of(request),))))
 
 
 def word_of(message: StoredMessage) -> str:
@@ -89,7 +89,9 @@ class SimModel:
         if any(tool.name == SAVE_FACTS for tool in request.tools):
             return await self._extract(request)
         words, depth = words_of(request.prompt.user), len(request.exchange)
-        asked = ModelCall(self._life.name, words[0], depth, self._net.wall.passed_ms(), worker=bool(beside(request)))
+        asked = ModelCall(
+            self._life.name, words[0], depth, self._net.wall.passed_ms(), worker=bool(side_caller_of(request))
+        )
         self._note(asked, turn_of(request))
         words += [word for one in request.exchange if one.role is Role.USER for word in words_of(one.text)]
         try:
@@ -164,7 +166,7 @@ class SimModel:
             failure = _FAILURES[chance.randrange(last)]
             raise failure()
         calls = () if len(request.exchange) >= _DEPTH_MAX else self._calls(request, words[0])
-        calls += wanted(net, request, words[0]) if len(request.exchange) < _DEPTH_MAX else ()
+        calls += choose_tool_calls(net, request, words[0]) if len(request.exchange) < _DEPTH_MAX else ()
         if not calls and not request.exchange and net.weather.commands and chance.random() < _ASKS:
             calls = (self._question(),)
         if calls:
@@ -185,9 +187,9 @@ class SimModel:
         paid = any(call.name == "pay" for record in request.exchange for call in record.calls)
         known = ("look", "set", "pay", "memory_search")
         names = [name for name in chance.sample(known, 2) if name != "pay" or not paid]
-        if beside(request) == "branch":
+        if side_caller_of(request) == "branch":
             names = [name for name in names if name == "memory_search"]
-        if beside(request) and word.count("-") > 1:
+        if side_caller_of(request) and word.count("-") > 1:
             word += "+"  # what the model had made; the turn that is told of it has the same word
         told = json.dumps({"word": word, "depth": depth, "query": word, "turn": turn_of(request)})
         asked = {"memory_search": json.dumps({"query": word})}

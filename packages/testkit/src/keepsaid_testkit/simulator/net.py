@@ -9,9 +9,9 @@ from contextvars import Context
 from typing import Any, TypeVar
 
 from keepsaid_testkit.simulator.clock import Wall
+from keepsaid_testkit.simulator.fault_profile import FaultProfile, draw_profile
 from keepsaid_testkit.simulator.loop import VirtualLoop
 from keepsaid_testkit.simulator.trace import Trace
-from keepsaid_testkit.simulator.weather import Weather, weather
 
 T = TypeVar("T")
 
@@ -24,7 +24,7 @@ class Net:
         self.chance = random.Random(seed)  # noqa: S311 - repeatable, not secret
         self.wall = Wall(loop.time)
         self.trace = Trace(self.wall.passed_ms)
-        self.weather: Weather = weather(self.chance, random.Random(-1 - seed))  # noqa: S311 - the same
+        self.weather: FaultProfile = draw_profile(self.chance, random.Random(-1 - seed))  # noqa: S311 - the same
         self.calm = False
 
     def happens(self, share: float) -> bool:
@@ -38,7 +38,7 @@ class Net:
     def outside(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run a coroutine that no process owns: it goes on when its caller dies."""
         task = self.loop.create_task(work, context=Context())
-        task.add_done_callback(_heard, context=Context())
+        task.add_done_callback(_retrieve_exception, context=Context())
         return task
 
     async def remote(self, work: Coroutine[Any, Any, T]) -> T:
@@ -46,6 +46,6 @@ class Net:
         return await asyncio.shield(self.outside(work))
 
 
-def _heard(done: asyncio.Task[Any]) -> None:
+def _retrieve_exception(done: asyncio.Task[Any]) -> None:
     if not done.cancelled():
         done.exception()

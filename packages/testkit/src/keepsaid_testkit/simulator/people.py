@@ -169,9 +169,9 @@ class SimulatedOwner:
             for one in news:
                 named = _BATCH.search(one.text)
                 if one.notice and named is not None and self._net.happens(0.4):
-                    await self._again(read("batch", named.group()))
+                    await self._requeue(read("batch", named.group()))
 
-    async def _again(self, batch_id: int | None) -> None:
+    async def _requeue(self, batch_id: int | None) -> None:
         if batch_id is None:
             return
         self._seen.requeued.add(batch_id)

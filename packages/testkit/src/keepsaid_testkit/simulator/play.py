@@ -14,16 +14,16 @@ from keepsaid.app.work import OWNERS_LANE
 from keepsaid.ports.failpoints import arm
 from keepsaid_testkit.simulator.channels import HOOKS, WEB
 from keepsaid_testkit.simulator.disk import Disk, InMemoryDisk
-from keepsaid_testkit.simulator.ears import all_heard
-from keepsaid_testkit.simulator.house import House, Runtime
+from keepsaid_testkit.simulator.ears import has_delivered_all
+from keepsaid_testkit.simulator.fault_profile import FaultProfile
 from keepsaid_testkit.simulator.judge import Judge
 from keepsaid_testkit.simulator.ledger import RunRecord
 from keepsaid_testkit.simulator.loop import LIFE, Stuck, VirtualLoop
+from keepsaid_testkit.simulator.machine import Runtime, SimulatedMachine
 from keepsaid_testkit.simulator.making import all_ended
 from keepsaid_testkit.simulator.net import Net
 from keepsaid_testkit.simulator.people import CHANNELS, Sender, SimulatedOwner
 from keepsaid_testkit.simulator.watch import Watched
-from keepsaid_testkit.simulator.weather import Weather
 
 _DRAINED_S = 3 * 3_600.0
 """Virtual seconds in which everything must have ended once nothing goes wrong any more."""
@@ -96,8 +96,8 @@ class _Play:
     def __init__(self, net: Net, disk: Disk, way: type[Watched]) -> None:
         self.net = net
         self.seen = RunRecord()
-        self.house = House(net, self.seen, disk, way)
-        self.weather: Weather = net.weather
+        self.house = SimulatedMachine(net, self.seen, disk, way)
+        self.weather: FaultProfile = net.weather
         self.over = False
         self.lives: list[Runtime] = []
         self.tasks: list[asyncio.Task[None]] = []
@@ -186,7 +186,7 @@ class _Play:
     async def _end(self, runtime: Runtime) -> None:
         if self.net.happens(self.weather.stops):
             await self.house.stop(runtime)
-        self.house.bury(runtime, "killed")
+        self.house.kill_process(runtime, "killed")
         self.house.clear(runtime)
 
     async def _linger(self, runtime: Runtime) -> None:
@@ -199,7 +199,7 @@ class _Play:
         await self.net.pause(0.5, 15.0)
         await self._end(runtime)
         if self.house.newest is not None:
-            self.house.bury(self.house.newest, "started anew")
+            self.house.kill_process(self.house.newest, "started anew")
 
     async def _set_clocks(self) -> None:
         for ms in self.weather.jumps:
@@ -227,7 +227,7 @@ class _Play:
             return False
         if any(since is not None for since in await runtime.store.quiet_since()):
             return False
-        if self.weather.hearing is not None and not await all_heard(runtime.store):
+        if self.weather.hearing is not None and not await has_delivered_all(runtime.store):
             return False
         if any(one.due_at is not None for one in await runtime.store.collections(("marked", "claimed"), 99)):
             return False

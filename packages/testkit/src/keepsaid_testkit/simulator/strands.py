@@ -22,8 +22,8 @@ def is_command(story: Story) -> bool:
     return story.message.text.startswith("/") and not story.message.inbound.content.event
 
 
-def disobeyed(executed: Iterable[Executed], stories: Iterable[Story]) -> Iterator[str]:
-    """Commands that were not carried out exactly once by the turn that settled them."""
+def command_violations(executed: Iterable[Executed], stories: Iterable[Story]) -> Iterator[str]:
+    """Commands that did not run exactly once, in the turn that settled them."""
     told = Counter(
         (str(story.turn_id), story.message.text[1:].split()[0])
         for story in stories
@@ -35,8 +35,8 @@ def disobeyed(executed: Iterable[Executed], stories: Iterable[Story]) -> Iterato
             yield f"/{name} was told {told[turn, name]} times and carried out {done[turn, name]} times in turn {turn}"
 
 
-async def misled(store: Store, stories: Sequence[Story]) -> list[str]:
-    """Lanes whose transcript holds a command, and questions that somebody else answered, or too early or late."""
+async def question_violations(store: Store, stories: Sequence[Story]) -> list[str]:
+    """Lanes with a command in the transcript, and questions with an answer by the wrong person or out of time."""
     by_lane: defaultdict[Lane, dict[str, Story]] = defaultdict(dict)
     for story in stories:
         by_lane[story.message.lane][f"message:{story.message.id}"] = story
@@ -46,7 +46,7 @@ async def misled(store: Store, stories: Sequence[Story]) -> list[str]:
         said = [record.text for record in span.records if record.role is Role.USER]
         found += [f"{lane}: a command is in the transcript: {text}" for text in said if text.startswith("/")]
         slots = await store.slots(lane, _ALL)
-        found += [f"{lane}: {what}" for slot in slots for what in _wrong(slot, heard)]
+        found += [f"{lane}: {what}" for slot in slots for what in _slot_violations(slot, heard)]
         pending = Counter(slot.person for slot in slots if slot.state is SlotState.OPEN)
         found += [f"{lane}: {person} is asked {many} things at once" for person, many in pending.items() if many > 1]
     return found
@@ -58,7 +58,7 @@ async def questions(store: Store, lanes: Iterable[Lane]) -> list[str]:
     return [f"{many} questions are {state}" for state, many in sorted(states.items())]
 
 
-def _wrong(slot: Slot, heard: dict[str, Story]) -> Iterator[str]:
+def _slot_violations(slot: Slot, heard: dict[str, Story]) -> Iterator[str]:
     if slot.person not in {story.message.inbound.origin.sender for story in heard.values()}:
         yield f"{slot.person} is asked, who never spoke there"
     if slot.state is not SlotState.FILLED:

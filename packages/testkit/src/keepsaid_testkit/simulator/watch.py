@@ -94,9 +94,9 @@ class _Receipts(_Listed):
         """The turns a memory came up in."""
         return await self.store.uses(memory_id, turns)
 
-    async def wrong(self, lane: Lane) -> Sequence[Feedback]:
-        """What was said to be wrong for turns of a lane."""
-        return await self.store.wrong(lane)
+    async def list_active_feedback(self, lane: Lane) -> Sequence[Feedback]:
+        """Feedback in force for turns of a lane."""
+        return await self.store.list_active_feedback(lane)
 
     async def feedback(self, memory_id: int) -> Sequence[Feedback]:
         """What people said of a memory."""

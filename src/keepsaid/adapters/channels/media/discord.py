@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from keepsaid.adapters.channels.media.fields import MediaObject, attached, lines, sized
-from keepsaid.domain.message import EDITED, MediaMessage, Unsaid
+from keepsaid.domain.message import EDITED, IgnoredUpdate, MediaMessage
 
 _SAID = (0, 19, 20, 23)
 """Types of messages that somebody said; the others are notices: joins, pins, threads begun."""
@@ -15,7 +15,7 @@ _FORWARD = 1
 _DIRECT, _THREADS = 1, (10, 11, 12)
 
 
-def read(source: Mapping[str, object]) -> MediaMessage | Unsaid:
+def read(source: Mapping[str, object]) -> MediaMessage | IgnoredUpdate:
     """The message in a dispatch of the gateway (`t` and `d`), or a bare message.
 
     A thread is a topic of the channel it belongs to. A message itself does not say which that is: hand the thread's
@@ -24,17 +24,17 @@ def read(source: Mapping[str, object]) -> MediaMessage | Unsaid:
     given = MediaObject(source)
     dispatched = given.text("t") if "d" in given else None
     if dispatched is not None and dispatched not in ("MESSAGE_CREATE", "MESSAGE_UPDATE"):
-        return Unsaid(f"{dispatched} is no message")
+        return IgnoredUpdate(f"{dispatched} is no message")
     message = given.needed("d") if "d" in given else given
     kind = message.number("type")
     if kind is not None and kind not in _SAID:
-        return Unsaid(f"a notice of Discord's own (type {kind})")
+        return IgnoredUpdate(f"a notice of Discord's own (type {kind})")
     author = message.needed("author")
     if author.flag("bot") or "webhook_id" in message:
-        return Unsaid("a bot said it")
+        return IgnoredUpdate("a bot said it")
     text = lines(_words(message), *_attachments(message))
     if not text:
-        return Unsaid("the message has no words and nothing that could be named")
+        return IgnoredUpdate("the message has no words and nothing that could be named")
     return _posted(message, text, from_gateway=dispatched is not None)
 
 

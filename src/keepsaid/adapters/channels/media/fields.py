@@ -26,7 +26,7 @@ class MediaObject:
         """Words."""
         value = self._source.get(name)
         if value is not None and not isinstance(value, str):
-            raise self._wrong(name, "text", value)
+            raise self._make_type_error(name, "text", value)
         return value
 
     def id(self, name: str) -> str:
@@ -35,7 +35,7 @@ class MediaObject:
         if value is None:
             raise InputError(f"the field {self.path(name)!r} is missing")
         if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
-            raise self._wrong(name, "an id", value)
+            raise self._make_type_error(name, "an id", value)
         return str(value)
 
     def number(self, name: str) -> float | None:
@@ -44,7 +44,7 @@ class MediaObject:
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self._wrong(name, "a number", value)
+            raise self._make_type_error(name, "a number", value)
         if not -_NUMBER_MAX <= value <= _NUMBER_MAX:
             raise InputError(f"the field {self.path(name)!r} is a number that is too large")
         return value
@@ -53,7 +53,7 @@ class MediaObject:
         """Whether it is true."""
         value = self._source.get(name)
         if value is not None and not isinstance(value, bool):
-            raise self._wrong(name, "true or false", value)
+            raise self._make_type_error(name, "true or false", value)
         return value is True
 
     def inside(self, name: str) -> MediaObject | None:
@@ -62,7 +62,7 @@ class MediaObject:
         if value is None:
             return None
         if not isinstance(value, Mapping):
-            raise self._wrong(name, "an object", value)
+            raise self._make_type_error(name, "an object", value)
         return MediaObject(value, self.path(name))
 
     def needed(self, name: str) -> MediaObject:
@@ -81,7 +81,7 @@ class MediaObject:
         found: list[list[str]] = []
         for n, value in enumerate(self._list(name)):
             if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
-                raise self._wrong(f"{name}[{n}]", "a list of texts", value)
+                raise self._make_type_error(f"{name}[{n}]", "a list of texts", value)
             found.append(list(value))
         return found
 
@@ -98,15 +98,15 @@ class MediaObject:
         if value is None:
             return []
         if not isinstance(value, list):
-            raise self._wrong(name, "a list", value)
+            raise self._make_type_error(name, "a list", value)
         return value
 
     def _object(self, name: str, value: object) -> MediaObject:
         if not isinstance(value, Mapping):
-            raise self._wrong(name, "an object", value)
+            raise self._make_type_error(name, "an object", value)
         return MediaObject(value, self.path(name))
 
-    def _wrong(self, name: str, wanted: str, value: object) -> InputError:
+    def _make_type_error(self, name: str, wanted: str, value: object) -> InputError:
         return InputError(f"the field {self.path(name)!r} must be {wanted}, not {kind_of(value)}")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 
 from keepsaid.adapters.channels.media.fields import MediaObject, lines
-from keepsaid.domain.message import MediaMessage, Unsaid
+from keepsaid.domain.message import IgnoredUpdate, MediaMessage
 from keepsaid.errors import InputError
 
 _NOTE, _COMMENT, _CHANNEL_MESSAGE = 1, 1_111, 42
@@ -18,7 +18,7 @@ _MARKED = ("root", "reply", "mention")
 Tags = Sequence[Sequence[str]]
 
 
-def read(source: Mapping[str, object]) -> MediaMessage | Unsaid:
+def read(source: Mapping[str, object]) -> MediaMessage | IgnoredUpdate:
     """The event: a note, a comment, a message of a public channel, or a direct message that was opened before.
 
     Notes and comments: the thread is conversation and topic, named by its root, and all of it is one lane. In a
@@ -30,9 +30,9 @@ def read(source: Mapping[str, object]) -> MediaMessage | Unsaid:
         raise InputError("the field 'kind' is missing")
     tags, text = event.tags("tags"), lines(event.text("content") or "")
     if kind not in (_NOTE, _COMMENT, _CHANNEL_MESSAGE, *_DIRECT):
-        return Unsaid(f"an event of kind {kind:g} is no message")
+        return IgnoredUpdate(f"an event of kind {kind:g} is no message")
     if not text:
-        return Unsaid("the event has no words")
+        return IgnoredUpdate("the event has no words")
     root, reply_to = _comment(tags) if kind == _COMMENT else _thread(tags)
     if kind in _DIRECT:
         people = sorted({author, *(tag[1] for tag in tags if tag[:1] == ["p"] and len(tag) > 1)})

@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterator, Mapping
 
 from keepsaid.adapters.channels.media.fields import MediaObject, attached, lines, sized
-from keepsaid.domain.message import EDITED, MediaMessage, Unsaid
+from keepsaid.domain.message import EDITED, IgnoredUpdate, MediaMessage
 
 _SAID = (None, "file_share", "thread_broadcast", "me_message")
 _ESCAPED = re.compile(r"<([@#!]?)([^|<>]*)(?:\|([^<>]*))?>")
 _SIGNS = (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
 
 
-def read(source: Mapping[str, object]) -> MediaMessage | Unsaid:
+def read(source: Mapping[str, object]) -> MediaMessage | IgnoredUpdate:
     """The message in an `event_callback`, or a bare event.
 
     A thread is a topic, named by the `ts` of the message it hangs from, which stands in the channel itself.
@@ -22,24 +22,24 @@ def read(source: Mapping[str, object]) -> MediaMessage | Unsaid:
     event = given.needed("event") if given.text("type") == "event_callback" else given
     kind, subtype = event.text("type"), event.text("subtype")
     if kind not in ("message", "app_mention"):
-        return Unsaid(f"{kind or 'an event without a type'} is no message")
+        return IgnoredUpdate(f"{kind or 'an event without a type'} is no message")
     if subtype == "message_changed":
         changed = event.needed("message")
         if "edited" not in changed:
-            return Unsaid("only the preview of a message changed")
+            return IgnoredUpdate("only the preview of a message changed")
         return _message(changed, event, changed.needed("edited").id("ts"))
     return _message(event, event, None)
 
 
-def _message(message: MediaObject, event: MediaObject, edited_at: str | None) -> MediaMessage | Unsaid:
+def _message(message: MediaObject, event: MediaObject, edited_at: str | None) -> MediaMessage | IgnoredUpdate:
     subtype = message.text("subtype")
     if "bot_id" in message or subtype == "bot_message":
-        return Unsaid("a bot said it")
+        return IgnoredUpdate("a bot said it")
     if subtype not in _SAID:
-        return Unsaid(f"a notice of Slack's own ({subtype})")
+        return IgnoredUpdate(f"a notice of Slack's own ({subtype})")
     text = lines(_words(message.text("text") or ""), *_attachments(message))
     if not text:
-        return Unsaid("the message has no words and nothing that could be named")
+        return IgnoredUpdate("the message has no words and nothing that could be named")
     place, number = event.id("channel"), message.id("ts")
     thread = message.id("thread_ts") if "thread_ts" in message else number
     return MediaMessage(

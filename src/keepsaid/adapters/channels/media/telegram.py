@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from keepsaid.adapters.channels.media.fields import MediaObject, attached, lines, sized
-from keepsaid.domain.message import EDITED, FORWARDED, MediaMessage, Unsaid
+from keepsaid.domain.message import EDITED, FORWARDED, IgnoredUpdate, MediaMessage
 
 _UPDATES = ("message", "channel_post", "business_message")
 _EDITS = ("edited_message", "edited_channel_post", "edited_business_message")
 _FILES = ("document", "audio", "video", "voice", "animation", "video_note", "sticker")
 
 
-def read(source: Mapping[str, object]) -> MediaMessage | Unsaid:
+def read(source: Mapping[str, object]) -> MediaMessage | IgnoredUpdate:
     """The message in an update, or a bare message.
 
     A forum topic is a topic; in a chat without topics `message_thread_id` only repeats a reply and is left out.
@@ -24,19 +24,19 @@ def read(source: Mapping[str, object]) -> MediaMessage | Unsaid:
     for name in (*_UPDATES, *_EDITS):
         if (message := given.inside(name)) is not None:
             return _message(message, edited=name in _EDITS)
-    return Unsaid("the update holds no message")
+    return IgnoredUpdate("the update holds no message")
 
 
-def _message(message: MediaObject, *, edited: bool) -> MediaMessage | Unsaid:
+def _message(message: MediaObject, *, edited: bool) -> MediaMessage | IgnoredUpdate:
     chat, number = message.needed("chat"), message.id("message_id")
     place = chat.id("id")
     person, speaking_for = message.inside("from"), message.inside("sender_chat")
     if person is not None and person.flag("is_bot") and speaking_for is None:
-        return Unsaid("a bot said it")
+        return IgnoredUpdate("a bot said it")
     sender = speaking_for or person or message.needed("from")
     text = lines(*_forwarded(message), message.text("text") or message.text("caption") or "", *_attachments(message))
     if not text:
-        return Unsaid("the message has no words and nothing that could be named")
+        return IgnoredUpdate("the message has no words and nothing that could be named")
     topic = message.id("message_thread_id") if message.flag("is_topic_message") else None
     delivery = f"telegram:{place}:{number}"
     return MediaMessage(

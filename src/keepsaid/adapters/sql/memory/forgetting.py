@@ -7,18 +7,18 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from keepsaid.adapters.sql.memory.aside import GRAVES, TABLES
 from keepsaid.adapters.sql.memory.people import joined_with
 from keepsaid.adapters.sql.memory.rows import own_terms, storable
+from keepsaid.adapters.sql.memory.undo_log import GRAVES, TABLES
 from keepsaid.adapters.sql.query import CHUNK, every, load, one, only, reads, run
 from keepsaid.adapters.sql.session import SqlReaders, SqlSession
-from keepsaid.adapters.sql.tombstones import Tombs
+from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.forgetting import (
     AGENT,
     Counts,
     EmptyLog,
-    ForgetWish,
+    ForgetSelector,
     Traced,
     echo_digests,
     name_digest,
@@ -96,7 +96,7 @@ def _joined(db: SqlSession, person: str) -> tuple[str, ...]:
     return by_id or joined_with(db, person)
 
 
-def _named(db: SqlSession, wish: ForgetWish) -> tuple[int, ...]:
+def _named(db: SqlSession, wish: ForgetSelector) -> tuple[int, ...]:
     """The memories that a wish names."""
     found = dict.fromkeys(row[0] for row in every(db, SQL["known"], (db.numbers((0, *wish.memories)),)))
     if wish.conversation:
@@ -121,7 +121,7 @@ def _holding(db: SqlSession, words: frozenset[str]) -> tuple[int, ...]:
 class SqlForgetful:
     """Memory as forgetting needs it."""
 
-    def __init__(self, writer: Operations, readers: SqlReaders, tombs: Tombs, echoes: Echoes) -> None:
+    def __init__(self, writer: Operations, readers: SqlReaders, tombs: TombstoneKeyring, echoes: Echoes) -> None:
         self._writer = writer
         self._readers = readers
         self._tombs = tombs
@@ -147,7 +147,7 @@ class SqlForgetful:
 
     async def hide(self, ids: Sequence[int], digests: Sequence[bytes], at: int, aside: int = 0) -> Counts:
         """Let memories be heard by nobody from now on, and bury what must not come back."""
-        hashes = self._tombs.bury(digests)
+        hashes = self._tombs.make_tombstones(digests)
         await self._writer.apply(HideMemories((), tuple(hashes), at, aside))
         gone = [await self._writer.apply(HideMemories(run, (), at, aside)) for run in _runs(ids)]
         return summed(*gone)
@@ -162,8 +162,8 @@ class SqlForgetful:
         """Every tombstone."""
         return await self._readers.run(lambda db: tuple(row[0] for row in every(db, SQL["tombstones"])))
 
-    async def bury(self, hashes: Sequence[bytes], at: int) -> int:
-        """Take over tombstones; returns how many were new."""
+    async def add_tombstones(self, hashes: Sequence[bytes], at: int) -> int:
+        """Add tombstones by their hashes, at `at` (milliseconds UTC); returns how many were new."""
         known = set(await self.tombstones())
         fresh = tuple(one for one in hashes if one not in known)
         await self._writer.apply(HideMemories((), fresh, at))
@@ -185,7 +185,7 @@ def _runs(ids: Sequence[int]) -> list[tuple[int, ...]]:
 def hide(db: SqlSession, commit: HideMemories) -> Counts:
     """Hide, and bury."""
     terms: set[str] = set()
-    with db.kept_aside(commit.aside or None, (*TABLES, *GRAVES), SQL["keep_aside"]):
+    with db.record_undo(commit.aside or None, (*TABLES, *GRAVES), SQL["keep_aside"]):
         counts = _hidden(db, commit, terms)
     db.reindex()
     db.executemany(SQL["forget_term"], [(term,) for term in terms])
@@ -213,7 +213,7 @@ def _hidden(db: SqlSession, commit: HideMemories, terms: set[str]) -> Counts:
 def erase(db: SqlSession, commit: EraseMemories) -> Counts:
     """Delete; what stood beside is made anew, and words that nobody says any more are counted no longer."""
     terms: set[str] = set()
-    with db.kept_aside(commit.aside or None, TABLES, SQL["keep_aside"]):
+    with db.record_undo(commit.aside or None, TABLES, SQL["keep_aside"]):
         counts = _erased(db, commit, terms)
     if not commit.aside:
         db.execute(SQL["unname_audiences"])
@@ -291,12 +291,16 @@ def _by_word(db: SqlSession, statement: str, word: str, *bound: int | None) -> s
     return {row[0] for row in every(db, SQL[statement], (f'body : "{word}"', *bound)) if word in words_in(row[1])}
 
 
-def _revived(db: SqlSession, hashes: frozenset[bytes], tombs: Tombs) -> tuple[int, ...]:
+def _revived(db: SqlSession, hashes: frozenset[bytes], tombs: TombstoneKeyring) -> tuple[int, ...]:
     buried_at = {hash_: at for hash_, at in every(db, SQL["buried_at"]) if hash_ in hashes}
     found = []
     for number, key, kind, said, *slot, recorded_at in every(db, SQL["all_named"]):
         # one that was recorded later was asked for
-        at = [buried_at[one] for one in tombs.buried(_digests(key, kind, said, tuple(slot))) if one in buried_at]
+        at = [
+            buried_at[one]
+            for one in tombs.compute_tombstones(_digests(key, kind, said, tuple(slot)))
+            if one in buried_at
+        ]
         if at and recorded_at <= max(at):
             found.append(int(number))
     return tuple(found)

@@ -28,10 +28,10 @@ SQL = load("memory_truth")
 def statements_of(db: SqlSession, slot: bytes) -> list[SlotStatement]:
     """All that was told of a slot and is not forgotten."""
     rows: list[tuple[Any, ...]] = every(db, SQL["told"], {"slot": slot})
-    return [_told(*row) for row in rows]
+    return [_read_statement(*row) for row in rows]
 
 
-def _told(key: str, value: str, scope: str, *rest: Any) -> SlotStatement:
+def _read_statement(key: str, value: str, scope: str, *rest: Any) -> SlotStatement:
     start, said_at, ends, corrects, memory_id, founds = rest
     return SlotStatement(key, value_name(value), scope, start, said_at, ends, bool(corrects), memory_id, bool(founds))
 
@@ -167,7 +167,7 @@ def _in_slot(db: SqlSession, memory: NewMemory, where: tuple[bytes, tuple[int, .
         return LearnResult(latest.memory_id, LearnOutcome.KNOWN)
     if not single(memory.attribute):
         told = same
-    new = _offer_told(memory)
+    new = _make_statement(memory)
     mine = next(period for period in periods([*told, new]) if new in period.told)
     founds = mine.founder is new
     done = _founded(db, memory, ids[0], at) if founds else _proven(db, memory, mine.founder.memory_id)
@@ -182,7 +182,7 @@ def _in_slot(db: SqlSession, memory: NewMemory, where: tuple[bytes, tuple[int, .
     )
 
 
-def _offer_told(memory: NewMemory) -> SlotStatement:
+def _make_statement(memory: NewMemory) -> SlotStatement:
     return SlotStatement(
         key=storable(memory.key),
         value=value_name(memory.value),

@@ -9,7 +9,7 @@ from keepsaid.adapters.sql.memory.commits import KeepMemories, KeepVectors
 from keepsaid.adapters.sql.query import every, load, reads, run
 from keepsaid.adapters.sql.session import SqlReaders, SqlSession
 from keepsaid.domain.commits import Commit
-from keepsaid.domain.event import DropNews, Happened, News
+from keepsaid.domain.event import DropNews, MemoryChange, News
 from keepsaid.domain.memory import Kind
 from keepsaid.ports.store_views import Operations
 
@@ -17,10 +17,11 @@ R = TypeVar("R")
 SQL = load("memory_news")
 
 
-class Noticing:
-    """The writer of the memory store; it says when a commit may have made news: all but episodes and vectors.
+class NotifyingWriter:
+    """The writer of the memory store; sets `hint` after a commit that may have made news.
 
-    `changes` counts the commits that ended, kept or not.
+    Every commit may, except those that only add episodes or vectors or drop news. `changes` counts the
+    commits that ended, kept or not.
     """
 
     def __init__(self, writer: Operations) -> None:
@@ -47,13 +48,15 @@ def _is_quiet(commit: Commit[object]) -> bool:
 
 def _waiting(db: SqlSession, limit: int) -> tuple[News, ...]:
     """The oldest news that is kept."""
-    return tuple(News(n, of, Happened(what), kind, by) for n, of, what, kind, by in every(db, SQL["waiting"], (limit,)))
+    return tuple(
+        News(n, of, MemoryChange(what), kind, by) for n, of, what, kind, by in every(db, SQL["waiting"], (limit,))
+    )
 
 
 class SqlNews:
     """What happened to the memories of one file and was not told yet."""
 
-    def __init__(self, writer: Noticing, readers: SqlReaders) -> None:
+    def __init__(self, writer: NotifyingWriter, readers: SqlReaders) -> None:
         self.hint = writer.hint
         self._writer = writer
         self._readers = readers
@@ -65,8 +68,8 @@ class SqlNews:
 
     waiting = reads(_waiting)
 
-    async def told(self, until: int) -> None:
-        """Keep news up to this number no longer."""
+    async def drop_news(self, until: int) -> None:
+        """Delete news with numbers up to `until`, inclusive."""
         await self._writer.apply(DropNews(until))
 
 

@@ -100,33 +100,36 @@ def _persons(rows: Sequence[tuple[Any, ...]]) -> list[Person]:
 MEMORY_HEARING = statements("memory_hearing")
 
 
-def _widened(db: SqlSession, listener: Listener, memory_id: int) -> tuple[MemoryShared, ...]:
-    """How a memory that the listener may hear was widened, the first first."""
+def _list_shares(db: SqlSession, listener: Listener, memory_id: int) -> tuple[MemoryShared, ...]:
+    """How a memory that the listener may read was shared, oldest first."""
     return tuple(
         MemoryShared(*row) for row in every(db, MEMORY_HEARING["widened"], {**bound(listener), "id": memory_id})
     )
 
 
-class SqlHearing:
-    """The audiences of the memories; `writer` must know how a WidenMemory is applied."""
+class SqlSharing:
+    """Sharing of the memories of one store; `writer` must apply `ShareMemory`."""
 
     def __init__(self, writer: Operations, readers: SqlReaders, redactor: Redactor | None = None) -> None:
         self._writer = writer
         self._readers = readers
         self._redactor = redactor
 
-    async def widen(self, commit: ShareMemory) -> MemoryShared | ShareRefusal:
-        """Let a memory be heard more widely, or say why not; nothing is changed then. The reason holds no secret."""
+    async def share(self, commit: ShareMemory) -> MemoryShared | ShareRefusal:
+        """Share a memory with more listeners, or return the reason for a refusal, with nothing changed.
+
+        Secrets in the reason that the command gives are masked.
+        """
         if self._redactor is not None:
             [plain] = await masked_texts(self._redactor, [commit.reason])
             commit = replace(commit, reason=plain.text)
         return await self._writer.apply(commit)
 
-    widened = reads(_widened)
+    list_shares = reads(_list_shares)
 
 
-def widen(db: SqlSession, commit: ShareMemory) -> MemoryShared | ShareRefusal:
-    """Apply one commit; what is heard as far already is left as it is, and noted no more."""
+def share(db: SqlSession, commit: ShareMemory) -> MemoryShared | ShareRefusal:
+    """Apply one commit. If the memory is shared as widely already, nothing is changed or recorded."""
     found = memories(db, MEMORY_HEARING["whole"], {"id": commit.memory_id})
     if not found:
         return ShareRefusal.GONE

@@ -56,8 +56,11 @@ class Confirm(Commit[bool]):
 
 
 @dataclass(frozen=True, slots=True)
-class PutAway(Commit[tuple[int, ...]]):
-    """Archive memories, or bring archived ones `back`; returns those that it did so to. `at` is milliseconds UTC."""
+class ArchiveMemories(Commit[tuple[int, ...]]):
+    """Archive memories, or restore archived ones (`back`) as used at `at` (milliseconds UTC).
+
+    The result is the ids that were changed.
+    """
 
     memory_ids: tuple[int, ...]
     back: bool
@@ -81,8 +84,8 @@ def _history(db: SqlSession, listener: Listener, memory_id: int) -> Sequence[Mem
     return memories(db, SQL["history"], {**bound(listener), "id": memory_id})
 
 
-class SqlTruth:
-    """Versions of the memories; `writer` must know MEMORY_TABLE."""
+class SqlRevisions:
+    """Versions of the memories of one store; `writer` must apply MEMORY_TABLE."""
 
     def __init__(self, writer: Operations, readers: SqlReaders, ids: Ids, redactor: Redactor | None = None) -> None:
         self._writer = writer
@@ -105,12 +108,12 @@ class SqlTruth:
         """Take a memory for certain from now on (milliseconds UTC); False when there is no such memory."""
         return await self._writer.apply(Confirm(memory_id, at))
 
-    async def put_away(self, memory_ids: Sequence[int], at: int, *, back: bool = False) -> tuple[int, ...]:
-        """Archive what is known, or bring it `back`, as used then (milliseconds UTC); returns those it was done to.
+    async def archive(self, memory_ids: Sequence[int], at: int, *, back: bool = False) -> tuple[int, ...]:
+        """Archive memories, or restore archived ones (`back`) as used at `at` (milliseconds UTC).
 
-        Not archived are episodes and summaries.
+        Returns the ids that were changed. Episodes and summaries are never archived.
         """
-        return await self._writer.apply(PutAway(tuple(memory_ids), back, at))
+        return await self._writer.apply(ArchiveMemories(tuple(memory_ids), back, at))
 
     async def merge(self, into: int, others: Sequence[int], at: int) -> bool:
         """Have one memory stand for others that say the same, with their sources; they are kept, and never recalled.
@@ -134,7 +137,7 @@ def confirm(db: SqlSession, commit: Confirm) -> bool:
     return bool(every(db, SQL["confirm"], {"id": commit.memory_id, "at": commit.at}))
 
 
-def put_away(db: SqlSession, commit: PutAway) -> tuple[int, ...]:
+def archive(db: SqlSession, commit: ArchiveMemories) -> tuple[int, ...]:
     """Apply one commit."""
     wanted = {"ids": json.dumps(commit.memory_ids), "kinds": json.dumps(sorted(LEARNABLE)), "at": commit.at}
     rows = every(db, SQL["bring_back" if commit.back else "put_away"], wanted)
@@ -235,8 +238,8 @@ class SqlPairs:
 
     undecided = reads(_undecided)
 
-    async def asked_since(self, at: int) -> int:
-        """On how many pairs a model ruled after a time (milliseconds UTC)."""
+    async def count_rulings_since(self, at: int) -> int:
+        """Count the pairs that a model ruled on after a time (milliseconds UTC)."""
         return await self._readers.run(lambda db: int(only(db, MEMORY_PAIRS["asked_since"], (at,))[0]))
 
     async def rule(self, rulings: Sequence[Ruled], at: int) -> int:

@@ -7,42 +7,42 @@ from collections.abc import Sequence
 from typing import Any
 
 from keepsaid.adapters.sql.commit_table import CommitTable, emptied
-from keepsaid.adapters.sql.memory.aside import (
-    DropMemoriesAside,
-    PutBackMemories,
-    SqlAside,
-    drop_memories_aside,
-    put_back_memories,
-)
 from keepsaid.adapters.sql.memory.commits import KeepMemories, keep
 from keepsaid.adapters.sql.memory.echoes import SqlEchoes
 from keepsaid.adapters.sql.memory.forgetting import EraseMemories, HideMemories, SqlForgetful, erase, hide
 from keepsaid.adapters.sql.memory.graph import Relate, SqlGraph, SqlRelating, relate
 from keepsaid.adapters.sql.memory.learning import SPARE_IDS, Learn, learn
 from keepsaid.adapters.sql.memory.library import SqlArchive, SqlAuditing, SqlBulletins, SqlLibrary
-from keepsaid.adapters.sql.memory.news import Noticing, SqlNews, drop
-from keepsaid.adapters.sql.memory.people import SqlHearing, SqlPeople, join, split, widen
+from keepsaid.adapters.sql.memory.news import NotifyingWriter, SqlNews, drop
+from keepsaid.adapters.sql.memory.people import SqlPeople, SqlSharing, join, share, split
 from keepsaid.adapters.sql.memory.revisions import (
+    ArchiveMemories,
     Confirm,
     Correct,
     Merge,
     Pin,
-    PutAway,
     SqlPairs,
-    SqlTruth,
+    SqlRevisions,
+    archive,
     confirm,
     correct,
     merge,
     pin,
-    put_away,
     rule,
 )
 from keepsaid.adapters.sql.memory.rows import SQL, bound, memories, rows, without_secrets
 from keepsaid.adapters.sql.memory.transfer import SqlBundles, take
+from keepsaid.adapters.sql.memory.undo_log import (
+    DropMemoryUndo,
+    PutBackMemories,
+    SqlUndoLog,
+    drop_memory_undo,
+    put_back_memories,
+)
 from keepsaid.adapters.sql.memory.upkeep import SqlUpkeep, maintain
 from keepsaid.adapters.sql.query import reads
 from keepsaid.adapters.sql.session import SqlReaders, SqlSession
-from keepsaid.adapters.sql.tombstones import Tombs
+from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain.bundle import TakeIn
 from keepsaid.domain.event import DropNews
 from keepsaid.domain.forgetting import EmptyLog
@@ -60,18 +60,18 @@ MEMORY_COMMITS = CommitTable(
         Maintain: maintain,
         JoinPeople: join,
         SplitPerson: split,
-        ShareMemory: widen,
+        ShareMemory: share,
         HideMemories: hide,
         EraseMemories: erase,
         PutBackMemories: put_back_memories,
-        DropMemoriesAside: drop_memories_aside,
+        DropMemoryUndo: drop_memory_undo,
         EmptyLog: emptied,
         Learn: learn,
         Correct: correct,
         Pin: pin,
         Confirm: confirm,
         Merge: merge,
-        PutAway: put_away,
+        ArchiveMemories: archive,
         TakeIn: take,
         RulePairs: rule,
         DropNews: drop,
@@ -104,9 +104,9 @@ class SqlMemories:
     """
 
     def __init__(
-        self, writer: Operations, readers: SqlReaders, ids: Ids, redactor: Redactor | None, tombs: Tombs
+        self, writer: Operations, readers: SqlReaders, ids: Ids, redactor: Redactor | None, tombs: TombstoneKeyring
     ) -> None:
-        writer = Noticing(writer)
+        writer = NotifyingWriter(writer)
         self._writer = writer
         self._readers = readers
         self._ids = ids
@@ -115,9 +115,9 @@ class SqlMemories:
         self.library = SqlLibrary(readers)
         self.graph = SqlGraph(writer, readers, redactor)
         self.people = SqlPeople(writer, readers, ids)
-        self.hearing = SqlHearing(writer, readers, redactor)
+        self.sharing = SqlSharing(writer, readers, redactor)
         self.bulletins = SqlBulletins(readers)
-        self.truth = SqlTruth(writer, readers, ids, redactor)
+        self.revisions = SqlRevisions(writer, readers, ids, redactor)
         self.archive = SqlArchive(readers)
         self.relating = SqlRelating(readers)
         self.pairs = SqlPairs(writer, readers)
@@ -126,7 +126,7 @@ class SqlMemories:
         self.echoes = SqlEchoes(writer, readers, tombs)
         self.forgetful = SqlForgetful(writer, readers, tombs, self.echoes)
         self.bundles = SqlBundles(writer, readers, ids, tombs, redactor)
-        self.aside = SqlAside(writer)
+        self.undo_log = SqlUndoLog(writer)
 
     async def keep(self, memories: Sequence[NewMemory], at: int, used: Sequence[Used] = ()) -> tuple[int, ...]:
         """Write memories, each under its key, and return their ids; 0 stands for one that was forgotten.

@@ -24,7 +24,7 @@ from keepsaid.adapters.sql.memory.rows import (
 )
 from keepsaid.adapters.sql.query import every, load, only
 from keepsaid.adapters.sql.session import SqlReaders, SqlSession
-from keepsaid.adapters.sql.tombstones import Tombs
+from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain.attributes import SlotStatement, periods, single
 from keepsaid.domain.bundle import (
     FORGOTTEN,
@@ -90,11 +90,11 @@ def _judged_entry(db: SqlSession, entry: BundleEntry, buried: Buried) -> ImportV
     found = _rows(db, "said_in", key=storable(new.key))
     slot = entry.slot
     if slot is not None:
-        return _beside(_rows(db, "beside", slot=slot), found)
-    return _beside([], found or _rows(db, "like", content_hash=content_hash(new), kind=new.kind))
+        return _make_new_verdict(_rows(db, "beside", slot=slot), found)
+    return _make_new_verdict([], found or _rows(db, "like", content_hash=content_hash(new), kind=new.kind))
 
 
-def _beside(beside: Sequence[Row], like: Sequence[Row]) -> ImportVerdict:
+def _make_new_verdict(beside: Sequence[Row], like: Sequence[Row]) -> ImportVerdict:
     return ImportVerdict(
         ImportOutcome.NEW, "", tuple(str(row[0]) for row in beside), tuple(str(row[0]) for row in like)
     )
@@ -273,7 +273,12 @@ class SqlBundles:
     """Bundles of the memories; `writer` must know how a TakeIn is applied."""
 
     def __init__(
-        self, writer: Operations, readers: SqlReaders, ids: Ids, tombs: Tombs, redactor: Redactor | None = None
+        self,
+        writer: Operations,
+        readers: SqlReaders,
+        ids: Ids,
+        tombs: TombstoneKeyring,
+        redactor: Redactor | None = None,
     ) -> None:
         self._writer = writer
         self._readers = readers
@@ -281,10 +286,10 @@ class SqlBundles:
         self._tombs = tombs
         self._redactor = redactor
 
-    async def tell(self, listeners: Sequence[Listener], write: Callable[[BundleContents], T]) -> T:
-        """What `write` makes of all that one of the listeners may hear, as of one moment; it runs in a thread."""
+    async def export(self, listeners: Sequence[Listener], write: Callable[[BundleContents], T]) -> T:
+        """Return what `write` makes of all that one of the listeners may read, in one snapshot; it runs in a thread."""
         mark = await self.key_print()
-        return await self._readers.run(lambda db: write(_told(db, tuple(listeners), mark)))
+        return await self._readers.run(lambda db: write(_read_contents(db, tuple(listeners), mark)))
 
     async def look(self, records: Sequence[Record]) -> Sequence[ImportVerdict]:
         """What would become of each of the records; nothing is changed."""
@@ -306,7 +311,7 @@ class SqlBundles:
 
     def _buried(self, db: SqlSession) -> Callable[[Sequence[bytes]], bool]:
         def buried(hashes: Sequence[bytes]) -> bool:
-            stones = json.dumps([stone.hex() for stone in self._tombs.buried(hashes)])
+            stones = json.dumps([stone.hex() for stone in self._tombs.compute_tombstones(hashes)])
             return bool(every(db, SQL["entombed"], {"hashes": stones}))
 
         return buried
@@ -324,7 +329,7 @@ def _clean(entry: BundleEntry, new: NewMemory) -> BundleEntry:
     return replace(entry, memory=replace(entry.memory, new=new), content_hash=content_hash(new))
 
 
-def _told(db: SqlSession, listeners: tuple[Listener, ...], mark: str) -> BundleContents:
+def _read_contents(db: SqlSession, listeners: tuple[Listener, ...], mark: str) -> BundleContents:
     ids = sorted({int(row[0]) for listener in listeners for row in every(db, SQL["told"], bound(listener))})
     heard = frozenset(ids)
     everything = any(listener.everything for listener in listeners)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from keepsaid.adapters.sql.operations import steps
-from keepsaid.adapters.sql.operations.journal import tell
+from keepsaid.adapters.sql.operations.journal import write_facts
 from keepsaid.adapters.sql.operations.sessions import invalidate
 from keepsaid.adapters.sql.query import every, load, one, only, run
 from keepsaid.adapters.sql.session import Row, SqlSession
@@ -122,7 +122,7 @@ def collected(db: SqlSession, commit: Collected) -> Left:
         return Left.MARKED
     done = processed, ruled, None, move("collection", state, "finish"), None
     db.execute(COLLECTION["read"], (commit.session_id, *done))
-    tell(db, commit.at, read_to(commit.session_id, processed))
+    write_facts(db, commit.at, read_to(commit.session_id, processed))
     return Left.CLEARED
 
 
@@ -134,7 +134,7 @@ def failed(db: SqlSession, commit: CollectionFailed) -> bool:
     state = move("collection", row[0], "park" if commit.next_at is None else "fail")
     db.execute(COLLECTION["failed"], (commit.session_id, state, commit.next_at, commit.charged, commit.error))
     if commit.next_at is None:
-        tell(db, commit.at, unreadable(commit.session_id, commit.error))
+        write_facts(db, commit.at, unreadable(commit.session_id, commit.error))
     return True
 
 

@@ -26,7 +26,7 @@ from keepsaid.adapters.sql.operations.intake import MessageInserter
 from keepsaid.adapters.sql.operations.leases import claim
 from keepsaid.adapters.sql.operations.routing import drop
 from keepsaid.adapters.sql.session import SqlSession
-from keepsaid.adapters.sql.tombstones import Tombs
+from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain import busy, commits, compaction, event, forgetting, process, relay, scheduling, session, task
 from keepsaid.domain import session as collecting
 from keepsaid.domain.process import Note, NotifyOwner
@@ -66,13 +66,13 @@ _COMMITS: Mapping[type, ApplyOne] = {
     collecting.Invalidate: collection.mark_one,
     collecting.MarkUnprocessed: collection.mark_unprocessed,
     commits.BeginPruning: pruning.begin,
-    commits.Tell: journal.keep_told,
-    event.TellNews: journal.tell_news,
+    commits.Tell: journal.write_fact,
+    event.TellNews: journal.write_news,
     Note: receipts.keep,
     NotifyOwner: receipts.notify,
     commits.EpisodesKept: collection.kept,
     commits.RecordFeedback: receipts.judge,
-    forgetting.PutBack: forgetful.back,
+    forgetting.PutBack: forgetful.restore,
     forgetting.EmptyLog: emptied,
     task.CreateTasks: tasks.create,
     task.ClaimTasks: tasks.claim,
@@ -83,7 +83,7 @@ _COMMITS: Mapping[type, ApplyOne] = {
     task.RunTask: tasks.run_now,
     task.DecideTask: tasks.decide,
     task.ExpireTasks: tasks.expire_tasks,
-    relay.TellBack: tasks.told_back,
+    relay.TellBack: tasks.mark_tasks_reported,
     task.ResultsKept: tasks.kept,
     event.Subscribe: journal.subscribe,
     event.Unsubscribe: journal.unsubscribe,
@@ -103,7 +103,7 @@ _COMMITS: Mapping[type, ApplyOne] = {
 }
 
 
-def buffer_commits(db: SqlSession, tombs: Tombs) -> CommitTable:
+def buffer_commits(db: SqlSession, tombs: TombstoneKeyring) -> CommitTable:
     """Return how the operational commits are applied to an open, migrated database."""
     intake = MessageInserter(db)
     requests = forgetful.ForgettingCommits(tombs, intake.undone)
@@ -120,7 +120,7 @@ def buffer_commits(db: SqlSession, tombs: Tombs) -> CommitTable:
             forgetting.RequestForgetting: requests.request,
             forgetting.ScrubForgotten: requests.scrub,
             forgetting.MoveForgetting: requests.move_on,
-            forgetting.DropAside: requests.drop_aside,
+            forgetting.DropUndo: requests.drop_undo,
         },
         {commits.Receive: intake.receive, commits.Dispatch: dispatch, commits.ClaimBatches: claim},
         (lambda db, finish: intake.fold(db, 1) if finish else intake.fold(db),),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from keepsaid.adapters.sql.operations import rows
-from keepsaid.adapters.sql.operations.journal import tell
+from keepsaid.adapters.sql.operations.journal import write_facts
 from keepsaid.adapters.sql.operations.routing import lane_id_of
 from keepsaid.adapters.sql.operations.sessions import mark, rotate
 from keepsaid.adapters.sql.query import every, every_replaced, load, one, only, run
@@ -144,7 +144,7 @@ def summarise(db: SqlSession, commit: Summarise) -> bool:
     db.execute(SQL["set_head"], (lane_id, *moved, commit.at))
     db.execute(SQL["copy_due"], (lane_id, version))
     rotate(db, lane_id, SessionEnd.COMPACTION, commit.at)
-    tell(db, commit.at, compacted(commit.lane, str(commit.made), (version, first, commit.last, said[0])))
+    write_facts(db, commit.at, compacted(commit.lane, str(commit.made), (version, first, commit.last, said[0])))
     return True
 
 
@@ -164,7 +164,7 @@ def cut(db: SqlSession, commit: CutContext) -> bool:
         rotate(db, lane_id, SessionEnd.RESET, commit.at)
     else:
         mark(db, lane_id, head.last, "compaction", commit.at)
-    tell(db, commit.at, compacted(commit.lane, str(commit.why), (version, first, commit.last, said)))
+    write_facts(db, commit.at, compacted(commit.lane, str(commit.why), (version, first, commit.last, said)))
     return True
 
 
@@ -181,7 +181,7 @@ def summary_failed(db: SqlSession, commit: SummaryFailed) -> bool:
         return False
     db.execute(SQL["set_failed"], (lane_id, commit.error, commit.next_at, commit.at))
     told: dict[str, Json] = {"version": commit.seen, "attempts": head.attempts + 1, "error": commit.error}
-    tell(db, commit.at, Fact("lane.summary_failed", "", {"lane": list(commit.lane), **told}))
+    write_facts(db, commit.at, Fact("lane.summary_failed", "", {"lane": list(commit.lane), **told}))
     return True
 
 

@@ -10,19 +10,19 @@ from dataclasses import dataclass, field
 
 from keepsaid.adapters.sql.operations import collection, schedules
 from keepsaid.adapters.sql.operations.forgetting_names import hold, notices_of, touched, unname
-from keepsaid.adapters.sql.operations.journal import tell
+from keepsaid.adapters.sql.operations.journal import write_facts
 from keepsaid.adapters.sql.operations.routing import drop
 from keepsaid.adapters.sql.operations.steps import forget_staged
 from keepsaid.adapters.sql.operations.tasks import scrub, scrub_made_by
 from keepsaid.adapters.sql.query import every, load, one, only, run
 from keepsaid.adapters.sql.session import Row, SqlSession
-from keepsaid.adapters.sql.tombstones import Tombs
+from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain.commits import Drop
 from keepsaid.domain.event import forgot, replied
 from keepsaid.domain.forgetting import (
     PIECE,
     Counts,
-    DropAside,
+    DropUndo,
     ForgetTargets,
     MoveForgetting,
     PutBack,
@@ -52,7 +52,7 @@ class ForgettingCommits:
     `renamed` is called when lanes have lost their names, for whoever knows lanes by name.
     """
 
-    def __init__(self, tombs: Tombs, renamed: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, tombs: TombstoneKeyring, renamed: Callable[[], None] = lambda: None) -> None:
         self._tombs = tombs
         self._renamed = renamed
 
@@ -60,7 +60,7 @@ class ForgettingCommits:
         """Write down what goes, and bury it."""
         if not run(db, SQL["request"], (commit.id, commit.how, commit.by, commit.at, commit.undo_until)):
             return False
-        with _aside(db, commit.id):
+        with _record_undo(db, commit.id):
             db.executemany(SQL["bury"], [(hash_, commit.at) for hash_ in commit.hashes])
             self._keep(db, commit.id, commit.wanted, commit.at)
         if commit.undo_until is not None:
@@ -69,7 +69,7 @@ class ForgettingCommits:
 
     def scrub(self, db: SqlSession, commit: ScrubForgotten) -> Scrubbed:
         """Remove one piece, of what was found since as well."""
-        with _aside(db, commit.id):
+        with _record_undo(db, commit.id):
             self._keep(db, commit.id, commit.more, commit.at)
             done = _scrubbed(db, commit)
         if only(db, SQL["row"], (commit.id,))[-1] is not None:
@@ -91,11 +91,14 @@ class ForgettingCommits:
             else:
                 db.executemany(SQL["keep_item"], [(commit.id, "lane", lane_id) for lane_id in lanes])
         if commit.verb == "finish":
-            tell(db, commit.at, forgot(commit.id, json.loads(only(db, SQL["row"], (commit.id,))[6])))
+            write_facts(db, commit.at, forgot(commit.id, json.loads(only(db, SQL["row"], (commit.id,))[6])))
         return True
 
-    def drop_aside(self, db: SqlSession, commit: DropAside) -> bool:
-        """Nothing is kept of it, nor names of lanes with nothing left; known to be gone once the logs are empty."""
+    def drop_undo(self, db: SqlSession, commit: DropUndo) -> bool:
+        """Delete the undo image of a forgetting and the names of lanes with no content left.
+
+        With `emptied`, record that the content is gone for good: the logs are empty.
+        """
         row = one(db, SQL["row"], (commit.id,))
         if row is not None:
             lanes = touched(db, commit.id)
@@ -113,20 +116,20 @@ class ForgettingCommits:
 
     def _keep(self, db: SqlSession, number: int, wanted: ForgetTargets, at: int) -> None:
         if wanted.digests:
-            db.executemany(SQL["bury"], [(hash_, at) for hash_ in self._tombs.bury(wanted.digests)])
+            db.executemany(SQL["bury"], [(hash_, at) for hash_ in self._tombs.make_tombstones(wanted.digests)])
         for kind, ref in _items(wanted):
             db.execute(SQL["keep_item"], (number, kind, ref))
 
 
-def _aside(db: SqlSession, number: int) -> AbstractContextManager[None]:
-    """Keep aside what goes of a forgetting that can be undone."""
+def _record_undo(db: SqlSession, number: int) -> AbstractContextManager[None]:
+    """Record an undo image of what the block deletes, if the forgetting can be undone."""
     row = one(db, SQL["row"], (number,))
     kept = row is not None and row[-1] is not None
-    return db.kept_aside(number if kept else None, _KEPT, SQL["keep_aside"])
+    return db.record_undo(number if kept else None, _KEPT, SQL["keep_aside"])
 
 
-def back(db: SqlSession, commit: PutBack) -> bool:
-    """Put back what was kept aside; the lanes it belongs to are summarised anew from before it."""
+def restore(db: SqlSession, commit: PutBack) -> bool:
+    """Restore an undo image; the affected lanes are summarised anew from before its first record."""
     found = db.put_back(commit.id, SQL["aside"])
     first: dict[int, int] = {}
     for table, key in found:
@@ -157,8 +160,8 @@ def _items(wanted: ForgetTargets) -> Iterator[tuple[str, object]]:
             yield kind, ref
 
 
-def wanted_of(db: SqlSession, number: int) -> ForgetTargets:
-    """What a forgetting is about, while that is still kept."""
+def read_targets(db: SqlSession, number: int) -> ForgetTargets:
+    """The targets of a request, as long as they are stored."""
     found: dict[str, list[object]] = {}
     for kind, ref in every(db, SQL["items"], (number,)):
         found.setdefault(kind, []).append(ref)
@@ -214,7 +217,7 @@ def _scrubbed(db: SqlSession, commit: ScrubForgotten) -> Scrubbed:
         db.execute(SQL["item_done"], (commit.id, kind, db.numbers((0, *gone))))
         waiting += len(refs) - len(gone)
         room = max(1, room - len(refs))
-    wanted = wanted_of(db, commit.id)
+    wanted = read_targets(db, commit.id)
     for lane_id, position in piece.lanes.items():
         piece.counts["summaries"] += _summaries(db, lane_id, position, commit.at)
         piece.counts["statements"] += _statements(db, lane_id, piece.places[lane_id], wanted.words)
@@ -273,7 +276,7 @@ def _turn(db: SqlSession, turn_id: int, piece: _Piece) -> bool:
     db.execute(SQL["empty_question"], (turn_id, piece.at))
     piece.empty(db, every(db, SQL["positions_of_turn"], (turn_id,)))
     piece.counts["tasks"] += scrub_made_by(db, turn_id, piece.at)
-    settled = [_schedule(db, schedule_id, piece) for schedule_id in schedules.made_by(db, turn_id)]
+    settled = [_schedule(db, schedule_id, piece) for schedule_id in schedules.list_made_by_turn(db, turn_id)]
     return all(settled) and _trace(db, turn_id, piece)
 
 
@@ -284,7 +287,7 @@ def _replies(db: SqlSession, replies: Sequence[Row], turn_id: int | None, piece:
     for reply_id, state, batch_id, tries in replies:
         verb = _FROM_REPLY.get(state)
         after = state if verb is None else move("reply", state, verb)
-        tell(db, piece.at, None if verb is None else replied(reply_id, after, (turn_id, batch_id), tries))
+        write_facts(db, piece.at, None if verb is None else replied(reply_id, after, (turn_id, batch_id), tries))
         db.execute(SQL["empty_reply"], (reply_id, after, piece.at))
         db.execute(SQL["empty_moves"], (reply_id,))
         piece.counts["replies"] += 1
@@ -299,10 +302,10 @@ def _task(db: SqlSession, task_id: int, piece: _Piece) -> bool:
 
 def _schedule(db: SqlSession, schedule_id: int, piece: _Piece) -> bool:
     """Remove the words of a schedule, and what it posted and asked; False while that is on its way or at work."""
-    if not _replies(db, schedules.posted_by(db, schedule_id), None, piece):
+    if not _replies(db, schedules.list_replies(db, schedule_id), None, piece):
         return False
     piece.counts["schedules"] += schedules.scrub(db, schedule_id, piece.at)
-    settled = [_message(db, message_id, piece) for message_id in schedules.asked_by(db, schedule_id)]
+    settled = [_message(db, message_id, piece) for message_id in schedules.list_messages(db, schedule_id)]
     return all(settled)
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 
 from keepsaid.adapters.sql.query import every, load, one
 from keepsaid.adapters.sql.session import Row, SqlSession
-from keepsaid.domain.forgetting import ForgetWish, Work
+from keepsaid.domain.forgetting import ForgetSelector, Work
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane, forgotten_lane
 from keepsaid.domain.personality import session_scope
-from keepsaid.domain.relay import told_by
+from keepsaid.domain.relay import reported_task_id
 
 SQL = load("forgetting")
 
@@ -47,7 +47,7 @@ def _conversation(db: SqlSession, lane_id: int) -> int:
     return len(empty)
 
 
-def work_named(db: SqlSession, wish: ForgetWish) -> Work:
+def work_named(db: SqlSession, wish: ForgetSelector) -> Work:
     """Tasks, schedules and turns in whose words the text of a wish stands, and schedules into its conversation."""
     schedules = (
         [row[0] for row in every(db, SQL["schedules_of_conversation"], (wish.conversation,))]
@@ -85,7 +85,7 @@ def _work(
     done, known, wrote = (tuple(dict.fromkeys(ids)) for ids in (tasks, schedules, turns))
     asked = tuple(row[0] for row in every(db, SQL["asked_by_schedules"], (db.numbers((0, *known)),)))
     asked += (
-        tuple(row[0] for row in every(db, SQL["results_after"], (min(done),)) if told_by(row[1]) in done)
+        tuple(row[0] for row in every(db, SQL["results_after"], (min(done),)) if reported_task_id(row[1]) in done)
         if done
         else ()
     )

@@ -7,16 +7,16 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from keepsaid.adapters.sql.operations.forgetting import SQL, wanted_of
+from keepsaid.adapters.sql.operations.forgetting import SQL, read_targets
 from keepsaid.adapters.sql.operations.forgetting_names import work_made, work_named
 from keepsaid.adapters.sql.operations.routing import lane_id_of
 from keepsaid.adapters.sql.operations.views import SQL as VIEWS
 from keepsaid.adapters.sql.query import every, one, only, reads
 from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
-from keepsaid.adapters.sql.tombstones import Tombs
+from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain.forgetting import (
+    ForgetSelector,
     Forgetting,
-    ForgetWish,
     HoldingTurns,
     Work,
     message_name,
@@ -39,7 +39,7 @@ def _one(db: SqlSession, number: int) -> Forgetting | None:
 class SqlForgettings:
     """Requests to forget, and what they reach; read only."""
 
-    def __init__(self, readers: SqlReaders, tombs: Tombs) -> None:
+    def __init__(self, readers: SqlReaders, tombs: TombstoneKeyring) -> None:
         self._readers = readers
         self._tombs = tombs
 
@@ -56,7 +56,7 @@ class SqlForgettings:
         return await self._readers.run(lambda db: [_forgetting(row) for row in every(db, SQL["undoable"])])
 
     one = reads(_one)
-    wanted = reads(wanted_of)
+    get_targets = reads(read_targets)
 
     async def tombstones(self) -> tuple[bytes, ...]:
         """Every tombstone."""
@@ -67,7 +67,7 @@ class SqlForgettings:
         return await self._readers.run(_revived, frozenset(hashes), self._tombs)
 
 
-def _messages(db: SqlSession, wish: ForgetWish) -> tuple[int, ...]:
+def _messages(db: SqlSession, wish: ForgetSelector) -> tuple[int, ...]:
     """The messages that a wish names, without those that are forgotten already."""
     found = dict.fromkeys(wish.messages)
     if wish.conversation:
@@ -90,7 +90,7 @@ def _messages(db: SqlSession, wish: ForgetWish) -> tuple[int, ...]:
 class SqlReach:
     """Everything that a wish reaches; read only."""
 
-    def __init__(self, readers: SqlReaders, tombs: Tombs) -> None:
+    def __init__(self, readers: SqlReaders, tombs: TombstoneKeyring) -> None:
         self._readers = readers
         self._tombs = tombs
 
@@ -105,13 +105,13 @@ class SqlReach:
         """The turns that answered these messages."""
         return await self._readers.run(_answering, tuple(messages))
 
-    async def said(self, messages: Sequence[int]) -> tuple[str, ...]:
-        """What was said in these messages."""
-        return await self._readers.run(_said, tuple(messages))
+    async def list_texts(self, messages: Sequence[int]) -> tuple[str, ...]:
+        """The texts of these messages."""
+        return await self._readers.run(_list_texts, tuple(messages))
 
-    async def spoken(self, messages: Sequence[int]) -> tuple[tuple[str, str], ...]:
-        """Who said these messages, as persons are named, and what."""
-        return await self._readers.run(_spoken, tuple(messages))
+    async def list_attributed_texts(self, messages: Sequence[int]) -> tuple[tuple[str, str], ...]:
+        """The persons who wrote these messages, by their names, each with the text."""
+        return await self._readers.run(_list_attributed_texts, tuple(messages))
 
     async def lanes(self, messages: Sequence[int], turns: Sequence[int]) -> tuple[Lane, ...]:
         """The lanes in which they stand."""
@@ -158,11 +158,11 @@ def _answering(db: SqlSession, messages: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _said(db: SqlSession, messages: tuple[int, ...]) -> tuple[str, ...]:
+def _list_texts(db: SqlSession, messages: tuple[int, ...]) -> tuple[str, ...]:
     return tuple({row[0]: None for number in messages for row in every(db, SQL["said_in"], (number,)) if row[0]})
 
 
-def _spoken(db: SqlSession, messages: tuple[int, ...]) -> tuple[tuple[str, str], ...]:
+def _list_attributed_texts(db: SqlSession, messages: tuple[int, ...]) -> tuple[tuple[str, str], ...]:
     rows = [row for number in messages for row in every(db, SQL["spoken_in"], (number,))]
     return tuple(
         (person_of(Origin(channel, account, "", sender, trust=Trust(trust))), text)
@@ -222,14 +222,18 @@ def _at_work(db: SqlSession, since: int, lanes: tuple[Lane, ...]) -> int:
     return int(only(db, SQL["turns_at_work"], (since, db.numbers((0, *sorted(_ids(db, lanes))))))[0])
 
 
-def _revived(db: SqlSession, graves: frozenset[bytes], tombs: Tombs) -> tuple[int, ...]:
+def _revived(db: SqlSession, graves: frozenset[bytes], tombs: TombstoneKeyring) -> tuple[int, ...]:
     there = dict.fromkeys(row[0] for row in every(db, SQL["all_messages"]))
     there |= dict.fromkeys(_named(row for row in every(db, SQL["all_said"]) if row[1]))
-    return tuple(number for number in there if not graves.isdisjoint(tombs.buried([name_digest(message_name(number))])))
+    return tuple(
+        number
+        for number in there
+        if not graves.isdisjoint(tombs.compute_tombstones([name_digest(message_name(number))]))
+    )
 
 
-def _forgotten(db: SqlSession, refs: tuple[str, ...], tombs: Tombs) -> frozenset[str]:
-    graves = tombs.buried([name_digest(source_name(ref)) for ref in refs])
+def _forgotten(db: SqlSession, refs: tuple[str, ...], tombs: TombstoneKeyring) -> frozenset[str]:
+    graves = tombs.compute_tombstones([name_digest(source_name(ref)) for ref in refs])
     return frozenset(
         ref for ref, hash_ in zip(refs, graves, strict=False) if one(db, SQL["buried"], (hash_,)) is not None
     )

@@ -21,7 +21,7 @@ from keepsaid.domain.strand import (
     RECORDS_EACH,
     TEXT_CHARS_MAX,
     Placed,
-    Spoken,
+    RecentMessage,
     answered,
     inferable,
     kept,
@@ -29,7 +29,7 @@ from keepsaid.domain.strand import (
     strand_of,
 )
 from keepsaid.domain.views import Redelivery
-from keepsaid.text.references import SpokenText
+from keepsaid.text.references import MessageText
 
 SQL = load("intake")
 _CONVERSATIONS_MAX = 1_000
@@ -37,11 +37,11 @@ _CONVERSATIONS_MAX = 1_000
 _Place = tuple[str, str, str]
 
 
-class Lately:
-    """The last words of conversations, as the stored rows have them: read once, then kept up by the one writer."""
+class RecentMessages:
+    """Cache of the newest messages of conversations: read from the rows once, then updated by the one writer."""
 
     def __init__(self) -> None:
-        self._heard: dict[_Place, list[Spoken]] = {}
+        self._heard: dict[_Place, list[RecentMessage]] = {}
 
     def forget(self) -> None:
         """Know nothing: rows were taken back, or are gone."""
@@ -52,8 +52,8 @@ class Lately:
         if len(self._heard) > _CONVERSATIONS_MAX:
             self.forget()
 
-    def strand(self, db: SqlSession, arrival: Arrival) -> Placed:
-        """The lane of a new message."""
+    def infer_lane(self, db: SqlSession, arrival: Arrival) -> Placed:
+        """Infer the lane of a new message."""
         place = _recent_place(arrival.inbound.lane)
         heard = self._before(db, place)
         keys = tuple({one.key for one in heard})
@@ -67,11 +67,11 @@ class Lately:
             place = _recent_place(arrival.inbound.lane)
             self._heard[place] = kept(self._before(db, place), spoken)
 
-    def _before(self, db: SqlSession, place: _Place) -> list[Spoken]:
+    def _before(self, db: SqlSession, place: _Place) -> list[RecentMessage]:
         heard = self._heard.get(place)
         if heard is None:
             rows = every(db, SQL["lately"], (*place, LATELY_MAX, TEXT_CHARS_MAX))
-            heard = self._heard[place] = [_spoken(row) for row in reversed(rows)]
+            heard = self._heard[place] = [_read_recent_message(row) for row in reversed(rows)]
         return heard
 
 
@@ -79,12 +79,14 @@ def _recent_place(lane: Lane) -> _Place:
     return lane.channel, lane.account, lane.conversation
 
 
-def _spoken(row: Row) -> Spoken:
+def _read_recent_message(row: Row) -> RecentMessage:
     message_id, key, sender, name, provider_id, reply_to, text, at = row
-    return Spoken(message_id, SpokenText(f"message:{message_id}", sender, text, at, name), key, provider_id, reply_to)
+    return RecentMessage(
+        message_id, MessageText(f"message:{message_id}", sender, text, at, name), key, provider_id, reply_to
+    )
 
 
-def _answers(db: SqlSession, place: _Place, keys: tuple[str, ...]) -> list[Spoken]:
+def _answers(db: SqlSession, place: _Place, keys: tuple[str, ...]) -> list[RecentMessage]:
     rows = every(db, SQL["answers"], (*place, apsw.carray(keys), RECORDS_EACH))
     return [one for key, lane in groupby(rows, lambda row: row[0]) for one in answered(key, (row[1:] for row in lane))]
 
@@ -146,7 +148,7 @@ class MessageInserter:
         self._tail: dict[bytes, int] = dict(every(db, SQL["unkeyed"]))
         self._version: int = only(db, "PRAGMA data_version")[0]
         self._lanes = LaneHeads()
-        self._lately = Lately()
+        self._lately = RecentMessages()
         self._wanted = False
 
     @property
@@ -218,7 +220,7 @@ class MessageInserter:
             db.execute(SQL["heard"], counted)
         self._name(db, [commit.arrival for commit in fresh])
         if stored:
-            journal.tell_received(db, list(stored.values()), commits[-1].arrival.at)
+            journal.write_received(db, list(stored.values()), commits[-1].arrival.at)
         return [_receipt(commit.arrival.id, known, stored) for commit in commits]
 
     def _catch_up(self, db: SqlSession) -> None:
@@ -242,7 +244,7 @@ class MessageInserter:
                 named = _target_key(db, lane, marks.reply_to) or just_named.get(lane._replace(key=marks.reply_to))
                 lane = lane._replace(key=named or lane.key)
             elif rules.infer and inferable(inbound):
-                placed = self._lately.strand(db, commit.arrival)
+                placed = self._lately.infer_lane(db, commit.arrival)
                 lane = lane._replace(key=placed.key)
                 db.execute(SQL["keep_placed"], (commit.arrival.id, placed.reason))
             if marks.provider_id is not None:

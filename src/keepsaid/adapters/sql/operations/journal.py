@@ -23,8 +23,8 @@ from keepsaid.domain.event import (
     Event,
     EventDelivery,
     Fact,
-    Happened,
     JournalLine,
+    MemoryChange,
     SettleDeliveries,
     Subscribe,
     SubscriberLine,
@@ -33,9 +33,9 @@ from keepsaid.domain.event import (
     Unsubscribe,
     arrivals,
     events_of,
+    news_after,
     of_memory,
     several,
-    untold,
     wants,
 )
 from keepsaid.domain.process import ENDLESSLY
@@ -45,24 +45,24 @@ from keepsaid.domain.states import move
 _LINE = load("journal")["keep_line"]
 
 
-def keep_line(db: SqlSession, topic: str, payload: str, correlation_id: str, at: int) -> None:
+def write_line(db: SqlSession, topic: str, payload: str, correlation_id: str, at: int) -> None:
     """Write a line; sealed here, because a trigger would write a long line twice and wait for other threads."""
     db.execute(_LINE, (topic, payload, correlation_id, at, seal_of(topic, payload, correlation_id, at)))
 
 
-def tell(db: SqlSession, at: int, *facts: Fact | None) -> None:
-    """Write down facts, a line each; what is None did not happen."""
+def write_facts(db: SqlSession, at: int, *facts: Fact | None) -> None:
+    """Write facts to the journal, a line each; None is skipped."""
     for fact in facts:
         if fact is not None:
             payload = json.dumps(fact.payload, ensure_ascii=False, separators=(",", ":"))
-            keep_line(db, fact.topic, payload, fact.about, at)
+            write_line(db, fact.topic, payload, fact.about, at)
 
 
-def tell_together(db: SqlSession, at: int, facts: Sequence[Fact]) -> None:
-    """Write down facts of one topic in few lines, so that one costs little."""
+def write_facts_grouped(db: SqlSession, at: int, facts: Sequence[Fact]) -> None:
+    """Write facts of one topic to the journal, up to `EACH` in a line."""
     for start in range(0, len(facts), EACH):
         run = facts[start : start + EACH]
-        keep_line(db, run[0].topic, several((one.about, one.payload) for one in run), "", at)
+        write_line(db, run[0].topic, several((one.about, one.payload) for one in run), "", at)
 
 
 SQL = load("journal")
@@ -70,28 +70,28 @@ NOTES = load("notes")
 _DELIVERY_ROW = "(?, ?, ?, ?, ?)"
 
 
-def keep_told(db: SqlSession, commit: Tell) -> None:
+def write_fact(db: SqlSession, commit: Tell) -> None:
     """Write a fact to the journal."""
-    keep_line(db, commit.topic, commit.payload, commit.correlation_id, commit.at)
+    write_line(db, commit.topic, commit.payload, commit.correlation_id, commit.at)
 
 
-def tell_news(db: SqlSession, commit: TellNews) -> int:
-    """Write what happened to memories to the journal, and remember the last of it."""
+def write_news(db: SqlSession, commit: TellNews) -> int:
+    """Write news of memories to the journal, and store the mark of the last one."""
     if not commit.news:
         return 0
     told = one(db, NOTES["read"], (TOLD, commit.at))
-    fresh = untold(commit.news, "" if told is None else str(told[0]))
+    fresh = news_after(commit.news, "" if told is None else str(told[0]))
     facts = [fact for fact in map(of_memory, fresh) if fact is not None]
-    for what in Happened:
-        tell_together(db, commit.at, [one for one in facts if one.topic == f"memory.{what}"])
+    for what in MemoryChange:
+        write_facts_grouped(db, commit.at, [one for one in facts if one.topic == f"memory.{what}"])
     db.execute(NOTES["keep"], (TOLD, commit.news[-1].mark, ENDLESSLY))
     return len(facts)
 
 
-def tell_received(db: SqlSession, stored: Sequence[Received], at: int) -> None:
-    """Write down that messages came in: one line for all of a commit, so that a line costs each of them little."""
+def write_received(db: SqlSession, stored: Sequence[Received], at: int) -> None:
+    """Write that messages were received: one line for up to `EACH` messages of a commit."""
     for start in range(0, len(stored), EACH):
-        keep_line(db, RECEIVED, arrivals(stored[start : start + EACH]), "", at)
+        write_line(db, RECEIVED, arrivals(stored[start : start + EACH]), "", at)
 
 
 def subscribe(db: SqlSession, commit: Subscribe) -> None:
@@ -119,7 +119,7 @@ def distribute(db: SqlSession, commit: Distribute) -> int:
         read += len(events)
         for name, topics in subscribers:
             if events:
-                _keep(db, _wanted(name, topics, events, commit.at))
+                _keep(db, _make_delivery_rows(name, topics, events, commit.at))
                 db.execute(SQL["reach"], (name, events[-1].id // EACH))
     return read
 
@@ -134,7 +134,9 @@ def _next(db: SqlSession, reached: int, events_max: int) -> list[Event]:
     return events
 
 
-def _wanted(name: str, topics: tuple[str, ...], events: Sequence[Event], at: int) -> list[tuple[object, ...]]:
+def _make_delivery_rows(
+    name: str, topics: tuple[str, ...], events: Sequence[Event], at: int
+) -> list[tuple[object, ...]]:
     heard = {topic for topic in {event.topic for event in events} if wants(topics, topic)}
     return [(name, event.id, event.correlation_id, "pending", at) for event in events if event.topic in heard]
 
@@ -149,7 +151,7 @@ def take(db: SqlSession, commit: TakeDeliveries) -> tuple[EventDelivery, ...]:
     overdue = [row[0] for row in every(db, SQL["overdue"], (commit.subscriber, commit.steady))]
     if overdue:
         db.execute(SQL["put_back"], (db.numbers(overdue), move("delivery", "processing", "retry")))
-    ready = _alone_or_new(every(db, SQL["ready"], (commit.subscriber, commit.at, commit.limit)))
+    ready = _select_ready(every(db, SQL["ready"], (commit.subscriber, commit.at, commit.limit)))
     if not ready:
         return ()
     rows = [row for row in ready if row[2] < commit.attempts_max]
@@ -161,8 +163,8 @@ def take(db: SqlSession, commit: TakeDeliveries) -> tuple[EventDelivery, ...]:
     return _deliveries(db, commit, rows) if rows else ()
 
 
-def _alone_or_new(ready: list[Row]) -> list[Row]:
-    """The first alone, if it was attempted before; else those up to one that was."""
+def _select_ready(ready: list[Row]) -> list[Row]:
+    """The first row only, if it was attempted before; else the rows before the first that was."""
     tried = next((n for n, (_, _, attempts) in enumerate(ready) if attempts), len(ready))
     return ready[: max(1, tried)]
 
@@ -224,15 +226,15 @@ def decide(db: SqlSession, commit: DecideDelivery) -> bool:
 def _events(db: SqlSession, after: int, limit: int) -> list[Event]:
     """The line of `after` is read again: it may tell of more."""
     rows = every(db, SQL["lines"], (after // EACH - 1, limit + 1))
-    return [event for event in _told(rows) if event.id > after]
+    return [event for event in _parse_events(rows) if event.id > after]
 
 
 def _latest(db: SqlSession, limit: int) -> list[Event]:
     """The newest events, oldest first."""
-    return list(_told(reversed(every(db, SQL["newest_lines"], (limit,)))))[-limit:]
+    return list(_parse_events(reversed(every(db, SQL["newest_lines"], (limit,)))))[-limit:]
 
 
-def _told(rows: Iterable[Row]) -> Iterable[Event]:
+def _parse_events(rows: Iterable[Row]) -> Iterable[Event]:
     return (event for row in rows for event in events_of(JournalLine(*row)))
 
 

@@ -8,7 +8,7 @@ from itertools import chain, groupby, islice
 
 from keepsaid.adapters.sql.operations import rows, tasks
 from keepsaid.adapters.sql.operations.collection import void
-from keepsaid.adapters.sql.operations.journal import tell, tell_together
+from keepsaid.adapters.sql.operations.journal import write_facts, write_facts_grouped
 from keepsaid.adapters.sql.operations.outbox import keep_notices
 from keepsaid.adapters.sql.operations.routing import SQL as ROUTING
 from keepsaid.adapters.sql.operations.routing import abandon, leave_unseen, refresh_ready
@@ -42,7 +42,7 @@ from keepsaid.domain.commits import (
     Requeue,
     VoidLeases,
 )
-from keepsaid.domain.event import OVER, Over, ended, judged, started
+from keepsaid.domain.event import OVER, AbandonReason, ended, judged, started
 from keepsaid.domain.ids import show
 from keepsaid.domain.process import Beat, RequeueCrashed
 from keepsaid.domain.reply import ReplyDraft
@@ -130,7 +130,7 @@ def _leased(db: SqlSession, taken: Sequence[_Taking], *, alone: bool = False) ->
     ]
     for run in chunks(begun):
         db.execute(many(SQL["start_turns"], _TURN_ROW, len(run)), flat(run))
-    tell_together(db, taken[-1][0].at, [started(turn_id, batch_id) for turn_id, _, batch_id, *_ in begun])
+    write_facts_grouped(db, taken[-1][0].at, [started(turn_id, batch_id) for turn_id, _, batch_id, *_ in begun])
     for open_turn in open_turns.values():
         leave_unseen(db, open_turn)
     return tuple(
@@ -211,7 +211,7 @@ def _settle(db: SqlSession, commit: VoidLeases, batch: _InFlight, after: Suspici
     state = move("batch", batch.state, verb)
     _keep(db, batch.id, state, after, (DIED, commit.at))
     if state != "queued":
-        tell(db, commit.at, ended(batch.id, state))
+        write_facts(db, commit.at, ended(batch.id, state))
         parked = abandon(db, batch.id, (DIED, OVER[state]), commit.at)
         if (reply_id := next(reply_ids, None)) is not None:
             text = notice_text(_template(commit, batch, state), show("batch", batch.id), after.crashes)
@@ -237,7 +237,7 @@ def _split(db: SqlSession, commit: VoidLeases, batch: _InFlight, after: Suspicio
     whole = len(messages) == batch.last - batch.first + 1
     if one(db, ROUTING["unrepeatable"], (batch.id,)) is not None or not (joined or (whole and commit.split_id)):
         return False
-    abandon(db, batch.id, (SPLIT, Over.SPLIT), commit.at)
+    abandon(db, batch.id, (SPLIT, AbandonReason.SPLIT), commit.at)
     after = after.in_parts()
     _keep(db, batch.id, move("batch", batch.state, "expire"), after, (SPLIT, commit.at))
     if joined:
@@ -251,7 +251,7 @@ def _split(db: SqlSession, commit: VoidLeases, batch: _InFlight, after: Suspicio
     db.execute(CRASHES["first_part"], (batch.id, messages[kept - 1].number, messages[kept - 1].id, sum(chars[:kept])))
     action, *by = only(db, CRASHES["verdict"], (batch.id,))
     assert commit.split_id is not None, "it was just looked at"
-    tell_together(db, commit.at, [judged(commit.split_id, len(messages) - kept, Verdict(Action(action), *by))])
+    write_facts_grouped(db, commit.at, [judged(commit.split_id, len(messages) - kept, Verdict(Action(action), *by))])
     return True
 
 
@@ -319,7 +319,7 @@ def fail(db: SqlSession, commit: Fail) -> str:
     bound = (commit.batch_id, state, charge, commit.error, max(commit.not_before, commit.at), ended_at)
     db.execute(LEASES["settle"], bound)
     if state != "queued":
-        tell(db, commit.at, ended(commit.batch_id, state))
+        write_facts(db, commit.at, ended(commit.batch_id, state))
         parked = abandon(db, commit.batch_id, (commit.error, OVER[state]), commit.at)
         if commit.notice is not None:
             keep_notices(db, (commit.batch_id, *parked), commit.notice, iter(commit.reply_ids), commit.at)

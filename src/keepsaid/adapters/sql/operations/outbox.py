@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from keepsaid.adapters.sql.operations import rows
-from keepsaid.adapters.sql.operations.journal import tell
+from keepsaid.adapters.sql.operations.journal import write_facts
 from keepsaid.adapters.sql.query import every, load, one, only
 from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.domain.commits import Decide, Doubt, MarkReplyShown, Resend, Settle, TakeReplies
@@ -99,7 +99,7 @@ def _move(db: SqlSession, reply_id: int, change: tuple[str, str], commit: Settle
 def _settled(db: SqlSession, bound: tuple[object, ...], at: int) -> None:
     """Write down where a reply stands, and tell of it."""
     for reply_id, state, turn_id, batch_id, tries in every(db, SQL["settle"], bound):
-        tell(db, at, replied(reply_id, state, (turn_id, batch_id), tries))
+        write_facts(db, at, replied(reply_id, state, (turn_id, batch_id), tries))
 
 
 def doubt(db: SqlSession, commit: Doubt) -> int:
@@ -118,7 +118,7 @@ def resend(db: SqlSession, commit: Resend) -> int:
     """Queue unknown replies again, marked, or bury them."""
     found = every(db, SQL["unknown"], (commit.at,))
     for reply_id, state, channel in found:
-        bury = channel in commit.given_up
+        bury = channel in commit.without_resend
         detail = IN_DOUBT if bury else SENT_AGAIN
         verb = "bury" if bury else "resend"
         after = move("reply", state, verb)

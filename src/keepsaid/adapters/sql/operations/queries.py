@@ -17,13 +17,13 @@ from keepsaid.adapters.sql.operations.views import SqlLaneList
 from keepsaid.adapters.sql.operations.work_views import SqlSchedules, SqlTasks
 from keepsaid.adapters.sql.query import reads
 from keepsaid.adapters.sql.session import SqlReaders
-from keepsaid.adapters.sql.tombstones import Tombs
+from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 
 
 class SqlBuffer:
     """The buffer, read only."""
 
-    def __init__(self, readers: SqlReaders, tombs: Tombs) -> None:
+    def __init__(self, readers: SqlReaders, tombs: TombstoneKeyring) -> None:
         self._readers = readers
         self._tombs = tombs
         self._told = asyncio.Event()

@@ -83,8 +83,8 @@ def judged(db: SqlSession, word: JudgeMemory, at: int) -> bool:
     return True
 
 
-def wrong_here(db: SqlSession, lane_id: int) -> frozenset[int]:
-    """The memories that somebody said were wrong for turns of a lane."""
+def list_flagged_memories(db: SqlSession, lane_id: int) -> frozenset[int]:
+    """The memories that feedback in force marks as wrong for turns of a lane."""
     return frozenset(row[0] for row in every(db, RECEIPTS["wrong_here"], (lane_id,)))
 
 
@@ -118,8 +118,8 @@ def _uses(db: SqlSession, memory_id: int, turns: int) -> Sequence[Use]:
     return [found[turn_id] for turn_id in sorted(found, reverse=True)]
 
 
-def _wrong(db: SqlSession, lane: Lane) -> Sequence[Feedback]:
-    """What was said to be wrong for turns of a lane and still stands, newest first."""
+def _list_active_feedback(db: SqlSession, lane: Lane) -> Sequence[Feedback]:
+    """Feedback in force for turns of a lane, which marks memories as wrong; newest first."""
     return [_feedback(said) for said in every(db, RECEIPTS["wrong_of_lane"], (lane_id_of(db, lane),))]
 
 
@@ -136,7 +136,7 @@ class SqlReceipts:
 
     reminded = reads(_reminded)
     uses = reads(_uses)
-    wrong = reads(_wrong)
+    list_active_feedback = reads(_list_active_feedback)
     feedback = reads(_all_feedback)
 
 

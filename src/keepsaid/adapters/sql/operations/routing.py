@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from keepsaid.adapters.sql.operations import rows as stored
-from keepsaid.adapters.sql.operations.journal import tell, tell_together
-from keepsaid.adapters.sql.operations.task_rows import tell as tell_task
+from keepsaid.adapters.sql.operations.journal import write_facts, write_facts_grouped
+from keepsaid.adapters.sql.operations.task_rows import write_task_event as tell_task
 from keepsaid.adapters.sql.query import CHUNK, chunks, every, flat, load, many, one
 from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.domain.batch import DESCRIPTION_CHARS_MAX, Routed, Window
 from keepsaid.domain.busy import INTERRUPTED, JOINED_DOUBT, Interrupt, Steer, may_join
 from keepsaid.domain.commits import Dispatch, Drop
-from keepsaid.domain.event import ROUTED, Fact, Over, abandoned, dropped, ended, judged
+from keepsaid.domain.event import ROUTED, AbandonReason, Fact, abandoned, dropped, ended, judged
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.route import Action, Verdict
 from keepsaid.domain.states import move
@@ -122,8 +122,8 @@ def _dispatched(db: SqlSession, commits: Sequence[Dispatch]) -> list[bool]:
         db.execute(SQL["routed"], counted)
     if written.lanes:
         refresh_ready(db, *(stand.lane_id for stand, done in zip(stands.values(), kept, strict=True) if done))
-    tell_together(db, commits[-1].at, [one for one in written.facts if one.topic == ROUTED])
-    tell(db, commits[-1].at, *(one for one in written.facts if one.topic != ROUTED))
+    write_facts_grouped(db, commits[-1].at, [one for one in written.facts if one.topic == ROUTED])
+    write_facts(db, commits[-1].at, *(one for one in written.facts if one.topic != ROUTED))
     return kept
 
 
@@ -259,14 +259,14 @@ def interrupt(db: SqlSession, commit: Interrupt) -> int | None:
     if newer_last - first + 1 > commit.window.count_max or chars + newer_chars > commit.window.chars_max:
         return None
     db.execute(SQL["interrupt"], (batch_id, move("batch", state, "interrupt")))
-    abandon(db, batch_id, (INTERRUPTED, Over.INTERRUPTED), commit.at)
+    abandon(db, batch_id, (INTERRUPTED, AbandonReason.INTERRUPTED), commit.at)
     db.execute(SQL["forget_batch"], (newer_id,))
     db.execute(SQL["extend_batch"], (batch_id, newer_last, newer_chars, priority, last_id))
     refresh_ready(db, lane_id)
     return int(batch_id)
 
 
-def abandon(db: SqlSession, batch_id: int, over: tuple[str, Over], at: int) -> Sequence[int]:
+def abandon(db: SqlSession, batch_id: int, over: tuple[str, AbandonReason], at: int) -> Sequence[int]:
     """End the open turn of a batch, for a reason; what was steered into it waits for a turn of its own.
 
     But what the turn was shown before it began something that must not be repeated is parked: a turn of its own
@@ -276,11 +276,11 @@ def abandon(db: SqlSession, batch_id: int, over: tuple[str, Over], at: int) -> S
     for joined_id, state in doubtful:
         parked = move("batch", state, "park")
         db.execute(SQL["park"], (joined_id, parked, JOINED_DOUBT, at))
-        tell(db, at, ended(joined_id, parked))
+        write_facts(db, at, ended(joined_id, parked))
     db.execute(SQL["unsteer"], (batch_id,))
     reason, why = over
     for (turn_id,) in every(db, SQL["abandon"], (batch_id, reason, at)):
-        tell(db, at, abandoned(turn_id, batch_id, why))
+        write_facts(db, at, abandoned(turn_id, batch_id, why))
     return [joined_id for joined_id, _ in doubtful]
 
 
@@ -329,7 +329,7 @@ def drop(db: SqlSession, commit: Drop) -> bool:
         return False
     state, lane_id, messages = row
     db.execute(DROP["drop"], (commit.batch_id, move("batch", state, "drop"), commit.reason, commit.at))
-    tell(db, commit.at, dropped(commit.batch_id, messages))
-    abandon(db, commit.batch_id, (commit.reason, Over.DROPPED), commit.at)
+    write_facts(db, commit.at, dropped(commit.batch_id, messages))
+    abandon(db, commit.batch_id, (commit.reason, AbandonReason.DROPPED), commit.at)
     refresh_ready(db, lane_id)
     return True

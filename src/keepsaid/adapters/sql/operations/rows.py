@@ -12,7 +12,7 @@ from typing import Any
 
 from keepsaid.adapters.sql.query import every_replaced, load, one
 from keepsaid.adapters.sql.session import SqlSession
-from keepsaid.adapters.sql.tombstones import whole
+from keepsaid.adapters.sql.tombstones import is_intact
 from keepsaid.domain.batch import StoredBatch
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, StoredMessage, Trust
@@ -46,7 +46,7 @@ def message(row: Row) -> StoredMessage:
     content = Content(row[16], row[17], row[15])
     marks = ProviderMarks(row[10], row[11], row[12])
     inbound = Inbound(origin, content, marks, row[18], topic=row[13], reply_url=row[14])
-    if row[22] is None and not whole(inbound, row[19], row[20], row[21]):
+    if row[22] is None and not is_intact(inbound, row[19], row[20], row[21]):
         emptied = replace(inbound, content=Content(b"", "", content.event), reply_url=None)
         return StoredMessage(row[0], lane, row[5], emptied, row[19], damaged=True)
     return StoredMessage(row[0], lane, row[5], inbound, row[19])

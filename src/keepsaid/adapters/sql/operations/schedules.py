@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from keepsaid.adapters.sql.operations.journal import keep_line
+from keepsaid.adapters.sql.operations.journal import write_line
 from keepsaid.adapters.sql.operations.outbox import keep_for_owner, keep_reply
 from keepsaid.adapters.sql.operations.tasks import keep
 from keepsaid.adapters.sql.operations.work_views import content_of, run_of, schedule_of
@@ -54,16 +54,16 @@ def _insert(db: SqlSession, new: NewSchedule, times: tuple[int, int], turn_id: i
     _tell(db, "added", new.id, at, {"source": new.source, "what": str(new.what)})
 
 
-def leave(db: SqlSession, effect: KeepTime | EndSchedule, turn_id: int, at: int) -> None:
-    """What a turn asked for."""
+def apply_effect(db: SqlSession, effect: KeepTime | EndSchedule, turn_id: int, at: int) -> None:
+    """Apply what a turn requested of schedules."""
     if isinstance(effect, KeepTime):
         add(db, AddSchedule(effect.new, effect.next_at, at), turn_id)
     else:
         move_one(db, MoveSchedule(effect.schedule_id, "cancel", at))
 
 
-def made_by(db: SqlSession, turn_id: int) -> list[int]:
-    """The schedules that a turn asked for."""
+def list_made_by_turn(db: SqlSession, turn_id: int) -> list[int]:
+    """The schedules that a turn made."""
     return [int(row[0]) for row in every(db, SQL["made_by"], (turn_id,))]
 
 
@@ -79,13 +79,13 @@ def scrub(db: SqlSession, schedule_id: int, at: int) -> bool:
     return True
 
 
-def asked_by(db: SqlSession, schedule_id: int) -> list[int]:
-    """The messages that a schedule has put into the buffer."""
+def list_messages(db: SqlSession, schedule_id: int) -> list[int]:
+    """The messages that a schedule put into the buffer."""
     return [int(row[0]) for row in every(db, SQL["asked_by"], (schedule_id,))]
 
 
-def posted_by(db: SqlSession, schedule_id: int) -> list[Row]:
-    """What a schedule has said and is not emptied: reply, state, no batch, attempts."""
+def list_replies(db: SqlSession, schedule_id: int) -> list[Row]:
+    """The replies of a schedule that are not emptied: reply, state, no batch, attempts."""
     return every(db, SQL["posted_by"], (schedule_id,))
 
 
@@ -174,7 +174,7 @@ def _set_about(db: SqlSession, commit: BeginRun, task: NewTask) -> bool:
     """Make the task of a run; the run is skipped where an earlier one is not done."""
     if one(db, SQL["task_open"], (task.key,)) is not None:
         db.execute(SQL["move_run"], (*commit.run, move("run", "due", "skip"), NOT_DONE, commit.at))
-        _told_of(db, "skipped", EndRun(commit.run, "skip", commit.at, NOT_DONE))
+        _write_run_event(db, "skipped", EndRun(commit.run, "skip", commit.at, NOT_DONE))
         return False
     turn_id = None if task.lane is None else only(db, SQL["asker"], (commit.run.schedule_id,))[0]
     keep(db, replace(task, turn_id=turn_id), commit.at, relays=False)
@@ -192,16 +192,16 @@ def end(db: SqlSession, commit: EndRun) -> str:
     db.execute(SQL["move_run"], (*commit.run, state, commit.reason, None if released else commit.at))
     if released:
         return _state(db, commit.run.schedule_id)
-    _told_of(db, state, commit)
-    heard = _heard_of(db, known, commit)
+    _write_run_event(db, state, commit)
+    heard = _record_output(db, known, commit)
     failed = commit.verb == "fail"
     if failed or (commit.verb == "execute" and not heard):
         return _charge(db, commit, failed=failed)
     return _state(db, commit.run.schedule_id)
 
 
-def _heard_of(db: SqlSession, known: ScheduleRun, commit: EndRun) -> bool:
-    """Whether something of the run is still to be heard."""
+def _record_output(db: SqlSession, known: ScheduleRun, commit: EndRun) -> bool:
+    """Record the output of a run; returns whether one has to be delivered."""
     if commit.message_id is not None:
         output = move("output", known.output, "ask")
         db.execute(SQL["hear"], (*commit.run, output, commit.message_id, None, ""))
@@ -229,7 +229,7 @@ def settle(db: SqlSession, commit: SettleRun) -> str:
     db.execute(SQL["hear"], (*commit.run, output, None, commit.reply_id, commit.reason))
     if commit.verb == "answer":
         return _state(db, commit.run.schedule_id)
-    _told_of(db, output, commit)
+    _write_run_event(db, output, commit)
     return _charge(db, commit, failed=commit.verb == "lose")
 
 
@@ -237,7 +237,7 @@ def _state(db: SqlSession, schedule_id: int) -> str:
     return str(only(db, SQL["stand"], (schedule_id,))[0])
 
 
-def _told_of(db: SqlSession, topic: str, commit: EndRun | SettleRun) -> None:
+def _write_run_event(db: SqlSession, topic: str, commit: EndRun | SettleRun) -> None:
     told: dict[str, Json] = {"due": commit.run.due_at, **({"reason": commit.reason} if commit.reason else {})}
     _tell(db, topic, commit.run.schedule_id, commit.at, told)
 
@@ -301,7 +301,7 @@ def recover(db: SqlSession, commit: RecoverRuns) -> int:
             continue
         why = "the process ended"
         db.execute(SQL["move_run"], (*key, move("run", "running", "interrupt"), why, commit.at))
-        _told_of(db, "interrupted", EndRun(key, "interrupt", commit.at, why))
+        _write_run_event(db, "interrupted", EndRun(key, "interrupt", commit.at, why))
     return len(running)
 
 
@@ -318,4 +318,4 @@ def prune(db: SqlSession, commit: Prune) -> Pruned:
 
 def _tell(db: SqlSession, what: str, schedule_id: int, at: int, more: dict[str, Json] | None = None) -> None:
     payload = json.dumps({"schedule": schedule_id, **(more or {})})
-    keep_line(db, f"schedule.{what}", payload, str(schedule_id), at)
+    write_line(db, f"schedule.{what}", payload, str(schedule_id), at)

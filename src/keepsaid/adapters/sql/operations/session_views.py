@@ -14,7 +14,7 @@ from keepsaid.adapters.sql.operations.sessions import SESSIONS
 from keepsaid.adapters.sql.operations.turns import reminders
 from keepsaid.adapters.sql.query import every, one, reads
 from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
-from keepsaid.domain.focus import ReplyTarget, TurnSurroundings
+from keepsaid.domain.focus import ReplyTarget, TurnInputs
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import StoredMessage, Trust, in_words
 from keepsaid.domain.personality import scopes_around
@@ -61,16 +61,16 @@ class SqlSessions:
     personalities = reads(turns.personalities)
 
 
-def surroundings(db: SqlSession, lane: Lane, messages: Sequence[StoredMessage]) -> TurnSurroundings:
-    """What is asked in a lane, and what these messages reply to in its conversation, in whatever lane that was."""
+def read_turn_inputs(db: SqlSession, lane: Lane, messages: Sequence[StoredMessage]) -> TurnInputs:
+    """Read the open questions of a lane, and what these messages reply to in any lane of its conversation."""
     lane_id = lane_id_of(db, lane)
     targets = dict.fromkeys(message.inbound.marks.reply_to for message in messages)
     found = (_said(db, lane, target) for target in targets if target is not None)
     asked = () if lane_id is None else epochs.pending(db, lane_id)
     known = tuple(said for said in found if said is not None)
     set_here = turns.personalities(db, scopes_around(lane, messages))
-    wrong = frozenset[int]() if lane_id is None else receipts.wrong_here(db, lane_id)
-    return TurnSurroundings(asked, known, set_here, turns.calibrations(db), wrong)
+    wrong = frozenset[int]() if lane_id is None else receipts.list_flagged_memories(db, lane_id)
+    return TurnInputs(asked, known, set_here, turns.calibrations(db), wrong)
 
 
 def _said(db: SqlSession, lane: Lane, target: str) -> ReplyTarget | None:

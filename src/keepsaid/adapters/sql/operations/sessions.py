@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from keepsaid.adapters.sql.operations.journal import tell
+from keepsaid.adapters.sql.operations.journal import write_facts
 from keepsaid.adapters.sql.query import every, load, one, only
 from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.domain.commits import TurnCommit
@@ -96,13 +96,13 @@ def enter(db: SqlSession, commit: TurnCommit, grown: Grown) -> tuple[int, int]:
         before = one(db, SESSIONS["ended_before"], (grown.lane_id,))
         reason, first = before[0] if before else FIRST, grown.told + 1
         db.execute(SESSIONS["start"], (commit.turn_id, grown.lane_id, first, commit.at, reason, steady))
-        tell(db, commit.at, of_session("started", commit.turn_id, reason=reason, first=first))
+        write_facts(db, commit.at, of_session("started", commit.turn_id, reason=reason, first=first))
         return commit.turn_id, grown.told
     session_id, state, _, first, processed_until = row
     db.execute(SESSIONS["touch"], (session_id, commit.at, steady))
     if state == "sleeping":
         db.execute(SESSIONS["wake"], (session_id, move("session", state, "wake")))
-        tell(db, commit.at, of_session("woke", session_id, reason="a message came"))
+        write_facts(db, commit.at, of_session("woke", session_id, reason="a message came"))
     return session_id, max(processed_until, first - 1)
 
 
@@ -153,7 +153,7 @@ def _end(db: SqlSession, row: Row, when: tuple[int, int], ending: SessionEnd) ->
     if last >= first:
         invalidate(db, session_id, last, MARKS[ending], at)
     db.execute(SESSIONS["end"], (session_id, move("session", state, "end"), last, at, str(ending)))
-    tell(db, at, session_over(session_id, ending, first, last))
+    write_facts(db, at, session_over(session_id, ending, first, last))
 
 
 def rest(db: SqlSession, commit: Rest) -> Rested:
@@ -181,7 +181,7 @@ def _sleep(db: SqlSession, session_id: int, last: int, at: int) -> None:
     if last:
         invalidate(db, session_id, last, "sleep", at)
     db.execute(SESSIONS["sleep"], (session_id, move("session", "active", "sleep")))
-    tell(db, at, of_session("sleeping", session_id, reason="the lane is quiet"))
+    write_facts(db, at, of_session("sleeping", session_id, reason="the lane is quiet"))
 
 
 def sessions(db: SqlSession, lane_id: int, limit: int) -> Sequence[Session]:

@@ -59,6 +59,6 @@ def task_or_none(db: SqlSession, task_id: int) -> Task | None:
     return next(iter(tasks_of(db, (task_id,))), None)
 
 
-def tell(db: SqlSession, what: str, task_id: int, at: int, **more: Json) -> None:
+def write_task_event(db: SqlSession, what: str, task_id: int, at: int, **more: Json) -> None:
     """Write to the journal what happened to a task."""
-    journal.tell(db, at, happened(what, task_id, **more))
+    journal.write_facts(db, at, happened(what, task_id, **more))

@@ -9,7 +9,7 @@ from keepsaid.adapters.sql.operations import steps
 from keepsaid.adapters.sql.operations.outbox import keep_for_owner
 from keepsaid.adapters.sql.operations.routing import lane_id_of
 from keepsaid.adapters.sql.operations.steps import forget_staged
-from keepsaid.adapters.sql.operations.task_rows import SQL, task_or_none, tasks_of, tell
+from keepsaid.adapters.sql.operations.task_rows import SQL, task_or_none, tasks_of, write_task_event
 from keepsaid.adapters.sql.query import every, one, run
 from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.domain.commits import Prune
@@ -86,11 +86,11 @@ def keep(db: SqlSession, task: NewTask, at: int, *, relays: bool = True) -> None
     db.execute(SQL["keep"], (*place, *work, reason, at, at_end, relay, task.expires_at))
     if task.after:
         db.execute(SQL["keep_after"], (task.id, db.numbers(task.after)))
-    tell(db, "created", task.id, at, kind=str(task.kind), after=len(task.after))
+    write_task_event(db, "created", task.id, at, kind=str(task.kind), after=len(task.after))
     if state == "failed":
-        tell(db, "failed", task.id, at, attempts=0, **({} if lost is None else {"upstream": lost}))
+        write_task_event(db, "failed", task.id, at, attempts=0, **({} if lost is None else {"upstream": lost}))
     elif state == "needs_review":
-        tell(db, state, task.id, at, attempts=0)
+        write_task_event(db, state, task.id, at, attempts=0)
         if task.notice is not None:
             keep_for_owner(db, task.notice, at, task.id)
 
@@ -112,7 +112,7 @@ def end(db: SqlSession, commit: EndTask) -> str:
     if commit.how is not TaskEnd.RELEASE:
         db.execute(SQL["spent"], (task.id, now.usage.tokens_in, now.usage.tokens_out, now.usage.cost_micros))
     _leave(db, now, commit)
-    _told(db, now, commit)
+    _publish_end(db, now, commit)
     return now.state
 
 
@@ -126,12 +126,12 @@ def _leave(db: SqlSession, task: Task, commit: EndTask) -> None:
             db.execute(SQL["to_remember"], (task.id,))
 
 
-def _told(db: SqlSession, task: Task, commit: EndTask) -> None:
+def _publish_end(db: SqlSession, task: Task, commit: EndTask) -> None:
     if task.state == "pending":
         return
-    tell(db, task.state, task.id, commit.at, attempts=task.attempts)
+    write_task_event(db, task.state, task.id, commit.at, attempts=task.attempts)
     ended(db, task.id, task.state, task.reason, commit.at)
-    if commit.notice is not None and task.is_told:
+    if commit.notice is not None and task.notifies_owner:
         keep_for_owner(db, commit.notice, commit.at, task.id)
 
 
@@ -149,7 +149,7 @@ def _cascade(db: SqlSession, upstream: int, reason: str, at: int) -> None:
     while lost:
         for waiting, before in every(db, SQL["waiting"], (lost.popleft(),)):
             db.execute(SQL["go"], (waiting, move("task", before, "cascade"), reason, at))
-            tell(db, "failed", waiting, at, attempts=0, upstream=upstream)
+            write_task_event(db, "failed", waiting, at, attempts=0, upstream=upstream)
             lost.append(waiting)
 
 
@@ -164,7 +164,7 @@ def void(db: SqlSession, owner: str, at: int) -> None:
         ended_at = at if state == "failed" else None
         db.execute(SQL["crashed"], (task_id, state, task.crashes + 1, reason, at, ended_at))
         if state != "pending":
-            tell(db, state, task_id, at, attempts=task.attempts)
+            write_task_event(db, state, task_id, at, attempts=task.attempts)
             ended(db, task_id, state, reason, at)
     db.execute(SQL["all_soon"], (at,))
 
@@ -196,7 +196,7 @@ def claim(db: SqlSession, commit: ClaimTasks) -> tuple[Task, ...]:
             keys.add(task.key)
             state = move("task", task.state, "start")
             db.execute(SQL["claim"], (task.id, state, commit.owner, commit.lease_until, commit.at))
-            tell(db, "started", task.id, commit.at, attempt=task.attempts + 1)
+            write_task_event(db, "started", task.id, commit.at, attempt=task.attempts + 1)
             claimed.append(task.id)
     taken = {task.id: task for task in tasks_of(db, claimed)}
     return tuple(taken[task_id] for task_id in claimed)
@@ -223,7 +223,7 @@ def cancel(db: SqlSession, commit: CancelTask) -> bool:
     if task is None or task.state in ENDED:
         return False
     db.execute(SQL["go"], (task.id, move("task", task.state, "cancel"), commit.reason, commit.at))
-    tell(db, "cancelled", task.id, commit.at)
+    write_task_event(db, "cancelled", task.id, commit.at)
     ended(db, task.id, "cancelled", commit.reason, commit.at)
     return True
 
@@ -245,7 +245,7 @@ def decide(db: SqlSession, commit: DecideTask) -> bool:
         return False
     if not commit.approved:
         db.execute(SQL["go"], (task.id, move("task", task.state, "fail"), commit.reason, commit.at))
-        tell(db, "failed", task.id, commit.at, attempts=task.attempts)
+        write_task_event(db, "failed", task.id, commit.at, attempts=task.attempts)
         ended(db, task.id, "failed", commit.reason, commit.at)
         return True
     left = one(db, SQL["call_left"], (task.id,))
@@ -258,8 +258,8 @@ def decide(db: SqlSession, commit: DecideTask) -> bool:
     return True
 
 
-def obey(db: SqlSession, effect: OfTask, lane: Lane, made_by: tuple[int, int]) -> None:
-    """What a turn asks for; `made_by` is its id, and when."""
+def apply_effect(db: SqlSession, effect: OfTask, lane: Lane, made_by: tuple[int, int]) -> None:
+    """Apply what a turn requested of tasks; `made_by` is the id of the turn and the time (milliseconds UTC)."""
     turn_id, at = made_by
     match effect:
         case MakeTask():
@@ -272,8 +272,8 @@ def obey(db: SqlSession, effect: OfTask, lane: Lane, made_by: tuple[int, int]) -
             db.execute(SQL["relay"], (effect.task_id, lane_id_of(db, lane)))
 
 
-def told_back(db: SqlSession, commit: TellBack) -> int:
-    """Results were received in their lanes."""
+def mark_tasks_reported(db: SqlSession, commit: TellBack) -> int:
+    """Mark tasks as reported to their lanes; returns how many were not reported before."""
     return run(db, SQL["tell_back"], (db.numbers(commit.task_ids), commit.at))
 
 

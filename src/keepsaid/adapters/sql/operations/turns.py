@@ -8,7 +8,7 @@ from typing import assert_never
 
 from keepsaid.adapters.sql.operations import receipts, rows, schedules, sessions, steps, tasks
 from keepsaid.adapters.sql.operations.context import begin_anew
-from keepsaid.adapters.sql.operations.journal import tell
+from keepsaid.adapters.sql.operations.journal import write_facts
 from keepsaid.adapters.sql.operations.outbox import keep_reply
 from keepsaid.adapters.sql.operations.routing import SQL as ROUTING
 from keepsaid.adapters.sql.operations.routing import lane_id_of, refresh_ready
@@ -71,7 +71,7 @@ def set_personality(db: SqlSession, effect: SetPersonality, at: int) -> None:
 
 def measure(db: SqlSession, effect: Measured) -> None:
     """Add one report."""
-    told = calibration(db, effect.model).heard(effect.estimated, effect.reported)
+    told = calibration(db, effect.model).with_sample(effect.estimated, effect.reported)
     db.execute(SQL["calibrate"], (told.model, told.estimated, told.reported))
 
 
@@ -129,9 +129,9 @@ def leave(db: SqlSession, commit: TurnCommit, lane_id: int) -> None:
 def _set_about(db: SqlSession, effect: OfTask | OfTime, commit: TurnCommit, lane_id: int) -> None:
     """What is to be done later: as a task, or at a time."""
     if isinstance(effect, KeepTime | EndSchedule):
-        schedules.leave(db, effect, commit.turn_id, commit.at)
+        schedules.apply_effect(db, effect, commit.turn_id, commit.at)
     else:
-        tasks.obey(db, effect, Lane(*only(db, _LANE, (lane_id,))), (commit.turn_id, commit.at))
+        tasks.apply_effect(db, effect, Lane(*only(db, _LANE, (lane_id,))), (commit.turn_id, commit.at))
 
 
 TURNS = load("turns")
@@ -162,7 +162,7 @@ def commit_turn(db: SqlSession, commit: TurnCommit) -> bool:
     shown += [(MemoryUse.OPENED, memory_id) for memory_id in outcome.opened]
     for run in chunks([(commit.turn_id, memory_id, rank, str(how)) for rank, (how, memory_id) in enumerate(shown, 1)]):
         db.execute(many(TURNS["keep_injections"], _INJECTION_ROW, len(run)), flat(run))
-    tell(db, commit.at, *answered(commit))
+    write_facts(db, commit.at, *answered(commit))
     db.execute(ROUTING["episodes_due"], (commit.batch_id, lane_id, commit.turn_id))
     for batch_id, _, _, _, _, waiting in steered:
         db.execute(TURNS["finish_batch"], (batch_id, move("batch", waiting, "steer"), commit.at))
@@ -173,7 +173,7 @@ def commit_turn(db: SqlSession, commit: TurnCommit) -> bool:
 
 def _keep_records(db: SqlSession, commit: TurnCommit, lane_id: int) -> None:
     said = every(db, TURNS["speakers"], (commit.batch_id,))
-    commands = {one.message_id for one in commit.outcome.obeyed}
+    commands = {one.message_id for one in commit.outcome.executed}
     attached = dict(commit.outcome.attached)
     records: list[tuple[Record, str, int]] = [
         (Record(Role.USER, text, speaker=speaker, attached=attached.get(message_id, "")), f"message:{message_id}", at)

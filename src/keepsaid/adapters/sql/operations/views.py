@@ -14,7 +14,7 @@ from keepsaid.adapters.sql.operations.leases import SQL as CLAIMS
 from keepsaid.adapters.sql.operations.receipts import feedback_of_turn
 from keepsaid.adapters.sql.operations.routing import lane_id_of
 from keepsaid.adapters.sql.operations.routing import steered as steered_into
-from keepsaid.adapters.sql.operations.session_views import surroundings
+from keepsaid.adapters.sql.operations.session_views import read_turn_inputs
 from keepsaid.adapters.sql.query import every, load, one, only, reads
 from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
 from keepsaid.domain.batch import HELD_AFTER, DueLane, StoredBatch, WaitingGroup, shared
@@ -156,12 +156,12 @@ def claimed(db: SqlSession, lease: Lease) -> Claimed | None:
         return None
     messages = rows.messages_of(db, batch.id)
     if not lease.continued:
-        around = surroundings(db, batch.lane, messages)
+        around = read_turn_inputs(db, batch.lane, messages)
         return Claimed(batch, turn_id, messages, (), lease.alone, around=around)
     steps = tuple(rows.step(step) for step in every(db, CLAIMS["steps"], (turn_id,)))
     trace, joined = rows.trace(db, turn_id), steered_into(db, turn_id)
     claimed = Claimed(batch, turn_id, messages, steps, lease.alone, trace, joined)
-    return replace(claimed, around=surroundings(db, batch.lane, claimed.heard))
+    return replace(claimed, around=read_turn_inputs(db, batch.lane, claimed.all_messages))
 
 
 def turn(db: SqlSession, turn_id: int) -> TurnStory | None:

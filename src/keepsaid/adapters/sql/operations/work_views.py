@@ -14,9 +14,9 @@ from keepsaid.adapters.sql.query import every, load, one, only, reads
 from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import SYSTEM, Trust
-from keepsaid.domain.relay import Untold
+from keepsaid.domain.relay import UnreportedTasks
 from keepsaid.domain.schedule import NewSchedule, RunOutput, Schedule, ScheduleRun, Target, What, verdict_on
-from keepsaid.domain.staged import Wishes
+from keepsaid.domain.staged import StagedRequests
 from keepsaid.domain.task import Task, TaskFilter, TaskStory, TaskWork
 from keepsaid.domain.timing import timing_of, written
 from keepsaid.domain.turn import Step, StepKind, Usage
@@ -78,12 +78,12 @@ def _ready(db: SqlSession, at: int, limit: int, errands: int) -> list[tuple[Sche
     return [(run, schedule_of(only(db, SQL["one"], (run.schedule_id,)))) for run in runs]
 
 
-def _heard(db: SqlSession, limit: int) -> list[RunOutput]:
+def _list_unsettled_outputs(db: SqlSession, limit: int) -> list[RunOutput]:
     """Runs whose output can be settled further."""
     return [heard for row in every(db, SQL["heard"], (limit,)) if verdict_on(heard := RunOutput(*row))[0]]
 
 
-def _worked(db: SqlSession, limit: int) -> list[ScheduleRun]:
+def _list_orphaned_runs(db: SqlSession, limit: int) -> list[ScheduleRun]:
     """Runs whose task has ended."""
     return [run_of(row) for row in every(db, SQL["worked"], (limit,))]
 
@@ -119,8 +119,8 @@ class SqlSchedules:
     due = reads(_due)
     next_due = reads(_next_due)
     ready = reads(_ready)
-    heard = reads(_heard)
-    worked = reads(_worked)
+    list_unsettled_outputs = reads(_list_unsettled_outputs)
+    list_orphaned_runs = reads(_list_orphaned_runs)
     schedule = reads(_schedule)
     schedules = reads(_schedules)
     runs = reads(_runs)
@@ -173,43 +173,46 @@ def _results(db: SqlSession, limit: int) -> list[TaskWork]:
         TaskWork(
             task,
             tuple(row[0] for row in every(db, TASKS["messages_of"], (task.id, _MESSAGES_MAX))),
-            _wishes(db, task),
+            _read_staged_requests(db, task),
         )
         for task in tasks_of(db, found)
     ]
 
 
-def _wishes(db: SqlSession, task: Task) -> Wishes | None:
-    """What a branch asked memory to do, with what its turn answered, and whether its lane holds words of outsiders."""
+def _read_staged_requests(db: SqlSession, task: Task) -> StagedRequests | None:
+    """Read the memory requests that a branch staged; None if there are none.
+
+    They come with the messages its turn answered, and whether its lane contains text by outsiders.
+    """
     deeds = staged(db, task.id)
     if not deeds or task.turn_id is None:
         return None
     batches = [int(row[0]) for row in every(db, TASKS["answered_by"], (task.turn_id,))]
     messages = tuple(one for batch_id in batches for one in rows.messages_of(db, batch_id))
     [external] = only(db, TASKS["heard_outside"], (task.turn_id, _OWN_TOOLS))
-    return Wishes(f"task:{task.id}", task.turn_id, messages, deeds, bool(external))
+    return StagedRequests(f"task:{task.id}", task.turn_id, messages, deeds, bool(external))
 
 
-def _beside(db: SqlSession, lane: Lane, limit: int) -> list[Task]:
-    """What turns of a lane made and that has not ended."""
+def _list_open_tasks(db: SqlSession, lane: Lane, limit: int) -> list[Task]:
+    """Tasks that turns of a lane made and that have not ended."""
     lane_id = lane_id_of(db, lane)
     return [] if lane_id is None else [task_of(row) for row in every(db, TASKS["beside"], (lane_id, limit))]
 
 
-def _untold(db: SqlSession, limit: int) -> list[Untold]:
-    """What lanes are to be told of."""
+def _list_unreported_tasks(db: SqlSession, limit: int) -> list[UnreportedTasks]:
+    """Ended tasks that were not reported to their lanes yet, by lane."""
     lanes: dict[int, list[int]] = {}
     for task_id, lane_id in every(db, TASKS["untold"], (limit,)):
         lanes.setdefault(lane_id, []).append(task_id)
     return [_of_lane(db, lane_id, tasks_of(db, ids)) for lane_id, ids in lanes.items()]
 
 
-def _of_lane(db: SqlSession, lane_id: int, tasks: tuple[Task, ...]) -> Untold:
+def _of_lane(db: SqlSession, lane_id: int, tasks: tuple[Task, ...]) -> UnreportedTasks:
     lane = tasks[0].lane
     assert lane is not None, "only what has a lane is to be told"
     said_at, url, direct = one(db, TASKS["last_said"], (lane_id, SYSTEM)) or (0, None, 0)
     [rounds] = only(db, TASKS["rounds"], (lane_id, said_at))
-    return Untold(lane, tasks, rounds, url, bool(direct))
+    return UnreportedTasks(lane, tasks, rounds, url, bool(direct))
 
 
 class SqlTasks:
@@ -222,6 +225,6 @@ class SqlTasks:
     find = reads(_find)
     next_ready = reads(_next_ready)
     next_expiry = reads(_next_expiry)
-    beside = reads(_beside)
-    untold = reads(_untold)
+    list_open_tasks = reads(_list_open_tasks)
+    list_unreported_tasks = reads(_list_unreported_tasks)
     results = reads(_results)

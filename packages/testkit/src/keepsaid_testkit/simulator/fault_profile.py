@@ -14,14 +14,14 @@ JUMPS: Sequence[tuple[int, ...]] = ((-HOUR_MS,), (DAY_MS,), (10 * YEAR_MS,), (10
 
 
 @dataclass(frozen=True, slots=True)
-class Weather:
-    """Shares are from 0 to 1, times in seconds.
+class FaultProfile:
+    """Rates of faults and of load in one simulation. Shares are from 0 to 1, times in seconds.
 
-    `points_mean` is how many named points a process passes before it dies at one, None when it dies at none;
-    `deaths_s` how long until it dies just so. `races` is the share of starts at which the former process is
-    taken for dead and is not. `commands` is how often people tell the program something, and the model asks them.
-    `hearing` is how often a subscriber fails, hangs or is slow, None where nobody has subscribed. `making` is how often
-    the model has something done beside its turn, or later.
+    `points_mean` is the mean number of failpoints that a process passes before it dies at one, None if it dies at
+    none; `deaths_s` is the mean time until it dies anywhere. `races` is the share of starts at which the former
+    process is taken for dead and is not. `commands` is how often people send commands and the model asks them
+    questions. `hearing` is how often a subscriber fails, hangs or is slow, None if there is no subscriber.
+    `making` is how often the model starts work outside its turn, or for later.
     """
 
     points_mean: int | None
@@ -43,16 +43,16 @@ class Weather:
     making: float
 
 
-def weather(chance: random.Random, aside: random.Random) -> Weather:
-    """The weather of one seed: most of it mild, some of it wild.
+def draw_profile(chance: random.Random, aside: random.Random) -> FaultProfile:
+    """Draw the fault profile of a seed: most profiles are mild, some are severe.
 
-    What came later is drawn from `aside`, so that seeds without it stay the plays they were.
+    Parameters that were added later are drawn from `aside`, so that the runs of older seeds do not change.
     """
 
     def share(*shares: float) -> float:
         return chance.choice(shares)
 
-    return Weather(
+    return FaultProfile(
         points_mean=chance.choice((None, 12, 30, 80, 200)),
         deaths_s=chance.choice((None, 4.0, 15.0, 60.0)),
         races=share(0.0, 0.0, 0.2, 0.6),

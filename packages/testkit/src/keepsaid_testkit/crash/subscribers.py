@@ -13,7 +13,7 @@ from time import time
 from keepsaid.app.instance import Instance
 from keepsaid.domain.event import RECEIVED, Event
 from keepsaid.engine.subscriptions import DeliveryTerms
-from keepsaid_testkit.crash.evidence import HEARER, heard_beside
+from keepsaid_testkit.crash.evidence import HEARER, subscriber_ledger_path
 
 _CRITIC, _GUEST = "critic", "guest"
 _TOPICS = ("turn.committed", RECEIVED)
@@ -24,15 +24,15 @@ _PATIENT = DeliveryTerms(attempts_max=1_000, again_ms=20, again_ms_max=100)
 _ONCE = DeliveryTerms(attempts_max=1)
 
 
-class Hearer:
-    """Writes down what it hears, on disk before it says so."""
+class LedgerSubscriber:
+    """Subscriber that writes each event to a ledger, synced to disk before it returns."""
 
     def __init__(self, ledger: Path) -> None:
         self._ledger = ledger
         self._met: set[int] = set()
 
-    async def hear(self, event: Event) -> None:
-        """Hear of an event; some have to be told twice."""
+    async def handle_event(self, event: Event) -> None:
+        """Write an event to the ledger. Some events fail at the first attempt in each process."""
         if event.id // 1_024 % _HARD == 0 and event.id not in self._met:
             self._met.add(event.id)
             raise ValueError("not understood")
@@ -47,14 +47,14 @@ async def _never(_event: Event) -> None:
     raise ValueError("never")
 
 
-async def listen(instance: Instance, effects: Path) -> None:
-    """Let them hear."""
-    hearer = Hearer(heard_beside(effects))
-    await instance.telling.subscribe(HEARER, _TOPICS, hearer.hear, from_start=True, terms=_PATIENT)
+async def subscribe_all(instance: Instance, effects: Path) -> None:
+    """Subscribe the subscriber that writes a ledger, and one that always fails."""
+    hearer = LedgerSubscriber(subscriber_ledger_path(effects))
+    await instance.telling.subscribe(HEARER, _TOPICS, hearer.handle_event, from_start=True, terms=_PATIENT)
     await instance.telling.subscribe(_CRITIC, ("session.*",), _never, terms=_ONCE)
 
 
-async def come_and_go(instance: Instance) -> None:
-    """Let a guest hear, who leaves at once."""
+async def subscribe_briefly(instance: Instance) -> None:
+    """Subscribe a third subscriber and unsubscribe it at once."""
     await instance.telling.subscribe(_GUEST, ("turn.*",), _never)
     await instance.telling.unsubscribe(_GUEST)

@@ -12,9 +12,9 @@ from keepsaid.domain.event import Event
 from keepsaid.domain.prompt import Json
 from keepsaid.extensions.discovery import FoundExtension
 from keepsaid.extensions.lifecycle import Lifecycle, LifecycleDeps, PhaseLimits
-from keepsaid.extensions.loaded import Guest
+from keepsaid.extensions.loaded import LoadedExtension
 from keepsaid.extensions.manifest import Manifest
-from keepsaid.extensions.services import GuestContext, settings_of
+from keepsaid.extensions.services import RuntimeExtensionContext, settings_of
 from keepsaid.ports.channel import Incoming
 from keepsaid.ports.runtime import Clock
 
@@ -22,8 +22,11 @@ Settings = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass
-class Lobby:
-    """What extensions did: events, subscriptions by name, notices, messages, and where each stood."""
+class RecordingRuntime:
+    """An extension runtime for tests: records every call and changes nothing.
+
+    It records events, subscriptions by name, notices, messages, and the state changes of each extension.
+    """
 
     clock: Clock = field(default_factory=SystemClock)
     emitted: list[tuple[str, str, Mapping[str, Json], str]] = field(default_factory=list)
@@ -52,10 +55,10 @@ class Lobby:
             self.received.append((channel, incoming))
         return not known
 
-    async def told(self, topic: str, payload: Mapping[str, Json], about: str) -> None:
-        """Nothing is written down of this."""
+    async def emit_lifecycle_event(self, topic: str, payload: Mapping[str, Json], about: str) -> None:
+        """Ignore an event about the state of an extension."""
 
-    async def changed(self, guest: Guest) -> None:
+    async def changed(self, guest: LoadedExtension) -> None:
         """Write down where an extension stands."""
         self.changes.append((guest.id, guest.state.value))
 
@@ -68,9 +71,9 @@ class Lobby:
     ) -> Lifecycle:
         """What lets extensions in here; `data` is where their folders are made."""
 
-        def context(manifest: Manifest, peer: Callable[[str], Any]) -> GuestContext:
+        def context(manifest: Manifest, peer: Callable[[str], Any]) -> RuntimeExtensionContext:
             given = settings_of(manifest, (settings or {}).get(manifest.id, {}))
-            return GuestContext(manifest, given, self, peer, data / manifest.id)
+            return RuntimeExtensionContext(manifest, given, self, peer, data / manifest.id)
 
         around = LifecycleDeps(context, lambda _: None, self.clock, str, self.changed, limits or PhaseLimits())
         return Lifecycle(found, around)

@@ -47,14 +47,14 @@ class RetriedCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Doors:
-    """Where replies are to be pushed: a door that opens mostly, and one that never does."""
+class ReplyUrls:
+    """The URLs to push replies to: `url` accepts most of them, `closed` accepts none."""
 
     url: str
     closed: str
 
 
-def talk(seed: int, doors: Doors) -> Iterator[RetriedCall]:
+def talk(seed: int, doors: ReplyUrls) -> Iterator[RetriedCall]:
     """What people say: several rooms, some with a topic beside the root lane; most want the reply pushed."""
     chance = random.Random(f"talk:{seed}")  # noqa: S311 - repeatable, not secret
     for said in conversations(seed, MANY):
@@ -67,7 +67,7 @@ def talk(seed: int, doors: Doors) -> Iterator[RetriedCall]:
         yield message(said.external_id, fields)
 
 
-def troubles(seed: int, doors: Doors) -> Iterator[RetriedCall]:
+def troubles(seed: int, doors: ReplyUrls) -> Iterator[RetriedCall]:
     """One kind after another; kinds never share a lane, so that what is refused takes no innocent with it."""
     for number in count():
         kind = _TROUBLES[number % len(_TROUBLES)]
@@ -80,7 +80,7 @@ def troubles(seed: int, doors: Doors) -> Iterator[RetriedCall]:
         yield message(key, fields)
 
 
-def chats(seed: int, doors: Doors) -> Iterator[RetriedCall]:
+def chats(seed: int, doors: ReplyUrls) -> Iterator[RetriedCall]:
     """In each of some rooms, one person has a question asked, answers it, and tells the program something."""
     for number in count():
         room, spoken = number % _CHATS, number // _CHATS
@@ -104,7 +104,7 @@ def hooks(given: Iterable[Delivery]) -> Iterator[RetriedCall]:
         yield RetriedCall("/hooks/github", delivery.headers, delivery.body, told)
 
 
-def locomo(file: Path, doors: Doors) -> Iterator[RetriedCall]:
+def locomo(file: Path, doors: ReplyUrls) -> Iterator[RetriedCall]:
     """The first conversations of LoCoMo, one message for each time somebody speaks."""
     for sample in json.loads(file.read_text("utf-8"))[:_LOCOMO_CONVERSATIONS]:
         talked, name = sample["conversation"], sample["sample_id"]

@@ -15,27 +15,30 @@ _HASH_BYTES = 16
 _PLACES = ("Porto", "Lisbon", "Porto")
 
 
-async def teach(store: SqliteMemories, memory_id: int, at: int) -> None:
-    """Learn where a thing was, put that right, confirm and pin it; rule on two notes, merge and archive them.
+async def exercise_learning(store: SqliteMemories, memory_id: int, at: int) -> None:
+    """Learn, correct, confirm and pin a fact; rule on two notes, merge and archive them.
 
-    A third note is taken over from another home.
+    A third note is imported from another home.
     """
-    moved = [_told(memory_id, n, f"it is in {place}", place) for n, place in enumerate(_PLACES)]
+    moved = [_new_memory(memory_id, n, f"it is in {place}", place) for n, place in enumerate(_PLACES)]
     learned = await store.learn(moved, at)
-    await store.truth.correct(learned[-1].memory_id, _told(memory_id, 3, "no, it is in Rome", "Rome"), at)
-    await store.truth.confirm(learned[-1].memory_id, at)
-    await store.truth.pin(learned[-1].memory_id, pinned=True)
-    notes = [_told(memory_id, 4, "a note of the first kind"), _told(memory_id, 5, "words of quite another sort")]
+    await store.revisions.correct(learned[-1].memory_id, _new_memory(memory_id, 3, "no, it is in Rome", "Rome"), at)
+    await store.revisions.confirm(learned[-1].memory_id, at)
+    await store.revisions.pin(learned[-1].memory_id, pinned=True)
+    notes = [
+        _new_memory(memory_id, 4, "a note of the first kind"),
+        _new_memory(memory_id, 5, "words of quite another sort"),
+    ]
     first, second = await store.learn(notes, at)
     await store.pairs.rule([Ruled(first.memory_id, second.memory_id, Ruling.CONTRADICTS)], at)
     if first.memory_id != second.memory_id:
-        await store.truth.merge(first.memory_id, [second.memory_id], at)
-    await store.truth.put_away([first.memory_id], at)
-    third = Memory(memory_id ^ 1, _told(memory_id, 6, "a note from another home"), "active", at)
+        await store.revisions.merge(first.memory_id, [second.memory_id], at)
+    await store.revisions.archive([first.memory_id], at)
+    third = Memory(memory_id ^ 1, _new_memory(memory_id, 6, "a note from another home"), "active", at)
     await store.bundles.take([BundleEntry(third, bytes(_HASH_BYTES), said_in=("",))], (), at)
 
 
-def _told(memory_id: int, n: int, text: str, place: str = "") -> NewMemory:
+def _new_memory(memory_id: int, n: int, text: str, place: str = "") -> NewMemory:
     key, thing = f"taught:{memory_id}:{n}", f"thing {memory_id}"
     return NewMemory(
         key,

@@ -23,14 +23,14 @@ class PutBackMemories(Commit[bool]):
 
 
 @dataclass(frozen=True, slots=True)
-class DropMemoriesAside(Commit[bool]):
-    """Delete what a forgetting kept aside; whether anything was."""
+class DropMemoryUndo(Commit[bool]):
+    """Delete the undo image of a forgetting; the result is whether there was one."""
 
     number: int
 
 
-class SqlAside:
-    """What one file keeps aside; `writer` must know how both commits are applied."""
+class SqlUndoLog:
+    """The undo log of one file; `writer` must apply `PutBackMemories` and the commit that drops an undo image."""
 
     def __init__(self, writer: Operations) -> None:
         self._writer = writer
@@ -41,7 +41,7 @@ class SqlAside:
 
     async def drop(self, number: int) -> bool:
         """Delete what one kept aside; whether anything was."""
-        return await self._writer.apply(DropMemoriesAside(number))
+        return await self._writer.apply(DropMemoryUndo(number))
 
 
 def put_back_memories(db: SqlSession, commit: PutBackMemories) -> bool:
@@ -52,8 +52,8 @@ def put_back_memories(db: SqlSession, commit: PutBackMemories) -> bool:
     return bool(found)
 
 
-def drop_memories_aside(db: SqlSession, commit: DropMemoriesAside) -> bool:
-    """Apply one commit; names of audiences that no memory is left of go with it."""
+def drop_memory_undo(db: SqlSession, commit: DropMemoryUndo) -> bool:
+    """Delete the undo image of a forgetting, and names of audiences that have no memories left."""
     dropped = bool(run(db, SQL["drop_aside"], (commit.number,)))
     db.execute(SQL["unname_audiences"])
     return dropped

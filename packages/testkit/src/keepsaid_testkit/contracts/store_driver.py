@@ -49,8 +49,8 @@ async def read(store: ContractStore, lease: Lease) -> Claimed:
     return claimed
 
 
-class Road:
-    """Walks messages along a store, with ids that only grow."""
+class StoreDriver:
+    """Driver that moves messages through a store step by step, with ids that only grow."""
 
     def __init__(self, store: ContractStore, first_id: int = 1) -> None:
         self.store = store
@@ -61,7 +61,7 @@ class Road:
         """A number larger than any before."""
         return next(self._ids)
 
-    async def hear(self, inbound: Inbound, at: int = 0, window: Window = AT_ONCE) -> Received:
+    async def receive(self, inbound: Inbound, at: int = 0, window: Window = AT_ONCE) -> Received:
         """Receive a message."""
         return await self.store.apply(Receive(arrival(self.new_id(), inbound, at), window))
 
@@ -87,7 +87,7 @@ class Road:
 
     async def queue(self, inbound: Inbound, at: int = 0, by: Verdict | None = None) -> Queued:
         """Receive one message and route it."""
-        received = await self.hear(inbound, at)
+        received = await self.receive(inbound, at)
         return Queued(await self.route(received.lane, at, by), received)
 
     async def claim(self, at: int = 0, limit: int = 10, owner: str = "one") -> tuple[Claimed, ...]:

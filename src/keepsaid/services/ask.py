@@ -37,7 +37,7 @@ class AnswerProgress:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskResult:
     """A message that was put in, and its story once it was settled."""
 
     received: Received
@@ -53,7 +53,7 @@ class AskService:
         self._receive = receive
         self._inbox = inbox
 
-    async def ask(self, inbound: Inbound, delta: Callable[[str], object] | None = None) -> Asked:
+    async def ask(self, inbound: Inbound, delta: Callable[[str], object] | None = None) -> AskResult:
         """Put a message in and wait until it is settled; `delta` takes each piece of the answer as it is written.
 
         Its replies then count as seen. A piece may be written again when a turn is tried again: what counts is the
@@ -66,7 +66,7 @@ class AskService:
                     delta(heard.text)
                 if heard.story.state in SETTLED:
                     await self.mark_seen(heard.story)
-                    return Asked(received, heard.story)
+                    return AskResult(received, heard.story)
         raise StoreError("the message was forgotten or pruned while it was waited for", safe="It was stored before.")
 
     async def follow(

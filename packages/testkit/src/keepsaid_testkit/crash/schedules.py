@@ -11,7 +11,7 @@ from keepsaid.app.instance import Instance
 from keepsaid.domain.lane import Lane, lane_key
 from keepsaid.domain.schedule import NewSchedule, Schedule, ScheduleRun, Target, What
 from keepsaid.domain.timing import Every
-from keepsaid.engine.scheduler import Errand
+from keepsaid.engine.scheduler import JobHandler
 from keepsaid.errors import InputError
 
 _CHANNEL, _ROOM = "terminal", "timely"
@@ -23,10 +23,10 @@ _KEPT = (
 )
 
 
-async def keep_time(instance: Instance) -> None:
-    """Keep both, show what was said, run one out of turn, and let the other rest for a moment."""
+async def exercise_schedules(instance: Instance) -> None:
+    """Add two schedules, mark what was sent as seen, run one now, and pause and resume the other."""
     scheduling = instance.scheduling
-    scheduling.learn("tick", Errand(_tick, again=True))
+    scheduling.register_job("tick", JobHandler(_tick, again=True))
     for one in _KEPT:
         with suppress(InputError):
             await scheduling.add(one)

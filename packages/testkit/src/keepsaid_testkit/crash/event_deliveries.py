@@ -11,8 +11,8 @@ _SLACK_MS = 50
 """Between what is written down of a hearing and of its end stand two clocks' roundings."""
 
 
-def told(seen: Evidence) -> Iterator[str]:
-    """Every message and every committed turn was heard of, and each delivery came to its end once."""
+def check_event_deliveries(seen: Evidence) -> Iterator[str]:
+    """Every message and every committed turn was delivered, and each delivery ended exactly once."""
     last = {one.event: one.at for one in seen.heard}
     about = {one.about for one in seen.heard}
     for message in seen.messages:

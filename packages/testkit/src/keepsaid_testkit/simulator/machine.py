@@ -25,14 +25,14 @@ from keepsaid.ports.store import Store
 from keepsaid_testkit.simulator.channels import HOOKS, POST, TALK, WEB, Provider, SimChannel
 from keepsaid_testkit.simulator.clock import SimClock
 from keepsaid_testkit.simulator.disk import Disk, MemoryStoreDisk, Roomy
-from keepsaid_testkit.simulator.ears import Ear, unheard
+from keepsaid_testkit.simulator.ears import UnreliableSubscriber, delivery_violations
 from keepsaid_testkit.simulator.ledger import RunRecord
 from keepsaid_testkit.simulator.loop import Reset, SimulatedLife
 from keepsaid_testkit.simulator.making import undone
 from keepsaid_testkit.simulator.model import SimModel, tools
 from keepsaid_testkit.simulator.net import Net
 from keepsaid_testkit.simulator.past import gaps
-from keepsaid_testkit.simulator.strands import disobeyed, misled, questions
+from keepsaid_testkit.simulator.strands import command_violations, question_violations, questions
 from keepsaid_testkit.simulator.watch import Watched
 
 T = TypeVar("T")
@@ -89,8 +89,8 @@ class Runtime:
     store: Store
 
 
-class House:
-    """Starts runtimes over one disk, and is the gate to the newest of them."""
+class SimulatedMachine:
+    """A machine that starts runtimes over one disk and forwards requests to the newest of them."""
 
     def __init__(self, net: Net, seen: RunRecord, disk: Disk, way: type[Watched]) -> None:
         self._net = net
@@ -128,16 +128,18 @@ class House:
         try:
             await runtime.instance.start()
         except KeepsaidError as error:
-            self.bury(runtime, f"it cannot start: {error.what}")
+            self.kill_process(runtime, f"it cannot start: {error.what}")
             return
         if self._net.weather.hearing is not None:
-            await Ear(self._net, self._seen, runtime.life.name, runtime.number).listen(runtime.instance)
+            await UnreliableSubscriber(self._net, self._seen, runtime.life.name, runtime.number).subscribe(
+                runtime.instance
+            )
         self._net.trace.add(f"{runtime.life.name} is up")
         if self.newest is None or self.newest.number < runtime.number:
             self.newest = runtime
 
-    def bury(self, runtime: Runtime, why: str) -> None:
-        """A process ends now."""
+    def kill_process(self, runtime: Runtime, why: str) -> None:
+        """End a process now."""
         if not runtime.life.dead:
             self._net.trace.add(f"{runtime.life.name} dies: {why}")
         runtime.life.die()
@@ -158,7 +160,7 @@ class House:
             done.cancel()
         elif not done.cancelled():
             done.exception()
-        self.bury(runtime, "stopped")
+        self.kill_process(runtime, "stopped")
 
     async def stories(self) -> Sequence[Story]:
         """All messages and what became of them, for whoever looks from outside."""
@@ -171,9 +173,9 @@ class House:
         """What is wrong with the contexts, commands and questions of all lanes, for whoever looks from outside."""
         store = self._disk.open()
         found = await gaps(store, (story.message.lane for story in stories))
-        found += await unheard(store, self._seen) if self._net.weather.hearing is not None else []
+        found += await delivery_violations(store, self._seen) if self._net.weather.hearing is not None else []
         found += await undone(store, self._seen)
-        found += [*disobeyed(await self._disk.executed(), stories), *await misled(store, stories)]
+        found += [*command_violations(await self._disk.executed(), stories), *await question_violations(store, stories)]
         for told in await questions(store, (story.message.lane for story in stories)):
             self._net.trace.add(told)
         self._disk.drop(store)
