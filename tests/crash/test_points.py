@@ -46,8 +46,8 @@ def begin_of(begin: str) -> Callable[[str], bool]:
     return lambda name: name.startswith(begin)
 
 
-def test_every_point_is_survived_three_times(forks: Nursery, more_forks: Nursery, tmp_path: Path) -> None:
-    assert_survived(3, played(3, tmp_path, forks, more_forks))
+def test_every_point_is_survived(forks: Nursery, more_forks: Nursery, tmp_path: Path) -> None:
+    assert_survived(1, played(1, tmp_path, forks, more_forks))
 
 
 @pytest.mark.soak
