@@ -25,6 +25,7 @@ from bench import (
     journal,
     links,
     maintenance,
+    path,
     peers,
     recall_latency,
     schedules,
@@ -50,6 +51,7 @@ SUITES: Mapping[str, Callable[[Path, float], object]] = {
     "journal": journal.measure,
     "extensions": extensions.measure,
     "schedules": schedules.measure,
+    "path": path.measure,
 }
 
 ON_DATA: Mapping[str, tuple[str, Callable[[Path], object]]] = {

@@ -39,7 +39,7 @@ RECIPES: dict[str, Given] = {
 
 EXEMPT: dict[str, str] = {
     "keepsaid.text.normal._marks_of": "its caller gives it one character",
-    "keepsaid.extensions.discovery.outline": "it reads the source of an extension, as Python does before it is run",
+    "keepsaid.extensions.discovery.scan_source": "it reads the source of an extension, as Python does before it is run",
     "keepsaid.domain.slot._number": "its caller, which is measured, gives it at most 2,000 characters",
     "keepsaid.text.references._table": "it reads the program's own tables, once",
     "keepsaid.domain.states._table": "it reads the program's own tables, once",
