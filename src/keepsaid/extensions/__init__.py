@@ -3,8 +3,9 @@
 What an extension is written with stands here; what it may provide stands in `ports`, on one page in `docs/extend`.
 """
 
-from keepsaid.domain.reply import Delivered, SendResult, StoredReply
+from keepsaid.domain.reply import Delivered, SendResult
+from keepsaid.domain.reply import StoredReply as Reply
 from keepsaid.extensions.declare import context, extension, on, schedule, tool
 from keepsaid.ports.channel import Incoming
 
-__all__ = ["Delivered", "Incoming", "SendResult", "StoredReply", "context", "extension", "on", "schedule", "tool"]
+__all__ = ["Delivered", "Incoming", "Reply", "SendResult", "context", "extension", "on", "schedule", "tool"]
