@@ -34,7 +34,7 @@ class Lender:
     def extractor(self): return self
 
     async def extract(self, passage):
-        told = [one.position for one in passage.told]
+        told = [one.position for one in passage.sources]
         invented = Statement(Kind.FACT, "the moon is cheese", records=(99,))
         return Extracted((Statement(Kind.FACT, "Ann lives in Porto", records=tuple(told)), invented))
 """

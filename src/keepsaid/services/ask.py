@@ -56,15 +56,19 @@ class AskService:
     async def ask(self, inbound: Inbound, delta: Callable[[str], object] | None = None) -> AskResult:
         """Put a message in and wait until it is settled; `delta` takes each piece of the answer as it is written.
 
-        Its replies then count as seen. A piece may be written again when a turn is tried again: what counts is the
-        story. Raises what `receive` raises with nothing stored.
+        Its replies then count as seen. An answer that was written before anybody listened is one piece. A piece may be
+        written again when a turn is tried again: what counts is the story. Raises what `receive` raises with nothing
+        stored.
         """
-        received = await self._receive(inbound)
+        received, streamed = await self._receive(inbound), False
         async with aclosing(self.follow(received.id, received.lane)) as progress:
             async for heard in progress:
                 if heard.kind == "piece" and delta is not None:
+                    streamed = True
                     delta(heard.text)
                 if heard.story.state in SETTLED:
+                    if delta is not None and not streamed and heard.story.replies:
+                        delta("\n\n".join(reply.draft.text for reply in heard.story.replies))
                     await self.mark_seen(heard.story)
                     return AskResult(received, heard.story)
         raise StoreError("the message was forgotten or pruned while it was waited for", safe="It was stored before.")
