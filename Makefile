@@ -35,9 +35,10 @@ test: check ## Run the static checks, then the tests, on up to four cores
 bench: .venv/.bench ## Measure
 	@$(BIN)/python -m bench
 
-soak: .venv/.test ## Run the long tests, or PART=points, kills, crash_loop, cuts, frozen, fuzz, seeds, scopes or hour; figures go to FIGURES
+soak: .venv/.test ## Run the long tests, or PART=property, points, kills, crash_loop, cuts, frozen, fuzz, seeds, scopes or hour; figures go to FIGURES
 	@mkdir -p $(dir $(FIGURES))
-	@$(BIN)/pytest --quiet -m soak --timeout 14400 -o faulthandler_timeout=14400 --figures $(FIGURES) $(if $(PART),-k $(PART))
+	@$(if $(filter-out property,$(PART)),,KEEPSAID_TEST_EFFORT=10 $(BIN)/pytest --quiet --timeout 14400 $(SPREAD) tests/property)
+	@$(if $(filter property,$(PART)),,$(BIN)/pytest --quiet -m soak --timeout 14400 -o faulthandler_timeout=14400 --figures $(FIGURES) $(if $(PART),-k $(PART)))
 
 clean: ## Remove .venv, caches and build output
 	@rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

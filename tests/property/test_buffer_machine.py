@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import Phase, settings
 from hypothesis.stateful import invariant, run_state_machine_as_test
+from tests.effort import examples
 from tests.property.buffer_model import Work
 from tests.property.buffer_rules import Walk
 from tests.property.busy_rules import Pruning
@@ -137,7 +138,7 @@ SELDOM = {
 """What a walk must meet to have been one."""
 
 
-@pytest.mark.parametrize(("machine", "examples"), [(MemoryMachine, 60), (FileMachine, 15)])
+@pytest.mark.parametrize(("machine", "examples"), [(MemoryMachine, examples(60)), (FileMachine, examples(6))])
 def test_a_store_is_what_the_lists_say(machine: type[BufferMachine], examples: int) -> None:
     Walk.met.clear()
     run_state_machine_as_test(machine, settings=often(examples, 40))

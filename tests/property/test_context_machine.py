@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from tests.effort import examples
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.stores import SqliteOperations, open_operations
@@ -157,4 +158,4 @@ class Contexts(RuleBasedStateMachine):
 
 
 TestContexts = Contexts.TestCase
-TestContexts.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+TestContexts.settings = settings(max_examples=examples(20), stateful_step_count=25, deadline=None)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 from tests.property.forgetting_world import STORES, World, world
 
 from keepsaid.domain.forgetting import ForgetSelector
@@ -182,7 +183,7 @@ async def _walk(kind: str, steps: list[Step]) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("kind", STORES)
 @given(steps=_STEPS)
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_in_many_sequences_what_goes_is_what_the_preview_named(kind: str, steps: list[Step]) -> None:
     asyncio.run(_walk(kind, steps))
 
@@ -190,7 +191,10 @@ def test_in_many_sequences_what_goes_is_what_the_preview_named(kind: str, steps:
 @pytest.mark.parametrize("kind", STORES)
 @given(steps=_STEPS)
 @settings(
-    max_examples=12, deadline=None, phases=(Phase.reuse, Phase.generate), suppress_health_check=[HealthCheck.too_slow]
+    max_examples=examples(5),
+    deadline=None,
+    phases=(Phase.reuse, Phase.generate),
+    suppress_health_check=[HealthCheck.too_slow],
 )
 def test_what_goes_is_what_the_preview_named_and_what_matches(kind: str, steps: list[Step]) -> None:
     asyncio.run(_walk(kind, steps))

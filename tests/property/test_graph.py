@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 from tests.property.memory_stage import Stage, stage
 from tests.property.test_memory_scopes import hears
 
@@ -158,7 +159,7 @@ stories = st.tuples(st.lists(memories, min_size=2, max_size=5), st.lists(steps, 
 started = st.lists(st.tuples(numbers, weights), max_size=4)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(20))
 @given(story=stories, started=started, name=st.sampled_from(("", "Zoë", "Paris", "the old boat")))
 def test_a_walk_reaches_what_trying_every_way_reaches(
     story: tuple[list[NewMemory], list[object]], started: list[tuple[int, float]], name: str

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.stores import open_operations
@@ -76,7 +77,7 @@ async def heard_anew(file: Path, talk: Sequence[tuple[Inbound, bool]]) -> list[L
 TALKS = st.lists(st.tuples(messages(), st.sampled_from([False, False, True])), min_size=1, max_size=9)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(TALKS)
 def test_lanes_are_the_same_in_memory_on_disk_and_after_every_restart(talk: list[tuple[Inbound, bool]]) -> None:
     async def lanes() -> tuple[list[Lane], ...]:
@@ -90,7 +91,7 @@ def test_lanes_are_the_same_in_memory_on_disk_and_after_every_restart(talk: list
     assert in_memory == on_disk == anew
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(TALKS, st.booleans())
 def test_a_message_is_in_a_lane_of_its_own_conversation_and_topic(talk: list[tuple[Inbound, bool]], join: bool) -> None:
     lanes = asyncio.run(heard(InMemoryOperations(), talk, LaneRules(join, True)))

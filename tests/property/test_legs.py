@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 from tests.property.memory_stage import Stage, stage
 from tests.property.test_memory_scopes import hears
 
@@ -82,7 +83,7 @@ def said(text: str, at: int) -> NewMemory:
     return episode("", text, HERE, Trust.OWNER, said_at=at, speaker="Ann")
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=examples(12))
 @given(story=stories, query=queries)
 @example(story=[said("quetzal quetzal", 1), "embed", said(LONG, 1), Change(0, state="active")], query="quetzal")
 @example(story=[said(LONG, 2), said("quetzal", 1), said(LONG, 1), Change(0, text=LONG)], query="quetzal")

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 from tests.unit.slot_cast import Scripted, Stage
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
@@ -203,7 +204,7 @@ async def close(talk: Talk) -> None:
 
 
 @given(happenings=HAPPENINGS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 def test_a_prompt_shows_the_records_and_summary_of_its_lane_alone(happenings: list[Happening]) -> None:
     async def both() -> tuple[Shown, Shown]:
         with TemporaryDirectory() as folder:
@@ -215,7 +216,7 @@ def test_a_prompt_shows_the_records_and_summary_of_its_lane_alone(happenings: li
 
 
 @given(happenings=HAPPENINGS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(6), deadline=None)
 def test_a_restart_between_any_two_messages_changes_nothing_the_model_or_a_person_sees(
     happenings: list[Happening],
 ) -> None:

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.integrity import look_deep
@@ -82,13 +83,13 @@ async def walked(store: ContractStore, deeds: Sequence[str]) -> None:
     await store.close()  # type: ignore[attr-defined]
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=examples(30), deadline=None, derandomize=True)
 @given(DEEDS)
 def test_a_lane_goes_on_in_memory(deeds: list[str]) -> None:
     asyncio.run(walked(InMemoryOperations(), deeds))
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=examples(8), deadline=None, derandomize=True)
 @given(DEEDS)
 def test_a_lane_goes_on_in_a_file_that_is_whole(deeds: list[str]) -> None:
     async def go(path: Path) -> None:

@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import examples
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.stores import open_operations
@@ -46,7 +47,7 @@ async def walked(store: ContractStore, happenings: list[tuple[str, int]], path: 
 
 
 @given(happenings=HAPPENINGS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 def test_they_are_contiguous_the_same_on_both_stores_and_over_restarts(happenings: list[tuple[str, int]]) -> None:
     async def all_three() -> list[Seen]:
         with TemporaryDirectory() as folder:

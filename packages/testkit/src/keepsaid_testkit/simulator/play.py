@@ -28,7 +28,8 @@ from keepsaid_testkit.simulator.watch import Watched
 _DRAINED_S = 3 * 3_600.0
 """Virtual seconds in which everything must have ended once nothing goes wrong any more."""
 
-_IDLE_S = 600.0
+_IDLE_S, _IDLE_POLLED_S = 600.0, 60.0
+"""How long the calm world is idle before the verdict, and the end of that which passes poll by poll, not at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +245,8 @@ class _Play:
     async def _idle(self) -> list[str]:
         """With nothing new, nothing is asked and nothing is written."""
         before = len(self.seen.asked), self.seen.commits
-        await asyncio.sleep(_IDLE_S)
+        self.net.loop.pass_by(_IDLE_S - _IDLE_POLLED_S)
+        await asyncio.sleep(_IDLE_POLLED_S)
         asked, commits = len(self.seen.asked) - before[0], self.seen.commits - before[1]
         return [f"idle, it asked {asked} times and wrote {commits} commits"] if asked or commits else []
 
