@@ -1,0 +1,60 @@
+"""The maps kept by hand name what is there: packages, files, classes, and each word of the glossary once."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+
+import pytest
+from tests.docs.map_page import PACKAGE, PARTS, TESTKIT
+from tests.docs.markdown import ROOT
+
+GLOSSARY = "docs/glossary.md"
+MAPS = ("AGENTS.md", "docs/architecture.md", GLOSSARY, "docs/extend/ports.md")
+_CODE = re.compile(r"`([^`\n]+)`")
+_CLASS = re.compile(r"[A-Z][a-z]+(?:[A-Z][a-z]+)+")
+_FILE = re.compile(r"(?:[\w/]+/)?\w+\.py")
+_FOREIGN = {"TestClaims", "TestIntake"}
+"""Classes of examples on the pages."""
+
+
+@cache
+def classes() -> frozenset[str]:
+    """The classes of the package and the testkit."""
+    files = [*PACKAGE.rglob("*.py"), *TESTKIT.rglob("*.py")]
+    trees = (ast.parse(path.read_text("utf-8")) for path in files)
+    return frozenset(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_every_class_that_a_map_names_is_there(name: str) -> None:
+    named = {word for code in _CODE.findall((ROOT / name).read_text("utf-8")) for word in _CLASS.findall(code)}
+    assert sorted(named - classes() - _FOREIGN) == []
+
+
+@pytest.mark.parametrize("name", ["AGENTS.md", "docs/architecture.md"])
+def test_every_file_that_a_map_names_is_there(name: str) -> None:
+    files = [path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py") if ".venv" not in path.parts]
+    named = set(_FILE.findall((ROOT / name).read_text("utf-8")))
+    assert [one for one in sorted(named) if not any(f"/{file}".endswith(f"/{one}") for file in files)] == []
+
+
+@pytest.mark.parametrize("name", ["AGENTS.md", "docs/architecture.md"])
+def test_a_map_has_every_part_of_the_package(name: str) -> None:
+    text = (ROOT / name).read_text("utf-8")
+    parts = [part if part.endswith(".py") else f"{part}/" for part in PARTS if not part.startswith("__")]
+    assert [part for part in parts if part not in text] == []
+    inner = {path.parent.name for path in (PACKAGE / "adapters").glob("*/__init__.py")}
+    assert [one for one in sorted(inner) if f"{one}/" not in text] == []
+
+
+def words() -> list[str]:
+    """The words of the glossary, in the order of the page."""
+    return re.findall(r"^\| \*\*([^*]+)\*\* \|", (ROOT / GLOSSARY).read_text("utf-8"), re.MULTILINE)
+
+
+def test_the_glossary_has_each_word_once_and_in_order() -> None:
+    rows = [line for line in (ROOT / GLOSSARY).read_text("utf-8").splitlines() if line.startswith("| **")]
+    assert len(words()) == len(rows), "one word a row"
+    assert words() == sorted(set(words()))
