@@ -276,7 +276,10 @@ class ConflictFinder:
                 if not one.same_as(entry):
                     newer, older = (entry, one) if entry.start >= one.start else (one, entry)
                     if within(older.scope, newer.scope):
-                        yield contradiction(newer, older)
+                        ids = (newer.id, older.id)
+                        yield AuditFinding(
+                            AuditProblem.CONTRADICTION, ids, Fix.EDIT, "two values at once", newer.text, newer.value
+                        )
         others.append(entry)
 
     def several(self) -> Iterator[Sequence[AuditEntry]]:
@@ -294,12 +297,6 @@ def _about_the_same(one: AuditEntry, other: AuditEntry) -> bool:
 def _meet(one: AuditEntry, other: AuditEntry) -> bool:
     """Whether there is a time at which both hold."""
     return (one.until is None or one.until > other.start) and (other.until is None or other.until > one.start)
-
-
-def contradiction(newer: AuditEntry, older: AuditEntry) -> AuditFinding:
-    """Two that cannot both be true: what was told later is said once more, which ends the other."""
-    ids = (newer.id, older.id)
-    return AuditFinding(AuditProblem.CONTRADICTION, ids, Fix.EDIT, "two values at once", newer.text, newer.value)
 
 
 def unused(entry: AuditEntry, since: int) -> AuditFinding | None:
