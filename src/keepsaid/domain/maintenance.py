@@ -88,16 +88,8 @@ class UpkeepTask(StrEnum):
     TERMS = "terms"
 
 
-LOOSE = (
-    UpkeepTask.EDGES,
-    UpkeepTask.MENTIONS,
-    UpkeepTask.SOURCES,
-    UpkeepTask.STATEMENTS,
-    UpkeepTask.CHAINS,
-    UpkeepTask.PIECES,
-    UpkeepTask.VECTORS,
-    UpkeepTask.ENTITIES,
-)
+_NOT_LOOSE = ("fade", "ended", "bulletins", "spaces", "terms")
+LOOSE = tuple(task for task in UpkeepTask if task not in _NOT_LOOSE)
 """Tasks that take away what leads to nothing, in an order in which one leaves nothing for those before it."""
 
 
@@ -316,9 +308,8 @@ def sourceless(entry: AuditEntry, missing: Collection[Source]) -> AuditFinding |
     """The case of a memory none of whose sources is there any more; said by a person now, it has one again."""
     if not entry.sources or any(one not in missing for one in entry.sources):
         return None
-    return AuditFinding(
-        AuditProblem.ORPHANED, (entry.id,), Fix.EDIT, "its sources lead to nothing", entry.text, entry.value
-    )
+    what = "its sources lead to nothing"
+    return AuditFinding(AuditProblem.ORPHANED, (entry.id,), Fix.EDIT, what, entry.text, entry.value)
 
 
 def echo(entry: AuditEntry, shown: Sequence[AuditEntry]) -> AuditFinding | None:

@@ -158,7 +158,7 @@ def taint_of(scene: PromptInputs) -> Taint:
         taint_in(scene.claimed.trace)
         .showing(map(_of_message, scene.claimed.messages))
         .showing(_history(scene.tail))
-        .showing(_surroundings(scene))
+        .showing(_other_sources(scene))
     )
 
 
@@ -195,7 +195,7 @@ def _of_message(message: StoredMessage) -> ShownSource:
     return ShownSource(trust, f"{show('message', message.id)} by", origin.name or origin.sender)
 
 
-def _surroundings(scene: PromptInputs) -> Iterator[ShownSource]:
+def _other_sources(scene: PromptInputs) -> Iterator[ShownSource]:
     """Quotes, memories, contributions, side work, summary and bulletin, in this order."""
     for quote in scene.attention.quotes:
         trust = trust_of_words(quote.trust, quote.text)
