@@ -66,25 +66,25 @@ class JobRunner:
     @property
     def repeatable(self) -> tuple[str, ...]:
         """The names of those that are begun again."""
-        return tuple(sorted(name for name, errand in self.known.items() if errand.again))
+        return tuple(sorted(name for name, job in self.known.items() if job.again))
 
     def begin(self, run: ScheduleRun, schedule: Schedule, end: End) -> None:
         """Do one, and write down how it ended."""
-        errand = self.known[schedule.new.text]
-        task = asyncio.create_task(self._do(errand, run, schedule, end), name=f"errand-{schedule.new.text}")
+        job = self.known[schedule.new.text]
+        task = asyncio.create_task(self._do(job, run, schedule, end), name=f"errand-{schedule.new.text}")
         self._doing.add(task)
         task.add_done_callback(self._doing.discard)
 
-    async def _do(self, errand: JobHandler, run: ScheduleRun, schedule: Schedule, end: End) -> None:
+    async def _do(self, job: JobHandler, run: ScheduleRun, schedule: Schedule, end: End) -> None:
         verb, why = "fail", ""
         try:
-            async with asyncio.timeout(errand.limit_s):
-                verb = "execute" if await errand.do(schedule, run) else "release"
+            async with asyncio.timeout(job.limit_s):
+                verb = "execute" if await job.do(schedule, run) else "release"
         except asyncio.CancelledError:
-            await end("release" if errand.again else "interrupt", "the process was stopped")
+            await end("release" if job.again else "interrupt", "the process was stopped")
             raise
         except TimeoutError:
-            why = f"it took longer than {errand.limit_s:g} s" if errand.limit_s else "it took too long"
+            why = f"it took longer than {job.limit_s:g} s" if job.limit_s else "it took too long"
         except KeepsaidError as error:
             why = error.what
         except Exception as error:  # noqa: BLE001  # guard: engine loop - what one run does is its own, and stops no other

@@ -128,8 +128,8 @@ class Attempt:
         self.progress.tell(
             claimed.messages, TurnProgress("waiting", f"{outage.what}; trying again in {wait / 1000:g} s")
         )
-        told = {"code": outage.code, "turn": claimed.turn_id, "batch": batch.id}
-        _log.warning("turn waits: %s; trying again in %g s", outage.what, wait / 1000, extra=told)
+        details = {"code": outage.code, "turn": claimed.turn_id, "batch": batch.id}
+        _log.warning("turn waits: %s; trying again in %g s", outage.what, wait / 1000, extra=details)
         await self.released(batch, now + wait, outage.what)
         return "waiting"
 
