@@ -13,7 +13,7 @@ from tests.month.home import VirtualHome, lived
 
 from keepsaid.adapters.models.extractor import SAVE_FACTS
 from keepsaid.config import Config
-from keepsaid.domain.learning import LEARNT
+from keepsaid.domain.learning import LEARNABLE
 from keepsaid.domain.memory import Kind, Listener, Memory
 from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Json, ToolCall
@@ -115,7 +115,7 @@ async def day(home: VirtualHome, number: int, chance: Random, facts: list[str]) 
 
 async def knowledge(home: VirtualHome) -> list[Memory]:
     """What is known beside what was said."""
-    kinds = [kind for kind in Kind if kind in LEARNT]
+    kinds = [kind for kind in Kind if kind in LEARNABLE]
     return list(await home.memories.find(Listener(None, everything=True), kinds, 10_000))
 
 

@@ -9,26 +9,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from keepsaid.config.conversations import (
-    BulletinConfig,
-    CollectionConfig,
-    CompactionConfig,
-    ContextConfig,
-    MaintenanceConfig,
-    RoutesConfig,
-    SessionsConfig,
-    SlotsConfig,
-    Unmatched,
-)
+from keepsaid.config import conversations, services
 from keepsaid.config.section import ConfigSection
-from keepsaid.config.services import (
-    ExtensionConfig,
-    RuntimeConfig,
-    SchedulesConfig,
-    ServerConfig,
-    TasksConfig,
-    ToolsConfig,
-)
 from keepsaid.domain.batch import Ageing, Window
 from keepsaid.domain.busy import BusyPolicy
 from keepsaid.domain.lane import LaneRules
@@ -131,7 +113,7 @@ class ChannelConfig(ConfigSection):
     """Instead of buffer.max_wait_ms."""
     trust: Trust = Trust.KNOWN
     """What its senders are trusted as: owner, known or external. GitHub's are external whatever it says."""
-    unmatched: Unmatched | None = None
+    unmatched: conversations.Unmatched | None = None
     """Instead of routes.default."""
     busy: BusyPolicy = BusyPolicy.QUEUE
     """What comes while its lane is being answered: queue (answered next), steer (shown to the running turn
@@ -327,29 +309,29 @@ class Config(BaseSettings):
     """Who owns this instance, besides the terminal."""
     models: ModelsConfig = ModelsConfig()
     buffer: BufferConfig = BufferConfig()
-    routes: RoutesConfig = RoutesConfig()
+    routes: conversations.RoutesConfig = conversations.RoutesConfig()
     channels: Annotated[dict[str, ChannelConfig], BeforeValidator(_with_builtin)] = Field(
         default_factory=dict, validate_default=True
     )
     lanes: LanesConfig = LanesConfig()
-    context: ContextConfig = ContextConfig()
-    sessions: SessionsConfig = SessionsConfig()
-    slots: SlotsConfig = SlotsConfig()
-    compaction: CompactionConfig = CompactionConfig()
-    collection: CollectionConfig = CollectionConfig()
+    context: conversations.ContextConfig = conversations.ContextConfig()
+    sessions: conversations.SessionsConfig = conversations.SessionsConfig()
+    slots: conversations.SlotsConfig = conversations.SlotsConfig()
+    compaction: conversations.CompactionConfig = conversations.CompactionConfig()
+    collection: conversations.CollectionConfig = conversations.CollectionConfig()
     memory: MemoryConfig = MemoryConfig()
-    bulletin: BulletinConfig = BulletinConfig()
-    maintenance: MaintenanceConfig = MaintenanceConfig()
-    schedules: SchedulesConfig = SchedulesConfig()
+    bulletin: conversations.BulletinConfig = conversations.BulletinConfig()
+    maintenance: conversations.MaintenanceConfig = conversations.MaintenanceConfig()
+    schedules: services.SchedulesConfig = services.SchedulesConfig()
     turns: TurnsConfig = TurnsConfig()
-    tasks: TasksConfig = TasksConfig()
+    tasks: services.TasksConfig = services.TasksConfig()
     priority: PriorityConfig = PriorityConfig()
-    server: ServerConfig = ServerConfig()
-    runtime: RuntimeConfig = RuntimeConfig()
+    server: services.ServerConfig = services.ServerConfig()
+    runtime: services.RuntimeConfig = services.RuntimeConfig()
     redaction: RedactionConfig = RedactionConfig()
     log: LogConfig = LogConfig()
-    extensions: dict[str, ExtensionConfig] = Field(default_factory=dict)
-    tools: ToolsConfig = ToolsConfig()
+    extensions: dict[str, services.ExtensionConfig] = Field(default_factory=dict)
+    tools: services.ToolsConfig = services.ToolsConfig()
 
     @classmethod
     def settings_customise_sources(

@@ -46,15 +46,11 @@ interest decision preference note mentioned tag contact read watched attended
 _LEADING = frozenset({"is", "has", "the", "a", "an", "current", "my", "his", "her", "their", "main", "primary"})
 
 
-def _names() -> dict[str, str]:
-    names: dict[str, str] = {}
-    for line in _SAME.strip().split("\n"):
-        name, others = line.split(":")
-        names |= dict.fromkeys((name.replace("_", " "), *(other.strip() for other in others.split(","))), name)
-    return names
-
-
-NAMES = _names()
+NAMES = {
+    way.strip().replace("_", " "): name
+    for name, _, others in (line.partition(":") for line in _SAME.strip().splitlines())
+    for way in (name, *others.split(","))
+}
 """The ways to write an attribute, and its one name."""
 
 _WORDS_MAX = max(len(name.split()) for name in NAMES)

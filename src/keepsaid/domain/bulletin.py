@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
@@ -82,16 +82,10 @@ class Edition:
 def edition_in(metadata: str) -> Edition | None:
     """What the metadata of a bulletin says; None when it is none of ours."""
     try:
-        told = json.loads(metadata)
-        memories = tuple(int(one) for one in told["memories"])
-        return Edition(
-            int(told["revision"]),
-            str(told["material"]),
-            memories,
-            str(told["model"]),
-            int(told["tokens"]),
-            Trust(told.get("trust", Trust.KNOWN)),
-        )
+        stored = json.loads(metadata)
+        memories, trust = tuple(map(int, stored["memories"])), Trust(stored.get("trust", Trust.KNOWN))
+        made = str(stored["model"]), int(stored["tokens"]), trust
+        return Edition(int(stored["revision"]), str(stored["material"]), memories, *made)
     except (ValueError, TypeError, KeyError):
         return None
 
@@ -122,18 +116,12 @@ def sectioned(memories: Sequence[Memory]) -> list[tuple[BulletinSection, list[Me
     found: dict[str, list[Memory]] = {}
     for section in sorted(SECTIONS, key=lambda one: len(one.kinds)):
         there = [one for one in memories if one.new.kind in section.kinds and one.id not in taken]
-        there.sort(key=_newest if section.newest else _weightiest, reverse=True)
+        there.sort(key=lambda one: (one.new.said_at, one.id), reverse=True)
+        if not section.newest:
+            there.sort(key=lambda one: one.new.importance, reverse=True)
         found[section.heading] = there[: section.most]
         taken.update(one.id for one in found[section.heading])
     return [(section, found[section.heading]) for section in SECTIONS]
-
-
-def _newest(memory: Memory) -> tuple[float, ...]:
-    return memory.new.said_at, memory.id
-
-
-def _weightiest(memory: Memory) -> tuple[float, ...]:
-    return memory.new.importance, memory.new.said_at, memory.id
 
 
 def picked(memories: Sequence[Memory]) -> list[Memory]:
@@ -146,19 +134,15 @@ def rendered(memories: Sequence[Memory], words_max: int) -> tuple[str, tuple[int
     sections = [(section.heading, [(one.id, line(one)) for one in there]) for section, there in sectioned(memories)]
     kept: dict[str, list[tuple[int, str]]] = {heading: [] for heading, _ in sections}
     left = words_max
-    for heading, told in _in_turn(sections):
-        words = len(told[1].split()) + (not kept[heading])
+    longest = max((len(lines) for _, lines in sections), default=0)
+    in_turn = ((heading, lines[n]) for n in range(longest) for heading, lines in sections if n < len(lines))
+    for heading, (id_, text) in in_turn:
+        words = len(text.split()) + (not kept[heading])
         if words <= left:
             left -= words
-            kept[heading].append(told)
+            kept[heading].append((id_, text))
     parts = ["\n".join([f"{heading}:", *(text for _, text in lines)]) for heading, lines in kept.items() if lines]
     return "\n\n".join(parts), tuple(id_ for lines in kept.values() for id_, _ in lines)
-
-
-def _in_turn(sections: Sequence[tuple[str, list[tuple[int, str]]]]) -> Iterator[tuple[str, tuple[int, str]]]:
-    """The first line of every section, then the second of every one, and so on."""
-    longest = max((len(lines) for _, lines in sections), default=0)
-    return ((heading, lines[n]) for n in range(longest) for heading, lines in sections if n < len(lines))
 
 
 def line(memory: Memory) -> str:

@@ -50,49 +50,27 @@ def line_of(record: Record) -> Json:
 def _entry_fields(entry: BundleEntry) -> Json:
     memory, new = entry.memory, entry.memory.new
     sources = zip(new.sources, entry.said_in, strict=True)
-    return {
+    values = {name: getattr(new, name) for name in _NEW} | {name: getattr(memory, name) for name in _STORED}
+    values |= {
         "id": show("memory", memory.id),
-        "key": new.key,
         "kind": str(new.kind),
-        "state": memory.state,
-        "text": new.text,
-        "scope": new.scope,
         "trust": str(new.trust),
-        "derived": new.derived,
         "lane": None if new.lane is None else list(new.lane),
-        "speaker": new.speaker,
-        "speaker_id": new.speaker_id,
-        "subject": new.subject,
-        "subject_id": new.subject_id,
-        "chat_of": new.chat_of,
-        "attribute": new.attribute,
-        "value": new.value,
-        "said_at": new.said_at,
-        "recorded_at": memory.recorded_at,
-        "valid_from": new.valid_from,
         "stated_to": new.valid_to,
-        "valid_to": memory.valid_to,
         "superseded_by": entry.replaced_by,
-        "importance": new.importance,
-        "confidence": new.confidence,
-        "corrects": new.corrects,
-        "pinned": memory.pinned,
         "confirmed_at": entry.confirmed_at,
-        "evidence": memory.evidence,
-        "access_count": memory.access_count,
-        "last_access_at": memory.last_access_at,
         "last_decayed_at": entry.last_decayed_at,
         "content_hash": entry.content_hash.hex(),
-        "metadata": new.metadata,
         "sources": [{"kind": one.kind, "ref": one.ref, "statement": statement} for one, statement in sources],
         "statements": [one._asdict() for one in entry.statements],
         "mentions": [one._asdict() for one in entry.mentions],
         "widened": [asdict(one) for one in entry.widened],
     }
+    return {name: values[name] for name in _ENTRY}
 
 
 def record_in(fields: object) -> Record:
-    """The record of a line; raises Misfit."""
+    """The record of a line; raises BundleLineError."""
     if not isinstance(fields, dict):
         raise BundleLineError(f"it is {kind_of(fields)}, not an object")
     made = _MADE.get(str(fields.get("type")))
@@ -229,19 +207,14 @@ def _called(value: Any) -> str:
 
 
 _SOURCE = {"kind": _named, "ref": _short, "statement": _short}
-_SAID = {
-    "key": _named,
-    "start": _time,
-    "said_at": _time,
-    "ends": _maybe(_time),
-    "corrects": _flag,
-    "counted": _flag,
-}
+_SAID = {"key": _named, "start": _time, "said_at": _time, "ends": _maybe(_time), "corrects": _flag, "counted": _flag}
 _MENTION = {"entity": _named, "since": _time, "name": _called, "weight": _weight, "at": _time}
 _WIDENED = {"before": _scope, "after": _scope, "by": _short, "reason": _text, "at": _time}
-_NEW = {
+_ENTRY: Mapping[str, Callable[[Any], Any]] = {
+    "id": _number,
     "key": _named,
     "kind": _one_of(*Kind),
+    "state": _one_of(*STATES),
     "text": _text,
     "scope": _scope,
     "trust": _one_of(*Trust),
@@ -255,37 +228,35 @@ _NEW = {
     "attribute": _short,
     "value": _text,
     "said_at": _time,
+    "recorded_at": _time,
     "valid_from": _maybe(_time),
+    "stated_to": _maybe(_time),
+    "valid_to": _maybe(_time),
+    "superseded_by": _short,
     "importance": _share,
     "confidence": _share,
     "corrects": _flag,
-    "metadata": _metadata,
-}
-_STANDING = {
-    "state": _one_of(*STATES),
-    "recorded_at": _time,
+    "pinned": _flag,
+    "confirmed_at": _maybe(_time),
+    "evidence": _count,
     "access_count": _count,
     "last_access_at": _maybe(_time),
-    "valid_to": _maybe(_time),
-    "evidence": _count,
-    "pinned": _flag,
-}
-_REST = {
-    "id": _number,
-    "stated_to": _maybe(_time),
-    "superseded_by": _short,
-    "confirmed_at": _maybe(_time),
     "last_decayed_at": _maybe(_time),
     "content_hash": _hash,
+    "metadata": _metadata,
     "sources": _all_of(lambda one: _read(one, _SOURCE)),
     "statements": _all_of(lambda one: BundleStatement(**_read(one, _SAID))),
     "mentions": _all_of(lambda one: Named(**_read(one, _MENTION))),
     "widened": _all_of(lambda one: MemoryShared(**_read(one, _WIDENED))),
 }
+"""The fields of a memory, in the order in which they are written."""
+
+_STORED = ("state", "recorded_at", "access_count", "last_access_at", "valid_to", "evidence", "pinned")
+_NEW = tuple(name for name in _ENTRY if name in NewMemory.__dataclass_fields__ and name not in (*_STORED, "sources"))
 
 
 def _entry(fields: Json) -> BundleEntry:
-    told = _read(fields, {**_NEW, **_STANDING, **_REST})
+    told = _read(fields, _ENTRY)
     sources = told["sources"]
     new = NewMemory(
         **{name: told[name] for name in _NEW if name not in ("kind", "trust")},
@@ -297,7 +268,7 @@ def _entry(fields: Json) -> BundleEntry:
     if told["superseded_by"] == new.key:
         raise BundleLineError("superseded_by: nothing takes its own place")
     return BundleEntry(
-        Memory(told["id"], new, **{name: told[name] for name in _STANDING}),
+        Memory(told["id"], new, **{name: told[name] for name in _STORED}),
         told["content_hash"],
         told["superseded_by"],
         told["confirmed_at"],

@@ -31,13 +31,13 @@ COMMANDS = {
 
 _WRITTEN = re.compile(r"/([A-Za-z]{2,20})(?:@[\w.]{1,64})?(?:\s+(.*))?", re.DOTALL)
 _ALIKE = 0.7
-_VERBS = ("show", "set", "reset")
 _TAKEN = {
     "approve": re.compile(r"tsk_[0-9a-z]{13}"),
     "reject": re.compile(r"tsk_[0-9a-z]{13}"),
     "forget": re.compile(r"that|(?:mem|msg)_[0-9a-z]{13}(?:\s+yes)?"),
     "wrong": re.compile(r"undo|(?:undo\s+)?mem_[0-9a-z]+|\d{1,3}"),
     "join": re.compile(r"undo|[A-Za-z2-9]{8}"),
+    "personality": re.compile(r"(show|set|reset)(\s.*)?", re.DOTALL),
     "widen": re.compile(r"mem_[0-9a-z]+\s+(conversation|person|global)(\s.{1,1000})?", re.DOTALL),
 }
 
@@ -73,14 +73,8 @@ def read_command(text: str) -> Command | None:
     if name not in COMMANDS:
         near = get_close_matches(name, COMMANDS, 1, _ALIKE) if not arguments else []
         return Command(near[0], known=False) if near else None
-    return Command(name, arguments) if not arguments or _takes(name, arguments) else None
-
-
-def _takes(name: str, arguments: str) -> bool:
-    """Whether what follows a command's name can be meant for it; else the whole is talk."""
-    if name in _TAKEN:
-        return _TAKEN[name].fullmatch(arguments) is not None
-    return name == "personality" and arguments.split(maxsplit=1)[0] in _VERBS
+    takes = not arguments or (name in _TAKEN and _TAKEN[name].fullmatch(arguments) is not None)
+    return Command(name, arguments) if takes else None
 
 
 def command_in(message: StoredMessage) -> Command | None:

@@ -98,10 +98,6 @@ def written(sections: Sections, made: Made, tokens_max: int) -> str:
     return "\n\n".join(parts)
 
 
-def _section(name: str, lines: Sequence[str]) -> str:
-    return "\n".join((f"{HEADINGS[name]}:", *(_BULLET + line for line in lines or ["none"])))
-
-
 def read(text: str) -> Sections:
     """The sections of a summary's text; what stands under no heading is left out."""
     found: dict[str, list[str]] = {name: [] for name in HEADINGS}

@@ -82,9 +82,9 @@ class MakeTask:
     @property
     def as_json(self) -> Json:
         """A call that waits for the owner, as the step of the refused call stores it."""
-        assert self.notice is not None, "whoever is asked for approval is told"
-        said: Json = [self.notice.id, self.notice.text]
-        return [self.id, self.key, self.text, self.review, self.expires_at, said]
+        assert self.notice is not None, "whoever is asked for approval gets a notice"
+        notice: Json = [self.notice.id, self.notice.text]
+        return [self.id, self.key, self.text, self.review, self.expires_at, notice]
 
 
 def call_task_in(stored: Json) -> MakeTask | None:

@@ -77,13 +77,9 @@ def events_of(line: JournalLine) -> Iterator[Event]:
 def wants(patterns: Iterable[str], topic: str) -> bool:
     """Whether one of the patterns is this topic; `*` stands for one segment, as in `memory.*`."""
     segments = topic.split(".")
-    return any(_is(pattern.split("."), segments) for pattern in patterns)
-
-
-def _is(pattern: list[str], segments: list[str]) -> bool:
-    return len(pattern) == len(segments) and all(
-        wanted in (_ANY, segment) for wanted, segment in zip(pattern, segments, strict=True)
-    )
+    split = [pattern.split(".") for pattern in patterns]
+    pairs = (zip(pattern, segments, strict=True) for pattern in split if len(pattern) == len(segments))
+    return any(all(wanted in (_ANY, segment) for wanted, segment in pair) for pair in pairs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,6 @@ Counts = tuple[tuple[str, int], ...]
 PIECE = 100
 """Rows that one commit scrubs at most."""
 
-UNFINISHED = ("requested", "hidden", "erased", "scrubbed", "checkpointed", "restoring")
-"""States in which there is work left."""
-
 _WORD = re.compile(r"\w+")
 _SHORTEST = 3
 
@@ -315,7 +312,9 @@ def echo_digests(person: str, text: str) -> tuple[bytes, ...]:
         parts = _PARTS.split(unit, _PARTS_MAX)
         for start in range(len(parts)):
             for end in range(start + 1, len(parts) + 1):
-                found |= dict.fromkeys(_inner(_folded(" ".join(parts[start:end]))))
+                words = _folded(" ".join(parts[start:end]))
+                begins = range(max(0, len(words) - _WORDS_MAX), min(_LED_BY_MAX, len(words) - 1) + 1)
+                found |= {" ".join(words[begin:]): None for begin in begins}
     return tuple(sentence_digest(person, one) for one in found)
 
 
@@ -333,9 +332,3 @@ def _weight(words: Sequence[str]) -> int:
     telling = [word for word in words if word not in STOPWORDS and (len(word) >= _SHORTEST or not word.isascii())]
     telling += [word for word in words if word.isdecimal() and len(word) < _SHORTEST]
     return sum(1 if word.isascii() else max(1, len(word) // 2) for word in telling)
-
-
-def _inner(words: Sequence[str]) -> Iterator[str]:
-    for start in range(min(_LED_BY_MAX, len(words) - 1) + 1):
-        if len(words) - start <= _WORDS_MAX:
-            yield " ".join(words[start:])

@@ -19,8 +19,8 @@ from keepsaid.domain.message import Trust
 from keepsaid.domain.turn import Usage
 from keepsaid.text.words import spelled, topic
 
-LEARNT = frozenset(IMPORTANCE)
-"""The kinds of memory that reading a conversation gives; episodes and summaries come to be in other ways."""
+LEARNABLE = frozenset(IMPORTANCE)
+"""The kinds of memory that are learned; episodes and summaries are made in other ways."""
 
 RULES = "rules/1"
 """The extractor that reads by rules alone; what it has read still waits for another."""
@@ -165,7 +165,7 @@ def _statement_fault(one: Statement) -> str:
     for name, text in texts.items():
         if not isinstance(text, str) or len(text) > (TEXT_CHARS_MAX if name in ("text", "value") else NAME_CHARS_MAX):
             return f"the {name} of a statement is a text of bounded length"
-    if one.kind not in LEARNT:
+    if one.kind not in LEARNABLE:
         return f"no statement is of the kind {one.kind}"
     if not one.text.strip():
         return "a statement says something"
@@ -194,9 +194,6 @@ def _number_fault(one: Statement) -> str:
 
 BYTES_MAX = 50_000
 """What one learned memory may have, in UTF-8 (seed 001)."""
-
-LEARNABLE = frozenset(IMPORTANCE)
-"""The kinds that are learned: neither episodes nor summaries, which have their own ways in."""
 
 _FROM = frozenset(["message", "reply", "turn", "finding", "person", "note", "import", "task", "external"])
 _SAYS_NOTHING = frozenset(

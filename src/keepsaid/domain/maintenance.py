@@ -88,16 +88,8 @@ class UpkeepTask(StrEnum):
     TERMS = "terms"
 
 
-LOOSE = (
-    UpkeepTask.EDGES,
-    UpkeepTask.MENTIONS,
-    UpkeepTask.SOURCES,
-    UpkeepTask.STATEMENTS,
-    UpkeepTask.CHAINS,
-    UpkeepTask.PIECES,
-    UpkeepTask.VECTORS,
-    UpkeepTask.ENTITIES,
-)
+_NOT_LOOSE = ("fade", "ended", "bulletins", "spaces", "terms")
+LOOSE = tuple(task for task in UpkeepTask if task not in _NOT_LOOSE)
 """Tasks that take away what leads to nothing, in an order in which one leaves nothing for those before it."""
 
 
@@ -276,7 +268,10 @@ class ConflictFinder:
                 if not one.same_as(entry):
                     newer, older = (entry, one) if entry.start >= one.start else (one, entry)
                     if within(older.scope, newer.scope):
-                        yield contradiction(newer, older)
+                        ids = (newer.id, older.id)
+                        yield AuditFinding(
+                            AuditProblem.CONTRADICTION, ids, Fix.EDIT, "two values at once", newer.text, newer.value
+                        )
         others.append(entry)
 
     def several(self) -> Iterator[Sequence[AuditEntry]]:
@@ -296,12 +291,6 @@ def _meet(one: AuditEntry, other: AuditEntry) -> bool:
     return (one.until is None or one.until > other.start) and (other.until is None or other.until > one.start)
 
 
-def contradiction(newer: AuditEntry, older: AuditEntry) -> AuditFinding:
-    """Two that cannot both be true: what was told later is said once more, which ends the other."""
-    ids = (newer.id, older.id)
-    return AuditFinding(AuditProblem.CONTRADICTION, ids, Fix.EDIT, "two values at once", newer.text, newer.value)
-
-
 def unused(entry: AuditEntry, since: int) -> AuditFinding | None:
     """The case of a memory that was never shown to a turn, nor is kept by a person, since a time."""
     if entry.uses or entry.kept or max(entry.recorded_at, entry.start) > since or entry.after is not None:
@@ -319,9 +308,8 @@ def sourceless(entry: AuditEntry, missing: Collection[Source]) -> AuditFinding |
     """The case of a memory none of whose sources is there any more; said by a person now, it has one again."""
     if not entry.sources or any(one not in missing for one in entry.sources):
         return None
-    return AuditFinding(
-        AuditProblem.ORPHANED, (entry.id,), Fix.EDIT, "its sources lead to nothing", entry.text, entry.value
-    )
+    what = "its sources lead to nothing"
+    return AuditFinding(AuditProblem.ORPHANED, (entry.id,), Fix.EDIT, what, entry.text, entry.value)
 
 
 def echo(entry: AuditEntry, shown: Sequence[AuditEntry]) -> AuditFinding | None:

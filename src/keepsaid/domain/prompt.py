@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import blake2b
@@ -128,15 +128,11 @@ def shares_of(trace: Json) -> tuple[LayerShare, ...]:
     """The layers that a turn's trace records, in their order; none where none is recorded."""
     layers = trace.get("layers") if isinstance(trace, dict) else None
     found = [one for one in layers if isinstance(one, dict)] if isinstance(layers, list) else []
-    return tuple(
-        LayerShare(str(one.get("name", "")), _number(one, "tokens"), _number(one, "chars"), str(one.get("cut") or ""))
-        for one in found
-    )
-
-
-def _number(layer: Mapping[str, Json], name: str) -> int:
-    value = layer.get(name)
-    return value if isinstance(value, int) else 0
+    shares: list[LayerShare] = []
+    for one in found:
+        tokens, chars = (value if isinstance(value := one.get(name), int) else 0 for name in ("tokens", "chars"))
+        shares.append(LayerShare(str(one.get("name", "")), tokens, chars, str(one.get("cut") or "")))
+    return tuple(shares)
 
 
 def in_one_line(shares: tuple[LayerShare, ...], window: int = 0) -> str:
@@ -236,14 +232,8 @@ def repeated(before: Sequence[PrefixMark], after: Sequence[PrefixMark]) -> Repea
     if shared >= stable:
         return Repeated(shared, whole, stable)
     new = next((mark.layer for mark in after if mark.end > shared), "")
-    return Repeated(shared, whole, stable, _broken(before[same].layer, new))
+    old = before[same].layer
+    return Repeated(shared, whole, stable, min(old, new, key=_LASTING.index) if new in _LASTING else old)
 
 
 _LASTING = (*STANDING, "summary", "session_summary", "recent")
-
-
-def _broken(old: str, new: str) -> str:
-    """The layer that changed first: one that came, went, or reads otherwise."""
-    if new not in _LASTING or old == new:
-        return old
-    return min(old, new, key=_LASTING.index)

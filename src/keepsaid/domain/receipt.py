@@ -140,13 +140,16 @@ def beyond_in(trace: Json, memory_id: int) -> dict[str, Json] | None:
 
 def block_in(trace: Json) -> str:
     """The block that a trace says its turn was shown; empty when it was shown none."""
-    memory = trace.get("memory") if isinstance(trace, dict) else None
-    block = memory.get("block") if isinstance(memory, dict) else None
+    block = _of_memory(trace, "block")
     return block if isinstance(block, str) else ""
 
 
 def _named(trace: Json, part: str, memory_id: int) -> dict[str, Json] | None:
-    memory = trace.get("memory") if isinstance(trace, dict) else None
-    named = memory.get(part) if isinstance(memory, dict) else None
+    named = _of_memory(trace, part)
     found = named if isinstance(named, list) else []
     return next((one for one in found if isinstance(one, dict) and one.get("id") == memory_id), None)
+
+
+def _of_memory(trace: Json, part: str) -> Json:
+    memory = trace.get("memory") if isinstance(trace, dict) else None
+    return memory.get(part) if isinstance(memory, dict) else None

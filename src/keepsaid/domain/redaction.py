@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 MASK = re.compile(r"\[redacted: [a-z ]{1,40}\]")
@@ -46,21 +46,17 @@ def mask(kind: str) -> str:
 def merged(found: Iterable[SecretMark]) -> tuple[SecretMark, ...]:
     """The marks in the order of the text, those that overlap made one; the kind is that of the first found."""
     ranked = sorted(enumerate(found), key=lambda one: (one[1].start, one[0]))
-    return tuple(_joined(ranked))
-
-
-def _joined(ranked: list[tuple[int, SecretMark]]) -> Iterator[SecretMark]:
-    best, held = 0, SecretMark(0, 0, "")
+    marks: list[SecretMark] = []
+    best = 0
     for rank, mark in ranked:
-        if held.end > held.start and mark.start < held.end:
-            kind = mark.kind if rank < best else held.kind
-            best, held = min(rank, best), SecretMark(held.start, max(held.end, mark.end), kind)
-            continue
-        if held.end > held.start:
-            yield held
-        best, held = rank, mark
-    if held.end > held.start:
-        yield held
+        if marks and mark.start < marks[-1].end:
+            held = marks[-1]
+            marks[-1] = SecretMark(held.start, max(held.end, mark.end), mark.kind if rank < best else held.kind)
+            best = min(rank, best)
+        else:
+            marks.append(mark)
+            best = rank
+    return tuple(mark for mark in marks if mark.end > mark.start)
 
 
 def masked(text: str, marks: Iterable[SecretMark]) -> str:

@@ -35,9 +35,8 @@ class ReplyDraft:
 def address(messages: Sequence[StoredMessage]) -> tuple[str | None, str | None]:
     """Where the reply to a batch goes: the newest URL among its messages, and the message it answers, the last."""
     urls = (message.inbound.reply_url for message in reversed(messages))
-    return next((url for url in urls if url is not None), None), messages[
-        -1
-    ].inbound.marks.provider_id if messages else None
+    answered = messages[-1].inbound.marks.provider_id if messages else None
+    return next((url for url in urls if url is not None), None), answered
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,7 +111,7 @@ def judge(routes: Routes, message: StoredMessage, payload: Fields) -> tuple[Verd
     if message.inbound.origin.sender == SYSTEM and message.inbound.content.event == RESULT:
         return Verdict(Action.FORWARD, SYSTEM, routes.version, "it tells what the agent's side work came to"), None
     for rule in routes.rules:
-        if _matches(rule, message, payload):
+        if next(_astray(rule, message, payload), None) is None:
             return _by_rule(routes, rule), rule
     return _by_default(routes, message.inbound.origin.channel), None
 
@@ -135,16 +135,10 @@ def _by_rule(routes: Routes, rule: Rule) -> Verdict:
 
 
 def _by_default(routes: Routes, channel: str) -> Verdict:
-    action = routes.channel_defaults.get(channel)
-    if action is not None:
-        reason = f"no rule matched; channels.{channel}.unmatched is {action}"
-        return Verdict(action, "default", routes.version, reason)
-    reason = f"no rule matched; routes.default is {routes.default}"
-    return Verdict(routes.default, "default", routes.version, reason)
-
-
-def _matches(rule: Rule, message: StoredMessage, payload: Fields) -> bool:
-    return next(_astray(rule, message, payload), None) is None
+    own = channel in routes.channel_defaults
+    action, key = routes.channel_defaults.get(channel, routes.default), f"channels.{channel}.unmatched"
+    reason = f"no rule matched; {key if own else 'routes.default'} is {action}"
+    return Verdict(action, "default", routes.version, reason)
 
 
 def unmatched(rule: Rule, message: StoredMessage, payload: Fields) -> str | None:

@@ -142,9 +142,8 @@ class Utterance:
     @property
     def is_readable(self) -> bool:
         """Whether an extractor may read it at all, if only to understand the sources."""
-        return self.is_source or (
-            self.role is Role.ASSISTANT and self.trust is not Trust.EXTERNAL and bool(self.text.strip())
-        )
+        said = self.role is Role.ASSISTANT and bool(self.text.strip())
+        return self.is_source or (said and self.trust is not Trust.EXTERNAL)
 
 
 @dataclass(frozen=True, slots=True)

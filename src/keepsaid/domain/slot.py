@@ -137,12 +137,8 @@ def _is_name(name: str, *, large: bool) -> bool:
     plain = [word.casefold().strip(".") for word in words]
     if any(word in _NO_PLACE for word in plain) or all(word in _JOINING or not word[0].isalpha() for word in plain):
         return False
-    return not large or all(_is_large(word) or word.casefold() in _JOINING for word in words)
-
-
-def _is_large(word: str) -> bool:
-    """Whether a word is written as names are; scripts without cases cannot tell."""
-    return not word[0].islower()
+    # names are written large; scripts without cases cannot tell
+    return not large or all(not word[0].islower() or word.casefold() in _JOINING for word in words)
 
 
 def _coordinates(first: str, of_first: str | None, second: str, of_second: str | None) -> str | None:
@@ -247,16 +243,13 @@ def _number(_question: Question, text: str, _heard: DatedText) -> str | None:
         return str(_NAMED[digits.casefold()])
     if _GROUPED.fullmatch(digits):
         digits = re.sub(r"[ ']", "", digits)
-        digits = digits.replace(",", "") if "." in digits or digits.count(",") != 1 else _grouped_once(digits)
+        whole, _, rest = digits.partition(",")
+        # a single comma before three digits sets thousands apart, else it is a decimal point
+        is_decimal = digits.count(",") == 1 and "." not in digits and len(rest) != 3
+        digits = f"{whole}.{rest}" if is_decimal else digits.replace(",", "")
     elif _CONTINENTAL.fullmatch(digits):
         digits = digits.replace(".", "").replace(",", ".")
     return f"{Decimal(digits):f}" if _PLAIN.fullmatch(digits) else None
-
-
-def _grouped_once(digits: str) -> str:
-    """One comma: before three digits it sets thousands apart, else it is a decimal point."""
-    whole, _, rest = digits.partition(",")
-    return whole + rest if len(rest) == 3 else f"{whole}.{rest}"
 
 
 _CHOSEN = re.compile(r"(?:(?:option|number|no\.?|nr\.?|the|nummer|numéro|número)\s+|#)*(\d{1,2})[.)]?", re.IGNORECASE)

@@ -10,208 +10,93 @@ from types import MappingProxyType
 
 Moves = Mapping[tuple[str, str], str]
 
+_MOVES = """
+batch
+    queued: claim -> leased, drop -> dropped, spawn -> done, steer -> done, park -> review
+    leased: commit -> done, release -> queued, retry -> queued, expire -> queued
+    leased: interrupt -> queued, park -> review, bury -> dead
+    dropped: requeue -> queued
+    review: requeue -> queued, approve -> done, bury -> dead
+    dead: requeue -> queued
+life
+    running: stop -> stopped, die -> died, die_in_trial -> died_in_trial
+turn
+    open: commit -> committed, abandon -> abandoned
+step
+    started: finish -> finished
+task
+    blocked: unblock -> pending, cascade -> failed, cancel -> cancelled
+    pending: start -> running, cancel -> cancelled
+    running: complete -> completed, fail -> failed, cancel -> cancelled, park -> needs_review
+    running: retry -> pending, release -> pending, expire -> pending
+    needs_review: approve -> pending, fail -> failed, cancel -> cancelled
+reply
+    pending: take -> sending, refuse -> not_deliverable, show -> sent
+    sending: confirm -> sent, retry -> pending, doubt -> unknown, bury -> dead, refuse -> not_deliverable
+    unknown: resend -> pending, bury -> dead
+    dead: requeue -> pending, refuse -> not_deliverable
+delivery
+    pending: take -> processing
+    processing: finish -> done, retry -> pending, bury -> dead
+    dead: requeue -> pending, dismiss -> dismissed
+session
+    active: sleep -> sleeping, end -> ended
+    sleeping: wake -> active, end -> ended
+collection
+    clean: mark -> marked
+    marked: mark -> marked, claim -> claimed, wait -> marked
+    claimed: mark -> claimed, claim -> claimed, wait -> marked, leave -> marked
+    claimed: finish -> clean, fail -> marked, park -> parked
+    parked: mark -> parked, requeue -> marked
+slot
+    open: fill -> filled, clear -> cleared, expire -> expired
+schedule
+    active: pause -> paused, disable -> disabled, finish -> done, cancel -> cancelled
+    paused: resume -> active, cancel -> cancelled
+    disabled: resume -> active, cancel -> cancelled
+    done: cancel -> cancelled
+run
+    due: begin -> running, execute -> executed, fail -> failed, skip -> skipped
+    running: execute -> executed, fail -> failed, interrupt -> interrupted, release -> due
+output
+    none: ask -> asked, post -> waiting
+    asked: answer -> waiting, end -> silent, deliver -> delivered, lose -> undelivered
+    waiting: deliver -> delivered, lose -> undelivered
+memory
+    active: supersede -> superseded, archive -> archived, merge -> merged, forget -> forgotten
+    superseded: reopen -> active, merge -> merged, forget -> forgotten
+    archived: restore -> active, merge -> merged, forget -> forgotten
+    merged: part -> archived, forget -> forgotten
+    forgotten: undo -> active
+feedback
+    wrong: withdraw -> withdrawn
+    withdrawn: mark -> wrong
+forgetting
+    requested: hide -> hidden
+    hidden: erase -> erased
+    erased: scrub -> scrubbed
+    scrubbed: checkpoint -> checkpointed
+    checkpointed: finish -> done
+    done: undo -> restoring
+    restoring: restore -> undone
+"""
+"""A kind of thing on a line of its own; below it each state with its moves, `verb -> state`."""
 
-def _table(text: str) -> Moves:
-    """Read lines of `state -verb-> state`."""
-    moves: dict[tuple[str, str], str] = {}
+
+def _tables(text: str) -> dict[str, Moves]:
+    tables: dict[str, dict[tuple[str, str], str]] = {}
     for line in text.strip().splitlines():
-        before, arrow, after = line.split()
-        verb = arrow.removeprefix("-").removesuffix("->")
-        moves[before, verb] = after
-    return MappingProxyType(moves)
+        before, colon, moves = line.partition(":")
+        if not colon:
+            table = tables[line] = {}
+            continue
+        for one in moves.split(","):
+            verb, _, after = one.partition("->")
+            table[before.strip(), verb.strip()] = after.strip()
+    return {kind: MappingProxyType(table) for kind, table in tables.items()}
 
 
-BATCH = _table("""
-queued -claim-> leased
-queued -drop-> dropped
-queued -spawn-> done
-queued -steer-> done
-queued -park-> review
-leased -commit-> done
-leased -release-> queued
-leased -retry-> queued
-leased -expire-> queued
-leased -interrupt-> queued
-leased -park-> review
-leased -bury-> dead
-dropped -requeue-> queued
-review -requeue-> queued
-dead -requeue-> queued
-review -approve-> done
-review -bury-> dead
-""")
-
-LIFE = _table("""
-running -stop-> stopped
-running -die-> died
-running -die_in_trial-> died_in_trial
-""")
-
-TURN = _table("""
-open -commit-> committed
-open -abandon-> abandoned
-""")
-
-STEP = _table("""
-started -finish-> finished
-""")
-
-TASK = _table("""
-blocked -unblock-> pending
-blocked -cascade-> failed
-blocked -cancel-> cancelled
-pending -start-> running
-pending -cancel-> cancelled
-running -complete-> completed
-running -fail-> failed
-running -cancel-> cancelled
-running -park-> needs_review
-running -retry-> pending
-running -release-> pending
-running -expire-> pending
-needs_review -approve-> pending
-needs_review -fail-> failed
-needs_review -cancel-> cancelled
-""")
-
-REPLY = _table("""
-pending -take-> sending
-pending -refuse-> not_deliverable
-pending -show-> sent
-sending -confirm-> sent
-sending -retry-> pending
-sending -doubt-> unknown
-sending -bury-> dead
-sending -refuse-> not_deliverable
-unknown -resend-> pending
-unknown -bury-> dead
-dead -requeue-> pending
-dead -refuse-> not_deliverable
-""")
-
-FEEDBACK = _table("""
-wrong -withdraw-> withdrawn
-withdrawn -mark-> wrong
-""")
-
-DELIVERY = _table("""
-pending -take-> processing
-processing -finish-> done
-processing -retry-> pending
-processing -bury-> dead
-dead -requeue-> pending
-dead -dismiss-> dismissed
-""")
-
-SESSION = _table("""
-active -sleep-> sleeping
-sleeping -wake-> active
-active -end-> ended
-sleeping -end-> ended
-""")
-
-COLLECTION = _table("""
-clean -mark-> marked
-marked -mark-> marked
-claimed -mark-> claimed
-parked -mark-> parked
-marked -claim-> claimed
-claimed -claim-> claimed
-marked -wait-> marked
-claimed -wait-> marked
-claimed -leave-> marked
-claimed -finish-> clean
-claimed -fail-> marked
-claimed -park-> parked
-parked -requeue-> marked
-""")
-
-SLOT = _table("""
-open -fill-> filled
-open -clear-> cleared
-open -expire-> expired
-""")
-
-SCHEDULE = _table("""
-active -pause-> paused
-paused -resume-> active
-disabled -resume-> active
-active -disable-> disabled
-active -finish-> done
-active -cancel-> cancelled
-paused -cancel-> cancelled
-disabled -cancel-> cancelled
-done -cancel-> cancelled
-""")
-
-RUN = _table("""
-due -begin-> running
-due -execute-> executed
-due -fail-> failed
-due -skip-> skipped
-running -execute-> executed
-running -fail-> failed
-running -interrupt-> interrupted
-running -release-> due
-""")
-
-OUTPUT = _table("""
-none -ask-> asked
-none -post-> waiting
-asked -answer-> waiting
-asked -end-> silent
-asked -deliver-> delivered
-asked -lose-> undelivered
-waiting -deliver-> delivered
-waiting -lose-> undelivered
-""")
-
-MEMORY = _table("""
-active -supersede-> superseded
-superseded -reopen-> active
-active -archive-> archived
-archived -restore-> active
-active -merge-> merged
-superseded -merge-> merged
-archived -merge-> merged
-merged -part-> archived
-active -forget-> forgotten
-superseded -forget-> forgotten
-archived -forget-> forgotten
-merged -forget-> forgotten
-forgotten -undo-> active
-""")
-
-FORGETTING = _table("""
-requested -hide-> hidden
-hidden -erase-> erased
-erased -scrub-> scrubbed
-scrubbed -checkpoint-> checkpointed
-checkpointed -finish-> done
-done -undo-> restoring
-restoring -restore-> undone
-""")
-
-TABLES: Mapping[str, Moves] = MappingProxyType(
-    {
-        "batch": BATCH,
-        "life": LIFE,
-        "turn": TURN,
-        "step": STEP,
-        "task": TASK,
-        "reply": REPLY,
-        "delivery": DELIVERY,
-        "session": SESSION,
-        "collection": COLLECTION,
-        "slot": SLOT,
-        "schedule": SCHEDULE,
-        "run": RUN,
-        "output": OUTPUT,
-        "memory": MEMORY,
-        "feedback": FEEDBACK,
-        "forgetting": FORGETTING,
-    }
-)
+TABLES: Mapping[str, Moves] = MappingProxyType(_tables(_MOVES))
 
 
 STATES = frozenset(

@@ -6,7 +6,7 @@ goes on, or fails with its reason.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -158,7 +158,10 @@ def waves(tasks: Sequence[NewTask]) -> tuple[tuple[NewTask, ...], ...]:
     while left:
         wave = tuple(task for task in left.values() if not any(one in left for one in task.after))
         if not wave:
-            raise Cycle(_circle(left))
+            path = [min(left)]
+            while path.count(path[-1]) == 1:
+                path.append(next(one for one in left[path[-1]].after if one in left))
+            raise Cycle(tuple(path[path.index(path[-1]) :]))
         found.append(wave)
         for task in wave:
             del left[task.id]
@@ -172,14 +175,6 @@ def planned(tasks: Sequence[NewTask]) -> tuple[tuple[NewTask, ...], str]:
     except Cycle as circle:
         return (), f"they wait for one another: {' -> '.join(show('task', one) for one in circle.path)}"
     return ordered, TOO_DEEP if any(task.depth > DEPTH_MAX for task in ordered) else ""
-
-
-def _circle(left: Mapping[int, NewTask]) -> tuple[int, ...]:
-    """A circle among tasks each of which waits for another of them."""
-    path = [min(left)]
-    while path.count(path[-1]) == 1:
-        path.append(next(one for one in left[path[-1]].after if one in left))
-    return tuple(path[path.index(path[-1]) :])
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,19 +362,8 @@ def made_of(effect: MakeTask, lane: Lane | None, turn_id: int | None, depth: int
 
     The owner is told what came of a call that was approved; it makes no work, so that no depth is too much for it.
     """
-    called = effect.kind is TaskKind.CALL
-    return NewTask(
-        effect.id,
-        effect.text,
-        effect.key,
-        effect.kind,
-        lane=lane,
-        turn_id=turn_id,
-        depth=min(depth, DEPTH_MAX) if called else depth,
-        terms=WorkTerms(notify=Notify.ALWAYS) if called else WorkTerms(),
-        outside=effect.outside,
-        after=effect.after,
-        review=effect.review,
-        expires_at=effect.expires_at,
-        notice=effect.notice,
-    )
+    task = NewTask(effect.id, effect.text, effect.key, effect.kind, lane, turn_id, depth, outside=effect.outside)
+    if effect.kind is TaskKind.CALL:
+        task = replace(task, depth=min(depth, DEPTH_MAX), terms=WorkTerms(notify=Notify.ALWAYS))
+    review, expires_at, notice = effect.review, effect.expires_at, effect.notice
+    return replace(task, after=effect.after, review=review, expires_at=expires_at, notice=notice)

@@ -137,7 +137,8 @@ def next_time(fields: Fields, zone: ZoneInfo, after: int) -> int | None:
     moment = _EPOCH + timedelta(milliseconds=after)
     wall = moment.astimezone(zone).replace(tzinfo=None, second=0, microsecond=0)
     found = next((at for one in fields.walls(wall) if (at := first_at(one, zone)) > moment), None)
-    if fields.hourly and _put_back(moment, zone):
+    offsets = {(moment + shift).astimezone(zone).utcoffset() for shift in (-_SHIFT, timedelta(0), _SHIFT)}
+    if fields.hourly and len(offsets) > 1:
         found = min(filter(None, (found, _repeated_time(fields, zone, moment))), default=None)
     return None if found is None else (found - _EPOCH) // timedelta(milliseconds=1)
 
@@ -157,12 +158,6 @@ def first_at(wall: datetime, zone: ZoneInfo) -> datetime:
         else:
             after = middle
     return after
-
-
-def _put_back(moment: datetime, zone: ZoneInfo) -> bool:
-    """Whether the clocks are changed about this time."""
-    offsets = {(moment + shift).astimezone(zone).utcoffset() for shift in (-_SHIFT, timedelta(0), _SHIFT)}
-    return len(offsets) > 1
 
 
 def _repeated_time(fields: Fields, zone: ZoneInfo, moment: datetime) -> datetime | None:
@@ -194,6 +189,10 @@ class Cron:
     text: str
     zone: str = "UTC"
 
+    def next(self, after: int) -> int | None:
+        """The first time after a time, both milliseconds UTC; None when there is none in 40 years."""
+        return next_time(fields_of(self.text), ZoneInfo(self.zone), after)
+
 
 @dataclass(frozen=True, slots=True)
 class Every:
@@ -216,7 +215,7 @@ def first_due(timing: Timing, now: int) -> int | None:
     """The first time after now; None when there is none, as for what was to come once and is over."""
     match timing:
         case Cron():
-            return next_time(*_cron(timing), now)
+            return timing.next(now)
         case Every():
             return now + timing.ms
         case Once():
@@ -227,7 +226,7 @@ def next_due(timing: Timing, due: int, now: int) -> int | None:
     """The next time after now, where a time that has come was `due`."""
     match timing:
         case Cron():
-            return next_time(*_cron(timing), now)
+            return timing.next(now)
         case Every():
             return due + timing.ms * ((now - due) // timing.ms + 1)
         case Once():
@@ -238,29 +237,25 @@ def last_due(timing: Timing, due: int, now: int) -> int:
     """The latest time that has come by now, where `due` is the first of them."""
     match timing:
         case Cron():
-            return _last(*_cron(timing), due, now)
+            return _last(timing, due, now)
         case Every():
             return due + timing.ms * ((now - due) // timing.ms)
         case Once():
             return due
 
 
-def _cron(timing: Cron) -> tuple[Fields, ZoneInfo]:
-    return fields_of(timing.text), ZoneInfo(timing.zone)
-
-
-def _last(fields: Fields, zone: ZoneInfo, due: int, now: int) -> int:
+def _last(timing: Cron, due: int, now: int) -> int:
     """Looked for in a span before now, which is doubled until something came in it."""
     span = _SPAN_MS
     while now - span > due:
-        found = next_time(fields, zone, now - span)
+        found = timing.next(now - span)
         if found is not None and found <= now:
             due = found
             break
         span *= 2
-    following = next_time(fields, zone, due)
+    following = timing.next(due)
     while following is not None and following <= now:
-        due, following = following, next_time(fields, zone, following)
+        due, following = following, timing.next(following)
     return due
 
 

@@ -12,10 +12,9 @@ from typing import NamedTuple
 
 from keepsaid.domain.context import LaneTail
 from keepsaid.domain.ids import show
-from keepsaid.domain.memory import Injection
 from keepsaid.domain.message import StoredMessage, Trust
 from keepsaid.domain.prompt import Json, Record, Role
-from keepsaid.domain.scene import PromptInputs, Quote
+from keepsaid.domain.scene import PromptInputs
 from keepsaid.domain.visibility import least_of, trust_in, trust_of, trust_of_words
 from keepsaid.text.normal import cut, digest, heading, opens
 
@@ -155,24 +154,12 @@ def taint_of(scene: PromptInputs) -> Taint:
 
     A retry shows again what an earlier attempt was shown, so that its taint is never higher than the stored one.
     """
-    claimed = scene.claimed
     return (
-        taint_in(claimed.trace)
-        .showing(map(of_message, claimed.messages))
+        taint_in(scene.claimed.trace)
+        .showing(map(_of_message, scene.claimed.messages))
         .showing(_history(scene.tail))
-        .showing(map(_quoted, scene.attention.quotes))
-        .showing(_recalled(scene.injection))
-        .showing(_contributed(scene))
-        .showing(_text(scene.standing.session_summary, "the summary of other threads"))
-        .showing(_text(scene.standing.bulletin, "the bulletin"))
+        .showing(_other_sources(scene))
     )
-
-
-def of_message(message: StoredMessage) -> ShownSource:
-    """A message, with its sender, as part of a prompt."""
-    origin = message.inbound.origin
-    trust = trust_of_words(origin.trust, message.text)
-    return ShownSource(trust, f"{show('message', message.id)} by", origin.name or origin.sender)
 
 
 def of_records(records: Iterable[Record]) -> Iterator[ShownSource]:
@@ -202,27 +189,26 @@ def _history(tail: LaneTail) -> Iterator[ShownSource]:
         yield ShownSource(tail.summary.trust or Trust.EXTERNAL, "the summary of earlier messages")
 
 
-def _quoted(quote: Quote) -> ShownSource:
-    return ShownSource(trust_of_words(quote.trust, quote.text), "a quoted message by", quote.speaker or "the agent")
+def _of_message(message: StoredMessage) -> ShownSource:
+    origin = message.inbound.origin
+    trust = trust_of_words(origin.trust, message.text)
+    return ShownSource(trust, f"{show('message', message.id)} by", origin.name or origin.sender)
 
 
-def _recalled(injection: Injection) -> Iterator[ShownSource]:
-    for one in injection.candidates:
-        if one.chosen:
-            new = one.hit.memory.new
-            yield ShownSource(new.trust, f"{show('memory', one.hit.memory.id)} by", new.speaker or "the agent")
-
-
-def _contributed(scene: PromptInputs) -> Iterator[ShownSource]:
-    for one in scene.turn.contributions:
-        if one.text:
-            yield ShownSource(one.trust, "what is added to the prompt by the extension", one.name)
-    for line in scene.turn.side_work:
-        yield from _text(line, "side work under way")
-
-
-def _text(text: str, what: str) -> tuple[ShownSource, ...]:
-    return (ShownSource(trust_in(text), what),) if text else ()
+def _other_sources(scene: PromptInputs) -> Iterator[ShownSource]:
+    """Quotes, memories, contributions, side work, summary and bulletin, in this order."""
+    for quote in scene.attention.quotes:
+        trust = trust_of_words(quote.trust, quote.text)
+        yield ShownSource(trust, "a quoted message by", quote.speaker or "the agent")
+    for memory in (one.hit.memory for one in scene.injection.candidates if one.chosen):
+        yield ShownSource(memory.new.trust, f"{show('memory', memory.id)} by", memory.new.speaker or "the agent")
+    for added in scene.turn.contributions:
+        if added.text:
+            yield ShownSource(added.trust, "what is added to the prompt by the extension", added.name)
+    texts = [(line, "side work under way") for line in scene.turn.side_work]
+    texts.append((scene.standing.session_summary, "the summary of other threads"))
+    texts.append((scene.standing.bulletin, "the bulletin"))
+    yield from (ShownSource(trust_in(text), what) for text, what in texts if text)
 
 
 def _named(name: str) -> str:

@@ -71,11 +71,6 @@ def least_of(records: Iterable[Record]) -> Trust:
     return least([Trust.OWNER, *map(trust_of, known)])
 
 
-def from_outside(records: Iterable[Record]) -> bool:
-    """Whether any of these records is what a tool brought from outside."""
-    return any(one.role is Role.TOOL and one.speaker not in OWN_TOOLS for one in records)
-
-
 def within(narrow: str, wide: str, chats: Mapping[str, str] = _NO_CHATS) -> bool:
     """Whether everybody who hears the narrow scope hears the wide one too: global > person > conversation > lane.
 

@@ -31,45 +31,27 @@ class CrashNotices:
     parked: str = ""
 
 
+@dataclass(frozen=True, slots=True)
 class Rescuer:
     """Ends leases that nobody keeps."""
 
-    def __init__(
-        self,
-        operations: Operations,
-        clock: Clock,
-        ids: Ids,
-        owner: str,
-        notices: CrashNotices,
-        terms: TrialTerms | None = None,
-    ) -> None:
-        self._operations = operations
-        self._clock = clock
-        self._ids = ids
-        self._owner = owner
-        self._notices = notices
-        self._terms = terms or TrialTerms()
+    operations: Operations
+    clock: Clock
+    ids: Ids
+    owner: str
+    notices: CrashNotices
+    terms: TrialTerms = TrialTerms()
 
     async def recover(self) -> tuple[int, ...]:
         """At start, under the instance lock: every lease of a former owner is void; returns dead batches."""
-        reply_ids = tuple(self._ids.next() for _ in range(_NOTICES_MAX))
-        told = self._notices
-        return await self._operations.apply(
-            VoidLeases(
-                self._owner,
-                self._clock.now_ms(),
-                told.buried,
-                reply_ids,
-                self._terms,
-                self._ids.next(),
-                told.buried_again,
-                told.parked,
-            )
-        )
+        notices, now = self.notices, self.clock.now_ms()
+        reply_ids = tuple(self.ids.next() for _ in range(_NOTICES_MAX))
+        again = self.ids.next(), notices.buried_again, notices.parked
+        return await self.operations.apply(VoidLeases(self.owner, now, notices.buried, reply_ids, self.terms, *again))
 
     async def rescue(self) -> int:
         """Continuously: leases that ran out; returns how many."""
-        return await self._operations.apply(ExpireLeases(self._clock.steady_ms()))
+        return await self.operations.apply(ExpireLeases(self.clock.steady_ms()))
 
 
 LOOKED_MAX = 100
@@ -116,8 +98,6 @@ class SessionExpirer:
 
 
 _log = logging.getLogger("keepsaid.pruner")
-"""Between two pieces, so that intake goes first."""
-
 _STALLS_MAX = 3
 """Pieces that find nothing and get nowhere before a pass is given up until the next run."""
 
@@ -197,10 +177,9 @@ class Pruner:
         if doubt is not None:
             return _refused(f"{doubt}; if it is right, the next run prunes")
         terms = self._terms
-        passes = [(Stale.MESSAGES, now - terms.messages_ms), (Stale.RECORDS, now - terms.records_ms)]
-        passes.append((Stale.FINDINGS, now - terms.records_ms))
-        passes.append((Stale.TASKS, now - terms.records_ms))
-        passes.append((Stale.RUNS, now - terms.records_ms))
+        passes = [(Stale.MESSAGES, now - terms.messages_ms)]
+        of_records = (Stale.RECORDS, Stale.FINDINGS, Stale.TASKS, Stale.RUNS)
+        passes += [(what, now - terms.records_ms) for what in of_records]
         passes.append((Stale.EVENTS, now - terms.messages_ms))
         if terms.keys_ms is not None:
             passes.append((Stale.KEYS, history.known_by(now - terms.keys_ms)))

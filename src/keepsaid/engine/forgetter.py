@@ -53,34 +53,30 @@ class Forgetter:
     """Forgets, step by step; every step may be repeated, and what waits for a running turn is tried again."""
 
     def __init__(self, stores: ForgetterStores, clock: Clock, ids: Ids, halt: StopToken | None = None) -> None:
-        self._operations = stores.operations
-        self._view = stores.view
-        self._memory = stores.memory
-        self._aside = stores.undo_log
-        self._typed = stores.typed
+        self._stores = stores
+        self._operations, self._view, self._memory = stores.operations, stores.view, stores.memory
         self._clock = clock
         self._ids = ids
         self._halt = halt or StopToken()
         self._moved = asyncio.Event()
-        self._reaching = ForgetTargetFinder(stores.reach, stores.memory)
-        self._reach = stores.reach
+        self._targets = ForgetTargetFinder(stores.reach, stores.memory)
 
-    async def find_targets(self, wish: ForgetSelector) -> ForgetTargets:
+    async def find_targets(self, selector: ForgetSelector) -> ForgetTargets:
         """Find everything that a request to forget would delete; nothing is changed."""
-        return await self._reaching.find_targets(wish)
+        return await self._targets.find_targets(selector)
 
-    async def forget(self, wish: ForgetSelector, by: str, undo_ms: int = 0) -> Forgetting | None:
-        """Forget what a wish names: hidden from every read when this returns, gone soon after; None for nothing.
+    async def forget(self, selector: ForgetSelector, by: str, undo_ms: int = 0) -> Forgetting | None:
+        """Forget what a selector names: hidden from every read when this returns, gone soon after; None for nothing.
 
         With `undo_ms` what goes is kept aside for so long, and can be undone.
         A stop meanwhile leaves the rest to the next start, which hides it before anybody reads.
         """
-        wanted = await self._reaching.find_targets(wish)
+        wanted = await self._targets.find_targets(selector)
         if wanted.is_empty:
             return None
         now = self._clock.now_ms()
         until = now + undo_ms if undo_ms else None
-        return await self._begun(RequestForgetting(self._ids.next(), wish.how, by, wanted, now, (), until))
+        return await self._begun(RequestForgetting(self._ids.next(), selector.how, by, wanted, now, (), until))
 
     async def _begun(self, request: RequestForgetting) -> Forgetting:
         await self._operations.apply(request)
@@ -105,7 +101,7 @@ class Forgetter:
         kept = await self._view.undoable()
         over = [one for one in kept if one.state != "restoring" and now >= (one.undo_until or 0)]
         for one in over:
-            await self._aside.drop(one.id)
+            await self._stores.undo_log.drop(one.id)
             await self._operations.apply(DropUndo(one.id))
         if over:
             if not (await self._operations.apply(EmptyLog()) and await self._memory.empty_log()):
@@ -155,8 +151,8 @@ class Forgetter:
             return
         both, now = tuple(sorted(ours | theirs)), self._clock.now_ms()
         await self._memory.add_tombstones(both, now)
-        wish = ForgetSelector(await self._memory.revived(both), await self._view.revived(both), is_repeat=True)
-        wanted = await self._reaching.find_targets(wish)
+        selector = ForgetSelector(await self._memory.revived(both), await self._view.revived(both), is_repeat=True)
+        wanted = await self._targets.find_targets(selector)
         _log.warning("a store was put in place that holds less of what was forgotten: it is forgotten again")
         lost = tuple(sorted(theirs - ours))
         await self._begun(RequestForgetting(self._ids.next(), "restored", "keepsaid", wanted, now, lost))
@@ -181,7 +177,7 @@ class Forgetter:
             case "checkpointed":
                 return await self._move(one, "finish")
             case "restoring":
-                await self._aside.put_back(number)
+                await self._stores.undo_log.put_back(number)
                 await self._operations.apply(PutBack(number, self._clock.now_ms()))
                 return await self._move(one, "restore")
         return False
@@ -201,14 +197,14 @@ class Forgetter:
         await self._memory.hide(known.memories, known.digests, now, _kept(one))
         await self._memory.erase(known.memories, _kept(one))
         left = await self._scrubbed(one.id)
-        found = fresh(await self._reaching.widened(known), known)
+        found = fresh(await self._targets.widened(known), known)
         if not found.is_empty:
             await self._operations.apply(ScrubForgotten(one.id, now, found))
             return True
-        lanes = await self._reaching.lanes(known)
-        if left.left or left.waiting or await self._reach.at_work(one.requested_at, lanes):
+        lanes = await self._targets.lanes(known)
+        if left.left or left.waiting or await self._stores.reach.at_work(one.requested_at, lanes):
             return False
-        lines = await self._typed.forget(lambda line: repeats(line, known))
+        lines = await self._stores.typed.forget(lambda line: repeats(line, known))
         return await self._move(one, "scrub", (("lines", lines),) if lines else ())
 
     async def _scrubbed(self, number: int) -> Scrubbed:

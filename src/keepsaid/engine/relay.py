@@ -43,34 +43,26 @@ class RelayTerms:
     wait_ms_max: int = 2_000
 
 
+@dataclass(frozen=True, slots=True)
 class Relay:
-    """Tells lanes what their side work came to."""
+    """Reports the results of side work to their lanes."""
 
-    def __init__(
-        self,
-        operations: Operations,
-        view: TaskView,
-        clock: Clock,
-        receive: Callable[[Inbound], Awaitable[Received]],
-        terms: RelayTerms,
-        fence: Fence = UNKEYED,
-    ) -> None:
-        self._operations = operations
-        self._view = view
-        self._clock = clock
-        self._receive = receive
-        self._terms = terms
-        self._fence = fence
+    operations: Operations
+    view: TaskView
+    clock: Clock
+    receive: Callable[[Inbound], Awaitable[Received]]
+    terms: RelayTerms
+    fence: Fence = UNKEYED
 
     async def work(self) -> int | None:
         """Tell what is due; returns when the next is (milliseconds UTC)."""
         next_at: int | None = None
-        for lane in await self._view.list_unreported_tasks(_TOLD_MAX):
-            if lane.rounds >= self._terms.rounds_max:
+        for lane in await self.view.list_unreported_tasks(_TOLD_MAX):
+            if lane.rounds >= self.terms.rounds_max:
                 continue
-            due, now = self._due_at(lane), self._clock.due_ms()
+            due, now = self._due_at(lane), self.clock.due_ms()
             # what ended further ahead ended by a clock that was set back since
-            if now < due <= now + self._terms.wait_ms_max:
+            if now < due <= now + self.terms.wait_ms_max:
                 next_at = due if next_at is None else min(due, next_at)
             else:
                 await self._tell(lane)
@@ -78,17 +70,17 @@ class Relay:
 
     def _due_at(self, lane: UnreportedTasks) -> int:
         ended = [task.ended_at or 0 for task in lane.tasks]
-        return min(max(ended) + self._terms.debounce_ms, min(ended) + self._terms.wait_ms_max)
+        return min(max(ended) + self.terms.debounce_ms, min(ended) + self.terms.wait_ms_max)
 
     async def _tell(self, lane: UnreportedTasks) -> None:
         for task in lane.tasks:
             try:
-                await self._receive(build_report(task, lane, trust_of(await self._view.task(task.id)), self._fence))
+                await self.receive(build_report(task, lane, trust_of(await self.view.task(task.id)), self.fence))
             except InputError as refusal:
                 extra = {"code": refusal.code, "task": task.id}
                 _log.warning("a result cannot be told in its lane: %s", refusal.what, extra=extra)
         point("relay.received")
-        await self._operations.apply(TellBack(tuple(task.id for task in lane.tasks), self._clock.now_ms()))
+        await self.operations.apply(TellBack(tuple(task.id for task in lane.tasks), self.clock.now_ms()))
 
 
 def build_report(task: Task, untold: UnreportedTasks, trust: Trust, fence: Fence) -> Inbound:

@@ -18,16 +18,8 @@ from keepsaid.domain.relay import UnreportedTasks, trust_of
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.retention import SILENT_MS
 from keepsaid.domain.schedule import FAILURES_MAX, Fire, Schedule, ScheduleRun, Target, What, astray, fired, verdict_on
-from keepsaid.domain.scheduling import (
-    BeginRun,
-    EndRun,
-    FireSchedules,
-    Notice,
-    RecoverRuns,
-    RunKey,
-    SettleRun,
-)
-from keepsaid.domain.task import NewTask, Task, TaskEnd, TaskStory
+from keepsaid.domain.scheduling import BeginRun, EndRun, FireSchedules, Notice, RecoverRuns, RunKey, SettleRun
+from keepsaid.domain.task import NewTask, TaskEnd, TaskStory
 from keepsaid.domain.timing import QuietHours
 from keepsaid.domain.trust import UNKEYED, Fence
 from keepsaid.domain.work import Notify, WorkTerms
@@ -74,25 +66,25 @@ class JobRunner:
     @property
     def repeatable(self) -> tuple[str, ...]:
         """The names of those that are begun again."""
-        return tuple(sorted(name for name, errand in self.known.items() if errand.again))
+        return tuple(sorted(name for name, job in self.known.items() if job.again))
 
     def begin(self, run: ScheduleRun, schedule: Schedule, end: End) -> None:
         """Do one, and write down how it ended."""
-        errand = self.known[schedule.new.text]
-        task = asyncio.create_task(self._do(errand, run, schedule, end), name=f"errand-{schedule.new.text}")
+        job = self.known[schedule.new.text]
+        task = asyncio.create_task(self._do(job, run, schedule, end), name=f"errand-{schedule.new.text}")
         self._doing.add(task)
         task.add_done_callback(self._doing.discard)
 
-    async def _do(self, errand: JobHandler, run: ScheduleRun, schedule: Schedule, end: End) -> None:
+    async def _do(self, job: JobHandler, run: ScheduleRun, schedule: Schedule, end: End) -> None:
         verb, why = "fail", ""
         try:
-            async with asyncio.timeout(errand.limit_s):
-                verb = "execute" if await errand.do(schedule, run) else "release"
+            async with asyncio.timeout(job.limit_s):
+                verb = "execute" if await job.do(schedule, run) else "release"
         except asyncio.CancelledError:
-            await end("release" if errand.again else "interrupt", "the process was stopped")
+            await end("release" if job.again else "interrupt", "the process was stopped")
             raise
         except TimeoutError:
-            why = f"it took longer than {errand.limit_s:g} s" if errand.limit_s else "it took too long"
+            why = f"it took longer than {job.limit_s:g} s" if job.limit_s else "it took too long"
         except KeepsaidError as error:
             why = error.what
         except Exception as error:  # noqa: BLE001  # guard: engine loop - what one run does is its own, and stops no other
@@ -260,16 +252,15 @@ class Scheduler:
         new, target = schedule.new, run.target
         if new.what is What.RUN:
             await self._run(run, schedule)
-        elif target is None and new.what is What.TASK:
-            await self._set_about(run, schedule)
+        elif new.what is What.TASK and (target is None or self._is_open(target)):
+            begin = BeginRun(_key(run), self._clock.now_ms(), task_of(self._ids.next(), schedule))
+            await self._store.apply(begin)
+            self._reach.hints.task.set()
         elif target is None or not self._is_open(target):
             await self._end(run, schedule, "fail", _closed(target))
-        elif new.what is What.TASK:
-            await self._set_about(run, schedule)
         elif new.what is What.SAY:
             draft = ReplyDraft(self._ids.next(), new.text, url=target.url)
-            key = RunKey(run.schedule_id, run.due_at)
-            await self._store.apply(EndRun(key, "execute", self._clock.now_ms(), reply=draft))
+            await self._store.apply(EndRun(_key(run), "execute", self._clock.now_ms(), reply=draft))
             self._reach.hints.deliver.set()
         else:
             await self._ask(run, schedule, _question(run, schedule, target))
@@ -284,14 +275,7 @@ class Scheduler:
         except InputError as error:
             await self._end(run, schedule, "fail", error.what)
             return
-        key = RunKey(run.schedule_id, run.due_at)
-        await self._store.apply(EndRun(key, "execute", self._clock.now_ms(), message_id=received.id))
-
-    async def _set_about(self, run: ScheduleRun, schedule: Schedule) -> None:
-        """A worker does it; the run is under way until he has."""
-        key, now = RunKey(run.schedule_id, run.due_at), self._clock.now_ms()
-        await self._store.apply(BeginRun(key, now, task_of(self._ids.next(), schedule)))
-        self._reach.hints.task.set()
+        await self._store.apply(EndRun(_key(run), "execute", self._clock.now_ms(), message_id=received.id))
 
     async def _take_in(self) -> int:
         """What workers have done: it counts, and is told in the lane that hears it, else to the owner."""
@@ -308,22 +292,19 @@ class Scheduler:
         if story is None or verb != "execute":
             await self._end(run, schedule, verb, why)
         elif target is None:
-            key, now = RunKey(run.schedule_id, run.due_at), self._clock.now_ms()
-            await self._store.apply(EndRun(key, verb, now, notice=self._report(story.task)))
+            text = render_owner_notice(story.task, TaskEnd.COMPLETE, story.task.result)
+            notice = Notice(self._reach.owner, ReplyDraft(self._ids.next(), text, notice=True))
+            await self._store.apply(EndRun(_key(run), verb, self._clock.now_ms(), notice=notice))
             self._reach.hints.deliver.set()
         elif not self._is_open(target):
             await self._end(run, schedule, "fail", _closed(target))
         else:
             await self._ask(run, schedule, come_back(story, target, self._reach.fence))
 
-    def _report(self, task: Task) -> Notice:
-        text = render_owner_notice(task, TaskEnd.COMPLETE, task.result)
-        return Notice(self._reach.owner, ReplyDraft(self._ids.next(), text, notice=True))
-
     async def _run(self, run: ScheduleRun, schedule: Schedule) -> None:
         if schedule.new.text not in self.errands.known:
             await self._end(run, schedule, "fail", f"nothing here is called {schedule.new.text}")
-        elif await self._store.apply(BeginRun(RunKey(run.schedule_id, run.due_at), self._clock.now_ms())):
+        elif await self._store.apply(BeginRun(_key(run), self._clock.now_ms())):
 
             async def end(verb: str, why: str) -> None:
                 await self._end(run, schedule, verb, why)
@@ -332,7 +313,7 @@ class Scheduler:
             self.errands.begin(run, schedule, end)
 
     async def _end(self, run: ScheduleRun, schedule: Schedule, verb: str, why: str) -> None:
-        key, now = RunKey(run.schedule_id, run.due_at), self._clock.now_ms()
+        key, now = _key(run), self._clock.now_ms()
         notice = self._notice(schedule, why) if verb == "fail" else None
         state = await self._store.apply(EndRun(key, verb, now, why, notice=notice))
         self._warn(schedule, state, verb, why)
@@ -366,6 +347,10 @@ class Scheduler:
             stands = "it is disabled" if state == "disabled" else f"it is {state}"
             _log.warning("schedule %s failed, %s: %s", show("schedule", schedule.id), stands, why)
             self._reach.hints.deliver.set()
+
+
+def _key(run: ScheduleRun) -> RunKey:
+    return RunKey(run.schedule_id, run.due_at)
 
 
 def _closed(target: Target | None) -> str:

@@ -124,20 +124,20 @@ class Subscriber:
             return await self._journal.next_delivery(self.name, clock.due_ms())
         self._fence = taken[0].fence
         began = since = clock.monotonic_ms()
-        told = 0
+        count = 0
         try:
             for delivery in taken:
                 if self._halt.is_set or clock.monotonic_ms() - began > _HELD_MS:
                     break
                 self._settled.append(await self._deliver(delivery))
-                told += 1
+                count += 1
                 if clock.monotonic_ms() - since > _SETTLE_MS:
                     await self._settle()
                     since = clock.monotonic_ms()
         finally:
-            self._settled += [DeliveryResult(one.id, tried=False) for one in taken[told:]]
+            self._settled += [DeliveryResult(one.id, tried=False) for one in taken[count:]]
         await self._settle()
-        each_ms = (clock.monotonic_ms() - began) / max(1, told)
+        each_ms = (clock.monotonic_ms() - began) / max(1, count)
         self._at_once = min(2 * self._at_once, _TAKEN_MAX) if each_ms <= _QUICK_MS else 1
         return 0
 
@@ -163,8 +163,8 @@ class Subscriber:
     def _failed(self, delivery: EventDelivery, error: str) -> DeliveryResult:
         wait_ms = self._terms.retry_delay_ms(delivery.attempt, delivery.id)
         again_at = None if wait_ms is None else self._clock.due_ms() + wait_ms
-        told = self.name, delivery.event.topic, delivery.attempt, "" if wait_ms is not None else ", given up"
-        _log.warning("%s was not told of %s, attempt %d%s", *told)
+        details = self.name, delivery.event.topic, delivery.attempt, "" if wait_ms is not None else ", given up"
+        _log.warning("%s was not told of %s, attempt %d%s", *details)
         return DeliveryResult(delivery.id, error or "it failed", again_at)
 
 

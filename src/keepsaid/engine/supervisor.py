@@ -113,8 +113,8 @@ class BacklogMonitor:
                 payload = {"what": what, "waiting": backlog.waiting, "oldest_age_ms": age, "limit": limit}
                 await self._store.apply(Tell(TOPIC, json.dumps(payload), now))
                 self._above.add(what)
-                told = (backlog.waiting, age / 1_000)
-                _backlog_log.warning("%d messages wait, the oldest for %d s", *told, extra={"code": CODE})
+                counts = (backlog.waiting, age / 1_000)
+                _backlog_log.warning("%d messages wait, the oldest for %d s", *counts, extra={"code": CODE})
 
 
 _RESCUE_MS = 10_000

@@ -197,8 +197,8 @@ class Tasks:
         wait = patience.wait_ms(task.deferrals)
         if isinstance(outage, ModelUnavailable) and outage.retry_after_s is not None:
             wait = max(wait, min(int(outage.retry_after_s * 1000), patience.outage_ms_max))
-        told = {"code": outage.code, "task": task.id}
-        _log.warning("task waits: %s; trying again in %g s", outage.what, wait / 1000, extra=told)
+        details = {"code": outage.code, "task": task.id}
+        _log.warning("task waits: %s; trying again in %g s", outage.what, wait / 1000, extra=details)
         await self._end(task, TaskEnd.RELEASE, outage.what, steps, ready_at=now + wait)
         return "pending"
 

@@ -66,17 +66,15 @@ class RetryPolicy:
         return min(lasted_ms, sum(map(self.wait_ms, range(tries)))) >= self.outage_ms_max
 
 
+@dataclass(frozen=True, slots=True)
 class Attempt:
     """Runs the work of a batch and settles what it raises."""
 
-    def __init__(
-        self, operations: Operations, progress: Progresses, clock: Clock, ids: Ids, patience: RetryPolicy
-    ) -> None:
-        self._operations = operations
-        self._progress = progress
-        self._clock = clock
-        self._ids = ids
-        self._patience = patience
+    operations: Operations
+    progress: Progresses
+    clock: Clock
+    ids: Ids
+    patience: RetryPolicy
 
     async def opened(self, lease: Lease, reading: Callable[[Lease], Awaitable[Claimed]]) -> Claimed | None:
         """What a lease is for; None when it cannot be had, and then the batch is settled as after any failure."""
@@ -97,7 +95,7 @@ class Attempt:
         try:
             await work()
         except LeaseLost:
-            self._progress.tell(claimed.messages, TurnProgress("waiting", TAKEN))
+            self.progress.tell(claimed.messages, TurnProgress("waiting", TAKEN))
             return "lost"
         except asyncio.CancelledError:
             await asyncio.shield(self.released(claimed.batch))
@@ -121,42 +119,42 @@ class Attempt:
 
     async def _wait_out(self, claimed: Claimed, outage: ModelUnavailable | StoreError) -> str:
         batch = claimed.batch
-        now = self._clock.due_ms()
-        if self._patience.is_over(batch.deferrals, now - (batch.deferred_from or now) + self._patience.wait_ms_first):
+        now = self.clock.due_ms()
+        if self.patience.is_over(batch.deferrals, now - (batch.deferred_from or now) + self.patience.wait_ms_first):
             return await self.failed(claimed, Failure.BURY, outage)
-        wait = self._patience.wait_ms(batch.deferrals)
+        wait = self.patience.wait_ms(batch.deferrals)
         if isinstance(outage, ModelUnavailable) and outage.retry_after_s is not None:
-            wait = max(wait, min(int(outage.retry_after_s * 1000), self._patience.outage_ms_max))
-        self._progress.tell(
+            wait = max(wait, min(int(outage.retry_after_s * 1000), self.patience.outage_ms_max))
+        self.progress.tell(
             claimed.messages, TurnProgress("waiting", f"{outage.what}; trying again in {wait / 1000:g} s")
         )
-        told = {"code": outage.code, "turn": claimed.turn_id, "batch": batch.id}
-        _log.warning("turn waits: %s; trying again in %g s", outage.what, wait / 1000, extra=told)
+        details = {"code": outage.code, "turn": claimed.turn_id, "batch": batch.id}
+        _log.warning("turn waits: %s; trying again in %g s", outage.what, wait / 1000, extra=details)
         await self.released(batch, now + wait, outage.what)
         return "waiting"
 
     async def survived(self, claimed: Claimed) -> str:
         """Release a batch after a trial that came to its time limit: the process lives, so it goes on beside others."""
         batch = claimed.batch
-        self._progress.tell(claimed.messages, TurnProgress("waiting", SURVIVED))
-        next_at = self._clock.due_ms() + self._patience.wait_ms_first
-        await self._operations.apply(Release(batch.id, batch.fence, next_at, reason=SURVIVED, survived=True))
+        self.progress.tell(claimed.messages, TurnProgress("waiting", SURVIVED))
+        next_at = self.clock.due_ms() + self.patience.wait_ms_first
+        await self.operations.apply(Release(batch.id, batch.fence, next_at, reason=SURVIVED, survived=True))
         return "waiting"
 
     async def released(self, batch: StoredBatch, not_before: int = 0, outage: str = "") -> None:
         """Give a batch back without charge; `outage` says what it waits for, if it does."""
-        await self._operations.apply(Release(batch.id, batch.fence, not_before, bool(outage), outage))
+        await self.operations.apply(Release(batch.id, batch.fence, not_before, bool(outage), outage))
 
     async def failed(self, claimed: Claimed, how: Failure, error: Exception) -> str:
         """Charge, park or bury a batch for what it raised; returns its new state."""
-        now, batch = self._clock.now_ms(), claimed.batch
-        notice = ReplyDraft(self._ids.next(), gave_up(batch.id, error), True, *address(claimed.messages))
+        now, batch = self.clock.now_ms(), claimed.batch
+        notice = ReplyDraft(self.ids.next(), gave_up(batch.id, error), True, *address(claimed.messages))
         reason = error.what if isinstance(error, KeepsaidError) else f"{type(error).__name__}"
-        retry_at = self._clock.due_ms() + self._patience.wait_ms(batch.attempts)
-        more_ids = tuple(self._ids.next() for _ in range(_ADDRESSES_MAX))
+        retry_at = self.clock.due_ms() + self.patience.wait_ms(batch.attempts)
+        more_ids = tuple(self.ids.next() for _ in range(_ADDRESSES_MAX))
         failure = Fail(batch.id, batch.fence, how, reason, now, retry_at, notice, more_ids)
-        state = await self._operations.apply(failure)
-        self._progress.tell(claimed.messages, TurnProgress("settled" if state != "queued" else "waiting", reason))
+        state = await self.operations.apply(failure)
+        self.progress.tell(claimed.messages, TurnProgress("settled" if state != "queued" else "waiting", reason))
         return state
 
 

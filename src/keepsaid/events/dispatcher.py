@@ -17,26 +17,26 @@ class EventNotifier:
     """Wakes coroutines that wait for an event: each listener has its own `asyncio.Event`."""
 
     def __init__(self) -> None:
-        self._ears: set[asyncio.Event] = set()
+        self._listeners: set[asyncio.Event] = set()
 
     @contextmanager
     def listening(self) -> Iterator[asyncio.Event]:
-        """An event that is set by each ring while somebody listens."""
-        ear = asyncio.Event()
-        self._ears.add(ear)
+        """An event that `notify_all` sets while the block runs."""
+        listener = asyncio.Event()
+        self._listeners.add(listener)
         try:
-            yield ear
+            yield listener
         finally:
-            self._ears.discard(ear)
+            self._listeners.discard(listener)
 
     def notify_all(self) -> None:
         """Set the events of all listeners."""
-        for ear in self._ears:
-            ear.set()
+        for listener in self._listeners:
+            listener.set()
 
 
 _LOOK_MS = 5_000
-"""Should a ring be missed."""
+"""Milliseconds after which a waiting coroutine reads the journal, in case a notification was missed."""
 
 
 async def wait_for(

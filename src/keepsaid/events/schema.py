@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from keepsaid.domain.prompt import Json
@@ -91,14 +92,8 @@ def ids(of: str, meaning: str) -> Field:
     return Field(FieldType.IDS, meaning, of)
 
 
-def number(meaning: str) -> Field:
-    """A whole number."""
-    return Field(FieldType.NUMBER, meaning)
-
-
-def flag(meaning: str) -> Field:
-    """True or false."""
-    return Field(FieldType.FLAG, meaning)
+number = partial(Field, FieldType.NUMBER)
+flag = partial(Field, FieldType.FLAG)
 
 
 def word(meaning: str, *among: str) -> Field:
@@ -106,9 +101,7 @@ def word(meaning: str, *among: str) -> Field:
     return Field(FieldType.WORD, meaning, among=among)
 
 
-def words(meaning: str) -> Field:
-    """Several of those."""
-    return Field(FieldType.WORDS, meaning)
+words = partial(Field, FieldType.WORDS)
 
 
 def lane() -> Field:

@@ -143,41 +143,33 @@ def _after(many: str, unit: str, now: datetime) -> str | None:
 
 def _take(moment: _Moment, words: list[str], n: int) -> bool:
     """Whether a word adds to the moment, or nothing at all."""
-    word = words[n].rstrip(".")
-    taken = any(reader(moment, words, n) for reader in _READERS)
-    return taken or word in _FILLERS
+    return any(reader(moment, words, n) for reader in _READERS) or words[n].rstrip(".") in _FILLERS
 
 
-def _relative_day(moment: _Moment, words: list[str], n: int) -> bool:
-    away = DAYS.get(words[n])
-    if away is None or moment.day is not None:
+def _named_day(moment: _Moment, words: list[str], n: int) -> bool:
+    """`tomorrow`, or a weekday: the next of its name."""
+    today, word = moment.now.date(), words[n].rstrip(".")
+    days = DAYS.get(words[n])
+    if days is None and word in WEEKDAYS:
+        days = (WEEKDAYS[word] - today.weekday() - 1) % 7 + 1
+    if days is None or moment.day is not None:
         return False
-    moment.day = moment.now.date() + timedelta(days=away)
-    return True
-
-
-def _weekday(moment: _Moment, words: list[str], n: int) -> bool:
-    wanted = WEEKDAYS.get(words[n].rstrip("."))
-    if wanted is None or moment.day is not None:
-        return False
-    today = moment.now.date()
-    moment.day = today + timedelta(days=(wanted - today.weekday() - 1) % 7 + 1)
+    moment.day = today + timedelta(days=days)
     return True
 
 
 def _named_time(moment: _Moment, words: list[str], n: int) -> bool:
-    at = _NOON.get(words[n])
-    if at is None or moment.time is not None:
+    if words[n] not in _NOON or moment.time is not None:
         return False
-    moment.time = at
+    moment.time = _NOON[words[n]]
     return True
 
 
 def _month(moment: _Moment, words: list[str], n: int) -> bool:
-    month = MONTHS.get(words[n].rstrip("."))
-    if month is None or moment.month is not None:
+    month = words[n].rstrip(".")
+    if month not in MONTHS or moment.month is not None:
         return False
-    moment.month = month
+    moment.month = MONTHS[month]
     return True
 
 
@@ -254,8 +246,7 @@ def _half_of_day(moment: _Moment, words: list[str], n: int) -> bool:
 
 
 _READERS: tuple[Callable[[_Moment, list[str], int], bool], ...] = (
-    _relative_day,
-    _weekday,
+    _named_day,
     _named_time,
     _whole_date,
     _of_month,

@@ -127,8 +127,6 @@ def worded(text: str) -> Wording:
     )
 
 
-__all__ = ["Guess", "MessageText", "infer"]
-
 REACH = 50
 """Messages back that may be answered."""
 

@@ -117,9 +117,7 @@ def times_in(text: str, now_ms: int) -> When:
     return When(tuple(found), None if found else _anchor(taken))
 
 
-def _spans(
-    text: str, match: re.Match[str], read: Callable[[re.Match[str], date], Iterator[_Days]], today: date
-) -> list[Span]:
+def _spans(text: str, match: re.Match[str], read: _Reader, today: date) -> list[Span]:
     before = _BEFORE_IT.search(text, max(0, match.start() - _BEFORE_IT_CHARS), match.start())
     try:
         told = [Span(_ms(first), _ms(after)) for first, after in read(match, today)]
@@ -185,14 +183,10 @@ def _named_unit(match: re.Match[str], today: date) -> Iterator[_Days]:
         saturday = today + timedelta(5 - today.weekday() - 7 * back)
         yield saturday, saturday + timedelta(2)
     elif match[2] == "month":
-        yield _month(today.year, today.month) if not back else _month_before(today)
+        day = today if not back else today.replace(day=1) - timedelta(1)
+        yield _month(day.year, day.month)
     else:
         yield date(today.year - back, 1, 1), date(today.year - back + 1, 1, 1)
-
-
-def _month_before(today: date) -> _Days:
-    last = today.replace(day=1) - timedelta(1)
-    return _month(last.year, last.month)
 
 
 def _weekday(match: re.Match[str], today: date) -> Iterator[_Days]:

@@ -86,7 +86,8 @@ def _cost(piece: str) -> float:
         return max(1.0, len(piece) / _SPACES)
     word = letters if letters[0].isalnum() else letters[1:]
     if not word.isalpha():
-        return _cost_of_marks(letters)
+        foreign = 0 if letters.isascii() else sum(mark > "\x7f" for mark in letters)
+        return 1.0 + 0.5 * max(0, len(letters) - foreign - 3) + 0.8 * max(0, foreign - 1)
     return _cost_of_word(word, after_space=piece[0] == " ") if word.isascii() else _cost_of_script(word)
 
 
@@ -104,8 +105,3 @@ def _cost_of_script(word: str) -> float:
     if first >= _IDEOGRAPHS:
         return max(1.0, (0.85 if first < _BEYOND else 1.5) * len(word))
     return 1.0 + (0.3 if first < _ALPHABETS else 0.18 if first < _SYLLABLES else 0.4) * max(0, len(word) - 3)
-
-
-def _cost_of_marks(marks: str) -> float:
-    foreign = 0 if marks.isascii() else sum(mark > "\x7f" for mark in marks)
-    return 1.0 + 0.5 * max(0, len(marks) - foreign - 3) + 0.8 * max(0, foreign - 1)

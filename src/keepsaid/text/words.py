@@ -237,18 +237,12 @@ def _without_small_talk(said: list[str]) -> list[str]:
     rest: list[str] = []
     at = 0
     while at < len(said):
-        length = _phrase_at(said, at)
+        sizes = range(min(_LONGEST, len(said) - at), 0, -1)
+        length = next((size for size in sizes if tuple(said[at : at + size]) in _PHRASES), 0)
         if not length:
             rest.append(said[at])
         at += length or 1
     return rest
-
-
-def _phrase_at(said: list[str], at: int) -> int:
-    for length in range(min(_LONGEST, len(said) - at), 0, -1):
-        if tuple(said[at : at + length]) in _PHRASES:
-            return length
-    return 0
 
 
 UNSEEN = 500

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from keepsaid.domain.graph import Relation
 from keepsaid.domain.ids import is_time
-from keepsaid.domain.learning import LEARNT, LINKS, LINKS_MAX, Statement, StatementLink, linked
+from keepsaid.domain.learning import LEARNABLE, LINKS, LINKS_MAX, Statement, StatementLink, linked
 from keepsaid.domain.memory import IMPORTANCE, Kind
 from keepsaid.domain.prompt import Json, Prompt, Record, Role, ToolCall
 from keepsaid.domain.session import Passage, Utterance
@@ -185,7 +185,7 @@ def private_tools() -> tuple[Tool, ...]:
     share: dict[str, Json] = {"type": "number", "minimum": 0, "maximum": 1}
     relation: dict[str, Json] = {"type": "string", "enum": [str(one) for one in sorted(LINKS)]}
     link: dict[str, Json] = {"type": "object", "properties": {"relation": relation, "fact": {"type": "integer"}}}
-    kinds: list[Json] = [str(kind) for kind in Kind if kind in LEARNT]
+    kinds: list[Json] = [str(kind) for kind in Kind if kind in LEARNABLE]
     properties: dict[str, Json] = {
         "kind": {"type": "string", "enum": kinds},
         "text": text,
