@@ -158,7 +158,7 @@ class StoreFull(StoreError):
 
 
 class DiskReserve(StoreFull):
-    """Less disk is free than `buffer.disk_floor_mb`: answers go on, new messages are not taken in."""
+    """Less disk is free than `buffer.min_free_disk_mb`: answers go on, new messages are not taken in."""
 
     code = "KS-DB-RESERVE"
     safe = "This message was not stored; what was stored before is on disk and is answered."

@@ -34,7 +34,7 @@ def test_a_setting_says_where_it_comes_from(fresh: Program) -> None:
     assert settings["buffer.window_ms"]["value"] == 250
     assert settings["buffer.window_ms"]["where"].endswith("config.yaml:2")
     assert (settings["log.level"]["from"], settings["log.level"]["where"]) == ("env", "KEEPSAID_LOG__LEVEL")
-    assert settings["turns.stop_s"]["from"] == "default"
+    assert settings["turns.shutdown_timeout_s"]["from"] == "default"
     assert settings["channels.github.secret"]["value"] == "**********"
     assert "very-secret" not in ran.out
     assert "warning: " in ran.err

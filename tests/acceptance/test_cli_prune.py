@@ -79,7 +79,7 @@ def test_a_clock_that_cannot_be_believed_prunes_nothing(said: Program, capsys: p
 def test_status_warns_of_what_waits_and_of_a_disk_that_is_full(
     said: Program, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said.configure("buffer: {warn_count: 1, disk_floor_mb: 1000000000}")
+    said.configure("buffer: {warn_count: 1, min_free_disk_mb: 1000000000}")
     told = inside(said, capsys, "status").out
     assert "Warning: 1 messages wait (buffer.warn_count 1)" in told
     assert "too little disk is free" in told

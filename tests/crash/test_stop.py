@@ -88,7 +88,7 @@ def test_it_stops_in_time_under_load_and_goes_on_soon_after_a_kill(forks: Nurser
     with staged(tmp_path, forks, mood) as stage:
         load = stage.load()
         took = [stopped(stage) for _ in range(_BY_DEFAULT)]
-        configured(stage, "turns", stop_s=0.2)
+        configured(stage, "turns", shutdown_timeout_s=0.2)
         took += [stopped(stage) for _ in range(_STOPS - _BY_DEFAULT)]
         assert asked(stage.home / "data" / "buffer.db", _SUSPECTED) == [(0,)]
         killed = stage.fork()

@@ -39,7 +39,7 @@ def config() -> Config:
         channels={TALK: {"window_ms": 0, "trust": "known"}, OUTSIDE: {"window_ms": 0, "trust": "external"}},
         compaction={"messages": 2, "keep": 1, "session_messages": 2, "session_keep": 0, "session_in_prompt": True},
         bulletin={"every_min": 1},
-        collection={"calls_a_day": 100_000, "model_tokens_a_day": 100_000_000},
+        collection={"daily_call_limit": 100_000, "model_tokens_a_day": 100_000_000},
     )
 
 

@@ -31,7 +31,7 @@ RULE: dict[str, Any] = {
 def settings(**rest: Any) -> Config:
     """A config without what calls the model by itself."""
     quiet: dict[str, Any] = {"collection": {"extractor": "none"}, "bulletin": {"enabled": False}}
-    quiet |= {"turns": {"stop_s": 0}, "buffer": {"window_ms": 0}}
+    quiet |= {"turns": {"shutdown_timeout_s": 0}, "buffer": {"window_ms": 0}}
     rest["tasks"] = {"retriggers_max": 0, **rest.get("tasks", {})}
     return Config(**{**quiet, **rest})
 

@@ -160,7 +160,7 @@ async def test_a_message_is_recalled_for_while_it_is_routed(memories: SqliteMemo
     assert early.expect(SAID, STORED) is STORED
     assert early.recall.rests
     wanted = listening(LANE, [OWNER_ORIGIN])
-    found = await early.recall.recall(wanted, WORDS, Config().memory.per_leg)
+    found = await early.recall.recall(wanted, WORDS, Config().memory.recall_candidates)
     assert [hit.memory.text for hit in found.hits] == ["the bicycle is in the cellar"]
     assert not early.recall.rests, "it was what the turn asks for"
 
@@ -171,7 +171,7 @@ async def test_what_is_saved_meanwhile_comes_to_mind(memories: SqliteMemories) -
     assert early.recall.rests
     await settle()
     await memories.keep([bicycle("garden")], 1)
-    found = await early.recall.recall(listening(LANE, [OWNER_ORIGIN]), WORDS, Config().memory.per_leg)
+    found = await early.recall.recall(listening(LANE, [OWNER_ORIGIN]), WORDS, Config().memory.recall_candidates)
     assert [hit.memory.text for hit in found.hits] == ["the bicycle is in the garden"]
 
 

@@ -33,7 +33,7 @@ def write(tmp_path: Path) -> Write:
         ("memory: {injection: maybe}", "memory.injection"),
         ("owner: [{channel: http}]", "owner.0.sender"),
         ("owner: [{channel: github, sender: ann}]", "owner.0.channel: nobody can be the owner there"),
-        ("channels: {http: {in_doubt: maybe}}", "channels.http.in_doubt"),
+        ("channels: {http: {on_unknown_delivery: maybe}}", "channels.http.on_unknown_delivery"),
         ("routes: {default: shout}", "routes.default"),
         ("routes: {rules: [{name: a}]}", "routes.rules.0.action"),
         ("routes: {rules: [{name: a, action: drop, match: {channel: 5}}]}", "routes.rules.0.match.channel"),

@@ -28,7 +28,7 @@ async def served(folder: Path, script: Script) -> AsyncIterator[tuple[Site, Mode
         models = {"chat": "openai/scripted", "base_url": model.url, "api_key": "k"}
         rest: dict[str, Any] = {
             "collection": {"extractor": "none"},
-            "turns": {"stop_s": 0},
+            "turns": {"shutdown_timeout_s": 0},
             "bulletin": {"enabled": False},
         }
         async with site(folder, models=models, **rest) as one:

@@ -220,7 +220,7 @@ async def test_a_stop_ends_those_who_wait_for_an_answer(tmp_path: Path, caplog: 
     async with ModelServer(Script(Hang())) as server, httpx2.AsyncClient(trust_env=False) as waiting:
         models = {"chat": "openai/scripted", "base_url": server.url, "api_key": "k"}
         async with AsyncExitStack() as stopping:
-            running = await stopping.enter_async_context(site(tmp_path, models=models, turns={"stop_s": 0}))
+            running = await stopping.enter_async_context(site(tmp_path, models=models, turns={"shutdown_timeout_s": 0}))
             put = (await running.say("hello")).json()
             await server.wait_for(1)
             url = f"{running.address.url}/v1/messages/{put['id']}/events"

@@ -86,7 +86,7 @@ def instance_of(model: Model, clock: Clock) -> Instance:
     config = Config(
         buffer=BufferConfig(window_ms=0),
         models=ModelsConfig(timeout_s=_CALL_S),
-        turns=TurnsConfig(concurrent_max=_PLACES, slow_s=_SLOW_S, stop_s=0),
+        turns=TurnsConfig(concurrent_max=_PLACES, slow_s=_SLOW_S, shutdown_timeout_s=0),
         memory=MemoryConfig(injection="off"),
     )
     ids = SystemIds(clock.now_ms, lambda _: 0)

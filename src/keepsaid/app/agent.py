@@ -142,7 +142,7 @@ class IntakePrefetcher:
         windows = {name: one.window(config.buffer) for name, one in config.channels.items()}
         self._at_once = {name for name, one in windows.items() if not one.window_ms and not one.quiet_ms}
         self._wanted = config.memory.injection == "auto"
-        self._per_leg = config.memory.per_leg
+        self._per_leg = config.memory.recall_candidates
         self._cross = config.lanes.cross == "always"
 
     def expect(self, inbound: Inbound, received: Received) -> Received:
@@ -233,10 +233,10 @@ class AgentBuilder:
         settings = InjectionSettings(
             items_max=memory.items_max,
             tokens_max=memory.tokens_max,
-            per_leg=memory.per_leg,
+            per_leg=memory.recall_candidates,
             deadline_ms=memory.deadline_ms,
             pinned_kinds=tuple(map(Kind, memory.pinned_kinds)),
-            pinned_each=memory.pinned_each,
+            pinned_each=memory.pinned_per_kind,
             pinned_by=memory.pinned_by,
             cross=self.config.lanes.cross == "always",
         )
@@ -254,7 +254,7 @@ class AgentBuilder:
     def _of_time(self, claimed: Claimed) -> Sequence[Tool]:
         settings = self.config.schedules
         most = settings.agent_max if settings.enabled else 0
-        terms = ScheduleToolTerms(most, int(settings.agent_least_s * 1_000), settings.timezone)
+        terms = ScheduleToolTerms(most, int(settings.agent_min_interval_s * 1_000), settings.timezone)
         return schedule_tools(claimed, self.stores[0].schedules, self.system, terms)
 
     def worker_tools(self) -> Sequence[Tool]:

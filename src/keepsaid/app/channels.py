@@ -46,7 +46,7 @@ def channels_of(config: Config, names: Container[str]) -> tuple[dict[str, Channe
 
 def channels_without_resend(config: Config) -> frozenset[str]:
     """Return the channels where a reply that may have arrived is not sent again."""
-    return frozenset(name for name, one in config.channels.items() if one.in_doubt == "give_up")
+    return frozenset(name for name, one in config.channels.items() if one.on_unknown_delivery == "dead_letter")
 
 
 def url_refused(url: str, hosts: tuple[str, ...]) -> str | None:

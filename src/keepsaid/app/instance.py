@@ -185,7 +185,7 @@ class Instance:
         self.leases = Leases(operations, clock, ids, self.owner, terms, hints, self.life)
         self.attempt = Attempt(operations, self.hub, clock, ids, RetryPolicy(int(config.models.outage_s * 1000)))
         space = outside.space or DiskSpace(*folders_of(home, config))
-        self.reserve = DiskSpaceGuard(space, config.buffer.disk_floor_mb)
+        self.reserve = DiskSpaceGuard(space, config.buffer.min_free_disk_mb)
         self._lock, self._files, self._door = outside.lock, FileWatch(in_use(home, config)), self._way_in()
         self.pruner = Pruner(operations, clock, config.buffer.terms(), self.halt)
         self.forgetting = asyncio.Event()
@@ -329,7 +329,7 @@ class Instance:
         self.halt.set()
         self._early.stop()
         if self._supervisor is not None:
-            stop_s = 0.0 if self.failure else self.config.turns.stop_s
+            stop_s = 0.0 if self.failure else self.config.turns.shutdown_timeout_s
             supervisor, self._supervisor = self._supervisor, None
             await self.extending.quiet()
             await self.telling.stop()

@@ -145,7 +145,7 @@ def collecting_of(
     clock = time[0]
     collection = Collection(store, memories, extractor, time, redactor, reading, memories.graph)
     collector = Collector(
-        collection, ExtractionPace(settings.passages_max, settings.calls_a_day, settings.model_tokens_a_day)
+        collection, ExtractionPace(settings.passages_max, settings.daily_call_limit, settings.model_tokens_a_day)
     )
     unread = UnreadSessions(store, collector, clock, thorough=extractor.thorough)
     nightly = Nightly(store, clock, unread, (settings.nightly_hour, ZoneInfo(config.slots.timezone)))

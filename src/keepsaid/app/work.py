@@ -195,7 +195,7 @@ class ScheduleService:
         self._clock = clock
         self._ids = ids
         self._fence = fence
-        self._errands = JobRunner(at_once=self._config.at_once)
+        self._errands = JobRunner(at_once=self._config.concurrent_max)
         self._channels = {name for name, channel in config.channels.items() if channel.enabled}
         self._scheduler: Scheduler | None = None
 

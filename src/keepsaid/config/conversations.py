@@ -254,7 +254,7 @@ class CollectionConfig(ConfigSection):
     """Attempts that come to nothing before a session is parked."""
     retry_s: float = Field(60.0, gt=0)
     """Seconds until one is repeated; doubled each time, an hour at most."""
-    calls_a_day: int = Field(2_000, ge=0)
+    daily_call_limit: int = Field(2_000, ge=0)
     """Calls of the model in a day (UTC), however often it is started; what is left waits for the next."""
     model_tokens_a_day: int = Field(4_000_000, ge=0)
     """The same for its tokens."""

@@ -13,6 +13,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_settings import SettingsError
 
+from keepsaid.config.section import FORMER
 from keepsaid.config.settings import CHANNELS, ENV_PREFIX, Config, ignored
 from keepsaid.errors import ConfigError
 
@@ -176,10 +177,16 @@ def _variable(key: Key) -> str:
 
 
 def _misnamed(key: Key, near: Key | None, written: Callable[[Key], str]) -> str:
+    if near and _is_former(key, near):
+        return f"{written(key)} is called {written(near)} now; the former name is accepted in this release"
     meant = f"; did you mean {written(near)}?" if near else ""
     if len(key) == 2 and key[0] == "channels":
         return f"{written(key)} is a channel of your own{meant}"
     return f"unknown key {written(key)} is ignored{meant}"
+
+
+def _is_former(key: Key, near: Key) -> bool:
+    return any(near[-1] == former.get(key[-1]) for former in FORMER.values())
 
 
 def _unknown(data: Mapping[Any, Any], model: type[BaseModel], above: Key = ()) -> Iterator[tuple[Key, Key | None]]:
@@ -188,7 +195,8 @@ def _unknown(data: Mapping[Any, Any], model: type[BaseModel], above: Key = ()) -
         key = (*above, str(name))
         field = model.model_fields.get(key[-1])
         if field is None:
-            near = get_close_matches(key[-1], model.model_fields, 1)
+            former = FORMER.get(model.__name__, {})
+            near = [former[key[-1]]] if key[-1] in former else get_close_matches(key[-1], model.model_fields, 1)
             yield key, (*above, near[0]) if near else None
         else:
             yield from _unknown_inside(value, field.annotation, key)

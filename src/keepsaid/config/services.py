@@ -97,11 +97,11 @@ class SchedulesConfig(ConfigSection):
     """The time zone of cron expressions that name none, and of quiet hours."""
     quiet: str = ""
     """Hours in which nothing is said that can wait, such as 22:00-07:00; empty for none."""
-    at_once: int = Field(4, ge=1, le=64)
+    concurrent_max: int = Field(4, ge=1, le=64)
     """So many named things are run at once."""
     agent_max: int = Field(20, ge=0, le=1_000)
     """So many schedules may the agent keep for one conversation; 0 gives it no tools for them."""
-    agent_least_s: float = Field(300.0, ge=1)
+    agent_min_interval_s: float = Field(300.0, ge=1)
     """Seconds at least between two times of a schedule that the agent adds."""
     named: dict[str, ScheduleConfig] = Field(default_factory=dict)
     """Schedules by name."""

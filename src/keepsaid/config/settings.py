@@ -83,18 +83,18 @@ class BufferConfig(ConfigSection):
     trace_days: float = Field(30.0, gt=0, le=36_500)
     """Days after which their batches, turns, traces and settled replies are, never before the messages; and tasks, runs
     of schedules and findings that ended."""
-    keys_days: float | None = Field(None, ge=1, le=36_500)
+    dedupe_retention_days: float | None = Field(None, ge=1, le=36_500)
     """Days after which a pruned message's key may be used for a new one; by default it is a duplicate for ever."""
     warn_count: int = Field(10_000, ge=1)
     """Messages waiting for an answer at which a warning is given."""
     warn_age_s: float = Field(600.0, gt=0)
     """Seconds the oldest of them waits at which a warning is given."""
-    disk_floor_mb: int = Field(64, ge=0)
+    min_free_disk_mb: int = Field(64, ge=0)
     """Megabytes (of 1,000,000 bytes) of free disk below which no message is taken in; 0 takes all."""
 
     def terms(self) -> RetentionTerms:
         """How long what is settled is kept."""
-        keys = None if self.keys_days is None else int(self.keys_days * DAY_MS)
+        keys = None if self.dedupe_retention_days is None else int(self.dedupe_retention_days * DAY_MS)
         return RetentionTerms(int(self.retention_days * DAY_MS), int(self.trace_days * DAY_MS), keys)
 
 
@@ -127,9 +127,15 @@ class ChannelConfig(ConfigSection):
     signature covers its body alone, so a replay may carry any delivery id and event name."""
     reply_hosts: tuple[str, ...] = ()
     """Hosts (or host:port) that replies may be pushed to. Replies cannot be sent to GitHub."""
-    in_doubt: Literal["repeat", "give_up"] = "repeat"
-    """A pushed reply that may have arrived: repeat sends it again, marked as a possible duplicate; give_up does not,
-    and the reply is dead."""
+    on_unknown_delivery: Literal["resend", "dead_letter"] = "resend"
+    """A pushed reply that may have arrived: resend sends it again, marked as a possible duplicate; dead_letter gives
+    it up."""
+
+    @field_validator("on_unknown_delivery", mode="before")
+    @classmethod
+    def value_of_today(cls, value: object) -> object:
+        """Read a value of the release before."""
+        return {"repeat": "resend", "give_up": "dead_letter"}.get(value, value) if isinstance(value, str) else value
 
     def window(self, buffer: BufferConfig) -> Window:
         """The channel's window."""
@@ -160,7 +166,7 @@ _ELSEWHERE = {"secret": "only channels.github has a use for it"}
 _AT_GITHUB = {
     "trust": "what comes from there is external, whoever wrote it",
     "reply_hosts": "replies cannot be sent there",
-    "in_doubt": "replies cannot be sent there",
+    "on_unknown_delivery": "replies cannot be sent there",
 }
 
 
@@ -209,7 +215,7 @@ class MemoryConfig(ConfigSection):
     """Memories injected into one turn."""
     tokens_max: int = Field(2_000, ge=0)
     """Estimated tokens they may cost."""
-    per_leg: int = Field(20, ge=1, le=500)
+    recall_candidates: int = Field(20, ge=1, le=500)
     """Candidates each leg may bring."""
     deadline_ms: int = Field(150, ge=1, le=10_000)
     """Milliseconds recall may take before a turn."""
@@ -217,7 +223,7 @@ class MemoryConfig(ConfigSection):
         Literal["identity", "goal", "decision", "todo", "preference", "fact", "event", "observation"], ...
     ] = ()
     """Kinds of memory that every turn is shown first, whatever it is about."""
-    pinned_each: int = Field(3, ge=0, le=50)
+    pinned_per_kind: int = Field(3, ge=0, le=50)
     """Memories of each pinned kind."""
     pinned_by: PinnedOrder = PinnedOrder.RECENT
     """recent: the newest of a pinned kind; importance: the most important."""
@@ -252,7 +258,7 @@ class TurnsConfig(ConfigSection):
     prepare_s: float = Field(5.0, gt=0)
     """Seconds until a turn goes on without the parts of its prompt that are not ready: memory, skills, identity files,
     the bulletin, the session summary, side work, and what extensions add. `keepsaid why` names them."""
-    stop_s: float = Field(3.0, ge=0)
+    shutdown_timeout_s: float = Field(3.0, ge=0)
     """Seconds running turns, and replies on their way, get to end at a graceful stop."""
 
 

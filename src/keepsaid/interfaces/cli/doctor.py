@@ -203,7 +203,7 @@ def _deep() -> Iterator[DoctorFinding]:
 def _space(home: Home, config: Config) -> Iterator[DoctorFinding]:
     from keepsaid.app.stores import free_space  # noqa: PLC0415
 
-    free, floor = free_space(home, config), config.buffer.disk_floor_mb * _MEGABYTE
+    free, floor = free_space(home, config), config.buffer.min_free_disk_mb * _MEGABYTE
     level: Level = "fail" if free < max(floor, _FREE_FAIL) else "warn" if free < _FREE_WARN else "ok"
     refused = f"; below {floor / _MEGABYTE:,.0f} MB nothing is taken in" if free < floor else ""
     told = f"{free / 1e9:.1f} GB free where the stores are{refused}"

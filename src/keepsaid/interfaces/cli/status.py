@@ -86,7 +86,7 @@ def _disk_shape() -> dict[str, Any]:
     from keepsaid.app.stores import free_space  # noqa: PLC0415
 
     home, config = session().home, session().config()
-    floor = config.buffer.disk_floor_mb * _MEGABYTE
+    floor = config.buffer.min_free_disk_mb * _MEGABYTE
     return {"free_bytes": free_space(home, config), "floor_bytes": floor}
 
 
@@ -103,7 +103,7 @@ def _warnings(shape: dict[str, Any]) -> Iterator[str]:
     for server, count in shape["tools_waiting"].items():
         yield f"{counted(count, 'tool')} of {server} not offered until you accept (keepsaid tools accept {server})"
     if disk["free_bytes"] < disk["floor_bytes"]:
-        yield "too little disk is free to take messages in (buffer.disk_floor_mb)"
+        yield "too little disk is free to take messages in (buffer.min_free_disk_mb)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ _COLLECTION = {
     "every_s": 0.2,
     "tries": 1,
     "retry_s": 0.05,
-    "calls_a_day": 1_000_000,
+    "daily_call_limit": 1_000_000,
     "model_tokens_a_day": 1_000_000_000,
 }
 """Sessions are read at once and as long as a play goes on: thousands of lives would use up what is for a day."""
