@@ -24,7 +24,6 @@ class TextLeg(Protocol):
 
     async def text(self, listener: Listener, query: str, limit: int) -> tuple[Found, ...]:
         """The best matches the listener may hear. Any string is a legal query; none raises."""
-        ...
 
 
 class Shelf(Protocol):
@@ -35,7 +34,6 @@ class Shelf(Protocol):
 
         With `as_of`, only what held true at that time (milliseconds UTC).
         """
-        ...
 
 
 class Recall(Protocol):
@@ -46,7 +44,6 @@ class Recall(Protocol):
 
         With `as_of`, of what held true at that time (milliseconds UTC); else what holds now comes first.
         """
-        ...
 
 
 class Reminder(Protocol):
@@ -57,7 +54,6 @@ class Reminder(Protocol):
 
         `recent` is what the prompt shows, read meanwhile.
         """
-        ...
 
 
 class Embedder(Protocol):
@@ -65,15 +61,12 @@ class Embedder(Protocol):
 
     async def space(self) -> VectorSpace:
         """The space its vectors are of; reads the weights when first asked. Raises EmbedderError."""
-        ...
 
     async def query(self, text: str) -> bytes:
         """The vector of a query, before anything else that waits. Raises EmbedderError."""
-        ...
 
     async def texts(self, texts: Sequence[str]) -> Sequence[bytes]:
         """The vectors of texts, in order; queries go first. Raises EmbedderError."""
-        ...
 
 
 class Vectors(Protocol):
@@ -81,19 +74,15 @@ class Vectors(Protocol):
 
     async def unembedded(self, space: VectorSpace, after: int, limit: int) -> Sequence[Unembedded]:
         """Pieces behind `after` that have no vector in the space, by id."""
-        ...
 
     async def keep_vectors(self, space: VectorSpace, vectors: Sequence[NewVector], at: int, reached: int = 0) -> int:
         """Write vectors; a piece that is gone, or has one, gets none. Returns how many were written.
 
         `reached` says that no piece up to this one is left without; when none is behind it, the space is filled.
         """
-        ...
 
     async def spaces(self) -> Sequence[Reached]:
         """The spaces that have vectors and how far each is filled, the furthest first."""
-        ...
 
     async def nearest(self, listener: Listener, space: VectorSpace, query: bytes, limit: int) -> tuple[Found, ...]:
         """The memories nearest to a query that the listener may hear, and how much nearer than others they are."""
-        ...

@@ -17,26 +17,21 @@ class Clock(Protocol):
 
     def now_ms(self) -> int:
         """Wall time, milliseconds UTC. It may jump."""
-        ...
 
     def steady_ms(self) -> int:
         """Milliseconds UTC as they would be had the wall clock not been set since the start: leases go by it."""
-        ...
 
     def due_ms(self) -> int:
         """The latest time the wall clock told since the start, and what has passed since: what waits goes by it.
 
         A clock that is set back, or ahead by mistake and right again, delays nothing.
         """
-        ...
 
     def monotonic_ms(self) -> float:
         """A time that never goes back, in milliseconds, for measuring."""
-        ...
 
     async def wait(self, hint: asyncio.Event, timeout_ms: float) -> None:
         """Return when the hint is set, and clear it, or after the timeout, whichever is first."""
-        ...
 
 
 class Ids(Protocol):
@@ -44,11 +39,9 @@ class Ids(Protocol):
 
     def next(self) -> int:
         """A new 63-bit number, larger than any this source made before."""
-        ...
 
     def follow(self, number: int) -> None:
         """Make every later number larger than this one, which was made before the start."""
-        ...
 
 
 class StopToken:
@@ -105,15 +98,12 @@ class Lock(Protocol):
 
     def acquire(self) -> None:
         """Take the lock; raises HomeBusy, naming the holder, when another process has it."""
-        ...
 
     def check(self) -> None:
         """Raise StoreGone when what is locked was deleted, moved or replaced by somebody."""
-        ...
 
     def release(self) -> None:
         """Give it back. The death of the process does so too."""
-        ...
 
 
 T = TypeVar("T")
@@ -128,7 +118,6 @@ class Offload(Protocol):
         Work over few characters runs at once, on the event loop; other work in a thread. Who stops waiting does not
         stop the thread.
         """
-        ...
 
 
 async def inline(chars: int, work: Callable[[], T]) -> T:  # noqa: ARG001 - the protocol's signature
@@ -153,4 +142,3 @@ class Space(Protocol):
 
     def free_bytes(self) -> int:
         """Bytes that may still be written there; the least of all the places."""
-        ...

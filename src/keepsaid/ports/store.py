@@ -55,27 +55,22 @@ class Store(
     @property
     def forgettings(self) -> ForgettingView:
         """Requests to forget."""
-        ...
 
     @property
     def tasks(self) -> TaskView:
         """Tasks."""
-        ...
 
     @property
     def journal(self) -> JournalView:
         """What happened, and what is on its way to whom."""
-        ...
 
     @property
     def schedules(self) -> ScheduleView:
         """What comes at a time."""
-        ...
 
     @property
     def reach(self) -> ReachView:
         """Everything that a wish to forget reaches."""
-        ...
 
 
 class Archive(TextLeg, Shelf, Protocol):
@@ -88,42 +83,34 @@ class MemoryCare(Protocol):
     @property
     def news(self) -> MemoryNews:
         """What happened to memories and was not told yet."""
-        ...
 
     @property
     def relating(self) -> Relating:
         """What is to be associated."""
-        ...
 
     @property
     def pairs(self) -> Pairs:
         """Pairs of memories that may say the same, or contradict each other."""
-        ...
 
     @property
     def auditing(self) -> Auditing:
         """What an audit reads."""
-        ...
 
     @property
     def upkeep(self) -> Upkeep:
         """The steps of maintenance."""
-        ...
 
     @property
     def forgetful(self) -> ForgetfulMemory:
         """Forgetting."""
-        ...
 
     @property
     def undo_log(self) -> MemoryUndoLog:
         """Undo images of forgettings."""
-        ...
 
     @property
     def bundles(self) -> Bundles:
         """Memory as it leaves a home and enters another."""
-        ...
 
 
 class MemoryStore(Memories, Learning, TextLeg, Vectors, MemoryCare, Protocol):
@@ -132,34 +119,27 @@ class MemoryStore(Memories, Learning, TextLeg, Vectors, MemoryCare, Protocol):
     @property
     def library(self) -> Library:
         """Memories, read closely."""
-        ...
 
     @property
     def revisions(self) -> MemoryRevisions:
         """Versions of memories, and the changes that people make to them."""
-        ...
 
     @property
     def people(self) -> People:
         """Who is who."""
-        ...
 
     @property
     def sharing(self) -> MemorySharing:
         """Which listeners may read a memory."""
-        ...
 
     @property
     def graph(self) -> Graph:
         """What memories have to do with one another."""
-        ...
 
     @property
     def bulletins(self) -> BulletinStore:
         """What turns are briefed with."""
-        ...
 
     @property
     def archive(self) -> Archive:
         """What was archived."""
-        ...
