@@ -1,4 +1,4 @@
-"""Sources of the prompt, as ports: identity files, skills, worker capabilities and side work."""
+"""Sources of the prompt, as ports: identity, skills, capabilities, side work (short: prompt layers alone read them)."""
 
 from __future__ import annotations
 

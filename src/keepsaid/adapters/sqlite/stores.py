@@ -94,7 +94,7 @@ class SqliteOperations(SqlLanes):
         """Apply one commit; returns after it is on disk."""
         done = await self._writer.apply(commit)
         if not is_quiet(commit):
-            self._told.set()
+            self._committed.set()
         return done
 
     async def close(self) -> None:

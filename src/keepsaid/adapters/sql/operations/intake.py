@@ -10,7 +10,7 @@ import apsw
 
 from keepsaid.adapters.sql.operations import journal
 from keepsaid.adapters.sql.operations.lane_heads import Gains, LaneHeads
-from keepsaid.adapters.sql.query import chunks, every, flat, load, many, one, only
+from keepsaid.adapters.sql.query import every, load, one, only, write_rows
 from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.adapters.sql.tombstones import seal
 from keepsaid.domain.commits import Arrival, Receive, Received
@@ -125,9 +125,6 @@ def redeliveries(db: SqlSession, message_ids: Sequence[int]) -> tuple[Redelivery
     return tuple(Redelivery(*row) for row in every(db, BODIES["redeliveries"], (db.numbers(tuple(message_ids)),)))
 
 
-_KEY_ROW = "(?, ?, ?)"
-_MESSAGE_ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_MARK_ROW = "(?, ?, ?)"
 MARKED_EACH = 64
 """Messages of a lane are linked backwards; every so many one is marked, so that no walk is longer."""
 
@@ -209,10 +206,8 @@ class MessageInserter:
                 previous_id = arrival.id
                 if number % MARKED_EACH == 0:
                     marks.append((lane_id, number, arrival.id))
-        for run in chunks(rows):
-            db.execute(many(SQL["keep_messages"], _MESSAGE_ROW, len(run)), flat(run))
-        for run in chunks(marks):
-            db.execute(many(SQL["keep_marks"], _MARK_ROW, len(run)), flat(run))
+        write_rows(db, SQL["keep_messages"], rows)
+        write_rows(db, SQL["keep_marks"], marks)
         heard: Counter[str] = Counter()
         for lane, gain in gains.items():
             heard[lane.channel] += len(gain)
@@ -266,8 +261,7 @@ class MessageInserter:
             self._tail[arrival.key_hash] = arrival.id
             if arrival.id <= self._until:
                 late.append((arrival.key_hash, arrival.content_hash, arrival.id))
-        for run in chunks(late):
-            db.execute(many(SQL["keep_keys"], _KEY_ROW, len(run)), flat(run))
+        write_rows(db, SQL["keep_keys"], late)
 
     def _known(self, db: SqlSession, arrivals: Sequence[Arrival]) -> dict[int, Received]:
         """Those that came before, by the id they would have had."""

@@ -13,7 +13,7 @@ from keepsaid.adapters.sql.operations.outbox import keep_notices
 from keepsaid.adapters.sql.operations.routing import SQL as ROUTING
 from keepsaid.adapters.sql.operations.routing import abandon, leave_unseen, refresh_ready
 from keepsaid.adapters.sql.operations.rows import messages_of
-from keepsaid.adapters.sql.query import chunks, every, flat, load, many, one, only
+from keepsaid.adapters.sql.query import every, load, one, only, write_rows
 from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.domain.batch import (
     DIED,
@@ -51,7 +51,6 @@ from keepsaid.domain.states import move
 from keepsaid.domain.turn import Lease
 
 SQL = load("claims")
-_TURN_ROW = "(?, ?, ?, ?, ?)"
 _Taking = tuple[ClaimBatches, int, int]
 _NORMAL, _SUSPECT = 0, 1
 
@@ -128,8 +127,7 @@ def _leased(db: SqlSession, taken: Sequence[_Taking], *, alone: bool = False) ->
         for commit, batch_id, turn_id in taken
         if batch_id not in open_turns
     ]
-    for run in chunks(begun):
-        db.execute(many(SQL["start_turns"], _TURN_ROW, len(run)), flat(run))
+    write_rows(db, SQL["start_turns"], begun)
     write_facts_grouped(db, taken[-1][0].at, [started(turn_id, batch_id) for turn_id, _, batch_id, *_ in begun])
     for open_turn in open_turns.values():
         leave_unseen(db, open_turn)

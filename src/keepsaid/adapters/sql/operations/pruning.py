@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 
 from keepsaid.adapters.sql.operations import journal, schedules, tasks
 from keepsaid.adapters.sql.operations.intake import MARKED_EACH, MessageInserter
-from keepsaid.adapters.sql.query import chunks, every, flat, load, many, only, run
+from keepsaid.adapters.sql.query import every, load, only, run, write_rows
 from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.domain.commits import BeginPruning, Prune
 from keepsaid.domain.retention import Backlog, Cursor, Prunable, Pruned, PruneHistory, PruneRun, Stale
 
 SQL = load("pruning")
-_LANE_ROW = "(?, ?, ?)"
 _STEPS_EACH = 4
 """Rows that the steps of a batch count as."""
 
@@ -144,8 +143,7 @@ def _note_lanes(db: SqlSession, rows: Sequence[Row]) -> None:
         if number % MARKED_EACH == 0:
             db.execute(SQL["forget_mark"], (lane_id, number))
     table: list[tuple[object, ...]] = [(lane, number, external.get(lane)) for lane, number in last.items()]
-    for part in chunks(table):
-        db.execute(many(SQL["note_lanes"], _LANE_ROW, len(part)), flat(part))
+    write_rows(db, SQL["note_lanes"], table)
 
 
 def _records(db: SqlSession, commit: Prune) -> Pruned:

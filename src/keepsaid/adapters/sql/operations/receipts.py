@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from keepsaid.adapters.sql.operations import rows
 from keepsaid.adapters.sql.operations.outbox import keep_for_owner
 from keepsaid.adapters.sql.operations.routing import lane_id_of
-from keepsaid.adapters.sql.query import every, load, one, reads
-from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
+from keepsaid.adapters.sql.query import every, load, one, scalar
+from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.domain.commits import RecordFeedback
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.process import Note, NotifyOwner
@@ -30,13 +30,11 @@ SQL = load("notes")
 
 
 def keep(db: SqlSession, commit: Note) -> None:
-    """Apply one commit."""
     db.execute(SQL["over"], (commit.at,))
     db.execute(SQL["keep"], (commit.name, commit.text, commit.until))
 
 
 def notify(db: SqlSession, commit: NotifyOwner) -> bool:
-    """Tell the owner, unless he was told."""
     if one(db, SQL["read"], (commit.name, commit.at)) is not None:
         return True
     if not keep_for_owner(db, commit.notice, commit.at):
@@ -45,18 +43,8 @@ def notify(db: SqlSession, commit: NotifyOwner) -> bool:
     return True
 
 
-def _read(db: SqlSession, name: str, at: int) -> str:
-    """What was noted under a name; "" for nothing, and for what is over at that time (milliseconds UTC)."""
-    row = one(db, SQL["read"], (name, at))
-    return "" if row is None else str(row[0])
-
-
-class SqlNotes:
-    """Notes, read only."""
-
-    _readers: SqlReaders
-
-    note = reads(_read)
+def note(db: SqlSession, name: str, at: int) -> str:
+    return str(scalar(db, SQL["read"], (name, at)) or "")
 
 
 RECEIPTS = load("receipts")
@@ -93,14 +81,12 @@ def feedback_of_turn(db: SqlSession, turn_id: int) -> tuple[Feedback, ...]:
     return tuple(_feedback(row) for row in every(db, RECEIPTS["feedback_of_turn"], (turn_id,)))
 
 
-def _reminded(db: SqlSession, lane: Lane) -> Reminded | None:
-    """The newest of the lane's last twenty turns that was shown any memory."""
+def reminded(db: SqlSession, lane: Lane) -> Reminded | None:
     shown = every(db, RECEIPTS["reminded"], (lane_id_of(db, lane),))
     return Reminded(shown[0][0], tuple(memory_id for _, memory_id in shown)) if shown else None
 
 
-def _uses(db: SqlSession, memory_id: int, turns: int) -> Sequence[Use]:
-    """The turns a memory was shown to or, of the newest, left out of."""
+def uses(db: SqlSession, memory_id: int, turns: int) -> Sequence[Use]:
     found = {}
     for turn_id, *lane, at, how in every(db, RECEIPTS["shown_to"], (memory_id,)):
         found[turn_id] = Use(turn_id, Lane(*lane), at, MemoryUse(how), candidate_in(rows.trace(db, turn_id), memory_id))
@@ -118,26 +104,12 @@ def _uses(db: SqlSession, memory_id: int, turns: int) -> Sequence[Use]:
     return [found[turn_id] for turn_id in sorted(found, reverse=True)]
 
 
-def _list_active_feedback(db: SqlSession, lane: Lane) -> Sequence[Feedback]:
-    """Feedback in force for turns of a lane, which marks memories as wrong; newest first."""
-    return [_feedback(said) for said in every(db, RECEIPTS["wrong_of_lane"], (lane_id_of(db, lane),))]
+def list_active_feedback(db: SqlSession, lane: Lane) -> Sequence[Feedback]:
+    return [_feedback(row) for row in every(db, RECEIPTS["wrong_of_lane"], (lane_id_of(db, lane),))]
 
 
-def _all_feedback(db: SqlSession, memory_id: int) -> Sequence[Feedback]:
-    """What people said of a memory, newest first."""
+def feedback(db: SqlSession, memory_id: int) -> Sequence[Feedback]:
     return [_feedback(row) for row in every(db, RECEIPTS["feedback"], (memory_id,))]
-
-
-class SqlReceipts:
-    """Receipts, read only."""
-
-    def __init__(self, readers: SqlReaders) -> None:
-        self._readers = readers
-
-    reminded = reads(_reminded)
-    uses = reads(_uses)
-    list_active_feedback = reads(_list_active_feedback)
-    feedback = reads(_all_feedback)
 
 
 def _feedback(row: Row) -> Feedback:

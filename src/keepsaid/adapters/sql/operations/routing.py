@@ -10,7 +10,7 @@ from typing import Any
 from keepsaid.adapters.sql.operations import rows as stored
 from keepsaid.adapters.sql.operations.journal import write_facts, write_facts_grouped
 from keepsaid.adapters.sql.operations.task_rows import write_task_event as tell_task
-from keepsaid.adapters.sql.query import CHUNK, chunks, every, flat, load, many, one
+from keepsaid.adapters.sql.query import CHUNK, every, flat, load, many, one, row_of, write_rows
 from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.domain.batch import DESCRIPTION_CHARS_MAX, Routed, Window
 from keepsaid.domain.busy import INTERRUPTED, JOINED_DOUBT, Interrupt, Steer, may_join
@@ -23,10 +23,6 @@ from keepsaid.domain.turn import Steered
 from keepsaid.domain.work import TaskKind, encoded
 
 SQL = load("routing")
-_LANE_ROW = "(?, ?, ?, ?)"
-_BATCH_ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_GROWN_ROW = "(?, ?, ?, ?, ?)"
-_ADVANCED_ROW = "(?, ?, ?, ?, ?, ?, ?)"
 
 _Row = tuple[object, ...]
 
@@ -112,12 +108,9 @@ def _dispatched(db: SqlSession, commits: Sequence[Dispatch]) -> list[bool]:
         if kept[-1]:
             _write(db, commit, stand, written)
             routed[commit.lane.channel] += last - stand.batched
-    for rows in chunks(written.batches):
-        db.execute(many(SQL["keep_batches"], _BATCH_ROW, len(rows)), flat(rows))
-    for rows in chunks(written.grown):
-        db.execute(many(SQL["grow_batches"], _GROWN_ROW, len(rows)), flat(rows))
-    for rows in chunks(written.lanes):
-        db.execute(many(SQL["advance_lanes"], _ADVANCED_ROW, len(rows)), flat(rows))
+    write_rows(db, SQL["keep_batches"], written.batches)
+    write_rows(db, SQL["grow_batches"], written.grown)
+    write_rows(db, SQL["advance_lanes"], written.lanes)
     for counted in routed.items():
         db.execute(SQL["routed"], counted)
     if written.lanes:
@@ -131,7 +124,7 @@ def _stands(db: SqlSession, lanes: Sequence[Lane]) -> dict[Lane, _Stand]:
     """Where these lanes stand, in their order."""
     found: dict[Lane, _Stand] = {}
     for lane_id, channel, account, conversation, key, head, batched, *tail in every(
-        db, many(SQL["stand"], _LANE_ROW, len(lanes)), flat(lanes)
+        db, many(SQL["stand"], row_of(4), len(lanes)), flat(lanes)
     ):
         found[Lane(channel, account, conversation, key)] = _Stand(lane_id, head, batched, _tail(batched, tail))
     missing = next((lane for lane in lanes if lane not in found), None)
@@ -312,7 +305,7 @@ def leave_unseen(db: SqlSession, turn_id: int) -> None:
     db.execute(SQL["unseen"], (turn_id,))
 
 
-def steered(db: SqlSession, turn_id: int) -> tuple[Steered, ...]:
+def list_steered(db: SqlSession, turn_id: int) -> tuple[Steered, ...]:
     """What the steps of an open turn were shown beside its own messages."""
     return tuple(
         Steered(row[0], row[1], stored.messages_of(db, row[0])) for row in every(db, SQL["steered"], (turn_id,))

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from keepsaid.adapters.sql.operations.journal import write_facts
+from keepsaid.adapters.sql.operations.routing import lane_id_of
 from keepsaid.adapters.sql.query import every, load, one, only
 from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.effects import ClearSlot, FillSlot, OpenSlot
 from keepsaid.domain.event import of_session, session_over
+from keepsaid.domain.lane import Lane
 from keepsaid.domain.session import FIRST, MARKS, SOFT, UNPROCESSED_MAX, QuietSince, Rest, Rested, Session, SessionEnd
 from keepsaid.domain.slot import TAKEN_OVER, Expected, Question, Slot, SlotState
 from keepsaid.domain.states import move
@@ -61,9 +63,9 @@ def pending(db: SqlSession, lane_id: int) -> tuple[Slot, ...]:
     return tuple(_slot(row) for row in every(db, SQL["open_slots"], (lane_id,)))
 
 
-def slots(db: SqlSession, lane_id: int, limit: int) -> Sequence[Slot]:
-    """The slots of a lane, newest first."""
-    return [_slot(row) for row in every(db, SQL["slots"], (lane_id, limit))]
+def slots(db: SqlSession, lane: Lane, limit: int) -> Sequence[Slot]:
+    lane_id = lane_id_of(db, lane)
+    return [] if lane_id is None else [_slot(row) for row in every(db, SQL["slots"], (lane_id, limit))]
 
 
 def _slot(row: Row) -> Slot:
@@ -184,11 +186,10 @@ def _sleep(db: SqlSession, session_id: int, last: int, at: int) -> None:
     write_facts(db, at, of_session("sleeping", session_id, reason="the lane is quiet"))
 
 
-def sessions(db: SqlSession, lane_id: int, limit: int) -> Sequence[Session]:
-    """The sessions of a lane, newest first."""
-    return [Session(*row) for row in every(db, SESSIONS["sessions"], (lane_id, limit))]
+def sessions(db: SqlSession, lane: Lane, limit: int) -> Sequence[Session]:
+    lane_id = lane_id_of(db, lane)
+    return [] if lane_id is None else [Session(*row) for row in every(db, SESSIONS["sessions"], (lane_id, limit))]
 
 
 def quiet_since(db: SqlSession) -> QuietSince:
-    """Since when the longest quiet lanes are."""
     return QuietSince(*only(db, SESSIONS["quiet_since"]))

@@ -12,7 +12,7 @@ from keepsaid.adapters.sql.operations.journal import write_facts
 from keepsaid.adapters.sql.operations.outbox import keep_reply
 from keepsaid.adapters.sql.operations.routing import SQL as ROUTING
 from keepsaid.adapters.sql.operations.routing import lane_id_of, refresh_ready
-from keepsaid.adapters.sql.query import chunks, every, flat, load, many, one, only
+from keepsaid.adapters.sql.query import every, load, one, only, write_rows
 from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.context import Block, Reminders
@@ -135,8 +135,6 @@ def _set_about(db: SqlSession, effect: OfTask | OfTime, commit: TurnCommit, lane
 
 
 TURNS = load("turns")
-_RECORD_ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_INJECTION_ROW = "(?, ?, ?, ?)"
 
 
 def commit_turn(db: SqlSession, commit: TurnCommit) -> bool:
@@ -160,8 +158,8 @@ def commit_turn(db: SqlSession, commit: TurnCommit) -> bool:
         keep_reply(db, lane_id, (commit.turn_id, commit.batch_id), commit.reply, commit.at)
     shown = [(MemoryUse.INJECTED, memory_id) for memory_id in outcome.chosen]
     shown += [(MemoryUse.OPENED, memory_id) for memory_id in outcome.opened]
-    for run in chunks([(commit.turn_id, memory_id, rank, str(how)) for rank, (how, memory_id) in enumerate(shown, 1)]):
-        db.execute(many(TURNS["keep_injections"], _INJECTION_ROW, len(run)), flat(run))
+    used = [(commit.turn_id, memory_id, rank, str(how)) for rank, (how, memory_id) in enumerate(shown, 1)]
+    write_rows(db, TURNS["keep_injections"], used)
     write_facts(db, commit.at, *answered(commit))
     db.execute(ROUTING["episodes_due"], (commit.batch_id, lane_id, commit.turn_id))
     for batch_id, _, _, _, _, waiting in steered:
@@ -192,8 +190,7 @@ def _keep_records(db: SqlSession, commit: TurnCommit, lane_id: int) -> None:
         (lane_id, position, session[0], commit.turn_id, *_row(record), ref, at, *(origins.get(ref) or _origin(record)))
         for position, (record, ref, at) in enumerate(records, start + 1)
     ]
-    for run in chunks(table):
-        db.execute(many(TURNS["keep_records"], _RECORD_ROW, len(run)), flat(run))
+    write_rows(db, TURNS["keep_records"], table)
     sessions.mark_if_many(db, lane_id, session, (start + len(records), commit.at))
 
 
