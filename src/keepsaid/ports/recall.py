@@ -5,17 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Sequence
 from typing import Protocol
 
-from keepsaid.domain.memory import (
-    Found,
-    Injection,
-    Listener,
-    Memory,
-    NewVector,
-    Reached,
-    Recalled,
-    Unembedded,
-    VectorSpace,
-)
+from keepsaid.domain import memory
+from keepsaid.domain.memory import Found, Listener, Memory, VectorSpace
 from keepsaid.domain.turn import Claimed, Recent
 
 
@@ -39,7 +30,7 @@ class Shelf(Protocol):
 class Recall(Protocol):
     """Ranked recall over all legs, ungated."""
 
-    async def recall(self, listener: Listener, query: str, limit: int, as_of: int | None = None) -> Recalled:
+    async def recall(self, listener: Listener, query: str, limit: int, as_of: int | None = None) -> memory.Recalled:
         """The best memories for a query, best first, with the legs that were missing named.
 
         With `as_of`, of what held true at that time (milliseconds UTC); else what holds now comes first.
@@ -49,7 +40,7 @@ class Recall(Protocol):
 class Reminder(Protocol):
     """Recall done for a turn without the model asking."""
 
-    async def remind(self, claimed: Claimed, recent: Awaitable[Recent]) -> Injection:
+    async def remind(self, claimed: Claimed, recent: Awaitable[Recent]) -> memory.Injection:
         """What comes to mind for these messages, less what the prompt already shows. Never raises.
 
         `recent` is what the prompt shows, read meanwhile.
@@ -72,16 +63,18 @@ class Embedder(Protocol):
 class Vectors(Protocol):
     """Vectors of pieces of memories, by space."""
 
-    async def unembedded(self, space: VectorSpace, after: int, limit: int) -> Sequence[Unembedded]:
+    async def unembedded(self, space: VectorSpace, after: int, limit: int) -> Sequence[memory.Unembedded]:
         """Pieces behind `after` that have no vector in the space, by id."""
 
-    async def keep_vectors(self, space: VectorSpace, vectors: Sequence[NewVector], at: int, reached: int = 0) -> int:
+    async def keep_vectors(
+        self, space: VectorSpace, vectors: Sequence[memory.NewVector], at: int, reached: int = 0
+    ) -> int:
         """Write vectors; a piece that is gone, or has one, gets none. Returns how many were written.
 
         `reached` says that no piece up to this one is left without; when none is behind it, the space is filled.
         """
 
-    async def spaces(self) -> Sequence[Reached]:
+    async def spaces(self) -> Sequence[memory.Reached]:
         """The spaces that have vectors and how far each is filled, the furthest first."""
 
     async def nearest(self, listener: Listener, space: VectorSpace, query: bytes, limit: int) -> tuple[Found, ...]:

@@ -24,13 +24,7 @@ from keepsaid.adapters.sqlite.pair import check_pair, join
 from keepsaid.adapters.sqlite.piece_index import settled
 from keepsaid.adapters.sqlite.progress import check_log
 from keepsaid.adapters.sqlite.session import SqliteSession
-from keepsaid.adapters.sqlite.vector_index import (
-    VectorIndex,
-    keep_vectors,
-    pack,
-    spaces,
-    unembedded,
-)
+from keepsaid.adapters.sqlite.vector_index import VectorIndex, keep_vectors, pack, spaces, unembedded
 from keepsaid.adapters.sqlite.word_blocks import pack_words
 from keepsaid.adapters.sqlite.writer import TransactionExecutor, Writer
 from keepsaid.config.durable import write_file

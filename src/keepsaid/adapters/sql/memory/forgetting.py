@@ -13,19 +13,9 @@ from keepsaid.adapters.sql.memory.undo_log import GRAVES, TABLES
 from keepsaid.adapters.sql.query import SqlView, chunks, every, load, one, only, reads, run, writes
 from keepsaid.adapters.sql.session import SqlReaders, SqlSession
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
+from keepsaid.domain import forgetting as domain
 from keepsaid.domain.commits import Commit
-from keepsaid.domain.forgetting import (
-    AGENT,
-    Counts,
-    EmptyLog,
-    ForgetSelector,
-    Traced,
-    echo_digests,
-    name_digest,
-    slot_digest,
-    summed,
-    words_in,
-)
+from keepsaid.domain.forgetting import Counts, EmptyLog, ForgetSelector, Traced, words_in
 from keepsaid.domain.memory import OWNER, Kind, NewMemory, person_scope
 from keepsaid.domain.message import Trust
 from keepsaid.domain.states import move
@@ -47,7 +37,7 @@ def digests_of(memory: NewMemory) -> list[str]:
     """The digests of the sentences that a memory may repeat, in hexadecimal; none of one that is made anew."""
     if memory.kind in REMADE or memory.asked:
         return []
-    return [digest.hex() for digest in echo_digests(memory.speaker_id or AGENT, normalise(memory.text))]
+    return [digest.hex() for digest in domain.echo_digests(memory.speaker_id or domain.AGENT, normalise(memory.text))]
 
 
 def repeats(db: SqlSession, memory: NewMemory) -> bool:
@@ -58,7 +48,10 @@ def repeats(db: SqlSession, memory: NewMemory) -> bool:
 def lift(db: SqlSession, memory: NewMemory) -> None:
     """Let the sentences of a memory that a person asked for be remembered again."""
     if any_echoes(db):
-        digests = [*echo_digests(memory.speaker_id, memory.text), *echo_digests(AGENT, memory.text)]
+        digests = [
+            *domain.echo_digests(memory.speaker_id, memory.text),
+            *domain.echo_digests(domain.AGENT, memory.text),
+        ]
         db.execute(SQL["lift"], (hexadecimal(digests),))
 
 
@@ -165,12 +158,12 @@ class SqlForgetful(SqlView):
         hashes = self._keyring.make_tombstones(digests)
         await self._writer.apply(HideMemories((), tuple(hashes), at, aside))
         gone = [await self._writer.apply(HideMemories(tuple(part), (), at, aside)) for part in chunks(ids)]
-        return summed(*gone)
+        return domain.summed(*gone)
 
     async def erase(self, ids: Sequence[int], aside: int = 0, people: Sequence[str] = ()) -> Counts:
         gone = [await self._writer.apply(EraseMemories(tuple(part), aside)) for part in chunks(ids)]
         gone.append(await self._writer.apply(EraseMemories((), aside, tuple(people))))
-        return summed(*gone)
+        return domain.summed(*gone)
 
     async def add_tombstones(self, hashes: Sequence[bytes], at: int) -> int:
         known = set(await self.tombstones())
@@ -256,9 +249,9 @@ def _digests(key: str, kind: str, said: bytes, slot: tuple[object, ...]) -> tupl
     """What is buried with a memory: what it says, its name unless that is used again, and the value of its slot."""
     subject, attribute, value = map(str, slot)
     if key.startswith("reply:"):
-        return (name_digest(key),)  # others may be answered in the same words
-    named = () if kind in REMADE else (name_digest(key),)
-    return (said, *named, *((slot_digest(subject, attribute, value),) if attribute and value else ()))
+        return (domain.name_digest(key),)  # others may be answered in the same words
+    named = () if kind in REMADE else (domain.name_digest(key),)
+    return (said, *named, *((domain.slot_digest(subject, attribute, value),) if attribute and value else ()))
 
 
 def _by_word(db: SqlSession, statement: str, word: str, *bound: int | None) -> set[int]:

@@ -11,19 +11,10 @@ from typing import Any
 from keepsaid.adapters.sql.memory.rows import audience, bound, memories, statements, storable
 from keepsaid.adapters.sql.query import SqlView, every, load, reads, writes
 from keepsaid.adapters.sql.session import SqlReaders, SqlSession
+from keepsaid.domain import visibility
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import OWNER, Listener
-from keepsaid.domain.visibility import (
-    Joined,
-    JoinPeople,
-    MemoryShared,
-    Person,
-    SeenIdentity,
-    ShareMemory,
-    ShareRefusal,
-    SplitPerson,
-    wider,
-)
+from keepsaid.domain.visibility import JoinPeople, MemoryShared, Person, ShareMemory, ShareRefusal, SplitPerson
 from keepsaid.ports.redactor import Redactor, masked_texts
 from keepsaid.ports.runtime import Ids
 from keepsaid.ports.store_views import Operations
@@ -40,9 +31,9 @@ def listed(db: SqlSession) -> tuple[Person, ...]:
     return tuple(_persons(every(db, SQL["everybody"])))
 
 
-def _seen(db: SqlSession, limit: int) -> tuple[SeenIdentity, ...]:
+def _seen(db: SqlSession, limit: int) -> tuple[visibility.SeenIdentity, ...]:
     rows = every(db, SQL["seen"], {"limit": max(1, limit)})
-    return tuple(SeenIdentity(*row) for row in rows[: max(0, limit)])
+    return tuple(visibility.SeenIdentity(*row) for row in rows[: max(0, limit)])
 
 
 class SqlPeople(SqlView):
@@ -87,7 +78,7 @@ def split(db: SqlSession, commit: SplitPerson) -> bool:
 
 def _persons(rows: Sequence[tuple[Any, ...]]) -> list[Person]:
     grouped = groupby(rows, key=lambda row: str(row[0]))
-    return [Person(person, tuple(Joined(*row[1:]) for row in joined)) for person, joined in grouped]
+    return [Person(person, tuple(visibility.Joined(*row[1:]) for row in joined)) for person, joined in grouped]
 
 
 MEMORY_HEARING = statements("memory_hearing")
@@ -124,7 +115,7 @@ def share(db: SqlSession, commit: ShareMemory) -> MemoryShared | ShareRefusal:
     speakers = joined_with(db, new.speaker_id) if new.speaker_id else ()
     if storable(commit.by) not in (OWNER, *speakers):
         return ShareRefusal.NOT_THEIRS
-    scope = wider(new, commit.to)
+    scope = visibility.wider(new, commit.to)
     if isinstance(scope, ShareRefusal):
         return scope
     shared = MemoryShared(new.scope, scope, commit.by, normalise(commit.reason), commit.at)

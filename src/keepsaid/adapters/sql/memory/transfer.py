@@ -25,23 +25,9 @@ from keepsaid.adapters.sql.memory.rows import (
 from keepsaid.adapters.sql.query import SqlView, every, load, only
 from keepsaid.adapters.sql.session import SqlReaders, SqlSession
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
+from keepsaid.domain import bundle
 from keepsaid.domain.attributes import SlotStatement, periods, single
-from keepsaid.domain.bundle import (
-    FORGOTTEN,
-    SPARE_IDS,
-    BundleEntry,
-    BundleLink,
-    BundleStatement,
-    Edge,
-    ImportOutcome,
-    ImportVerdict,
-    Named,
-    Record,
-    TakeIn,
-    Tombstone,
-    difference,
-    key_print,
-)
+from keepsaid.domain.bundle import BundleEntry, ImportOutcome, ImportVerdict, Record
 from keepsaid.domain.graph import name_words
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Listener, NewMemory
@@ -66,11 +52,11 @@ def judged(db: SqlSession, record: Record, buried: Buried) -> ImportVerdict:
             return _judge_entry(db, record, buried)
         case Person():
             return _judge_person(db, record)
-        case Edge():
+        case bundle.Edge():
             return _judge_edge(db, record)
-        case BundleLink():
+        case bundle.BundleLink():
             return _judge_link(db, record)
-        case Tombstone():
+        case bundle.Tombstone():
             return _SAME if _rows(db, "entombed", hashes=hexadecimal([record.hash])) else _NEW
 
 
@@ -81,11 +67,11 @@ def _rows(db: SqlSession, statement: str, **bound: Any) -> list[Row]:
 def _judge_entry(db: SqlSession, entry: BundleEntry, buried: Buried) -> ImportVerdict:
     new = entry.memory.new
     if buried([key_hash(new.key), content_hash(new), entry.content_hash, slot_hash(new)]):
-        return FORGOTTEN
+        return bundle.FORGOTTEN
     for there in map(memory, _rows(db, "by_key", key=storable(new.key))):
         if there.state == "forgotten":
-            return FORGOTTEN
-        differs = difference(there.new, _stored(new))
+            return bundle.FORGOTTEN
+        differs = bundle.difference(there.new, _stored(new))
         return ImportVerdict(ImportOutcome.CONFLICT, f"it is here with another {differs}") if differs else _SAME
     same = _rows(db, "said_in", key=storable(new.key))
     slot = entry.slot
@@ -130,7 +116,7 @@ def _ends(db: SqlSession, *keys: str) -> tuple[list[int], tuple[str, ...]]:
     return [int(rows[0][0]) for rows in found.values() if rows], tuple(key for key, rows in found.items() if not rows)
 
 
-def _judge_edge(db: SqlSession, edge: Edge) -> ImportVerdict:
+def _judge_edge(db: SqlSession, edge: bundle.Edge) -> ImportVerdict:
     if edge.source == edge.target:
         return ImportVerdict(ImportOutcome.REJECTED, "it leads from a memory to itself")
     ids, missing = _ends(db, edge.source, edge.target)
@@ -139,7 +125,7 @@ def _judge_edge(db: SqlSession, edge: Edge) -> ImportVerdict:
     return _SAME if _rows(db, "edge", source=ids[0], target=ids[1], relation=edge.relation) else _NEW
 
 
-def _judge_link(db: SqlSession, link: BundleLink) -> ImportVerdict:
+def _judge_link(db: SqlSession, link: bundle.BundleLink) -> ImportVerdict:
     ids, missing = _ends(db, link.key, link.replaced_by)
     if missing or len(ids) < 2:
         return ImportVerdict(ImportOutcome.REJECTED, "what took its place is not here", beside=missing)
@@ -152,7 +138,7 @@ def _judge_link(db: SqlSession, link: BundleLink) -> ImportVerdict:
     return _NEW
 
 
-def take(db: SqlSession, commit: TakeIn) -> tuple[ImportVerdict, ...]:
+def take(db: SqlSession, commit: bundle.TakeIn) -> tuple[ImportVerdict, ...]:
     verdicts: list[ImportVerdict] = []
     contested: dict[bytes, tuple[str, Sequence[int]]] = {}
     for n, record in enumerate(commit.records):
@@ -160,7 +146,7 @@ def take(db: SqlSession, commit: TakeIn) -> tuple[ImportVerdict, ...]:
         verdicts.append(verdict)
         if verdict.outcome is not ImportOutcome.NEW:
             continue
-        ids = commit.ids[n * SPARE_IDS : (n + 1) * SPARE_IDS]
+        ids = commit.ids[n * bundle.SPARE_IDS : (n + 1) * bundle.SPARE_IDS]
         slot = record.slot if isinstance(record, BundleEntry) else None
         if isinstance(record, BundleEntry) and slot is not None and slot in commit.contested:
             contested[slot] = record.memory.new.attribute, ids[1:]
@@ -204,14 +190,14 @@ def _write(db: SqlSession, record: Record, spare: int) -> None:
         case Person():
             rows = [(storable(one.name), storable(record.id), one.at, storable(one.by)) for one in record.identities]
             db.executemany(SQL["take_identity"], rows)
-        case Edge():
+        case bundle.Edge():
             [source, target], _ = _ends(db, record.source, record.target)
             values = {"relation": record.relation, "weight": record.weight, "at": record.at}
             db.execute(SQL["take_edge"], {"source": source, "target": target, **values})
-        case BundleLink():
+        case bundle.BundleLink():
             [id_, target], _ = _ends(db, record.key, record.replaced_by)
             db.execute(SQL["take_link"], {"id": id_, "target": target})
-        case Tombstone():
+        case bundle.Tombstone():
             db.execute(SQL["bury"], (record.hash, record.at))
 
 
@@ -277,11 +263,11 @@ class SqlBundles(SqlView):
         entries = [record for record in records if isinstance(record, BundleEntry)]
         clean = iter(await without_secrets(self._redactor, [entry.memory.new for entry in entries]))
         masked = tuple(_clean(one, next(clean)) if isinstance(one, BundleEntry) else one for one in records)
-        ids = tuple(self._ids.next() for _ in range(len(masked) * SPARE_IDS))
-        return await self._writer.apply(TakeIn(masked, ids, tuple(contested), at))
+        ids = tuple(self._ids.next() for _ in range(len(masked) * bundle.SPARE_IDS))
+        return await self._writer.apply(bundle.TakeIn(masked, ids, tuple(contested), at))
 
     async def key_print(self) -> str:
-        return key_print(await self._readers.run(lambda _: self._keyring.key()))
+        return bundle.key_print(await self._readers.run(lambda _: self._keyring.key()))
 
     async def adopt_key(self, key: bytes) -> bool:
         return await self._readers.run(lambda _: self._keyring.adopt(key))
@@ -308,12 +294,12 @@ def _read_contents(db: SqlSession, listeners: Sequence[Listener], mark: str) -> 
     counts = {"tombstones": len(tombstones), "people": len(persons), "memories": len(ids), "associations": edges}
 
     def records() -> Iterator[Record]:
-        yield from (Tombstone(hash_, at) for hash_, at in tombstones)
+        yield from (bundle.Tombstone(hash_, at) for hash_, at in tombstones)
         yield from persons
         for start in range(0, len(ids), _READ_AT_ONCE):
             part = every(db, SQL["entries"], {"ids": json.dumps(ids[start : start + _READ_AT_ONCE])})
             yield from (_entry(row, visible) for row in intact(db, part))
-        yield from (Edge(*row[2:]) for row in every(db, SQL["edges"]) if visible.issuperset(row[:2]))
+        yield from (bundle.Edge(*row[2:]) for row in every(db, SQL["edges"]) if visible.issuperset(row[:2]))
 
     version = int(only(db, SCHEMA["version"], ("memory",))[0])
     return BundleContents(version, counts, mark if tombstones else "", records())
@@ -329,7 +315,10 @@ def _entry(row: Row, visible: frozenset[int]) -> BundleEntry:
         confirmed_at,
         last_decayed_at,
         tuple(json.loads(said_in)),
-        tuple(BundleStatement(*one)._replace(corrects=bool(one[4]), counted=bool(one[5])) for one in json.loads(said)),
-        tuple(Named(*one) for one in json.loads(mentions)),
+        tuple(
+            bundle.BundleStatement(*one)._replace(corrects=bool(one[4]), counted=bool(one[5]))
+            for one in json.loads(said)
+        ),
+        tuple(bundle.Named(*one) for one in json.loads(mentions)),
         tuple(MemoryShared(*one) for one in json.loads(widened)),
     )

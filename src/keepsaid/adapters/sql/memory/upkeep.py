@@ -12,21 +12,10 @@ from typing import Any
 from keepsaid.adapters.sql.memory.rows import space_names
 from keepsaid.adapters.sql.query import SqlView, every, load, one, only, reads
 from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
+from keepsaid.domain import maintenance
 from keepsaid.domain.forgetting import EmptyLog
 from keepsaid.domain.learning import LEARNABLE
-from keepsaid.domain.maintenance import (
-    FADING,
-    LOOSE,
-    PIECE,
-    Curve,
-    FadeTrace,
-    Holdings,
-    Maintain,
-    Outstanding,
-    Stepped,
-    TaskRun,
-    UpkeepTask,
-)
+from keepsaid.domain.maintenance import LOOSE, Maintain, Stepped, UpkeepTask
 from keepsaid.domain.memory import VectorSpace
 from keepsaid.ports.store_views import Operations
 
@@ -41,25 +30,32 @@ _ARCHIVED = 1
 """So many memories of one piece are archived: taking one out of the index changes a page for each of its words."""
 
 
-def _runs(db: SqlSession) -> tuple[TaskRun, ...]:
-    found = {UpkeepTask(row[0]): TaskRun(UpkeepTask(row[0]), *row[1:]) for row in every(db, MEMORY_UPKEEP["runs"])}
+def _runs(db: SqlSession) -> tuple[maintenance.TaskRun, ...]:
+    found = {
+        UpkeepTask(row[0]): maintenance.TaskRun(UpkeepTask(row[0]), *row[1:])
+        for row in every(db, MEMORY_UPKEEP["runs"])
+    }
     return tuple(found[task] for task in UpkeepTask if task in found)
 
 
-def _holdings(db: SqlSession) -> Holdings:
+def _holdings(db: SqlSession) -> maintenance.Holdings:
     counts = only(db, MEMORY_UPKEEP["counts"])
     tables = dict(zip(map(str, counts[::2]), map(int, counts[1::2]), strict=True))
-    return Holdings(_counted(db, "kinds"), _counted(db, "states"), _counted(db, "scopes"), tables, _runs(db))
+    return maintenance.Holdings(
+        _counted(db, "kinds"), _counted(db, "states"), _counted(db, "scopes"), tables, _runs(db)
+    )
 
 
 def _counted(db: SqlSession, statement: str) -> dict[str, int]:
     return {str(name): int(count) for name, count in every(db, MEMORY_UPKEEP[statement])}
 
 
-def _outstanding(db: SqlSession, at: int, curve: Curve, space: VectorSpace | None) -> Outstanding:
+def _outstanding(
+    db: SqlSession, at: int, curve: maintenance.Curve, space: VectorSpace | None
+) -> maintenance.Outstanding:
     step = Maintain(UpkeepTask.FADE, at, _ALL, curve, space)
     fading, archived, after = 0, 0, 0
-    while rows := _memories(db, after, PIECE):
+    while rows := _memories(db, after, maintenance.PIECE):
         faded, gone = _fading(rows, step)
         fading, archived, after = fading + len(faded), archived + len(gone), rows[-1][0]
     former = (only(db, MEMORY_UPKEEP["vectors_of"], (number,)) for number in _former(db, space))
@@ -70,7 +66,7 @@ def _outstanding(db: SqlSession, at: int, curve: Curve, space: VectorSpace | Non
         **{task: len(loose_in(db, task, 0, _ALL)) for task in LOOSE},
         UpkeepTask.SPACES: sum(int(count) for (count,) in former),
     }
-    return Outstanding(counts, archived)
+    return maintenance.Outstanding(counts, archived)
 
 
 class SqlUpkeep(SqlView):
@@ -98,7 +94,7 @@ def maintain(db: SqlSession, step: Maintain) -> Stepped:
     until = inf if step.budget_ms is None else monotonic() + step.budget_ms / 1_000
     done = Stepped(over=False)
     while not done.over:
-        piece = replace(step, at=begun_at, limit=min(PIECE, step.limit - done.looked))
+        piece = replace(step, at=begun_at, limit=min(maintenance.PIECE, step.limit - done.looked))
         after, further = _TASKS[step.task](db, piece, after)
         done = done.then(further)
         if done.looked >= step.limit or monotonic() >= until:
@@ -138,8 +134,8 @@ def _fading(rows: Sequence[tuple[Any, ...]], step: Maintain) -> tuple[list[tuple
     """The memories whose importance is to be written, with what is left of it; and those that are archived."""
     faded, gone = [], []
     for id_, kind, fades, *uses in rows:
-        trace = FadeTrace(*uses)
-        if fades and kind in FADING and trace.worth_counting(step.at, step.curve):
+        trace = maintenance.FadeTrace(*uses)
+        if fades and kind in maintenance.FADING and trace.worth_counting(step.at, step.curve):
             left = trace.at(step.at, step.curve)
             faded.append((id_, left))
             gone += [id_] if trace.gone(left, step.at, step.curve) else []

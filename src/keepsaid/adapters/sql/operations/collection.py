@@ -9,24 +9,12 @@ from keepsaid.adapters.sql.operations.journal import write_facts
 from keepsaid.adapters.sql.operations.sessions import invalidate
 from keepsaid.adapters.sql.query import every, load, one, only, run
 from keepsaid.adapters.sql.session import Row, SqlSession
+from keepsaid.domain import session
 from keepsaid.domain.commits import EpisodesKept
 from keepsaid.domain.event import read_to, unreadable
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.learning import ExtractionResult, decoded, encoded
 from keepsaid.domain.redaction import SecretMark
-from keepsaid.domain.session import (
-    RIPE,
-    ClaimCollection,
-    Collected,
-    CollectionFailed,
-    ExtractionLease,
-    Invalidate,
-    KeepFinding,
-    Left,
-    Marked,
-    MarkUnprocessed,
-    RequeueCollection,
-)
 from keepsaid.domain.states import move
 from keepsaid.domain.turn import Usage
 
@@ -52,7 +40,7 @@ COLLECTION = load("collection")
 RUN = "collection"
 
 
-def claim(db: SqlSession, commit: ClaimCollection) -> ExtractionLease | None:
+def claim(db: SqlSession, commit: session.ClaimCollection) -> session.ExtractionLease | None:
     """Claim the session that is due for longest; one that has to wait is not due any more."""
     while (row := one(db, COLLECTION["due"], (commit.at,))) is not None:
         found = _claimable(db, commit, row)
@@ -64,7 +52,7 @@ def claim(db: SqlSession, commit: ClaimCollection) -> ExtractionLease | None:
     return None
 
 
-def _claimable(db: SqlSession, commit: ClaimCollection, row: Row) -> ExtractionLease | None:
+def _claimable(db: SqlSession, commit: session.ClaimCollection, row: Row) -> session.ExtractionLease | None:
     session_id, lane_id, _, fence, attempts, first, last, processed, ruled, firm_until, marked, reason, *place = row
     lane, done = Lane(*place), max(processed, first - 1)
     finding = _finding(db, session_id, lane)
@@ -76,11 +64,11 @@ def _claimable(db: SqlSession, commit: ClaimCollection, row: Row) -> ExtractionL
         fit = finding is not None or last > after
     if not fit:
         return None
-    return ExtractionLease(session_id, lane, fence + 1, after, marked, reason, attempts, finding, after == done)
+    return session.ExtractionLease(session_id, lane, fence + 1, after, marked, reason, attempts, finding, after == done)
 
 
 def _ripe(db: SqlSession, lane_id: int, after: int, session_id: int) -> bool:
-    return bool(only(db, COLLECTION["ripe"], (lane_id, after, session_id, RIPE))[0] >= RIPE)
+    return bool(only(db, COLLECTION["ripe"], (lane_id, after, session_id, session.RIPE))[0] >= session.RIPE)
 
 
 def _finding(db: SqlSession, session_id: int, lane: Lane) -> ExtractionResult | None:
@@ -91,7 +79,7 @@ def _finding(db: SqlSession, session_id: int, lane: Lane) -> ExtractionResult | 
     return ExtractionResult(row[0], row[1], lane, row[2], row[3], row[4], statements, usage, row[9])
 
 
-def keep_finding(db: SqlSession, commit: KeepFinding) -> bool:
+def keep_finding(db: SqlSession, commit: session.KeepFinding) -> bool:
     """Keep what was found, one finding of a session at a time."""
     found, usage = commit.finding, commit.finding.usage
     row = one(db, COLLECTION["held"], (found.session_id, commit.fence))
@@ -105,11 +93,11 @@ def keep_finding(db: SqlSession, commit: KeepFinding) -> bool:
     return True
 
 
-def collected(db: SqlSession, commit: Collected) -> Left:
+def collected(db: SqlSession, commit: session.Collected) -> session.Left:
     """What was read is done with; the mark goes with the last record."""
     row = one(db, COLLECTION["held"], (commit.session_id, commit.fence))
     if row is None:
-        return Left.REFUSED
+        return session.Left.REFUSED
     state, _, last, processed, ruled, marked = row
     if commit.finding_id is not None:
         db.execute(COLLECTION["applied"], (commit.finding_id, commit.session_id, commit.at))
@@ -119,14 +107,14 @@ def collected(db: SqlSession, commit: Collected) -> Left:
     if processed < last:
         left = processed or None, ruled, max(marked, last), move("collection", state, "leave"), commit.at
         db.execute(COLLECTION["read"], (commit.session_id, *left))
-        return Left.MARKED
+        return session.Left.MARKED
     done = processed, ruled, None, move("collection", state, "finish"), None
     db.execute(COLLECTION["read"], (commit.session_id, *done))
     write_facts(db, commit.at, read_to(commit.session_id, processed))
-    return Left.CLEARED
+    return session.Left.CLEARED
 
 
-def failed(db: SqlSession, commit: CollectionFailed) -> bool:
+def failed(db: SqlSession, commit: session.CollectionFailed) -> bool:
     """A reading came to nothing."""
     row = one(db, COLLECTION["held"], (commit.session_id, commit.fence))
     if row is None:
@@ -138,7 +126,7 @@ def failed(db: SqlSession, commit: CollectionFailed) -> bool:
     return True
 
 
-def requeue(db: SqlSession, commit: RequeueCollection) -> bool:
+def requeue(db: SqlSession, commit: session.RequeueCollection) -> bool:
     """Read a parked session again."""
     row = one(db, COLLECTION["parked"], (commit.session_id,))
     if row is None or row[0] != "parked":
@@ -147,7 +135,7 @@ def requeue(db: SqlSession, commit: RequeueCollection) -> bool:
     return True
 
 
-def mark_one(db: SqlSession, commit: Invalidate) -> bool:
+def mark_one(db: SqlSession, commit: session.Invalidate) -> bool:
     """Mark one session."""
     row = one(db, COLLECTION["last_record"], (commit.session_id,))
     if row is None or not row[0] <= commit.record <= row[1]:
@@ -155,7 +143,7 @@ def mark_one(db: SqlSession, commit: Invalidate) -> bool:
     return invalidate(db, commit.session_id, commit.record, commit.reason, commit.at)
 
 
-def mark_unprocessed(db: SqlSession, commit: MarkUnprocessed) -> Marked:
+def mark_unprocessed(db: SqlSession, commit: session.MarkUnprocessed) -> session.Marked:
     """Mark some of the sessions that have unread records."""
     rows = every(db, COLLECTION["unread"], (commit.after, commit.limit))
     count = 0
@@ -163,9 +151,9 @@ def mark_unprocessed(db: SqlSession, commit: MarkUnprocessed) -> Marked:
         if last >= first and last > (processed if commit.thorough else max(processed, ruled)):
             count += invalidate(db, session_id, last, commit.reason, commit.at)
     if len(rows) == commit.limit:
-        return Marked(count, rows[-1][0])
+        return session.Marked(count, rows[-1][0])
     db.execute(COLLECTION["ran"], (RUN, commit.at))
-    return Marked(count, None)
+    return session.Marked(count, None)
 
 
 def void(db: SqlSession, owner: str, at: int) -> None:

@@ -12,17 +12,9 @@ from keepsaid.adapters.sql.operations.routing import lane_id_of
 from keepsaid.adapters.sql.operations.sessions import mark, rotate
 from keepsaid.adapters.sql.query import every, every_replaced, load, one, only, run
 from keepsaid.adapters.sql.session import Row, SqlSession
+from keepsaid.domain import context as domain
 from keepsaid.domain.compaction import CutContext, CutReason, SummariesCopied, Summarise, SummaryFailed
-from keepsaid.domain.context import (
-    POSTS_MAX,
-    DroppedSpan,
-    LaneSummary,
-    LaneTail,
-    Made,
-    SchedulePost,
-    Summary,
-    TranscriptSpan,
-)
+from keepsaid.domain.context import LaneSummary, Summary
 from keepsaid.domain.event import Fact, compacted
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Trust
@@ -53,16 +45,16 @@ class _Head:
         return max(self.summarised_until, self.floor)
 
 
-def context(db: SqlSession, lane: Lane, limit: int) -> LaneTail:
+def context(db: SqlSession, lane: Lane, limit: int) -> domain.LaneTail:
     """The summary in force and the newest records after it."""
     lane_id = lane_id_of(db, lane)
     if lane_id is None:
-        return LaneTail()
+        return domain.LaneTail()
     head = _head(db, lane_id)
     found = list(reversed(every_replaced(db, SQL["tail"], (lane_id, head.covered, max(0, limit)))))
     while found and found[0][0] == Role.TOOL:
         found.pop(0)
-    return LaneTail(
+    return domain.LaneTail(
         recent=Recent(rows.records(db, lane_id, found), tuple(row[6] for row in found)),
         positions=tuple(row[7] for row in found),
         summary=None if head.summary is None else _summary(db, lane_id, head.summary),
@@ -78,26 +70,26 @@ def context(db: SqlSession, lane: Lane, limit: int) -> LaneTail:
     )
 
 
-def _posts(db: SqlSession, lane_id: int, head: _Head) -> tuple[SchedulePost, ...]:
+def _posts(db: SqlSession, lane_id: int, head: _Head) -> tuple[domain.SchedulePost, ...]:
     """What was posted since; what was when the lane began anew left with its past."""
-    since = lane_id, head.covered, head.floor, head.changed_at, POSTS_MAX
+    since = lane_id, head.covered, head.floor, head.changed_at, domain.POSTS_MAX
     found = every(db, SQL["posted"], since)
-    return tuple(SchedulePost(after, text, Trust(trust or Trust.EXTERNAL)) for after, text, trust in found)
+    return tuple(domain.SchedulePost(after, text, Trust(trust or Trust.EXTERNAL)) for after, text, trust in found)
 
 
-def span(db: SqlSession, lane: Lane, after: int, limit: int) -> TranscriptSpan:
+def span(db: SqlSession, lane: Lane, after: int, limit: int) -> domain.TranscriptSpan:
     """The oldest records after a position."""
     lane_id = lane_id_of(db, lane)
     if lane_id is None:
-        return TranscriptSpan((), ())
+        return domain.TranscriptSpan((), ())
     found = every_replaced(db, SQL["span"], (lane_id, after, max(0, limit)))
-    return TranscriptSpan(rows.records(db, lane_id, found), tuple(row[7] for row in found))
+    return domain.TranscriptSpan(rows.records(db, lane_id, found), tuple(row[7] for row in found))
 
 
-def past(db: SqlSession, lane: Lane) -> tuple[DroppedSpan, ...]:
+def past(db: SqlSession, lane: Lane) -> tuple[domain.DroppedSpan, ...]:
     """Every span that left the context."""
     lane_id = lane_id_of(db, lane)
-    return () if lane_id is None else tuple(DroppedSpan(*row) for row in every(db, SQL["past"], (lane_id,)))
+    return () if lane_id is None else tuple(domain.DroppedSpan(*row) for row in every(db, SQL["past"], (lane_id,)))
 
 
 def _head(db: SqlSession, lane_id: int) -> _Head:
@@ -123,7 +115,7 @@ def _trust_between(db: SqlSession, lane_id: int, first: int, last: int) -> Trust
 def summary_of(row: Row) -> Summary:
     """A row of the statements that read summaries: version, first, last, text, kind, model, created_at."""
     version, first, last, text, kind, model, created_at = row
-    return Summary(version, first, last, text, Made(kind), model, created_at)
+    return Summary(version, first, last, text, domain.Made(kind), model, created_at)
 
 
 def summarise(db: SqlSession, commit: Summarise) -> bool:

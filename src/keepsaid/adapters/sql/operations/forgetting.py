@@ -17,21 +17,10 @@ from keepsaid.adapters.sql.operations.tasks import scrub, scrub_made_by
 from keepsaid.adapters.sql.query import every, load, one, only, run
 from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
+from keepsaid.domain import forgetting as domain
 from keepsaid.domain.commits import Drop
 from keepsaid.domain.event import forgot, replied
-from keepsaid.domain.forgetting import (
-    PIECE,
-    Counts,
-    DropUndo,
-    ForgetTargets,
-    MoveForgetting,
-    PutBack,
-    RequestForgetting,
-    Scrubbed,
-    ScrubForgotten,
-    summed,
-    words_in,
-)
+from keepsaid.domain.forgetting import Counts, ForgetTargets, Scrubbed, ScrubForgotten
 from keepsaid.domain.learning import decoded, emptied, encoded, stays
 from keepsaid.domain.memory import person_scope
 from keepsaid.domain.states import TABLES, move
@@ -56,7 +45,7 @@ class ForgettingCommits:
         self._tombs = tombs
         self._renamed = renamed
 
-    def request(self, db: SqlSession, commit: RequestForgetting) -> bool:
+    def request(self, db: SqlSession, commit: domain.RequestForgetting) -> bool:
         """Write down what goes, and bury it."""
         if not run(db, SQL["request"], (commit.id, commit.how, commit.by, commit.at, commit.undo_until)):
             return False
@@ -76,7 +65,7 @@ class ForgettingCommits:
             hold(db, commit.id)
         return done
 
-    def move_on(self, db: SqlSession, commit: MoveForgetting) -> bool:
+    def move_on(self, db: SqlSession, commit: domain.MoveForgetting) -> bool:
         """A step is over; scrubbed, lanes with nothing left lose their names, unless it can be undone."""
         row = one(db, SQL["row"], (commit.id,))
         if row is None or (row[1], commit.verb) not in TABLES["forgetting"]:
@@ -94,7 +83,7 @@ class ForgettingCommits:
             write_facts(db, commit.at, forgot(commit.id, json.loads(only(db, SQL["row"], (commit.id,))[6])))
         return True
 
-    def drop_undo(self, db: SqlSession, commit: DropUndo) -> bool:
+    def drop_undo(self, db: SqlSession, commit: domain.DropUndo) -> bool:
         """Delete the undo image of a forgetting and the names of lanes with no content left.
 
         With `emptied`, record that the content is gone for good: the logs are empty.
@@ -128,7 +117,7 @@ def _record_undo(db: SqlSession, number: int) -> AbstractContextManager[None]:
     return db.record_undo(number if kept else None, _KEPT, SQL["keep_aside"])
 
 
-def restore(db: SqlSession, commit: PutBack) -> bool:
+def restore(db: SqlSession, commit: domain.PutBack) -> bool:
     """Restore an undo image; the affected lanes are summarised anew from before its first record."""
     found = db.put_back(commit.id, SQL["aside"])
     first: dict[int, int] = {}
@@ -181,7 +170,7 @@ def read_targets(db: SqlSession, number: int) -> ForgetTargets:
 def _count(db: SqlSession, number: int, counts: Counts, at: int) -> None:
     if counts:
         before = json.loads(only(db, SQL["row"], (number,))[6])
-        db.execute(SQL["count"], (number, json.dumps(dict(summed(tuple(before.items()), counts))), at))
+        db.execute(SQL["count"], (number, json.dumps(dict(domain.summed(tuple(before.items()), counts))), at))
 
 
 @dataclass(slots=True)
@@ -210,7 +199,7 @@ def _scrubbed(db: SqlSession, commit: ScrubForgotten) -> Scrubbed:
         "task": _task,
         "schedule": _schedule,
     }
-    room, waiting = PIECE, 0
+    room, waiting = domain.PIECE, 0
     for kind, scrub_one in each.items():
         refs = [int(row[0]) for row in every(db, SQL["open_items"], (commit.id, kind, room))]
         gone = [ref for ref in refs if scrub_one(db, ref, piece)]
@@ -234,7 +223,7 @@ def _standing(db: SqlSession, wanted: ForgetTargets) -> None:
         db.execute(SQL["forget_manner"], (person_scope(person),))
         db.execute(SQL["forget_notes"], (person,))
     for scope, text in every(db, SQL["manners"]) if wanted.words else ():
-        if not wanted.words.isdisjoint(words_in(text)):
+        if not wanted.words.isdisjoint(domain.words_in(text)):
             db.execute(SQL["forget_manner"], (scope,))
 
 

@@ -14,15 +14,8 @@ from keepsaid.adapters.sql.operations.views import SQL as VIEWS
 from keepsaid.adapters.sql.query import SqlView, every, one, only, reads, scalar
 from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
-from keepsaid.domain.forgetting import (
-    ForgetSelector,
-    Forgetting,
-    HoldingTurns,
-    message_name,
-    name_digest,
-    source_name,
-    words_in,
-)
+from keepsaid.domain import forgetting as domain
+from keepsaid.domain.forgetting import ForgetSelector, Forgetting, HoldingTurns, name_digest, words_in
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import person_of
@@ -58,7 +51,7 @@ def _tombstones(db: SqlSession) -> tuple[bytes, ...]:
 def _revived(db: SqlSession, hashes: frozenset[bytes], keyring: TombstoneKeyring) -> tuple[int, ...]:
     there = dict.fromkeys(row[0] for row in every(db, SQL["all_messages"]))
     there |= dict.fromkeys(_named(row for row in every(db, SQL["all_said"]) if row[1]))
-    digests = {number: [name_digest(message_name(number))] for number in there}
+    digests = {number: [name_digest(domain.message_name(number))] for number in there}
     return tuple(n for n, digest in digests.items() if not hashes.isdisjoint(keyring.compute_tombstones(digest)))
 
 
@@ -147,7 +140,7 @@ def _summarised(db: SqlSession, messages: Sequence[int], turns: Sequence[int]) -
 
 
 def _forgotten(db: SqlSession, refs: Sequence[str], keyring: TombstoneKeyring) -> frozenset[str]:
-    tombstones = keyring.compute_tombstones([name_digest(source_name(ref)) for ref in refs])
+    tombstones = keyring.compute_tombstones([name_digest(domain.source_name(ref)) for ref in refs])
     known = zip(refs, tombstones, strict=False)
     return frozenset(ref for ref, tombstone in known if one(db, SQL["buried"], (tombstone,)) is not None)
 

@@ -13,21 +13,11 @@ from keepsaid.adapters.sql.operations.lane_heads import Gains, LaneHeads
 from keepsaid.adapters.sql.query import every, load, one, only, write_rows
 from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.adapters.sql.tombstones import seal
+from keepsaid.domain import strand
 from keepsaid.domain.commits import Arrival, Receive, Received
 from keepsaid.domain.commits import IntakeResult as Verdict
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.strand import (
-    LATELY_MAX,
-    RECORDS_EACH,
-    TEXT_CHARS_MAX,
-    Placed,
-    RecentMessage,
-    answered,
-    inferable,
-    kept,
-    remembered,
-    strand_of,
-)
+from keepsaid.domain.strand import RecentMessage
 from keepsaid.domain.views import Redelivery
 from keepsaid.text.references import MessageText
 
@@ -52,25 +42,25 @@ class RecentMessages:
         if len(self._heard) > _CONVERSATIONS_MAX:
             self.forget()
 
-    def infer_lane(self, db: SqlSession, arrival: Arrival) -> Placed:
+    def infer_lane(self, db: SqlSession, arrival: Arrival) -> strand.Placed:
         """Infer the lane of a new message."""
         place = _recent_place(arrival.inbound.lane)
         heard = self._before(db, place)
         keys = tuple({one.key for one in heard})
         answers = _answers(db, place, keys) if keys else []
-        return strand_of((*heard, *answers), arrival.id, arrival.inbound, arrival.at)
+        return strand.strand_of((*heard, *answers), arrival.id, arrival.inbound, arrival.at)
 
     def add(self, db: SqlSession, arrival: Arrival, key: str) -> None:
         """A new message has found its lane."""
-        spoken = remembered(arrival.id, arrival.inbound, arrival.at, key)
+        spoken = strand.remembered(arrival.id, arrival.inbound, arrival.at, key)
         if spoken is not None:
             place = _recent_place(arrival.inbound.lane)
-            self._heard[place] = kept(self._before(db, place), spoken)
+            self._heard[place] = strand.kept(self._before(db, place), spoken)
 
     def _before(self, db: SqlSession, place: _Place) -> list[RecentMessage]:
         heard = self._heard.get(place)
         if heard is None:
-            rows = every(db, SQL["lately"], (*place, LATELY_MAX, TEXT_CHARS_MAX))
+            rows = every(db, SQL["lately"], (*place, strand.LATELY_MAX, strand.TEXT_CHARS_MAX))
             heard = self._heard[place] = [_read_recent_message(row) for row in reversed(rows)]
         return heard
 
@@ -87,8 +77,12 @@ def _read_recent_message(row: Row) -> RecentMessage:
 
 
 def _answers(db: SqlSession, place: _Place, keys: tuple[str, ...]) -> list[RecentMessage]:
-    rows = every(db, SQL["answers"], (*place, apsw.carray(keys), RECORDS_EACH))
-    return [one for key, lane in groupby(rows, lambda row: row[0]) for one in answered(key, (row[1:] for row in lane))]
+    rows = every(db, SQL["answers"], (*place, apsw.carray(keys), strand.RECORDS_EACH))
+    return [
+        one
+        for key, lane in groupby(rows, lambda row: row[0])
+        for one in strand.answered(key, (row[1:] for row in lane))
+    ]
 
 
 BODIES = load("bodies")
@@ -238,7 +232,7 @@ class MessageInserter:
             if marks.reply_to is not None and rules.join and not inbound.topic:
                 named = _target_key(db, lane, marks.reply_to) or just_named.get(lane._replace(key=marks.reply_to))
                 lane = lane._replace(key=named or lane.key)
-            elif rules.infer and inferable(inbound):
+            elif rules.infer and strand.inferable(inbound):
                 placed = self._lately.infer_lane(db, commit.arrival)
                 lane = lane._replace(key=placed.key)
                 db.execute(SQL["keep_placed"], (commit.arrival.id, placed.reason))

@@ -11,19 +11,11 @@ from keepsaid.adapters.sql.operations.outbox import keep_for_owner
 from keepsaid.adapters.sql.operations.routing import lane_id_of
 from keepsaid.adapters.sql.query import every, load, one, scalar
 from keepsaid.adapters.sql.session import Row, SqlSession
+from keepsaid.domain import receipt
 from keepsaid.domain.commits import RecordFeedback
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.process import Note, NotifyOwner
-from keepsaid.domain.receipt import (
-    Feedback,
-    FeedbackState,
-    JudgeMemory,
-    MemoryUse,
-    Reminded,
-    Use,
-    beyond_in,
-    candidate_in,
-)
+from keepsaid.domain.receipt import Feedback, FeedbackState, MemoryUse, Use
 from keepsaid.domain.states import move
 
 SQL = load("notes")
@@ -55,7 +47,7 @@ def judge(db: SqlSession, commit: RecordFeedback) -> bool:
     return judged(db, commit.word, commit.at)
 
 
-def judged(db: SqlSession, word: JudgeMemory, at: int) -> bool:
+def judged(db: SqlSession, word: receipt.JudgeMemory, at: int) -> bool:
     """Whether the word stands now; False where the turn was not shown the memory, or nothing is to withdraw."""
     place = (word.turn_id, word.memory_id)
     known = one(db, RECEIPTS["judged"], place)
@@ -81,22 +73,24 @@ def feedback_of_turn(db: SqlSession, turn_id: int) -> tuple[Feedback, ...]:
     return tuple(_feedback(row) for row in every(db, RECEIPTS["feedback_of_turn"], (turn_id,)))
 
 
-def reminded(db: SqlSession, lane: Lane) -> Reminded | None:
+def reminded(db: SqlSession, lane: Lane) -> receipt.Reminded | None:
     shown = every(db, RECEIPTS["reminded"], (lane_id_of(db, lane),))
-    return Reminded(shown[0][0], tuple(memory_id for _, memory_id in shown)) if shown else None
+    return receipt.Reminded(shown[0][0], tuple(memory_id for _, memory_id in shown)) if shown else None
 
 
 def uses(db: SqlSession, memory_id: int, turns: int) -> Sequence[Use]:
     found = {}
     for turn_id, *lane, at, how in every(db, RECEIPTS["shown_to"], (memory_id,)):
-        found[turn_id] = Use(turn_id, Lane(*lane), at, MemoryUse(how), candidate_in(rows.trace(db, turn_id), memory_id))
+        found[turn_id] = Use(
+            turn_id, Lane(*lane), at, MemoryUse(how), receipt.candidate_in(rows.trace(db, turn_id), memory_id)
+        )
     named = f'"id":{memory_id},'.encode()
     for turn_id, *lane, at, body in every(db, RECEIPTS["traces"], (turns,)):
         text = zlib.decompress(body)
         if turn_id in found or named not in text:
             continue
         trace = json.loads(text)
-        considered, behind = candidate_in(trace, memory_id), beyond_in(trace, memory_id)
+        considered, behind = receipt.candidate_in(trace, memory_id), receipt.beyond_in(trace, memory_id)
         if considered is not None and not considered["chosen"]:
             found[turn_id] = Use(turn_id, Lane(*lane), at, MemoryUse.LEFT_OUT, considered)
         elif behind is not None:

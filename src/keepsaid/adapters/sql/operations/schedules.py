@@ -11,6 +11,7 @@ from keepsaid.adapters.sql.operations.tasks import keep
 from keepsaid.adapters.sql.operations.work_views import content_of, run_of, schedule_of
 from keepsaid.adapters.sql.query import every, load, one, only, run
 from keepsaid.adapters.sql.session import Row, SqlSession
+from keepsaid.domain import scheduling
 from keepsaid.domain.commits import Prune
 from keepsaid.domain.effects import EndSchedule, KeepTime
 from keepsaid.domain.lane import Lane
@@ -18,20 +19,7 @@ from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.retention import Pruned
 from keepsaid.domain.schedule import LIVE, OPEN, Fire, NewSchedule, ScheduleRun, What, charged
-from keepsaid.domain.scheduling import (
-    NOT_DONE,
-    AddSchedule,
-    BeginRun,
-    EndRun,
-    FireSchedules,
-    MoveSchedule,
-    Notice,
-    RecoverRuns,
-    ReplaceSchedules,
-    RunKey,
-    RunNow,
-    SettleRun,
-)
+from keepsaid.domain.scheduling import EndRun, RunKey, SettleRun
 from keepsaid.domain.states import TABLES, move
 from keepsaid.domain.task import NewTask
 
@@ -39,7 +27,7 @@ SQL = load("schedules")
 _TOLD = {"pause": "paused", "resume": "resumed", "cancel": "cancelled"}
 
 
-def add(db: SqlSession, commit: AddSchedule, turn_id: int | None = None) -> bool:
+def add(db: SqlSession, commit: scheduling.AddSchedule, turn_id: int | None = None) -> bool:
     """Add one, if its id and its name are free; `turn_id` is the turn that asked for it."""
     new = commit.new
     if one(db, SQL["taken"], (new.id, new.source, new.name)) is not None:
@@ -57,9 +45,9 @@ def _insert(db: SqlSession, new: NewSchedule, times: tuple[int, int], turn_id: i
 def apply_effect(db: SqlSession, effect: KeepTime | EndSchedule, turn_id: int, at: int) -> None:
     """Apply what a turn requested of schedules."""
     if isinstance(effect, KeepTime):
-        add(db, AddSchedule(effect.new, effect.next_at, at), turn_id)
+        add(db, scheduling.AddSchedule(effect.new, effect.next_at, at), turn_id)
     else:
-        move_one(db, MoveSchedule(effect.schedule_id, "cancel", at))
+        move_one(db, scheduling.MoveSchedule(effect.schedule_id, "cancel", at))
 
 
 def list_made_by_turn(db: SqlSession, turn_id: int) -> list[int]:
@@ -89,7 +77,7 @@ def list_replies(db: SqlSession, schedule_id: int) -> list[Row]:
     return every(db, SQL["posted_by"], (schedule_id,))
 
 
-def replace_all(db: SqlSession, commit: ReplaceSchedules) -> int:
+def replace_all(db: SqlSession, commit: scheduling.ReplaceSchedules) -> int:
     """Let the schedules of a source be these."""
     live = {known.new.name: known for known in map(schedule_of, every(db, SQL["of_source"], (commit.source,)))}
     changed, names = 0, {new.name for new, _ in commit.wanted}
@@ -110,7 +98,7 @@ def replace_all(db: SqlSession, commit: ReplaceSchedules) -> int:
     return changed
 
 
-def fire(db: SqlSession, commit: FireSchedules) -> int:
+def fire(db: SqlSession, commit: scheduling.FireSchedules) -> int:
     """Make the runs of times that have come."""
     return sum(_fire(db, one_of, commit.at) for one_of in commit.fires)
 
@@ -146,7 +134,7 @@ def _skip_new(db: SqlSession, key: tuple[int, int], at: int, why: str) -> None:
         _tell(db, "skipped", key[0], at, {"due": key[1], "reason": why})
 
 
-def run_now(db: SqlSession, commit: RunNow) -> bool:
+def run_now(db: SqlSession, commit: scheduling.RunNow) -> bool:
     """A run for this moment."""
     stand = one(db, SQL["stand"], (commit.schedule_id,))
     if stand is None or stand[0] not in LIVE or one(db, SQL["under_way"], (commit.schedule_id,)) is not None:
@@ -159,7 +147,7 @@ def _run(db: SqlSession, key: RunKey) -> ScheduleRun | None:
     return None if row is None else run_of(row)
 
 
-def begin(db: SqlSession, commit: BeginRun) -> bool:
+def begin(db: SqlSession, commit: scheduling.BeginRun) -> bool:
     """A due run begins."""
     known = _run(db, commit.run)
     if known is None or known.state != "due":
@@ -170,11 +158,11 @@ def begin(db: SqlSession, commit: BeginRun) -> bool:
     return True
 
 
-def _set_about(db: SqlSession, commit: BeginRun, task: NewTask) -> bool:
+def _set_about(db: SqlSession, commit: scheduling.BeginRun, task: NewTask) -> bool:
     """Make the task of a run; the run is skipped where an earlier one is not done."""
     if one(db, SQL["task_open"], (task.key,)) is not None:
-        db.execute(SQL["move_run"], (*commit.run, move("run", "due", "skip"), NOT_DONE, commit.at))
-        _write_run_event(db, "skipped", EndRun(commit.run, "skip", commit.at, NOT_DONE))
+        db.execute(SQL["move_run"], (*commit.run, move("run", "due", "skip"), scheduling.NOT_DONE, commit.at))
+        _write_run_event(db, "skipped", EndRun(commit.run, "skip", commit.at, scheduling.NOT_DONE))
         return False
     turn_id = None if task.lane is None else only(db, SQL["asker"], (commit.run.schedule_id,))[0]
     keep(db, replace(task, turn_id=turn_id), commit.at, relays=False)
@@ -255,7 +243,7 @@ def _charge(db: SqlSession, commit: EndRun | SettleRun, *, failed: bool) -> str:
     return state
 
 
-def _notify(db: SqlSession, notice: Notice, at: int) -> None:
+def _notify(db: SqlSession, notice: scheduling.Notice, at: int) -> None:
     if not keep_for_owner(db, notice.draft, at):
         _post(db, notice.lane, replace(notice.draft, notice=True), at)
 
@@ -265,7 +253,7 @@ def _post(db: SqlSession, lane: Lane, draft: ReplyDraft, at: int) -> None:
     keep_reply(db, only(db, SQL["lane_id"], lane)[0], (None, None), draft, at)
 
 
-def move_one(db: SqlSession, commit: MoveSchedule) -> bool:
+def move_one(db: SqlSession, commit: scheduling.MoveSchedule) -> bool:
     """Pause, resume or cancel."""
     stand = one(db, SQL["stand"], (commit.schedule_id,))
     if stand is None or (stand[0], commit.verb) not in TABLES["schedule"]:
@@ -291,7 +279,7 @@ def _stop(db: SqlSession, schedule_id: int, change: tuple[str, str], at: int) ->
         _tell(db, "skipped", schedule_id, at, {"due": due_at, "reason": why})
 
 
-def recover(db: SqlSession, commit: RecoverRuns) -> int:
+def recover(db: SqlSession, commit: scheduling.RecoverRuns) -> int:
     """What a former process was running begins again, or is interrupted."""
     running = every(db, SQL["running"])
     for schedule_id, due_at, what, text in running:

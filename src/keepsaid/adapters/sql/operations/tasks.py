@@ -12,6 +12,7 @@ from keepsaid.adapters.sql.operations.steps import forget_staged
 from keepsaid.adapters.sql.operations.task_rows import SQL, task_or_none, tasks_of, write_task_event
 from keepsaid.adapters.sql.query import every, one, run
 from keepsaid.adapters.sql.session import SqlSession
+from keepsaid.domain import task as domain
 from keepsaid.domain.commits import Prune
 from keepsaid.domain.effects import JudgeTask, MakeTask, OfTask, RelayTask, StopTask
 from keepsaid.domain.ids import show
@@ -19,36 +20,13 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.relay import TellBack
 from keepsaid.domain.retention import Pruned
 from keepsaid.domain.states import move
-from keepsaid.domain.task import (
-    CALL_EXPIRED,
-    DEPTH_MAX,
-    ENDED,
-    FORGOTTEN,
-    TOO_DEEP,
-    CancelTask,
-    ClaimTasks,
-    CreateTasks,
-    DecideTask,
-    EndTask,
-    ExpireTasks,
-    NewTask,
-    RenewTask,
-    ResultsKept,
-    RunTask,
-    Task,
-    TaskEnd,
-    TellStatus,
-    made_of,
-    planned,
-    settled,
-    verb_after_crash,
-)
+from keepsaid.domain.task import Task
 from keepsaid.domain.work import TaskKind, encoded
 
 
-def create(db: SqlSession, commit: CreateTasks) -> str:
+def create(db: SqlSession, commit: domain.CreateTasks) -> str:
     """Make tasks, wave by wave."""
-    ordered, refused = planned(commit.tasks)
+    ordered, refused = domain.planned(commit.tasks)
     if refused:
         return refused
     made = {task.id for task in ordered}
@@ -63,7 +41,7 @@ def create(db: SqlSession, commit: CreateTasks) -> str:
     return ""
 
 
-def keep(db: SqlSession, task: NewTask, at: int, *, relays: bool = True) -> None:
+def keep(db: SqlSession, task: domain.NewTask, at: int, *, relays: bool = True) -> None:
     """Write one down: it is pending, blocked while it waits for others, or failed with one of them, or too deep.
 
     What a turn asked for in its lane comes back there by itself, unless it is not to (`relays`). A call that waits for
@@ -75,7 +53,7 @@ def keep(db: SqlSession, task: NewTask, at: int, *, relays: bool = True) -> None
     lost = next((number for number in task.after if _is_lost(earlier.get(number))), None)
     waits = any(number not in earlier or earlier[number].state != "completed" for number in task.after)
     reason = "" if lost is None else f"{show('task', lost)}, which it waits for, came to nothing"
-    reason = TOO_DEEP if task.depth > DEPTH_MAX else reason
+    reason = domain.TOO_DEEP if task.depth > domain.DEPTH_MAX else reason
     state = "failed" if reason else "needs_review" if task.review else "blocked" if waits else "pending"
     reason = reason or task.review
     at_end = at if state == "failed" else None
@@ -99,34 +77,34 @@ def _is_lost(task: Task | None) -> bool:
     return task is None or task.state in ("failed", "cancelled")
 
 
-def end(db: SqlSession, commit: EndTask) -> str:
+def end(db: SqlSession, commit: domain.EndTask) -> str:
     """End a run."""
     task = task_or_none(db, commit.task_id)
     if task is None or task.fence != commit.fence or task.state != "running":
         return ""
     if commit.ending is not None and not steps.end_step(db, commit.ending):
         return ""
-    now = settled(task, commit)
+    now = domain.settled(task, commit)
     counts = (now.attempts, now.crashes, now.ready_at, now.deferrals, now.deferred_from)
     db.execute(SQL["end"], (task.id, now.state, now.result, now.reason, *counts, now.ended_at))
-    if commit.how is not TaskEnd.RELEASE:
+    if commit.how is not domain.TaskEnd.RELEASE:
         db.execute(SQL["spent"], (task.id, now.usage.tokens_in, now.usage.tokens_out, now.usage.cost_micros))
     _leave(db, now, commit)
     _publish_end(db, now, commit)
     return now.state
 
 
-def _leave(db: SqlSession, task: Task, commit: EndTask) -> None:
+def _leave(db: SqlSession, task: Task, commit: domain.EndTask) -> None:
     """What a completed branch wants done, and remembered."""
     for effect in commit.effects if task.state == "completed" else ():
         if isinstance(effect, MakeTask):
-            keep(db, made_of(effect, task.lane, task.turn_id, task.depth + 1), commit.at)
+            keep(db, domain.made_of(effect, task.lane, task.turn_id, task.depth + 1), commit.at)
         else:
             steps.stage(db, effect, task.id)
             db.execute(SQL["to_remember"], (task.id,))
 
 
-def _publish_end(db: SqlSession, task: Task, commit: EndTask) -> None:
+def _publish_end(db: SqlSession, task: Task, commit: domain.EndTask) -> None:
     if task.state == "pending":
         return
     write_task_event(db, task.state, task.id, commit.at, attempts=task.attempts)
@@ -159,7 +137,7 @@ def void(db: SqlSession, owner: str, at: int) -> None:
         task = task_or_none(db, task_id)
         assert task is not None, "it was just found"
         left = one(db, SQL["call_left"], (task_id,)) is not None
-        verb, reason = verb_after_crash(task, call_left=left)
+        verb, reason = domain.verb_after_crash(task, call_left=left)
         state = move("task", task.state, verb)
         ended_at = at if state == "failed" else None
         db.execute(SQL["crashed"], (task_id, state, task.crashes + 1, reason, at, ended_at))
@@ -185,7 +163,7 @@ def _back(db: SqlSession, found: list[tuple[int]], verb: str) -> int:
     return len(found)
 
 
-def claim(db: SqlSession, commit: ClaimTasks) -> tuple[Task, ...]:
+def claim(db: SqlSession, commit: domain.ClaimTasks) -> tuple[Task, ...]:
     """Lease tasks that are due; of one key only one at a time."""
     claimed: list[int] = []
     keys: set[str] = set()
@@ -202,25 +180,25 @@ def claim(db: SqlSession, commit: ClaimTasks) -> tuple[Task, ...]:
     return tuple(taken[task_id] for task_id in claimed)
 
 
-def renew(db: SqlSession, commit: RenewTask) -> bool:
+def renew(db: SqlSession, commit: domain.RenewTask) -> bool:
     """Move the end of a lease that is still held."""
     return run(db, SQL["renew"], (commit.task_id, commit.fence, commit.lease_until)) == 1
 
 
-def status(db: SqlSession, commit: TellStatus) -> bool:
+def status(db: SqlSession, commit: domain.TellStatus) -> bool:
     """Keep what a worker says of its task."""
     return run(db, SQL["status"], (commit.task_id, commit.fence, commit.text)) == 1
 
 
-def run_now(db: SqlSession, commit: RunTask) -> bool:
+def run_now(db: SqlSession, commit: domain.RunTask) -> bool:
     """Make a pending task due."""
     return run(db, SQL["soon"], (commit.task_id, commit.at)) == 1
 
 
-def cancel(db: SqlSession, commit: CancelTask) -> bool:
+def cancel(db: SqlSession, commit: domain.CancelTask) -> bool:
     """End a task by somebody's word."""
     task = task_or_none(db, commit.task_id)
-    if task is None or task.state in ENDED:
+    if task is None or task.state in domain.ENDED:
         return False
     db.execute(SQL["go"], (task.id, move("task", task.state, "cancel"), commit.reason, commit.at))
     write_task_event(db, "cancelled", task.id, commit.at)
@@ -228,15 +206,15 @@ def cancel(db: SqlSession, commit: CancelTask) -> bool:
     return True
 
 
-def expire_tasks(db: SqlSession, commit: ExpireTasks) -> int:
+def expire_tasks(db: SqlSession, commit: domain.ExpireTasks) -> int:
     """Fail what waited for a person too long."""
     overdue = [row[0] for row in every(db, SQL["overdue"], (commit.at,))]
     for task_id in overdue:
-        decide(db, DecideTask(task_id, commit.at, False, CALL_EXPIRED))
+        decide(db, domain.DecideTask(task_id, commit.at, False, domain.CALL_EXPIRED))
     return len(overdue)
 
 
-def decide(db: SqlSession, commit: DecideTask) -> bool:
+def decide(db: SqlSession, commit: domain.DecideTask) -> bool:
     """A person's word on a parked task."""
     task = task_or_none(db, commit.task_id)
     if task is None or task.state != "needs_review":
@@ -263,11 +241,11 @@ def apply_effect(db: SqlSession, effect: OfTask, lane: Lane, made_by: tuple[int,
     turn_id, at = made_by
     match effect:
         case MakeTask():
-            keep(db, made_of(effect, lane, turn_id, 1), at)
+            keep(db, domain.made_of(effect, lane, turn_id, 1), at)
         case StopTask():
-            cancel(db, CancelTask(effect.task_id, at, effect.reason))
+            cancel(db, domain.CancelTask(effect.task_id, at, effect.reason))
         case JudgeTask():
-            decide(db, DecideTask(effect.task_id, at, effect.approved, effect.reason))
+            decide(db, domain.DecideTask(effect.task_id, at, effect.approved, effect.reason))
         case RelayTask():
             db.execute(SQL["relay"], (effect.task_id, lane_id_of(db, lane)))
 
@@ -277,7 +255,7 @@ def mark_tasks_reported(db: SqlSession, commit: TellBack) -> int:
     return run(db, SQL["tell_back"], (db.numbers(commit.task_ids), commit.at))
 
 
-def kept(db: SqlSession, commit: ResultsKept) -> int:
+def kept(db: SqlSession, commit: domain.ResultsKept) -> int:
     """Results are in memory."""
     for task_id in commit.task_ids:
         forget_staged(db, task_id)
@@ -289,7 +267,7 @@ def scrub(db: SqlSession, task_id: int, at: int) -> bool:
     task = task_or_none(db, task_id)
     if task is None or not task.description:
         return False
-    cancel(db, CancelTask(task_id, at, FORGOTTEN))
+    cancel(db, domain.CancelTask(task_id, at, domain.FORGOTTEN))
     db.execute(SQL["scrub"], (task_id,))
     db.execute(SQL["forget_steps"], (task_id,))
     forget_staged(db, task_id)

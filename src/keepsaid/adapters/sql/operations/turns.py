@@ -14,23 +14,9 @@ from keepsaid.adapters.sql.operations.routing import SQL as ROUTING
 from keepsaid.adapters.sql.operations.routing import lane_id_of, refresh_ready
 from keepsaid.adapters.sql.query import every, load, one, only, write_rows
 from keepsaid.adapters.sql.session import Row, SqlSession
+from keepsaid.domain import effects
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.context import Block, Reminders
-from keepsaid.domain.effects import (
-    ClearSlot,
-    EndSchedule,
-    FillSlot,
-    JudgeTask,
-    KeepTime,
-    MakeTask,
-    Measured,
-    OfTask,
-    OfTime,
-    OpenSlot,
-    RelayTask,
-    SetPersonality,
-    StopTask,
-)
 from keepsaid.domain.event import answered
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.personality import Personality
@@ -61,7 +47,7 @@ def calibrations(db: SqlSession) -> tuple[Calibration, ...]:
     return tuple(Calibration(*row) for row in every(db, SQL["calibrations"]))
 
 
-def set_personality(db: SqlSession, effect: SetPersonality, at: int) -> None:
+def set_personality(db: SqlSession, effect: effects.SetPersonality, at: int) -> None:
     """Set it, or take it back."""
     if effect.text:
         db.execute(SQL["set_personality"], (effect.scope, effect.text, at, effect.by))
@@ -69,7 +55,7 @@ def set_personality(db: SqlSession, effect: SetPersonality, at: int) -> None:
         db.execute(SQL["reset_personality"], (effect.scope,))
 
 
-def measure(db: SqlSession, effect: Measured) -> None:
+def measure(db: SqlSession, effect: effects.Measured) -> None:
     """Add one report."""
     told = calibration(db, effect.model).with_sample(effect.estimated, effect.reported)
     db.execute(SQL["calibrate"], (told.model, told.estimated, told.reported))
@@ -106,29 +92,36 @@ def leave(db: SqlSession, commit: TurnCommit, lane_id: int) -> None:
     """Apply the effects of a turn, in order."""
     for effect in commit.outcome.effects:
         match effect:
-            case OpenSlot():
+            case effects.OpenSlot():
                 sessions.open_slot(db, effect, lane_id, (commit.turn_id, commit.at))
-            case FillSlot():
+            case effects.FillSlot():
                 sessions.fill_slot(db, effect, lane_id, commit.at)
-            case ClearSlot():
+            case effects.ClearSlot():
                 sessions.clear_slot(db, effect, lane_id, commit.at)
-            case SetPersonality():
+            case effects.SetPersonality():
                 set_personality(db, effect, commit.at)
             case JudgeMemory():
                 receipts.judged(db, effect, commit.at)
             case StageMemory():
                 steps.stage(db, effect, commit.turn_id)
-            case MakeTask() | StopTask() | JudgeTask() | RelayTask() | KeepTime() | EndSchedule():
+            case (
+                effects.MakeTask()
+                | effects.StopTask()
+                | effects.JudgeTask()
+                | effects.RelayTask()
+                | effects.KeepTime()
+                | effects.EndSchedule()
+            ):
                 _set_about(db, effect, commit, lane_id)
-            case Measured():
+            case effects.Measured():
                 measure(db, effect)
             case _:
                 assert_never(effect)
 
 
-def _set_about(db: SqlSession, effect: OfTask | OfTime, commit: TurnCommit, lane_id: int) -> None:
+def _set_about(db: SqlSession, effect: effects.OfTask | effects.OfTime, commit: TurnCommit, lane_id: int) -> None:
     """What is to be done later: as a task, or at a time."""
-    if isinstance(effect, KeepTime | EndSchedule):
+    if isinstance(effect, effects.KeepTime | effects.EndSchedule):
         schedules.apply_effect(db, effect, commit.turn_id, commit.at)
     else:
         tasks.apply_effect(db, effect, Lane(*only(db, _LANE, (lane_id,))), (commit.turn_id, commit.at))

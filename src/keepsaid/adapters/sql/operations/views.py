@@ -14,6 +14,7 @@ from keepsaid.adapters.sql.operations.routing import lane_id_of, list_steered
 from keepsaid.adapters.sql.operations.session_views import read_turn_inputs
 from keepsaid.adapters.sql.query import every, load, one, only, scalar
 from keepsaid.adapters.sql.session import Row, SqlSession
+from keepsaid.domain import views as domain
 from keepsaid.domain.batch import HELD_AFTER, DueLane, StoredBatch, WaitingGroup, shared
 from keepsaid.domain.context import Summary
 from keepsaid.domain.lane import Lane
@@ -21,16 +22,7 @@ from keepsaid.domain.message import StoredMessage, Trust
 from keepsaid.domain.reply import StoredReply
 from keepsaid.domain.states import message_state
 from keepsaid.domain.turn import Claimed, Lease, Usage
-from keepsaid.domain.views import (
-    ChannelDepth,
-    EpisodeWork,
-    LaneLine,
-    MessageFilter,
-    Overview,
-    Spawned,
-    Story,
-    TurnStory,
-)
+from keepsaid.domain.views import LaneLine, MessageFilter, Story
 from keepsaid.domain.visibility import OWN_TOOLS
 
 SQL = load("views")
@@ -74,9 +66,9 @@ def story(db: SqlSession, message_id: int) -> Story | None:
     return Story(message, message_state(batch.state), batch, turn[0] if turn else None, spawned, replies, why)
 
 
-def spawned_task(db: SqlSession, task_id: int | None) -> Spawned | None:
+def spawned_task(db: SqlSession, task_id: int | None) -> domain.Spawned | None:
     row = one(db, SQL["task"], (task_id,))
-    return None if row is None else Spawned(*row)
+    return None if row is None else domain.Spawned(*row)
 
 
 def placed(db: SqlSession, messages: Sequence[StoredMessage]) -> dict[int, str]:
@@ -98,16 +90,18 @@ def find(db: SqlSession, wanted: MessageFilter) -> Sequence[Story]:
     return [found for found in stories if found is not None]
 
 
-def overview(db: SqlSession) -> Overview:
+def overview(db: SqlSession) -> domain.Overview:
     """Counts over the whole store: kept as things move, because counting a million rows takes too long."""
     tally: dict[str, dict[str, int]] = defaultdict(dict)
     for what, name, n in every(db, SQL["tally"]):
         tally[what][name] = n
     usage, routed, heard = tally["usage"], tally["routed"], tally["heard"]
     unrouted = ((channel, n - routed.get(channel, 0)) for channel, n in heard.items())
-    depths = tuple(ChannelDepth(name, n, scalar(db, SQL["oldest"], (name,)) if n else None) for name, n in unrouted)
+    depths = tuple(
+        domain.ChannelDepth(name, n, scalar(db, SQL["oldest"], (name,)) if n else None) for name, n in unrouted
+    )
     episodes_due, deferred, held, held_first = only(db, SQL["totals"], (HELD_AFTER,))
-    return Overview(
+    return domain.Overview(
         depths,
         _some(tally["batch"]),
         _some(tally["reply"]),
@@ -126,7 +120,7 @@ def _some(counts: dict[str, int]) -> dict[str, int]:
     return {name: n for name, n in counts.items() if n}
 
 
-def episode_work(db: SqlSession, limit: int, conversation: str | None = None) -> Sequence[EpisodeWork]:
+def episode_work(db: SqlSession, limit: int, conversation: str | None = None) -> Sequence[domain.EpisodeWork]:
     work = []
     for batch_id, turn_id in every(db, SQL["work"], (conversation, limit)):
         messages = rows.messages_of(db, batch_id)
@@ -134,7 +128,7 @@ def episode_work(db: SqlSession, limit: int, conversation: str | None = None) ->
         *reply, trust, external = answer or ("", 0, "", "", False)
         used = tuple(row[0] for row in every(db, SQL["used"], (turn_id,)))
         columns = (*reply, bool(external), used, steps.staged(db, turn_id), Trust(trust) if trust else None)
-        work.append(EpisodeWork(batch_id, messages, turn_id, *columns))
+        work.append(domain.EpisodeWork(batch_id, messages, turn_id, *columns))
     return work
 
 
@@ -152,7 +146,7 @@ def claimed(db: SqlSession, lease: Lease) -> Claimed | None:
     return replace(claimed, around=read_turn_inputs(db, batch.lane, claimed.all_messages))
 
 
-def turn(db: SqlSession, turn_id: int) -> TurnStory | None:
+def turn(db: SqlSession, turn_id: int) -> domain.TurnStory | None:
     row = one(db, SQL["turn"], (turn_id,))
     if row is None:
         return None
@@ -161,7 +155,7 @@ def turn(db: SqlSession, turn_id: int) -> TurnStory | None:
     before = one(db, SQL["turn_before"], (turn_id,))
     steered = (joined[0] for joined in every(db, SQL["steered"], (turn_id,)))
     messages = tuple(message for one in (batch_id, *steered) for message in rows.messages_of(db, one))
-    return TurnStory(
+    return domain.TurnStory(
         turn_id,
         state,
         batch,
