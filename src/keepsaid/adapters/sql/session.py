@@ -49,11 +49,7 @@ class SearchSession(Protocol):
 
 
 class SqlSession(SearchSession, Protocol):
-    """Runs statements in the transaction of one commit or one query.
-
-    Whoever holds the transaction begins and ends it, and translates the errors of the database, which are raised as
-    they are.
-    """
+    """Runs statements in the transaction of one commit or one query; raises the errors of the database as they are."""
 
     def execute(self, sql: str, bound: Bound = (), /) -> Rows:
         """Run one statement."""
@@ -69,6 +65,9 @@ class SqlSession(SearchSession, Protocol):
 
     def numbers(self, values: Sequence[int]) -> object:
         """Return what whole numbers are bound as, all in one value."""
+
+    def texts(self, values: Sequence[str] | Sequence[bytes]) -> object:
+        """Return what texts or blobs are bound as, all in one value."""
 
     def altered(self, table: str, keys: Sequence[int], *outer: object) -> frozenset[int]:
         """Return those of the rows, by the last column of their key, that are not what was written.

@@ -30,7 +30,6 @@ class InlineWriter:
         self._ledger = ledger
 
     async def apply(self, commit: Commit[R]) -> R:
-        """Apply one commit; raises why it was not kept."""
         [result] = self._ledger.apply([commit])
         if isinstance(result, RejectedCommit):
             raise result.error
@@ -39,7 +38,6 @@ class InlineWriter:
         return kept
 
     def drop(self) -> None:
-        """Close the file as a death does: nothing more is written."""
         self._ledger.close(broken=True)
 
 
@@ -52,11 +50,9 @@ class InlineReaders(Readers):
             self._local.db = db
 
     async def run(self, query: Callable[Concatenate[SqliteSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run `query` with a connection, inside one snapshot."""
         return self._run(query, *args, **kwargs)
 
     def drop(self) -> None:
-        """Close what it opened."""
         for db in self._open:
             db.close()
 
@@ -106,7 +102,6 @@ class InMemoryDatabase:
         return TransactionExecutor(self.db, _IN_MEMORY, buffer_commits(self.db, self.tombs))
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """Return what a statement reads."""
         return self.db.execute(sql).fetchall()
 
 
@@ -123,7 +118,6 @@ class _SharedWriter(InlineWriter):
         database.wrote_last = self
 
     async def apply(self, commit: Commit[R]) -> R:
-        """Apply one commit; raises why it was not kept."""
         if self._database.wrote_last is not self:
             self._ledger, self._database.wrote_last = self._database.ledger(), self
         return await super().apply(commit)

@@ -80,20 +80,13 @@ class TransactionExecutor:
         return results
 
     def _transaction(self, commits: Sequence[object]) -> list[Any]:
-        db = self._db
-        db.execute("BEGIN IMMEDIATE")
-        try:
-            changes = db.total_changes()
-            results: list[Any] = []
-            runs = [(kind, list(run)) for kind, run in groupby(commits, key=type)]
-            for kind, run in runs:
-                results += self._run(kind, run, alone=len(commits) == 1)
-            if db.total_changes() != changes:
+        results: list[Any] = []
+        with self._db.transaction():
+            changes = self._db.total_changes()
+            for kind, run in groupby(commits, key=type):
+                results += self._run(kind, list(run), alone=len(commits) == 1)
+            if self._db.total_changes() != changes:
                 self._progress.mark()
-            db.execute("COMMIT")
-        finally:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
         return results
 
     def _empty_log(self, *, whole: bool) -> bool:

@@ -59,7 +59,7 @@ class KeepVectors(Commit[int]):
     """
 
     space: VectorSpace
-    vectors: tuple[NewVector, ...]
+    vectors: Sequence[NewVector]
     at: int
     reached: int = 0
 

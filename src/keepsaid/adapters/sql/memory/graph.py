@@ -103,7 +103,6 @@ class _Trail(NamedTuple):
     before: _Trail | None = None
 
     def path(self) -> tuple[WalkStep, ...]:
-        """All its steps."""
         return (*(self.before.path() if self.before else ()), self.step)
 
 

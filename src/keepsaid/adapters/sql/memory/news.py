@@ -30,7 +30,6 @@ class NotifyingWriter:
         self._writer = writer
 
     async def apply(self, commit: Commit[R]) -> R:
-        """Apply one commit."""
         try:
             result = await self._writer.apply(commit)
         finally:

@@ -31,7 +31,6 @@ def kept(db: SqlSession, commit: EpisodesKept) -> int:
 
 
 def marks(db: SqlSession, message_id: int) -> tuple[SecretMark, ...]:
-    """Where a message's text holds secrets, as its recorder found."""
     row = one(db, SQL["marks"], (message_id,))
     return () if row is None else tuple(SecretMark(*mark) for mark in json.loads(row[0]))
 
@@ -80,7 +79,6 @@ def _finding(db: SqlSession, session_id: int, lane: Lane) -> ExtractionResult | 
 
 
 def keep_finding(db: SqlSession, commit: session.KeepFinding) -> bool:
-    """Keep what was found, one finding of a session at a time."""
     found, usage = commit.finding, commit.finding.usage
     row = one(db, COLLECTION["held"], (found.session_id, commit.fence))
     if row is None or one(db, COLLECTION["finding"], (found.session_id,)) is not None:
@@ -115,7 +113,6 @@ def collected(db: SqlSession, commit: session.Collected) -> session.Left:
 
 
 def failed(db: SqlSession, commit: session.CollectionFailed) -> bool:
-    """A reading came to nothing."""
     row = one(db, COLLECTION["held"], (commit.session_id, commit.fence))
     if row is None:
         return False
@@ -127,7 +124,6 @@ def failed(db: SqlSession, commit: session.CollectionFailed) -> bool:
 
 
 def requeue(db: SqlSession, commit: session.RequeueCollection) -> bool:
-    """Read a parked session again."""
     row = one(db, COLLECTION["parked"], (commit.session_id,))
     if row is None or row[0] != "parked":
         return False
@@ -136,7 +132,6 @@ def requeue(db: SqlSession, commit: session.RequeueCollection) -> bool:
 
 
 def mark_one(db: SqlSession, commit: session.Invalidate) -> bool:
-    """Mark one session."""
     row = one(db, COLLECTION["last_record"], (commit.session_id,))
     if row is None or not row[0] <= commit.record <= row[1]:
         return False
@@ -144,7 +139,6 @@ def mark_one(db: SqlSession, commit: session.Invalidate) -> bool:
 
 
 def mark_unprocessed(db: SqlSession, commit: session.MarkUnprocessed) -> session.Marked:
-    """Mark some of the sessions that have unread records."""
     rows = every(db, COLLECTION["unread"], (commit.after, commit.limit))
     count = 0
     for session_id, first, last, processed, ruled in rows:

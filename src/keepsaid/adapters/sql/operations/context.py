@@ -46,7 +46,6 @@ class _Head:
 
 
 def context(db: SqlSession, lane: Lane, limit: int) -> domain.LaneTail:
-    """The summary in force and the newest records after it."""
     lane_id = lane_id_of(db, lane)
     if lane_id is None:
         return domain.LaneTail()
@@ -78,7 +77,6 @@ def _posts(db: SqlSession, lane_id: int, head: _Head) -> tuple[domain.SchedulePo
 
 
 def span(db: SqlSession, lane: Lane, after: int, limit: int) -> domain.TranscriptSpan:
-    """The oldest records after a position."""
     lane_id = lane_id_of(db, lane)
     if lane_id is None:
         return domain.TranscriptSpan((), ())
@@ -87,7 +85,6 @@ def span(db: SqlSession, lane: Lane, after: int, limit: int) -> domain.Transcrip
 
 
 def past(db: SqlSession, lane: Lane) -> tuple[domain.DroppedSpan, ...]:
-    """Every span that left the context."""
     lane_id = lane_id_of(db, lane)
     return () if lane_id is None else tuple(domain.DroppedSpan(*row) for row in every(db, SQL["past"], (lane_id,)))
 
@@ -119,7 +116,6 @@ def summary_of(row: Row) -> Summary:
 
 
 def summarise(db: SqlSession, commit: Summarise) -> bool:
-    """Let a summary stand for a lane's records up to a position."""
     place = _movable(db, commit)
     if place is None:
         return False
@@ -141,7 +137,6 @@ def summarise(db: SqlSession, commit: Summarise) -> bool:
 
 
 def cut(db: SqlSession, commit: CutContext) -> bool:
-    """Take a lane's records up to a position out of its context."""
     place = _movable(db, commit)
     if place is None:
         return False
@@ -167,7 +162,6 @@ def begin_anew(db: SqlSession, lane_id: int, lane: Lane, at: int) -> None:
 
 
 def summary_failed(db: SqlSession, commit: SummaryFailed) -> bool:
-    """Record an attempt that came to nothing."""
     lane_id = lane_id_of(db, commit.lane)
     if lane_id is None or (head := _head(db, lane_id)).version != commit.seen:
         return False
@@ -193,13 +187,11 @@ _OWN_TOOLS = json.dumps(sorted(OWN_TOOLS))
 
 
 def due(db: SqlSession, limit: int) -> Sequence[LaneSummary]:
-    """The newest summaries of lanes whose copy is older."""
     found = every(db, SQL["copies_due"], (limit, _OWN_TOOLS))
     return [LaneSummary(Lane(*row[:4]), _trusted(row[4:11], row[12]), external=bool(row[11])) for row in found]
 
 
 def of_conversation(db: SqlSession, lane: Lane, keep: int) -> Sequence[LaneSummary]:
-    """Of each lane of a conversation the newest summary that leaves the newest `keep` records out."""
     return [
         LaneSummary(
             Lane(*lane[:3], row[0]),
@@ -218,5 +210,4 @@ def _trusted(row: Row, trust: str) -> Summary:
 
 
 def copied(db: SqlSession, commit: SummariesCopied) -> int:
-    """Memory has these copies."""
     return sum(run(db, SQL["copied"], (lane_id_of(db, lane), version)) for lane, version in commit.copies)

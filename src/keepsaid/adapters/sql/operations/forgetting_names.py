@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from keepsaid.adapters.sql.query import every, load, one
 from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.domain.forgetting import ForgetSelector, Work
-from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane, forgotten_lane
 from keepsaid.domain.personality import session_scope
 from keepsaid.domain.relay import reported_task_id
@@ -61,11 +60,6 @@ def work_made(db: SqlSession, messages: Sequence[int], turns: Sequence[int]) -> 
     of_messages, by_turns = db.numbers((0, *messages)), db.numbers((0, *turns))
     tasks = [row[0] for row in every(db, SQL["tasks_of"], (of_messages, by_turns))]
     return _work(db, tasks, [row[0] for row in every(db, SQL["schedules_of"], (by_turns,))])
-
-
-def notices_of(db: SqlSession, task_id: int) -> list[Row]:
-    """The notices to the owner that name a task: reply, state, no batch, attempts."""
-    return every(db, SQL["notices_of"], (show("task", task_id),))
 
 
 def _work(db: SqlSession, *reached: Iterable[int]) -> Work:

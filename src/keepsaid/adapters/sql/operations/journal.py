@@ -137,7 +137,6 @@ def _deliveries(db: SqlSession, commit: events.TakeDeliveries, rows: Sequence[Ro
 
 
 def settle(db: SqlSession, commit: events.SettleDeliveries) -> int:
-    """End attempts that are still held."""
     ids = db.numbers([result.delivery_id for result in commit.settled])
     held = {row[0] for row in every(db, SQL["held"], (ids, commit.subscriber, commit.fence))}
     results = [result for result in commit.settled if result.delivery_id in held]
@@ -168,7 +167,6 @@ def _end(db: SqlSession, failed: Iterable[DeliveryResult], at: int) -> None:
 
 
 def decide(db: SqlSession, commit: events.DecideDelivery) -> bool:
-    """Queue a dead delivery again, or dismiss it."""
     found = one(db, SQL["state_of"], (commit.delivery_id,))
     if found is None or found[0] != "dead":
         return False

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from itertools import chain, groupby, islice
+from typing import NamedTuple
 
 from keepsaid.adapters.sql.operations import rows, tasks
 from keepsaid.adapters.sql.operations.collection import void
@@ -49,9 +49,8 @@ def claim(db: SqlSession, claims: Sequence[ClaimBatches]) -> list[tuple[Lease, .
     if held is not None and not leased:
         n = next(n for n, limit in enumerate(limits) if limit)
         begun_ms = claims[n].lived_ms
-        db.execute(
-            SQL["begin_trial"], (claims[n].owner, begun_ms, domain.next_beat_ms(begun_ms, begun_ms, claims[n].terms))
-        )
+        beat_ms = domain.next_beat_ms(begun_ms, begun_ms, claims[n].terms)
+        db.execute(SQL["begin_trial"], (claims[n].owner, begun_ms, beat_ms))
         nothing[n] = _leased(db, [(claims[n], held[0], claims[n].turn_ids[0])], alone=True)
         return nothing
     if held is not None and last.at - held[3] >= commits.LONER_PATIENCE_MS:
@@ -69,7 +68,7 @@ def claim(db: SqlSession, claims: Sequence[ClaimBatches]) -> list[tuple[Lease, .
 
 
 def wake(db: SqlSession, at: int | None) -> None:
-    """What waited for a time is ready; all of it without one."""
+    """Make ready what waited until `at`, or all that waits if that is None."""
     if one(db, SQL["asleep"], (at,)) is not None:
         db.execute(SQL["wake_batches"], (at,))
         db.execute(SQL["wake"], (at,))
@@ -77,10 +76,9 @@ def wake(db: SqlSession, at: int | None) -> None:
 
 def _ready(db: SqlSession, commit: ClaimBatches, suspect: int, limit: int) -> list[Row]:
     """The best of every level of priority, those first that count as best: id, priority, arrival, ready since."""
-    levels = (
-        every(db, SQL["ready"], (suspect, priority, limit)) for (priority,) in every(db, SQL["levels"], (suspect,))
-    )
-    return sorted((row for level in levels for row in level), key=lambda row: _order(commit, row))[:limit]
+    levels = every(db, SQL["levels"], (suspect,))
+    found = [row for (priority,) in levels for row in every(db, SQL["ready"], (suspect, priority, limit))]
+    return sorted(found, key=lambda row: _order(commit, row))[:limit]
 
 
 def _order(commit: ClaimBatches, row: Row) -> tuple[int, int, int]:
@@ -120,9 +118,8 @@ CRASHES = load("crashes")
 _CLOSE_WINDOWS = load("leases")["close_windows"]
 
 
-@dataclass(frozen=True, slots=True)
-class _InFlight:
-    """A batch in flight at a death, and what was known against it."""
+class _InFlight(NamedTuple):
+    """A batch in flight at a death, as a row of the statement `in_flight`."""
 
     id: int
     lane_id: int
@@ -132,25 +129,26 @@ class _InFlight:
     first: int
     last: int
     requeued: bool
-    before: Suspicion
+    attempts: int
+    crashes: int
+    deaths: int
+    exposed_ms: int
+    charges: int
+    trial_after_ms: int
 
-    @classmethod
-    def of(cls, row: Row) -> _InFlight:
-        """A row of the statement `in_flight`."""
-        attempts, crashes, deaths, exposed_ms, charges, trial_after_ms = row[8:]
-        before = Suspicion(attempts, crashes, domain.TrialEvidence(deaths, exposed_ms), charges, trial_after_ms)
-        batch_id, lane_id, state, owner, alone, first, last, requeued = row[:8]
-        return cls(batch_id, lane_id, state, owner, bool(alone), first, last, bool(requeued), before)
+    @property
+    def before(self) -> Suspicion:
+        evidence = domain.TrialEvidence(self.deaths, self.exposed_ms)
+        return Suspicion(self.attempts, self.crashes, evidence, self.charges, self.trial_after_ms)
 
 
 def void_leases(db: SqlSession, commit: VoidLeases) -> tuple[int, ...]:
-    """End the leases of dead owners; returns the batches that are dead now."""
     reply_ids = iter(commit.reply_ids)
     wake(db, None)
     void(db, commit.owner, commit.at)
     tasks.void(db, commit.owner, commit.at)
     db.execute(_CLOSE_WINDOWS, (commit.at,))
-    in_flight = [_InFlight.of(row) for row in every(db, CRASHES["in_flight"], (commit.owner,))]
+    in_flight = [_InFlight(*row) for row in every(db, CRASHES["in_flight"], (commit.owner,))]
     trials = _end_lives(db, commit, {one.owner for one in in_flight if one.alone})
     mean_ms = domain.mean_life_ms(
         [domain.PastLife(lived_ms, bool(died)) for lived_ms, died in every(db, CRASHES["lives"])]
@@ -193,15 +191,10 @@ def _settle(db: SqlSession, commit: VoidLeases, batch: _InFlight, after: Suspici
         write_facts(db, commit.at, ended(batch.id, state))
         parked = abandon(db, batch.id, (domain.DIED, OVER[state]), commit.at)
         if (reply_id := next(reply_ids, None)) is not None:
-            text = domain.notice_text(_template(commit, batch, state), show("batch", batch.id), after.crashes)
+            special = commit.notice_parked if state == "review" else commit.notice_again if batch.requeued else ""
+            text = domain.notice_text(special or commit.notice, show("batch", batch.id), after.crashes)
             keep_notices(db, (batch.id, *parked), ReplyDraft(reply_id, text, notice=True), reply_ids, commit.at)
     return state
-
-
-def _template(commit: VoidLeases, batch: _InFlight, state: str) -> str:
-    if state == "review":
-        return commit.notice_parked or commit.notice
-    return (commit.notice_again if batch.requeued else "") or commit.notice
 
 
 def _keep(db: SqlSession, batch_id: int, state: str, after: Suspicion, why: tuple[str, int]) -> None:
@@ -242,7 +235,6 @@ def end_life(db: SqlSession, owner: str, verb: str) -> None:
 
 
 def beat(db: SqlSession, commit: Beat) -> bool:
-    """Record that a process lives; returns whether a batch waits for a trial."""
     db.execute(CRASHES["beat"], (commit.owner, commit.lived_ms, commit.due_ms))
     return one(db, CRASHES["waits_for_trial"]) is not None
 
@@ -266,13 +258,11 @@ LEASES = load("leases")
 
 
 def renew(db: SqlSession, commit: commits.Renew) -> bool:
-    """Move the end of a lease that is still held."""
     db.execute(LEASES["renew"], (commit.batch_id, commit.fence, commit.lease_until))
     return db.changes() == 1
 
 
 def release(db: SqlSession, commit: commits.Release) -> bool:
-    """Give a batch back without charge."""
     held = one(db, LEASES["held"], (commit.batch_id, commit.fence))
     if held is None:
         return False
@@ -309,14 +299,15 @@ def fail(db: SqlSession, commit: commits.Fail) -> str:
 
 
 def expire_leases(db: SqlSession, commit: commits.ExpireLeases) -> int:
-    """Queue batches whose owner has not renewed in time."""
-    return _back(db, every(db, LEASES["expired"], (commit.at,)), "expire") + tasks.expire(db, commit.at)
+    batches = every(db, LEASES["expired"], (commit.at,))
+    return _back(db, batches, "expire") + tasks.give_back(db, "expired", commit.at, "expire")
 
 
 def relinquish(db: SqlSession, commit: commits.Relinquish) -> int:
     """Queue everything an owner holds, by its own word."""
     end_life(db, commit.owner, "stop")
-    return _back(db, every(db, LEASES["owned"], (commit.owner,)), "release") + tasks.relinquish(db, commit.owner)
+    batches = every(db, LEASES["owned"], (commit.owner,))
+    return _back(db, batches, "release") + tasks.give_back(db, "owned", commit.owner, "release")
 
 
 def _back(db: SqlSession, batches: list[tuple[int, int, str]], verb: str) -> int:

@@ -29,23 +29,19 @@ _OTHERS: Mapping[Stale, Callable[[SqlSession, Prune], Pruned]] = {
 
 
 def begin(db: SqlSession, commit: BeginPruning) -> None:
-    """Record a run."""
     db.execute(SQL["begin"], (commit.at,))
 
 
 def history(db: SqlSession) -> PruneHistory:
-    """The runs there were."""
     first_at, messages = only(db, SQL["totals"])
     return PruneHistory(tuple(PruneRun(*row) for row in every(db, SQL["runs"], (_RUNS_MAX,))), first_at, messages)
 
 
 def prunable(db: SqlSession, messages_before: int, records_before: int) -> Prunable:
-    """What a run would remove."""
     return Prunable(*only(db, SQL["prunable"], (messages_before, records_before)))
 
 
 def backlog(db: SqlSession) -> Backlog:
-    """What waits."""
     return Backlog(*only(db, SQL["backlog"]))
 
 
@@ -66,7 +62,6 @@ class Pruning:
         self._intake = intake
 
     def prune(self, db: SqlSession, commit: Prune) -> Pruned:
-        """Remove one piece."""
         if commit.what is Stale.KEYS:
             return _keys(db, commit)
         if commit.what is Stale.FINDINGS:

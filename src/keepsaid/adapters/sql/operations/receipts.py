@@ -43,7 +43,6 @@ RECEIPTS = load("receipts")
 
 
 def judge(db: SqlSession, commit: RecordFeedback) -> bool:
-    """A person's word on a memory."""
     return judged(db, commit.word, commit.at)
 
 
@@ -69,7 +68,6 @@ def list_flagged_memories(db: SqlSession, lane_id: int) -> frozenset[int]:
 
 
 def feedback_of_turn(db: SqlSession, turn_id: int) -> tuple[Feedback, ...]:
-    """What was said of the memories of a turn."""
     return tuple(_feedback(row) for row in every(db, RECEIPTS["feedback_of_turn"], (turn_id,)))
 
 

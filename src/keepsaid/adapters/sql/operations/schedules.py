@@ -10,7 +10,7 @@ from keepsaid.adapters.sql.operations.outbox import keep_for_owner, keep_reply
 from keepsaid.adapters.sql.operations.tasks import keep
 from keepsaid.adapters.sql.operations.work_views import content_of, run_of, schedule_of
 from keepsaid.adapters.sql.query import every, load, one, only, run
-from keepsaid.adapters.sql.session import Row, SqlSession
+from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.domain import scheduling
 from keepsaid.domain.commits import Prune
 from keepsaid.domain.effects import EndSchedule, KeepTime
@@ -43,16 +43,10 @@ def _insert(db: SqlSession, new: NewSchedule, times: tuple[int, int], turn_id: i
 
 
 def apply_effect(db: SqlSession, effect: KeepTime | EndSchedule, turn_id: int, at: int) -> None:
-    """Apply what a turn requested of schedules."""
     if isinstance(effect, KeepTime):
         add(db, scheduling.AddSchedule(effect.new, effect.next_at, at), turn_id)
     else:
         move_one(db, scheduling.MoveSchedule(effect.schedule_id, "cancel", at))
-
-
-def list_made_by_turn(db: SqlSession, turn_id: int) -> list[int]:
-    """The schedules that a turn made."""
-    return [int(row[0]) for row in every(db, SQL["made_by"], (turn_id,))]
 
 
 def scrub(db: SqlSession, schedule_id: int, at: int) -> bool:
@@ -67,18 +61,7 @@ def scrub(db: SqlSession, schedule_id: int, at: int) -> bool:
     return True
 
 
-def list_messages(db: SqlSession, schedule_id: int) -> list[int]:
-    """The messages that a schedule put into the buffer."""
-    return [int(row[0]) for row in every(db, SQL["asked_by"], (schedule_id,))]
-
-
-def list_replies(db: SqlSession, schedule_id: int) -> list[Row]:
-    """The replies of a schedule that are not emptied: reply, state, no batch, attempts."""
-    return every(db, SQL["posted_by"], (schedule_id,))
-
-
 def replace_all(db: SqlSession, commit: scheduling.ReplaceSchedules) -> int:
-    """Let the schedules of a source be these."""
     live = {known.new.name: known for known in map(schedule_of, every(db, SQL["of_source"], (commit.source,)))}
     changed, names = 0, {new.name for new, _ in commit.wanted}
     for new, next_at in commit.wanted:
@@ -99,8 +82,7 @@ def replace_all(db: SqlSession, commit: scheduling.ReplaceSchedules) -> int:
 
 
 def fire(db: SqlSession, commit: scheduling.FireSchedules) -> int:
-    """Make the runs of times that have come."""
-    return sum(_fire(db, one_of, commit.at) for one_of in commit.fires)
+    return sum(_fire(db, fired, commit.at) for fired in commit.fires)
 
 
 def _fire(db: SqlSession, fired: Fire, at: int) -> bool:
@@ -135,7 +117,6 @@ def _skip_new(db: SqlSession, key: tuple[int, int], at: int, why: str) -> None:
 
 
 def run_now(db: SqlSession, commit: scheduling.RunNow) -> bool:
-    """A run for this moment."""
     stand = one(db, SQL["stand"], (commit.schedule_id,))
     if stand is None or stand[0] not in LIVE or one(db, SQL["under_way"], (commit.schedule_id,)) is not None:
         return False
@@ -148,7 +129,6 @@ def _run(db: SqlSession, key: RunKey) -> ScheduleRun | None:
 
 
 def begin(db: SqlSession, commit: scheduling.BeginRun) -> bool:
-    """A due run begins."""
     known = _run(db, commit.run)
     if known is None or known.state != "due":
         return False
@@ -171,7 +151,6 @@ def _set_about(db: SqlSession, commit: scheduling.BeginRun, task: NewTask) -> bo
 
 
 def end(db: SqlSession, commit: EndRun) -> str:
-    """A run ends."""
     known = _run(db, commit.run)
     if known is None or known.state not in OPEN:
         return ""
@@ -209,7 +188,6 @@ def _record_output(db: SqlSession, known: ScheduleRun, commit: EndRun) -> bool:
 
 
 def settle(db: SqlSession, commit: SettleRun) -> str:
-    """What is heard of a run moves on."""
     known = _run(db, commit.run)
     if known is None or (known.output, commit.verb) not in TABLES["output"]:
         return ""
@@ -254,7 +232,6 @@ def _post(db: SqlSession, lane: Lane, draft: ReplyDraft, at: int) -> None:
 
 
 def move_one(db: SqlSession, commit: scheduling.MoveSchedule) -> bool:
-    """Pause, resume or cancel."""
     stand = one(db, SQL["stand"], (commit.schedule_id,))
     if stand is None or (stand[0], commit.verb) not in TABLES["schedule"]:
         return False

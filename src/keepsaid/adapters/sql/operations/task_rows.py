@@ -55,10 +55,8 @@ def tasks_of(db: SqlSession, ids: Sequence[int]) -> tuple[Task, ...]:
 
 
 def task_or_none(db: SqlSession, task_id: int) -> Task | None:
-    """One task."""
     return next(iter(tasks_of(db, (task_id,))), None)
 
 
 def write_task_event(db: SqlSession, what: str, task_id: int, at: int, **more: Json) -> None:
-    """Write to the journal what happened to a task."""
     journal.write_facts(db, at, happened(what, task_id, **more))

@@ -23,9 +23,10 @@ from keepsaid.domain.states import move
 from keepsaid.domain.task import Task
 from keepsaid.domain.work import TaskKind, encoded
 
+_LOST = ("failed", "cancelled")
+
 
 def create(db: SqlSession, commit: domain.CreateTasks) -> str:
-    """Make tasks, wave by wave."""
     ordered, refused = domain.planned(commit.tasks)
     if refused:
         return refused
@@ -34,7 +35,7 @@ def create(db: SqlSession, commit: domain.CreateTasks) -> str:
         known = {found.id: found for found in tasks_of(db, [number for number in task.after if number not in made])}
         for number in task.after:
             found = known.get(number)
-            if number not in made and (found is None or found.state in ("failed", "cancelled")):
+            if number not in made and (found is None or found.state in _LOST):
                 return f"{show('task', number)} {'does not exist' if found is None else f'is {found.state}'}"
     for task in ordered:
         keep(db, task, commit.at)
@@ -50,8 +51,9 @@ def keep(db: SqlSession, task: domain.NewTask, at: int, *, relays: bool = True) 
     if task.review and task.kind is TaskKind.CALL and one(db, SQL["same_call"], (task.key,)) is not None:
         return
     earlier = {found.id: found for found in tasks_of(db, task.after)}
-    lost = next((number for number in task.after if _is_lost(earlier.get(number))), None)
-    waits = any(number not in earlier or earlier[number].state != "completed" for number in task.after)
+    states = {number: earlier[number].state if number in earlier else "failed" for number in task.after}
+    lost = next((number for number, state in states.items() if state in _LOST), None)
+    waits = any(state != "completed" for state in states.values())
     reason = "" if lost is None else f"{show('task', lost)}, which it waits for, came to nothing"
     reason = domain.TOO_DEEP if task.depth > domain.DEPTH_MAX else reason
     state = "failed" if reason else "needs_review" if task.review else "blocked" if waits else "pending"
@@ -73,12 +75,7 @@ def keep(db: SqlSession, task: domain.NewTask, at: int, *, relays: bool = True) 
             keep_for_owner(db, task.notice, at, task.id)
 
 
-def _is_lost(task: Task | None) -> bool:
-    return task is None or task.state in ("failed", "cancelled")
-
-
 def end(db: SqlSession, commit: domain.EndTask) -> str:
-    """End a run."""
     task = task_or_none(db, commit.task_id)
     if task is None or task.fence != commit.fence or task.state != "running":
         return ""
@@ -89,50 +86,37 @@ def end(db: SqlSession, commit: domain.EndTask) -> str:
     db.execute(SQL["end"], (task.id, now.state, now.result, now.reason, *counts, now.ended_at))
     if commit.how is not domain.TaskEnd.RELEASE:
         db.execute(SQL["spent"], (task.id, now.usage.tokens_in, now.usage.tokens_out, now.usage.cost_micros))
-    _leave(db, now, commit)
-    _publish_end(db, now, commit)
-    return now.state
-
-
-def _leave(db: SqlSession, task: Task, commit: domain.EndTask) -> None:
-    """What a completed branch wants done, and remembered."""
-    for effect in commit.effects if task.state == "completed" else ():
+    for effect in commit.effects if now.state == "completed" else ():
         if isinstance(effect, MakeTask):
             keep(db, domain.made_of(effect, task.lane, task.turn_id, task.depth + 1), commit.at)
         else:
             steps.stage(db, effect, task.id)
             db.execute(SQL["to_remember"], (task.id,))
-
-
-def _publish_end(db: SqlSession, task: Task, commit: domain.EndTask) -> None:
-    if task.state == "pending":
-        return
-    write_task_event(db, task.state, task.id, commit.at, attempts=task.attempts)
-    ended(db, task.id, task.state, task.reason, commit.at)
-    if commit.notice is not None and task.notifies_owner:
-        keep_for_owner(db, commit.notice, commit.at, task.id)
+    if now.state != "pending":
+        write_task_event(db, now.state, task.id, commit.at, attempts=now.attempts)
+        ended(db, task.id, now.state, now.reason, commit.at)
+        if commit.notice is not None and now.notifies_owner:
+            keep_for_owner(db, commit.notice, commit.at, task.id)
+    return now.state
 
 
 def ended(db: SqlSession, task_id: int, state: str, reason: str, at: int) -> None:
-    """Let go what waited for a task, or let it fail with it."""
+    """Unblock the tasks that waited for a completed task; those that waited for a lost one fail with it."""
     if state == "completed":
         for waiting, before in every(db, SQL["freed"], (task_id,)):
             db.execute(SQL["go"], (waiting, move("task", before, "unblock"), "", None))
-    elif state in ("failed", "cancelled"):
-        _cascade(db, task_id, f"{show('task', task_id)}, which it waits for, was {state}: {reason}", at)
-
-
-def _cascade(db: SqlSession, upstream: int, reason: str, at: int) -> None:
-    lost = deque([upstream])
+        return
+    why = f"{show('task', task_id)}, which it waits for, was {state}: {reason}"
+    lost = deque([task_id] if state in _LOST else [])
     while lost:
         for waiting, before in every(db, SQL["waiting"], (lost.popleft(),)):
-            db.execute(SQL["go"], (waiting, move("task", before, "cascade"), reason, at))
-            write_task_event(db, "failed", waiting, at, attempts=0, upstream=upstream)
+            db.execute(SQL["go"], (waiting, move("task", before, "cascade"), why, at))
+            write_task_event(db, "failed", waiting, at, attempts=0, upstream=task_id)
             lost.append(waiting)
 
 
 def void(db: SqlSession, owner: str, at: int) -> None:
-    """The owner of what is running is dead: a crash is counted, and what becomes of each is told by its terms."""
+    """Count a crash for each task that a dead owner ran; its terms decide what becomes of it."""
     for (task_id,) in every(db, SQL["in_flight"], (owner,)):
         task = task_or_none(db, task_id)
         assert task is not None, "it was just found"
@@ -147,17 +131,9 @@ def void(db: SqlSession, owner: str, at: int) -> None:
     db.execute(SQL["all_soon"], (at,))
 
 
-def expire(db: SqlSession, steady: int) -> int:
-    """Leases that ran out; returns how many."""
-    return _back(db, every(db, SQL["expired"], (steady,)), "expire")
-
-
-def relinquish(db: SqlSession, owner: str) -> int:
-    """What an owner holds, by its own word; returns how many."""
-    return _back(db, every(db, SQL["owned"], (owner,)), "release")
-
-
-def _back(db: SqlSession, found: list[tuple[int]], verb: str) -> int:
+def give_back(db: SqlSession, statement: str, bound: object, verb: str) -> int:
+    """Queue again the tasks that are `expired` at a time or `owned` by an owner; returns how many."""
+    found = every(db, SQL[statement], (bound,))
     for (task_id,) in found:
         db.execute(SQL["back"], (task_id, move("task", "running", verb)))
     return len(found)
@@ -181,22 +157,18 @@ def claim(db: SqlSession, commit: domain.ClaimTasks) -> tuple[Task, ...]:
 
 
 def renew(db: SqlSession, commit: domain.RenewTask) -> bool:
-    """Move the end of a lease that is still held."""
     return run(db, SQL["renew"], (commit.task_id, commit.fence, commit.lease_until)) == 1
 
 
 def status(db: SqlSession, commit: domain.TellStatus) -> bool:
-    """Keep what a worker says of its task."""
     return run(db, SQL["status"], (commit.task_id, commit.fence, commit.text)) == 1
 
 
 def run_now(db: SqlSession, commit: domain.RunTask) -> bool:
-    """Make a pending task due."""
     return run(db, SQL["soon"], (commit.task_id, commit.at)) == 1
 
 
 def cancel(db: SqlSession, commit: domain.CancelTask) -> bool:
-    """End a task by somebody's word."""
     task = task_or_none(db, commit.task_id)
     if task is None or task.state in domain.ENDED:
         return False
@@ -207,7 +179,6 @@ def cancel(db: SqlSession, commit: domain.CancelTask) -> bool:
 
 
 def expire_tasks(db: SqlSession, commit: domain.ExpireTasks) -> int:
-    """Fail what waited for a person too long."""
     overdue = [row[0] for row in every(db, SQL["overdue"], (commit.at,))]
     for task_id in overdue:
         decide(db, domain.DecideTask(task_id, commit.at, False, domain.CALL_EXPIRED))
@@ -215,7 +186,6 @@ def expire_tasks(db: SqlSession, commit: domain.ExpireTasks) -> int:
 
 
 def decide(db: SqlSession, commit: domain.DecideTask) -> bool:
-    """A person's word on a parked task."""
     task = task_or_none(db, commit.task_id)
     if task is None or task.state != "needs_review":
         return False
@@ -251,12 +221,10 @@ def apply_effect(db: SqlSession, effect: OfTask, lane: Lane, made_by: tuple[int,
 
 
 def mark_tasks_reported(db: SqlSession, commit: TellBack) -> int:
-    """Mark tasks as reported to their lanes; returns how many were not reported before."""
     return run(db, SQL["tell_back"], (db.numbers(commit.task_ids), commit.at))
 
 
 def kept(db: SqlSession, commit: domain.ResultsKept) -> int:
-    """Results are in memory."""
     for task_id in commit.task_ids:
         forget_staged(db, task_id)
     return run(db, SQL["remembered"], (db.numbers(commit.task_ids),))
@@ -275,7 +243,6 @@ def scrub(db: SqlSession, task_id: int, at: int) -> bool:
 
 
 def scrub_made_by(db: SqlSession, turn_id: int, at: int) -> int:
-    """Forget the words of the tasks that a turn made; returns how many there were."""
     return sum(scrub(db, task_id, at) for (task_id,) in every(db, SQL["made_by"], (turn_id,)))
 
 
