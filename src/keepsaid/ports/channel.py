@@ -11,10 +11,7 @@ from keepsaid.domain.reply import Sending, SendResult, StoredReply
 
 
 class Channel(Protocol):
-    """One outside medium.
-
-    A reply that carries a URL is sent whatever `sending` says.
-    """
+    """One outside medium. A reply that carries a URL is sent whatever `sending` says."""
 
     @property
     def name(self) -> str:

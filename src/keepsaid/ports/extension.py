@@ -62,7 +62,7 @@ class ExtensionContext(Protocol):
         """Be told of a topic or pattern at least once, over restarts; `name` tells two on the same topic apart."""
 
     async def notify_user(self, text: str, about: str = "") -> None:
-        """Tell the owner something, once for each `about`: it stands in the outbox when this returns."""
+        """Send the owner a notice, once for each `about`; it is in the outbox when this returns."""
 
 
 class Extension(Protocol):

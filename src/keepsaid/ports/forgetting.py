@@ -14,13 +14,10 @@ class Echoes(Protocol):
     """Recognises sentences that were forgotten; of them it keeps keyed hashes alone."""
 
     async def silence(self, sentences: Sequence[bytes], at: int, aside: int = 0) -> None:
-        """Remember no text from now on that repeats one of these sentences, by their digests.
-
-        With `aside`, the number of a forgetting, an undo of that takes them back.
-        """
+        """Forget these sentences, by their digests; an undo of forgetting `aside`, if any, takes them back."""
 
     async def repeated(self, sentences: Sequence[str], ids: Sequence[int]) -> frozenset[str]:
-        """Those of the sentences, as folded words, that a person says in a memory that is not among these."""
+        """Return the sentences, as folded words, that a person says in a memory other than these."""
 
     async def in_texts(self, said: Sequence[tuple[str, str]]) -> Sequence[bool]:
         """Whether each text, with the person who said it ("" for the agent), repeats a sentence that was forgotten."""
@@ -36,10 +33,7 @@ class ForgetOperations(Protocol):
         """Find everything that a request to forget would delete; nothing is changed."""
 
     async def forget(self, wish: ForgetSelector, by: str, undo_ms: int = 0) -> Forgetting | None:
-        """Forget what a wish names: hidden from every read when this returns, gone soon after; None for nothing.
-
-        With `undo_ms` it is kept aside for so long, and can be undone.
-        """
+        """Forget what a request names; None for nothing. With `undo_ms`, it can be undone for so long."""
 
 
 class ForgettingView(Protocol):
@@ -115,7 +109,7 @@ class MemoryUndoLog(Protocol):
 
 
 class ForgetfulMemory(Protocol):
-    """Memory as forgetting needs it. It hears everything: who may ask is decided before."""
+    """Memory as forgetting needs it. It reads everything: permission is checked before."""
 
     @property
     def echoes(self) -> Echoes:
@@ -125,7 +119,7 @@ class ForgetfulMemory(Protocol):
         """All identities of a person, who is named by one of them or by the id that joined them."""
 
     async def named(self, wish: ForgetSelector) -> tuple[int, ...]:
-        """The memories that a wish names."""
+        """The memories that a request names."""
 
     async def lineage(self, ids: Sequence[int], refs: Sequence[str]) -> Sequence[Traced]:
         """Memories by id, by the name `kind:ref`, by a source of that name, and those in the words of one of the ids.
@@ -134,22 +128,16 @@ class ForgetfulMemory(Protocol):
         """
 
     async def said_elsewhere(self, words: frozenset[str], ids: Sequence[int]) -> frozenset[str]:
-        """Those of the words that a person said in what is not among these memories, or anybody before them."""
+        """The words that a person said in a memory other than these, or anybody before them."""
 
     async def holding(self, words: frozenset[str]) -> tuple[int, ...]:
         """Summaries and bulletins that hold one of the words: they are made anew from what stays."""
 
     async def hide(self, ids: Sequence[int], digests: Sequence[bytes], at: int, aside: int = 0) -> Counts:
-        """Let memories be heard by nobody from now on, and bury what must not come back; returns what went.
-
-        With `aside`, the number of a forgetting, it is kept aside under that.
-        """
+        """Hide memories and bury their digests, kept for an undo of forgetting `aside`; returns what was deleted."""
 
     async def erase(self, ids: Sequence[int], aside: int = 0, people: Sequence[str] = ()) -> Counts:
-        """Delete memories with all that was made of them; returns what went, kept `aside` like what is hidden.
-
-        Of `people`, identities as they are named, it is forgotten with whom they were joined.
-        """
+        """Delete memories with all derived rows, and these identities of `people`; returns what was deleted."""
 
     async def tombstones(self) -> tuple[bytes, ...]:
         """Every tombstone."""

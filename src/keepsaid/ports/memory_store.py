@@ -14,44 +14,30 @@ from keepsaid.domain.memory import Found, Kind, Listener, Memory, Narrowing, New
 from keepsaid.domain.turn import Claimed, Usage
 from keepsaid.domain.visibility import MemoryShared, Person, SeenIdentity, ShareMemory, ShareRefusal
 from keepsaid.ports.forgetting import Echoes
+from keepsaid.ports.recall import Shelf
 from keepsaid.text.words import DocumentFrequencies
 
 
-class Memories(Protocol):
-    """Keeps memories. Every read says who listens."""
+class Memories(Shelf, Protocol):
+    """Keeps memories. Every read names its listener."""
 
     async def keep(self, memories: Sequence[NewMemory], at: int, used: Sequence[Used] = ()) -> tuple[int, ...]:
-        """Write memories, each under its key; one that is there already is left as it is. Returns their ids.
-
-        With them goes what turns `used`, which is counted once for every turn, however often it is told.
-        """
+        """Write memories, unless their keys are known, and count once what each turn `used`; returns their ids."""
 
     async def find(self, listener: Listener, kinds: Sequence[Kind], limit: int) -> Sequence[Memory]:
         """Memories the listener may hear, newest first; no kinds means all."""
 
     async def important(self, listener: Listener, kind: Kind, limit: int) -> Sequence[Memory]:
-        """Memories of a kind the listener may hear, the most important first, then the newest.
-
-        Of episodes none is more important than another; there are none.
-        """
+        """Memories of a kind the listener may read, the most important first, then the newest; no episodes."""
 
     async def get(self, listener: Listener, memory_id: int) -> Memory | None:
         """One memory, if the listener may hear it."""
-
-    async def fetch(self, listener: Listener, ids: Sequence[int], as_of: int | None = None) -> Sequence[Memory]:
-        """Those of the memories that are active or superseded and that the listener may hear, in the order given.
-
-        With `as_of`, only what held true at that time (milliseconds UTC).
-        """
 
     async def read_document_frequencies(self, text: str) -> DocumentFrequencies:
         """Count in how many pieces each word of a text occurs. Stopwords are left out."""
 
     async def alike(self, ids: Sequence[int], above: float) -> tuple[tuple[int, int], ...]:
-        """Pairs of these memories, the smaller id first, that say the same: their cosine is above `above`.
-
-        What has no vector yet is like nothing.
-        """
+        """Pairs of these memories, the smaller id first, whose vectors have a cosine above `above`."""
 
     async def counts(self) -> dict[str, int]:
         """Active memories by kind."""
@@ -135,10 +121,7 @@ class Graph(Protocol):
         """
 
     async def walk(self, listener: Listener, query: str, seeds: Sequence[Seed], limit: int) -> tuple[Found, ...]:
-        """The memories reached from the seeds, and from what the query names, in at most two steps, best first.
-
-        Nothing is reached that the listener may not hear, nor over it.
-        """
+        """The memories a listener may read within two steps of the seeds and the query's names, best first."""
 
 
 class Learning(Protocol):
@@ -174,10 +157,7 @@ class Bulletins(Protocol):
     """What a turn is briefed with."""
 
     async def render_bulletins(self, claimed: Claimed) -> str:
-        """Render the bulletins of the scopes that a turn may read; "" for none.
-
-        Never raises, and never waits for a model.
-        """
+        """Render the bulletins of the scopes that a turn may read; "" for none. Never raises or calls a model."""
 
 
 class BulletinStore(Protocol):

@@ -21,30 +21,21 @@ class Shelf(Protocol):
     """Where what was found is read."""
 
     async def fetch(self, listener: Listener, ids: Sequence[int], as_of: int | None = None) -> Sequence[Memory]:
-        """Those of the memories that are active or superseded and that the listener may hear, in the order given.
-
-        With `as_of`, only what held true at that time (milliseconds UTC).
-        """
+        """Of these memories the active or superseded that the listener may read, in order; as of a time or now."""
 
 
 class Recall(Protocol):
     """Ranked recall over all legs, ungated."""
 
     async def recall(self, listener: Listener, query: str, limit: int, as_of: int | None = None) -> memory.Recalled:
-        """The best memories for a query, best first, with the legs that were missing named.
-
-        With `as_of`, of what held true at that time (milliseconds UTC); else what holds now comes first.
-        """
+        """The best memories for a query, best first, with the legs that were missing; as of a time (ms UTC) or now."""
 
 
 class Reminder(Protocol):
     """Recall done for a turn without the model asking."""
 
     async def remind(self, claimed: Claimed, recent: Awaitable[Recent]) -> memory.Injection:
-        """What comes to mind for these messages, less what the prompt already shows. Never raises.
-
-        `recent` is what the prompt shows, read meanwhile.
-        """
+        """The memories to inject for these messages, without what the prompt (`recent`) already shows. Never raises."""
 
 
 class Embedder(Protocol):

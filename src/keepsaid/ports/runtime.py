@@ -1,6 +1,4 @@
-"""The runtime, as a port: clock, ids, stop signal, instance lock, threads, disk space,
-and wake-ups between stages: a lost wake-up costs a poll interval, never a message.
-"""
+"""The runtime, as a port: clock, ids, stop signal, wake-ups between stages, instance lock, threads, disk space."""
 
 from __future__ import annotations
 
@@ -22,10 +20,7 @@ class Clock(Protocol):
         """Milliseconds UTC as they would be had the wall clock not been set since the start: leases go by it."""
 
     def due_ms(self) -> int:
-        """The latest time the wall clock told since the start, and what has passed since: what waits goes by it.
-
-        A clock that is set back, or ahead by mistake and right again, delays nothing.
-        """
+        """The latest wall time since the start plus what passed since: a clock that is set wrong delays nothing."""
 
     def monotonic_ms(self) -> float:
         """A time that never goes back, in milliseconds, for measuring."""
@@ -48,20 +43,20 @@ class StopToken:
     """Stop signal of the runtime: work that runs in steps checks it between two steps, and ends if it is set."""
 
     def __init__(self) -> None:
-        self._told = asyncio.Event()
+        self._requested = asyncio.Event()
 
     @property
     def is_set(self) -> bool:
         """Whether a stop was requested."""
-        return self._told.is_set()
+        return self._requested.is_set()
 
     def set(self) -> None:
         """Request a stop: work that runs in steps ends before its next step."""
-        self._told.set()
+        self._requested.set()
 
     async def wait(self) -> None:
         """Return once a stop has begun."""
-        await self._told.wait()
+        await self._requested.wait()
 
 
 @dataclass(frozen=True, slots=True)

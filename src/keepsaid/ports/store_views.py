@@ -67,16 +67,10 @@ class ContextView(Protocol):
     """Reads what a lane shows, what left it, and its summaries."""
 
     async def context(self, lane: Lane, limit: int) -> LaneTail:
-        """The summary in force and the last `limit` records after what it covers and what was cut, oldest first.
-
-        Never a tool's result without its call.
-        """
+        """The summary in force and the last `limit` records after it, oldest first; no tool result without its call."""
 
     async def reminders(self, lane: Lane, turns: int, blocks: int) -> Reminders:
-        """What a lane was reminded of: in its last `turns` turns, and the last `blocks` blocks that are in force.
-
-        A block whose turn was summarised or cut is not.
-        """
+        """The memories shown in the last `turns` turns, and the last `blocks` memory blocks still in the context."""
 
     async def span(self, lane: Lane, after: int, limit: int) -> TranscriptSpan:
         """The first `limit` records of a lane's transcript after a position, as prompts show them, oldest first."""

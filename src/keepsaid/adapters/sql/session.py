@@ -70,22 +70,13 @@ class SqlSession(SearchSession, Protocol):
         """Return what texts or blobs are bound as, all in one value."""
 
     def altered(self, table: str, keys: Sequence[int], *outer: object) -> frozenset[int]:
-        """Return those of the rows, by the last column of their key, that are not what was written.
-
-        `outer` are the values of the columns before it.
-        """
+        """Return keys of the rows that are not what was written; `outer` are the key's columns before the last."""
 
     def record_undo(self, number: int | None, tables: Sequence[str], keep: str) -> AbstractContextManager[None]:
-        """Record what the block deletes from these tables as undo image `number`; None records nothing.
-
-        `keep` is the statement that stores the image.
-        """
+        """Store what the block deletes from these tables by the statement `keep`; nothing if `number` is None."""
 
     def put_back(self, number: int, read: str) -> list[tuple[str, tuple[object, ...]]]:
-        """Undo what was kept under a number, the last first; returns what came back: the table, and the row's key.
-
-        What has been changed since is as it was before; what is gone since stays gone.
-        """
+        """Apply undo image `number`; returns the rows restored. Later changes are lost, later deletions stay."""
 
     def transaction(self) -> AbstractContextManager[None]:
         """Run the block in a transaction of its own; only for upkeep, which is no commit and no query."""

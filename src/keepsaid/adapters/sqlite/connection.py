@@ -33,10 +33,7 @@ def identity(path: str | Path) -> Identity | None:
 
 
 class FileWatch:
-    """Compares files and directories that a process has open with what stands at their paths now.
-
-    An open file keeps its inode, so no new file can have the same one.
-    """
+    """Compares files that a process has open with what stands at their paths now, by inode."""
 
     def __init__(self, paths: Iterable[Path] = ()) -> None:
         self._known: dict[str, Identity] = {}

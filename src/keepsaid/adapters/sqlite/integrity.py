@@ -28,10 +28,7 @@ _WHOLE = [("ok",)]
 
 @dataclass(frozen=True, slots=True)
 class Checkup:
-    """What was found in a file: schema version and count by part, bytes, and what is wrong with it.
-
-    `wal_bytes` is the part of it that still stands in the log beside it.
-    """
+    """Check of a file: versions and counts by part, bytes of its log (`wal_bytes`), and problems."""
 
     path: Path
     schemas: dict[str, int]
@@ -101,10 +98,7 @@ class DeepLook:
 
 
 def look_deep(path: Path, parts: Sequence[str], *, mend: bool) -> DeepLook:
-    """Check a whole file; with `mend`, which needs the lock of the home, make anew what is derived.
-
-    Raises a StoreError when the file cannot be opened.
-    """
+    """Check a whole file; with `mend`, which needs the lock of the home, rebuild what is derived. Raises StoreError."""
     with closing(open_writer(path) if mend else open_reader(path)) as db, translated(path):
         for part in parts:
             check(db, path, part)

@@ -70,10 +70,7 @@ class ProgressMarks:
 
 
 def check_log(db: SqliteSession | None, path: Path) -> None:
-    """Raise LogLost when a database is behind its progress file and its log is missing or empty.
-
-    `db` is an open connection, None for a database of no bytes.
-    """
+    """Raise LogLost if a database (`db` None: an empty file) is behind its progress file and its log is missing."""
     told = _read(path)
     if told is None or told[1] == 0 or _size(log_of(path)):
         return

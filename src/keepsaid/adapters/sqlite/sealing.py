@@ -151,10 +151,7 @@ def _settle(db: SqlSession, table: SealedTable, most: int | None = None) -> bool
 
 
 def altered(db: SqlSession, table: str, keys: Sequence[int], *outer: object) -> frozenset[int]:
-    """Those of the rows, by the last column of their key, that are not what was written.
-
-    `outer` are the values of the columns before it.
-    """
+    """Keys of the rows that are not what was written; `outer` are the key's columns before the last."""
     sealed = sealed_tables(db).get(table)
     if sealed is None or not keys:
         return frozenset()

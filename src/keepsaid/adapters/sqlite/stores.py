@@ -262,10 +262,7 @@ def _checked(path: Path, part: str) -> None:
 
 
 def carry(present: Path, restored: Path) -> int:
-    """Copy the tombstones of the present operational store into a restored one; returns how many there are.
-
-    The next start of the restored store forgets all of that again.
-    """
+    """Copy the tombstones of a store into a restored one, whose next start forgets again; returns how many."""
     key = present.with_name(KEY_NAME)
     if not present.exists() or not key.exists():
         return 0

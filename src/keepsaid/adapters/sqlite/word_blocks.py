@@ -41,10 +41,7 @@ _WORTH = 255
 
 @dataclass(slots=True)
 class _Making:
-    """A stretch that blocks are made of: up to which piece it was read, how many pieces and which words there were.
-
-    And how many blocks are written.
-    """
+    """A stretch in the making: up to which piece it was read, pieces and words so far, and blocks written."""
 
     number: int
     upto: int

@@ -121,10 +121,7 @@ class TransactionExecutor:
         return [self._guarded(partial(apply_one, self._db, commit), alone=alone) for commit in commits]
 
     def _guarded(self, action: Callable[[], Any], *, alone: bool) -> Any:
-        """Run in a savepoint; what fails inside is undone alone, unless the whole transaction is gone.
-
-        A commit that is alone in its transaction needs no savepoint of its own.
-        """
+        """Run in a savepoint, so that a failing commit is undone alone; a commit that runs `alone` needs none."""
         if alone:
             return action()
         db = self._db

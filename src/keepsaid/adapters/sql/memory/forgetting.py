@@ -57,10 +57,7 @@ def lift(db: SqlSession, memory: NewMemory) -> None:
 
 @dataclass(frozen=True, slots=True)
 class HideMemories(Commit[Counts]):
-    """Let memories be heard by nobody, and put up tombstones; returns the pieces and vectors that went.
-
-    With `aside` it is kept aside, for the forgetting of that number.
-    """
+    """Hide memories and add tombstones, kept for an undo of forgetting `aside`; returns what was deleted."""
 
     ids: tuple[int, ...]
     hashes: tuple[bytes, ...]

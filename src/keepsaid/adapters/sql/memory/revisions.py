@@ -58,10 +58,7 @@ class Confirm(Commit[bool]):
 
 @dataclass(frozen=True, slots=True)
 class ArchiveMemories(Commit[tuple[int, ...]]):
-    """Archive memories, or restore archived ones (`back`) as used at `at` (milliseconds UTC).
-
-    The result is the ids that were changed.
-    """
+    """Archive memories, or restore archived ones (`back`) as used at `at` (ms UTC); returns the changed ids."""
 
     memory_ids: Sequence[int]
     at: int
@@ -260,10 +257,7 @@ def _apply_ruling(db: SqlSession, one: Ruled, at: int) -> None:
 
 
 def _joined(db: SqlSession, into: int, other: int, at: int) -> bool:
-    """Have one stand for both, with the evidence and sources of both; one without a slot says what fills the other's.
-
-    False, and nothing done, where something else held between them.
-    """
+    """Merge two memories, one of which may lack a slot; False if something else held between them."""
     db.execute("SAVEPOINT same")
     db.execute(MEMORY_PAIRS["fill_slot"], {"id": other, "like": into})
     joined = merge(db, Merge(into, (other,), at))

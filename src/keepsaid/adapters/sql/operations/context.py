@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from keepsaid.adapters.sql.operations import rows
 from keepsaid.adapters.sql.operations.journal import write_facts
@@ -26,8 +27,7 @@ from keepsaid.domain.visibility import OWN_TOOLS, least, least_of
 SQL = load("context")
 
 
-@dataclass(frozen=True, slots=True)
-class _Head:
+class _Head(NamedTuple):
     """The head of a lane's context, with the last position of its transcript."""
 
     version: int
@@ -53,6 +53,7 @@ def context(db: SqlSession, lane: Lane, limit: int) -> domain.LaneTail:
     found = list(reversed(every_replaced(db, SQL["tail"], (lane_id, head.covered, max(0, limit)))))
     while found and found[0][0] == Role.TOOL:
         found.pop(0)
+    posted = every(db, SQL["posted"], (lane_id, head.covered, head.floor, head.changed_at, domain.POSTS_MAX))
     return domain.LaneTail(
         recent=Recent(rows.records(db, lane_id, found), tuple(row[6] for row in found)),
         positions=tuple(row[7] for row in found),
@@ -65,15 +66,8 @@ def context(db: SqlSession, lane: Lane, limit: int) -> domain.LaneTail:
         attempts=head.attempts,
         next_at=head.next_at,
         used=only(db, SQL["used"], (lane_id, head.changed_at))[0],
-        posts=_posts(db, lane_id, head),
+        posts=tuple(domain.SchedulePost(row[0], row[1], Trust(row[2] or Trust.EXTERNAL)) for row in posted),
     )
-
-
-def _posts(db: SqlSession, lane_id: int, head: _Head) -> tuple[domain.SchedulePost, ...]:
-    """What was posted since; what was when the lane began anew left with its past."""
-    since = lane_id, head.covered, head.floor, head.changed_at, domain.POSTS_MAX
-    found = every(db, SQL["posted"], since)
-    return tuple(domain.SchedulePost(after, text, Trust(trust or Trust.EXTERNAL)) for after, text, trust in found)
 
 
 def span(db: SqlSession, lane: Lane, after: int, limit: int) -> domain.TranscriptSpan:
@@ -124,9 +118,8 @@ def summarise(db: SqlSession, commit: Summarise) -> bool:
     made = (commit.text, str(commit.made), commit.model, commit.at)
     said = only(db, SQL["said_between"], (lane_id, first, commit.last))
     before = None if head.summary is None else _summary(db, lane_id, head.summary)
-    trust = least(
-        [_trust_between(db, lane_id, first, commit.last), *([before.trust] if before and before.trust else ())]
-    )
+    earlier = [before.trust] if before is not None and before.trust else []
+    trust = least([_trust_between(db, lane_id, first, commit.last), *earlier])
     db.execute(SQL["keep_summary"], (lane_id, version, first, commit.last, *made, *said, str(trust)))
     moved = (version, commit.last, head.floor, head.left_out, version)
     db.execute(SQL["set_head"], (lane_id, *moved, commit.at))
@@ -166,8 +159,8 @@ def summary_failed(db: SqlSession, commit: SummaryFailed) -> bool:
     if lane_id is None or (head := _head(db, lane_id)).version != commit.seen:
         return False
     db.execute(SQL["set_failed"], (lane_id, commit.error, commit.next_at, commit.at))
-    told: dict[str, Json] = {"version": commit.seen, "attempts": head.attempts + 1, "error": commit.error}
-    write_facts(db, commit.at, Fact("lane.summary_failed", "", {"lane": list(commit.lane), **told}))
+    failure: dict[str, Json] = {"version": commit.seen, "attempts": head.attempts + 1, "error": commit.error}
+    write_facts(db, commit.at, Fact("lane.summary_failed", "", {"lane": list(commit.lane), **failure}))
     return True
 
 

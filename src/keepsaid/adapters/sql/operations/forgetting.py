@@ -303,10 +303,7 @@ def _is_open(db: SqlSession, turn_id: int) -> bool:
 
 
 def _summaries(db: SqlSession, lane_id: int, position: int, at: int) -> int:
-    """Remove the summaries that were made of a record, and let the lane be summarised anew from before it.
-
-    One that is being made now is refused when it comes: it saw another version.
-    """
+    """Delete the summaries made of a record; one being made now is refused, because the version changes."""
     version = only(db, SQL["summary_over"], (lane_id, position))[0]
     if version is None:
         db.execute(SQL["seen_anew"], (lane_id, at))

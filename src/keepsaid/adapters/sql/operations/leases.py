@@ -33,10 +33,7 @@ _NORMAL, _SUSPECT = 0, 1
 
 
 def claim(db: SqlSession, claims: Sequence[ClaimBatches]) -> list[tuple[Lease, ...]]:
-    """Lease ready batches: one for a trial with nothing beside it, else one suspect at most and normal ones.
-
-    A set of claims chooses once, as its last one orders; the first is served first.
-    """
+    """Lease a trial alone, else normal batches and at most one suspect; the last claim sets the order for all."""
     last = claims[-1]
     wake(db, last.at)
     leased, alone, suspects = only(db, SQL["leased"])

@@ -29,10 +29,7 @@ def keep_reply(
 
 
 def keep_for_owner(db: SqlSession, draft: ReplyDraft, at: int, about_task: int | None = None) -> bool:
-    """Put a notice where the owner last wrote in a direct chat; False if there is no such chat.
-
-    A notice about a task is forgotten and removed with it.
-    """
+    """Put a notice where the owner last wrote in a direct chat; False if none. It is deleted with `about_task`."""
     lane = one(db, SQL["owner_lane"])
     if lane is not None:
         keep_reply(db, lane[0], (None, None), replace(draft, notice=True), at)

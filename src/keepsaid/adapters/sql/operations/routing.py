@@ -39,10 +39,7 @@ class _Waiting:
 
 @dataclass(frozen=True, slots=True)
 class _Stand:
-    """Where a lane stands: its row id, the last number that came, the last that a batch holds.
-
-    `tail` is its last batch, if what follows may join it.
-    """
+    """A lane's row id, last number received, last number batched, and its last batch, if more messages may join it."""
 
     lane_id: int
     head: int

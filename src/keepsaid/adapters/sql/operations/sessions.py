@@ -23,10 +23,7 @@ OfSlot = OpenSlot | FillSlot | ClearSlot
 
 
 def apply_effect(db: SqlSession, effect: OfSlot, lane_id: int, made_by: tuple[int, int]) -> None:
-    """Apply what a turn requested of slots; `made_by` is the id of the turn and the time (milliseconds UTC).
-
-    A question clears those that the same person was asked in the lane before.
-    """
+    """Apply what a turn requested of slots; `made_by` is its id and time. A new question replaces the person's last."""
     turn_id, at = made_by
     if isinstance(effect, OpenSlot):
         for row in every(db, SQL["pending_of"], (lane_id, effect.person)):
@@ -107,10 +104,7 @@ def enter(db: SqlSession, commit: TurnCommit, grown: Grown) -> tuple[int, int]:
 
 
 def mark_if_many(db: SqlSession, lane_id: int, session: tuple[int, int], reached: tuple[int, int]) -> None:
-    """Mark the session for collection once it has more new records of people and agent than may wait.
-
-    `reached` is the lane's last record, and when it was said.
-    """
+    """Mark a session for collection if too many records wait; `reached` is the lane's last record and its time."""
     session_id, after = session
     if only(db, SESSIONS["unprocessed"], (lane_id, after, session_id, UNPROCESSED_MAX + 1))[0] > UNPROCESSED_MAX:
         invalidate(db, session_id, reached[0], "records", reached[1])

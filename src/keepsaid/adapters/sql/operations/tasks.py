@@ -13,12 +13,10 @@ from keepsaid.adapters.sql.operations.task_rows import SQL, task_or_none, tasks_
 from keepsaid.adapters.sql.query import every, one, run
 from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.domain import task as domain
-from keepsaid.domain.commits import Prune
 from keepsaid.domain.effects import JudgeTask, MakeTask, OfTask, RelayTask, StopTask
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.relay import TellBack
-from keepsaid.domain.retention import Pruned
 from keepsaid.domain.states import move
 from keepsaid.domain.task import Task
 from keepsaid.domain.work import TaskKind, encoded
@@ -244,10 +242,3 @@ def scrub(db: SqlSession, task_id: int, at: int) -> bool:
 
 def scrub_made_by(db: SqlSession, turn_id: int, at: int) -> int:
     return sum(scrub(db, task_id, at) for (task_id,) in every(db, SQL["made_by"], (turn_id,)))
-
-
-def prune(db: SqlSession, commit: Prune) -> Pruned:
-    """Remove the oldest that ended; how many went before says that it goes on."""
-    gone = run(db, SQL["forget_ended"], (commit.before, commit.rows_max))
-    before = commit.after[0] if commit.after else 0
-    return Pruned(0, 0, 0, (int(before) + gone,) if gone == commit.rows_max else None)

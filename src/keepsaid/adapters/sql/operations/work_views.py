@@ -145,10 +145,7 @@ def _results(db: SqlSession, limit: int) -> list[TaskWork]:
 
 
 def _read_staged_requests(db: SqlSession, task: Task) -> StagedRequests | None:
-    """Read the memory requests that a branch staged; None if there are none.
-
-    They come with the messages its turn answered, and whether its lane contains text by outsiders.
-    """
+    """Read the memory requests that a branch staged, with the messages its turn answered; None if there are none."""
     requests = staged(db, task.id)
     if not requests or task.turn_id is None:
         return None
