@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class SearchSession(Protocol):
-    """What the database searches memories by, which is its own."""
+    """The search index of the database."""
 
     def reindex(self) -> None:
         """Make the search pieces of all memories that changed anew, in the transaction that changed them."""

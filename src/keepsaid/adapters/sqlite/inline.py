@@ -24,7 +24,7 @@ _IN_MEMORY = Path(":memory:")
 
 
 class InlineWriter:
-    """Applies commits where it is asked, on the loop."""
+    """Applies commits on the event loop, without a thread."""
 
     def __init__(self, ledger: TransactionExecutor) -> None:
         self._ledger = ledger
@@ -34,15 +34,15 @@ class InlineWriter:
         if isinstance(result, RejectedCommit):
             raise result.error
         self._ledger.tidy()
-        kept: R = result
-        return kept
+        done: R = result
+        return done
 
     def drop(self) -> None:
         self._ledger.close(broken=True)
 
 
 class InlineReaders(Readers):
-    """Reads where it is asked, on the loop; over one connection, if it is given one."""
+    """Reads on the event loop, without threads; over one connection, if it is given one."""
 
     def __init__(self, path: Path, db: SqliteSession | None = None) -> None:
         super().__init__(path)
@@ -59,9 +59,8 @@ class InlineReaders(Readers):
 
 def buffer_inline(path: Path) -> tuple[InlineWriter, InlineReaders]:
     """The operational store in a file, opened once more."""
-    return InlineWriter(
-        open_ledger(path, ("buffer",), lambda db: buffer_commits(db, open_keyring(path)))
-    ), InlineReaders(path)
+    ledger = open_ledger(path, ("buffer",), lambda db: buffer_commits(db, open_keyring(path)))
+    return InlineWriter(ledger), InlineReaders(path)
 
 
 def memory_inline(
@@ -125,8 +124,13 @@ class _SharedWriter(InlineWriter):
 
 def _in_memory(part: str, tombs: TombstoneKeyring) -> SqliteSession:
     """A new database in memory with this part of the schema, without row checksums: no disk can alter its rows."""
-    db = SqliteSession(str(_IN_MEMORY))
+    db = _connected(tombs)
     db.deserialize("main", _migrated(part))
+    return db
+
+
+def _connected(tombs: TombstoneKeyring) -> SqliteSession:
+    db = SqliteSession(str(_IN_MEMORY))
     db.attach(tombs)
     register(db)
     return db
@@ -134,8 +138,6 @@ def _in_memory(part: str, tombs: TombstoneKeyring) -> SqliteSession:
 
 @cache
 def _migrated(part: str) -> bytes:
-    db = SqliteSession(str(_IN_MEMORY))
-    db.attach(open_keyring(_IN_MEMORY))
-    register(db)
+    db = _connected(open_keyring(_IN_MEMORY))
     migrate(db, _IN_MEMORY, part)
     return db.serialize("main")

@@ -27,37 +27,20 @@ from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.adapters.sqlite.word_blocks import pack_words
 from keepsaid.adapters.sqlite.writer import TransactionExecutor, Writer
 from keepsaid.config.durable import write_file
-from keepsaid.domain.commits import BeginPruning, Commit, EpisodesKept, Prune, Renew, StepEnd, StepStart, TakeReplies
-from keepsaid.domain.event import Distribute, SettleDeliveries, Subscribe, TakeDeliveries
+from keepsaid.domain import commits, event, process, session, task
+from keepsaid.domain.commits import Commit
 from keepsaid.domain.memory import Found, Listener, VectorSpace
-from keepsaid.domain.process import Beat, Note
-from keepsaid.domain.session import ClaimCollection
-from keepsaid.domain.task import RenewTask, ResultsKept, TellStatus
 from keepsaid.errors import LogLost, StoreError, StoreUnpaired
 from keepsaid.ports.redactor import Redactor
 from keepsaid.ports.runtime import Ids
 from keepsaid.ports.store_views import Operations
 from keepsaid.text.words import DocumentFrequencies
 
-_QUIET = frozenset[type]({
-    Beat,
-    BeginPruning,
-    ClaimCollection,
-    Distribute,
-    EpisodesKept,
-    Note,
-    Prune,
-    Renew,
-    RenewTask,
-    ResultsKept,
-    SettleDeliveries,
-    StepEnd,
-    StepStart,
-    Subscribe,
-    TakeDeliveries,
-    TakeReplies,
-    TellStatus,
-})  # fmt: skip
+_QUIET = frozenset[type]((
+    commits.BeginPruning, commits.EpisodesKept, commits.Prune, commits.Renew, commits.StepEnd, commits.StepStart,
+    commits.TakeReplies, event.Distribute, event.SettleDeliveries, event.Subscribe, event.TakeDeliveries, process.Beat,
+    process.Note, session.ClaimCollection, task.RenewTask, task.ResultsKept, task.TellStatus,
+))  # fmt: skip
 """Types of commits that never write events."""
 
 

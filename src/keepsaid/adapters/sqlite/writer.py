@@ -73,7 +73,7 @@ class TransactionExecutor:
                         emptied if isinstance(one, EmptyLog) else of for one, of in zip(commits, results, strict=True)
                     ]
         except Exception as error:  # noqa: BLE001  # guard: store writer - the writer outlives any commit
-            self._tell_undone()
+            self._notify_undone()
             return [RejectedCommit(error)] * len(commits)
         for name in names:
             point(f"commit.{name}.after")
@@ -104,9 +104,9 @@ class TransactionExecutor:
         self._checkpointed()
         return True
 
-    def _tell_undone(self) -> None:
-        for tell in self._table.undone:
-            tell()
+    def _notify_undone(self) -> None:
+        for undone in self._table.undone:
+            undone()
 
     def _run(self, kind: type, commits: list[object], *, alone: bool = False) -> list[Any]:
         apply_set = self._table.sets.get(kind)
@@ -133,7 +133,7 @@ class TransactionExecutor:
                 raise
             db.execute("ROLLBACK TO one")
             db.execute("RELEASE one")
-            self._tell_undone()
+            self._notify_undone()
             return RejectedCommit(_ours(error, self._path))
         db.execute("RELEASE one")
         return result
@@ -180,8 +180,6 @@ def _ours(error: Exception, path: Path) -> Exception:
     try:
         with translated(path):
             raise error
-    except StoreBroken as broken:
-        return broken
     except KeepsaidError as ours:
         return ours
 
@@ -227,18 +225,21 @@ class Writer:
         while not stop:
             group, stop = self._next_group()
             if group:
-                results = self._apply([commit for commit, _ in group])
-                self._note_damage(results)
-                self._answer(group, results)
+                self._write(group)
                 if self._broken is None:
                     self._tidy()
         self._ledger.close(broken=self._broken is not None)
 
-    def _apply(self, commits: list[object]) -> list[Any]:
+    def _write(self, group: list[Job]) -> None:
         """Nothing after an error of the disk: a later sync would not prove that earlier pages were written."""
         if self._broken is not None:
-            return [RejectedCommit(self._broken)] * len(commits)
-        return self._ledger.apply(commits)
+            results: list[Any] = [RejectedCommit(self._broken)] * len(group)
+        else:
+            results = self._ledger.apply([commit for commit, _ in group])
+        for result in results:
+            if isinstance(result, RejectedCommit) and isinstance(result.error, StoreBroken | ForeignStore):
+                self._broken = _broken(result.error)
+        self._answer(group, results)
 
     def _next_group(self) -> tuple[list[Job], bool]:
         job = self._queue.get()
@@ -253,13 +254,8 @@ class Writer:
                 return group, False
         return group, True
 
-    def _note_damage(self, results: list[Any]) -> None:
-        for result in results:
-            if isinstance(result, RejectedCommit) and isinstance(result.error, StoreBroken | ForeignStore):
-                self._broken = _broken(result.error)
-
     def _answer(self, group: list[Job], results: list[Any]) -> None:
-        def tell() -> None:
+        def resolve() -> None:
             for (_, future), result in zip(group, results, strict=True):
                 if future.done():
                     continue
@@ -269,9 +265,9 @@ class Writer:
                     future.set_result(result)
 
         try:
-            self._loop.call_soon_threadsafe(tell)
+            self._loop.call_soon_threadsafe(resolve)
         except RuntimeError:
-            self._closed = True  # the loop is gone, and with it everyone who could be told
+            self._closed = True  # the loop is closed, and nobody waits for a result any more
 
     def _tidy(self) -> None:
         try:

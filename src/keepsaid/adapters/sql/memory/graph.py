@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from keepsaid.adapters.sql.memory.rows import bound, space_names, statements, storable
 from keepsaid.adapters.sql.query import SqlView, every, load, only, reads
-from keepsaid.adapters.sql.session import SqlReaders, SqlSession
+from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
 from keepsaid.domain import graph as domain
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.graph import Association, Mention, Seed, WalkStep
@@ -210,7 +210,7 @@ def _edges(db: SqlSession, bindings: Mapping[str, Any], nodes: Iterable[_Node]) 
     return found
 
 
-def _rows(db: SqlSession, statement: str, bindings: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+def _rows(db: SqlSession, statement: str, bindings: Mapping[str, Any]) -> list[Row]:
     return every(db, MEMORY_GRAPH[statement], bindings)
 
 

@@ -6,15 +6,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import Any
 
 from keepsaid.adapters.sql.memory.rows import audience, bound, memories, statements, storable
 from keepsaid.adapters.sql.query import SqlView, every, load, reads, writes
-from keepsaid.adapters.sql.session import SqlReaders, SqlSession
+from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
 from keepsaid.domain import visibility
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import OWNER, Listener
-from keepsaid.domain.visibility import JoinPeople, MemoryShared, Person, ShareMemory, ShareRefusal, SplitPerson
 from keepsaid.ports.redactor import Redactor, masked_texts
 from keepsaid.ports.runtime import Ids
 from keepsaid.ports.store_views import Operations
@@ -27,7 +25,7 @@ def joined_with(db: SqlSession, name: str) -> tuple[str, ...]:
     return tuple(str(row[0]) for row in every(db, SQL["same"], (storable(name),))) or (storable(name),)
 
 
-def listed(db: SqlSession) -> tuple[Person, ...]:
+def listed(db: SqlSession) -> tuple[visibility.Person, ...]:
     return tuple(_persons(every(db, SQL["everybody"])))
 
 
@@ -47,13 +45,13 @@ class SqlPeople(SqlView):
     joined_with = reads(joined_with)
     everybody = reads(listed)
     seen = reads(_seen)
-    split = writes(SplitPerson)
+    split = writes(visibility.SplitPerson)
 
-    async def join(self, names: Sequence[str], by: str, at: int) -> Person | None:
-        return await self._writer.apply(JoinPeople(show("person", self._ids.next()), tuple(names), by, at))
+    async def join(self, names: Sequence[str], by: str, at: int) -> visibility.Person | None:
+        return await self._writer.apply(visibility.JoinPeople(show("person", self._ids.next()), tuple(names), by, at))
 
 
-def join(db: SqlSession, commit: JoinPeople) -> Person | None:
+def join(db: SqlSession, commit: visibility.JoinPeople) -> visibility.Person | None:
     """A person that some of the names belong to already is joined with all its identities."""
     names = json.dumps([storable(name) for name in commit.names], ensure_ascii=False)
     known = [str(row[0]) for row in every(db, SQL["persons"], (names,))]
@@ -68,7 +66,7 @@ def join(db: SqlSession, commit: JoinPeople) -> Person | None:
     return joined
 
 
-def split(db: SqlSession, commit: SplitPerson) -> bool:
+def split(db: SqlSession, commit: visibility.SplitPerson) -> bool:
     """Of two, the other is alone then too."""
     left = every(db, SQL["leave"], (storable(commit.name),))
     for row in left:
@@ -76,17 +74,19 @@ def split(db: SqlSession, commit: SplitPerson) -> bool:
     return bool(left)
 
 
-def _persons(rows: Sequence[tuple[Any, ...]]) -> list[Person]:
+def _persons(rows: Sequence[Row]) -> list[visibility.Person]:
     grouped = groupby(rows, key=lambda row: str(row[0]))
-    return [Person(person, tuple(visibility.Joined(*row[1:]) for row in joined)) for person, joined in grouped]
+    return [
+        visibility.Person(person, tuple(visibility.Joined(*row[1:]) for row in joined)) for person, joined in grouped
+    ]
 
 
 MEMORY_HEARING = statements("memory_hearing")
 
 
-def _list_shares(db: SqlSession, listener: Listener, memory_id: int) -> tuple[MemoryShared, ...]:
+def _list_shares(db: SqlSession, listener: Listener, memory_id: int) -> tuple[visibility.MemoryShared, ...]:
     found = every(db, MEMORY_HEARING["widened"], {**bound(listener), "id": memory_id})
-    return tuple(MemoryShared(*row) for row in found)
+    return tuple(visibility.MemoryShared(*row) for row in found)
 
 
 class SqlSharing(SqlView):
@@ -99,26 +99,26 @@ class SqlSharing(SqlView):
 
     list_shares = reads(_list_shares)
 
-    async def share(self, commit: ShareMemory) -> MemoryShared | ShareRefusal:
+    async def share(self, commit: visibility.ShareMemory) -> visibility.MemoryShared | visibility.ShareRefusal:
         if self._redactor is not None:
             [plain] = await masked_texts(self._redactor, [commit.reason])
             commit = replace(commit, reason=plain.text)
         return await self._writer.apply(commit)
 
 
-def share(db: SqlSession, commit: ShareMemory) -> MemoryShared | ShareRefusal:
+def share(db: SqlSession, commit: visibility.ShareMemory) -> visibility.MemoryShared | visibility.ShareRefusal:
     """If the memory is shared as widely already, nothing is changed or recorded."""
     found = memories(db, MEMORY_HEARING["whole"], {"id": commit.memory_id})
     if not found:
-        return ShareRefusal.GONE
+        return visibility.ShareRefusal.GONE
     new = found[0].new
     speakers = joined_with(db, new.speaker_id) if new.speaker_id else ()
     if storable(commit.by) not in (OWNER, *speakers):
-        return ShareRefusal.NOT_THEIRS
+        return visibility.ShareRefusal.NOT_THEIRS
     scope = visibility.wider(new, commit.to)
-    if isinstance(scope, ShareRefusal):
+    if isinstance(scope, visibility.ShareRefusal):
         return scope
-    shared = MemoryShared(new.scope, scope, commit.by, normalise(commit.reason), commit.at)
+    shared = visibility.MemoryShared(new.scope, scope, commit.by, normalise(commit.reason), commit.at)
     if scope == new.scope:
         return shared
     place = audience(replace(new, scope=scope))

@@ -9,21 +9,11 @@ from functools import partial
 from typing import Any, TypeVar
 
 from keepsaid.adapters.sql.memory import people
+from keepsaid.adapters.sql.memory import rows as stored
 from keepsaid.adapters.sql.memory.commits import content_hash, draft, key_hash, slot_hash
 from keepsaid.adapters.sql.memory.learning import hold, is_buried, statements_of
-from keepsaid.adapters.sql.memory.rows import (
-    Row,
-    audience,
-    bound,
-    hexadecimal,
-    intact,
-    memory,
-    statements,
-    storable,
-    without_secrets,
-)
 from keepsaid.adapters.sql.query import SqlView, every, load, only
-from keepsaid.adapters.sql.session import SqlReaders, SqlSession
+from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain import bundle
 from keepsaid.domain.attributes import SlotStatement, periods, single
@@ -38,7 +28,7 @@ from keepsaid.ports.runtime import Ids
 from keepsaid.ports.store_views import Operations
 from keepsaid.text.normal import normalise
 
-SQL = statements("memory_bundle")
+SQL = stored.statements("memory_bundle")
 SCHEMA = load("schema")
 Buried = Callable[[Sequence[bytes]], bool]
 
@@ -57,23 +47,23 @@ def judged(db: SqlSession, record: Record, buried: Buried) -> ImportVerdict:
         case bundle.BundleLink():
             return _judge_link(db, record)
         case bundle.Tombstone():
-            return _SAME if _rows(db, "entombed", hashes=hexadecimal([record.hash])) else _NEW
+            return _SAME if _rows(db, "entombed", hashes=stored.hexadecimal([record.hash])) else _NEW
 
 
-def _rows(db: SqlSession, statement: str, **bound: Any) -> list[Row]:
-    return every(db, SQL[statement], bound)
+def _rows(db: SqlSession, statement: str, **values: Any) -> list[Row]:
+    return every(db, SQL[statement], values)
 
 
 def _judge_entry(db: SqlSession, entry: BundleEntry, buried: Buried) -> ImportVerdict:
     new = entry.memory.new
     if buried([key_hash(new.key), content_hash(new), entry.content_hash, slot_hash(new)]):
         return bundle.FORGOTTEN
-    for there in map(memory, _rows(db, "by_key", key=storable(new.key))):
+    for there in map(stored.memory, _rows(db, "by_key", key=stored.storable(new.key))):
         if there.state == "forgotten":
             return bundle.FORGOTTEN
         differs = bundle.difference(there.new, _stored(new))
         return ImportVerdict(ImportOutcome.CONFLICT, f"it is here with another {differs}") if differs else _SAME
-    same = _rows(db, "said_in", key=storable(new.key))
+    same = _rows(db, "said_in", key=stored.storable(new.key))
     slot = entry.slot
     in_slot = [] if slot is None else _rows(db, "beside", slot=slot)
     if slot is None and not same:
@@ -91,17 +81,19 @@ def _stored(new: NewMemory) -> NewMemory:
         subject=normalise(new.subject),
         attribute=normalise(new.attribute),
         value=normalise(new.value),
-        scope=storable(new.scope),
-        speaker_id=storable(new.speaker_id),
-        subject_id=storable(new.subject_id),
-        chat_of=storable(new.chat_of),
-        lane=None if new.lane is None else Lane(*map(storable, new.lane)),
+        scope=stored.storable(new.scope),
+        speaker_id=stored.storable(new.speaker_id),
+        subject_id=stored.storable(new.subject_id),
+        chat_of=stored.storable(new.chat_of),
+        lane=None if new.lane is None else Lane(*map(stored.storable, new.lane)),
     )
 
 
 def _judge_person(db: SqlSession, person: Person) -> ImportVerdict:
-    names = {storable(one.name) for one in person.identities}
-    rows = _rows(db, "identities", names=json.dumps(sorted(names), ensure_ascii=False), person=storable(person.id))
+    names = {stored.storable(one.name) for one in person.identities}
+    rows = _rows(
+        db, "identities", names=json.dumps(sorted(names), ensure_ascii=False), person=stored.storable(person.id)
+    )
     if not rows:
         return _NEW
     there = {str(one) for (one,) in _rows(db, "members", person=rows[0][1])}
@@ -112,7 +104,7 @@ def _judge_person(db: SqlSession, person: Person) -> ImportVerdict:
 
 def _ends(db: SqlSession, *keys: str) -> tuple[list[int], tuple[str, ...]]:
     """The memories of these keys, and the keys of which there is none."""
-    found = {key: _rows(db, "ends", key=storable(key)) for key in keys}
+    found = {key: _rows(db, "ends", key=stored.storable(key)) for key in keys}
     return [int(rows[0][0]) for rows in found.values() if rows], tuple(key for key, rows in found.items() if not rows)
 
 
@@ -129,7 +121,7 @@ def _judge_link(db: SqlSession, link: bundle.BundleLink) -> ImportVerdict:
     ids, missing = _ends(db, link.key, link.replaced_by)
     if missing or len(ids) < 2:
         return ImportVerdict(ImportOutcome.REJECTED, "what took its place is not here", beside=missing)
-    [(id_, state, valid_to, after)] = _rows(db, "standing", key=storable(link.key))
+    [(id_, state, valid_to, after)] = _rows(db, "standing", key=stored.storable(link.key))
     if after == ids[1]:
         return _SAME
     is_loop = bool(_rows(db, "leads_to", target=ids[1], id=id_))
@@ -188,7 +180,10 @@ def _write(db: SqlSession, record: Record, spare: int) -> None:
         case BundleEntry():
             _write_entry(db, record, spare)
         case Person():
-            rows = [(storable(one.name), storable(record.id), one.at, storable(one.by)) for one in record.identities]
+            rows = [
+                (stored.storable(one.name), stored.storable(record.id), one.at, stored.storable(one.by))
+                for one in record.identities
+            ]
             db.executemany(SQL["take_identity"], rows)
         case bundle.Edge():
             [source, target], _ = _ends(db, record.source, record.target)
@@ -205,7 +200,7 @@ def _write_entry(db: SqlSession, entry: BundleEntry, spare: int) -> None:
     """Write a memory as it was, under its own id unless another memory has that."""
     found, new = entry.memory, entry.memory.new
     id_ = spare if _rows(db, "id_taken", id=found.id) else found.id
-    place = audience(new)
+    place = stored.audience(new)
     db.execute(SQL["open_audience"], place)
     [[audience_id]] = every(db, SQL["audience"], place)
     columns = ("state", "valid_to", "last_access_at", "access_count", "evidence", "pinned")
@@ -220,7 +215,7 @@ def _write_entry(db: SqlSession, entry: BundleEntry, spare: int) -> None:
     left_out = ("sources", "key_hash", "slot_hash", "version")
     db.execute(SQL["take"], {name: value for name, value in values.items() if name not in left_out})
     sources = zip(new.sources, entry.said_in, strict=True)
-    rows = [(id_, n, storable(of.kind), storable(of.ref), said) for n, (of, said) in enumerate(sources)]
+    rows = [(id_, n, stored.storable(of.kind), stored.storable(of.ref), said) for n, (of, said) in enumerate(sources)]
     db.executemany(SQL["take_source"], rows)
     db.executemany(SQL["take_statement"], [(id_, *said) for said in entry.statements])
     for named in entry.mentions:
@@ -228,7 +223,7 @@ def _write_entry(db: SqlSession, entry: BundleEntry, spare: int) -> None:
         words = name_words(named.name)
         db.execute(SQL["take_mention"], (id_, named.entity, named.name, words, named.weight, named.at))
     for shared in entry.widened:
-        names = (storable(shared.before), storable(shared.after), storable(shared.by))
+        names = (stored.storable(shared.before), stored.storable(shared.after), stored.storable(shared.by))
         db.execute(SQL["take_widened"], (id_, *names, normalise(shared.reason), shared.at))
 
 
@@ -257,11 +252,11 @@ class SqlBundles(SqlView):
         return await self._readers.run(lambda db: [judged(db, one, partial(self._is_buried, db)) for one in records])
 
     def _is_buried(self, db: SqlSession, hashes: Sequence[bytes]) -> bool:
-        return bool(_rows(db, "entombed", hashes=hexadecimal(self._keyring.compute_tombstones(hashes))))
+        return bool(_rows(db, "entombed", hashes=stored.hexadecimal(self._keyring.compute_tombstones(hashes))))
 
     async def take(self, records: Sequence[Record], contested: Sequence[bytes], at: int) -> Sequence[ImportVerdict]:
         entries = [record for record in records if isinstance(record, BundleEntry)]
-        clean = iter(await without_secrets(self._redactor, [entry.memory.new for entry in entries]))
+        clean = iter(await stored.without_secrets(self._redactor, [entry.memory.new for entry in entries]))
         masked = tuple(_clean(one, next(clean)) if isinstance(one, BundleEntry) else one for one in records)
         ids = tuple(self._ids.next() for _ in range(len(masked) * bundle.SPARE_IDS))
         return await self._writer.apply(bundle.TakeIn(masked, ids, tuple(contested), at))
@@ -280,7 +275,7 @@ def _clean(entry: BundleEntry, new: NewMemory) -> BundleEntry:
 
 
 def _read_contents(db: SqlSession, listeners: Sequence[Listener], mark: str) -> BundleContents:
-    ids = sorted({int(row[0]) for listener in listeners for row in every(db, SQL["told"], bound(listener))})
+    ids = sorted({int(row[0]) for listener in listeners for row in every(db, SQL["told"], stored.bound(listener))})
     visible = frozenset(ids)
     everything = any(listener.everything for listener in listeners)
     names = {name for listener in listeners if listener.person for name in people.joined_with(db, listener.person)}
@@ -298,7 +293,7 @@ def _read_contents(db: SqlSession, listeners: Sequence[Listener], mark: str) -> 
         yield from persons
         for start in range(0, len(ids), _READ_AT_ONCE):
             part = every(db, SQL["entries"], {"ids": json.dumps(ids[start : start + _READ_AT_ONCE])})
-            yield from (_entry(row, visible) for row in intact(db, part))
+            yield from (_entry(row, visible) for row in stored.intact(db, part))
         yield from (bundle.Edge(*row[2:]) for row in every(db, SQL["edges"]) if visible.issuperset(row[:2]))
 
     version = int(only(db, SCHEMA["version"], ("memory",))[0])
@@ -307,7 +302,7 @@ def _read_contents(db: SqlSession, listeners: Sequence[Listener], mark: str) -> 
 
 def _entry(row: Row, visible: frozenset[int]) -> BundleEntry:
     content_hash, confirmed_at, last_decayed_at, after, said_in, said, mentions, widened = row[_COLUMNS:]
-    found = memory(row[:_COLUMNS])
+    found = stored.memory(row[:_COLUMNS])
     return BundleEntry(
         replace(found, new=replace(found.new, version=0), superseded_by=None),
         content_hash,

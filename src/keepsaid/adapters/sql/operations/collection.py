@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from keepsaid.adapters.sql.operations import steps
 from keepsaid.adapters.sql.operations.journal import write_facts
@@ -57,17 +58,14 @@ def _claimable(db: SqlSession, commit: session.ClaimCollection, row: Row) -> ses
     finding = _finding(db, session_id, lane)
     if commit.thorough:
         after = done
-        fit = finding is not None or firm_until > processed or last <= done or _ripe(db, lane_id, done, session_id)
+        fit = finding is not None or firm_until > processed or last <= done
+        fit = fit or only(db, COLLECTION["ripe"], (lane_id, done, session_id, session.RIPE))[0] >= session.RIPE
     else:
         after = max(done, ruled)
         fit = finding is not None or last > after
     if not fit:
         return None
     return session.ExtractionLease(session_id, lane, fence + 1, after, marked, reason, attempts, finding, after == done)
-
-
-def _ripe(db: SqlSession, lane_id: int, after: int, session_id: int) -> bool:
-    return bool(only(db, COLLECTION["ripe"], (lane_id, after, session_id, session.RIPE))[0] >= session.RIPE)
 
 
 def _finding(db: SqlSession, session_id: int, lane: Lane) -> ExtractionResult | None:
@@ -151,13 +149,16 @@ def mark_unprocessed(db: SqlSession, commit: session.MarkUnprocessed) -> session
 
 
 def void(db: SqlSession, owner: str, at: int) -> None:
-    """At start: what others had claimed is due, and what waits for a time."""
-    for session_id, state in every(db, COLLECTION["claimed_elsewhere"], (owner,)):
-        db.execute(COLLECTION["give_back"], (session_id, move("collection", state, "leave"), at))
+    """At start: sessions that others had claimed are due, and those that wait for a time."""
+    _give_back(db, every(db, COLLECTION["claimed_elsewhere"], (owner,)), at)
     run(db, COLLECTION["at_once"], (at,))
 
 
 def read_anew(db: SqlSession, lane_id: int, at: int) -> None:
-    """Refuse what is being read in a lane now: it was begun before what it reads was forgotten."""
-    for session_id, state in every(db, COLLECTION["claimed_in"], (lane_id,)):
+    """End the readings of a lane that began before something in it was forgotten."""
+    _give_back(db, every(db, COLLECTION["claimed_in"], (lane_id,)), at)
+
+
+def _give_back(db: SqlSession, claimed: Sequence[Row], at: int) -> None:
+    for session_id, state in claimed:
         db.execute(COLLECTION["give_back"], (session_id, move("collection", state, "leave"), at))

@@ -15,7 +15,6 @@ from keepsaid.adapters.sql.query import every, every_replaced, load, one, only, 
 from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.domain import context as domain
 from keepsaid.domain.compaction import CutContext, CutReason, SummariesCopied, Summarise, SummaryFailed
-from keepsaid.domain.context import LaneSummary, Summary
 from keepsaid.domain.event import Fact, compacted
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Trust
@@ -87,7 +86,7 @@ def _head(db: SqlSession, lane_id: int) -> _Head:
     return _Head(*only(db, SQL["head"], (lane_id,)))
 
 
-def _summary(db: SqlSession, lane_id: int, version: int) -> Summary | None:
+def _summary(db: SqlSession, lane_id: int, version: int) -> domain.Summary | None:
     row = one(db, SQL["summary"], (lane_id, version))
     if row is None or db.altered("lane_summary", [version], lane_id):
         return None
@@ -103,10 +102,10 @@ def _trust_between(db: SqlSession, lane_id: int, first: int, last: int) -> Trust
     )
 
 
-def summary_of(row: Row) -> Summary:
+def summary_of(row: Row) -> domain.Summary:
     """A row of the statements that read summaries: version, first, last, text, kind, model, created_at."""
     version, first, last, text, kind, model, created_at = row
-    return Summary(version, first, last, text, domain.Made(kind), model, created_at)
+    return domain.Summary(version, first, last, text, domain.Made(kind), model, created_at)
 
 
 def summarise(db: SqlSession, commit: Summarise) -> bool:
@@ -179,14 +178,14 @@ def _movable(db: SqlSession, commit: Summarise | CutContext) -> tuple[int, _Head
 _OWN_TOOLS = json.dumps(sorted(OWN_TOOLS))
 
 
-def due(db: SqlSession, limit: int) -> Sequence[LaneSummary]:
+def due(db: SqlSession, limit: int) -> Sequence[domain.LaneSummary]:
     found = every(db, SQL["copies_due"], (limit, _OWN_TOOLS))
-    return [LaneSummary(Lane(*row[:4]), _trusted(row[4:11], row[12]), external=bool(row[11])) for row in found]
+    return [domain.LaneSummary(Lane(*row[:4]), _trusted(row[4:11], row[12]), external=bool(row[11])) for row in found]
 
 
-def of_conversation(db: SqlSession, lane: Lane, keep: int) -> Sequence[LaneSummary]:
+def of_conversation(db: SqlSession, lane: Lane, keep: int) -> Sequence[domain.LaneSummary]:
     return [
-        LaneSummary(
+        domain.LaneSummary(
             Lane(*lane[:3], row[0]),
             _trusted(row[1:8], row[12]),
             messages=row[8],
@@ -198,7 +197,7 @@ def of_conversation(db: SqlSession, lane: Lane, keep: int) -> Sequence[LaneSumma
     ]
 
 
-def _trusted(row: Row, trust: str) -> Summary:
+def _trusted(row: Row, trust: str) -> domain.Summary:
     return replace(summary_of(row), trust=Trust(trust) if trust else None)
 
 

@@ -16,7 +16,6 @@ from keepsaid.domain import strand
 from keepsaid.domain.commits import Arrival, Receive, Received
 from keepsaid.domain.commits import IntakeResult as Verdict
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.strand import RecentMessage
 from keepsaid.domain.views import Redelivery
 from keepsaid.text.references import MessageText
 
@@ -30,7 +29,7 @@ class RecentMessages:
     """Cache of the newest messages of conversations: read from the rows once, then updated by the one writer."""
 
     def __init__(self) -> None:
-        self._recent: dict[_Place, list[RecentMessage]] = {}
+        self._recent: dict[_Place, list[strand.RecentMessage]] = {}
 
     def clear(self) -> None:
         """Forget all: rows were rolled back or deleted."""
@@ -59,17 +58,17 @@ class RecentMessages:
             place = arrival.inbound.lane[:3]
             self._recent[place] = strand.kept(self._read(db, place), message)
 
-    def _read(self, db: SqlSession, place: _Place) -> list[RecentMessage]:
+    def _read(self, db: SqlSession, place: _Place) -> list[strand.RecentMessage]:
         if place not in self._recent:
             rows = every(db, SQL["lately"], (*place, strand.LATELY_MAX, strand.TEXT_CHARS_MAX))
             self._recent[place] = [_recent_message(*row) for row in reversed(rows)]
         return self._recent[place]
 
 
-def _recent_message(message_id: int, key: str, sender: str, name: str, *row: Any) -> RecentMessage:
+def _recent_message(message_id: int, key: str, sender: str, name: str, *row: Any) -> strand.RecentMessage:
     provider_id, reply_to, text, at = row
     said = MessageText(f"message:{message_id}", sender, text, at, name)
-    return RecentMessage(message_id, said, key, provider_id, reply_to)
+    return strand.RecentMessage(message_id, said, key, provider_id, reply_to)
 
 
 BODIES = load("bodies")

@@ -74,7 +74,12 @@ class LaneHeads:
 
     def _meet(self, db: SqlSession, gains: Gains, window: Window) -> dict[Lane, Place]:
         """Lanes not seen before by this writer, new or stored."""
-        rows = [_new_row(lane, gain, window) for lane, gain in gains.items()]
+        rows: list[tuple[object, ...]] = []
+        for lane, gain in gains.items():
+            count, priority, oldest, newest, last_id, chars = _counted(gain)
+            full = count >= window.count_max or chars >= window.chars_max
+            due = newest if full else window.due_at(oldest, newest)
+            rows.append((*lane, count, priority, oldest, newest, last_id, chars, due))
         db.execute(many(SQL["extend_lanes"], row_of(11), len(rows)), flat(rows) + _bounds(window))
         found = only(db, many(SQL["places"], row_of(4), len(rows)), flat(list(gains)))[0]
         places: dict[Lane, Place] = {Lane(*row[:4]): (row[4], row[5], row[6]) for row in json.loads(found)}
@@ -98,10 +103,3 @@ def _counted(gain: Sequence[Receive]) -> tuple[int, int, int, int, int, int]:
         priority = min(priority, arrival.inbound.priority)
         chars += len(arrival.inbound.content.text)
     return len(gain), priority, oldest, newest, last.id, chars
-
-
-def _new_row(lane: Lane, gain: Sequence[Receive], window: Window) -> tuple[object, ...]:
-    count, priority, oldest, newest, last_id, chars = _counted(gain)
-    full = count >= window.count_max or chars >= window.chars_max
-    due = newest if full else window.due_at(oldest, newest)
-    return (*lane, count, priority, oldest, newest, last_id, chars, due)

@@ -18,7 +18,7 @@ from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.domain import batch as domain
 from keepsaid.domain import commits
 from keepsaid.domain.batch import Suspicion
-from keepsaid.domain.commits import ClaimBatches, VoidLeases
+from keepsaid.domain.commits import VoidLeases
 from keepsaid.domain.event import OVER, AbandonReason, ended, judged, started
 from keepsaid.domain.ids import show
 from keepsaid.domain.process import Beat, RequeueCrashed
@@ -28,11 +28,11 @@ from keepsaid.domain.states import move
 from keepsaid.domain.turn import Lease
 
 SQL = load("claims")
-_Taking = tuple[ClaimBatches, int, int]
+_Taking = tuple[commits.ClaimBatches, int, int]
 _NORMAL, _SUSPECT = 0, 1
 
 
-def claim(db: SqlSession, claims: Sequence[ClaimBatches]) -> list[tuple[Lease, ...]]:
+def claim(db: SqlSession, claims: Sequence[commits.ClaimBatches]) -> list[tuple[Lease, ...]]:
     """Lease a trial alone, else normal batches and at most one suspect; the last claim sets the order for all."""
     last = claims[-1]
     wake(db, last.at)
@@ -71,14 +71,14 @@ def wake(db: SqlSession, at: int | None) -> None:
         db.execute(SQL["wake"], (at,))
 
 
-def _ready(db: SqlSession, commit: ClaimBatches, suspect: int, limit: int) -> list[Row]:
+def _ready(db: SqlSession, commit: commits.ClaimBatches, suspect: int, limit: int) -> list[Row]:
     """The best of every level of priority, those first that count as best: id, priority, arrival, ready since."""
     levels = every(db, SQL["levels"], (suspect,))
     found = [row for (priority,) in levels for row in every(db, SQL["ready"], (suspect, priority, limit))]
     return sorted(found, key=lambda row: _order(commit, row))[:limit]
 
 
-def _order(commit: ClaimBatches, row: Row) -> tuple[int, int, int]:
+def _order(commit: commits.ClaimBatches, row: Row) -> tuple[int, int, int]:
     batch_id, priority, first_at, _ = row
     return commit.ageing.counts_as(priority, commit.at - first_at), first_at, batch_id
 

@@ -15,7 +15,6 @@ from keepsaid.domain import receipt
 from keepsaid.domain.commits import RecordFeedback
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.process import Note, NotifyOwner
-from keepsaid.domain.receipt import Feedback, FeedbackState, MemoryUse, Use
 from keepsaid.domain.states import move
 
 SQL = load("notes")
@@ -51,14 +50,14 @@ def judged(db: SqlSession, word: receipt.JudgeMemory, at: int) -> bool:
     place = (word.turn_id, word.memory_id)
     known = one(db, RECEIPTS["judged"], place)
     if known is not None:
-        stands = FeedbackState.WRONG if word.verb == "mark" else FeedbackState.WITHDRAWN
+        stands = receipt.FeedbackState.WRONG if word.verb == "mark" else receipt.FeedbackState.WITHDRAWN
         if known[0] != stands:
             db.execute(RECEIPTS["judge_again"], (*place, move("feedback", known[0], word.verb), word.by, at))
         return True
     shown = one(db, RECEIPTS["shown"], place)
     if shown is None or word.verb != "mark":
         return False
-    db.execute(RECEIPTS["judge"], (*place, shown[0], str(FeedbackState.WRONG), word.by, at))
+    db.execute(RECEIPTS["judge"], (*place, shown[0], str(receipt.FeedbackState.WRONG), word.by, at))
     return True
 
 
@@ -67,7 +66,7 @@ def list_flagged_memories(db: SqlSession, lane_id: int) -> frozenset[int]:
     return frozenset(row[0] for row in every(db, RECEIPTS["wrong_here"], (lane_id,)))
 
 
-def feedback_of_turn(db: SqlSession, turn_id: int) -> tuple[Feedback, ...]:
+def feedback_of_turn(db: SqlSession, turn_id: int) -> tuple[receipt.Feedback, ...]:
     return tuple(_feedback(row) for row in every(db, RECEIPTS["feedback_of_turn"], (turn_id,)))
 
 
@@ -76,11 +75,11 @@ def reminded(db: SqlSession, lane: Lane) -> receipt.Reminded | None:
     return receipt.Reminded(shown[0][0], tuple(memory_id for _, memory_id in shown)) if shown else None
 
 
-def uses(db: SqlSession, memory_id: int, turns: int) -> Sequence[Use]:
+def uses(db: SqlSession, memory_id: int, turns: int) -> Sequence[receipt.Use]:
     found = {}
     for turn_id, *lane, at, how in every(db, RECEIPTS["shown_to"], (memory_id,)):
-        found[turn_id] = Use(
-            turn_id, Lane(*lane), at, MemoryUse(how), receipt.candidate_in(rows.trace(db, turn_id), memory_id)
+        found[turn_id] = receipt.Use(
+            turn_id, Lane(*lane), at, receipt.MemoryUse(how), receipt.candidate_in(rows.trace(db, turn_id), memory_id)
         )
     named = f'"id":{memory_id},'.encode()
     for turn_id, *lane, at, body in every(db, RECEIPTS["traces"], (turns,)):
@@ -90,20 +89,20 @@ def uses(db: SqlSession, memory_id: int, turns: int) -> Sequence[Use]:
         trace = json.loads(text)
         considered, behind = receipt.candidate_in(trace, memory_id), receipt.beyond_in(trace, memory_id)
         if considered is not None and not considered["chosen"]:
-            found[turn_id] = Use(turn_id, Lane(*lane), at, MemoryUse.LEFT_OUT, considered)
+            found[turn_id] = receipt.Use(turn_id, Lane(*lane), at, receipt.MemoryUse.LEFT_OUT, considered)
         elif behind is not None:
-            found[turn_id] = Use(turn_id, Lane(*lane), at, MemoryUse.BEYOND, behind)
+            found[turn_id] = receipt.Use(turn_id, Lane(*lane), at, receipt.MemoryUse.BEYOND, behind)
     return [found[turn_id] for turn_id in sorted(found, reverse=True)]
 
 
-def list_active_feedback(db: SqlSession, lane: Lane) -> Sequence[Feedback]:
+def list_active_feedback(db: SqlSession, lane: Lane) -> Sequence[receipt.Feedback]:
     return [_feedback(row) for row in every(db, RECEIPTS["wrong_of_lane"], (lane_id_of(db, lane),))]
 
 
-def feedback(db: SqlSession, memory_id: int) -> Sequence[Feedback]:
+def feedback(db: SqlSession, memory_id: int) -> Sequence[receipt.Feedback]:
     return [_feedback(row) for row in every(db, RECEIPTS["feedback"], (memory_id,))]
 
 
-def _feedback(row: Row) -> Feedback:
+def _feedback(row: Row) -> receipt.Feedback:
     turn_id, memory_id, state, by, at = row
-    return Feedback(turn_id, memory_id, FeedbackState(state), by, at)
+    return receipt.Feedback(turn_id, memory_id, receipt.FeedbackState(state), by, at)

@@ -18,7 +18,6 @@ from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.relay import TellBack
 from keepsaid.domain.states import move
-from keepsaid.domain.task import Task
 from keepsaid.domain.work import TaskKind, encoded
 
 _LOST = ("failed", "cancelled")
@@ -137,7 +136,7 @@ def give_back(db: SqlSession, statement: str, bound: object, verb: str) -> int:
     return len(found)
 
 
-def claim(db: SqlSession, commit: domain.ClaimTasks) -> tuple[Task, ...]:
+def claim(db: SqlSession, commit: domain.ClaimTasks) -> tuple[domain.Task, ...]:
     """Lease tasks that are due; of one key only one at a time."""
     claimed: list[int] = []
     keys: set[str] = set()

@@ -22,7 +22,6 @@ from keepsaid.domain.message import StoredMessage, Trust
 from keepsaid.domain.reply import StoredReply
 from keepsaid.domain.states import message_state
 from keepsaid.domain.turn import Claimed, Lease, Usage
-from keepsaid.domain.views import LaneLine, MessageFilter, Story
 from keepsaid.domain.visibility import OWN_TOOLS
 
 SQL = load("views")
@@ -50,7 +49,7 @@ def next_due(db: SqlSession) -> int | None:
     return min((first for _, first in every(db, SQL["due_levels"])), default=None)
 
 
-def story(db: SqlSession, message_id: int) -> Story | None:
+def story(db: SqlSession, message_id: int) -> domain.Story | None:
     row = one(db, rows.SQL["message"], (message_id,))
     if row is None:
         return None
@@ -58,12 +57,12 @@ def story(db: SqlSession, message_id: int) -> Story | None:
     why = placed(db, (message,)).get(message_id, "")
     found = one(db, SQL["batch_of"], only(db, SQL["lane_of_message"], (message_id,)))
     if found is None:
-        return Story(message, message_state(None), placed=why)
+        return domain.Story(message, message_state(None), placed=why)
     batch, stored = batch_of(db, found[0])
     turn = one(db, SQL["turn_of_batch"], (batch.id,))
     replies = tuple(rows.replies(db, SQL["replies_of_batch"], (batch.id,)))
     spawned = spawned_task(db, stored[19])
-    return Story(message, message_state(batch.state), batch, turn[0] if turn else None, spawned, replies, why)
+    return domain.Story(message, message_state(batch.state), batch, turn[0] if turn else None, spawned, replies, why)
 
 
 def spawned_task(db: SqlSession, task_id: int | None) -> domain.Spawned | None:
@@ -84,7 +83,7 @@ def batch_of(db: SqlSession, batch_id: int) -> tuple[StoredBatch, Row]:
     return rows.batch(row), row
 
 
-def find(db: SqlSession, wanted: MessageFilter) -> Sequence[Story]:
+def find(db: SqlSession, wanted: domain.MessageFilter) -> Sequence[domain.Story]:
     bound = (wanted.channel, wanted.conversation, wanted.state, wanted.limit, wanted.reply)
     stories = (story(db, row[0]) for row in every(db, SQL["find"], bound))
     return [found for found in stories if found is not None]
@@ -202,11 +201,11 @@ def next_send(db: SqlSession, channels: tuple[str, ...]) -> int | None:
 LANE_LIST = load("lane_list")
 
 
-def lanes(db: SqlSession, limit: int) -> Sequence[LaneLine]:
+def lanes(db: SqlSession, limit: int) -> Sequence[domain.LaneLine]:
     return [_line_of(row) for row in every(db, LANE_LIST["lanes"], (limit,))]
 
 
-def line(db: SqlSession, lane: Lane) -> LaneLine | None:
+def line(db: SqlSession, lane: Lane) -> domain.LaneLine | None:
     row = one(db, LANE_LIST["line"], lane)
     return None if row is None else _line_of(row)
 
@@ -216,5 +215,5 @@ def summaries(db: SqlSession, lane: Lane) -> Sequence[Summary]:
     return [] if lane_id is None else [summary_of(row) for row in every(db, LANE_LIST["versions"], (lane_id,))]
 
 
-def _line_of(row: Row) -> LaneLine:
-    return LaneLine(Lane(*row[:4]), *row[4:])
+def _line_of(row: Row) -> domain.LaneLine:
+    return domain.LaneLine(Lane(*row[:4]), *row[4:])
