@@ -53,10 +53,7 @@ class ExtensionContext(Protocol):
         """An extension that its manifest depends on. Raises ExtensionError for any other, and one that is not up."""
 
     async def emit(self, topic: str, payload: Mapping[str, Json], correlation_id: str = "") -> None:
-        """Tell of a fact; returns once it is on disk. Raises InputError with nothing told.
-
-        `user.message` with text, user_id and channel_id is a message: it goes into the buffer like any other.
-        """
+        """Publish an event, or receive a message (`user.message`); returns when it is on disk. Raises InputError."""
 
     async def subscribe(self, topic: str, tell: Callable[[Event], Awaitable[object]], name: str = "") -> None:
         """Be told of a topic or pattern at least once, over restarts; `name` tells two on the same topic apart."""

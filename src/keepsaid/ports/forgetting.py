@@ -122,10 +122,7 @@ class ForgetfulMemory(Protocol):
         """The memories that a request names."""
 
     async def lineage(self, ids: Sequence[int], refs: Sequence[str]) -> Sequence[Traced]:
-        """Memories by id, by the name `kind:ref`, by a source of that name, and those in the words of one of the ids.
-
-        Memories that were merged into one of them are listed too. But replies are nobody's words.
-        """
+        """Memories by id, key, source or equal words of a person, and those merged into them; no reply by its words."""
 
     async def said_elsewhere(self, words: frozenset[str], ids: Sequence[int]) -> frozenset[str]:
         """The words that a person said in a memory other than these, or anybody before them."""

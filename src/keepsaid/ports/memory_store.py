@@ -47,10 +47,7 @@ class MemoryRevisions(Protocol):
     """Versions of memories. Every read names its listener."""
 
     async def history(self, listener: Listener, memory_id: int) -> Sequence[Memory]:
-        """All memories of the slot of this one that the listener may hear, in the order in which they began to hold.
-
-        Of one that has no slot, it and those that took its place; none when it may not be heard.
-        """
+        """The memories of this one's slot, or those it replaced, that the listener may read, in order of time."""
 
     async def correct(self, memory_id: int, memory: NewMemory, at: int) -> LearnResult:
         """Put a memory right: the new words stand in its slot and scope, what it said before is kept as past.
@@ -82,11 +79,7 @@ class People(Protocol):
     """Who is known by several identities. Reads of memory follow it at once; no stored scope changes."""
 
     async def join(self, names: Sequence[str], by: str, at: int) -> Person | None:
-        """Make one person of these, two or more, and of all whom they were joined with before.
-
-        None where one of them is the owner, or was joined with the owner, and it is not the owner who commands it:
-        nothing is changed then.
-        """
+        """Make one person of these identities and all linked to them; None if only the owner may do that."""
 
     async def split(self, name: str) -> bool:
         """Let one be a person alone again; whether it was joined."""
@@ -115,10 +108,7 @@ class Graph(Protocol):
     """What memories have to do with one another, and whom and what they mention."""
 
     async def relate(self, associations: Sequence[Association], mentions: Sequence[Mention], at: int) -> int:
-        """Write both, all or nothing; what is there already takes the new weight. Returns how many are there now.
-
-        One whose memory is gone or forgotten is not written, nor one from a memory to itself.
-        """
+        """Write both, all or nothing, but nothing of memories that are gone; returns how many are stored now."""
 
     async def walk(self, listener: Listener, query: str, seeds: Sequence[Seed], limit: int) -> tuple[Found, ...]:
         """The memories a listener may read within two steps of the seeds and the query's names, best first."""

@@ -128,7 +128,7 @@ class PaddedOffload:
         self._more = more
 
     async def __call__(self, chars: int, work: Callable[[], T]) -> T:
-        """What `work` returns or raises."""
+        """Offload the work with a padded size."""
         return await self._offload(self._more + chars, work)
 
 

@@ -124,10 +124,7 @@ class OutboxView(Protocol):
         """The first replies of a pulled conversation that nobody has pulled yet, in order."""
 
     async def last_id(self) -> int:
-        """The largest id of all messages, batches, replies and tasks, 0 before the first.
-
-        New ones are larger: else the order of replies is lost, and after a clock that was set back two may be the same.
-        """
+        """The largest id of all messages, batches, replies and tasks, 0 before the first; new ids must be larger."""
 
     async def next_send(self, channels: tuple[str, ...]) -> int | None:
         """When the next reply of these channels may be tried; None when none waits."""
@@ -153,10 +150,7 @@ class CollectionView(Protocol):
         """Sessions whose collection is `marked`, `claimed` or `parked`, those first that are due first."""
 
     async def passage(self, session_id: int, after: int, limit: int) -> Passage | None:
-        """What people and agent said in a session after a position, `limit` records at most; None for no session.
-
-        Results of tools and what the program said by itself are left out; they are covered all the same.
-        """
+        """At most `limit` records of people and the agent in a session after a position; None without a session."""
 
     async def marked_at(self) -> int | None:
         """When the last run that marked every unread session ended, milliseconds UTC; None before the first."""
@@ -286,10 +280,7 @@ class JournalView(Protocol):
         """The newest events, oldest first."""
 
     async def happened(self, topic: str, correlation_id: str, after: int) -> Event | None:
-        """The first event of this topic about this, with an id above `after`; None when there is none.
-
-        Only of those that came alone: what is told of several at once, such as messages, is not looked through.
-        """
+        """The first event of a topic about something after an id; events written several at a time are not searched."""
 
     async def subscribers(self) -> Sequence[SubscriberLine]:
         """Who is told of what, and how far that is."""

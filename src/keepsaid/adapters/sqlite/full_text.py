@@ -139,7 +139,6 @@ def _plan_query(
 
 
 def read_document_frequencies(db: SqliteSession, text: str) -> DocumentFrequencies:
-    """Count in how many pieces each word of a text occurs; stopwords and words in no piece are left out."""
     words = _words(db, text)
     if not words:
         return DocumentFrequencies()

@@ -42,20 +42,11 @@ class SqliteSession(apsw.Connection):
             if self.in_transaction:
                 self.execute("ROLLBACK")
 
-    def reindex(self) -> None:
-        reindex(self)
-
-    def stems(self, text: str) -> list[str]:
-        return stems(self, text)
-
-    def count_terms(self, most: int) -> bool:
-        return count_terms(self, most)
-
-    def alike(self, ids: Sequence[int], above: float) -> tuple[tuple[int, int], ...]:
-        return alike(self, tuple(ids), above)
-
-    def altered(self, table: str, keys: Sequence[int], *outer: object) -> frozenset[int]:
-        return altered(self, table, keys, *outer)
+    reindex = reindex
+    stems = stems
+    count_terms = count_terms
+    alike = alike
+    altered = altered
 
     @contextmanager
     def record_undo(self, number: int | None, tables: Sequence[str], keep: str) -> Iterator[None]:

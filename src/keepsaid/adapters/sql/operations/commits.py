@@ -66,7 +66,7 @@ _COMMITS: Mapping[type, ApplyOne] = {
     process.Note: receipts.keep,
     process.NotifyOwner: receipts.notify,
     commits.EpisodesKept: collection.kept,
-    commits.RecordFeedback: receipts.judge,
+    commits.RecordFeedback: lambda db, commit: receipts.judged(db, commit.word, commit.at),
     forgetting.PutBack: forgetful.restore,
     forgetting.EmptyLog: emptied,
     task.CreateTasks: tasks.create,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -21,7 +20,7 @@ from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Json, Record, Role
 from keepsaid.domain.session import SessionEnd
 from keepsaid.domain.turn import Recent
-from keepsaid.domain.visibility import OWN_TOOLS, least, least_of
+from keepsaid.domain.visibility import least, least_of
 
 SQL = load("context")
 
@@ -175,11 +174,8 @@ def _movable(db: SqlSession, commit: Summarise | CutContext) -> tuple[int, _Head
     return None if follows is not None and follows[0] == Role.TOOL else (lane_id, head)
 
 
-_OWN_TOOLS = json.dumps(sorted(OWN_TOOLS))
-
-
 def due(db: SqlSession, limit: int) -> Sequence[domain.LaneSummary]:
-    found = every(db, SQL["copies_due"], (limit, _OWN_TOOLS))
+    found = every(db, SQL["copies_due"], (limit, rows.OWN_TOOLS))
     return [domain.LaneSummary(Lane(*row[:4]), _trusted(row[4:11], row[12]), external=bool(row[11])) for row in found]
 
 
@@ -193,7 +189,7 @@ def of_conversation(db: SqlSession, lane: Lane, keep: int) -> Sequence[domain.La
             external=bool(row[10]),
             left=bool(row[11]),
         )
-        for row in every(db, SQL["of_conversation"], (*lane[:3], keep, _OWN_TOOLS))
+        for row in every(db, SQL["of_conversation"], (*lane[:3], keep, rows.OWN_TOOLS))
     ]
 
 

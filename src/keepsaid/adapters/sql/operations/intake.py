@@ -212,7 +212,8 @@ class MessageInserter:
             inbound, rules = commit.arrival.inbound, commit.lanes
             lane, marks = inbound.lane, inbound.marks
             if marks.reply_to is not None and rules.join and not inbound.topic:
-                named = _target_key(db, lane, marks.reply_to) or just_named.get(lane._replace(key=marks.reply_to))
+                named = scalar(db, SQL["target_lane"], (marks.reply_to, *lane[:3]))
+                named = named or just_named.get(lane._replace(key=marks.reply_to))
                 lane = lane._replace(key=named or lane.key)
             elif rules.infer and strand.inferable(inbound):
                 placed = self._recent.infer_lane(db, commit.arrival)
@@ -288,10 +289,6 @@ def _repeated(arrival: Arrival, content: bytes, first_id: int, place: tuple[Lane
 def _place(db: SqlSession, message_id: int, arrival: Arrival) -> tuple[Lane, int]:
     row = one(db, SQL["place"], (message_id,))
     return (Lane(*row[:4]), row[4]) if row else (arrival.inbound.lane, 0)
-
-
-def _target_key(db: SqlSession, lane: Lane, provider_id: str) -> str | None:
-    return scalar(db, SQL["target_lane"], (provider_id, *lane[:3]))
 
 
 def _columns(arrival: Arrival) -> tuple[object, ...]:

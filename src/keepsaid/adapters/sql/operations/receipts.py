@@ -12,7 +12,6 @@ from keepsaid.adapters.sql.operations.routing import lane_id_of
 from keepsaid.adapters.sql.query import every, load, one, scalar
 from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.domain import receipt
-from keepsaid.domain.commits import RecordFeedback
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.process import Note, NotifyOwner
 from keepsaid.domain.states import move
@@ -39,10 +38,6 @@ def note(db: SqlSession, name: str, at: int) -> str:
 
 
 RECEIPTS = load("receipts")
-
-
-def judge(db: SqlSession, commit: RecordFeedback) -> bool:
-    return judged(db, commit.word, commit.at)
 
 
 def judged(db: SqlSession, word: receipt.JudgeMemory, at: int) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 from keepsaid.adapters.sql.query import every_replaced, load, one
 from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.adapters.sql.tombstones import is_intact
+from keepsaid.domain import visibility
 from keepsaid.domain.batch import StoredBatch
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, StoredMessage, Trust
@@ -23,6 +24,7 @@ from keepsaid.domain.turn import Step, StepKind, Usage
 from keepsaid.errors import MessageDamaged
 
 SQL = load("rows")
+OWN_TOOLS = json.dumps(sorted(visibility.OWN_TOOLS))
 WITHHELD = "[withheld: what is on disk is not what was stored; see keepsaid doctor --deep]"
 """Stands for a text whose row does not match its checksum."""
 

@@ -16,7 +16,6 @@ from keepsaid.domain.message import StoredMessage, Trust, in_words
 from keepsaid.domain.personality import scopes_around
 from keepsaid.domain.prompt import Role
 from keepsaid.domain.session import CollectionLine, Passage, Utterance
-from keepsaid.domain.visibility import OWN_TOOLS
 
 
 def read_turn_inputs(db: SqlSession, lane: Lane, messages: Sequence[StoredMessage]) -> TurnInputs:
@@ -53,9 +52,6 @@ def _reply_target(db: SqlSession, lane: Lane, target: str) -> ReplyTarget | None
     return ReplyTarget(target, ref, text, trust=Trust(trust or Trust.EXTERNAL))
 
 
-_OWN_TOOLS = json.dumps(sorted(OWN_TOOLS))
-
-
 def collections(db: SqlSession, states: Sequence[str], limit: int) -> Sequence[CollectionLine]:
     rows = every(db, COLLECTION["lines"], (json.dumps(list(states)), limit))
     return [CollectionLine(row[0], Lane(*row[1:5]), *row[5:]) for row in rows]
@@ -67,9 +63,9 @@ def passage(db: SqlSession, session_id: int, after: int, limit: int) -> Passage 
         return None
     lane_id, *place, first, last, external = extent
     begins = max(after, first - 1)
-    rows = every(db, COLLECTION["utterances"], (lane_id, begins, last, limit, external, first, _OWN_TOOLS))
-    ends = rows[-1][0] if len(rows) == limit else last
-    return Passage(Lane(*place), begins + 1, ends, tuple(map(_utterance, rows)))
+    found = every(db, COLLECTION["utterances"], (lane_id, begins, last, limit, external, first, rows.OWN_TOOLS))
+    ends = found[-1][0] if len(found) == limit else last
+    return Passage(Lane(*place), begins + 1, ends, tuple(map(_utterance, found)))
 
 
 def marked_at(db: SqlSession) -> int | None:

@@ -22,10 +22,8 @@ from keepsaid.domain.message import StoredMessage, Trust
 from keepsaid.domain.reply import StoredReply
 from keepsaid.domain.states import message_state
 from keepsaid.domain.turn import Claimed, Lease, Usage
-from keepsaid.domain.visibility import OWN_TOOLS
 
 SQL = load("views")
-_OWN_TOOLS = json.dumps(sorted(OWN_TOOLS))
 _GROUP_MAX = 100
 _COUNTED = ("batches", "replies", "tasks")
 
@@ -123,7 +121,7 @@ def episode_work(db: SqlSession, limit: int, conversation: str | None = None) ->
     work = []
     for batch_id, turn_id in every(db, SQL["work"], (conversation, limit)):
         messages = rows.messages_of(db, batch_id)
-        answer = one(db, SQL["answer"], (turn_id, _OWN_TOOLS)) if turn_id is not None else None
+        answer = one(db, SQL["answer"], (turn_id, rows.OWN_TOOLS)) if turn_id is not None else None
         *reply, trust, external = answer or ("", 0, "", "", False)
         used = tuple(row[0] for row in every(db, SQL["used"], (turn_id,)))
         columns = (*reply, bool(external), used, steps.staged(db, turn_id), Trust(trust) if trust else None)

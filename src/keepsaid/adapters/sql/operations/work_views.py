@@ -20,7 +20,6 @@ from keepsaid.domain.staged import StagedRequests
 from keepsaid.domain.task import Task, TaskFilter, TaskStory, TaskWork
 from keepsaid.domain.timing import timing_of, written
 from keepsaid.domain.turn import Step, StepKind, Usage
-from keepsaid.domain.visibility import OWN_TOOLS
 from keepsaid.domain.work import TaskKind
 
 SQL = load("schedules")
@@ -107,7 +106,6 @@ class SqlSchedules(SqlView):
 
 
 _MESSAGES_MAX = 100
-_OWN_TOOLS = json.dumps(sorted(OWN_TOOLS))
 
 
 def _story(db: SqlSession, task_id: int) -> TaskStory | None:
@@ -151,7 +149,7 @@ def _read_staged_requests(db: SqlSession, task: Task) -> StagedRequests | None:
         return None
     batches = every(db, TASKS["answered_by"], (task.turn_id,))
     messages = tuple(message for (batch_id,) in batches for message in rows.messages_of(db, batch_id))
-    [external] = only(db, TASKS["heard_outside"], (task.turn_id, _OWN_TOOLS))
+    [external] = only(db, TASKS["heard_outside"], (task.turn_id, rows.OWN_TOOLS))
     return StagedRequests(f"task:{task.id}", task.turn_id, messages, requests, bool(external))
 
 
