@@ -11,28 +11,21 @@ from keepsaid.domain.reply import Sending, SendResult, StoredReply
 
 
 class Channel(Protocol):
-    """One outside medium.
-
-    A reply that carries a URL is sent whatever `sending` says.
-    """
+    """One outside medium. A reply that carries a URL is sent whatever `sending` says."""
 
     @property
     def name(self) -> str:
         """Its name in messages and config."""
-        ...
 
     @property
     def sending(self) -> Sending:
         """How it delivers."""
-        ...
 
     async def send(self, reply: StoredReply) -> SendResult:
         """Try once to deliver; never raises. Not called for replies that wait to be pulled."""
-        ...
 
     async def close(self) -> None:
         """Give back connections."""
-        ...
 
 
 class Hook(Protocol):
@@ -41,7 +34,6 @@ class Hook(Protocol):
     @property
     def name(self) -> str:
         """Its name in messages and config."""
-        ...
 
     def read(self, headers: Mapping[str, str], body: bytes) -> Inbound | None:
         """The message in a call; None when there is nothing to keep (a ping).
@@ -49,7 +41,6 @@ class Hook(Protocol):
         `headers` are lower-case. Raises HookClosed when nobody has opened the hook, Forged when the
         signature is missing or wrong, InputError when the body cannot be read.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +73,6 @@ class InboundSink(Protocol):
         Only then tell the medium that it arrived. Raises InputError for what cannot be taken, StoreError when the disk
         refuses: hand it over again later.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,4 +88,3 @@ class Progresses(Protocol):
 
     def tell(self, messages: Sequence[StoredMessage], progress: TurnProgress) -> None:
         """Tell everybody who waits for one of the messages. Never blocks; nobody need listen."""
-        ...

@@ -25,55 +25,41 @@ class ExtensionContext(Protocol):
     @property
     def id(self) -> str:
         """Its id."""
-        ...
 
     @property
     def config(self) -> Mapping[str, Any]:
         """Its settings, checked against its manifest."""
-        ...
 
     @property
     def clock(self) -> Clock:
         """The time, and waiting."""
-        ...
 
     @property
     def log(self) -> logging.Logger:
         """Its own logger: what it writes stands in the log of the runtime, without secrets."""
-        ...
 
     @property
     def data(self) -> Path:
         """A folder of its own, made when first asked for."""
-        ...
 
     @property
     def inbox(self) -> InboundSink:
         """Where its channel hands over what was said."""
-        ...
 
     def secret(self, name: str) -> str:
         """A secret that its manifest names, from the environment. Raises ExtensionError for another, or one not set."""
-        ...
 
     def get_extension(self, id: str) -> Any:  # noqa: A002 - the seed's word
         """An extension that its manifest depends on. Raises ExtensionError for any other, and one that is not up."""
-        ...
 
     async def emit(self, topic: str, payload: Mapping[str, Json], correlation_id: str = "") -> None:
-        """Tell of a fact; returns once it is on disk. Raises InputError with nothing told.
-
-        `user.message` with text, user_id and channel_id is a message: it goes into the buffer like any other.
-        """
-        ...
+        """Publish an event, or receive a message (`user.message`); returns when it is on disk. Raises InputError."""
 
     async def subscribe(self, topic: str, tell: Callable[[Event], Awaitable[object]], name: str = "") -> None:
         """Be told of a topic or pattern at least once, over restarts; `name` tells two on the same topic apart."""
-        ...
 
     async def notify_user(self, text: str, about: str = "") -> None:
-        """Tell the owner something, once for each `about`: it stands in the outbox when this returns."""
-        ...
+        """Send the owner a notice, once for each `about`; it is in the outbox when this returns."""
 
 
 class Extension(Protocol):
@@ -81,19 +67,15 @@ class Extension(Protocol):
 
     async def initialize(self, context: ExtensionContext) -> None:
         """Be made ready: what it depends on is ready before. Nothing comes in yet."""
-        ...
 
     async def start(self) -> None:
         """Begin, once all that it depends on has begun. Return when begun; the runtime answers only after that."""
-        ...
 
     async def stop(self) -> None:
         """End, before anything ends that it depends on."""
-        ...
 
     async def health(self) -> bool:
         """Whether it can do its work, asked every half minute; after three times without a yes it is quarantined."""
-        ...
 
     async def reconfigure(self, config: Mapping[str, Any]) -> None:
         """Take over changed settings while it works, which its manifest allows; or raise, and go on as before.
@@ -101,7 +83,6 @@ class Extension(Protocol):
         Without this method they need a restart. Where any extension refuses its settings, those that took theirs over
         are given the former ones again.
         """
-        ...
 
 
 class ExtensionRuntime(Protocol):
@@ -110,27 +91,21 @@ class ExtensionRuntime(Protocol):
     @property
     def clock(self) -> Clock:
         """The time."""
-        ...
 
     async def emit(self, extension: str, topic: str, payload: Mapping[str, Json], correlation_id: str) -> None:
         """Tell of a fact, or take in a `user.message`. Raises InputError."""
-        ...
 
     async def subscribe(self, name: str, topic: str, tell: Callable[[Event], Awaitable[object]]) -> None:
         """Tell `name` of a topic from now on, and of what it was not told of before."""
-        ...
 
     async def notify(self, extension: str, text: str, about: str) -> None:
         """Put a notice to the owner in the outbox, once for each `about`."""
-        ...
 
     async def receive(self, channel: str, incoming: Incoming) -> bool:
         """Take in a message; False when it was there before."""
-        ...
 
     async def emit_lifecycle_event(self, topic: str, payload: Mapping[str, Json], about: str) -> None:
         """Publish an event about the state of an extension, such as `extension.started`."""
-        ...
 
 
 @runtime_checkable
@@ -139,7 +114,6 @@ class AgentProvider(Protocol):
 
     async def invoke(self, task: str) -> str:
         """Do the task and return what came of it. Raises what went wrong: it may be asked again."""
-        ...
 
 
 @runtime_checkable
@@ -148,7 +122,6 @@ class ChannelProvider(Protocol):
 
     async def send(self, reply: StoredReply) -> SendResult | None:
         """Try once to deliver. None says it arrived; what raises may have arrived, and is sent again, marked."""
-        ...
 
 
 @runtime_checkable
@@ -157,7 +130,6 @@ class ListeningProvider(Protocol):
 
     async def listen(self, inbox: InboundSink) -> None:
         """Hand over what comes, for as long as the runtime goes; when it ends or raises it is called again, later."""
-        ...
 
 
 @runtime_checkable
@@ -166,7 +138,6 @@ class ChannelsProvider(Protocol):
 
     def channels(self) -> Mapping[str, Channel]:
         """The channels by name."""
-        ...
 
 
 @runtime_checkable
@@ -175,7 +146,6 @@ class HookProvider(Protocol):
 
     def hooks(self) -> Mapping[str, Hook]:
         """The hooks by name."""
-        ...
 
 
 @runtime_checkable
@@ -184,7 +154,6 @@ class Contributor(Protocol):
 
     async def contribute(self, claimed: Claimed) -> tuple[Contribution, ...]:
         """What it adds; each with its priority."""
-        ...
 
 
 @runtime_checkable
@@ -193,7 +162,6 @@ class EmbedderProvider(Protocol):
 
     def embedder(self) -> Embedder:
         """The embedder, made ready in `start`."""
-        ...
 
 
 @runtime_checkable
@@ -202,7 +170,6 @@ class ExtractorProvider(Protocol):
 
     def extractor(self) -> Extractor:
         """The extractor, made ready in `start`."""
-        ...
 
 
 @runtime_checkable
@@ -211,7 +178,6 @@ class ScheduleProvider(Protocol):
 
     async def execute(self, schedule: str) -> str | None:
         """Do what the schedule with this name is for; what is returned is told to the owner."""
-        ...
 
 
 @runtime_checkable
@@ -220,7 +186,6 @@ class SetupProvider(Protocol):
 
     def needs(self) -> Sequence[str]:
         """What is still to be done, a sentence each; asked after `initialize`."""
-        ...
 
 
 @runtime_checkable
@@ -229,7 +194,6 @@ class StreamingProvider(Protocol):
 
     async def stream(self, lane: Lane, piece: str) -> None:
         """Show a piece; "" says that the answer is settled. What comes faster than it is shown is left out."""
-        ...
 
 
 @runtime_checkable
@@ -238,4 +202,3 @@ class ToolProvider(Protocol):
 
     def tools(self, claimed: Claimed) -> Sequence[Tool]:
         """The tools, each with its class, time limit and schema. Called at the beginning of every turn: be quick."""
-        ...

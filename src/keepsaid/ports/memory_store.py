@@ -14,88 +14,58 @@ from keepsaid.domain.memory import Found, Kind, Listener, Memory, Narrowing, New
 from keepsaid.domain.turn import Claimed, Usage
 from keepsaid.domain.visibility import MemoryShared, Person, SeenIdentity, ShareMemory, ShareRefusal
 from keepsaid.ports.forgetting import Echoes
+from keepsaid.ports.recall import Shelf
 from keepsaid.text.words import DocumentFrequencies
 
 
-class Memories(Protocol):
-    """Keeps memories. Every read says who listens."""
+class Memories(Shelf, Protocol):
+    """Keeps memories. Every read names its listener."""
 
     async def keep(self, memories: Sequence[NewMemory], at: int, used: Sequence[Used] = ()) -> tuple[int, ...]:
-        """Write memories, each under its key; one that is there already is left as it is. Returns their ids.
-
-        With them goes what turns `used`, which is counted once for every turn, however often it is told.
-        """
-        ...
+        """Write memories, unless their keys are known, and count once what each turn `used`; returns their ids."""
 
     async def find(self, listener: Listener, kinds: Sequence[Kind], limit: int) -> Sequence[Memory]:
         """Memories the listener may hear, newest first; no kinds means all."""
-        ...
 
     async def important(self, listener: Listener, kind: Kind, limit: int) -> Sequence[Memory]:
-        """Memories of a kind the listener may hear, the most important first, then the newest.
-
-        Of episodes none is more important than another; there are none.
-        """
-        ...
+        """Memories of a kind the listener may read, the most important first, then the newest; no episodes."""
 
     async def get(self, listener: Listener, memory_id: int) -> Memory | None:
         """One memory, if the listener may hear it."""
-        ...
-
-    async def fetch(self, listener: Listener, ids: Sequence[int], as_of: int | None = None) -> Sequence[Memory]:
-        """Those of the memories that are active or superseded and that the listener may hear, in the order given.
-
-        With `as_of`, only what held true at that time (milliseconds UTC).
-        """
-        ...
 
     async def read_document_frequencies(self, text: str) -> DocumentFrequencies:
         """Count in how many pieces each word of a text occurs. Stopwords are left out."""
-        ...
 
     async def alike(self, ids: Sequence[int], above: float) -> tuple[tuple[int, int], ...]:
-        """Pairs of these memories, the smaller id first, that say the same: their cosine is above `above`.
-
-        What has no vector yet is like nothing.
-        """
-        ...
+        """Pairs of these memories, the smaller id first, whose vectors have a cosine above `above`."""
 
     async def counts(self) -> dict[str, int]:
         """Active memories by kind."""
-        ...
 
 
 class MemoryRevisions(Protocol):
     """Versions of memories. Every read names its listener."""
 
     async def history(self, listener: Listener, memory_id: int) -> Sequence[Memory]:
-        """All memories of the slot of this one that the listener may hear, in the order in which they began to hold.
-
-        Of one that has no slot, it and those that took its place; none when it may not be heard.
-        """
-        ...
+        """The memories of this one's slot, or those it replaced, that the listener may read, in order of time."""
 
     async def correct(self, memory_id: int, memory: NewMemory, at: int) -> LearnResult:
         """Put a memory right: the new words stand in its slot and scope, what it said before is kept as past.
 
         Doing it again by the same key does nothing. `at` is milliseconds UTC.
         """
-        ...
 
     async def pin(self, memory_id: int, *, pinned: bool) -> bool:
         """Pin a memory, so that it never fades, or unpin it; False when there is no such memory."""
-        ...
 
     async def confirm(self, memory_id: int, at: int) -> bool:
         """Take a memory for certain from now on (milliseconds UTC); False when there is no such memory."""
-        ...
 
     async def archive(self, memory_ids: Sequence[int], at: int, *, back: bool = False) -> tuple[int, ...]:
         """Archive memories, or restore archived ones (`back`) as used at `at` (milliseconds UTC).
 
         Returns the ids that were changed. Episodes and summaries are never archived.
         """
-        ...
 
     async def merge(self, into: int, others: Sequence[int], at: int) -> bool:
         """Have one memory stand for others that say the same, with their sources; they are kept, and never recalled.
@@ -103,35 +73,25 @@ class MemoryRevisions(Protocol):
         All or none: False when one is not there or was merged before, is an episode or a summary, is of another scope
         or slot than `into`, or something else held between them.
         """
-        ...
 
 
 class People(Protocol):
     """Who is known by several identities. Reads of memory follow it at once; no stored scope changes."""
 
     async def join(self, names: Sequence[str], by: str, at: int) -> Person | None:
-        """Make one person of these, two or more, and of all whom they were joined with before.
-
-        None where one of them is the owner, or was joined with the owner, and it is not the owner who commands it:
-        nothing is changed then.
-        """
-        ...
+        """Make one person of these identities and all linked to them; None if only the owner may do that."""
 
     async def split(self, name: str) -> bool:
         """Let one be a person alone again; whether it was joined."""
-        ...
 
     async def joined_with(self, name: str) -> tuple[str, ...]:
         """All that are the same person, sorted, itself among them."""
-        ...
 
     async def everybody(self) -> Sequence[Person]:
         """All persons that were joined, in the order of their ids."""
-        ...
 
     async def seen(self, limit: int) -> Sequence[SeenIdentity]:
         """The identities that something is remembered from, by their names."""
-        ...
 
 
 class MemorySharing(Protocol):
@@ -139,29 +99,19 @@ class MemorySharing(Protocol):
 
     async def share(self, commit: ShareMemory) -> MemoryShared | ShareRefusal:
         """Share a memory with more listeners, or return the reason for a refusal, with nothing changed."""
-        ...
 
     async def list_shares(self, listener: Listener, memory_id: int) -> Sequence[MemoryShared]:
         """How a memory that the listener may read was shared, oldest first."""
-        ...
 
 
 class Graph(Protocol):
     """What memories have to do with one another, and whom and what they mention."""
 
     async def relate(self, associations: Sequence[Association], mentions: Sequence[Mention], at: int) -> int:
-        """Write both, all or nothing; what is there already takes the new weight. Returns how many are there now.
-
-        One whose memory is gone or forgotten is not written, nor one from a memory to itself.
-        """
-        ...
+        """Write both, all or nothing, but nothing of memories that are gone; returns how many are stored now."""
 
     async def walk(self, listener: Listener, query: str, seeds: Sequence[Seed], limit: int) -> tuple[Found, ...]:
-        """The memories reached from the seeds, and from what the query names, in at most two steps, best first.
-
-        Nothing is reached that the listener may not hear, nor over it.
-        """
-        ...
+        """The memories a listener may read within two steps of the seeds and the query's names, best first."""
 
 
 class Learning(Protocol):
@@ -170,7 +120,6 @@ class Learning(Protocol):
     @property
     def echoes(self) -> Echoes:
         """The sentences that were forgotten."""
-        ...
 
     async def learn(self, memories: Sequence[NewMemory], at: int) -> tuple[LearnResult, ...]:
         """Learn memories, all of a call or none; says of each, in order, what became of it.
@@ -179,7 +128,6 @@ class Learning(Protocol):
         ends what held before. Learning the same again, by key or from the same source, changes nothing. `at` is
         milliseconds UTC. Raises a StoreError with nothing learned.
         """
-        ...
 
 
 class Library(Protocol):
@@ -187,26 +135,19 @@ class Library(Protocol):
 
     async def narrowed(self, listener: Listener, ids: Sequence[int], to: Narrowing) -> Sequence[int]:
         """Those of the memories that the listener may hear and that fit, in the order given."""
-        ...
 
     async def sources(self, listener: Listener, memory: Memory, limit: int) -> Sequence[Memory]:
         """The episodes a memory was made from that the listener may hear, in order; an episode is its own source."""
-        ...
 
     async def around(self, listener: Listener, memory: Memory, each: int) -> Sequence[Memory]:
         """An episode between so many episodes of its lane before and after it that the listener may hear, in order."""
-        ...
 
 
 class Bulletins(Protocol):
     """What a turn is briefed with."""
 
     async def render_bulletins(self, claimed: Claimed) -> str:
-        """Render the bulletins of the scopes that a turn may read; "" for none.
-
-        Never raises, and never waits for a model.
-        """
-        ...
+        """Render the bulletins of the scopes that a turn may read; "" for none. Never raises or calls a model."""
 
 
 class BulletinStore(Protocol):
@@ -214,15 +155,12 @@ class BulletinStore(Protocol):
 
     async def standing(self, listener: Listener, now: int) -> Sequence[Bulletin]:
         """The bulletins of all scopes that a listener hears, the widest first; one of version 0 where there is none."""
-        ...
 
     async def of(self, scope: str, now: int) -> Bulletin:
         """The bulletin of one scope; of version 0 where there is none."""
-        ...
 
     async def material(self, scope: str, now: int) -> Material:
         """What is known in exactly this scope and holds now: no episodes, nothing external, no results of tasks."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +186,6 @@ class Editor(Protocol):
 
     async def edit(self, given: EditRequest) -> EditResult:
         """One bulletin; raises a ModelError when there is none."""
-        ...
 
 
 T = TypeVar("T")
@@ -277,23 +214,18 @@ class Bundles(Protocol):
         Persons are exported with the identities they are linked with. Tombstones are exported only if a listener may
         read everything.
         """
-        ...
 
     async def look(self, records: Sequence[Record]) -> Sequence[ImportVerdict]:
         """What would become of each of the records; nothing is changed."""
-        ...
 
     async def take(self, records: Sequence[Record], contested: Sequence[bytes], at: int) -> Sequence[ImportVerdict]:
         """Take over records, all of a call or none; what is there stays. Says of each what became of it.
 
         What holds in the `contested` slots is decided anew by all that was said of them. Secrets are masked.
         """
-        ...
 
     async def key_print(self) -> str:
         """Which key the tombstones of this home are made with; "" while it has none."""
-        ...
 
     async def adopt_key(self, key: bytes) -> bool:
         """Make tombstones with this key from now on; False, and nothing changed, where there is another already."""
-        ...

@@ -75,11 +75,9 @@ class Model(Protocol):
     @property
     def name(self) -> str:
         """What to call it: `openai/gpt-5`, or `none`."""
-        ...
 
     async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         """Make one call, in `limit_s` seconds at most; raises a ModelError that says whether trying again can help."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +104,6 @@ class Loadable(Protocol):
 
     async def load(self) -> None:
         """Load it; harmless when it is loaded. Raises a KeepsaidError where the first call would."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,16 +122,13 @@ class Extractor(Protocol):
     @property
     def name(self) -> str:
         """Which extractor this is, with its version: kept with every finding."""
-        ...
 
     @property
     def thorough(self) -> bool:
         """Whether what it has read is done with; else it waits, marked, for one that is."""
-        ...
 
     async def extract(self, passage: Passage) -> Extracted:
         """The statements in a passage, each naming records of it that people said. Raises a ModelError for none."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +159,6 @@ class Summariser(Protocol):
 
     async def summarise(self, given: ToSummarise) -> Summarised:
         """One summary; raises a ModelError when there is none: no answer, a refusal, an empty or unreadable one."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,11 +182,9 @@ class Acceptance(Protocol):
 
     def stamp(self) -> object:
         """A value that differs after that changed."""
-        ...
 
     def offered(self, server: str, served: Sequence[Served]) -> Sequence[Served]:
         """The tools that may be offered: allowed, and with a text that was accepted."""
-        ...
 
 
 class ToolSource(Protocol):
@@ -202,21 +193,16 @@ class ToolSource(Protocol):
     @property
     def name(self) -> str:
         """What its tools are called by, before their own names."""
-        ...
 
     @property
     def trouble(self) -> str:
         """Why it has no tools at the moment; empty when it is there."""
-        ...
 
     def tools(self) -> Sequence[Tool]:
         """The tools that may be used now, by name."""
-        ...
 
     async def served(self) -> Sequence[Served]:
         """All it has, asked on a connection of its own; raises ToolError."""
-        ...
 
     async def keep(self) -> int | None:
         """Stay connected until it is lost; returns when to try again (ms UTC). What the server does never raises."""
-        ...

@@ -1,4 +1,4 @@
-"""Sources of the prompt, as ports: identity files, skills, worker capabilities and side work."""
+"""Sources of the prompt, as ports: identity, skills, capabilities, side work (short: prompt layers alone read them)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ class AgentIdentity(Protocol):
 
     async def read(self) -> str:
         """The identity files as they stand now, joined; empty when there are none."""
-        ...
 
 
 class SkillShelf(Protocol):
@@ -21,7 +20,6 @@ class SkillShelf(Protocol):
 
     async def read(self) -> Skills:
         """The skills as they stand now, and those that were left out."""
-        ...
 
 
 class Capabilities(Protocol):
@@ -29,7 +27,6 @@ class Capabilities(Protocol):
 
     def lines(self) -> tuple[str, ...]:
         """One line each, in a fixed order; empty when there are no workers."""
-        ...
 
 
 class SideWork(Protocol):
@@ -37,4 +34,3 @@ class SideWork(Protocol):
 
     async def lines(self, lane: Lane) -> tuple[str, ...]:
         """One line for each piece under way in a lane, newest first."""
-        ...

@@ -14,11 +14,9 @@ class Redactor(Protocol):
 
     def marks(self, text: str) -> tuple[SecretMark, ...]:
         """The secrets in a text, in order; they do not overlap."""
-        ...
 
     def redacted(self, text: str) -> str:
         """The text with every secret replaced by what kind it was; doing so again changes nothing."""
-        ...
 
 
 class MarksView(Protocol):
@@ -26,7 +24,6 @@ class MarksView(Protocol):
 
     async def marks(self, message_id: int) -> tuple[SecretMark, ...]:
         """The marks of a message's text; nothing before its episode is recorded."""
-        ...
 
 
 _INLINE_CHARS_MAX = 2_000

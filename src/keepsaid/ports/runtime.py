@@ -1,6 +1,4 @@
-"""The runtime, as a port: clock, ids, stop signal, instance lock, threads, disk space,
-and wake-ups between stages: a lost wake-up costs a poll interval, never a message.
-"""
+"""The runtime, as a port: clock, ids, stop signal, wake-ups between stages, instance lock, threads, disk space."""
 
 from __future__ import annotations
 
@@ -17,26 +15,18 @@ class Clock(Protocol):
 
     def now_ms(self) -> int:
         """Wall time, milliseconds UTC. It may jump."""
-        ...
 
     def steady_ms(self) -> int:
         """Milliseconds UTC as they would be had the wall clock not been set since the start: leases go by it."""
-        ...
 
     def due_ms(self) -> int:
-        """The latest time the wall clock told since the start, and what has passed since: what waits goes by it.
-
-        A clock that is set back, or ahead by mistake and right again, delays nothing.
-        """
-        ...
+        """The latest wall time since the start plus what passed since: a clock that is set wrong delays nothing."""
 
     def monotonic_ms(self) -> float:
         """A time that never goes back, in milliseconds, for measuring."""
-        ...
 
     async def wait(self, hint: asyncio.Event, timeout_ms: float) -> None:
         """Return when the hint is set, and clear it, or after the timeout, whichever is first."""
-        ...
 
 
 class Ids(Protocol):
@@ -44,31 +34,29 @@ class Ids(Protocol):
 
     def next(self) -> int:
         """A new 63-bit number, larger than any this source made before."""
-        ...
 
     def follow(self, number: int) -> None:
         """Make every later number larger than this one, which was made before the start."""
-        ...
 
 
 class StopToken:
     """Stop signal of the runtime: work that runs in steps checks it between two steps, and ends if it is set."""
 
     def __init__(self) -> None:
-        self._told = asyncio.Event()
+        self._requested = asyncio.Event()
 
     @property
     def is_set(self) -> bool:
         """Whether a stop was requested."""
-        return self._told.is_set()
+        return self._requested.is_set()
 
     def set(self) -> None:
         """Request a stop: work that runs in steps ends before its next step."""
-        self._told.set()
+        self._requested.set()
 
     async def wait(self) -> None:
         """Return once a stop has begun."""
-        await self._told.wait()
+        await self._requested.wait()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,15 +93,12 @@ class Lock(Protocol):
 
     def acquire(self) -> None:
         """Take the lock; raises HomeBusy, naming the holder, when another process has it."""
-        ...
 
     def check(self) -> None:
         """Raise StoreGone when what is locked was deleted, moved or replaced by somebody."""
-        ...
 
     def release(self) -> None:
         """Give it back. The death of the process does so too."""
-        ...
 
 
 T = TypeVar("T")
@@ -128,7 +113,6 @@ class Offload(Protocol):
         Work over few characters runs at once, on the event loop; other work in a thread. Who stops waiting does not
         stop the thread.
         """
-        ...
 
 
 async def inline(chars: int, work: Callable[[], T]) -> T:  # noqa: ARG001 - the protocol's signature
@@ -144,7 +128,7 @@ class PaddedOffload:
         self._more = more
 
     async def __call__(self, chars: int, work: Callable[[], T]) -> T:
-        """What `work` returns or raises."""
+        """Offload the work with a padded size."""
         return await self._offload(self._more + chars, work)
 
 
@@ -153,4 +137,3 @@ class Space(Protocol):
 
     def free_bytes(self) -> int:
         """Bytes that may still be written there; the least of all the places."""
-        ...

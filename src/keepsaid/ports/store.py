@@ -4,50 +4,24 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from keepsaid.ports import memory_store, store_views
 from keepsaid.ports.forgetting import ForgetfulMemory, ForgettingView, MemoryUndoLog, ReachView
 from keepsaid.ports.memory_maintenance import Auditing, MemoryNews, Pairs, Relating, Upkeep
-from keepsaid.ports.memory_store import (
-    BulletinStore,
-    Bundles,
-    Graph,
-    Learning,
-    Library,
-    Memories,
-    MemoryRevisions,
-    MemorySharing,
-    People,
-)
 from keepsaid.ports.recall import Shelf, TextLeg, Vectors
-from keepsaid.ports.store_views import (
-    BufferView,
-    CollectionView,
-    JournalView,
-    LaneList,
-    LaneView,
-    NoteView,
-    Operations,
-    OutboxView,
-    PersonalityView,
-    ReceiptView,
-    RetentionView,
-    ScheduleView,
-    SessionView,
-    TaskView,
-)
 
 
 class Store(
-    Operations,
-    BufferView,
-    LaneView,
-    LaneList,
-    OutboxView,
-    RetentionView,
-    SessionView,
-    CollectionView,
-    NoteView,
-    PersonalityView,
-    ReceiptView,
+    store_views.Operations,
+    store_views.BufferView,
+    store_views.LaneView,
+    store_views.LaneList,
+    store_views.OutboxView,
+    store_views.RetentionView,
+    store_views.SessionView,
+    store_views.CollectionView,
+    store_views.NoteView,
+    store_views.PersonalityView,
+    store_views.ReceiptView,
     Protocol,
 ):
     """The one way to write, and every read."""
@@ -55,27 +29,22 @@ class Store(
     @property
     def forgettings(self) -> ForgettingView:
         """Requests to forget."""
-        ...
 
     @property
-    def tasks(self) -> TaskView:
+    def tasks(self) -> store_views.TaskView:
         """Tasks."""
-        ...
 
     @property
-    def journal(self) -> JournalView:
+    def journal(self) -> store_views.JournalView:
         """What happened, and what is on its way to whom."""
-        ...
 
     @property
-    def schedules(self) -> ScheduleView:
+    def schedules(self) -> store_views.ScheduleView:
         """What comes at a time."""
-        ...
 
     @property
     def reach(self) -> ReachView:
-        """Everything that a wish to forget reaches."""
-        ...
+        """Everything that a request to forget reaches."""
 
 
 class Archive(TextLeg, Shelf, Protocol):
@@ -88,78 +57,63 @@ class MemoryCare(Protocol):
     @property
     def news(self) -> MemoryNews:
         """What happened to memories and was not told yet."""
-        ...
 
     @property
     def relating(self) -> Relating:
         """What is to be associated."""
-        ...
 
     @property
     def pairs(self) -> Pairs:
         """Pairs of memories that may say the same, or contradict each other."""
-        ...
 
     @property
     def auditing(self) -> Auditing:
         """What an audit reads."""
-        ...
 
     @property
     def upkeep(self) -> Upkeep:
         """The steps of maintenance."""
-        ...
 
     @property
     def forgetful(self) -> ForgetfulMemory:
         """Forgetting."""
-        ...
 
     @property
     def undo_log(self) -> MemoryUndoLog:
         """Undo images of forgettings."""
-        ...
 
     @property
-    def bundles(self) -> Bundles:
+    def bundles(self) -> memory_store.Bundles:
         """Memory as it leaves a home and enters another."""
-        ...
 
 
-class MemoryStore(Memories, Learning, TextLeg, Vectors, MemoryCare, Protocol):
+class MemoryStore(memory_store.Memories, memory_store.Learning, TextLeg, Vectors, MemoryCare, Protocol):
     """Memories: how they are kept, searched and compared, and everything else that is done with them."""
 
     @property
-    def library(self) -> Library:
+    def library(self) -> memory_store.Library:
         """Memories, read closely."""
-        ...
 
     @property
-    def revisions(self) -> MemoryRevisions:
+    def revisions(self) -> memory_store.MemoryRevisions:
         """Versions of memories, and the changes that people make to them."""
-        ...
 
     @property
-    def people(self) -> People:
+    def people(self) -> memory_store.People:
         """Who is who."""
-        ...
 
     @property
-    def sharing(self) -> MemorySharing:
+    def sharing(self) -> memory_store.MemorySharing:
         """Which listeners may read a memory."""
-        ...
 
     @property
-    def graph(self) -> Graph:
+    def graph(self) -> memory_store.Graph:
         """What memories have to do with one another."""
-        ...
 
     @property
-    def bulletins(self) -> BulletinStore:
+    def bulletins(self) -> memory_store.BulletinStore:
         """What turns are briefed with."""
-        ...
 
     @property
     def archive(self) -> Archive:
         """What was archived."""
-        ...

@@ -36,7 +36,6 @@ class Operations(Protocol):
         Raises StoreFull, StoreBroken or another StoreError with nothing of the commit kept, and
         IllegalMove when the commit asks for a move its table does not list.
         """
-        ...
 
 
 class BufferView(Protocol):
@@ -44,65 +43,46 @@ class BufferView(Protocol):
 
     async def due(self, at: int, limit: int) -> tuple[DueLane, ...]:
         """Lanes whose window has closed by `at`, best priority first."""
-        ...
 
     async def waiting(self, lanes: Sequence[Lane]) -> tuple[WaitingGroup, ...]:
         """The messages that wait in these lanes, the first hundred of each; a lane where none waits is left out."""
-        ...
 
     async def next_due(self) -> int | None:
         """When the next window closes; None when nothing waits."""
-        ...
 
     async def story(self, message_id: int) -> Story | None:
         """One message and what became of it."""
-        ...
 
     async def find(self, wanted: MessageFilter) -> Sequence[Story]:
         """Messages, newest first."""
-        ...
 
     async def overview(self) -> Overview:
         """Counts for `status`."""
-        ...
 
     async def episode_work(self, limit: int, conversation: str | None = None) -> Sequence[EpisodeWork]:
         """Batches whose episodes are not known to be in memory, oldest first."""
-        ...
 
 
 class ContextView(Protocol):
     """Reads what a lane shows, what left it, and its summaries."""
 
     async def context(self, lane: Lane, limit: int) -> LaneTail:
-        """The summary in force and the last `limit` records after what it covers and what was cut, oldest first.
-
-        Never a tool's result without its call.
-        """
-        ...
+        """The summary in force and the last `limit` records after it, oldest first; no tool result without its call."""
 
     async def reminders(self, lane: Lane, turns: int, blocks: int) -> Reminders:
-        """What a lane was reminded of: in its last `turns` turns, and the last `blocks` blocks that are in force.
-
-        A block whose turn was summarised or cut is not.
-        """
-        ...
+        """The memories shown in the last `turns` turns, and the last `blocks` memory blocks still in the context."""
 
     async def span(self, lane: Lane, after: int, limit: int) -> TranscriptSpan:
         """The first `limit` records of a lane's transcript after a position, as prompts show them, oldest first."""
-        ...
 
     async def past(self, lane: Lane) -> tuple[DroppedSpan, ...]:
         """Every span that left the lane's context, in order; together they reach from the first record to the tail."""
-        ...
 
     async def summaries_due(self, limit: int) -> Sequence[LaneSummary]:
         """The newest summaries of lanes of which memory has no copy yet."""
-        ...
 
     async def summaries_of(self, lane: Lane, keep: int) -> Sequence[LaneSummary]:
         """Of each lane of a lane's conversation the newest summary that leaves its newest `keep` records out."""
-        ...
 
 
 class LaneView(ContextView, Protocol):
@@ -110,23 +90,18 @@ class LaneView(ContextView, Protocol):
 
     async def claimed(self, lease: Lease) -> Claimed | None:
         """What a lease is for: messages, open turn and recorded steps; None when the lease was lost."""
-        ...
 
     async def turn(self, turn_id: int) -> TurnStory | None:
         """One turn with all that is recorded of it."""
-        ...
 
     async def last_turn(self, lane: Lane | None) -> int | None:
         """The newest settled turn of a lane, or of all lanes."""
-        ...
 
     async def next_ready(self) -> int | None:
         """When the next queued batch may be claimed; None when none is queued."""
-        ...
 
     async def next_trial(self) -> int | None:
         """Return the age of the process (ms) at which a trial may begin; None when no batch waits for one."""
-        ...
 
 
 class LaneList(Protocol):
@@ -134,15 +109,12 @@ class LaneList(Protocol):
 
     async def lanes(self, limit: int) -> Sequence[LaneLine]:
         """At most `limit` lanes, those first where somebody spoke last."""
-        ...
 
     async def line(self, lane: Lane) -> LaneLine | None:
         """One lane as it is listed; None when nothing was ever said in it."""
-        ...
 
     async def summaries(self, lane: Lane) -> Sequence[Summary]:
         """Every version of a lane's summary, newest first."""
-        ...
 
 
 class OutboxView(Protocol):
@@ -150,18 +122,12 @@ class OutboxView(Protocol):
 
     async def unseen(self, channel: str, conversation: str, limit: int = 1_000) -> Sequence[StoredReply]:
         """The first replies of a pulled conversation that nobody has pulled yet, in order."""
-        ...
 
     async def last_id(self) -> int:
-        """The largest id of all messages, batches, replies and tasks, 0 before the first.
-
-        New ones are larger: else the order of replies is lost, and after a clock that was set back two may be the same.
-        """
-        ...
+        """The largest id of all messages, batches, replies and tasks, 0 before the first; new ids must be larger."""
 
     async def next_send(self, channels: tuple[str, ...]) -> int | None:
         """When the next reply of these channels may be tried; None when none waits."""
-        ...
 
 
 class SessionView(Protocol):
@@ -169,15 +135,12 @@ class SessionView(Protocol):
 
     async def sessions(self, lane: Lane, limit: int) -> Sequence[Session]:
         """The newest `limit` sessions of a lane, newest first."""
-        ...
 
     async def slots(self, lane: Lane, limit: int) -> Sequence[Slot]:
         """The newest `limit` questions of a lane, newest first."""
-        ...
 
     async def quiet_since(self) -> QuietSince:
         """Since when the longest quiet lanes are."""
-        ...
 
 
 class CollectionView(Protocol):
@@ -185,18 +148,12 @@ class CollectionView(Protocol):
 
     async def collections(self, states: Sequence[str], limit: int) -> Sequence[CollectionLine]:
         """Sessions whose collection is `marked`, `claimed` or `parked`, those first that are due first."""
-        ...
 
     async def passage(self, session_id: int, after: int, limit: int) -> Passage | None:
-        """What people and agent said in a session after a position, `limit` records at most; None for no session.
-
-        Results of tools and what the program said by itself are left out; they are covered all the same.
-        """
-        ...
+        """At most `limit` records of people and the agent in a session after a position; None without a session."""
 
     async def marked_at(self) -> int | None:
         """When the last run that marked every unread session ended, milliseconds UTC; None before the first."""
-        ...
 
 
 class NoteView(Protocol):
@@ -204,7 +161,6 @@ class NoteView(Protocol):
 
     async def note(self, name: str, at: int) -> str:
         """What was noted under a name; "" for nothing, and for what is over at that time (milliseconds UTC)."""
-        ...
 
 
 class Notes(Operations, NoteView, Protocol):
@@ -216,7 +172,6 @@ class PersonalityView(Protocol):
 
     async def personalities(self, scopes: Sequence[str]) -> tuple[Personality, ...]:
         """Those that are set for any of these scopes."""
-        ...
 
 
 class ReceiptView(Protocol):
@@ -224,19 +179,15 @@ class ReceiptView(Protocol):
 
     async def reminded(self, lane: Lane) -> Reminded | None:
         """The newest of the lane's last twenty turns that was shown any memory."""
-        ...
 
     async def uses(self, memory_id: int, turns: int) -> Sequence[Use]:
         """The turns a memory was shown to, and of the newest `turns` those it was left out of; newest first."""
-        ...
 
     async def list_active_feedback(self, lane: Lane) -> Sequence[Feedback]:
         """Feedback in force for turns of a lane, which marks memories as wrong; newest first."""
-        ...
 
     async def feedback(self, memory_id: int) -> Sequence[Feedback]:
         """What people said of a memory, newest first, withdrawn or not."""
-        ...
 
 
 class RetentionView(Protocol):
@@ -244,15 +195,12 @@ class RetentionView(Protocol):
 
     async def backlog(self) -> Backlog:
         """Messages without an answer that nobody works on yet, routed or not."""
-        ...
 
     async def prune_history(self) -> PruneHistory:
         """The runs of the pruner."""
-        ...
 
     async def prunable(self, messages_before: int, records_before: int) -> Prunable:
         """What a run would remove of what was settled before these times, milliseconds UTC."""
-        ...
 
 
 class ConversationLanes(Protocol):
@@ -260,7 +208,6 @@ class ConversationLanes(Protocol):
 
     async def render_other_lanes(self, lane: Lane) -> str:
         """Render the summary of a conversation's other lanes; "" if there is none."""
-        ...
 
 
 class TaskView(Protocol):
@@ -268,31 +215,24 @@ class TaskView(Protocol):
 
     async def task(self, task_id: int) -> TaskStory | None:
         """One task, with what its worker did so far."""
-        ...
 
     async def find(self, wanted: TaskFilter) -> Sequence[Task]:
         """Tasks, newest first."""
-        ...
 
     async def next_ready(self, kind: TaskKind) -> int | None:
         """When the next pending task may be claimed (milliseconds UTC); None when none waits."""
-        ...
 
     async def next_expiry(self) -> int | None:
         """When the next task that waits for a person may wait no longer (milliseconds UTC); None when none waits so."""
-        ...
 
     async def list_open_tasks(self, lane: Lane, limit: int) -> Sequence[Task]:
         """Tasks that turns of a lane made and that have not ended, newest first."""
-        ...
 
     async def list_unreported_tasks(self, limit: int) -> Sequence[UnreportedTasks]:
         """Ended tasks of turns that were not reported to their lanes yet, by lane; the newest `limit` tasks."""
-        ...
 
     async def results(self, limit: int) -> Sequence[TaskWork]:
         """Completed tasks whose results may not be in memory yet, oldest first."""
-        ...
 
 
 class ScheduleView(Protocol):
@@ -300,39 +240,30 @@ class ScheduleView(Protocol):
 
     async def due(self, at: int, limit: int, *, once: bool = True) -> Sequence[Schedule]:
         """Active schedules whose time has come, those that wait longest first; without `once` those that come again."""
-        ...
 
     async def next_due(self) -> int | None:
         """When the next schedule comes, or a run may begin; None when nothing waits for a time."""
-        ...
 
     async def ready(self, at: int, limit: int, errands: int) -> Sequence[tuple[ScheduleRun, Schedule]]:
         """Runs that are due and may begin, those first that may the longest; of what is run so many at most."""
-        ...
 
     async def list_unsettled_outputs(self, limit: int) -> Sequence[RunOutput]:
         """Runs whose output can be settled further, at most `limit`."""
-        ...
 
     async def list_orphaned_runs(self, limit: int) -> Sequence[ScheduleRun]:
         """Runs that are under way although their task has ended or does not exist any more."""
-        ...
 
     async def schedule(self, schedule_id: int) -> Schedule | None:
         """One schedule."""
-        ...
 
     async def schedules(self, states: Sequence[str], after: int, limit: int) -> Sequence[Schedule]:
         """Schedules in these states with ids above `after`, oldest first."""
-        ...
 
     async def runs(self, schedule_id: int, limit: int) -> Sequence[ScheduleRun]:
         """The runs of a schedule, latest first."""
-        ...
 
     async def latest(self) -> int | None:
         """The latest time at which a run was made; None when there was none."""
-        ...
 
 
 class JournalView(Protocol):
@@ -341,31 +272,21 @@ class JournalView(Protocol):
     @property
     def hint(self) -> asyncio.Event:
         """Set after a commit of this process that may have told of something; for one to wait for, and to clear."""
-        ...
 
     async def events(self, after: int, limit: int) -> Sequence[Event]:
         """The events with ids above `after`, oldest first: those of about `limit` lines, each told to its end."""
-        ...
 
     async def latest(self, limit: int) -> Sequence[Event]:
         """The newest events, oldest first."""
-        ...
 
     async def happened(self, topic: str, correlation_id: str, after: int) -> Event | None:
-        """The first event of this topic about this, with an id above `after`; None when there is none.
-
-        Only of those that came alone: what is told of several at once, such as messages, is not looked through.
-        """
-        ...
+        """The first event of a topic about something after an id; events written several at a time are not searched."""
 
     async def subscribers(self) -> Sequence[SubscriberLine]:
         """Who is told of what, and how far that is."""
-        ...
 
     async def deliveries(self, states: Sequence[str], subscriber: str, limit: int) -> Sequence[DeliveryLine]:
         """Deliveries in these states, newest event first; of one subscriber, or of all for ""."""
-        ...
 
     async def next_delivery(self, subscriber: str, after: int = -1) -> int | None:
         """When the next attempt for a subscriber is due after a time (ms UTC); None when nothing is."""
-        ...

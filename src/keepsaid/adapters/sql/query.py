@@ -5,13 +5,15 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from functools import cache, update_wrapper
+from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from keepsaid.adapters.sql.session import Bound, Row, SqlReaders, SqlSession
+from keepsaid.domain.commits import Commit
 from keepsaid.errors import MessageDamaged
+from keepsaid.ports.store_views import Operations
 
 _NAME = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
 _PART = re.compile(r"/\*part (\w+)\*/")
@@ -42,11 +44,12 @@ def many(statement: str, row: str, count: int) -> str:
     return statement.replace("/*rows*/", ", ".join([row] * count))
 
 
-RowT = TypeVar("RowT", bound=tuple[object, ...])
+P = ParamSpec("P")
+T = TypeVar("T")
 CHUNK = 64
 
 
-def chunks(rows: Sequence[RowT]) -> Iterator[Sequence[RowT]]:
+def chunks(rows: Sequence[T]) -> Iterator[Sequence[T]]:
     """The rows in runs of at most 64, so that a set of any size needs few statements and few of them differ.
 
     Few statements matter more than few bytes: the writer gives up the interpreter lock around each.
@@ -110,21 +113,52 @@ def only(db: SqlSession, sql: str, bound: Bound = ()) -> Row:
     return every(db, sql, bound)[0]
 
 
+def write_rows(db: SqlSession, sql: str, rows: Sequence[tuple[object, ...]]) -> None:
+    """Run a statement whose `/*rows*/` stands for rows with all of these, 64 at a time."""
+    for part in chunks(rows):
+        db.execute(many(sql, row_of(len(part[0])), len(part)), flat(part))
+
+
+@cache
+def row_of(columns: int) -> str:
+    """A parenthesised row of so many `?`."""
+    return f"({', '.join('?' * columns)})"
+
+
+def scalar(db: SqlSession, sql: str, bound: Bound = ()) -> Any | None:
+    """The first column of the first row; None without a row."""
+    row = one(db, sql, bound)
+    return None if row is None else row[0]
+
+
 def run(db: SqlSession, sql: str, bound: Sequence[object] = ()) -> int:
     """Run a statement that changes rows; returns how many."""
     db.execute(sql, tuple(bound))
     return db.changes()
 
 
-P = ParamSpec("P")
-T = TypeVar("T")
+class SqlView:
+    """Reads one store; its methods are queries in `reads(...)`."""
+
+    def __init__(self, readers: SqlReaders) -> None:
+        self._readers = readers
 
 
 def reads(query: Callable[Concatenate[SqlSession, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
-    """A method that runs a query with the readers of its object, `_readers`; its meaning is the query's."""
+    """A method that runs a query with the readers of its object, `_readers`."""
 
     async def read(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
         readers: SqlReaders = self._readers
         return await readers.run(query, *args, **kwargs)
 
-    return update_wrapper(read, query, assigned=("__doc__",), updated=())
+    return read
+
+
+def writes(commit: Callable[P, Commit[T]]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+    """A method that applies a commit, made of its arguments, with the writer of its object, `_writer`."""
+
+    async def write(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        writer: Operations = self._writer
+        return await writer.apply(commit(*args, **kwargs))
+
+    return write

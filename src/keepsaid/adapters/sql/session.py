@@ -20,15 +20,12 @@ class Rows(Protocol):
 
     def __iter__(self) -> Iterator[Row]:
         """Give the rows one by one."""
-        ...
 
     def fetchall(self) -> list[Row]:
         """Return the rows that were not read yet."""
-        ...
 
     def get_description(self) -> Sequence[tuple[Any, ...]]:
         """Return one entry for each column, its name first."""
-        ...
 
 
 P = ParamSpec("P")
@@ -36,86 +33,61 @@ T = TypeVar("T")
 
 
 class SearchSession(Protocol):
-    """What the database searches memories by, which is its own."""
+    """The search index of the database."""
 
     def reindex(self) -> None:
         """Make the search pieces of all memories that changed anew, in the transaction that changed them."""
-        ...
 
     def stems(self, text: str) -> list[str]:
         """Return the stems of a text in order, as the full text has them."""
-        ...
 
     def count_terms(self, most: int) -> bool:
         """Count some terms of the full text anew; returns whether that was all, or nothing is new."""
-        ...
 
     def alike(self, ids: Sequence[int], above: float) -> tuple[tuple[int, int], ...]:
         """Return the pairs of these memories, the smaller id first, whose vectors have a cosine above `above`."""
-        ...
 
 
 class SqlSession(SearchSession, Protocol):
-    """Runs statements in the transaction of one commit or one query.
-
-    Whoever holds the transaction begins and ends it, and translates the errors of the database, which are raised as
-    they are.
-    """
+    """Runs statements in the transaction of one commit or one query; raises the errors of the database as they are."""
 
     def execute(self, sql: str, bound: Bound = (), /) -> Rows:
         """Run one statement."""
-        ...
 
     def executemany(self, sql: str, sets: Iterable[Bound], /) -> Rows:
         """Run one statement once for each set of values."""
-        ...
 
     def changes(self) -> int:
         """Return how many rows the last statement inserted, updated or deleted."""
-        ...
 
     def total_changes(self) -> int:
         """Return how many rows were changed since the connection was opened."""
-        ...
 
     def numbers(self, values: Sequence[int]) -> object:
         """Return what whole numbers are bound as, all in one value."""
-        ...
+
+    def texts(self, values: Sequence[str] | Sequence[bytes]) -> object:
+        """Return what texts or blobs are bound as, all in one value."""
 
     def altered(self, table: str, keys: Sequence[int], *outer: object) -> frozenset[int]:
-        """Return those of the rows, by the last column of their key, that are not what was written.
-
-        `outer` are the values of the columns before it.
-        """
-        ...
+        """Return keys of the rows that are not what was written; `outer` are the key's columns before the last."""
 
     def record_undo(self, number: int | None, tables: Sequence[str], keep: str) -> AbstractContextManager[None]:
-        """Record what the block deletes from these tables as undo image `number`; None records nothing.
-
-        `keep` is the statement that stores the image.
-        """
-        ...
+        """Store what the block deletes from these tables by the statement `keep`; nothing if `number` is None."""
 
     def put_back(self, number: int, read: str) -> list[tuple[str, tuple[object, ...]]]:
-        """Undo what was kept under a number, the last first; returns what came back: the table, and the row's key.
-
-        What has been changed since is as it was before; what is gone since stays gone.
-        """
-        ...
+        """Apply undo image `number`; returns the rows restored. Later changes are lost, later deletions stay."""
 
     def transaction(self) -> AbstractContextManager[None]:
         """Run the block in a transaction of its own; only for upkeep, which is no commit and no query."""
-        ...
 
     def __enter__(self) -> object:
         """Begin a savepoint."""
-        ...
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
         """Release the savepoint; roll back to it where an error left the block."""
-        ...
 
 
 class SqlReaders(Protocol):
@@ -123,4 +95,3 @@ class SqlReaders(Protocol):
 
     async def run(self, query: Callable[Concatenate[SqlSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a query with a session; raises a StoreError."""
-        ...

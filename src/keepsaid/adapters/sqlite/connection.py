@@ -33,10 +33,7 @@ def identity(path: str | Path) -> Identity | None:
 
 
 class FileWatch:
-    """Compares files and directories that a process has open with what stands at their paths now.
-
-    An open file keeps its inode, so no new file can have the same one.
-    """
+    """Compares files that a process has open with what stands at their paths now, by inode."""
 
     def __init__(self, paths: Iterable[Path] = ()) -> None:
         self._known: dict[str, Identity] = {}
@@ -185,8 +182,10 @@ def check_header(path: Path) -> None:
     A file that is open here already is not read: closing a file gives up all locks of the process on it, also those
     of SQLite, and then another program that closes the database deletes the log.
     """
-    if _is_open(path):
-        return
+    found = identity(path)
+    with _changing:
+        if found is not None and found in _open_files.values():
+            return
     try:
         with path.open("rb") as file:
             head = file.read(len(_HEADER))
@@ -197,13 +196,6 @@ def check_header(path: Path) -> None:
     beside = (path.with_name(f"{path.name}-{kind}") for kind in ("journal", "wal"))
     if head and head != _HEADER and not any(one.exists() for one in beside):
         raise ForeignStore(f"{path} is not a keepsaid database")
-
-
-def _is_open(path: Path) -> bool:
-    """Whether a connection of this process has the file open."""
-    found = identity(path)
-    with _changing:
-        return found is not None and found in _open_files.values()
 
 
 def _opened(path: Path, flags: int) -> SqliteSession:

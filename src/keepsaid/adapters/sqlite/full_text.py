@@ -47,13 +47,13 @@ _READ_DEPTH_SHARE, _READ_DEPTH_MOST = 1 / 500, 500
 _DEPTH_UNCAPPED = 5_000
 
 _LENDING = 30
-"""So many of the best matches are asked for what stands around them."""
+"""Number of best matches whose neighbouring pieces are read."""
 
 _SHARE, _SHARE_LEAST = 20, 5
 """So many pieces of what is known are looked at, where fewer than the least are among the best of all."""
 
 _KNOWN_MORE = 1.25
-"""What is known counts so much more: nothing said beside it lends it words."""
+"""Facts count so much more, because they have no neighbouring messages that add matching terms."""
 
 _DEPTH_DROWNED = 1_000
 """So many of the best matches are looked at where most say the same."""
@@ -139,7 +139,6 @@ def _plan_query(
 
 
 def read_document_frequencies(db: SqliteSession, text: str) -> DocumentFrequencies:
-    """Count in how many pieces each word of a text occurs; stopwords and words in no piece are left out."""
     words = _words(db, text)
     if not words:
         return DocumentFrequencies()
@@ -168,27 +167,18 @@ def _ranked(found: Sequence[_Weighed], limit: int, *, crowded: bool) -> list[tup
 
 def _split_repeats(ranked: Sequence[_Scored], limit: int) -> tuple[list[_Scored], list[_Scored]]:
     """Split into `limit` results that are unique and the results before the last of these that repeat one."""
-    seen: set[object] = set()
-    first: list[_Scored] = []
+    first: dict[object, _Scored] = {}
     again: list[_Scored] = []
-    for one in ranked:
-        words = _words_of(one[3])
-        if words in seen:
-            again.append(one)
-            continue
-        seen.add(words)
-        first.append(one)
-        if len(first) == limit:
+    for scored in ranked:
+        if first.setdefault(_words_of(scored[3]), scored) is not scored:
+            again.append(scored)
+        elif len(first) == limit:
             break
-    return first, again
+    return list(first.values()), again
 
 
 def _words_of(row: _Row) -> object:
-    """What a piece has in common with those that repeat it.
-
-    What somebody said of himself does not repeat what another did; a question is the same whoever asks. What is known
-    was learned once for each time that it holds.
-    """
+    """What a piece has in common with those that repeat it; a question repeats another whoever asks it."""
     memory_id, _, own, _, terms, speaker, audience, episode, _ = row
     if not episode:
         return memory_id
@@ -205,10 +195,10 @@ def _apart(found: Iterable[_Row]) -> list[_Row]:
 
 
 def _best(db: SqliteSession, listener: Listener, asked: _QueryPlan) -> tuple[list[_Weighed], bool]:
-    """The pieces that match best and are heard, with what stands around them, and whether more match than that.
+    """The visible pieces that match best, with their neighbours, and whether more match than that.
 
-    What is known has a share of its own, and where most repeat one another more are looked at: a question that was
-    asked a thousand times leaves room for its answer.
+    Facts have a share of their own. If most matches repeat one another, more are read, so that a question asked a
+    thousand times leaves room for its answer.
     """
     bindings = {**bound(listener), "query": asked.words, "known": f'said : "{KNOWN}" AND ({asked.words})'}
     top, heard = _top(db, listener, bindings, asked)
@@ -264,14 +254,10 @@ def _filter_visible(db: SqliteSession, bindings: dict[str, Any], top: Sequence[i
 def _add_neighbours(db: SqliteSession, worth: Mapping[int, float], heard: list[_Row]) -> list[_Weighed]:
     """Score the visible pieces, and the neighbours that the best of them add terms to, for the same listeners."""
     found = _weighed(worth, heard)
-    lending = [row[-1] for _, row in nlargest(_LENDING, found, key=_score_then_id)]
+    lending = [row[-1] for _, row in nlargest(_LENDING, found, key=lambda scored: (scored[0], scored[1][-1]))]
     beside = rows(db, "pieces_beside", {"pieces": json.dumps(lending), "before": BEFORE, "after": AFTER})
     there = {row[-1] for row in heard}
     return [*found, *_weighed(worth, list({row[-1]: row for row in beside if row[-1] not in there}.values()))]
-
-
-def _score_then_id(one: _Weighed) -> tuple[float, int]:
-    return one[0], one[1][-1]
 
 
 def _weighed(worth: Mapping[int, float], found: list[_Row]) -> list[_Weighed]:

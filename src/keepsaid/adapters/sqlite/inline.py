@@ -24,27 +24,25 @@ _IN_MEMORY = Path(":memory:")
 
 
 class InlineWriter:
-    """Applies commits where it is asked, on the loop."""
+    """Applies commits on the event loop, without a thread."""
 
     def __init__(self, ledger: TransactionExecutor) -> None:
         self._ledger = ledger
 
     async def apply(self, commit: Commit[R]) -> R:
-        """Apply one commit; raises why it was not kept."""
         [result] = self._ledger.apply([commit])
         if isinstance(result, RejectedCommit):
             raise result.error
         self._ledger.tidy()
-        kept: R = result
-        return kept
+        done: R = result
+        return done
 
     def drop(self) -> None:
-        """Close the file as a death does: nothing more is written."""
         self._ledger.close(broken=True)
 
 
 class InlineReaders(Readers):
-    """Reads where it is asked, on the loop; over one connection, if it is given one."""
+    """Reads on the event loop, without threads; over one connection, if it is given one."""
 
     def __init__(self, path: Path, db: SqliteSession | None = None) -> None:
         super().__init__(path)
@@ -52,20 +50,17 @@ class InlineReaders(Readers):
             self._local.db = db
 
     async def run(self, query: Callable[Concatenate[SqliteSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run `query` with a connection, inside one snapshot."""
         return self._run(query, *args, **kwargs)
 
     def drop(self) -> None:
-        """Close what it opened."""
         for db in self._open:
             db.close()
 
 
 def buffer_inline(path: Path) -> tuple[InlineWriter, InlineReaders]:
     """The operational store in a file, opened once more."""
-    return InlineWriter(
-        open_ledger(path, ("buffer",), lambda db: buffer_commits(db, open_keyring(path)))
-    ), InlineReaders(path)
+    ledger = open_ledger(path, ("buffer",), lambda db: buffer_commits(db, open_keyring(path)))
+    return InlineWriter(ledger), InlineReaders(path)
 
 
 def memory_inline(
@@ -106,7 +101,6 @@ class InMemoryDatabase:
         return TransactionExecutor(self.db, _IN_MEMORY, buffer_commits(self.db, self.tombs))
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """Return what a statement reads."""
         return self.db.execute(sql).fetchall()
 
 
@@ -123,7 +117,6 @@ class _SharedWriter(InlineWriter):
         database.wrote_last = self
 
     async def apply(self, commit: Commit[R]) -> R:
-        """Apply one commit; raises why it was not kept."""
         if self._database.wrote_last is not self:
             self._ledger, self._database.wrote_last = self._database.ledger(), self
         return await super().apply(commit)
@@ -131,8 +124,13 @@ class _SharedWriter(InlineWriter):
 
 def _in_memory(part: str, tombs: TombstoneKeyring) -> SqliteSession:
     """A new database in memory with this part of the schema, without row checksums: no disk can alter its rows."""
-    db = SqliteSession(str(_IN_MEMORY))
+    db = _connected(tombs)
     db.deserialize("main", _migrated(part))
+    return db
+
+
+def _connected(tombs: TombstoneKeyring) -> SqliteSession:
+    db = SqliteSession(str(_IN_MEMORY))
     db.attach(tombs)
     register(db)
     return db
@@ -140,8 +138,6 @@ def _in_memory(part: str, tombs: TombstoneKeyring) -> SqliteSession:
 
 @cache
 def _migrated(part: str) -> bytes:
-    db = SqliteSession(str(_IN_MEMORY))
-    db.attach(open_keyring(_IN_MEMORY))
-    register(db)
+    db = _connected(open_keyring(_IN_MEMORY))
     migrate(db, _IN_MEMORY, part)
     return db.serialize("main")

@@ -28,10 +28,7 @@ _WHOLE = [("ok",)]
 
 @dataclass(frozen=True, slots=True)
 class Checkup:
-    """What was found in a file: schema version and count by part, bytes, and what is wrong with it.
-
-    `wal_bytes` is the part of it that still stands in the log beside it.
-    """
+    """Check of a file: versions and counts by part, bytes of its log (`wal_bytes`), and problems."""
 
     path: Path
     schemas: dict[str, int]
@@ -48,14 +45,10 @@ def library_version() -> str:
 
 def examine(path: Path, parts: Sequence[str]) -> Checkup:
     """Open a file for reading and check every page of it; raises a StoreError when it cannot be opened."""
-    db = open_reader(path)
-    try:
-        with translated(path):
-            schemas = {part: check(db, path, part) for part in parts}
-            found = db.execute(f"PRAGMA quick_check({_PROBLEMS_MAX})").fetchall()
-            counts = {part: int(only(db, SQL[part])[0]) for part in parts if schemas[part]}
-    finally:
-        db.close()
+    with closing(open_reader(path)) as db, translated(path):
+        schemas = {part: check(db, path, part) for part in parts}
+        found = db.execute(f"PRAGMA quick_check({_PROBLEMS_MAX})").fetchall()
+        counts = {part: int(only(db, SQL[part])[0]) for part in parts if schemas[part]}
     wal = path.with_name(f"{path.name}-wal")
     problems = () if found == _WHOLE else tuple(str(row[0]) for row in found)
     return Checkup(path, schemas, counts, problems, wal.stat().st_size if wal.exists() else 0)
@@ -67,7 +60,12 @@ def copy(path: Path, target: Path, parts: Sequence[str]) -> Checkup:
     Raises a StoreError with nothing left at `target`, ForeignStore when the copy is not whole.
     """
     try:
-        _copied(path, target)
+        with closing(open_reader(path)) as db, translated(target):
+            # The open snapshot is what is copied: without it, every commit of a writer would start the copy again.
+            db.execute("BEGIN")
+            db.pragma("schema_version")
+            back_up(db, target)
+            db.execute("ROLLBACK")
         found = examine(target, parts)
         if found.problems:
             raise ForeignStore(f"{path} is damaged ({found.problems[0]})", hint="keepsaid doctor")
@@ -75,19 +73,6 @@ def copy(path: Path, target: Path, parts: Sequence[str]) -> Checkup:
         target.unlink(missing_ok=True)
         raise
     return found
-
-
-def _copied(path: Path, target: Path) -> None:
-    db = open_reader(path)
-    try:
-        with translated(target):
-            # The open snapshot is what is copied: without it, every commit of a writer would start the copy again.
-            db.execute("BEGIN")
-            db.pragma("schema_version")
-            back_up(db, target)
-            db.execute("ROLLBACK")
-    finally:
-        db.close()
 
 
 DEEP = load("deep")
@@ -113,17 +98,16 @@ class DeepLook:
 
 
 def look_deep(path: Path, parts: Sequence[str], *, mend: bool) -> DeepLook:
-    """Check a whole file; with `mend`, which needs the lock of the home, make anew what is derived.
-
-    Raises a StoreError when the file cannot be opened.
-    """
+    """Check a whole file; with `mend`, which needs the lock of the home, rebuild what is derived. Raises StoreError."""
     with closing(open_writer(path) if mend else open_reader(path)) as db, translated(path):
         for part in parts:
             check(db, path, part)
         if mend:
             keep_sealed(db)
         found = every(db, f"PRAGMA integrity_check({_SHOWN_MAX})")
-        astray: list[str] = [*_unsealed(db, mend=mend)]
+        astray = [f"the rows of {table} have no checksums yet" for table in unsealed(db)]
+        if mend:
+            seal_all(db)
         damage = () if found == _WHOLE else tuple(str(row[0]) for row in found)
         messages = 0
         damaged: list[int] = []
@@ -150,14 +134,6 @@ def _states(db: SqliteSession) -> Iterator[tuple[str, str, str]]:
             yield from (
                 (table.name, str(key), state) for key, state in every_replaced(db, table.sql("states"), (known,))
             )
-
-
-def _unsealed(db: SqliteSession, *, mend: bool) -> Iterator[str]:
-    """Tables whose rows have no checksums yet."""
-    for table in unsealed(db):
-        yield f"the rows of {table} have no checksums yet"
-    if mend:
-        seal_all(db)
 
 
 def _messages(db: SqliteSession) -> Iterator[tuple[int, bool]]:

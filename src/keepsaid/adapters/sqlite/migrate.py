@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-
-import apsw
 
 from keepsaid.adapters.sql.query import load, one
 from keepsaid.adapters.sqlite.connection import APPLICATION_ID, open_reader, translated
@@ -66,13 +64,10 @@ def look(path: Path, parts: Sequence[str]) -> None:
         if type(error) is not StoreError:
             raise
         return  # it needs repair first (a journal left by a crash), which reading cannot do
-    try:
-        with translated(path):
-            for part in parts:
-                check(db, path, part)
-            check_log(db, path)
-    finally:
-        db.close()
+    with closing(db), translated(path):
+        for part in parts:
+            check(db, path, part)
+        check_log(db, path)
 
 
 def migrate(db: SqliteSession, path: Path, part: str, until: int | None = None) -> None:
@@ -92,29 +87,17 @@ def migrate(db: SqliteSession, path: Path, part: str, until: int | None = None) 
 
 
 def _register(db: SqliteSession) -> None:
-    """Functions that migrations call."""
-
-    def address(*parts: apsw.SQLiteValue) -> str:
-        return without_logins(str(parts[0]))
-
-    def hashed(*parts: apsw.SQLiteValue) -> bytes:
-        return digest(*map(str, parts))
-
-    db.create_scalar_function("without_logins", address, 1, deterministic=True)
-    db.create_scalar_function("digest", hashed, 2, deterministic=True)
+    """Register the functions that migrations call."""
+    db.create_scalar_function("without_logins", lambda *parts: without_logins(str(parts[0])), 1, deterministic=True)
+    db.create_scalar_function("digest", lambda *parts: digest(*map(str, parts)), 2, deterministic=True)
 
 
 def _step(db: SqliteSession, part: str, number: int, script: str) -> None:
-    db.execute("BEGIN IMMEDIATE")
-    try:
+    with db.transaction():
         db.pragma("application_id", APPLICATION_ID)
         db.execute(SQL["create"])
-        db.execute(script).fetchall()  # a statement that tells rows must not be the last that runs
+        db.execute(script).fetchall()  # a statement that returns rows must not be the last that runs
         db.execute(SQL["set_version"], (part, number))
-        db.execute("COMMIT")
-    finally:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
 
 
 def back_up(db: SqliteSession, target: Path) -> None:

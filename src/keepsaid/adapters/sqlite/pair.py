@@ -51,15 +51,26 @@ def check_pair(buffer: Path, memory: Path) -> bool:
         return True
     _check_parts(*halves)
     for half in halves:
-        _check_half(half)
+        if half.schema:
+            with closing(open_reader(half.path)) as db, translated(half.path):
+                check_log(db, half.path)
+        elif half.path.exists():
+            check_log(None, half.path)
     first, second = halves
     for lost, left in ((first, second), (second, first)):
         if not lost.schema and left.stored:
-            raise StoreUnpaired(f"{_missing(lost.path)}, and {left.path} holds {_HELD[left.part]} that belong to it")
+            state = "holds nothing" if lost.path.exists() else "is missing"
+            raise StoreUnpaired(f"{lost.path} {state}, and {left.path} holds {_HELD[left.part]} that belong to it")
     is_joined = first.memory is not None and first.memory == second.id
     if first.memory is not None and not is_joined and (first.stored or second.stored):
         raise StoreUnpaired(f"{memory} does not belong to {buffer}: it is of another home, or of another time")
     return is_joined
+
+
+def join_pair(buffer: Path, memory: Path) -> None:
+    """Join the two stores, unless they are a joined pair."""
+    if not check_pair(buffer, memory):
+        join(buffer, memory)
 
 
 def join(buffer: Path, memory: Path) -> None:
@@ -114,17 +125,3 @@ def _check_parts(buffer: Half, memory: Half) -> None:
                 f"{half.path} holds {_HELD[_OTHER[half.part]]}, but it is the file of {half.part}.path",
                 hint=f"put the right file there, or change the setting {half.part}.path",
             )
-
-
-def _check_half(half: Half) -> None:
-    if not half.path.exists():
-        return
-    if not half.schema:
-        check_log(None, half.path)
-        return
-    with closing(open_reader(half.path)) as db, translated(half.path):
-        check_log(db, half.path)
-
-
-def _missing(path: Path) -> str:
-    return f"{path} holds nothing" if path.exists() else f"{path} is missing"

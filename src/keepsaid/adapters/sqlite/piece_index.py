@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 
 def stems(db: apsw.Connection, text: str) -> list[str]:
-    """The stems of a text in order, as the full text has them."""
     cut = db.fts5_tokenizer("porter", ["unicode61"])
     found = cut(text.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False)
     return [str(token) for token in found]
@@ -164,10 +163,7 @@ class _Stale:
 
 
 def reindex(db: SqlSession) -> None:
-    """Make the pieces of all that changed anew, in the transaction that changed it."""
-    rows: list[tuple[Any, ...]] = every(db, _SQL["stale"])
-    stale = [_Stale(*row) for row in rows]
-    for memory in stale:
+    for memory in [_Stale(*row) for row in every(db, _SQL["stale"])]:
         wanted = list(_made(db, memory))
         there = every(db, _SQL["pieces_of"], {"memory_id": memory.memory_id})
         if [row[2:] for row in there] == [(one["body"], one["speaker"], one["said"]) for one in wanted]:

@@ -37,7 +37,7 @@ class ProgressMarks:
         self._path = progress_of(path)
         self._is_kept = bool(db.filename) and db.table_exists("main", "store_mark")
         self._is_due = self._is_kept
-        self._told: bytes | None = None
+        self._due_mark: bytes | None = None
         self._file: int | None = None
 
     def begin(self) -> None:
@@ -46,21 +46,21 @@ class ProgressMarks:
 
     def mark(self) -> None:
         """Raise the counter in the open transaction, if this is the first since `begin`."""
-        self._told = None
+        self._due_mark = None
         if self._is_due:
             store, marks = only(self._db, SQL["raise"])
-            self._told = _packed(store, marks)
+            self._due_mark = _packed(store, marks)
 
     def write(self) -> None:
         """Repeat the mark of the transaction that is on disk now. A file that cannot be written keeps an older mark."""
-        told, self._told = self._told, None
-        if told is None:
+        mark, self._due_mark = self._due_mark, None
+        if mark is None:
             return
         self._is_due = False
         with suppress(OSError):
             if self._file is None:
                 self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            os.pwrite(self._file, told, 0)
+            os.pwrite(self._file, mark, 0)
 
     def close(self) -> None:
         """Close the file."""
@@ -70,17 +70,14 @@ class ProgressMarks:
 
 
 def check_log(db: SqliteSession | None, path: Path) -> None:
-    """Raise LogLost when a database is behind its progress file and its log is missing or empty.
-
-    `db` is an open connection, None for a database of no bytes.
-    """
-    told = _read(path)
-    if told is None or told[1] == 0 or _size(log_of(path)):
+    """Raise LogLost if a database (`db` None: an empty file) is behind its progress file and its log is missing."""
+    noted = _read(path)
+    if noted is None or noted[1] == 0 or _size(log_of(path)):
         return
     if db is None or not db.pragma("schema_version"):
         raise _lost(path)
-    reached = only(db, SQL["reached"]) if db.table_exists("main", "store_mark") else (told[0], 0)
-    if reached[0] == told[0] and int(reached[1]) < told[1]:
+    reached = only(db, SQL["reached"]) if db.table_exists("main", "store_mark") else (noted[0], 0)
+    if reached[0] == noted[0] and int(reached[1]) < noted[1]:
         raise _lost(path)
 
 
@@ -106,8 +103,8 @@ def _read(path: Path) -> tuple[bytes, int] | None:
 
 
 def _packed(store: bytes, marks: int) -> bytes:
-    told = _FORM.pack(store, marks)
-    return told + blake2b(told, digest_size=_HASH_BYTES).digest()
+    packed = _FORM.pack(store, marks)
+    return packed + blake2b(packed, digest_size=_HASH_BYTES).digest()
 
 
 def _size(path: Path) -> int:

@@ -22,24 +22,16 @@ COLUMN = "row_seal"
 _AT_OPEN_MAX = 50_000
 """Rows of a table that are sealed when a store is opened, some 0.2 s; larger tables are sealed by `doctor --deep`."""
 
-_MOVING = frozenset(
-    (
-        *("state", "collection", "owner", "lease_until", "fence", "attempts", "crashes", "deferrals", "deferred_from"),
-        *("alone", "later", "next_at", "due_at", "ready_at", "collect_at", "held_until", "quiet_since", "active_at"),
-        "ended_at",
-    )
-)
+_MOVING = {"state", "collection", "owner", "lease_until", "fence", "attempts", "crashes", "deferrals", "deferred_from"}
+_MOVING |= {"alone", "later", "next_at", "due_at", "ready_at", "collect_at", "held_until", "quiet_since", "active_at"}
+_MOVING |= {"ended_at"}
 """Columns of states and leases: a state is compared with those there are, a lease runs out."""
 
+_LANE_COUNTERS = {"head", "batched", "priority", "oldest_at", "newest_at", "last_id", "before_id", "due_at", "chars"}
 _UNSEALED = {
-    "lane": frozenset(
-        (
-            *("head", "batched", "priority", "oldest_at", "newest_at", "last_id", "before_id", "due_at"),
-            *("chars", "transcript", "pruned", "external_from"),
-        )
-    ),
-    "memory": frozenset(("access_count", "last_access_at", "last_decayed_at")),
-    "journal": frozenset(("id",)),
+    "lane": _LANE_COUNTERS | {"transcript", "pruned", "external_from"},
+    "memory": {"access_count", "last_access_at", "last_decayed_at"},
+    "journal": {"id"},
 }
 """Counters and marks that change with every message or recall; those of lanes are compared with their messages.
 
@@ -101,7 +93,7 @@ def sealed_tables(db: SqlSession) -> dict[str, SealedTable]:
         for table, name, kind, place in every(db, SQL["columns"]):
             there = found.get(table, SealedTable(table, (), ()))
             key = (*there.key, name) if place else there.key
-            is_sealed = name != COLUMN and name not in _MOVING | _UNSEALED.get(table, frozenset())
+            is_sealed = name != COLUMN and name not in _MOVING | _UNSEALED.get(table, set())
             columns = (*there.columns, (name, kind)) if is_sealed else there.columns
             found[table] = SealedTable(table, key, columns, there.has_state or name == "state")
         _tables[db] = found
@@ -151,10 +143,7 @@ def _settle(db: SqlSession, table: SealedTable, most: int | None = None) -> bool
 
 
 def altered(db: SqlSession, table: str, keys: Sequence[int], *outer: object) -> frozenset[int]:
-    """Those of the rows, by the last column of their key, that are not what was written.
-
-    `outer` are the values of the columns before it.
-    """
+    """Keys of the rows that are not what was written; `outer` are the key's columns before the last."""
     sealed = sealed_tables(db).get(table)
     if sealed is None or not keys:
         return frozenset()
@@ -178,11 +167,8 @@ def every_altered(db: SqlSession) -> Iterator[AlteredRow]:
     for table in sealed_tables(db).values():
         for row in db.execute(table.sql("every_altered")):
             key, text = row[: len(table.key)], row[len(table.key) :]
-            yield AlteredRow(table.name, "/".join(map(_shown, key)), not all(map(_is_text, text)))
-
-
-def _shown(value: apsw.SQLiteValue) -> str:
-    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+            shown = (part.decode("utf-8", "backslashreplace") if isinstance(part, bytes) else str(part) for part in key)
+            yield AlteredRow(table.name, "/".join(shown), not all(map(_is_text, text)))
 
 
 def _is_text(value: apsw.SQLiteValue) -> bool:

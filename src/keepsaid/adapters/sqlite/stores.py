@@ -15,87 +15,58 @@ from keepsaid.adapters.sql.operations.chronicle import SqlChronicles
 from keepsaid.adapters.sql.operations.commits import buffer_commits
 from keepsaid.adapters.sql.operations.forgetting import SQL as FORGETTING
 from keepsaid.adapters.sql.operations.queries import SqlLanes
-from keepsaid.adapters.sql.query import every
+from keepsaid.adapters.sql.query import every, reads, writes
 from keepsaid.adapters.sql.tombstones import KEY_NAME, TombstoneKeyring, open_keyring
-from keepsaid.adapters.sqlite import full_text
+from keepsaid.adapters.sqlite import full_text, vector_index
 from keepsaid.adapters.sqlite.connection import LOOKUPS_KIB, Readers, open_reader, open_writer, translated
 from keepsaid.adapters.sqlite.migrate import check, look, migrate
-from keepsaid.adapters.sqlite.pair import check_pair, join
+from keepsaid.adapters.sqlite.pair import check_pair, join_pair
 from keepsaid.adapters.sqlite.piece_index import settled
 from keepsaid.adapters.sqlite.progress import check_log
 from keepsaid.adapters.sqlite.session import SqliteSession
-from keepsaid.adapters.sqlite.vector_index import (
-    VectorIndex,
-    keep_vectors,
-    pack,
-    spaces,
-    unembedded,
-)
 from keepsaid.adapters.sqlite.word_blocks import pack_words
 from keepsaid.adapters.sqlite.writer import TransactionExecutor, Writer
 from keepsaid.config.durable import write_file
-from keepsaid.domain.commits import BeginPruning, Commit, EpisodesKept, Prune, Renew, StepEnd, StepStart, TakeReplies
-from keepsaid.domain.event import Distribute, SettleDeliveries, Subscribe, TakeDeliveries
-from keepsaid.domain.memory import Found, Listener, NewVector, Reached, Unembedded, VectorSpace
-from keepsaid.domain.process import Beat, Note
-from keepsaid.domain.session import ClaimCollection
-from keepsaid.domain.task import RenewTask, ResultsKept, TellStatus
+from keepsaid.domain import commits, event, process, session, task
+from keepsaid.domain.commits import Commit
+from keepsaid.domain.memory import Found, Listener, VectorSpace
 from keepsaid.errors import LogLost, StoreError, StoreUnpaired
 from keepsaid.ports.redactor import Redactor
 from keepsaid.ports.runtime import Ids
 from keepsaid.ports.store_views import Operations
 from keepsaid.text.words import DocumentFrequencies
 
-_QUIET = frozenset[type]({
-    Beat,
-    BeginPruning,
-    ClaimCollection,
-    Distribute,
-    EpisodesKept,
-    Note,
-    Prune,
-    Renew,
-    RenewTask,
-    ResultsKept,
-    SettleDeliveries,
-    StepEnd,
-    StepStart,
-    Subscribe,
-    TakeDeliveries,
-    TakeReplies,
-    TellStatus,
-})  # fmt: skip
-
-
-def is_quiet(commit: Commit[object]) -> bool:
-    """Whether a commit of this type never tells of anything; of all others somebody may want to know at once."""
-    return type(commit) in _QUIET
+_QUIET = frozenset[type]((
+    commits.BeginPruning, commits.EpisodesKept, commits.Prune, commits.Renew, commits.StepEnd, commits.StepStart,
+    commits.TakeReplies, event.Distribute, event.SettleDeliveries, event.Subscribe, event.TakeDeliveries, process.Beat,
+    process.Note, session.ClaimCollection, task.RenewTask, task.ResultsKept, task.TellStatus,
+))  # fmt: skip
+"""Types of commits that never write events."""
 
 
 R = TypeVar("R")
 
 
 class SqliteOperations(SqlLanes):
-    """The operational store: every read above, and the one way to write."""
+    """The operational store: every read, and the one way to write."""
 
     def __init__(
         self,
         writer: Operations,
         readers: Readers,
         own_writer: Writer | None = None,
-        tombs: TombstoneKeyring | None = None,
+        keyring: TombstoneKeyring | None = None,
     ) -> None:
-        super().__init__(readers, tombs or open_keyring(readers.path))
+        super().__init__(readers, keyring or open_keyring(readers.path))
         self._own_readers = readers
         self._writer = writer
         self._own_writer = own_writer
 
     async def apply(self, commit: Commit[R]) -> R:
-        """Apply one commit; returns after it is on disk."""
-        done = await self._writer.apply(commit)
-        if not is_quiet(commit):
-            self._told.set()
-        return done
+        result = await self._writer.apply(commit)
+        if type(commit) not in _QUIET:
+            self._committed.set()
+        return result
 
     async def close(self) -> None:
         """Stop the threads and close the file."""
@@ -118,18 +89,28 @@ async def start(path: Path, parts: Sequence[str], table: Callable[[SqliteSession
 def open_ledger(path: Path, parts: Sequence[str], table: Callable[[SqliteSession], CommitTable]) -> TransactionExecutor:
     """Open and migrate a file that holds these parts of the schema, for whoever is to write it."""
     with ExitStack() as undo:
-        look(path, parts)
-        db = open_writer(path)
+        db = _open(path, parts)
         undo.callback(db.close)
-        for part in parts:
-            migrate(db, path, part)
         with translated(path):
             ledger = TransactionExecutor(db, path, table(db))
         undo.pop_all()
         return ledger
 
 
-MEMORY_TABLE = MEMORY_COMMITS | CommitTable({KeepVectors: keep_vectors}, {}, (settled, pack, pack_words))
+def _open(path: Path, parts: Sequence[str]) -> SqliteSession:
+    with ExitStack() as undo:
+        look(path, parts)
+        db = open_writer(path)
+        undo.callback(db.close)
+        for part in parts:
+            migrate(db, path, part)
+        undo.pop_all()
+        return db
+
+
+MEMORY_TABLE = MEMORY_COMMITS | CommitTable(
+    {KeepVectors: vector_index.keep_vectors}, {}, (settled, vector_index.pack, pack_words)
+)
 """For a ledger that writes memory; join it with the operational ones where one file holds both stores."""
 
 _LOG_PAGES = 250
@@ -137,11 +118,7 @@ _LOG_PAGES = 250
 
 
 class SqliteMemories(SqlMemories):
-    """Memories in one SQLite file; `writer` must know MEMORY_TABLE.
-
-    `closing` are what `close` closes, in order: nothing where writer and readers belong to another store
-    in the same file.
-    """
+    """Memories in one SQLite file; `writer` must know MEMORY_TABLE, `close` closes what is in `closing`, in order."""
 
     def __init__(
         self,
@@ -150,38 +127,24 @@ class SqliteMemories(SqlMemories):
         ids: Ids,
         closing: Sequence[Readers | Writer] = (),
         redactor: Redactor | None = None,
-        tombs: TombstoneKeyring | None = None,
+        keyring: TombstoneKeyring | None = None,
     ) -> None:
-        super().__init__(writer, readers, ids, redactor, tombs or open_keyring(readers.path))
+        super().__init__(writer, readers, ids, redactor, keyring or open_keyring(readers.path))
         self._file = readers
         self._closing = closing
-        self._vectors = VectorIndex()
+        self._vectors = vector_index.VectorIndex()
+
+    unembedded = reads(vector_index.unembedded)
+    keep_vectors = writes(KeepVectors)
+    spaces = reads(vector_index.spaces)
 
     async def text(self, listener: Listener, query: str, limit: int) -> tuple[Found, ...]:
-        """The best full-text matches the listener may hear, active or superseded; any string is a legal query."""
         return await self._file.run(full_text.search, listener, query, limit)
 
-    async def unembedded(self, space: VectorSpace, after: int, limit: int) -> Sequence[Unembedded]:
-        """Pieces behind `after` that have no vector in the space, by id."""
-        return await self._file.run(unembedded, space, after, limit)
-
-    async def keep_vectors(self, space: VectorSpace, vectors: Sequence[NewVector], at: int, reached: int = 0) -> int:
-        """Write vectors; a piece that is gone, or has one, gets none. Returns how many were written.
-
-        `reached` says that no piece up to this one is left without; when none is behind it, the space is filled.
-        """
-        return await self._writer.apply(KeepVectors(space, tuple(vectors), at, reached))
-
-    async def spaces(self) -> Sequence[Reached]:
-        """The spaces that have vectors and how far each is filled, the furthest first."""
-        return await self._file.run(spaces)
-
     async def nearest(self, listener: Listener, space: VectorSpace, query: bytes, limit: int) -> tuple[Found, ...]:
-        """The memories nearest to a query that the listener may hear, and how much nearer than others they are."""
         return await self._file.run(self._vectors.search, listener, space, query, limit)
 
     async def read_document_frequencies(self, text: str) -> DocumentFrequencies:
-        """Count in how many pieces each word of a text occurs."""
         return await self._file.run(full_text.read_document_frequencies, text)
 
     async def close(self) -> None:
@@ -191,28 +154,18 @@ class SqliteMemories(SqlMemories):
 
 
 async def open_memories(
-    path: Path, ids: Ids, redactor: Redactor | None = None, tombs: TombstoneKeyring | None = None
+    path: Path, ids: Ids, redactor: Redactor | None = None, keyring: TombstoneKeyring | None = None
 ) -> SqliteMemories:
     """Open or create the memory store at `path`; raises a StoreError with the file untouched.
 
-    `tombs` are those of its home, which stand beside the operational store; else beside this one.
+    `keyring` is that of its home, beside the operational store; without one, the keyring is beside this store.
     """
-    db = await asyncio.to_thread(_open, path)
-    if tombs is not None:
-        db.attach(tombs)
+    db = await asyncio.to_thread(_open, path, ("memory",))
+    if keyring is not None:
+        db.attach(keyring)
     writer = Writer(TransactionExecutor(db, path, MEMORY_TABLE, _LOG_PAGES), "memory")
     readers = Readers(path)
-    return SqliteMemories(writer, readers, ids, (readers, writer), redactor, tombs)
-
-
-def _open(path: Path) -> SqliteSession:
-    with ExitStack() as stack:
-        look(path, ("memory",))
-        db = open_writer(path)
-        stack.callback(db.close)
-        migrate(db, path, "memory")
-        stack.pop_all()
-        return db
+    return SqliteMemories(writer, readers, ids, (readers, writer), redactor, keyring)
 
 
 async def open_stores(
@@ -223,7 +176,7 @@ async def open_stores(
     Raises StoreUnpaired or LogLost, with nothing changed, when one of them is not what the last start left.
     """
     if not await asyncio.to_thread(_same, buffer, memory):
-        await asyncio.to_thread(_joined, buffer, memory)
+        await asyncio.to_thread(join_pair, buffer, memory)
         operations = await open_operations(buffer)
         closing.push_async_callback(operations.close)
         memories = await open_memories(memory, ids, redactor, open_keyring(buffer))
@@ -240,11 +193,6 @@ async def open_stores(
 
 def _same(one: Path, other: Path) -> bool:
     return one.resolve() == other.resolve()
-
-
-def _joined(buffer: Path, memory: Path) -> None:
-    if not check_pair(buffer, memory):
-        join(buffer, memory)
 
 
 def check_stores(buffer: Path, memory: Path) -> None:
@@ -269,10 +217,9 @@ def _check(buffer: Path, memory: Path) -> None:
 
 
 class ReadOnly:
-    """Stands where a writer would, for who may only read."""
+    """Refuses every commit."""
 
     async def apply(self, commit: Commit[R]) -> R:
-        """Refuse."""
         raise StoreError(f"{type(commit).__name__} needs the runtime: these files were opened for reading only")
 
 
@@ -286,26 +233,19 @@ async def read_stores(
     buffer_readers, memory_readers = Readers(buffer, 1), Readers(memory, 1)
     closing.push_async_callback(buffer_readers.close)
     closing.push_async_callback(memory_readers.close)
-    tombs = open_keyring(buffer)
-    reading = SqliteMemories(ReadOnly(), memory_readers, ids, tombs=tombs)
-    return SqlChronicles(buffer_readers, tombs), reading
+    keyring = open_keyring(buffer)
+    return SqlChronicles(buffer_readers, keyring), SqliteMemories(ReadOnly(), memory_readers, ids, keyring=keyring)
 
 
 def _checked(path: Path, part: str) -> None:
     if not path.exists():
         raise StoreError(f"there is no {path} yet", safe="Nothing was stored here so far.", hint="keepsaid chat")
-    db = open_reader(path)
-    try:
+    with closing(open_reader(path)) as db:
         check(db, path, part)
-    finally:
-        db.close()
 
 
 def carry(present: Path, restored: Path) -> int:
-    """Let a restored operational store know what the present one forgot; returns how many tombstones there are.
-
-    Its next start forgets all of that again. Nothing is carried from a home that has no store or no key.
-    """
+    """Copy the tombstones of a store into a restored one, whose next start forgets again; returns how many."""
     key = present.with_name(KEY_NAME)
     if not present.exists() or not key.exists():
         return 0

@@ -106,10 +106,7 @@ class BinaryVectorIndex:
         return self._ids[places].tolist(), self._memories[places].tolist()
 
     def near(self, asked: NDArray[np.float32], heard: Mask, depth: int) -> NearRows:
-        """The rows nearest to a query among those that are heard; of equal ones all.
-
-        Of several times as many by their signs those that the query's own numbers point to.
-        """
+        """The rows nearest to a query among the visible: preselected by signs, then ranked by the query's numbers."""
         far = self._distances(asked)
         far[~heard] = _FAR
         chosen = least(far, depth * _GUESSED_EACH)

@@ -47,15 +47,19 @@ def pack(db: SqlSession, finish: bool) -> None:
 
 def opened(db: SqlSession, space: int, dimension: int) -> BinaryVectorIndex:
     """All vectors of a space by their signs, as this snapshot has them: from blocks, and the rest row by row."""
-    from keepsaid.adapters.sqlite.vector_codes import BinaryVectorIndex  # noqa: PLC0415 - imports numpy
+    import numpy as np  # noqa: PLC0415 - a program that asks nothing starts without
+
+    from keepsaid.adapters.sqlite.vector_codes import BinaryVectorIndex, BinaryVectors  # noqa: PLC0415 - imports numpy
 
     (ranges,) = only(db, _SQL["ranges"], (_RANGE,))
     (packed,) = only(db, _SQL["packed"], (space,))
     packed_numbers = _numbers(db, space)
     rest = [number for number in range(ranges + 1) if number not in packed_numbers]
     codes = BinaryVectorIndex(dimension, packed + _RANGE * len(rest))
-    for row in every(db, _SQL["blocks"], (space,)):
-        codes.add(_signs(row, dimension))
+    for *columns, planes in every(db, _SQL["blocks"], (space,)):
+        ids, memories, audiences = (np.frombuffer(part, np.int64) for part in columns)
+        words = np.frombuffer(planes, np.uint64).reshape(-(-dimension // 64), -1)
+        codes.add(BinaryVectors(ids, memories, audiences, words))
     for number in rest:
         for signs in _of_rows(db, space, dimension, number):
             codes.add(signs)
@@ -64,8 +68,7 @@ def opened(db: SqlSession, space: int, dimension: int) -> BinaryVectorIndex:
 
 def _unpacked(db: SqlSession, ranges: int) -> Iterator[tuple[int, int, int]]:
     """Spaces, their dimensions, and the ranges they have no block of."""
-    spaces: list[tuple[Any, ...]] = every(db, _SQL["dimensions"])
-    for space, dimension in spaces:
+    for space, dimension in every(db, _SQL["dimensions"]):
         there = _numbers(db, space)
         yield from ((space, dimension, number) for number in range(ranges) if number not in there)
 
@@ -85,19 +88,9 @@ def _of_rows(db: SqlSession, space: int, dimension: int, number: int) -> Iterato
     """The signs of a range that has any vector of the space."""
     from keepsaid.adapters.sqlite.vector_codes import quantise_vectors  # noqa: PLC0415 - imports numpy
 
-    bound = (space, number * _RANGE, (number + 1) * _RANGE)
-    rows: list[tuple[Any, ...]] = every(db, _SQL["vectors_between"], bound)
+    rows = every(db, _SQL["vectors_between"], (space, number * _RANGE, (number + 1) * _RANGE))
     if rows:
         yield quantise_vectors(rows, dimension)
-
-
-def _signs(row: tuple[Any, ...], dimension: int) -> BinaryVectors:
-    import numpy as np  # noqa: PLC0415 - a program that asks nothing starts without
-
-    from keepsaid.adapters.sqlite.vector_codes import BinaryVectors  # noqa: PLC0415 - imports numpy
-
-    ids, memories, audiences = (np.frombuffer(part, np.int64) for part in row[:3])
-    return BinaryVectors(ids, memories, audiences, np.frombuffer(row[3], np.uint64).reshape(-(-dimension // 64), -1))
 
 
 _READ_EACH = 20_000
@@ -230,16 +223,12 @@ def _read(db: SqlSession, ids: Sequence[int]) -> tuple[list[int], Any]:
 
 
 def unembedded(db: SqlSession, space: VectorSpace, after: int, limit: int) -> tuple[Unembedded, ...]:
-    """Pieces without a vector in a space, by id."""
     named = {**space_names(space), "after": after, "limit": limit}
-    rows: list[tuple[Any, ...]] = every(db, _SQL["unembedded"], named)
-    return tuple(Unembedded(*row) for row in rows)
+    return tuple(Unembedded(*row) for row in every(db, _SQL["unembedded"], named))
 
 
 def spaces(db: SqlSession) -> tuple[Reached, ...]:
-    """The spaces there are, and how far each reached; the furthest first."""
-    rows: list[tuple[Any, ...]] = every(db, _SQL["spaces"])
-    return tuple(Reached(VectorSpace(*row[:4]), row[4]) for row in rows)
+    return tuple(Reached(VectorSpace(*row[:4]), row[4]) for row in every(db, _SQL["spaces"]))
 
 
 def keep_vectors(db: SqlSession, commit: KeepVectors) -> int:
@@ -259,7 +248,7 @@ def keep_vectors(db: SqlSession, commit: KeepVectors) -> int:
     return kept
 
 
-def alike(db: SqlSession, ids: tuple[int, ...], above: float) -> tuple[tuple[int, int], ...]:
+def alike(db: SqlSession, ids: Sequence[int], above: float) -> tuple[tuple[int, int], ...]:
     """Pairs of memories, the smaller id first, each of whose pieces has one of the other's nearer than `above`.
 
     Compared in the newest space in which both have vectors; a memory that has none is like no other.

@@ -41,10 +41,7 @@ _WORTH = 255
 
 @dataclass(slots=True)
 class _Making:
-    """A stretch that blocks are made of: up to which piece it was read, how many pieces and which words there were.
-
-    And how many blocks are written.
-    """
+    """A stretch in the making: up to which piece it was read, pieces and words so far, and blocks written."""
 
     number: int
     upto: int
@@ -63,7 +60,10 @@ def pack_words(db: SqliteSession, finish: bool) -> None:
         full, there = only(db, _SQL["full"], (STRETCH,))
         if full <= there:
             return
-        making = _making.pop(db, None) or _begun(db, full)
+        making = _making.pop(db, None)
+        if making is None:
+            number = min(set(range(full)).difference(stretches(db)))
+            making = _Making(number, number * STRETCH)
         if making.upto < (making.number + 1) * STRETCH:
             _read_on(db, making)
             more = True
@@ -76,12 +76,6 @@ def pack_words(db: SqliteSession, finish: bool) -> None:
             _making[db] = making
         if not finish:
             return
-
-
-def _begun(db: SqliteSession, full: int) -> _Making:
-    known = set(stretches(db))
-    number = next(one for one in range(full) if one not in known)
-    return _Making(number, number * STRETCH)
 
 
 def _read_on(db: SqliteSession, making: _Making) -> None:
@@ -151,7 +145,7 @@ def _scored(db: SqliteSession, there: Sequence[int], worth: Mapping[int, float])
     """Some stretches at a time: the first of their ids, and what each id from there on comes to."""
     import numpy as np  # noqa: PLC0415 - a program that asks nothing starts without
 
-    for first, blocks in groupby(_blocks(db, there, worth), key=_group):
+    for first, blocks in groupby(_blocks(db, there, worth), key=lambda block: block[0] - block[0] % _ADDED_AT_ONCE):
         stands = [one for base, words, asked in blocks for one in _stands(words, asked, base - first)]
         if not stands:
             continue
@@ -160,10 +154,6 @@ def _scored(db: SqliteSession, there: Sequence[int], worth: Mapping[int, float])
         weights = np.array([worth[term] for term in terms], np.float32)
         each = np.frombuffer(b"".join(worths), np.uint8) * np.repeat(weights, counts)
         yield first, np.bincount(pieces, each)
-
-
-def _group(block: tuple[int, bytes, list[int]]) -> int:
-    return block[0] - block[0] % _ADDED_AT_ONCE
 
 
 def _stands(words: bytes, asked: Sequence[int], base: int) -> Iterator[tuple[bytes, bytes, int, int, int]]:

@@ -73,27 +73,20 @@ class TransactionExecutor:
                         emptied if isinstance(one, EmptyLog) else of for one, of in zip(commits, results, strict=True)
                     ]
         except Exception as error:  # noqa: BLE001  # guard: store writer - the writer outlives any commit
-            self._tell_undone()
+            self._notify_undone()
             return [RejectedCommit(error)] * len(commits)
         for name in names:
             point(f"commit.{name}.after")
         return results
 
     def _transaction(self, commits: Sequence[object]) -> list[Any]:
-        db = self._db
-        db.execute("BEGIN IMMEDIATE")
-        try:
-            changes = db.total_changes()
-            results: list[Any] = []
-            runs = [(kind, list(run)) for kind, run in groupby(commits, key=type)]
-            for kind, run in runs:
-                results += self._run(kind, run, alone=len(commits) == 1)
-            if db.total_changes() != changes:
+        results: list[Any] = []
+        with self._db.transaction():
+            changes = self._db.total_changes()
+            for kind, run in groupby(commits, key=type):
+                results += self._run(kind, list(run), alone=len(commits) == 1)
+            if self._db.total_changes() != changes:
                 self._progress.mark()
-            db.execute("COMMIT")
-        finally:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
         return results
 
     def _empty_log(self, *, whole: bool) -> bool:
@@ -111,9 +104,9 @@ class TransactionExecutor:
         self._checkpointed()
         return True
 
-    def _tell_undone(self) -> None:
-        for tell in self._table.undone:
-            tell()
+    def _notify_undone(self) -> None:
+        for undone in self._table.undone:
+            undone()
 
     def _run(self, kind: type, commits: list[object], *, alone: bool = False) -> list[Any]:
         apply_set = self._table.sets.get(kind)
@@ -128,10 +121,7 @@ class TransactionExecutor:
         return [self._guarded(partial(apply_one, self._db, commit), alone=alone) for commit in commits]
 
     def _guarded(self, action: Callable[[], Any], *, alone: bool) -> Any:
-        """Run in a savepoint; what fails inside is undone alone, unless the whole transaction is gone.
-
-        A commit that is alone in its transaction needs no savepoint of its own.
-        """
+        """Run in a savepoint, so that a failing commit is undone alone; a commit that runs `alone` needs none."""
         if alone:
             return action()
         db = self._db
@@ -143,7 +133,7 @@ class TransactionExecutor:
                 raise
             db.execute("ROLLBACK TO one")
             db.execute("RELEASE one")
-            self._tell_undone()
+            self._notify_undone()
             return RejectedCommit(_ours(error, self._path))
         db.execute("RELEASE one")
         return result
@@ -190,8 +180,6 @@ def _ours(error: Exception, path: Path) -> Exception:
     try:
         with translated(path):
             raise error
-    except StoreBroken as broken:
-        return broken
     except KeepsaidError as ours:
         return ours
 
@@ -237,18 +225,21 @@ class Writer:
         while not stop:
             group, stop = self._next_group()
             if group:
-                results = self._apply([commit for commit, _ in group])
-                self._note_damage(results)
-                self._answer(group, results)
+                self._write(group)
                 if self._broken is None:
                     self._tidy()
         self._ledger.close(broken=self._broken is not None)
 
-    def _apply(self, commits: list[object]) -> list[Any]:
+    def _write(self, group: list[Job]) -> None:
         """Nothing after an error of the disk: a later sync would not prove that earlier pages were written."""
         if self._broken is not None:
-            return [RejectedCommit(self._broken)] * len(commits)
-        return self._ledger.apply(commits)
+            results: list[Any] = [RejectedCommit(self._broken)] * len(group)
+        else:
+            results = self._ledger.apply([commit for commit, _ in group])
+        for result in results:
+            if isinstance(result, RejectedCommit) and isinstance(result.error, StoreBroken | ForeignStore):
+                self._broken = _broken(result.error)
+        self._answer(group, results)
 
     def _next_group(self) -> tuple[list[Job], bool]:
         job = self._queue.get()
@@ -263,13 +254,8 @@ class Writer:
                 return group, False
         return group, True
 
-    def _note_damage(self, results: list[Any]) -> None:
-        for result in results:
-            if isinstance(result, RejectedCommit) and isinstance(result.error, StoreBroken | ForeignStore):
-                self._broken = _broken(result.error)
-
     def _answer(self, group: list[Job], results: list[Any]) -> None:
-        def tell() -> None:
+        def resolve() -> None:
             for (_, future), result in zip(group, results, strict=True):
                 if future.done():
                     continue
@@ -279,9 +265,9 @@ class Writer:
                     future.set_result(result)
 
         try:
-            self._loop.call_soon_threadsafe(tell)
+            self._loop.call_soon_threadsafe(resolve)
         except RuntimeError:
-            self._closed = True  # the loop is gone, and with it everyone who could be told
+            self._closed = True  # the loop is closed, and nobody waits for a result any more
 
     def _tidy(self) -> None:
         try:

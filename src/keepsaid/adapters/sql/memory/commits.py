@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from keepsaid.adapters.sql.memory import forgetting
-from keepsaid.adapters.sql.memory.rows import audience, rows, storable
+from keepsaid.adapters.sql.memory.rows import audience, lane_columns, rows, storable
 from keepsaid.adapters.sql.query import every, load
 from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.domain.attributes import slot_of
@@ -19,21 +19,19 @@ from keepsaid.text.normal import digest, normalise
 
 SQL = load("memory_uses")
 _REMEMBERED_MS = 30 * 86_400_000
-"""So long it is known that a turn was counted; a turn is told again within seconds of a crash, or never."""
+"""How long a counted turn is known; a turn is reported again within seconds of a crash, or never."""
 
 
 def count(db: SqlSession, uses: Sequence[Used]) -> None:
-    """Count what turns used, but of those that were counted before nothing; old turns are let go."""
-    told = {
+    """Count what turns used, each turn once; forget turns that were counted long ago."""
+    by_turn = {
         use.turn_id: {"turn": use.turn_id, "at": use.at, "memories": list(dict.fromkeys(use.memories))} for use in uses
     }
-    if not told:
+    if not by_turn:
         return
-    counted = every(db, SQL["count_turns"], {"uses": json.dumps(list(told.values()))})
-    new = {row[0] for row in counted}
+    new = [by_turn[row[0]] for row in every(db, SQL["count_turns"], {"uses": json.dumps(list(by_turn.values()))})]
     if new:
-        uses_now = [use for turn_id, use in told.items() if turn_id in new]
-        db.execute(SQL["count_uses"], {"uses": json.dumps(uses_now)})
+        db.execute(SQL["count_uses"], {"uses": json.dumps(new)})
         db.execute(SQL["forget_turns"], {"before": max(use.at for use in uses) - _REMEMBERED_MS})
 
 
@@ -41,10 +39,9 @@ def count(db: SqlSession, uses: Sequence[Used]) -> None:
 class KeepMemories(Commit[tuple[int, ...]]):
     """Write memories under their keys, with sources, full text and change log; returns their ids, in order.
 
-    `ids` are for those that are new. One whose key is there already keeps its id, and all but for a higher version
-    leaves it as it is;
-    one that was forgotten, by key or by content, is not written and has id 0. `at` is milliseconds UTC.
-    With them goes what turns used, each counted once.
+    `ids` are for new ones. A memory whose key is known keeps its id and is changed only by a higher version. One that
+    was forgotten, by key or by content, is not written and has id 0. `at` is milliseconds UTC. What turns `used` is
+    counted in the same commit.
     """
 
     ids: tuple[int, ...]
@@ -62,7 +59,7 @@ class KeepVectors(Commit[int]):
     """
 
     space: VectorSpace
-    vectors: tuple[NewVector, ...]
+    vectors: Sequence[NewVector]
     at: int
     reached: int = 0
 
@@ -109,7 +106,7 @@ def keep(db: SqlSession, commits: Sequence[KeepMemories]) -> list[tuple[int, ...
 
 def draft(memory: NewMemory, memory_id: int, at: int) -> dict[str, Any]:
     """A memory as the statements that write it take it."""
-    lane, slot = memory.lane, slot_of(memory.subject_id or memory.subject, memory.attribute, memory.value)
+    slot = slot_of(memory.subject_id or memory.subject, memory.attribute, memory.value)
     return {
         "id": memory_id,
         "key": storable(memory.key),
@@ -117,10 +114,7 @@ def draft(memory: NewMemory, memory_id: int, at: int) -> dict[str, Any]:
         "kind": memory.kind,
         "scope": storable(memory.scope),
         "trust": memory.trust,
-        "lane_key": None if lane is None else storable(lane.key),
-        "conversation": None if lane is None else storable(lane.conversation),
-        "account": None if lane is None else storable(lane.account),
-        "channel": None if lane is None else storable(lane.channel),
+        **lane_columns(memory.lane),
         "said_at": memory.said_at,
         "at": at,
         "importance": float(memory.importance),

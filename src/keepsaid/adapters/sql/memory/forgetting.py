@@ -8,24 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from keepsaid.adapters.sql.memory.people import joined_with
-from keepsaid.adapters.sql.memory.rows import own_terms, storable
+from keepsaid.adapters.sql.memory.rows import hexadecimal, own_terms, storable
 from keepsaid.adapters.sql.memory.undo_log import GRAVES, TABLES
-from keepsaid.adapters.sql.query import CHUNK, every, load, one, only, reads, run
+from keepsaid.adapters.sql.query import SqlView, chunks, every, load, one, only, reads, run, writes
 from keepsaid.adapters.sql.session import SqlReaders, SqlSession
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
+from keepsaid.domain import forgetting as domain
 from keepsaid.domain.commits import Commit
-from keepsaid.domain.forgetting import (
-    AGENT,
-    Counts,
-    EmptyLog,
-    ForgetSelector,
-    Traced,
-    echo_digests,
-    name_digest,
-    slot_digest,
-    summed,
-    words_in,
-)
+from keepsaid.domain.forgetting import Counts, EmptyLog, ForgetSelector, Traced, words_in
 from keepsaid.domain.memory import OWNER, Kind, NewMemory, person_scope
 from keepsaid.domain.message import Trust
 from keepsaid.domain.states import move
@@ -47,29 +37,27 @@ def digests_of(memory: NewMemory) -> list[str]:
     """The digests of the sentences that a memory may repeat, in hexadecimal; none of one that is made anew."""
     if memory.kind in REMADE or memory.asked:
         return []
-    return [one.hex() for one in echo_digests(memory.speaker_id or AGENT, normalise(memory.text))]
+    return [digest.hex() for digest in domain.echo_digests(memory.speaker_id or domain.AGENT, normalise(memory.text))]
 
 
 def repeats(db: SqlSession, memory: NewMemory) -> bool:
     """Whether a memory repeats a sentence that its speaker, or for the agent anybody, had forgotten."""
-    if not any_echoes(db):
-        return False
-    return bool(db.execute(SQL["echoed"], (json.dumps(digests_of(memory)),)).fetchall())
+    return any_echoes(db) and bool(db.execute(SQL["echoed"], (json.dumps(digests_of(memory)),)).fetchall())
 
 
 def lift(db: SqlSession, memory: NewMemory) -> None:
     """Let the sentences of a memory that a person asked for be remembered again."""
     if any_echoes(db):
-        named = [*echo_digests(memory.speaker_id, memory.text), *echo_digests(AGENT, memory.text)]
-        db.execute(SQL["lift"], (json.dumps([one.hex() for one in named]),))
+        digests = [
+            *domain.echo_digests(memory.speaker_id, memory.text),
+            *domain.echo_digests(domain.AGENT, memory.text),
+        ]
+        db.execute(SQL["lift"], (hexadecimal(digests),))
 
 
 @dataclass(frozen=True, slots=True)
 class HideMemories(Commit[Counts]):
-    """Let memories be heard by nobody, and put up tombstones; returns the pieces and vectors that went.
-
-    With `aside` it is kept aside, for the forgetting of that number.
-    """
+    """Hide memories and add tombstones, kept for an undo of forgetting `aside`; returns what was deleted."""
 
     ids: tuple[int, ...]
     hashes: tuple[bytes, ...]
@@ -91,13 +79,11 @@ class EraseMemories(Commit[Counts]):
 
 
 def _joined(db: SqlSession, person: str) -> tuple[str, ...]:
-    """All identities of a person, who is named by one of them or by the id that joined them."""
     by_id = tuple(str(row[0]) for row in every(db, SQL["of_person"], (storable(person),)))
     return by_id or joined_with(db, person)
 
 
 def _named(db: SqlSession, wish: ForgetSelector) -> tuple[int, ...]:
-    """The memories that a wish names."""
     found = dict.fromkeys(row[0] for row in every(db, SQL["known"], (db.numbers((0, *wish.memories)),)))
     if wish.conversation:
         found |= dict.fromkeys(row[0] for row in every(db, SQL["of_conversation"], (wish.conversation,)))
@@ -110,89 +96,97 @@ def _named(db: SqlSession, wish: ForgetSelector) -> tuple[int, ...]:
     return tuple(found)
 
 
+def _of_person(row: Sequence[object], person: str) -> bool:
+    """Whether a person said it, it is about that person, or nobody else may read it."""
+    _, _, _, scope, subject, speaker, trust, derived, kind = row
+    if person in (subject, speaker) or scope == person_scope(person):
+        return True
+    return person == OWNER and trust == Trust.OWNER and not derived and kind == Kind.EPISODE
+
+
+def _lineage(db: SqlSession, ids: Sequence[int], refs: Sequence[str]) -> Sequence[Traced]:
+    found = dict.fromkeys(ids)
+    for ref in refs:
+        kind, _, name = ref.partition(":")
+        found |= dict.fromkeys(row[0] for row in every(db, SQL["by_key"], (ref,)))
+        found |= dict.fromkeys(row[0] for row in every(db, SQL["by_source"], (kind, name)))
+    for memory_id in ids:
+        found |= dict.fromkeys(row[0] for row in every(db, SQL["alike"], (memory_id,)))
+    for memory_id in tuple(found):
+        found |= dict.fromkeys(row[0] for row in every(db, SQL["merged_into"], (memory_id,)))
+    rows = [one(db, SQL["traced"], (memory_id,)) for memory_id in found]
+    return [_traced(*row) for row in rows if row is not None]
+
+
+def _said_elsewhere(db: SqlSession, words: frozenset[str], ids: Sequence[int]) -> frozenset[str]:
+    before = only(db, SQL["earliest"], (db.numbers((0, *sorted(set(ids)))),))[0]
+    return frozenset(word for word in words if not _by_word(db, "said", word, before).issubset(ids))
+
+
 def _holding(db: SqlSession, words: frozenset[str]) -> tuple[int, ...]:
-    """Summaries and bulletins that hold one of the words."""
     summaries = {number for word in words for number in _by_word(db, "made", word)}
     # no search finds a bulletin: it has no pieces
     bulletins = {number for number, text in every(db, SQL["bulletins"]) if not words.isdisjoint(words_in(text))}
     return tuple(sorted(summaries | bulletins))
 
 
-class SqlForgetful:
+def _tombstones(db: SqlSession) -> tuple[bytes, ...]:
+    return tuple(row[0] for row in every(db, SQL["tombstones"]))
+
+
+class SqlForgetful(SqlView):
     """Memory as forgetting needs it."""
 
-    def __init__(self, writer: Operations, readers: SqlReaders, tombs: TombstoneKeyring, echoes: Echoes) -> None:
+    def __init__(self, writer: Operations, readers: SqlReaders, keyring: TombstoneKeyring, echoes: Echoes) -> None:
+        super().__init__(readers)
+        self.echoes = echoes
         self._writer = writer
-        self._readers = readers
-        self._tombs = tombs
-        self._echoes = echoes
-
-    @property
-    def echoes(self) -> Echoes:
-        """The sentences that were forgotten."""
-        return self._echoes
+        self._keyring = keyring
 
     joined = reads(_joined)
     named = reads(_named)
-
-    async def lineage(self, ids: Sequence[int], refs: Sequence[str]) -> Sequence[Traced]:
-        """Memories by id, by name, by source, and what people said in the same words as one of the ids."""
-        return await self._readers.run(_lineage, tuple(ids), tuple(refs))
-
-    async def said_elsewhere(self, words: frozenset[str], ids: Sequence[int]) -> frozenset[str]:
-        """Those of the words that a person said in what is not among these memories, or anybody before them."""
-        return await self._readers.run(_said_elsewhere, words, frozenset(ids))
-
+    lineage = reads(_lineage)
+    said_elsewhere = reads(_said_elsewhere)
     holding = reads(_holding)
+    tombstones = reads(_tombstones)
+    empty_log = writes(EmptyLog)
 
     async def hide(self, ids: Sequence[int], digests: Sequence[bytes], at: int, aside: int = 0) -> Counts:
-        """Let memories be heard by nobody from now on, and bury what must not come back."""
-        hashes = self._tombs.make_tombstones(digests)
+        hashes = self._keyring.make_tombstones(digests)
         await self._writer.apply(HideMemories((), tuple(hashes), at, aside))
-        gone = [await self._writer.apply(HideMemories(run, (), at, aside)) for run in _runs(ids)]
-        return summed(*gone)
+        gone = [await self._writer.apply(HideMemories(tuple(part), (), at, aside)) for part in chunks(ids)]
+        return domain.summed(*gone)
 
     async def erase(self, ids: Sequence[int], aside: int = 0, people: Sequence[str] = ()) -> Counts:
-        """Delete memories with all that was made of them; returns what went."""
-        gone = [await self._writer.apply(EraseMemories(run, aside)) for run in _runs(ids)]
+        gone = [await self._writer.apply(EraseMemories(tuple(part), aside)) for part in chunks(ids)]
         gone.append(await self._writer.apply(EraseMemories((), aside, tuple(people))))
-        return summed(*gone)
-
-    async def tombstones(self) -> tuple[bytes, ...]:
-        """Every tombstone."""
-        return await self._readers.run(lambda db: tuple(row[0] for row in every(db, SQL["tombstones"])))
+        return domain.summed(*gone)
 
     async def add_tombstones(self, hashes: Sequence[bytes], at: int) -> int:
-        """Add tombstones by their hashes, at `at` (milliseconds UTC); returns how many were new."""
         known = set(await self.tombstones())
-        fresh = tuple(one for one in hashes if one not in known)
-        await self._writer.apply(HideMemories((), fresh, at))
-        return len(fresh)
+        new = tuple(hash_ for hash_ in hashes if hash_ not in known)
+        await self._writer.apply(HideMemories((), new, at))
+        return len(new)
 
     async def revived(self, hashes: Sequence[bytes]) -> tuple[int, ...]:
-        """Memories that are there although they have one of these tombstones."""
-        return await self._readers.run(_revived, frozenset(hashes), self._tombs)
-
-    async def empty_log(self) -> bool:
-        """Cut the log of the file to nothing; False while somebody reads it."""
-        return await self._writer.apply(EmptyLog())
-
-
-def _runs(ids: Sequence[int]) -> list[tuple[int, ...]]:
-    return [tuple(ids[start : start + CHUNK]) for start in range(0, len(ids), CHUNK)]
+        return await self._readers.run(_revived, frozenset(hashes), self._keyring)
 
 
 def hide(db: SqlSession, commit: HideMemories) -> Counts:
-    """Hide, and bury."""
     terms: set[str] = set()
     with db.record_undo(commit.aside or None, (*TABLES, *GRAVES), SQL["keep_aside"]):
-        counts = _hidden(db, commit, terms)
+        counts = _hide(db, commit, terms)
+    return _reindexed(db, counts, terms)
+
+
+def _reindexed(db: SqlSession, counts: Counter[str], terms: set[str]) -> Counts:
+    """Reindex what changed, then count words anew that may occur in no memory any more."""
     db.reindex()
     db.executemany(SQL["forget_term"], [(term,) for term in terms])
-    return counts
+    return tuple(counts.items())
 
 
-def _hidden(db: SqlSession, commit: HideMemories, terms: set[str]) -> Counts:
+def _hide(db: SqlSession, commit: HideMemories, terms: set[str]) -> Counter[str]:
     counts: Counter[str] = Counter()
     db.executemany(SQL["bury"], [(hash_, commit.at) for hash_ in commit.hashes])
     db.executemany(SQL["bury_echo"], [(hash_, commit.at) for hash_ in commit.echoes])
@@ -205,24 +199,22 @@ def _hidden(db: SqlSession, commit: HideMemories, terms: set[str]) -> Counts:
         for text, speaker in every(db, SQL["merged_texts"], (memory_id,)):
             terms.update(own_terms(db, text), db.stems(speaker))  # a trigger deletes these with the one that is hidden
         db.execute(SQL["hide"], (memory_id, move("memory", row[0], "forget")))
-        gone = sum(run(db, SQL["forget_entity"], one) for one in mentioned)
+        gone = sum(run(db, SQL["forget_entity"], entity) for entity in mentioned)
         counts.update(memories=1, pieces=pieces, vectors=vectors, entities=gone)
-    return tuple(counts.items())
-
-
-def erase(db: SqlSession, commit: EraseMemories) -> Counts:
-    """Delete; what stood beside is made anew, and words that nobody says any more are counted no longer."""
-    terms: set[str] = set()
-    with db.record_undo(commit.aside or None, TABLES, SQL["keep_aside"]):
-        counts = _erased(db, commit, terms)
-    if not commit.aside:
-        db.execute(SQL["unname_audiences"])
-    db.reindex()
-    db.executemany(SQL["forget_term"], [(term,) for term in terms])
     return counts
 
 
-def _erased(db: SqlSession, commit: EraseMemories, terms: set[str]) -> Counts:
+def erase(db: SqlSession, commit: EraseMemories) -> Counts:
+    """Neighbours of what is deleted are indexed anew, without its words."""
+    terms: set[str] = set()
+    with db.record_undo(commit.aside or None, TABLES, SQL["keep_aside"]):
+        counts = _erase(db, commit, terms)
+    if not commit.aside:
+        db.execute(SQL["unname_audiences"])
+    return _reindexed(db, counts, terms)
+
+
+def _erase(db: SqlSession, commit: EraseMemories, terms: set[str]) -> Counter[str]:
     counts: Counter[str] = Counter()
     for memory_id in commit.ids:
         row = one(db, SQL["state"], (memory_id,))
@@ -234,32 +226,10 @@ def _erased(db: SqlSession, commit: EraseMemories, terms: set[str]) -> Counts:
         db.execute(SQL["unlink"], (memory_id,))
         mentioned = every(db, SQL["mentioned"], (memory_id,))
         db.execute(SQL["forget_memory"], (memory_id,))
-        counts["entities"] += sum(run(db, SQL["forget_entity"], one) for one in mentioned)
+        counts["entities"] += sum(run(db, SQL["forget_entity"], entity) for entity in mentioned)
     for person in commit.people:
         counts["identities"] += run(db, SQL["forget_identity"], (storable(person),))
-    return tuple(counts.items())
-
-
-def _of_person(row: Sequence[object], person: str) -> bool:
-    """Whether somebody said it, it is about him, or he alone hears it."""
-    _, _, _, scope, subject, speaker, trust, derived, kind = row
-    if person in (subject, speaker) or scope == person_scope(person):
-        return True
-    return person == OWNER and trust == Trust.OWNER and not derived and kind == Kind.EPISODE
-
-
-def _lineage(db: SqlSession, ids: tuple[int, ...], refs: tuple[str, ...]) -> Sequence[Traced]:
-    found = dict.fromkeys(ids)
-    for ref in refs:
-        kind, _, name = ref.partition(":")
-        found |= dict.fromkeys(row[0] for row in every(db, SQL["by_key"], (ref,)))
-        found |= dict.fromkeys(row[0] for row in every(db, SQL["by_source"], (kind, name)))
-    for memory_id in ids:
-        found |= dict.fromkeys(row[0] for row in every(db, SQL["alike"], (memory_id,)))
-    for memory_id in tuple(found):
-        found |= dict.fromkeys(row[0] for row in every(db, SQL["merged_into"], (memory_id,)))
-    rows = [one(db, SQL["traced"], (memory_id,)) for memory_id in found]
-    return [_traced(*row) for row in rows if row is not None]
+    return counts
 
 
 def _traced(*row: object) -> Traced:
@@ -276,14 +246,9 @@ def _digests(key: str, kind: str, said: bytes, slot: tuple[object, ...]) -> tupl
     """What is buried with a memory: what it says, its name unless that is used again, and the value of its slot."""
     subject, attribute, value = map(str, slot)
     if key.startswith("reply:"):
-        return (name_digest(key),)  # others may be answered in the same words
-    named = () if kind in REMADE else (name_digest(key),)
-    return (said, *named, *((slot_digest(subject, attribute, value),) if attribute and value else ()))
-
-
-def _said_elsewhere(db: SqlSession, words: frozenset[str], ids: frozenset[int]) -> frozenset[str]:
-    before = only(db, SQL["earliest"], (db.numbers((0, *sorted(ids))),))[0]
-    return frozenset(word for word in words if _by_word(db, "said", word, before) - ids)
+        return (domain.name_digest(key),)  # others may be answered in the same words
+    named = () if kind in REMADE else (domain.name_digest(key),)
+    return (said, *named, *((domain.slot_digest(subject, attribute, value),) if attribute and value else ()))
 
 
 def _by_word(db: SqlSession, statement: str, word: str, *bound: int | None) -> set[int]:
@@ -291,16 +256,13 @@ def _by_word(db: SqlSession, statement: str, word: str, *bound: int | None) -> s
     return {row[0] for row in every(db, SQL[statement], (f'body : "{word}"', *bound)) if word in words_in(row[1])}
 
 
-def _revived(db: SqlSession, hashes: frozenset[bytes], tombs: TombstoneKeyring) -> tuple[int, ...]:
+def _revived(db: SqlSession, hashes: frozenset[bytes], keyring: TombstoneKeyring) -> tuple[int, ...]:
     buried_at = {hash_: at for hash_, at in every(db, SQL["buried_at"]) if hash_ in hashes}
     found = []
     for number, key, kind, said, *slot, recorded_at in every(db, SQL["all_named"]):
+        tombstones = keyring.compute_tombstones(_digests(key, kind, said, tuple(slot)))
+        forgotten_at = max((buried_at[hash_] for hash_ in tombstones if hash_ in buried_at), default=None)
         # one that was recorded later was asked for
-        at = [
-            buried_at[one]
-            for one in tombs.compute_tombstones(_digests(key, kind, said, tuple(slot)))
-            if one in buried_at
-        ]
-        if at and recorded_at <= max(at):
+        if forgotten_at is not None and recorded_at <= forgotten_at:
             found.append(int(number))
     return tuple(found)

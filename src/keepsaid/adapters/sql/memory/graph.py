@@ -5,28 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from keepsaid.adapters.sql.memory.rows import bound, space_names, statements, storable
-from keepsaid.adapters.sql.query import every, load, only, reads
-from keepsaid.adapters.sql.session import SqlReaders, SqlSession
+from keepsaid.adapters.sql.query import SqlView, every, load, only, reads
+from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
+from keepsaid.domain import graph as domain
 from keepsaid.domain.commits import Commit
-from keepsaid.domain.graph import (
-    CARRIES,
-    FANS,
-    FURTHER,
-    IMPORTANT,
-    NAMED,
-    NODES_MAX,
-    SEEDS,
-    WEIGHTY_SEEDS,
-    Association,
-    Mention,
-    Seed,
-    WalkStep,
-    name_words,
-    names_in,
-)
+from keepsaid.domain.graph import Association, Mention, Seed, WalkStep
 from keepsaid.domain.memory import IMPORTANCE, Found, Listener, VectorSpace
 from keepsaid.ports.memory_maintenance import Unrelated
 from keepsaid.ports.redactor import Redactor, masked_texts
@@ -38,14 +25,16 @@ SQL = load("memory_relating")
 _KINDS = json.dumps(list(IMPORTANCE))
 
 
+def _related_upto(db: SqlSession) -> int:
+    return int(only(db, SQL["related_upto"])[0])
+
+
 def _unrelated(db: SqlSession, space: VectorSpace, after: int, limit: int) -> tuple[Unrelated, ...]:
-    """Learned memories that hold, behind this one, by id, up to the first that still waits for its vector."""
     import numpy as np  # noqa: PLC0415 - a program that associates nothing starts without
 
-    wanted = {**space_names(space), "after": after, "limit": limit, "kinds": _KINDS}
-    rows: list[tuple[Any, ...]] = every(db, SQL["unrelated"], wanted)
     found: list[Unrelated] = []
-    for memory_id, short, episodes in rows:
+    bindings = {**space_names(space), "after": after, "limit": limit, "kinds": _KINDS}
+    for memory_id, short, episodes in every(db, SQL["unrelated"], bindings):
         if short is None:
             break
         vector = np.frombuffer(short, np.float16).astype(np.float32).tobytes()
@@ -53,26 +42,17 @@ def _unrelated(db: SqlSession, space: VectorSpace, after: int, limit: int) -> tu
     return tuple(found)
 
 
-class SqlRelating:
-    """What is to be associated, read only."""
+def _among_learned(db: SqlSession, ids: Sequence[int]) -> Sequence[int]:
+    found = every(db, SQL["among_learned"], {"ids": json.dumps(list(ids)), "kinds": _KINDS})
+    return tuple(int(row[0]) for row in found)
 
-    def __init__(self, readers: SqlReaders) -> None:
-        self._readers = readers
 
-    async def related_upto(self) -> int:
-        """The newest memory that was found to be related to an older one; 0 for none."""
-        return await self._readers.run(lambda db: int(only(db, SQL["related_upto"])[0]))
+class SqlRelating(SqlView):
+    """Memories still to be related, read only."""
 
+    related_upto = reads(_related_upto)
     unrelated = reads(_unrelated)
-
-    async def among_learned(self, ids: Sequence[int]) -> Sequence[int]:
-        """Those of the memories that are learned ones and hold, in the order given."""
-        return await self._readers.run(_among_learned, tuple(ids))
-
-
-def _among_learned(db: SqlSession, ids: tuple[int, ...]) -> tuple[int, ...]:
-    found = every(db, SQL["among_learned"], {"ids": json.dumps(ids), "kinds": _KINDS})
-    return tuple(int(str(row[0])) for row in found)
+    among_learned = reads(_among_learned)
 
 
 MEMORY_GRAPH = statements("memory_graph")
@@ -92,53 +72,19 @@ class Relate(Commit[int]):
     at: int
 
 
-class SqlGraph:
-    """The graph of the memories; `writer` must know how a Relate is applied."""
-
-    def __init__(self, writer: Operations, readers: SqlReaders, redactor: Redactor | None = None) -> None:
-        self._writer = writer
-        self._readers = readers
-        self._redactor = redactor
-
-    async def relate(self, associations: Sequence[Association], mentions: Sequence[Mention], at: int) -> int:
-        """Write both, all or nothing; what is there already takes the new weight. Returns how many are there now.
-
-        A secret in the name of an entity, or in its key, is masked before anything is written.
-        """
-        if self._redactor is not None and mentions:
-            names = await _without_secrets(self._redactor, [one.name for one in mentions])
-            entities = await _without_secrets(self._redactor, [one.entity for one in mentions])
-            mentions = [
-                replace(one, name=name, entity=entity)
-                for one, name, entity in zip(mentions, names, entities, strict=True)
-            ]
-        return await self._writer.apply(Relate(tuple(associations), tuple(mentions), at))
-
-    async def walk(self, listener: Listener, query: str, seeds: Sequence[Seed], limit: int) -> tuple[Found, ...]:
-        """The memories reached from the seeds, and from what the query names, in at most two steps, best first."""
-        return await self._readers.run(walk, listener, query, tuple(seeds), limit)
-
-
 async def _without_secrets(redactor: Redactor, texts: Sequence[str]) -> list[str]:
     return [plain.text for plain in await masked_texts(redactor, texts)]
 
 
 def relate(db: SqlSession, commit: Relate) -> int:
-    """Apply one commit."""
-    told = {
-        "associations": json.dumps(
-            [(one.source_id, one.target_id, one.relation, one.weight) for one in commit.associations]
-        ),
-        "mentions": json.dumps(
-            [
-                (one.memory_id, storable(one.entity), normalise(one.name), name_words(one.name), one.weight)
-                for one in commit.mentions
-            ]
-        ),
-        "at": commit.at,
-    }
-    db.execute(MEMORY_GRAPH["name_entities"], told)
-    return sum(len(every(db, MEMORY_GRAPH[statement], told)) for statement in ("associate", "mention"))
+    associations = [(one.source_id, one.target_id, one.relation, one.weight) for one in commit.associations]
+    mentions = [
+        (one.memory_id, storable(one.entity), normalise(one.name), domain.name_words(one.name), one.weight)
+        for one in commit.mentions
+    ]
+    bindings = {"associations": json.dumps(associations), "mentions": json.dumps(mentions), "at": commit.at}
+    db.execute(MEMORY_GRAPH["name_entities"], bindings)
+    return sum(len(every(db, MEMORY_GRAPH[statement], bindings)) for statement in ("associate", "mention"))
 
 
 class _Node(NamedTuple):
@@ -149,7 +95,7 @@ class _Node(NamedTuple):
 
 
 class _Trail(NamedTuple):
-    """A way from a seed to a node, its last step and the way before it, and how much of the seed's strength came."""
+    """A path from a seed to a node: its last step, the path before it, and how much of the seed's strength is left."""
 
     strength: float
     start: _Node
@@ -157,10 +103,10 @@ class _Trail(NamedTuple):
     before: _Trail | None = None
 
     def path(self) -> tuple[WalkStep, ...]:
-        """All its steps."""
         return (*(self.before.path() if self.before else ()), self.step)
 
 
+_STRENGTH = attrgetter("strength")
 _Level = dict[_Node, list[_Trail]]
 
 _Edge = Sequence[Any]
@@ -168,7 +114,7 @@ _Edge = Sequence[Any]
 
 
 def walk(db: SqlSession, listener: Listener, query: str, seeds: Sequence[Seed], limit: int) -> tuple[Found, ...]:
-    """The best way to each memory counts, times its importance; of equal ones the larger id first."""
+    """The score of a memory is its best path times its importance; of equal ones the larger id comes first."""
     [(related,)] = every(db, MEMORY_GRAPH["related"])
     if not related:
         return ()
@@ -177,11 +123,10 @@ def walk(db: SqlSession, listener: Listener, query: str, seeds: Sequence[Seed], 
     best: dict[int, tuple[float, _Trail]] = {}
     first = _starts(db, bindings, query, seeds)
     second: _Level = {}
-    for edge, share, trail in _stepped(db, {**bindings, "fan": FANS[0]}, first, 1.0):
-        gone = _gone(edge, share, trail)
-        _keep_two(second.setdefault(_Node(edge[1], edge[2]), []), gone)
+    for edge, share, trail in _stepped(db, {**bindings, "fan": domain.FANS[0]}, first, 1.0):
+        _keep_two(second.setdefault(_Node(edge[1], edge[2]), []), _extended(edge, share, trail))
         _keep_best(best, edge, share, trail)
-    for edge, share, trail in _stepped(db, {**bindings, "fan": FANS[1]}, second, FURTHER):
+    for edge, share, trail in _stepped(db, {**bindings, "fan": domain.FANS[1]}, second, domain.FURTHER):
         _keep_best(best, edge, share, trail)
     ranked = sorted(((round(score, 6), id_) for id_, (score, _) in best.items() if score > 0), reverse=True)
     return tuple(Found(id_, score, best[id_][1].path()) for score, id_ in ranked[: max(0, limit)])
@@ -189,98 +134,106 @@ def walk(db: SqlSession, listener: Listener, query: str, seeds: Sequence[Seed], 
 
 def _starts(db: SqlSession, bindings: Mapping[str, Any], query: str, seeds: Sequence[Seed]) -> _Level:
     """The best seeds, the important ones among the others that are about the query, and the entities it names."""
-    named = _rows(db, "named", {**bindings, "names": _json(names_in(query)), "limit": SEEDS})
-    first = {seed.memory_id: seed.strength for seed in seeds[:SEEDS]}
-    others = {seed.memory_id: seed.strength for seed in seeds[SEEDS:]}
-    asked = topic(query)
+    named = _rows(db, "named", {**bindings, "names": _json(domain.names_in(query)), "limit": domain.SEEDS})
+    first = {seed.memory_id: seed.strength for seed in seeds[: domain.SEEDS]}
+    others = {seed.memory_id: seed.strength for seed in seeds[domain.SEEDS :]}
     if others:
-        wanted = {"ids": _json(others), "entities": _json([row[0] for row in named])}
-        weighty = _rows(db, "weighty", {**bindings, **wanted, "importance": IMPORTANT, "limit": WEIGHTY_SEEDS})
-        for id_, text, speaker, mentions in weighty:
-            if mentions or _shares_word(asked, f"{speaker} {text[:_WORDS_FROM_CHARS]}"):
-                first[id_] = max(others[id_], NAMED)
-    heard = [row[0] for row in _rows(db, "starts", {**bindings, "ids": _json(first)})]
-    level: _Level = {
-        node: [_Trail(first[node.id], node, WalkStep("", node.id))] for node in (_Node(0, id_) for id_ in heard)
-    }
+        words = topic(query)
+        of_query = {"ids": _json(others), "entities": _json([row[0] for row in named])}
+        limits = {"importance": domain.IMPORTANT, "limit": domain.WEIGHTY_SEEDS}
+        for id_, text, speaker, mentions in _rows(db, "weighty", {**bindings, **of_query, **limits}):
+            searched = f"{speaker} {text[:_WORDS_FROM_CHARS]}" if words else ""
+            if mentions or any(root(word) in words for word in spelled(searched)):
+                first[id_] = max(others[id_], domain.NAMED)
+    visible = (_Node(0, row[0]) for row in _rows(db, "starts", {**bindings, "ids": _json(first)}))
+    level: _Level = {node: [_Trail(first[node.id], node, WalkStep("", node.id))] for node in visible}
     for id_, name in named:
         node = _Node(1, id_)
-        level[node] = [_Trail(NAMED, node, WalkStep("", name=name))]
+        level[node] = [_Trail(domain.NAMED, node, WalkStep("", name=name))]
     return level
-
-
-def _shares_word(asked: frozenset[str], text: str) -> bool:
-    return bool(asked) and any(root(word) in asked for word in spelled(text))
 
 
 def _stepped(
     db: SqlSession, bindings: Mapping[str, Any], level: _Level, carried: float
 ) -> Iterator[tuple[_Edge, float, _Trail]]:
-    """Every way that goes one step further: over which edge, how much of its strength is left, and the way so far."""
-    strongest = sorted(level, key=lambda node: (-level[node][0].strength, node))[:NODES_MAX]
+    """Every path that goes one step further: over which edge, how much of its strength is left, and the path so far."""
+    strongest = sorted(level, key=lambda node: (-level[node][0].strength, node))[: domain.NODES_MAX]
     edges = _edges(db, bindings, strongest)
     for node in strongest:
         for edge in edges.get(node, ()):
             weight, entity, id_, relation, *_ = edge
-            share = weight * CARRIES[relation] * carried
+            share = weight * domain.CARRIES[relation] * carried
             for trail in level[node]:
                 if trail.start != (entity, id_):
                     yield edge, share, trail
 
 
-def _gone(edge: _Edge, share: float, trail: _Trail) -> _Trail:
-    """The way with one step more."""
+def _extended(edge: _Edge, share: float, trail: _Trail) -> _Trail:
+    """The path with one step more."""
     _, entity, id_, relation, _, name = edge
     step = WalkStep(relation, name=name) if entity else WalkStep(relation, id_)
     return _Trail(trail.strength * share, trail.start, step, trail)
 
 
 def _keep_best(best: dict[int, tuple[float, _Trail]], edge: _Edge, share: float, trail: _Trail) -> None:
-    """The best way to each memory; one that is not the best is not written down."""
+    """Keep the best path to each memory."""
     _, entity, id_, _, importance, _ = edge
     if entity:
         return
     score = trail.strength * share * importance
     known = best.get(id_)
     if known is None or known[0] < score:
-        best[id_] = score, _gone(edge, share, trail)
+        best[id_] = score, _extended(edge, share, trail)
 
 
-def _keep_two(trails: list[_Trail], gone: _Trail) -> None:
-    """Of the ways to a node the best from two different seeds are enough: one never leads back to where it began."""
+def _keep_two(trails: list[_Trail], new: _Trail) -> None:
+    """Keep the best paths to a node from two different seeds: a path never leads back to its start."""
     if not trails:
-        trails.append(gone)
+        trails.append(new)
         return
-    others = [trail for trail in trails if trail.start != gone.start]
-    same = [trail for trail in (*trails, gone) if trail.start == gone.start]
-    trails[:] = sorted((max(same, key=_strength), *others), key=_strength, reverse=True)[:2]
-
-
-def _strength(trail: _Trail) -> float:
-    return trail.strength
+    others = [trail for trail in trails if trail.start != new.start]
+    same = [trail for trail in (*trails, new) if trail.start == new.start]
+    trails[:] = sorted((max(same, key=_STRENGTH), *others), key=_STRENGTH, reverse=True)[:2]
 
 
 def _edges(db: SqlSession, bindings: Mapping[str, Any], nodes: Iterable[_Node]) -> dict[_Node, list[Any]]:
-    """The strongest edges of each node, of those that lead to what is heard."""
+    """The strongest edges of each node, of those that lead to what the listener may read."""
     found: dict[_Node, list[Any]] = {}
     for entity, statement in enumerate(("from_memories", "from_entities")):
         ids = [node.id for node in nodes if node.entity == entity]
         rows = _rows(db, statement, {**bindings, "nodes": _json(ids)}) if ids else []
-        told = iter(json.loads(f"[{','.join(edges for row in rows for edges in row[1:])}]"))
+        lists = iter(json.loads(f"[{','.join(edges for row in rows for edges in row[1:])}]"))
         for id_, *ways in rows:
-            edges = [edge for _ in ways for edge in next(told)]
-            edges.sort(key=_strongest)
+            edges = [edge for _ in ways for edge in next(lists)]
+            edges.sort(key=lambda edge: (-edge[0], edge[1], -edge[2], edge[3]))
             found[_Node(entity, id_)] = edges[: bindings["fan"]]
     return found
 
 
-def _strongest(edge: Sequence[Any]) -> tuple[Any, ...]:
-    return -edge[0], edge[1], -edge[2], edge[3]
-
-
-def _rows(db: SqlSession, statement: str, bindings: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+def _rows(db: SqlSession, statement: str, bindings: Mapping[str, Any]) -> list[Row]:
     return every(db, MEMORY_GRAPH[statement], bindings)
 
 
 def _json(values: Iterable[object]) -> str:
     return json.dumps(list(values), ensure_ascii=False)
+
+
+class SqlGraph(SqlView):
+    """The graph of the memories; a secret in the name of an entity, or in its key, is masked before it is written."""
+
+    def __init__(self, writer: Operations, readers: SqlReaders, redactor: Redactor | None = None) -> None:
+        super().__init__(readers)
+        self._writer = writer
+        self._redactor = redactor
+
+    walk = reads(walk)
+
+    async def relate(self, associations: Sequence[Association], mentions: Sequence[Mention], at: int) -> int:
+        if self._redactor is not None and mentions:
+            names = await _without_secrets(self._redactor, [one.name for one in mentions])
+            entities = await _without_secrets(self._redactor, [one.entity for one in mentions])
+            mentions = [
+                replace(one, name=name, entity=entity)
+                for one, name, entity in zip(mentions, names, entities, strict=True)
+            ]
+        return await self._writer.apply(Relate(tuple(associations), tuple(mentions), at))

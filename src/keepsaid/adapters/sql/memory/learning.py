@@ -10,7 +10,7 @@ from typing import Any
 from keepsaid.adapters.sql.memory import forgetting
 from keepsaid.adapters.sql.memory.commits import KeepMemories, content_hash, keep, key_hash, slot_hash
 from keepsaid.adapters.sql.memory.graph import Relate, relate
-from keepsaid.adapters.sql.memory.rows import storable
+from keepsaid.adapters.sql.memory.rows import hexadecimal, storable
 from keepsaid.adapters.sql.query import every, load
 from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.domain.attributes import Period, SlotStatement, periods, single, slot_of, value_name
@@ -27,13 +27,12 @@ SQL = load("memory_truth")
 
 def statements_of(db: SqlSession, slot: bytes) -> list[SlotStatement]:
     """All that was told of a slot and is not forgotten."""
-    rows: list[tuple[Any, ...]] = every(db, SQL["told"], {"slot": slot})
-    return [_read_statement(*row) for row in rows]
-
-
-def _read_statement(key: str, value: str, scope: str, *rest: Any) -> SlotStatement:
-    start, said_at, ends, corrects, memory_id, founds = rest
-    return SlotStatement(key, value_name(value), scope, start, said_at, ends, bool(corrects), memory_id, bool(founds))
+    return [
+        SlotStatement(key, value_name(value), scope, start, said_at, ends, bool(corrects), memory_id, bool(founds))
+        for key, value, scope, start, said_at, ends, corrects, memory_id, founds in every(
+            db, SQL["told"], {"slot": slot}
+        )
+    ]
 
 
 def hold(db: SqlSession, periods: Sequence[Period], spare: Sequence[int], at: int) -> None:
@@ -48,7 +47,9 @@ def hold(db: SqlSession, periods: Sequence[Period], spare: Sequence[int], at: in
     memories = {one.key: period.founder.memory_id for period in periods for one in period.told}
     for period in periods:
         if period.founder.founds:
-            _gather(db, period)
+            for statement in period.told:
+                if statement.memory_id != period.founder.memory_id:
+                    _move(db, statement, period.founder.memory_id)
             after = None if period.after is None else memories[period.after.key]
             _hold(db, period, after, at)
 
@@ -62,19 +63,11 @@ def _copy(db: SqlSession, period: Period, id_: int, at: int) -> None:
     period.told[0] = replace(first, memory_id=id_, founds=True)
 
 
-def _gather(db: SqlSession, period: Period) -> None:
-    """Bring the statements of a period together in its memory."""
-    id_ = period.founder.memory_id
-    for one in period.told:
-        if one.memory_id != id_:
-            _move(db, one, id_)
-
-
-def _move(db: SqlSession, told: SlotStatement, id_: int) -> None:
-    moved = {"key": told.key, "of": told.memory_id, "to": id_}
+def _move(db: SqlSession, statement: SlotStatement, id_: int) -> None:
+    moved = {"key": statement.key, "of": statement.memory_id, "to": id_}
     db.execute(SQL["move_statement"], moved)
     db.execute(SQL["move_sources"], moved)
-    for memory_id in (told.memory_id, id_):
+    for memory_id in (statement.memory_id, id_):
         db.execute(SQL["counted"], {"id": memory_id})
 
 
@@ -82,13 +75,14 @@ def _hold(db: SqlSession, period: Period, after: int | None, at: int) -> None:
     id_ = period.founder.memory_id
     [(start, ends, until, before, state, said_at)] = every(db, SQL["held"], {"id": id_})
     begins = None if start is None and said_at == period.start else period.start
-    due = after is not None and period.until is not None and period.until <= at
-    wanted = (begins, period.ends, period.until, after, "superseded" if due else "active")
-    if (start, ends, until, before, "active" if state == "archived" else state) == wanted:
+    is_over = after is not None and period.until is not None and period.until <= at
+    new_state = "superseded" if is_over else "active"
+    stored = (start, ends, until, before, "active" if state == "archived" else state)
+    if stored == (begins, period.ends, period.until, after, new_state):
         return
-    told = {"id": id_, "start": begins, "ends": period.ends, "until": period.until, "after": after}
-    db.execute(SQL["hold"], told)
-    db.execute(SQL["turn"], {"id": id_, "state": wanted[-1]})
+    times = {"start": begins, "ends": period.ends, "until": period.until}
+    db.execute(SQL["hold"], {"id": id_, **times, "after": after})
+    db.execute(SQL["turn"], {"id": id_, "state": new_state})
     if before is not None and before != after:
         db.execute(SQL["unlink"], {"id": id_, "after": before})
     if after is not None and after != before:
@@ -101,8 +95,8 @@ SPARE_IDS = 4
 _LOOKED_AT = 1_000
 """So many pieces that share a telling word are compared, the newest first."""
 
-
 _SAID = frozenset({"message", "reply", "turn"})
+"""Kinds of sources: a memory is not learned once a message or turn it was made of is forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +112,18 @@ class Learn(Commit[tuple[LearnResult, ...]]):
 
 
 def learn(db: SqlSession, commit: Learn) -> tuple[LearnResult, ...]:
-    """Apply one commit."""
     each = 1 + SPARE_IDS
-    outcomes = []
+    results = []
     for n, memory in enumerate(commit.memories):
-        outcomes.append(learned(db, memory, commit.ids[n * each : (n + 1) * each], commit.at))
+        results.append(learned(db, memory, commit.ids[n * each : (n + 1) * each], commit.at))
     db.execute(SQL["overdue"], {"at": commit.at})
     db.reindex()
-    return tuple(outcomes)
+    return tuple(results)
+
+
+def is_buried(db: SqlSession, hashes: Sequence[bytes]) -> bool:
+    """Whether one of these hashes has a tombstone."""
+    return bool(every(db, SQL["buried"], {"hashes": hexadecimal(hashes)}))
 
 
 def learned(db: SqlSession, memory: NewMemory, ids: tuple[int, ...], at: int, *, anew: bool = False) -> LearnResult:
@@ -133,53 +131,49 @@ def learned(db: SqlSession, memory: NewMemory, ids: tuple[int, ...], at: int, *,
     why = refused(memory)
     if why:
         return LearnResult(0, LearnOutcome.REFUSED, why)
-    hashes = json.dumps([one.hex() for one in (key_hash(memory.key), content_hash(memory), slot_hash(memory))])
-    if every(db, SQL["buried"], {"hashes": _hashes(memory)}):
+    said_in = [f"{source.kind}:{source.ref}" for source in memory.sources if source.kind in _SAID]
+    if is_buried(db, [name_digest(source_name(ref)) for ref in said_in]):
         return LearnResult(0, LearnOutcome.FORGOTTEN)
+    hashes = (key_hash(memory.key), content_hash(memory), slot_hash(memory))
     if memory.asked:
         forgetting.lift(db, memory)
-    elif every(db, SQL["buried"], {"hashes": hashes}) or forgetting.repeats(db, memory):
+    elif is_buried(db, hashes) or forgetting.repeats(db, memory):
         return LearnResult(0, LearnOutcome.FORGOTTEN)
-    known: list[tuple[Any, ...]] = every(db, SQL["known"], {"key": storable(memory.key)})
-    for id_, state in known:
+    for id_, state in every(db, SQL["known"], {"key": storable(memory.key)}):
         return LearnResult(0, LearnOutcome.FORGOTTEN) if state == "forgotten" else LearnResult(id_, LearnOutcome.KNOWN)
     slot = slot_of(memory.subject_id or memory.subject, memory.attribute, memory.value)
     if slot is not None:
         return _in_slot(db, memory, (slot, ids), at)
-    there = None if anew else _same_words(db, memory)
-    return _founded(db, memory, ids[0], at) if there is None else _proven(db, memory, there)
-
-
-def _hashes(memory: NewMemory) -> str:
-    """The names of the messages and turns that a memory was made of: it is not learned once one is forgotten."""
-    refs = [f"{one.kind}:{one.ref}" for one in memory.sources if one.kind in _SAID]
-    return json.dumps([name_digest(source_name(ref)).hex() for ref in refs])
+    same = None if anew else _same_words(db, memory)
+    return _add(db, memory, ids[0], at) if same is None else _add_evidence(db, memory, same)
 
 
 def _in_slot(db: SqlSession, memory: NewMemory, where: tuple[bytes, tuple[int, ...]], at: int) -> LearnResult:
     """All statements of a slot decide what each memory holds for; of one with many values, those of the value."""
     slot, ids = where
-    value = value_name(memory.value)
-    told = statements_of(db, slot)
-    same = [one for one in told if one.scope == storable(memory.scope) and one.value == value]
+    new = _make_statement(memory)
+    statements = statements_of(db, slot)
+    same = [one for one in statements if (one.scope, one.value) == (new.scope, new.value)]
     if same and not adds_evidence(memory.sources, _sources(db, [one.memory_id for one in same])):
         latest = max(same, key=lambda one: one.place)
         return LearnResult(latest.memory_id, LearnOutcome.KNOWN)
     if not single(memory.attribute):
-        told = same
-    new = _make_statement(memory)
-    mine = next(period for period in periods([*told, new]) if new in period.told)
-    founds = mine.founder is new
-    done = _founded(db, memory, ids[0], at) if founds else _proven(db, memory, mine.founder.memory_id)
-    if done.memory_id:
-        placed = replace(new, memory_id=done.memory_id, founds=founds)
-        hold(db, periods([*told, placed]), ids[1:], at)
-    if not founds or not done.memory_id:
-        return done
-    ended = any(one.after is not None and one.after.key == new.key for one in periods([*told, new]))
-    return replace(
-        done, how=LearnOutcome.PAST if mine.after is not None else LearnOutcome.UPDATES if ended else LearnOutcome.NEW
-    )
+        statements = same
+    mine = next(period for period in periods([*statements, new]) if new in period.told)
+    if mine.founder is not new:
+        result = _add_evidence(db, memory, mine.founder.memory_id)
+    else:
+        result = _add(db, memory, ids[0], at)
+    if not result.memory_id:
+        return result
+    placed = replace(new, memory_id=result.memory_id, founds=mine.founder is new)
+    hold(db, periods([*statements, placed]), ids[1:], at)
+    if mine.founder is not new:
+        return result
+    if mine.after is not None:
+        return replace(result, how=LearnOutcome.PAST)
+    ends_another = any(one.after is not None and one.after.key == new.key for one in periods([*statements, new]))
+    return replace(result, how=LearnOutcome.UPDATES if ends_another else LearnOutcome.NEW)
 
 
 def _make_statement(memory: NewMemory) -> SlotStatement:
@@ -198,27 +192,31 @@ def _start(memory: NewMemory) -> int:
     return memory.said_at if memory.valid_from is None else memory.valid_from
 
 
-def _founded(db: SqlSession, memory: NewMemory, id_: int, at: int) -> LearnResult:
+def _add(db: SqlSession, memory: NewMemory, id_: int, at: int) -> LearnResult:
     [[kept]] = keep(db, [KeepMemories((id_,), (memory,), at)])
     if not kept:
         return LearnResult(0, LearnOutcome.FORGOTTEN)
-    db.execute(SQL["say_founder"], {"ids": json.dumps([kept])})
-    db.execute(SQL["name_source"], {"memory_id": kept})
+    state_founder(db, kept)
     return LearnResult(kept, LearnOutcome.NEW)
 
 
-def _proven(db: SqlSession, memory: NewMemory, id_: int) -> LearnResult:
-    """What says the same as a memory that is there, counted once for each source."""
+def state_founder(db: SqlSession, *ids: int) -> None:
+    """Write down what founded these memories as statements of their own, with the sources named for them."""
+    db.execute(SQL["say_founder"], {"ids": json.dumps(ids)})
+    for id_ in ids:
+        db.execute(SQL["name_source"], {"memory_id": id_})
+
+
+def _add_evidence(db: SqlSession, memory: NewMemory, id_: int) -> LearnResult:
+    """Count what says the same as a memory that is there, once for each source."""
     if not adds_evidence(memory.sources, _sources(db, [id_])):
         return LearnResult(id_, LearnOutcome.KNOWN)
-    key = storable(memory.key)
-    db.execute(SQL["say_founder"], {"ids": json.dumps([id_])})
-    db.execute(SQL["name_source"], {"memory_id": id_})
-    told: dict[str, Any] = {"memory_id": id_, "key": key}
+    state_founder(db, id_)
+    names: dict[str, Any] = {"memory_id": id_, "key": storable(memory.key)}
     times = {"start": _start(memory), "said_at": memory.said_at, "ends": memory.valid_to}
-    db.execute(SQL["say"], {**told, **times, "corrects": memory.corrects, "counted": True})
+    db.execute(SQL["say"], {**names, **times, "corrects": memory.corrects, "counted": True})
     for source in memory.sources:
-        db.execute(SQL["add_source"], {**told, "kind": storable(source.kind), "ref": storable(source.ref)})
+        db.execute(SQL["add_source"], {**names, "kind": storable(source.kind), "ref": storable(source.ref)})
     worth = {"confidence": float(memory.confidence), "importance": float(memory.importance)}
     origin = {"derived": memory.derived, "trust": memory.trust, "start": times["start"]}
     db.execute(SQL["strengthen"], {"id": id_, **worth, **origin})
@@ -232,21 +230,17 @@ def _sources(db: SqlSession, ids: Sequence[int]) -> list[Source]:
 
 
 def _same_words(db: SqlSession, memory: NewMemory) -> int | None:
-    """A memory of the same scope that says the same, of the same one or of nobody in particular; the oldest."""
-    words = telling(normalise(memory.text))
-    query = "{body} : (" + " OR ".join(f'"{word}"' for word in words) + ")"
-    kinds = json.dumps(sorted(LEARNABLE))
-    wanted = {
-        "query": query,
+    """The oldest memory of the same scope that says the same, of the same subject or of nobody in particular."""
+    bindings = {
+        "query": "{body} : (" + " OR ".join(f'"{word}"' for word in telling(normalise(memory.text))) + ")",
         "scope": storable(memory.scope),
-        "kinds": kinds,
+        "kinds": json.dumps(sorted(LEARNABLE)),
         "limit": _LOOKED_AT,
         "start": _start(memory),
     }
     about = value_name(memory.subject)
-    rows: list[tuple[Any, ...]] = every(db, SQL["same_words"], wanted)
-    for id_, text, subject in rows:
-        named = value_name(subject)
-        if (not about or not named or about == named) and say_the_same(memory.text, text):
+    for id_, text, subject in every(db, SQL["same_words"], bindings):
+        other = value_name(subject)
+        if (not about or not other or about == other) and say_the_same(memory.text, text):
             return int(id_)
     return None

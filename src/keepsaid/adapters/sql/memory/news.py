@@ -6,7 +6,7 @@ import asyncio
 from typing import TypeVar
 
 from keepsaid.adapters.sql.memory.commits import KeepMemories, KeepVectors
-from keepsaid.adapters.sql.query import every, load, reads, run
+from keepsaid.adapters.sql.query import SqlView, every, load, reads, run
 from keepsaid.adapters.sql.session import SqlReaders, SqlSession
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.event import DropNews, MemoryChange, News
@@ -30,49 +30,41 @@ class NotifyingWriter:
         self._writer = writer
 
     async def apply(self, commit: Commit[R]) -> R:
-        """Apply one commit."""
         try:
-            done = await self._writer.apply(commit)
+            result = await self._writer.apply(commit)
         finally:
             self.changes += 1
-        if not _is_quiet(commit):
+        if isinstance(commit, KeepMemories):
+            is_quiet = all(memory.kind is Kind.EPISODE for memory in commit.memories)
+        else:
+            is_quiet = isinstance(commit, KeepVectors | DropNews)
+        if not is_quiet:
             self.hint.set()
-        return done
-
-
-def _is_quiet(commit: Commit[object]) -> bool:
-    if isinstance(commit, KeepMemories):
-        return all(one.kind is Kind.EPISODE for one in commit.memories)
-    return isinstance(commit, KeepVectors | DropNews)
+        return result
 
 
 def _waiting(db: SqlSession, limit: int) -> tuple[News, ...]:
-    """The oldest news that is kept."""
-    return tuple(
-        News(n, of, MemoryChange(what), kind, by) for n, of, what, kind, by in every(db, SQL["waiting"], (limit,))
-    )
+    found = every(db, SQL["waiting"], (limit,))
+    return tuple(News(number, of, MemoryChange(what), kind, by) for number, of, what, kind, by in found)
 
 
-class SqlNews:
-    """What happened to the memories of one file and was not told yet."""
+class SqlNews(SqlView):
+    """News of memory that was not published yet."""
 
     def __init__(self, writer: NotifyingWriter, readers: SqlReaders) -> None:
+        super().__init__(readers)
         self.hint = writer.hint
         self._writer = writer
-        self._readers = readers
-
-    @property
-    def changes(self) -> int:
-        """How many commits to memory ended in this process, kept or not."""
-        return self._writer.changes
 
     waiting = reads(_waiting)
 
+    @property
+    def changes(self) -> int:
+        return self._writer.changes
+
     async def drop_news(self, until: int) -> None:
-        """Delete news with numbers up to `until`, inclusive."""
         await self._writer.apply(DropNews(until))
 
 
 def drop(db: SqlSession, commit: DropNews) -> int:
-    """Apply one commit."""
     return run(db, SQL["told"], (commit.until,))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from keepsaid.adapters.sql.memory.graph import Relate, relate
-from keepsaid.adapters.sql.memory.learning import SPARE_IDS, hold, learned, statements_of
+from keepsaid.adapters.sql.memory.learning import SPARE_IDS, hold, learned, state_founder, statements_of
 from keepsaid.adapters.sql.memory.rows import bound, memories, statements, without_secrets
-from keepsaid.adapters.sql.query import every, load, only, reads
-from keepsaid.adapters.sql.session import SqlReaders, SqlSession
+from keepsaid.adapters.sql.query import SqlView, every, load, only, reads, writes
+from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
 from keepsaid.domain.attributes import SlotStatement, periods, single, value_name
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.graph import Association, Relation
@@ -24,6 +24,7 @@ from keepsaid.ports.runtime import Ids
 from keepsaid.ports.store_views import Operations
 
 SQL = statements("memory_truth")
+_KINDS = json.dumps(sorted(LEARNABLE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class Pin(Commit[bool]):
     """Pin a memory or unpin it; False when there is none."""
 
     memory_id: int
-    pinned: bool
+    pinned: bool = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +58,11 @@ class Confirm(Commit[bool]):
 
 @dataclass(frozen=True, slots=True)
 class ArchiveMemories(Commit[tuple[int, ...]]):
-    """Archive memories, or restore archived ones (`back`) as used at `at` (milliseconds UTC).
+    """Archive memories, or restore archived ones (`back`) as used at `at` (ms UTC); returns the changed ids."""
 
-    The result is the ids that were changed.
-    """
-
-    memory_ids: tuple[int, ...]
-    back: bool
+    memory_ids: Sequence[int]
     at: int
+    back: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,178 +70,143 @@ class Merge(Commit[bool]):
     """Have `into` stand for the others, with their sources; False, and nothing done, when they cannot be merged."""
 
     into: int
-    others: tuple[int, ...]
+    others: Sequence[int]
     at: int
 
 
 def _history(db: SqlSession, listener: Listener, memory_id: int) -> Sequence[Memory]:
-    """All memories of the slot of this one that the listener may hear, in the order in which they began to hold.
-
-    Of one that has no slot, it and those before and after it; none when it may not be heard.
-    """
     return memories(db, SQL["history"], {**bound(listener), "id": memory_id})
 
 
-class SqlRevisions:
-    """Versions of the memories of one store; `writer` must apply MEMORY_TABLE."""
+class SqlRevisions(SqlView):
+    """Versions of the memories of one store."""
 
     def __init__(self, writer: Operations, readers: SqlReaders, ids: Ids, redactor: Redactor | None = None) -> None:
+        super().__init__(readers)
         self._writer = writer
-        self._readers = readers
         self._ids = ids
         self._redactor = redactor
 
     history = reads(_history)
+    pin = writes(Pin)
+    confirm = writes(Confirm)
+    archive = writes(ArchiveMemories)
+    merge = writes(Merge)
 
     async def correct(self, memory_id: int, memory: NewMemory, at: int) -> LearnResult:
-        """Put a memory right; the new words stand in its slot and scope. Again by the same key it does nothing."""
         [memory] = await without_secrets(self._redactor, [memory])
-        return await self._writer.apply(Correct(memory_id, memory, self._some(1 + SPARE_IDS), at))
-
-    async def pin(self, memory_id: int, *, pinned: bool) -> bool:
-        """Pin a memory, so that it never fades, or unpin it; False when there is no such memory."""
-        return await self._writer.apply(Pin(memory_id, pinned))
-
-    async def confirm(self, memory_id: int, at: int) -> bool:
-        """Take a memory for certain from now on (milliseconds UTC); False when there is no such memory."""
-        return await self._writer.apply(Confirm(memory_id, at))
-
-    async def archive(self, memory_ids: Sequence[int], at: int, *, back: bool = False) -> tuple[int, ...]:
-        """Archive memories, or restore archived ones (`back`) as used at `at` (milliseconds UTC).
-
-        Returns the ids that were changed. Episodes and summaries are never archived.
-        """
-        return await self._writer.apply(ArchiveMemories(tuple(memory_ids), back, at))
-
-    async def merge(self, into: int, others: Sequence[int], at: int) -> bool:
-        """Have one memory stand for others that say the same, with their sources; they are kept, and never recalled.
-
-        All or none: False when one is not there or was merged before, is an episode or a summary, is of another scope
-        or slot than `into`, or something else held between them.
-        """
-        return await self._writer.apply(Merge(into, tuple(others), at))
-
-    def _some(self, count: int) -> tuple[int, ...]:
-        return tuple(self._ids.next() for _ in range(count))
+        ids = tuple(self._ids.next() for _ in range(1 + SPARE_IDS))
+        return await self._writer.apply(Correct(memory_id, memory, ids, at))
 
 
 def pin(db: SqlSession, commit: Pin) -> bool:
-    """Apply one commit."""
     return bool(every(db, SQL["pin"], {"id": commit.memory_id, "pinned": commit.pinned}))
 
 
 def confirm(db: SqlSession, commit: Confirm) -> bool:
-    """Apply one commit."""
     return bool(every(db, SQL["confirm"], {"id": commit.memory_id, "at": commit.at}))
 
 
 def archive(db: SqlSession, commit: ArchiveMemories) -> tuple[int, ...]:
-    """Apply one commit."""
-    wanted = {"ids": json.dumps(commit.memory_ids), "kinds": json.dumps(sorted(LEARNABLE)), "at": commit.at}
-    rows = every(db, SQL["bring_back" if commit.back else "put_away"], wanted)
+    bindings = {"ids": json.dumps(list(commit.memory_ids)), "kinds": _KINDS, "at": commit.at}
+    rows = every(db, SQL["bring_back" if commit.back else "put_away"], bindings)
     db.reindex()
-    return tuple(sorted(int(str(row[0])) for row in rows))
+    return tuple(sorted(int(row[0]) for row in rows))
 
 
 def correct(db: SqlSession, commit: Correct) -> LearnResult:
-    """Apply one commit."""
-    old = next(iter(memories(db, SQL["corrected"], {"id": commit.memory_id})), None)
-    if old is None or old.new.kind not in LEARNABLE:
+    found = next(iter(memories(db, SQL["corrected"], {"id": commit.memory_id})), None)
+    if found is None or found.new.kind not in LEARNABLE:
         return LearnResult(0, LearnOutcome.REFUSED, "there is no such memory to be corrected")
-    slotted = bool(old.new.attribute and (old.new.subject_id or old.new.subject) and old.new.value)
+    old, new = found.new, commit.memory
+    slotted = bool(old.attribute and (old.subject_id or old.subject) and old.value)
     new = replace(
-        commit.memory,
-        kind=old.new.kind,
-        scope=old.new.scope,
-        lane=old.new.lane,
-        subject=old.new.subject,
-        subject_id=old.new.subject_id,
-        chat_of=old.new.chat_of,
-        attribute=old.new.attribute if slotted else "",
-        value=(commit.memory.value or commit.memory.text) if slotted else "",
-        importance=old.new.importance,
+        new,
+        kind=old.kind,
+        scope=old.scope,
+        lane=old.lane,
+        subject=old.subject,
+        subject_id=old.subject_id,
+        chat_of=old.chat_of,
+        attribute=old.attribute if slotted else "",
+        value=(new.value or new.text) if slotted else "",
+        importance=old.importance,
         corrects=True,
     )
-    done = learned(db, new, commit.ids, commit.at, anew=not slotted)
-    if not slotted and done.how is LearnOutcome.NEW:
-        db.execute(SQL["replace"], {"id": old.id, "after": done.memory_id, "at": new.said_at})
-        relate(db, Relate((Association(done.memory_id, old.id, Relation.UPDATES),), (), commit.at))
-        done = replace(done, how=LearnOutcome.UPDATES)
+    result = learned(db, new, commit.ids, commit.at, anew=not slotted)
+    if not slotted and result.how is LearnOutcome.NEW:
+        db.execute(SQL["replace"], {"id": found.id, "after": result.memory_id, "at": new.said_at})
+        relate(db, Relate((Association(result.memory_id, found.id, Relation.UPDATES),), (), commit.at))
+        result = replace(result, how=LearnOutcome.UPDATES)
     db.reindex()
-    return done
+    return result
 
 
 def merge(db: SqlSession, commit: Merge) -> bool:
-    """Apply one commit."""
-    wanted = (commit.into, *commit.others)
-    rows: list[tuple[Any, ...]]
-    rows = [row for id_ in wanted for row in every(db, SQL["standing"], {"id": id_})]
-    mergeable = len({*wanted}) == len(rows) == len(wanted) > 1 and all(row[0] in LEARNABLE for row in rows)
+    ids = (commit.into, *commit.others)
+    rows = [row for id_ in ids for row in every(db, SQL["standing"], {"id": id_})]
+    mergeable = len({*ids}) == len(rows) == len(ids) > 1 and all(row[0] in LEARNABLE for row in rows)
     if not mergeable or len({row[2:] for row in rows}) > 1:
         return False
     _, attribute, _, slot = rows[0]
-    told = statements_of(db, slot) if slot is not None else []
-    if not single(attribute):
-        told = [one for one in told if one.memory_id in wanted]
-    held = periods(_moved(told, commit)) if slot is not None else []
+    held = []
+    if slot is not None:
+        statements = statements_of(db, slot)
+        if not single(attribute):
+            statements = [one for one in statements if one.memory_id in ids]
+        held = periods(_merged(statements, commit))
     if not all(period.founder.founds for period in held):
         return False
-    db.execute(SQL["say_founder"], {"ids": json.dumps(wanted)})
-    for id_ in wanted:
-        db.execute(SQL["name_source"], {"memory_id": id_})
+    state_founder(db, *ids)
     for id_ in commit.others:
-        moved = {"of": id_, "to": commit.into}
-        db.execute(SQL["take_statements"], moved)
-        db.execute(SQL["take_sources"], moved)
-        db.execute(SQL["unsay"], moved)
+        for statement in ("take_statements", "take_sources", "unsay"):
+            db.execute(SQL[statement], {"of": id_, "to": commit.into})
     db.execute(SQL["counted"], {"id": commit.into})
     hold(db, held, (), commit.at)
     db.reindex()
     return True
 
 
-def _moved(told: Sequence[SlotStatement], commit: Merge) -> list[SlotStatement]:
-    """All that was told of the slot, as it stands once what the others say is what `into` says."""
-    value = next(one.value for one in told if one.memory_id == commit.into)
+def _merged(statements: Sequence[SlotStatement], commit: Merge) -> list[SlotStatement]:
+    """The statements of the slot as they are once what the others say is what `into` says."""
+    value = next(one.value for one in statements if one.memory_id == commit.into)
     return [
         replace(one, memory_id=commit.into, founds=False, value=value) if one.memory_id in commit.others else one
-        for one in told
+        for one in statements
     ]
 
 
 MEMORY_PAIRS = load("memory_pairs")
-_KINDS = json.dumps(sorted(LEARNABLE))
 _LOOKED_AT = 256
 
 
 def _undecided(db: SqlSession, after: int, limit: int) -> Undecided:
-    """Pairs of related memories that hold, whose newer-kept one is behind `after`, up to a limit."""
-    wanted = {"after": after, "limit": max(limit, _LOOKED_AT), "kinds": _KINDS}
-    rows: list[tuple[Any, ...]] = every(db, MEMORY_PAIRS["undecided"], wanted)
+    bindings = {"after": after, "limit": max(limit, _LOOKED_AT), "kinds": _KINDS}
+    rows = every(db, MEMORY_PAIRS["undecided"], bindings)
     found: list[Pair] = []
     for row in rows:
         found.extend(_pairs(row))
         if len(found) == limit:
             return Undecided(tuple(found), row[1] - 1)
-    upto = rows[-1][1] - 1 if len(rows) == wanted["limit"] else int(only(db, MEMORY_PAIRS["newest"])[0])
+    upto = rows[-1][1] - 1 if len(rows) == bindings["limit"] else int(only(db, MEMORY_PAIRS["newest"])[0])
     return Undecided(tuple(found), max(after, upto))
 
 
-class SqlPairs:
-    """Pairs; `writer` must know MEMORY_TABLE."""
+def _count_rulings_since(db: SqlSession, at: int) -> int:
+    return int(only(db, MEMORY_PAIRS["asked_since"], (at,))[0])
+
+
+class SqlPairs(SqlView):
+    """Pairs of memories, and rulings on them."""
 
     def __init__(self, writer: Operations, readers: SqlReaders) -> None:
+        super().__init__(readers)
         self._writer = writer
-        self._readers = readers
 
     undecided = reads(_undecided)
-
-    async def count_rulings_since(self, at: int) -> int:
-        """Count the pairs that a model ruled on after a time (milliseconds UTC)."""
-        return await self._readers.run(lambda db: int(only(db, MEMORY_PAIRS["asked_since"], (at,))[0]))
+    count_rulings_since = reads(_count_rulings_since)
 
     async def rule(self, rulings: Sequence[Ruled], at: int) -> int:
-        """Keep rulings and do what they come to; returns how many were new. Raises a StoreError with nothing done."""
         return await self._writer.apply(RulePairs(tuple(rulings), at)) if rulings else 0
 
 
@@ -255,7 +218,7 @@ class _Standing(NamedTuple):
     since: int
 
 
-def _pairs(row: tuple[Any, ...]) -> list[Pair]:
+def _pairs(row: Row) -> list[Pair]:
     """The pair of a row, unless its slot decides which of the two holds."""
     kept, came, text, other, since, then, one_slot, value, another = row
     equal = bool(one_slot) and value_name(value) == value_name(another)
@@ -267,18 +230,17 @@ def _pairs(row: tuple[Any, ...]) -> list[Pair]:
 
 
 def rule(db: SqlSession, commit: RulePairs) -> int:
-    """Apply one commit."""
     new = 0
     for one in commit.rulings:
-        told = {"older": one.older, "newer": one.newer, "ruling": str(one.ruling), "by": one.by, "at": commit.at}
-        if every(db, MEMORY_PAIRS["keep_ruling"], told):
+        pair = {"older": one.older, "newer": one.newer}
+        if every(db, MEMORY_PAIRS["keep_ruling"], {**pair, "ruling": str(one.ruling), "by": one.by, "at": commit.at}):
             new += 1
-            _do(db, one, commit.at)
+            _apply_ruling(db, one, commit.at)
     db.reindex()
     return new
 
 
-def _do(db: SqlSession, one: Ruled, at: int) -> None:
+def _apply_ruling(db: SqlSession, one: Ruled, at: int) -> None:
     older, newer = (_Standing(*only(db, MEMORY_PAIRS["standing"], (id_,))) for id_ in (one.older, one.newer))
     match one.ruling:
         case Ruling.SAME:
@@ -295,10 +257,7 @@ def _do(db: SqlSession, one: Ruled, at: int) -> None:
 
 
 def _joined(db: SqlSession, into: int, other: int, at: int) -> bool:
-    """Have one stand for both, with the evidence and sources of both; one without a slot says what fills the other's.
-
-    False, and nothing done, where something else held between them.
-    """
+    """Merge two memories, one of which may lack a slot; False if something else held between them."""
     db.execute("SAVEPOINT same")
     db.execute(MEMORY_PAIRS["fill_slot"], {"id": other, "like": into})
     joined = merge(db, Merge(into, (other,), at))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -40,13 +40,10 @@ _TRUSTS = {str(trust): trust for trust in Trust}
 def statements(page: str) -> Mapping[str, str]:
     """The statements of a page, each with the one rule of who hears what, and the columns, written in."""
     parts = load("memory")
-    return MappingProxyType({name: _whole(sql, parts) for name, sql in load(page).items()})
-
-
-def _whole(sql: str, parts: Mapping[str, str]) -> str:
+    found = dict(load(page))
     for part in ("heard", "audiences", "scopes", "same_lane", "columns"):
-        sql = sql.replace(f"/*{part}*/", parts[part])
-    return sql
+        found = {name: sql.replace(f"/*{part}*/", parts[part]) for name, sql in found.items()}
+    return MappingProxyType(found)
 
 
 SQL = statements("memory")
@@ -70,6 +67,11 @@ def intact(db: SqlSession, found: Sequence[Row]) -> list[Row]:
     return [row for row in found if row[0] not in damaged] if damaged else list(found)
 
 
+def hexadecimal(hashes: Iterable[bytes]) -> str:
+    """Hashes as statements take them: a JSON list in hexadecimal."""
+    return json.dumps([hash_.hex() for hash_ in hashes])
+
+
 def storable(name: str) -> str:
     """A name as SQLite can hold it: NUL and lone surrogates are written out, so that two names stay two."""
     if name.isascii() and "\0" not in name:
@@ -79,28 +81,25 @@ def storable(name: str) -> str:
 
 def bound(listener: Listener) -> dict[str, Any]:
     """What the rule `heard` is bound to; a listener outside any lane shares a lane with nothing."""
-    lane = listener.lane
     return {
         "everything": listener.everything,
         "cross": listener.cross,
         "asked": listener.asked,
         "person": storable(listener.person) if listener.direct and listener.person else None,
         "scopes": json.dumps([storable(scope) for scope in listener.scopes], ensure_ascii=False),
-        "lane_key": None if lane is None else storable(lane.key),
-        "conversation": None if lane is None else storable(lane.conversation),
-        "account": None if lane is None else storable(lane.account),
-        "channel": None if lane is None else storable(lane.channel),
+        **lane_columns(listener.lane),
     }
+
+
+def lane_columns(lane: Lane | None) -> dict[str, str | None]:
+    """The names of a lane as memory stores them; NULL without a lane."""
+    names = ("channel", "account", "conversation", "lane_key")
+    return dict(zip(names, [None] * 4 if lane is None else map(storable, lane), strict=True))
 
 
 def space_names(space: VectorSpace) -> dict[str, Any]:
     """What statements about a space are bound to."""
-    return {
-        "model": space.model,
-        "revision": space.revision,
-        "dimension": space.dimension,
-        "weights_hash": space.weights_hash,
-    }
+    return {name: getattr(space, name) for name in ("model", "revision", "dimension", "weights_hash")}
 
 
 _ASKED_FOR = 2

@@ -5,43 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
+from keepsaid.adapters.sql.memory import people
+from keepsaid.adapters.sql.memory import rows as stored
 from keepsaid.adapters.sql.memory.commits import content_hash, draft, key_hash, slot_hash
-from keepsaid.adapters.sql.memory.learning import SQL as TRUTH
-from keepsaid.adapters.sql.memory.learning import hold, statements_of
-from keepsaid.adapters.sql.memory.people import joined_with
-from keepsaid.adapters.sql.memory.people import listed as people_listed
-from keepsaid.adapters.sql.memory.rows import (
-    Row,
-    audience,
-    bound,
-    intact,
-    memory,
-    statements,
-    storable,
-    without_secrets,
-)
-from keepsaid.adapters.sql.query import every, load, only
-from keepsaid.adapters.sql.session import SqlReaders, SqlSession
+from keepsaid.adapters.sql.memory.learning import hold, is_buried, statements_of
+from keepsaid.adapters.sql.query import SqlView, every, load, only
+from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
+from keepsaid.domain import bundle
 from keepsaid.domain.attributes import SlotStatement, periods, single
-from keepsaid.domain.bundle import (
-    FORGOTTEN,
-    SPARE_IDS,
-    BundleEntry,
-    BundleLink,
-    BundleStatement,
-    Edge,
-    ImportOutcome,
-    ImportVerdict,
-    Named,
-    Record,
-    TakeIn,
-    Tombstone,
-    difference,
-    key_print,
-)
+from keepsaid.domain.bundle import BundleEntry, ImportOutcome, ImportVerdict, Record
 from keepsaid.domain.graph import name_words
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Listener, NewMemory
@@ -52,7 +28,7 @@ from keepsaid.ports.runtime import Ids
 from keepsaid.ports.store_views import Operations
 from keepsaid.text.normal import normalise
 
-SQL = statements("memory_bundle")
+SQL = stored.statements("memory_bundle")
 SCHEMA = load("schema")
 Buried = Callable[[Sequence[bytes]], bool]
 
@@ -63,41 +39,37 @@ def judged(db: SqlSession, record: Record, buried: Buried) -> ImportVerdict:
     """What becomes of a record; `buried` says whether one of some hashes has a tombstone. Nothing is changed."""
     match record:
         case BundleEntry():
-            return _judged_entry(db, record, buried)
+            return _judge_entry(db, record, buried)
         case Person():
-            return _judged_person(db, record)
-        case Edge():
-            return _judged_edge(db, record)
-        case BundleLink():
-            return _judged_link(db, record)
-        case Tombstone():
-            return _SAME if _rows(db, "entombed", hashes=json.dumps([record.hash.hex()])) else _NEW
+            return _judge_person(db, record)
+        case bundle.Edge():
+            return _judge_edge(db, record)
+        case bundle.BundleLink():
+            return _judge_link(db, record)
+        case bundle.Tombstone():
+            return _SAME if _rows(db, "entombed", hashes=stored.hexadecimal([record.hash])) else _NEW
 
 
-def _rows(db: SqlSession, statement: str, **bound: Any) -> list[Row]:
-    return every(db, SQL[statement], bound)
+def _rows(db: SqlSession, statement: str, **values: Any) -> list[Row]:
+    return every(db, SQL[statement], values)
 
 
-def _judged_entry(db: SqlSession, entry: BundleEntry, buried: Buried) -> ImportVerdict:
+def _judge_entry(db: SqlSession, entry: BundleEntry, buried: Buried) -> ImportVerdict:
     new = entry.memory.new
     if buried([key_hash(new.key), content_hash(new), entry.content_hash, slot_hash(new)]):
-        return FORGOTTEN
-    for there in map(memory, _rows(db, "by_key", key=storable(new.key))):
+        return bundle.FORGOTTEN
+    for there in map(stored.memory, _rows(db, "by_key", key=stored.storable(new.key))):
         if there.state == "forgotten":
-            return FORGOTTEN
-        differs = difference(there.new, _stored(new))
+            return bundle.FORGOTTEN
+        differs = bundle.difference(there.new, _stored(new))
         return ImportVerdict(ImportOutcome.CONFLICT, f"it is here with another {differs}") if differs else _SAME
-    found = _rows(db, "said_in", key=storable(new.key))
+    same = _rows(db, "said_in", key=stored.storable(new.key))
     slot = entry.slot
-    if slot is not None:
-        return _make_new_verdict(_rows(db, "beside", slot=slot), found)
-    return _make_new_verdict([], found or _rows(db, "like", content_hash=content_hash(new), kind=new.kind))
-
-
-def _make_new_verdict(beside: Sequence[Row], like: Sequence[Row]) -> ImportVerdict:
-    return ImportVerdict(
-        ImportOutcome.NEW, "", tuple(str(row[0]) for row in beside), tuple(str(row[0]) for row in like)
-    )
+    in_slot = [] if slot is None else _rows(db, "beside", slot=slot)
+    if slot is None and not same:
+        same = _rows(db, "like", content_hash=content_hash(new), kind=new.kind)
+    beside, like = (tuple(str(row[0]) for row in found) for found in (in_slot, same))
+    return ImportVerdict(ImportOutcome.NEW, "", beside, like)
 
 
 def _stored(new: NewMemory) -> NewMemory:
@@ -109,17 +81,19 @@ def _stored(new: NewMemory) -> NewMemory:
         subject=normalise(new.subject),
         attribute=normalise(new.attribute),
         value=normalise(new.value),
-        scope=storable(new.scope),
-        speaker_id=storable(new.speaker_id),
-        subject_id=storable(new.subject_id),
-        chat_of=storable(new.chat_of),
-        lane=None if new.lane is None else Lane(*map(storable, new.lane)),
+        scope=stored.storable(new.scope),
+        speaker_id=stored.storable(new.speaker_id),
+        subject_id=stored.storable(new.subject_id),
+        chat_of=stored.storable(new.chat_of),
+        lane=None if new.lane is None else Lane(*map(stored.storable, new.lane)),
     )
 
 
-def _judged_person(db: SqlSession, person: Person) -> ImportVerdict:
-    names = {storable(one.name) for one in person.identities}
-    rows = _rows(db, "identities", names=json.dumps(sorted(names), ensure_ascii=False), person=storable(person.id))
+def _judge_person(db: SqlSession, person: Person) -> ImportVerdict:
+    names = {stored.storable(one.name) for one in person.identities}
+    rows = _rows(
+        db, "identities", names=json.dumps(sorted(names), ensure_ascii=False), person=stored.storable(person.id)
+    )
     if not rows:
         return _NEW
     there = {str(one) for (one,) in _rows(db, "members", person=rows[0][1])}
@@ -130,11 +104,11 @@ def _judged_person(db: SqlSession, person: Person) -> ImportVerdict:
 
 def _ends(db: SqlSession, *keys: str) -> tuple[list[int], tuple[str, ...]]:
     """The memories of these keys, and the keys of which there is none."""
-    found = {key: _rows(db, "ends", key=storable(key)) for key in keys}
+    found = {key: _rows(db, "ends", key=stored.storable(key)) for key in keys}
     return [int(rows[0][0]) for rows in found.values() if rows], tuple(key for key, rows in found.items() if not rows)
 
 
-def _judged_edge(db: SqlSession, edge: Edge) -> ImportVerdict:
+def _judge_edge(db: SqlSession, edge: bundle.Edge) -> ImportVerdict:
     if edge.source == edge.target:
         return ImportVerdict(ImportOutcome.REJECTED, "it leads from a memory to itself")
     ids, missing = _ends(db, edge.source, edge.target)
@@ -143,70 +117,62 @@ def _judged_edge(db: SqlSession, edge: Edge) -> ImportVerdict:
     return _SAME if _rows(db, "edge", source=ids[0], target=ids[1], relation=edge.relation) else _NEW
 
 
-def _judged_link(db: SqlSession, link: BundleLink) -> ImportVerdict:
+def _judge_link(db: SqlSession, link: bundle.BundleLink) -> ImportVerdict:
     ids, missing = _ends(db, link.key, link.replaced_by)
     if missing or len(ids) < 2:
         return ImportVerdict(ImportOutcome.REJECTED, "what took its place is not here", beside=missing)
-    [(id_, state, valid_to, after)] = _rows(db, "standing", key=storable(link.key))
+    [(id_, state, valid_to, after)] = _rows(db, "standing", key=stored.storable(link.key))
     if after == ids[1]:
         return _SAME
-    if after is not None or (state, valid_to) != (link.state, link.valid_to) or _leads(db, ids[1], id_):
+    is_loop = bool(_rows(db, "leads_to", target=ids[1], id=id_))
+    if after is not None or (state, valid_to) != (link.state, link.valid_to) or is_loop:
         return ImportVerdict(ImportOutcome.CONFLICT, "something else took its place here, or nothing did")
     return _NEW
 
 
-def _leads(db: SqlSession, target: int, id_: int) -> bool:
-    return bool(_rows(db, "leads_to", target=target, id=id_))
-
-
-def take(db: SqlSession, commit: TakeIn) -> tuple[ImportVerdict, ...]:
-    """Apply one commit."""
-
-    def buried(hashes: Sequence[bytes]) -> bool:
-        return bool(every(db, TRUTH["buried"], {"hashes": json.dumps([one.hex() for one in hashes])}))
-
+def take(db: SqlSession, commit: bundle.TakeIn) -> tuple[ImportVerdict, ...]:
     verdicts: list[ImportVerdict] = []
-    touched: dict[bytes, tuple[str, Sequence[int]]] = {}
+    contested: dict[bytes, tuple[str, Sequence[int]]] = {}
     for n, record in enumerate(commit.records):
-        verdict = judged(db, record, buried)
+        verdict = judged(db, record, partial(is_buried, db))
         verdicts.append(verdict)
         if verdict.outcome is not ImportOutcome.NEW:
             continue
-        ids = commit.ids[n * SPARE_IDS : (n + 1) * SPARE_IDS]
+        ids = commit.ids[n * bundle.SPARE_IDS : (n + 1) * bundle.SPARE_IDS]
         slot = record.slot if isinstance(record, BundleEntry) else None
         if isinstance(record, BundleEntry) and slot is not None and slot in commit.contested:
-            touched[slot] = record.memory.new.attribute, ids[1:]
-            _write(db, _open(record), ids[0])
+            contested[slot] = record.memory.new.attribute, ids[1:]
+            _write(db, _undecided(record), ids[0])
         else:
             _write(db, record, ids[0])
-    for slot, (attribute, spare) in touched.items():
+    for slot, (attribute, spare) in contested.items():
         _decide(db, slot, attribute, (spare, commit.at))
     db.reindex()
     return tuple(verdicts)
 
 
-def _decide(db: SqlSession, slot: bytes, attribute: str, made: tuple[Sequence[int], int]) -> None:
-    """Let all that was said of a slot decide what holds; ids that divide memories go to the first that needs them."""
-    spare, at = made
-    for told in _apart(statements_of(db, slot), attribute):
-        found = periods(told)
-        hold(db, found, spare, at)
-        spare = spare[sum(1 for period in found if not period.founder.founds) :]
-
-
-def _open(entry: BundleEntry) -> BundleEntry:
+def _undecided(entry: BundleEntry) -> BundleEntry:
     """A memory of which it is not decided yet for how long it held."""
     state = entry.memory.state if entry.memory.state in ("archived", "merged") else "active"
     return replace(entry, memory=replace(entry.memory, state=state, valid_to=entry.memory.new.valid_to))
 
 
-def _apart(told: Sequence[SlotStatement], attribute: str) -> Iterator[list[SlotStatement]]:
-    """What is decided together: all that was said of a slot, or of one with several values that of each."""
+def _decide(db: SqlSession, slot: bytes, attribute: str, made: tuple[Sequence[int], int]) -> None:
+    """Let all statements of a slot decide what holds; ids that divide memories go to the first that needs them."""
+    spare, at = made
+    for decided_together in _apart(statements_of(db, slot), attribute):
+        found = periods(decided_together)
+        hold(db, found, spare, at)
+        spare = spare[sum(1 for period in found if not period.founder.founds) :]
+
+
+def _apart(found: Sequence[SlotStatement], attribute: str) -> Iterator[list[SlotStatement]]:
+    """Statements that are decided together: all of a slot, or of a slot with several values those of each value."""
     if single(attribute):
-        yield list(told)
+        yield list(found)
         return
-    for value in sorted({one.value for one in told}):
-        yield [one for one in told if one.value == value]
+    for value in sorted({one.value for one in found}):
+        yield [one for one in found if one.value == value]
 
 
 def _write(db: SqlSession, record: Record, spare: int) -> None:
@@ -214,16 +180,19 @@ def _write(db: SqlSession, record: Record, spare: int) -> None:
         case BundleEntry():
             _write_entry(db, record, spare)
         case Person():
-            rows = [(storable(one.name), storable(record.id), one.at, storable(one.by)) for one in record.identities]
+            rows = [
+                (stored.storable(one.name), stored.storable(record.id), one.at, stored.storable(one.by))
+                for one in record.identities
+            ]
             db.executemany(SQL["take_identity"], rows)
-        case Edge():
+        case bundle.Edge():
             [source, target], _ = _ends(db, record.source, record.target)
-            told = {"relation": record.relation, "weight": record.weight, "at": record.at}
-            db.execute(SQL["take_edge"], {"source": source, "target": target, **told})
-        case BundleLink():
+            values = {"relation": record.relation, "weight": record.weight, "at": record.at}
+            db.execute(SQL["take_edge"], {"source": source, "target": target, **values})
+        case bundle.BundleLink():
             [id_, target], _ = _ends(db, record.key, record.replaced_by)
             db.execute(SQL["take_link"], {"id": id_, "target": target})
-        case Tombstone():
+        case bundle.Tombstone():
             db.execute(SQL["bury"], (record.hash, record.at))
 
 
@@ -231,37 +200,31 @@ def _write_entry(db: SqlSession, entry: BundleEntry, spare: int) -> None:
     """Write a memory as it was, under its own id unless another memory has that."""
     found, new = entry.memory, entry.memory.new
     id_ = spare if _rows(db, "id_taken", id=found.id) else found.id
-    place = audience(new)
+    place = stored.audience(new)
     db.execute(SQL["open_audience"], place)
-    [[heard]] = every(db, SQL["audience"], place)
-    standing = {
-        "audience": heard,
-        "state": found.state,
-        "valid_to": found.valid_to,
+    [[audience_id]] = every(db, SQL["audience"], place)
+    columns = ("state", "valid_to", "last_access_at", "access_count", "evidence", "pinned")
+    values = {
+        **draft(new, id_, found.recorded_at),
+        **{name: getattr(found, name) for name in columns},
+        "audience": audience_id,
         "confirmed_at": entry.confirmed_at,
-        "last_access_at": found.last_access_at,
-        "access_count": found.access_count,
-        "evidence": found.evidence,
-        "pinned": found.pinned,
         "last_decayed_at": entry.last_decayed_at,
         "content_hash": entry.content_hash.hex(),
     }
-    values = {**draft(new, id_, found.recorded_at), **standing}
     left_out = ("sources", "key_hash", "slot_hash", "version")
     db.execute(SQL["take"], {name: value for name, value in values.items() if name not in left_out})
     sources = zip(new.sources, entry.said_in, strict=True)
-    rows = [(id_, n, storable(of.kind), storable(of.ref), said) for n, (of, said) in enumerate(sources)]
+    rows = [(id_, n, stored.storable(of.kind), stored.storable(of.ref), said) for n, (of, said) in enumerate(sources)]
     db.executemany(SQL["take_source"], rows)
     db.executemany(SQL["take_statement"], [(id_, *said) for said in entry.statements])
     for named in entry.mentions:
         db.execute(SQL["take_entity"], (named.entity, named.since))
         words = name_words(named.name)
         db.execute(SQL["take_mention"], (id_, named.entity, named.name, words, named.weight, named.at))
-    db.executemany(SQL["take_widened"], [(id_, *_row(one)) for one in entry.widened])
-
-
-def _row(one: MemoryShared) -> tuple[object, ...]:
-    return storable(one.before), storable(one.after), storable(one.by), normalise(one.reason), one.at
+    for shared in entry.widened:
+        names = (stored.storable(shared.before), stored.storable(shared.after), stored.storable(shared.by))
+        db.execute(SQL["take_widened"], (id_, *names, normalise(shared.reason), shared.at))
 
 
 T = TypeVar("T")
@@ -269,107 +232,88 @@ _READ_AT_ONCE = 200
 _COLUMNS = 35
 
 
-class SqlBundles:
-    """Bundles of the memories; `writer` must know how a TakeIn is applied."""
+class SqlBundles(SqlView):
+    """Bundles of the memories."""
 
     def __init__(
-        self,
-        writer: Operations,
-        readers: SqlReaders,
-        ids: Ids,
-        tombs: TombstoneKeyring,
-        redactor: Redactor | None = None,
+        self, writer: Operations, readers: SqlReaders, ids: Ids, keyring: TombstoneKeyring, redactor: Redactor | None
     ) -> None:
+        super().__init__(readers)
         self._writer = writer
-        self._readers = readers
         self._ids = ids
-        self._tombs = tombs
+        self._keyring = keyring
         self._redactor = redactor
 
     async def export(self, listeners: Sequence[Listener], write: Callable[[BundleContents], T]) -> T:
-        """Return what `write` makes of all that one of the listeners may read, in one snapshot; it runs in a thread."""
         mark = await self.key_print()
-        return await self._readers.run(lambda db: write(_read_contents(db, tuple(listeners), mark)))
+        return await self._readers.run(lambda db: write(_read_contents(db, listeners, mark)))
 
     async def look(self, records: Sequence[Record]) -> Sequence[ImportVerdict]:
-        """What would become of each of the records; nothing is changed."""
-        return await self._readers.run(lambda db: [judged(db, one, self._buried(db)) for one in records])
+        return await self._readers.run(lambda db: [judged(db, one, partial(self._is_buried, db)) for one in records])
+
+    def _is_buried(self, db: SqlSession, hashes: Sequence[bytes]) -> bool:
+        return bool(_rows(db, "entombed", hashes=stored.hexadecimal(self._keyring.compute_tombstones(hashes))))
 
     async def take(self, records: Sequence[Record], contested: Sequence[bytes], at: int) -> Sequence[ImportVerdict]:
-        """Take over records, all of a call or none; what is there stays. Secrets are masked."""
-        masked = await self._masked(records)
-        ids = tuple(self._ids.next() for _ in range(len(masked) * SPARE_IDS))
-        return await self._writer.apply(TakeIn(masked, ids, tuple(contested), at))
+        entries = [record for record in records if isinstance(record, BundleEntry)]
+        clean = iter(await stored.without_secrets(self._redactor, [entry.memory.new for entry in entries]))
+        masked = tuple(_clean(one, next(clean)) if isinstance(one, BundleEntry) else one for one in records)
+        ids = tuple(self._ids.next() for _ in range(len(masked) * bundle.SPARE_IDS))
+        return await self._writer.apply(bundle.TakeIn(masked, ids, tuple(contested), at))
 
     async def key_print(self) -> str:
-        """Which key the tombstones of this home are made with; "" while it has none."""
-        return key_print(await self._readers.run(lambda _: self._tombs.key()))
+        return bundle.key_print(await self._readers.run(lambda _: self._keyring.key()))
 
     async def adopt_key(self, key: bytes) -> bool:
-        """Make tombstones with this key from now on; False, and nothing changed, where there is another already."""
-        return await self._readers.run(lambda _: self._tombs.adopt(key))
-
-    def _buried(self, db: SqlSession) -> Callable[[Sequence[bytes]], bool]:
-        def buried(hashes: Sequence[bytes]) -> bool:
-            stones = json.dumps([stone.hex() for stone in self._tombs.compute_tombstones(hashes)])
-            return bool(every(db, SQL["entombed"], {"hashes": stones}))
-
-        return buried
-
-    async def _masked(self, records: Sequence[Record]) -> tuple[Record, ...]:
-        entries = [record for record in records if isinstance(record, BundleEntry)]
-        clean = iter(await without_secrets(self._redactor, [entry.memory.new for entry in entries]))
-        return tuple(_clean(record, next(clean)) if isinstance(record, BundleEntry) else record for record in records)
+        return await self._readers.run(lambda _: self._keyring.adopt(key))
 
 
 def _clean(entry: BundleEntry, new: NewMemory) -> BundleEntry:
-    """The memory with the words it may have; where these are others, its tombstone is made of them."""
-    if new.text == entry.memory.new.text:
-        return replace(entry, memory=replace(entry.memory, new=new))
-    return replace(entry, memory=replace(entry.memory, new=new), content_hash=content_hash(new))
+    """The memory without secrets; if its text changed, its tombstone is made of the new text."""
+    hash_ = entry.content_hash if new.text == entry.memory.new.text else content_hash(new)
+    return replace(entry, memory=replace(entry.memory, new=new), content_hash=hash_)
 
 
-def _read_contents(db: SqlSession, listeners: tuple[Listener, ...], mark: str) -> BundleContents:
-    ids = sorted({int(row[0]) for listener in listeners for row in every(db, SQL["told"], bound(listener))})
-    heard = frozenset(ids)
+def _read_contents(db: SqlSession, listeners: Sequence[Listener], mark: str) -> BundleContents:
+    ids = sorted({int(row[0]) for listener in listeners for row in every(db, SQL["told"], stored.bound(listener))})
+    visible = frozenset(ids)
     everything = any(listener.everything for listener in listeners)
-    people = [person for person in people_listed(db) if everything or _named(db, person, listeners)]
-    stones: list[tuple[Any, ...]] = every(db, SQL["tombstones"]) if everything else []
-    edges = sum(1 for row in every(db, SQL["edges"]) if row[0] in heard and row[1] in heard)
-    counts = {"tombstones": len(stones), "people": len(people), "memories": len(ids), "associations": edges}
+    names = {name for listener in listeners if listener.person for name in people.joined_with(db, listener.person)}
+    persons = [
+        person
+        for person in people.listed(db)
+        if everything or any(identity.name in names for identity in person.identities)
+    ]
+    tombstones = every(db, SQL["tombstones"]) if everything else []
+    edges = sum(1 for row in every(db, SQL["edges"]) if visible.issuperset(row[:2]))
+    counts = {"tombstones": len(tombstones), "people": len(persons), "memories": len(ids), "associations": edges}
 
     def records() -> Iterator[Record]:
-        yield from (Tombstone(hash_, at) for hash_, at in stones)
-        yield from people
+        yield from (bundle.Tombstone(hash_, at) for hash_, at in tombstones)
+        yield from persons
         for start in range(0, len(ids), _READ_AT_ONCE):
-            wanted = {"ids": json.dumps(ids[start : start + _READ_AT_ONCE])}
-            yield from (_entry(row, heard) for row in intact(db, every(db, SQL["entries"], wanted)))
-        yield from (Edge(*row[2:]) for row in every(db, SQL["edges"]) if row[0] in heard and row[1] in heard)
+            part = every(db, SQL["entries"], {"ids": json.dumps(ids[start : start + _READ_AT_ONCE])})
+            yield from (_entry(row, visible) for row in stored.intact(db, part))
+        yield from (bundle.Edge(*row[2:]) for row in every(db, SQL["edges"]) if visible.issuperset(row[:2]))
 
-    return BundleContents(_version(db), counts, mark if stones else "", records())
-
-
-def _version(db: SqlSession) -> int:
-    """The number of the last migration of the store."""
-    return int(only(db, SCHEMA["version"], ("memory",))[0])
+    version = int(only(db, SCHEMA["version"], ("memory",))[0])
+    return BundleContents(version, counts, mark if tombstones else "", records())
 
 
-def _named(db: SqlSession, person: Person, listeners: Sequence[Listener]) -> bool:
-    names = {name for listener in listeners if listener.person for name in joined_with(db, listener.person)}
-    return any(identity.name in names for identity in person.identities)
-
-
-def _entry(row: tuple[Any, ...], heard: frozenset[int]) -> BundleEntry:
+def _entry(row: Row, visible: frozenset[int]) -> BundleEntry:
     content_hash, confirmed_at, last_decayed_at, after, said_in, said, mentions, widened = row[_COLUMNS:]
-    found = memory(row[:_COLUMNS])
+    found = stored.memory(row[:_COLUMNS])
     return BundleEntry(
         replace(found, new=replace(found.new, version=0), superseded_by=None),
         content_hash,
-        after if after is not None and found.superseded_by in heard else "",
+        after if after is not None and found.superseded_by in visible else "",
         confirmed_at,
         last_decayed_at,
         tuple(json.loads(said_in)),
-        tuple(BundleStatement(*one)._replace(corrects=bool(one[4]), counted=bool(one[5])) for one in json.loads(said)),
-        tuple(Named(*one) for one in json.loads(mentions)),
+        tuple(
+            bundle.BundleStatement(*one)._replace(corrects=bool(one[4]), counted=bool(one[5]))
+            for one in json.loads(said)
+        ),
+        tuple(bundle.Named(*one) for one in json.loads(mentions)),
         tuple(MemoryShared(*one) for one in json.loads(widened)),
     )

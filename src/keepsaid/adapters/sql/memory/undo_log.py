@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from keepsaid.adapters.sql.query import load, run
+from keepsaid.adapters.sql.query import load, run, writes
 from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.domain.commits import Commit
 from keepsaid.ports.store_views import Operations
@@ -30,22 +30,16 @@ class DropMemoryUndo(Commit[bool]):
 
 
 class SqlUndoLog:
-    """The undo log of one file; `writer` must apply `PutBackMemories` and the commit that drops an undo image."""
+    """The undo log of memory."""
 
     def __init__(self, writer: Operations) -> None:
         self._writer = writer
 
-    async def put_back(self, number: int) -> bool:
-        """Put back what one kept aside, with tombstones taken away; whether anything was."""
-        return await self._writer.apply(PutBackMemories(number))
-
-    async def drop(self, number: int) -> bool:
-        """Delete what one kept aside; whether anything was."""
-        return await self._writer.apply(DropMemoryUndo(number))
+    put_back = writes(PutBackMemories)
+    drop = writes(DropMemoryUndo)
 
 
 def put_back_memories(db: SqlSession, commit: PutBackMemories) -> bool:
-    """Apply one commit; what came back is indexed anew."""
     found = db.put_back(commit.number, SQL["aside"])
     db.reindex()
     run(db, SQL["drop_aside"], (commit.number,))

@@ -5,27 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import inf
 from time import monotonic
 from typing import Any
 
 from keepsaid.adapters.sql.memory.rows import space_names
-from keepsaid.adapters.sql.query import every, load, one, only, reads
+from keepsaid.adapters.sql.query import SqlView, every, load, one, only, reads
 from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
+from keepsaid.domain import maintenance
 from keepsaid.domain.forgetting import EmptyLog
 from keepsaid.domain.learning import LEARNABLE
-from keepsaid.domain.maintenance import (
-    FADING,
-    LOOSE,
-    PIECE,
-    Curve,
-    FadeTrace,
-    Holdings,
-    Maintain,
-    Outstanding,
-    Stepped,
-    TaskRun,
-    UpkeepTask,
-)
+from keepsaid.domain.maintenance import LOOSE, Maintain, Stepped, UpkeepTask
 from keepsaid.domain.memory import VectorSpace
 from keepsaid.ports.store_views import Operations
 
@@ -40,59 +30,79 @@ _ARCHIVED = 1
 """So many memories of one piece are archived: taking one out of the index changes a page for each of its words."""
 
 
-def _runs(db: SqlSession) -> tuple[TaskRun, ...]:
-    """The last run of each task that ever began, in their order."""
-    found = {UpkeepTask(row[0]): TaskRun(UpkeepTask(row[0]), *row[1:]) for row in every(db, MEMORY_UPKEEP["runs"])}
+def _runs(db: SqlSession) -> tuple[maintenance.TaskRun, ...]:
+    found = {
+        UpkeepTask(row[0]): maintenance.TaskRun(UpkeepTask(row[0]), *row[1:])
+        for row in every(db, MEMORY_UPKEEP["runs"])
+    }
     return tuple(found[task] for task in UpkeepTask if task in found)
 
 
-def _holdings(db: SqlSession) -> Holdings:
-    """What memory holds."""
-    told = only(db, MEMORY_UPKEEP["counts"])
-    counts = dict(zip(map(str, told[::2]), map(int, told[1::2]), strict=True))
-    return Holdings(_counted(db, "kinds"), _counted(db, "states"), _counted(db, "scopes"), counts, _runs(db))
+def _holdings(db: SqlSession) -> maintenance.Holdings:
+    counts = only(db, MEMORY_UPKEEP["counts"])
+    tables = dict(zip(map(str, counts[::2]), map(int, counts[1::2]), strict=True))
+    return maintenance.Holdings(
+        _counted(db, "kinds"), _counted(db, "states"), _counted(db, "scopes"), tables, _runs(db)
+    )
 
 
-class SqlUpkeep:
-    """Upkeep of the memories; `writer` must know how a Maintain is applied."""
+def _counted(db: SqlSession, statement: str) -> dict[str, int]:
+    return {str(name): int(count) for name, count in every(db, MEMORY_UPKEEP[statement])}
+
+
+def _outstanding(
+    db: SqlSession, at: int, curve: maintenance.Curve, space: VectorSpace | None
+) -> maintenance.Outstanding:
+    step = Maintain(UpkeepTask.FADE, at, _ALL, curve, space)
+    fading, archived, after = 0, 0, 0
+    while rows := _memories(db, after, maintenance.PIECE):
+        faded, gone = _fading(rows, step)
+        fading, archived, after = fading + len(faded), archived + len(gone), rows[-1][0]
+    former = (only(db, MEMORY_UPKEEP["vectors_of"], (number,)) for number in _former(db, space))
+    counts = {
+        UpkeepTask.FADE: fading,
+        UpkeepTask.ENDED: len(every(db, LOOSE_SQL["ended"], (at, _LEARNABLE, _ALL))),
+        UpkeepTask.BULLETINS: len(every(db, LOOSE_SQL["withdrawn"], (at, _ALL))),
+        **{task: len(loose_in(db, task, 0, _ALL)) for task in LOOSE},
+        UpkeepTask.SPACES: sum(int(count) for (count,) in former),
+    }
+    return maintenance.Outstanding(counts, archived)
+
+
+class SqlUpkeep(SqlView):
+    """Maintenance of the memories."""
 
     def __init__(self, writer: Operations, readers: SqlReaders) -> None:
+        super().__init__(readers)
         self._writer = writer
-        self._readers = readers
+
+    runs = reads(_runs)
+    outstanding = reads(_outstanding)
+    holdings = reads(_holdings)
 
     async def step(self, step: Maintain) -> Stepped:
-        """Do the next step of a task and note where it stands, in one commit."""
         return await self._writer.apply(step)
 
     async def empty_log(self) -> bool:
-        """Cut the log of the file to nothing; False while somebody still reads it."""
         return await self._writer.apply(EmptyLog(whole=False))
-
-    runs = reads(_runs)
-
-    async def outstanding(self, at: int, curve: Curve, space: VectorSpace | None) -> Outstanding:
-        """What a run at a time would find to do; nothing is changed."""
-        return await self._readers.run(_outstanding, Maintain(UpkeepTask.FADE, at, _ALL, curve, space))
-
-    holdings = reads(_holdings)
 
 
 def maintain(db: SqlSession, step: Maintain) -> Stepped:
-    """Apply one commit: piece after piece, until enough was looked at or it took long enough."""
+    """Do a task piece by piece, until enough was looked at or it took long enough."""
     row = one(db, MEMORY_UPKEEP["standing"], (step.task,))
     begun_at, after, changed, archived = row or (step.at, 0, 0, 0)
-    until = None if step.budget_ms is None else monotonic() + step.budget_ms / 1_000
+    until = inf if step.budget_ms is None else monotonic() + step.budget_ms / 1_000
     done = Stepped(over=False)
     while not done.over:
-        piece = replace(step, at=begun_at, limit=min(PIECE, step.limit - done.looked))
+        piece = replace(step, at=begun_at, limit=min(maintenance.PIECE, step.limit - done.looked))
         after, further = _TASKS[step.task](db, piece, after)
         done = done.then(further)
-        if done.looked >= step.limit or (until is not None and monotonic() >= until):
+        if done.looked >= step.limit or monotonic() >= until:
             break
-    told = {"changed": changed + done.changed, "archived": archived + done.archived}
-    stands = {"task": step.task, "begun_at": begun_at, "ended_at": step.at if done.over else None, "after": after}
+    counts = {"changed": changed + done.changed, "archived": archived + done.archived}
+    place = {"task": step.task, "begun_at": begun_at, "ended_at": step.at if done.over else None, "after": after}
     if row is not None or not done.over or done.changed or done.archived or done.looked:
-        db.execute(MEMORY_UPKEEP["stand"], {**stands, **told})
+        db.execute(MEMORY_UPKEEP["stand"], {**place, **counts})
     return done
 
 
@@ -115,7 +125,7 @@ def _fade(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped]:
 
 
 def _memories(db: SqlSession, after: int, limit: int) -> list[Row]:
-    """Memories by id, as what fades is told of; in one row, so that the interpreter's lock is given up but once."""
+    """Memories by id with what decay needs; in one row, so that the interpreter's lock is given up only once."""
     found: list[Row] = json.loads(only(db, MEMORY_UPKEEP["memories"], (after, limit))[0])
     return found
 
@@ -123,9 +133,9 @@ def _memories(db: SqlSession, after: int, limit: int) -> list[Row]:
 def _fading(rows: Sequence[tuple[Any, ...]], step: Maintain) -> tuple[list[tuple[int, float]], list[int]]:
     """The memories whose importance is to be written, with what is left of it; and those that are archived."""
     faded, gone = [], []
-    for id_, kind, fades, *told in rows:
-        trace = FadeTrace(*told)
-        if fades and kind in FADING and trace.worth_counting(step.at, step.curve):
+    for id_, kind, fades, *uses in rows:
+        trace = maintenance.FadeTrace(*uses)
+        if fades and kind in maintenance.FADING and trace.worth_counting(step.at, step.curve):
             left = trace.at(step.at, step.curve)
             faded.append((id_, left))
             gone += [id_] if trace.gone(left, step.at, step.curve) else []
@@ -162,8 +172,7 @@ def _sweep(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped]:
 
 def loose_in(db: SqlSession, task: UpkeepTask, after: int, upto: int) -> list[Row]:
     """What leads to nothing in one stretch of a table; each row begins with the id it is known by."""
-    found: list[Row] = every(db, LOOSE_SQL[f"{task}_loose"], {"after": after, "upto": upto})
-    return found
+    return every(db, LOOSE_SQL[f"{task}_loose"], {"after": after, "upto": upto})
 
 
 def _spaces(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped]:
@@ -182,8 +191,7 @@ def _spaces(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped]:
 def _former(db: SqlSession, space: VectorSpace | None) -> list[int]:
     if space is None:
         return []
-    found: list[tuple[Any, ...]] = every(db, MEMORY_UPKEEP["former"], space_names(space))
-    return [int(row[0]) for row in found]
+    return [int(row[0]) for row in every(db, MEMORY_UPKEEP["former"], space_names(space))]
 
 
 def _terms(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped]:
@@ -202,24 +210,3 @@ _TASKS: dict[UpkeepTask, Callable[[SqlSession, Maintain, int], tuple[int, Steppe
     UpkeepTask.SPACES: _spaces,
     UpkeepTask.TERMS: _terms,
 }
-
-
-def _outstanding(db: SqlSession, step: Maintain) -> Outstanding:
-    fading, archived, after = 0, 0, 0
-    while rows := _memories(db, after, PIECE):
-        faded, gone = _fading(rows, step)
-        fading, archived, after = fading + len(faded), archived + len(gone), rows[-1][0]
-    found = {
-        UpkeepTask.FADE: fading,
-        UpkeepTask.ENDED: len(every(db, LOOSE_SQL["ended"], (step.at, _LEARNABLE, step.limit))),
-        UpkeepTask.BULLETINS: len(every(db, LOOSE_SQL["withdrawn"], (step.at, step.limit))),
-        **{task: len(loose_in(db, task, 0, step.limit)) for task in LOOSE},
-        UpkeepTask.SPACES: sum(
-            int(only(db, MEMORY_UPKEEP["vectors_of"], (space,))[0]) for space in _former(db, step.space)
-        ),
-    }
-    return Outstanding(found, archived)
-
-
-def _counted(db: SqlSession, statement: str) -> dict[str, int]:
-    return {str(what): int(count) for what, count in every(db, MEMORY_UPKEEP[statement])}

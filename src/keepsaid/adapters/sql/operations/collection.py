@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 from keepsaid.adapters.sql.operations import steps
 from keepsaid.adapters.sql.operations.journal import write_facts
 from keepsaid.adapters.sql.operations.sessions import invalidate
 from keepsaid.adapters.sql.query import every, load, one, only, run
 from keepsaid.adapters.sql.session import Row, SqlSession
+from keepsaid.domain import session
 from keepsaid.domain.commits import EpisodesKept
 from keepsaid.domain.event import read_to, unreadable
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.learning import ExtractionResult, decoded, encoded
 from keepsaid.domain.redaction import SecretMark
-from keepsaid.domain.session import (
-    RIPE,
-    ClaimCollection,
-    Collected,
-    CollectionFailed,
-    ExtractionLease,
-    Invalidate,
-    KeepFinding,
-    Left,
-    Marked,
-    MarkUnprocessed,
-    RequeueCollection,
-)
 from keepsaid.domain.states import move
 from keepsaid.domain.turn import Usage
 
@@ -43,7 +32,6 @@ def kept(db: SqlSession, commit: EpisodesKept) -> int:
 
 
 def marks(db: SqlSession, message_id: int) -> tuple[SecretMark, ...]:
-    """Where a message's text holds secrets, as its recorder found."""
     row = one(db, SQL["marks"], (message_id,))
     return () if row is None else tuple(SecretMark(*mark) for mark in json.loads(row[0]))
 
@@ -52,7 +40,7 @@ COLLECTION = load("collection")
 RUN = "collection"
 
 
-def claim(db: SqlSession, commit: ClaimCollection) -> ExtractionLease | None:
+def claim(db: SqlSession, commit: session.ClaimCollection) -> session.ExtractionLease | None:
     """Claim the session that is due for longest; one that has to wait is not due any more."""
     while (row := one(db, COLLECTION["due"], (commit.at,))) is not None:
         found = _claimable(db, commit, row)
@@ -64,23 +52,20 @@ def claim(db: SqlSession, commit: ClaimCollection) -> ExtractionLease | None:
     return None
 
 
-def _claimable(db: SqlSession, commit: ClaimCollection, row: Row) -> ExtractionLease | None:
+def _claimable(db: SqlSession, commit: session.ClaimCollection, row: Row) -> session.ExtractionLease | None:
     session_id, lane_id, _, fence, attempts, first, last, processed, ruled, firm_until, marked, reason, *place = row
     lane, done = Lane(*place), max(processed, first - 1)
     finding = _finding(db, session_id, lane)
     if commit.thorough:
         after = done
-        fit = finding is not None or firm_until > processed or last <= done or _ripe(db, lane_id, done, session_id)
+        fit = finding is not None or firm_until > processed or last <= done
+        fit = fit or only(db, COLLECTION["ripe"], (lane_id, done, session_id, session.RIPE))[0] >= session.RIPE
     else:
         after = max(done, ruled)
         fit = finding is not None or last > after
     if not fit:
         return None
-    return ExtractionLease(session_id, lane, fence + 1, after, marked, reason, attempts, finding, after == done)
-
-
-def _ripe(db: SqlSession, lane_id: int, after: int, session_id: int) -> bool:
-    return bool(only(db, COLLECTION["ripe"], (lane_id, after, session_id, RIPE))[0] >= RIPE)
+    return session.ExtractionLease(session_id, lane, fence + 1, after, marked, reason, attempts, finding, after == done)
 
 
 def _finding(db: SqlSession, session_id: int, lane: Lane) -> ExtractionResult | None:
@@ -91,8 +76,7 @@ def _finding(db: SqlSession, session_id: int, lane: Lane) -> ExtractionResult | 
     return ExtractionResult(row[0], row[1], lane, row[2], row[3], row[4], statements, usage, row[9])
 
 
-def keep_finding(db: SqlSession, commit: KeepFinding) -> bool:
-    """Keep what was found, one finding of a session at a time."""
+def keep_finding(db: SqlSession, commit: session.KeepFinding) -> bool:
     found, usage = commit.finding, commit.finding.usage
     row = one(db, COLLECTION["held"], (found.session_id, commit.fence))
     if row is None or one(db, COLLECTION["finding"], (found.session_id,)) is not None:
@@ -105,11 +89,11 @@ def keep_finding(db: SqlSession, commit: KeepFinding) -> bool:
     return True
 
 
-def collected(db: SqlSession, commit: Collected) -> Left:
+def collected(db: SqlSession, commit: session.Collected) -> session.Left:
     """What was read is done with; the mark goes with the last record."""
     row = one(db, COLLECTION["held"], (commit.session_id, commit.fence))
     if row is None:
-        return Left.REFUSED
+        return session.Left.REFUSED
     state, _, last, processed, ruled, marked = row
     if commit.finding_id is not None:
         db.execute(COLLECTION["applied"], (commit.finding_id, commit.session_id, commit.at))
@@ -119,15 +103,14 @@ def collected(db: SqlSession, commit: Collected) -> Left:
     if processed < last:
         left = processed or None, ruled, max(marked, last), move("collection", state, "leave"), commit.at
         db.execute(COLLECTION["read"], (commit.session_id, *left))
-        return Left.MARKED
+        return session.Left.MARKED
     done = processed, ruled, None, move("collection", state, "finish"), None
     db.execute(COLLECTION["read"], (commit.session_id, *done))
     write_facts(db, commit.at, read_to(commit.session_id, processed))
-    return Left.CLEARED
+    return session.Left.CLEARED
 
 
-def failed(db: SqlSession, commit: CollectionFailed) -> bool:
-    """A reading came to nothing."""
+def failed(db: SqlSession, commit: session.CollectionFailed) -> bool:
     row = one(db, COLLECTION["held"], (commit.session_id, commit.fence))
     if row is None:
         return False
@@ -138,8 +121,7 @@ def failed(db: SqlSession, commit: CollectionFailed) -> bool:
     return True
 
 
-def requeue(db: SqlSession, commit: RequeueCollection) -> bool:
-    """Read a parked session again."""
+def requeue(db: SqlSession, commit: session.RequeueCollection) -> bool:
     row = one(db, COLLECTION["parked"], (commit.session_id,))
     if row is None or row[0] != "parked":
         return False
@@ -147,35 +129,36 @@ def requeue(db: SqlSession, commit: RequeueCollection) -> bool:
     return True
 
 
-def mark_one(db: SqlSession, commit: Invalidate) -> bool:
-    """Mark one session."""
+def mark_one(db: SqlSession, commit: session.Invalidate) -> bool:
     row = one(db, COLLECTION["last_record"], (commit.session_id,))
     if row is None or not row[0] <= commit.record <= row[1]:
         return False
     return invalidate(db, commit.session_id, commit.record, commit.reason, commit.at)
 
 
-def mark_unprocessed(db: SqlSession, commit: MarkUnprocessed) -> Marked:
-    """Mark some of the sessions that have unread records."""
+def mark_unprocessed(db: SqlSession, commit: session.MarkUnprocessed) -> session.Marked:
     rows = every(db, COLLECTION["unread"], (commit.after, commit.limit))
     count = 0
     for session_id, first, last, processed, ruled in rows:
         if last >= first and last > (processed if commit.thorough else max(processed, ruled)):
             count += invalidate(db, session_id, last, commit.reason, commit.at)
     if len(rows) == commit.limit:
-        return Marked(count, rows[-1][0])
+        return session.Marked(count, rows[-1][0])
     db.execute(COLLECTION["ran"], (RUN, commit.at))
-    return Marked(count, None)
+    return session.Marked(count, None)
 
 
 def void(db: SqlSession, owner: str, at: int) -> None:
-    """At start: what others had claimed is due, and what waits for a time."""
-    for session_id, state in every(db, COLLECTION["claimed_elsewhere"], (owner,)):
-        db.execute(COLLECTION["give_back"], (session_id, move("collection", state, "leave"), at))
+    """At start: sessions that others had claimed are due, and those that wait for a time."""
+    _give_back(db, every(db, COLLECTION["claimed_elsewhere"], (owner,)), at)
     run(db, COLLECTION["at_once"], (at,))
 
 
 def read_anew(db: SqlSession, lane_id: int, at: int) -> None:
-    """Refuse what is being read in a lane now: it was begun before what it reads was forgotten."""
-    for session_id, state in every(db, COLLECTION["claimed_in"], (lane_id,)):
+    """End the readings of a lane that began before something in it was forgotten."""
+    _give_back(db, every(db, COLLECTION["claimed_in"], (lane_id,)), at)
+
+
+def _give_back(db: SqlSession, claimed: Sequence[Row], at: int) -> None:
+    for session_id, state in claimed:
         db.execute(COLLECTION["give_back"], (session_id, move("collection", state, "leave"), at))

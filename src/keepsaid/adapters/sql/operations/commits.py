@@ -21,15 +21,10 @@ from keepsaid.adapters.sql.operations import (
     turns,
 )
 from keepsaid.adapters.sql.operations import forgetting as forgetful
-from keepsaid.adapters.sql.operations import routing as busy_lanes
 from keepsaid.adapters.sql.operations.intake import MessageInserter
-from keepsaid.adapters.sql.operations.leases import claim
-from keepsaid.adapters.sql.operations.routing import drop
 from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain import busy, commits, compaction, event, forgetting, process, relay, scheduling, session, task
-from keepsaid.domain import session as collecting
-from keepsaid.domain.process import Note, NotifyOwner
 
 _COMMITS: Mapping[type, ApplyOne] = {
     commits.Renew: leases.renew,
@@ -41,7 +36,7 @@ _COMMITS: Mapping[type, ApplyOne] = {
     commits.ExpireLeases: leases.expire_leases,
     commits.Relinquish: leases.relinquish,
     commits.Requeue: leases.requeue,
-    commits.Drop: drop,
+    commits.Drop: routing.drop,
     commits.StepStart: steps.start_step,
     commits.StepEnd: steps.end_step,
     commits.TurnCommit: turns.commit_turn,
@@ -55,23 +50,23 @@ _COMMITS: Mapping[type, ApplyOne] = {
     compaction.CutContext: context.cut,
     compaction.SummaryFailed: context.summary_failed,
     compaction.SummariesCopied: context.copied,
-    busy.Interrupt: busy_lanes.interrupt,
-    busy.Steer: busy_lanes.steer,
+    busy.Interrupt: routing.interrupt,
+    busy.Steer: routing.steer,
     session.Rest: sessions.rest,
-    collecting.ClaimCollection: collection.claim,
-    collecting.KeepFinding: collection.keep_finding,
-    collecting.Collected: collection.collected,
-    collecting.CollectionFailed: collection.failed,
-    collecting.RequeueCollection: collection.requeue,
-    collecting.Invalidate: collection.mark_one,
-    collecting.MarkUnprocessed: collection.mark_unprocessed,
+    session.ClaimCollection: collection.claim,
+    session.KeepFinding: collection.keep_finding,
+    session.Collected: collection.collected,
+    session.CollectionFailed: collection.failed,
+    session.RequeueCollection: collection.requeue,
+    session.Invalidate: collection.mark_one,
+    session.MarkUnprocessed: collection.mark_unprocessed,
     commits.BeginPruning: pruning.begin,
     commits.Tell: journal.write_fact,
     event.TellNews: journal.write_news,
-    Note: receipts.keep,
-    NotifyOwner: receipts.notify,
+    process.Note: receipts.keep,
+    process.NotifyOwner: receipts.notify,
     commits.EpisodesKept: collection.kept,
-    commits.RecordFeedback: receipts.judge,
+    commits.RecordFeedback: lambda db, commit: receipts.judged(db, commit.word, commit.at),
     forgetting.PutBack: forgetful.restore,
     forgetting.EmptyLog: emptied,
     task.CreateTasks: tasks.create,
@@ -103,10 +98,10 @@ _COMMITS: Mapping[type, ApplyOne] = {
 }
 
 
-def buffer_commits(db: SqlSession, tombs: TombstoneKeyring) -> CommitTable:
+def buffer_commits(db: SqlSession, keyring: TombstoneKeyring) -> CommitTable:
     """Return how the operational commits are applied to an open, migrated database."""
     intake = MessageInserter(db)
-    requests = forgetful.ForgettingCommits(tombs, intake.undone)
+    requests = forgetful.ForgettingCommits(keyring, intake.undone)
 
     def dispatch(db: SqlSession, dispatches: Sequence[commits.Dispatch]) -> list[bool]:
         for commit in dispatches:
@@ -122,7 +117,7 @@ def buffer_commits(db: SqlSession, tombs: TombstoneKeyring) -> CommitTable:
             forgetting.MoveForgetting: requests.move_on,
             forgetting.DropUndo: requests.drop_undo,
         },
-        {commits.Receive: intake.receive, commits.Dispatch: dispatch, commits.ClaimBatches: claim},
+        {commits.Receive: intake.receive, commits.Dispatch: dispatch, commits.ClaimBatches: leases.claim},
         (lambda db, finish: intake.fold(db, 1) if finish else intake.fold(db),),
         (intake.undone,),
     )

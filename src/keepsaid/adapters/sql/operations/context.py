@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from keepsaid.adapters.sql.operations import rows
 from keepsaid.adapters.sql.operations.journal import write_facts
@@ -12,30 +12,20 @@ from keepsaid.adapters.sql.operations.routing import lane_id_of
 from keepsaid.adapters.sql.operations.sessions import mark, rotate
 from keepsaid.adapters.sql.query import every, every_replaced, load, one, only, run
 from keepsaid.adapters.sql.session import Row, SqlSession
+from keepsaid.domain import context as domain
 from keepsaid.domain.compaction import CutContext, CutReason, SummariesCopied, Summarise, SummaryFailed
-from keepsaid.domain.context import (
-    POSTS_MAX,
-    DroppedSpan,
-    LaneSummary,
-    LaneTail,
-    Made,
-    SchedulePost,
-    Summary,
-    TranscriptSpan,
-)
 from keepsaid.domain.event import Fact, compacted
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Json, Record, Role
 from keepsaid.domain.session import SessionEnd
 from keepsaid.domain.turn import Recent
-from keepsaid.domain.visibility import OWN_TOOLS, least, least_of
+from keepsaid.domain.visibility import least, least_of
 
 SQL = load("context")
 
 
-@dataclass(frozen=True, slots=True)
-class _Head:
+class _Head(NamedTuple):
     """The head of a lane's context, with the last position of its transcript."""
 
     version: int
@@ -53,16 +43,16 @@ class _Head:
         return max(self.summarised_until, self.floor)
 
 
-def context(db: SqlSession, lane: Lane, limit: int) -> LaneTail:
-    """The summary in force and the newest records after it."""
+def context(db: SqlSession, lane: Lane, limit: int) -> domain.LaneTail:
     lane_id = lane_id_of(db, lane)
     if lane_id is None:
-        return LaneTail()
+        return domain.LaneTail()
     head = _head(db, lane_id)
     found = list(reversed(every_replaced(db, SQL["tail"], (lane_id, head.covered, max(0, limit)))))
     while found and found[0][0] == Role.TOOL:
         found.pop(0)
-    return LaneTail(
+    posted = every(db, SQL["posted"], (lane_id, head.covered, head.floor, head.changed_at, domain.POSTS_MAX))
+    return domain.LaneTail(
         recent=Recent(rows.records(db, lane_id, found), tuple(row[6] for row in found)),
         positions=tuple(row[7] for row in found),
         summary=None if head.summary is None else _summary(db, lane_id, head.summary),
@@ -74,37 +64,28 @@ def context(db: SqlSession, lane: Lane, limit: int) -> LaneTail:
         attempts=head.attempts,
         next_at=head.next_at,
         used=only(db, SQL["used"], (lane_id, head.changed_at))[0],
-        posts=_posts(db, lane_id, head),
+        posts=tuple(domain.SchedulePost(row[0], row[1], Trust(row[2] or Trust.EXTERNAL)) for row in posted),
     )
 
 
-def _posts(db: SqlSession, lane_id: int, head: _Head) -> tuple[SchedulePost, ...]:
-    """What was posted since; what was when the lane began anew left with its past."""
-    since = lane_id, head.covered, head.floor, head.changed_at, POSTS_MAX
-    found = every(db, SQL["posted"], since)
-    return tuple(SchedulePost(after, text, Trust(trust or Trust.EXTERNAL)) for after, text, trust in found)
-
-
-def span(db: SqlSession, lane: Lane, after: int, limit: int) -> TranscriptSpan:
-    """The oldest records after a position."""
+def span(db: SqlSession, lane: Lane, after: int, limit: int) -> domain.TranscriptSpan:
     lane_id = lane_id_of(db, lane)
     if lane_id is None:
-        return TranscriptSpan((), ())
+        return domain.TranscriptSpan((), ())
     found = every_replaced(db, SQL["span"], (lane_id, after, max(0, limit)))
-    return TranscriptSpan(rows.records(db, lane_id, found), tuple(row[7] for row in found))
+    return domain.TranscriptSpan(rows.records(db, lane_id, found), tuple(row[7] for row in found))
 
 
-def past(db: SqlSession, lane: Lane) -> tuple[DroppedSpan, ...]:
-    """Every span that left the context."""
+def past(db: SqlSession, lane: Lane) -> tuple[domain.DroppedSpan, ...]:
     lane_id = lane_id_of(db, lane)
-    return () if lane_id is None else tuple(DroppedSpan(*row) for row in every(db, SQL["past"], (lane_id,)))
+    return () if lane_id is None else tuple(domain.DroppedSpan(*row) for row in every(db, SQL["past"], (lane_id,)))
 
 
 def _head(db: SqlSession, lane_id: int) -> _Head:
     return _Head(*only(db, SQL["head"], (lane_id,)))
 
 
-def _summary(db: SqlSession, lane_id: int, version: int) -> Summary | None:
+def _summary(db: SqlSession, lane_id: int, version: int) -> domain.Summary | None:
     row = one(db, SQL["summary"], (lane_id, version))
     if row is None or db.altered("lane_summary", [version], lane_id):
         return None
@@ -120,14 +101,13 @@ def _trust_between(db: SqlSession, lane_id: int, first: int, last: int) -> Trust
     )
 
 
-def summary_of(row: Row) -> Summary:
+def summary_of(row: Row) -> domain.Summary:
     """A row of the statements that read summaries: version, first, last, text, kind, model, created_at."""
     version, first, last, text, kind, model, created_at = row
-    return Summary(version, first, last, text, Made(kind), model, created_at)
+    return domain.Summary(version, first, last, text, domain.Made(kind), model, created_at)
 
 
 def summarise(db: SqlSession, commit: Summarise) -> bool:
-    """Let a summary stand for a lane's records up to a position."""
     place = _movable(db, commit)
     if place is None:
         return False
@@ -136,9 +116,8 @@ def summarise(db: SqlSession, commit: Summarise) -> bool:
     made = (commit.text, str(commit.made), commit.model, commit.at)
     said = only(db, SQL["said_between"], (lane_id, first, commit.last))
     before = None if head.summary is None else _summary(db, lane_id, head.summary)
-    trust = least(
-        [_trust_between(db, lane_id, first, commit.last), *([before.trust] if before and before.trust else ())]
-    )
+    earlier = [before.trust] if before is not None and before.trust else []
+    trust = least([_trust_between(db, lane_id, first, commit.last), *earlier])
     db.execute(SQL["keep_summary"], (lane_id, version, first, commit.last, *made, *said, str(trust)))
     moved = (version, commit.last, head.floor, head.left_out, version)
     db.execute(SQL["set_head"], (lane_id, *moved, commit.at))
@@ -149,7 +128,6 @@ def summarise(db: SqlSession, commit: Summarise) -> bool:
 
 
 def cut(db: SqlSession, commit: CutContext) -> bool:
-    """Take a lane's records up to a position out of its context."""
     place = _movable(db, commit)
     if place is None:
         return False
@@ -175,13 +153,12 @@ def begin_anew(db: SqlSession, lane_id: int, lane: Lane, at: int) -> None:
 
 
 def summary_failed(db: SqlSession, commit: SummaryFailed) -> bool:
-    """Record an attempt that came to nothing."""
     lane_id = lane_id_of(db, commit.lane)
     if lane_id is None or (head := _head(db, lane_id)).version != commit.seen:
         return False
     db.execute(SQL["set_failed"], (lane_id, commit.error, commit.next_at, commit.at))
-    told: dict[str, Json] = {"version": commit.seen, "attempts": head.attempts + 1, "error": commit.error}
-    write_facts(db, commit.at, Fact("lane.summary_failed", "", {"lane": list(commit.lane), **told}))
+    failure: dict[str, Json] = {"version": commit.seen, "attempts": head.attempts + 1, "error": commit.error}
+    write_facts(db, commit.at, Fact("lane.summary_failed", "", {"lane": list(commit.lane), **failure}))
     return True
 
 
@@ -197,19 +174,14 @@ def _movable(db: SqlSession, commit: Summarise | CutContext) -> tuple[int, _Head
     return None if follows is not None and follows[0] == Role.TOOL else (lane_id, head)
 
 
-_OWN_TOOLS = json.dumps(sorted(OWN_TOOLS))
+def due(db: SqlSession, limit: int) -> Sequence[domain.LaneSummary]:
+    found = every(db, SQL["copies_due"], (limit, rows.OWN_TOOLS))
+    return [domain.LaneSummary(Lane(*row[:4]), _trusted(row[4:11], row[12]), external=bool(row[11])) for row in found]
 
 
-def due(db: SqlSession, limit: int) -> Sequence[LaneSummary]:
-    """The newest summaries of lanes whose copy is older."""
-    found = every(db, SQL["copies_due"], (limit, _OWN_TOOLS))
-    return [LaneSummary(Lane(*row[:4]), _trusted(row[4:11], row[12]), external=bool(row[11])) for row in found]
-
-
-def of_conversation(db: SqlSession, lane: Lane, keep: int) -> Sequence[LaneSummary]:
-    """Of each lane of a conversation the newest summary that leaves the newest `keep` records out."""
+def of_conversation(db: SqlSession, lane: Lane, keep: int) -> Sequence[domain.LaneSummary]:
     return [
-        LaneSummary(
+        domain.LaneSummary(
             Lane(*lane[:3], row[0]),
             _trusted(row[1:8], row[12]),
             messages=row[8],
@@ -217,14 +189,13 @@ def of_conversation(db: SqlSession, lane: Lane, keep: int) -> Sequence[LaneSumma
             external=bool(row[10]),
             left=bool(row[11]),
         )
-        for row in every(db, SQL["of_conversation"], (*lane[:3], keep, _OWN_TOOLS))
+        for row in every(db, SQL["of_conversation"], (*lane[:3], keep, rows.OWN_TOOLS))
     ]
 
 
-def _trusted(row: Row, trust: str) -> Summary:
+def _trusted(row: Row, trust: str) -> domain.Summary:
     return replace(summary_of(row), trust=Trust(trust) if trust else None)
 
 
 def copied(db: SqlSession, commit: SummariesCopied) -> int:
-    """Memory has these copies."""
     return sum(run(db, SQL["copied"], (lane_id_of(db, lane), version)) for lane, version in commit.copies)

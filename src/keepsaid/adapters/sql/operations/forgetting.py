@@ -4,34 +4,24 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from typing import Any
 
-from keepsaid.adapters.sql.operations import collection, schedules
-from keepsaid.adapters.sql.operations.forgetting_names import hold, notices_of, touched, unname
+from keepsaid.adapters.sql.operations import collection, schedules, tasks
+from keepsaid.adapters.sql.operations.forgetting_names import hold, touched, unname
 from keepsaid.adapters.sql.operations.journal import write_facts
 from keepsaid.adapters.sql.operations.routing import drop
 from keepsaid.adapters.sql.operations.steps import forget_staged
-from keepsaid.adapters.sql.operations.tasks import scrub, scrub_made_by
-from keepsaid.adapters.sql.query import every, load, one, only, run
+from keepsaid.adapters.sql.query import every, load, one, only, run, scalar
 from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
+from keepsaid.domain import forgetting as domain
 from keepsaid.domain.commits import Drop
 from keepsaid.domain.event import forgot, replied
-from keepsaid.domain.forgetting import (
-    PIECE,
-    Counts,
-    DropUndo,
-    ForgetTargets,
-    MoveForgetting,
-    PutBack,
-    RequestForgetting,
-    Scrubbed,
-    ScrubForgotten,
-    summed,
-    words_in,
-)
+from keepsaid.domain.forgetting import Counts, ForgetTargets, Scrubbed, ScrubForgotten
+from keepsaid.domain.ids import show
 from keepsaid.domain.learning import decoded, emptied, encoded, stays
 from keepsaid.domain.memory import person_scope
 from keepsaid.domain.states import TABLES, move
@@ -45,19 +35,19 @@ _KEPT: tuple[str, ...] = ("message", "redaction", "transcript", "turn", "step", 
 _KEPT += ("finding", "task", "schedule", "schedule_run", "placed", "personality", "note", "tombstone")
 """Tables whose rows are put back when a forgetting is undone."""
 
+_TARGETS = {"memory": "memories", "message": "messages", "turn": "turns", "trace": "traces", "word": "words"}
+_TARGETS |= {"digest": "digests", "echo": "echoes", "person": "people", "task": "tasks", "schedule": "schedules"}
+"""The fields of `ForgetTargets` by the kind under which their items are stored."""
+
 
 class ForgettingCommits:
-    """Applies the commits of forgetting; `tombs` are those of the home.
+    """Applies the commits of forgetting; `renamed` is called after lanes lost their names."""
 
-    `renamed` is called when lanes have lost their names, for whoever knows lanes by name.
-    """
-
-    def __init__(self, tombs: TombstoneKeyring, renamed: Callable[[], None] = lambda: None) -> None:
-        self._tombs = tombs
+    def __init__(self, keyring: TombstoneKeyring, renamed: Callable[[], None]) -> None:
+        self._keyring = keyring
         self._renamed = renamed
 
-    def request(self, db: SqlSession, commit: RequestForgetting) -> bool:
-        """Write down what goes, and bury it."""
+    def request(self, db: SqlSession, commit: domain.RequestForgetting) -> bool:
         if not run(db, SQL["request"], (commit.id, commit.how, commit.by, commit.at, commit.undo_until)):
             return False
         with _record_undo(db, commit.id):
@@ -68,7 +58,6 @@ class ForgettingCommits:
         return True
 
     def scrub(self, db: SqlSession, commit: ScrubForgotten) -> Scrubbed:
-        """Remove one piece, of what was found since as well."""
         with _record_undo(db, commit.id):
             self._keep(db, commit.id, commit.more, commit.at)
             done = _scrubbed(db, commit)
@@ -76,8 +65,8 @@ class ForgettingCommits:
             hold(db, commit.id)
         return done
 
-    def move_on(self, db: SqlSession, commit: MoveForgetting) -> bool:
-        """A step is over; scrubbed, lanes with nothing left lose their names, unless it can be undone."""
+    def move_on(self, db: SqlSession, commit: domain.MoveForgetting) -> bool:
+        """Once scrubbed, lanes with nothing left lose their names, unless the forgetting can be undone."""
         row = one(db, SQL["row"], (commit.id,))
         if row is None or (row[1], commit.verb) not in TABLES["forgetting"]:
             return False
@@ -94,11 +83,7 @@ class ForgettingCommits:
             write_facts(db, commit.at, forgot(commit.id, json.loads(only(db, SQL["row"], (commit.id,))[6])))
         return True
 
-    def drop_undo(self, db: SqlSession, commit: DropUndo) -> bool:
-        """Delete the undo image of a forgetting and the names of lanes with no content left.
-
-        With `emptied`, record that the content is gone for good: the logs are empty.
-        """
+    def drop_undo(self, db: SqlSession, commit: domain.DropUndo) -> bool:
         row = one(db, SQL["row"], (commit.id,))
         if row is not None:
             lanes = touched(db, commit.id)
@@ -114,11 +99,13 @@ class ForgettingCommits:
             _count(db, number, (("lanes", count),), at)
             self._renamed()
 
-    def _keep(self, db: SqlSession, number: int, wanted: ForgetTargets, at: int) -> None:
-        if wanted.digests:
-            db.executemany(SQL["bury"], [(hash_, at) for hash_ in self._tombs.make_tombstones(wanted.digests)])
-        for kind, ref in _items(wanted):
-            db.execute(SQL["keep_item"], (number, kind, ref))
+    def _keep(self, db: SqlSession, number: int, targets: ForgetTargets, at: int) -> None:
+        if targets.digests:
+            db.executemany(SQL["bury"], [(hash_, at) for hash_ in self._keyring.make_tombstones(targets.digests)])
+        for kind, name in _TARGETS.items():
+            refs = getattr(targets, name)
+            ordered = sorted(refs) if isinstance(refs, frozenset) else refs
+            db.executemany(SQL["keep_item"], [(number, kind, ref) for ref in ordered])
 
 
 def _record_undo(db: SqlSession, number: int) -> AbstractContextManager[None]:
@@ -128,7 +115,7 @@ def _record_undo(db: SqlSession, number: int) -> AbstractContextManager[None]:
     return db.record_undo(number if kept else None, _KEPT, SQL["keep_aside"])
 
 
-def restore(db: SqlSession, commit: PutBack) -> bool:
+def restore(db: SqlSession, commit: domain.PutBack) -> bool:
     """Restore an undo image; the affected lanes are summarised anew from before its first record."""
     found = db.put_back(commit.id, SQL["aside"])
     first: dict[int, int] = {}
@@ -143,45 +130,19 @@ def restore(db: SqlSession, commit: PutBack) -> bool:
     return bool(found)
 
 
-def _items(wanted: ForgetTargets) -> Iterator[tuple[str, object]]:
-    for kind, refs in (
-        ("memory", wanted.memories),
-        ("message", wanted.messages),
-        ("turn", wanted.turns),
-        ("trace", wanted.traces),
-        ("word", sorted(wanted.words)),
-        ("digest", wanted.digests),
-        ("echo", wanted.echoes),
-        ("person", wanted.people),
-        ("task", wanted.tasks),
-        ("schedule", wanted.schedules),
-    ):
-        for ref in refs:
-            yield kind, ref
-
-
 def read_targets(db: SqlSession, number: int) -> ForgetTargets:
-    """The targets of a request, as long as they are stored."""
-    found: dict[str, list[object]] = {}
+    found: dict[str, list[Any]] = {name: [] for name in _TARGETS.values()}
     for kind, ref in every(db, SQL["items"], (number,)):
-        found.setdefault(kind, []).append(ref)
-
-    def ids(kind: str) -> tuple[int, ...]:
-        return tuple(ref for ref in found.get(kind, ()) if isinstance(ref, int))
-
-    def hashes(kind: str) -> tuple[bytes, ...]:
-        return tuple(ref for ref in found.get(kind, ()) if isinstance(ref, bytes))
-
-    words = frozenset(str(word) for word in found.get("word", ()))
-    what = ids("memory"), ids("message"), ids("turn"), ids("trace")
-    people = tuple(sorted(map(str, found.get("person", ()))))
-    return ForgetTargets(*what, words, hashes("digest"), hashes("echo"), people, ids("task"), ids("schedule"))
+        if kind in _TARGETS:
+            found[_TARGETS[kind]].append(ref)
+    words, people = frozenset(found.pop("words")), tuple(sorted(found.pop("people")))
+    return ForgetTargets(words=words, people=people, **{name: tuple(refs) for name, refs in found.items()})
 
 
 def _count(db: SqlSession, number: int, counts: Counts, at: int) -> None:
     if counts:
         before = json.loads(only(db, SQL["row"], (number,))[6])
-        db.execute(SQL["count"], (number, json.dumps(dict(summed(tuple(before.items()), counts))), at))
+        db.execute(SQL["count"], (number, json.dumps(dict(domain.summed(tuple(before.items()), counts))), at))
 
 
 @dataclass(slots=True)
@@ -210,32 +171,28 @@ def _scrubbed(db: SqlSession, commit: ScrubForgotten) -> Scrubbed:
         "task": _task,
         "schedule": _schedule,
     }
-    room, waiting = PIECE, 0
+    room, waiting = domain.PIECE, 0
     for kind, scrub_one in each.items():
         refs = [int(row[0]) for row in every(db, SQL["open_items"], (commit.id, kind, room))]
         gone = [ref for ref in refs if scrub_one(db, ref, piece)]
         db.execute(SQL["item_done"], (commit.id, kind, db.numbers((0, *gone))))
         waiting += len(refs) - len(gone)
         room = max(1, room - len(refs))
-    wanted = read_targets(db, commit.id)
+    targets = read_targets(db, commit.id)
     for lane_id, position in piece.lanes.items():
         piece.counts["summaries"] += _summaries(db, lane_id, position, commit.at)
-        piece.counts["statements"] += _statements(db, lane_id, piece.places[lane_id], wanted.words)
+        piece.counts["statements"] += _statements(db, lane_id, piece.places[lane_id], targets.words)
         collection.read_anew(db, lane_id, commit.at)
-    _standing(db, wanted)
+    # how to speak with a person who goes, notes that name them, and instructions in words of what goes
+    for person in targets.people:
+        db.execute(SQL["forget_manner"], (person_scope(person),))
+        db.execute(SQL["forget_notes"], (person,))
+    for scope, text in every(db, SQL["manners"]) if targets.words else ():
+        if not targets.words.isdisjoint(domain.words_in(text)):
+            db.execute(SQL["forget_manner"], (scope,))
     _count(db, commit.id, tuple(piece.counts.items()), commit.at)
     left = only(db, SQL["open_count"], (commit.id,))[0]
     return Scrubbed(left - waiting, waiting)
-
-
-def _standing(db: SqlSession, wanted: ForgetTargets) -> None:
-    """Remove how one speaks with a person who goes, notes that name them, and how to speak in words of what goes."""
-    for person in wanted.people:
-        db.execute(SQL["forget_manner"], (person_scope(person),))
-        db.execute(SQL["forget_notes"], (person,))
-    for scope, text in every(db, SQL["manners"]) if wanted.words else ():
-        if not wanted.words.isdisjoint(words_in(text)):
-            db.execute(SQL["forget_manner"], (scope,))
 
 
 def _message(db: SqlSession, message_id: int, piece: _Piece) -> bool:
@@ -275,8 +232,8 @@ def _turn(db: SqlSession, turn_id: int, piece: _Piece) -> bool:
     piece.counts["staged"] += forget_staged(db, turn_id)
     db.execute(SQL["empty_question"], (turn_id, piece.at))
     piece.empty(db, every(db, SQL["positions_of_turn"], (turn_id,)))
-    piece.counts["tasks"] += scrub_made_by(db, turn_id, piece.at)
-    settled = [_schedule(db, schedule_id, piece) for schedule_id in schedules.list_made_by_turn(db, turn_id)]
+    piece.counts["tasks"] += tasks.scrub_made_by(db, turn_id, piece.at)
+    settled = [_schedule(db, made_id, piece) for (made_id,) in every(db, schedules.SQL["made_by"], (turn_id,))]
     return all(settled) and _trace(db, turn_id, piece)
 
 
@@ -296,16 +253,16 @@ def _replies(db: SqlSession, replies: Sequence[Row], turn_id: int | None, piece:
 
 def _task(db: SqlSession, task_id: int, piece: _Piece) -> bool:
     """Remove the words of a task and the notices of it; False while one of these is on its way."""
-    piece.counts["tasks"] += scrub(db, task_id, piece.at)
-    return _replies(db, notices_of(db, task_id), None, piece)
+    piece.counts["tasks"] += tasks.scrub(db, task_id, piece.at)
+    return _replies(db, every(db, SQL["notices_of"], (show("task", task_id),)), None, piece)
 
 
 def _schedule(db: SqlSession, schedule_id: int, piece: _Piece) -> bool:
     """Remove the words of a schedule, and what it posted and asked; False while that is on its way or at work."""
-    if not _replies(db, schedules.list_replies(db, schedule_id), None, piece):
+    if not _replies(db, every(db, schedules.SQL["posted_by"], (schedule_id,)), None, piece):
         return False
     piece.counts["schedules"] += schedules.scrub(db, schedule_id, piece.at)
-    settled = [_message(db, message_id, piece) for message_id in schedules.list_messages(db, schedule_id)]
+    settled = [_message(db, asked_id, piece) for (asked_id,) in every(db, schedules.SQL["asked_by"], (schedule_id,))]
     return all(settled)
 
 
@@ -323,7 +280,6 @@ def _trace(db: SqlSession, turn_id: int, piece: _Piece) -> bool:
 
 
 def _memory(db: SqlSession, memory_id: int, piece: _Piece) -> bool:
-    """Remove rows that name a memory."""
     piece.counts["uses"] += run(db, SQL["forget_injections"], (memory_id,))
     run(db, SQL["forget_feedback"], (memory_id,))
     return True
@@ -343,15 +299,11 @@ def _statements(db: SqlSession, lane_id: int, positions: set[int], words: frozen
 
 
 def _is_open(db: SqlSession, turn_id: int) -> bool:
-    row = one(db, SQL["turn_state"], (turn_id,))
-    return row is not None and row[0] == "open"
+    return scalar(db, SQL["turn_state"], (turn_id,)) == "open"
 
 
 def _summaries(db: SqlSession, lane_id: int, position: int, at: int) -> int:
-    """Remove the summaries that were made of a record, and let the lane be summarised anew from before it.
-
-    One that is being made now is refused when it comes: it saw another version.
-    """
+    """Delete the summaries made of a record; one being made now is refused, because the version changes."""
     version = only(db, SQL["summary_over"], (lane_id, position))[0]
     if version is None:
         db.execute(SQL["seen_anew"], (lane_id, at))

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from keepsaid.adapters.sql.query import every, load, one
 from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.domain.forgetting import ForgetSelector, Work
-from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane, forgotten_lane
 from keepsaid.domain.personality import session_scope
 from keepsaid.domain.relay import reported_task_id
@@ -26,34 +25,28 @@ def hold(db: SqlSession, number: int) -> None:
 
 
 def unname(db: SqlSession, lanes: Iterable[int]) -> int:
-    """Take away the names of these lanes, and of others of their conversations, where nothing stays in them.
+    """Take away the names of these lanes, and of others of their conversations, that are empty; returns how many.
 
-    A lane in which anything is left, waits, is at work, comes later or can come back keeps its name. Returns how many
-    lost theirs.
+    A lane in which anything is left, waits, is at work, comes later or can come back keeps its name.
     """
-    return sum(_conversation(db, lane_id) for lane_id in lanes)
-
-
-def _conversation(db: SqlSession, lane_id: int) -> int:
-    named = [(int(row[0]), Lane(*row[1:])) for row in every(db, SQL["beside_of_lane"], (lane_id,))]
-    empty = [(number, lane) for number, lane in named if one(db, SQL["life_of_lane"], (number,)) is None]
-    for number, lane in empty:
-        after = forgotten_lane(lane, empty[0][0], number)
-        db.execute(SQL["forget_manner"], (session_scope(lane),))
-        db.execute(SQL["unname_lane"], (number, after.conversation))
-        db.execute(SQL["unname_replies_of_lane"], (number, after.conversation))
-        for statement in ("unname_schedules_of_lane", "unname_runs_of_lane"):
-            db.execute(SQL[statement], (*lane, after.conversation, after.key))
-    return len(empty)
+    count = 0
+    for lane_id in lanes:
+        named = [(int(row[0]), Lane(*row[1:])) for row in every(db, SQL["beside_of_lane"], (lane_id,))]
+        empty = [(number, lane) for number, lane in named if one(db, SQL["life_of_lane"], (number,)) is None]
+        for number, lane in empty:
+            after = forgotten_lane(lane, empty[0][0], number)
+            db.execute(SQL["forget_manner"], (session_scope(lane),))
+            db.execute(SQL["unname_lane"], (number, after.conversation))
+            db.execute(SQL["unname_replies_of_lane"], (number, after.conversation))
+            for statement in ("unname_schedules_of_lane", "unname_runs_of_lane"):
+                db.execute(SQL[statement], (*lane, after.conversation, after.key))
+        count += len(empty)
+    return count
 
 
 def work_named(db: SqlSession, wish: ForgetSelector) -> Work:
-    """Tasks, schedules and turns in whose words the text of a wish stands, and schedules into its conversation."""
-    schedules = (
-        [row[0] for row in every(db, SQL["schedules_of_conversation"], (wish.conversation,))]
-        if wish.conversation
-        else []
-    )
+    of_conversation = every(db, SQL["schedules_of_conversation"], (wish.conversation,)) if wish.conversation else []
+    schedules = [row[0] for row in of_conversation]
     if not wish.text:
         return _work(db, (), schedules)
     text = wish.text.casefold()
@@ -64,33 +57,18 @@ def work_named(db: SqlSession, wish: ForgetSelector) -> Work:
 
 
 def work_made(db: SqlSession, messages: Sequence[int], turns: Sequence[int]) -> Work:
-    """Tasks that were made of these messages or by these turns, and schedules that the turns asked for."""
     of_messages, by_turns = db.numbers((0, *messages)), db.numbers((0, *turns))
     tasks = [row[0] for row in every(db, SQL["tasks_of"], (of_messages, by_turns))]
     return _work(db, tasks, [row[0] for row in every(db, SQL["schedules_of"], (by_turns,))])
 
 
-def notices_of(db: SqlSession, task_id: int) -> list[Row]:
-    """The notices to the owner that name a task: reply, state, no batch, attempts."""
-    return every(db, SQL["notices_of"], (show("task", task_id),))
-
-
-def _work(
-    db: SqlSession,
-    tasks: Iterable[int],
-    schedules: Iterable[int],
-    turns: Iterable[int] = (),
-    traces: Iterable[int] = (),
-) -> Work:
-    done, known, wrote = (tuple(dict.fromkeys(ids)) for ids in (tasks, schedules, turns))
-    asked = tuple(row[0] for row in every(db, SQL["asked_by_schedules"], (db.numbers((0, *known)),)))
-    asked += (
-        tuple(row[0] for row in every(db, SQL["results_after"], (min(done),)) if reported_task_id(row[1]) in done)
-        if done
-        else ()
-    )
-    held = tuple(one for one in dict.fromkeys(traces) if one not in wrote)
-    return Work(done, known, asked, wrote, held)
+def _work(db: SqlSession, *reached: Iterable[int]) -> Work:
+    """Tasks, schedules, turns and turns by their traces, with the messages that the first two led to."""
+    tasks, schedules, turns, traces = (tuple(dict.fromkeys(ids)) for ids in (*reached, (), ())[:4])
+    messages = [row[0] for row in every(db, SQL["asked_by_schedules"], (db.numbers((0, *schedules)),))]
+    results = every(db, SQL["results_after"], (min(tasks),)) if tasks else []
+    messages += [message_id for message_id, text in results if reported_task_id(text) in tasks]
+    return Work(tasks, schedules, tuple(messages), turns, tuple(one for one in traces if one not in turns))
 
 
 def _holding(rows: Iterable[Row], text: str) -> list[int]:

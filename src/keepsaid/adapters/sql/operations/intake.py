@@ -5,29 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
-
-import apsw
+from typing import Any
 
 from keepsaid.adapters.sql.operations import journal
 from keepsaid.adapters.sql.operations.lane_heads import Gains, LaneHeads
-from keepsaid.adapters.sql.query import chunks, every, flat, load, many, one, only
-from keepsaid.adapters.sql.session import Row, SqlSession
+from keepsaid.adapters.sql.query import every, load, one, only, scalar, write_rows
+from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.adapters.sql.tombstones import seal
+from keepsaid.domain import strand
 from keepsaid.domain.commits import Arrival, Receive, Received
 from keepsaid.domain.commits import IntakeResult as Verdict
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.strand import (
-    LATELY_MAX,
-    RECORDS_EACH,
-    TEXT_CHARS_MAX,
-    Placed,
-    RecentMessage,
-    answered,
-    inferable,
-    kept,
-    remembered,
-    strand_of,
-)
 from keepsaid.domain.views import Redelivery
 from keepsaid.text.references import MessageText
 
@@ -41,54 +29,46 @@ class RecentMessages:
     """Cache of the newest messages of conversations: read from the rows once, then updated by the one writer."""
 
     def __init__(self) -> None:
-        self._heard: dict[_Place, list[RecentMessage]] = {}
+        self._recent: dict[_Place, list[strand.RecentMessage]] = {}
 
-    def forget(self) -> None:
-        """Know nothing: rows were taken back, or are gone."""
-        self._heard.clear()
+    def clear(self) -> None:
+        """Forget all: rows were rolled back or deleted."""
+        self._recent.clear()
 
     def trim(self) -> None:
         """Keep few enough conversations; not while messages are being placed that no row holds yet."""
-        if len(self._heard) > _CONVERSATIONS_MAX:
-            self.forget()
+        if len(self._recent) > _CONVERSATIONS_MAX:
+            self.clear()
 
-    def infer_lane(self, db: SqlSession, arrival: Arrival) -> Placed:
-        """Infer the lane of a new message."""
-        place = _recent_place(arrival.inbound.lane)
-        heard = self._before(db, place)
-        keys = tuple({one.key for one in heard})
-        answers = _answers(db, place, keys) if keys else []
-        return strand_of((*heard, *answers), arrival.id, arrival.inbound, arrival.at)
+    def infer_lane(self, db: SqlSession, arrival: Arrival) -> strand.Placed:
+        place = arrival.inbound.lane[:3]
+        recent = self._read(db, place)
+        keys = tuple({message.key for message in recent})
+        rows = every(db, SQL["answers"], (*place, db.texts(keys), strand.RECORDS_EACH)) if keys else []
+        answers = [
+            answer
+            for key, lane in groupby(rows, lambda row: row[0])
+            for answer in strand.answered(key, (row[1:] for row in lane))
+        ]
+        return strand.strand_of((*recent, *answers), arrival.id, arrival.inbound, arrival.at)
 
     def add(self, db: SqlSession, arrival: Arrival, key: str) -> None:
-        """A new message has found its lane."""
-        spoken = remembered(arrival.id, arrival.inbound, arrival.at, key)
-        if spoken is not None:
-            place = _recent_place(arrival.inbound.lane)
-            self._heard[place] = kept(self._before(db, place), spoken)
+        message = strand.remembered(arrival.id, arrival.inbound, arrival.at, key)
+        if message is not None:
+            place = arrival.inbound.lane[:3]
+            self._recent[place] = strand.kept(self._read(db, place), message)
 
-    def _before(self, db: SqlSession, place: _Place) -> list[RecentMessage]:
-        heard = self._heard.get(place)
-        if heard is None:
-            rows = every(db, SQL["lately"], (*place, LATELY_MAX, TEXT_CHARS_MAX))
-            heard = self._heard[place] = [_read_recent_message(row) for row in reversed(rows)]
-        return heard
+    def _read(self, db: SqlSession, place: _Place) -> list[strand.RecentMessage]:
+        if place not in self._recent:
+            rows = every(db, SQL["lately"], (*place, strand.LATELY_MAX, strand.TEXT_CHARS_MAX))
+            self._recent[place] = [_recent_message(*row) for row in reversed(rows)]
+        return self._recent[place]
 
 
-def _recent_place(lane: Lane) -> _Place:
-    return lane.channel, lane.account, lane.conversation
-
-
-def _read_recent_message(row: Row) -> RecentMessage:
-    message_id, key, sender, name, provider_id, reply_to, text, at = row
-    return RecentMessage(
-        message_id, MessageText(f"message:{message_id}", sender, text, at, name), key, provider_id, reply_to
-    )
-
-
-def _answers(db: SqlSession, place: _Place, keys: tuple[str, ...]) -> list[RecentMessage]:
-    rows = every(db, SQL["answers"], (*place, apsw.carray(keys), RECORDS_EACH))
-    return [one for key, lane in groupby(rows, lambda row: row[0]) for one in answered(key, (row[1:] for row in lane))]
+def _recent_message(message_id: int, key: str, sender: str, name: str, *row: Any) -> strand.RecentMessage:
+    provider_id, reply_to, text, at = row
+    said = MessageText(f"message:{message_id}", sender, text, at, name)
+    return strand.RecentMessage(message_id, said, key, provider_id, reply_to)
 
 
 BODIES = load("bodies")
@@ -101,8 +81,7 @@ def first_with(db: SqlSession, arrival: Arrival) -> int | None:
     """The id of the message that was stored with this body and still counts; None for a new body or none."""
     if arrival.body is None:
         return None
-    row = one(db, BODIES["first"], (arrival.body.hash, arrival.at))
-    return None if row is None else int(row[0])
+    return scalar(db, BODIES["first"], (arrival.body.hash, arrival.at))
 
 
 def keep(db: SqlSession, arrival: Arrival) -> None:
@@ -125,9 +104,6 @@ def redeliveries(db: SqlSession, message_ids: Sequence[int]) -> tuple[Redelivery
     return tuple(Redelivery(*row) for row in every(db, BODIES["redeliveries"], (db.numbers(tuple(message_ids)),)))
 
 
-_KEY_ROW = "(?, ?, ?)"
-_MESSAGE_ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_MARK_ROW = "(?, ?, ?)"
 MARKED_EACH = 64
 """Messages of a lane are linked backwards; every so many one is marked, so that no walk is longer."""
 
@@ -148,8 +124,8 @@ class MessageInserter:
         self._tail: dict[bytes, int] = dict(every(db, SQL["unkeyed"]))
         self._version: int = only(db, "PRAGMA data_version")[0]
         self._lanes = LaneHeads()
-        self._lately = RecentMessages()
-        self._wanted = False
+        self._recent = RecentMessages()
+        self._fold_soon = False
 
     @property
     def until(self) -> int:
@@ -157,21 +133,21 @@ class MessageInserter:
         return self._until
 
     def want_fold(self) -> None:
-        """Let the index take in all keys at the next upkeep, however few there are."""
-        self._wanted = True
+        """Fold all keys into the index at the next upkeep, however few there are."""
+        self._fold_soon = True
 
     def routed(self, lane: Lane) -> None:
-        """A lane is about to be routed, so that nothing may wait in it afterwards."""
+        """Note that a lane is about to be routed: nothing may wait in it afterwards."""
         self._lanes.routed(lane)
 
     def undone(self) -> None:
-        """A transaction was rolled back: what was learned of lanes in it may not be so."""
+        """Drop what is cached of lanes and messages: a transaction was rolled back."""
         self._lanes.forget()
-        self._lately.forget()
+        self._recent.clear()
 
     def pruned(self) -> None:
-        """Messages are gone."""
-        self._lately.forget()
+        """Drop what is cached of messages: some were pruned."""
+        self._recent.clear()
 
     def receive(self, db: SqlSession, commits: Sequence[Receive]) -> list[Received]:
         """Store a set of messages in a few statements, whatever its size; those with a body one after another."""
@@ -209,14 +185,9 @@ class MessageInserter:
                 previous_id = arrival.id
                 if number % MARKED_EACH == 0:
                     marks.append((lane_id, number, arrival.id))
-        for run in chunks(rows):
-            db.execute(many(SQL["keep_messages"], _MESSAGE_ROW, len(run)), flat(run))
-        for run in chunks(marks):
-            db.execute(many(SQL["keep_marks"], _MARK_ROW, len(run)), flat(run))
-        heard: Counter[str] = Counter()
-        for lane, gain in gains.items():
-            heard[lane.channel] += len(gain)
-        for counted in heard.items():
+        write_rows(db, SQL["keep_messages"], rows)
+        write_rows(db, SQL["keep_marks"], marks)
+        for counted in Counter(lane.channel for lane, gain in gains.items() for _ in gain).items():
             db.execute(SQL["heard"], counted)
         self._name(db, [commit.arrival for commit in fresh])
         if stored:
@@ -224,7 +195,7 @@ class MessageInserter:
         return [_receipt(commit.arrival.id, known, stored) for commit in commits]
 
     def _catch_up(self, db: SqlSession) -> None:
-        """Learn what another process stored: one that is taken for dead may be at work beside its successor."""
+        """Read anew after another process wrote: one that is taken for dead may still be at work."""
         version: int = only(db, "PRAGMA data_version")[0]
         if version != self._version:
             self._version = version
@@ -236,45 +207,38 @@ class MessageInserter:
         """The new messages of each lane, in order; a reply joins the lane of its target, in this set or stored."""
         gains: Gains = {}
         just_named: dict[Lane, str] = {}
-        self._lately.trim()
+        self._recent.trim()
         for commit in commits:
             inbound, rules = commit.arrival.inbound, commit.lanes
             lane, marks = inbound.lane, inbound.marks
             if marks.reply_to is not None and rules.join and not inbound.topic:
-                named = _target_key(db, lane, marks.reply_to) or just_named.get(lane._replace(key=marks.reply_to))
+                named = scalar(db, SQL["target_lane"], (marks.reply_to, *lane[:3]))
+                named = named or just_named.get(lane._replace(key=marks.reply_to))
                 lane = lane._replace(key=named or lane.key)
-            elif rules.infer and inferable(inbound):
-                placed = self._lately.infer_lane(db, commit.arrival)
+            elif rules.infer and strand.inferable(inbound):
+                placed = self._recent.infer_lane(db, commit.arrival)
                 lane = lane._replace(key=placed.key)
                 db.execute(SQL["keep_placed"], (commit.arrival.id, placed.reason))
             if marks.provider_id is not None:
                 just_named.setdefault(lane._replace(key=marks.provider_id), lane.key)
             if rules.infer:
-                self._lately.add(db, commit.arrival, lane.key)
-            if lane in gains:
-                gains[lane].append(commit)
-            else:
-                gains[lane] = [commit]
+                self._recent.add(db, commit.arrival, lane.key)
+            gains.setdefault(lane, []).append(commit)
         return gains
 
     def _name(self, db: SqlSession, fresh: Sequence[Arrival]) -> None:
         """Remember the keys of new messages; one whose id the index has passed goes into the index at once."""
-        late: list[tuple[object, ...]] = []
-        for arrival in fresh:
-            if arrival.key_hash is None:
-                continue
-            self._tail[arrival.key_hash] = arrival.id
-            if arrival.id <= self._until:
-                late.append((arrival.key_hash, arrival.content_hash, arrival.id))
-        for run in chunks(late):
-            db.execute(many(SQL["keep_keys"], _KEY_ROW, len(run)), flat(run))
+        keyed = [(arrival.key_hash, arrival.content_hash, arrival.id) for arrival in fresh if arrival.key_hash]
+        self._tail.update((key, id_) for key, _, id_ in keyed)
+        late = [row for row in keyed if row[2] <= self._until]
+        write_rows(db, SQL["keep_keys"], late)
 
     def _known(self, db: SqlSession, arrivals: Sequence[Arrival]) -> dict[int, Received]:
         """Those that came before, by the id they would have had."""
         keys = tuple(arrival.key_hash for arrival in arrivals if arrival.key_hash is not None)
         if not keys:
             return {}
-        indexed = {row[0]: row[1:] for row in every(db, SQL["known_keys"], (apsw.carray(keys),))}
+        indexed = {row[0]: row[1:] for row in every(db, SQL["known_keys"], (db.texts(keys),))}
         known: dict[int, Received] = {}
         first_here: dict[bytes, Arrival] = {}
         for arrival in arrivals:
@@ -297,7 +261,7 @@ class MessageInserter:
 
     def fold(self, db: SqlSession, at_least: int = _FOLD_LEAST) -> None:
         """Move the keys of newer messages into the index, in one transaction of its own, once there are many."""
-        if len(self._tail) < (1 if self._wanted else at_least):
+        if len(self._tail) < (1 if self._fold_soon else at_least):
             return
         with db.transaction():
             until = only(db, SQL["last_id"])[0]
@@ -305,7 +269,7 @@ class MessageInserter:
             db.execute(SQL["folded"], (until,))
         self._until = max(self._until, until)
         self._tail.clear()
-        self._wanted = False
+        self._fold_soon = False
 
 
 def _receipt(arrival_id: int, known: dict[int, Received], stored: dict[int, Received]) -> Received:
@@ -327,31 +291,14 @@ def _place(db: SqlSession, message_id: int, arrival: Arrival) -> tuple[Lane, int
     return (Lane(*row[:4]), row[4]) if row else (arrival.inbound.lane, 0)
 
 
-def _target_key(db: SqlSession, lane: Lane, provider_id: str) -> str | None:
-    bound = (provider_id, lane.channel, lane.account, lane.conversation)
-    row = one(db, SQL["target_lane"], bound)
-    return str(row[0]) if row else None
-
-
 def _columns(arrival: Arrival) -> tuple[object, ...]:
     inbound = arrival.inbound
     origin, content, marks = inbound.origin, inbound.content, inbound.marks
     return (
-        origin.sender,
-        origin.name,
-        origin.direct,
-        str(origin.trust),
-        marks.external_id,
-        marks.provider_id,
-        marks.reply_to,
-        inbound.topic,
-        inbound.reply_url,
-        content.event,
-        content.payload,
-        content.text,
-        inbound.priority,
-        arrival.at,
-        arrival.key_hash,
-        arrival.content_hash,
-        seal(inbound, arrival.at),
+        *(origin.sender, origin.name, origin.direct, str(origin.trust)),
+        *(marks.external_id, marks.provider_id, marks.reply_to),
+        *(inbound.topic, inbound.reply_url),
+        *(content.event, content.payload, content.text),
+        *(inbound.priority, arrival.at),
+        *(arrival.key_hash, arrival.content_hash, seal(inbound, arrival.at)),
     )

@@ -5,39 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from keepsaid.adapters.sql.query import chunks, every, flat, load, many, one, only, reads, run
+from keepsaid.adapters.sql.query import SqlView, every, load, one, reads, run, scalar, write_rows
 from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
 from keepsaid.adapters.sql.tombstones import seal_of
+from keepsaid.domain import event as events
 from keepsaid.domain.commits import Prune, Received, Tell
-from keepsaid.domain.event import (
-    EACH,
-    ENDLESS,
-    RECEIVED,
-    TOLD,
-    DecideDelivery,
-    DeliveryLine,
-    DeliveryResult,
-    Distribute,
-    Event,
-    EventDelivery,
-    Fact,
-    JournalLine,
-    MemoryChange,
-    SettleDeliveries,
-    Subscribe,
-    SubscriberLine,
-    TakeDeliveries,
-    TellNews,
-    Unsubscribe,
-    arrivals,
-    events_of,
-    news_after,
-    of_memory,
-    several,
-    wants,
-)
+from keepsaid.domain.event import EACH, DeliveryResult, Event, EventDelivery, Fact
 from keepsaid.domain.process import ENDLESSLY
 from keepsaid.domain.retention import Pruned
 from keepsaid.domain.states import move
@@ -62,39 +37,36 @@ def write_facts_grouped(db: SqlSession, at: int, facts: Sequence[Fact]) -> None:
     """Write facts of one topic to the journal, up to `EACH` in a line."""
     for start in range(0, len(facts), EACH):
         run = facts[start : start + EACH]
-        write_line(db, run[0].topic, several((one.about, one.payload) for one in run), "", at)
+        write_line(db, run[0].topic, events.several((fact.about, fact.payload) for fact in run), "", at)
 
 
 SQL = load("journal")
 NOTES = load("notes")
-_DELIVERY_ROW = "(?, ?, ?, ?, ?)"
 
 
 def write_fact(db: SqlSession, commit: Tell) -> None:
-    """Write a fact to the journal."""
     write_line(db, commit.topic, commit.payload, commit.correlation_id, commit.at)
 
 
-def write_news(db: SqlSession, commit: TellNews) -> int:
+def write_news(db: SqlSession, commit: events.TellNews) -> int:
     """Write news of memories to the journal, and store the mark of the last one."""
     if not commit.news:
         return 0
-    told = one(db, NOTES["read"], (TOLD, commit.at))
-    fresh = news_after(commit.news, "" if told is None else str(told[0]))
-    facts = [fact for fact in map(of_memory, fresh) if fact is not None]
-    for what in MemoryChange:
-        write_facts_grouped(db, commit.at, [one for one in facts if one.topic == f"memory.{what}"])
-    db.execute(NOTES["keep"], (TOLD, commit.news[-1].mark, ENDLESSLY))
+    last_mark = str(scalar(db, NOTES["read"], (events.TOLD, commit.at)) or "")
+    facts = [fact for fact in map(events.of_memory, events.news_after(commit.news, last_mark)) if fact is not None]
+    for what in events.MemoryChange:
+        write_facts_grouped(db, commit.at, [fact for fact in facts if fact.topic == f"memory.{what}"])
+    db.execute(NOTES["keep"], (events.TOLD, commit.news[-1].mark, ENDLESSLY))
     return len(facts)
 
 
 def write_received(db: SqlSession, stored: Sequence[Received], at: int) -> None:
     """Write that messages were received: one line for up to `EACH` messages of a commit."""
     for start in range(0, len(stored), EACH):
-        write_line(db, RECEIVED, arrivals(stored[start : start + EACH]), "", at)
+        write_line(db, events.RECEIVED, events.arrivals(stored[start : start + EACH]), "", at)
 
 
-def subscribe(db: SqlSession, commit: Subscribe) -> None:
+def subscribe(db: SqlSession, commit: events.Subscribe) -> None:
     """Know a subscriber, put back what it was working on, and wait for nothing that a former process waited for."""
     topics = json.dumps(commit.topics)
     db.execute(SQL["subscribe"], (commit.name, topics, commit.at, commit.from_start))
@@ -102,99 +74,80 @@ def subscribe(db: SqlSession, commit: Subscribe) -> None:
     db.execute(SQL["soon"], (commit.name, commit.at))
 
 
-def unsubscribe(db: SqlSession, commit: Unsubscribe) -> bool:
-    """Know a subscriber no more."""
+def unsubscribe(db: SqlSession, commit: events.Unsubscribe) -> bool:
     db.execute(SQL["drop_deliveries"], (commit.name,))
     return bool(run(db, SQL["unsubscribe"], (commit.name,)))
 
 
-def distribute(db: SqlSession, commit: Distribute) -> int:
-    """Make deliveries of the next lines; those who have come equally far are served by one reading."""
-    abreast: defaultdict[int, list[tuple[str, tuple[str, ...]]]] = defaultdict(list)
+def distribute(db: SqlSession, commit: events.Distribute) -> int:
+    """Make deliveries of the next lines; subscribers that reached the same line share one reading of the next."""
+    by_line: defaultdict[int, list[tuple[str, tuple[str, ...]]]] = defaultdict(list)
     for name, topics, reached in every(db, SQL["subscriptions"]):
-        abreast[reached].append((name, tuple(json.loads(topics))))
+        by_line[reached].append((name, tuple(json.loads(topics))))
     read = 0
-    for reached, subscribers in abreast.items():
-        events = _next(db, reached, commit.events_max)
-        read += len(events)
-        for name, topics in subscribers:
-            if events:
-                _keep(db, _make_delivery_rows(name, topics, events, commit.at))
-                db.execute(SQL["reach"], (name, events[-1].id // EACH))
+    for reached, subscribers in by_line.items():
+        found = _next(db, reached, commit.events_max)
+        read += len(found)
+        for name, topics in subscribers if found else ():
+            wanted = {topic for topic in {event.topic for event in found} if events.wants(topics, topic)}
+            rows: list[tuple[object, ...]] = [
+                (name, event.id, event.correlation_id, "pending", commit.at) for event in found if event.topic in wanted
+            ]
+            write_rows(db, SQL["keep_deliveries"], rows)
+            db.execute(SQL["reach"], (name, found[-1].id // EACH))
     return read
 
 
 def _next(db: SqlSession, reached: int, events_max: int) -> list[Event]:
-    """What the next lines tell, and no part of a line."""
-    events: list[Event] = []
+    """The events of the next lines; no line is split."""
+    found: list[Event] = []
     for row in every(db, SQL["lines"], (reached, events_max)):
-        events += events_of(JournalLine(*row))
-        if len(events) >= events_max:
+        found += events.events_of(events.JournalLine(*row))
+        if len(found) >= events_max:
             break
-    return events
+    return found
 
 
-def _make_delivery_rows(
-    name: str, topics: tuple[str, ...], events: Sequence[Event], at: int
-) -> list[tuple[object, ...]]:
-    heard = {topic for topic in {event.topic for event in events} if wants(topics, topic)}
-    return [(name, event.id, event.correlation_id, "pending", at) for event in events if event.topic in heard]
-
-
-def _keep(db: SqlSession, rows: Sequence[tuple[object, ...]]) -> None:
-    for part in chunks(rows):
-        db.execute(many(SQL["keep_deliveries"], _DELIVERY_ROW, len(part)), flat(part))
-
-
-def take(db: SqlSession, commit: TakeDeliveries) -> tuple[EventDelivery, ...]:
-    """Take what is due and not behind something about the same."""
+def take(db: SqlSession, commit: events.TakeDeliveries) -> tuple[EventDelivery, ...]:
+    """Take what is due, unless an earlier delivery about the same thing is not settled."""
     overdue = [row[0] for row in every(db, SQL["overdue"], (commit.subscriber, commit.steady))]
     if overdue:
         db.execute(SQL["put_back"], (db.numbers(overdue), move("delivery", "processing", "retry")))
-    ready = _select_ready(every(db, SQL["ready"], (commit.subscriber, commit.at, commit.limit)))
+    ready = every(db, SQL["ready"], (commit.subscriber, commit.at, commit.limit))
+    # the first alone, if it was attempted before; else those before the first that was
+    ready = ready[: max(1, next((n for n, (_, _, attempts) in enumerate(ready) if attempts), len(ready)))]
     if not ready:
         return ()
     rows = [row for row in ready if row[2] < commit.attempts_max]
     held_until = commit.steady + commit.lease_ms
     taken = move("delivery", "pending", "take")
     db.execute(SQL["take"], (db.numbers([row[0] for row in ready]), taken, commit.fence, held_until))
-    endless = [DeliveryResult(row[0], ENDLESS) for row in ready if row[2] >= commit.attempts_max]
+    endless = [DeliveryResult(row[0], events.ENDLESS) for row in ready if row[2] >= commit.attempts_max]
     _end(db, endless, commit.at)
     return _deliveries(db, commit, rows) if rows else ()
 
 
-def _select_ready(ready: list[Row]) -> list[Row]:
-    """The first row only, if it was attempted before; else the rows before the first that was."""
-    tried = next((n for n, (_, _, attempts) in enumerate(ready) if attempts), len(ready))
-    return ready[: max(1, tried)]
-
-
-def _deliveries(db: SqlSession, commit: TakeDeliveries, rows: Sequence[Row]) -> tuple[EventDelivery, ...]:
+def _deliveries(db: SqlSession, commit: events.TakeDeliveries, rows: Sequence[Row]) -> tuple[EventDelivery, ...]:
     lines = sorted({event_id // EACH for _, event_id, _ in rows})
-    told = {
-        event.id: event
-        for row in every(db, SQL["told"], (db.numbers(lines),))
-        for event in events_of(JournalLine(*row))
-    }
+    found = {event.id: event for event in _parse_events(every(db, SQL["told"], (db.numbers(lines),)))}
     return tuple(
-        EventDelivery(number, commit.subscriber, told[event_id], attempts + 1, commit.fence)
+        EventDelivery(number, commit.subscriber, found[event_id], attempts + 1, commit.fence)
         for number, event_id, attempts in rows
     )
 
 
-def settle(db: SqlSession, commit: SettleDeliveries) -> int:
-    """End attempts that are still held."""
-    asked = [one.delivery_id for one in commit.settled]
-    held = {row[0] for row in every(db, SQL["held"], (db.numbers(asked), commit.subscriber, commit.fence))}
-    mine = [one for one in commit.settled if one.delivery_id in held]
-    done = [one.delivery_id for one in mine if one.tried and not one.error]
+def settle(db: SqlSession, commit: events.SettleDeliveries) -> int:
+    ids = db.numbers([result.delivery_id for result in commit.settled])
+    held = {row[0] for row in every(db, SQL["held"], (ids, commit.subscriber, commit.fence))}
+    results = [result for result in commit.settled if result.delivery_id in held]
+    done = [result.delivery_id for result in results if result.tried and not result.error]
     if done:
         db.execute(SQL["finish"], (db.numbers(done), move("delivery", "processing", "finish"), commit.at))
-    untried = [one.delivery_id for one in mine if not one.tried]
+    untried = [result.delivery_id for result in results if not result.tried]
     if untried:
         db.execute(SQL["uncharge"], (db.numbers(untried), move("delivery", "processing", "retry")))
-    _end(db, [one for one in mine if one.error], commit.at)
-    return len(mine)
+    _end(db, [result for result in results if result.error], commit.at)
+    return len(results)
 
 
 def prune(db: SqlSession, commit: Prune) -> Pruned:
@@ -206,15 +159,14 @@ def prune(db: SqlSession, commit: Prune) -> Pruned:
 
 
 def _end(db: SqlSession, failed: Iterable[DeliveryResult], at: int) -> None:
-    for one_of in failed:
-        dead = one_of.again_at is None
+    for result in failed:
+        dead = result.again_at is None
         state = move("delivery", "processing", "bury" if dead else "retry")
-        due_at = at if one_of.again_at is None else one_of.again_at
-        db.execute(SQL["settle"], (one_of.delivery_id, state, due_at, at if dead else None, one_of.error))
+        due_at = at if result.again_at is None else result.again_at
+        db.execute(SQL["settle"], (result.delivery_id, state, due_at, at if dead else None, result.error))
 
 
-def decide(db: SqlSession, commit: DecideDelivery) -> bool:
-    """Queue a dead delivery again, or dismiss it."""
+def decide(db: SqlSession, commit: events.DecideDelivery) -> bool:
     found = one(db, SQL["state_of"], (commit.delivery_id,))
     if found is None or found[0] != "dead":
         return False
@@ -223,56 +175,48 @@ def decide(db: SqlSession, commit: DecideDelivery) -> bool:
     return True
 
 
+def _parse_events(rows: Iterable[Row]) -> Iterator[Event]:
+    return (event for row in rows for event in events.events_of(events.JournalLine(*row)))
+
+
 def _events(db: SqlSession, after: int, limit: int) -> list[Event]:
-    """The line of `after` is read again: it may tell of more."""
+    """The line of `after` is read again: it may hold more events."""
     rows = every(db, SQL["lines"], (after // EACH - 1, limit + 1))
     return [event for event in _parse_events(rows) if event.id > after]
 
 
 def _latest(db: SqlSession, limit: int) -> list[Event]:
-    """The newest events, oldest first."""
     return list(_parse_events(reversed(every(db, SQL["newest_lines"], (limit,)))))[-limit:]
 
 
-def _parse_events(rows: Iterable[Row]) -> Iterable[Event]:
-    return (event for row in rows for event in events_of(JournalLine(*row)))
-
-
 def _happened(db: SqlSession, topic: str, correlation_id: str, after: int) -> Event | None:
-    """The first event of a topic about something."""
-    row = one(db, SQL["happened"], (correlation_id, topic, after // EACH))
-    return None if row is None else next(events_of(JournalLine(*row)))
+    return next(_parse_events(every(db, SQL["happened"], (correlation_id, topic, after // EACH))), None)
 
 
-def _subscribers(db: SqlSession) -> list[SubscriberLine]:
-    """Who is told of what."""
-    return [
-        SubscriberLine(name, tuple(json.loads(topics)), *counts)
-        for name, topics, *counts in every(db, SQL["subscribers"])
-    ]
+def _subscribers(db: SqlSession) -> list[events.SubscriberLine]:
+    found = every(db, SQL["subscribers"])
+    return [events.SubscriberLine(name, tuple(json.loads(topics)), *counts) for name, topics, *counts in found]
 
 
-def _deliveries_seen(db: SqlSession, states: Sequence[str], subscriber: str, limit: int) -> list[DeliveryLine]:
-    """Deliveries in some states."""
-    return [DeliveryLine(*row) for row in every(db, SQL["deliveries"], (json.dumps(list(states)), subscriber, limit))]
+def _deliveries_in(db: SqlSession, states: Sequence[str], subscriber: str, limit: int) -> list[events.DeliveryLine]:
+    bound = (json.dumps(list(states)), subscriber, limit)
+    return [events.DeliveryLine(*row) for row in every(db, SQL["deliveries"], bound)]
 
 
-def _next_due(db: SqlSession, subscriber: str, after: int = -1) -> int | None:
-    """When the next attempt is due after a time."""
-    due: int | None = only(db, SQL["next_due"], (subscriber, after))[0]
-    return due
+def _next_delivery(db: SqlSession, subscriber: str, after: int = -1) -> int | None:
+    return scalar(db, SQL["next_due"], (subscriber, after))
 
 
-class SqlJournal:
-    """What happened, and what is on its way to whom."""
+class SqlJournal(SqlView):
+    """Events, subscribers and deliveries, read only."""
 
     def __init__(self, readers: SqlReaders, hint: asyncio.Event) -> None:
+        super().__init__(readers)
         self.hint = hint
-        self._readers = readers
 
     events = reads(_events)
     latest = reads(_latest)
     happened = reads(_happened)
     subscribers = reads(_subscribers)
-    deliveries = reads(_deliveries_seen)
-    next_delivery = reads(_next_due)
+    deliveries = reads(_deliveries_in)
+    next_delivery = reads(_next_delivery)

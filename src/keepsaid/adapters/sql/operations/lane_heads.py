@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from keepsaid.adapters.sql.query import chunks, flat, load, many, only, run
+from keepsaid.adapters.sql.query import chunks, flat, load, many, only, row_of, run, write_rows
 from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.domain.batch import Window
 from keepsaid.domain.commits import Receive
@@ -13,10 +13,6 @@ from keepsaid.domain.lane import Lane
 from keepsaid.errors import StoreError
 
 SQL = load("intake")
-_NEW_ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_KNOWN_ROW = "(?, ?, ?, ?, ?, ?, ?, ?)"
-_WAITING_ROW = "(?, ?)"
-_PLACE_ROW = "(?, ?, ?, ?)"
 _REMEMBERED_MAX = 50_000
 
 Gains = dict[Lane, list[Receive]]
@@ -69,18 +65,23 @@ class LaneHeads:
             places[lane] = (lane_id, head + count, last_id)
             self._stand[lane] = (lane_id, head + count, gain[-1].arrival.id)
         begun = [(row[0], row[4]) for lane, row in zip(gains, rows, strict=True) if lane not in self._waiting]
-        if run(db, many(SQL["extend_known_lanes"], _KNOWN_ROW, len(rows)), _bounds(window) + flat(rows)) != len(rows):
+        if run(db, many(SQL["extend_known_lanes"], row_of(8), len(rows)), _bounds(window) + flat(rows)) != len(rows):
             raise StoreError("a lane was moved by somebody else")
         if begun:
-            db.execute(many(SQL["begin_waiting"], _WAITING_ROW, len(begun)), flat(begun))
+            write_rows(db, SQL["begin_waiting"], begun)
             self._waiting.update(gains)
         return places
 
     def _meet(self, db: SqlSession, gains: Gains, window: Window) -> dict[Lane, Place]:
         """Lanes not seen before by this writer, new or stored."""
-        rows = [_new_row(lane, gain, window) for lane, gain in gains.items()]
-        db.execute(many(SQL["extend_lanes"], _NEW_ROW, len(rows)), flat(rows) + _bounds(window))
-        found = only(db, many(SQL["places"], _PLACE_ROW, len(rows)), flat(list(gains)))[0]
+        rows: list[tuple[object, ...]] = []
+        for lane, gain in gains.items():
+            count, priority, oldest, newest, last_id, chars = _counted(gain)
+            full = count >= window.count_max or chars >= window.chars_max
+            due = newest if full else window.due_at(oldest, newest)
+            rows.append((*lane, count, priority, oldest, newest, last_id, chars, due))
+        db.execute(many(SQL["extend_lanes"], row_of(11), len(rows)), flat(rows) + _bounds(window))
+        found = only(db, many(SQL["places"], row_of(4), len(rows)), flat(list(gains)))[0]
         places: dict[Lane, Place] = {Lane(*row[:4]): (row[4], row[5], row[6]) for row in json.loads(found)}
         for lane, (lane_id, head, _) in places.items():
             self._stand[lane] = (lane_id, head, gains[lane][-1].arrival.id)
@@ -102,10 +103,3 @@ def _counted(gain: Sequence[Receive]) -> tuple[int, int, int, int, int, int]:
         priority = min(priority, arrival.inbound.priority)
         chars += len(arrival.inbound.content.text)
     return len(gain), priority, oldest, newest, last.id, chars
-
-
-def _new_row(lane: Lane, gain: Sequence[Receive], window: Window) -> tuple[object, ...]:
-    count, priority, oldest, newest, last_id, chars = _counted(gain)
-    full = count >= window.count_max or chars >= window.chars_max
-    due = newest if full else window.due_at(oldest, newest)
-    return (*lane, count, priority, oldest, newest, last_id, chars, due)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from itertools import chain, groupby, islice
+from typing import NamedTuple
 
 from keepsaid.adapters.sql.operations import rows, tasks
 from keepsaid.adapters.sql.operations.collection import void
@@ -13,35 +13,12 @@ from keepsaid.adapters.sql.operations.outbox import keep_notices
 from keepsaid.adapters.sql.operations.routing import SQL as ROUTING
 from keepsaid.adapters.sql.operations.routing import abandon, leave_unseen, refresh_ready
 from keepsaid.adapters.sql.operations.rows import messages_of
-from keepsaid.adapters.sql.query import chunks, every, flat, load, many, one, only
+from keepsaid.adapters.sql.query import every, load, one, only, write_rows
 from keepsaid.adapters.sql.session import Row, SqlSession
-from keepsaid.domain.batch import (
-    DIED,
-    HELD_AFTER,
-    LIVES_MAX,
-    SPLIT,
-    FatalTrial,
-    PastLife,
-    Suspicion,
-    TrialEvidence,
-    halves,
-    mean_life_ms,
-    next_beat_ms,
-    notice_text,
-)
-from keepsaid.domain.commits import (
-    ATTEMPTS_MAX,
-    LONER_PATIENCE_MS,
-    ClaimBatches,
-    ExpireLeases,
-    Fail,
-    Failure,
-    Release,
-    Relinquish,
-    Renew,
-    Requeue,
-    VoidLeases,
-)
+from keepsaid.domain import batch as domain
+from keepsaid.domain import commits
+from keepsaid.domain.batch import Suspicion
+from keepsaid.domain.commits import VoidLeases
 from keepsaid.domain.event import OVER, AbandonReason, ended, judged, started
 from keepsaid.domain.ids import show
 from keepsaid.domain.process import Beat, RequeueCrashed
@@ -51,32 +28,29 @@ from keepsaid.domain.states import move
 from keepsaid.domain.turn import Lease
 
 SQL = load("claims")
-_TURN_ROW = "(?, ?, ?, ?, ?)"
-_Taking = tuple[ClaimBatches, int, int]
+_Taking = tuple[commits.ClaimBatches, int, int]
 _NORMAL, _SUSPECT = 0, 1
 
 
-def claim(db: SqlSession, commits: Sequence[ClaimBatches]) -> list[tuple[Lease, ...]]:
-    """Lease ready batches: one for a trial with nothing beside it, else one suspect at most and normal ones.
-
-    A set of claims chooses once, as its last one orders; the first is served first.
-    """
-    last = commits[-1]
+def claim(db: SqlSession, claims: Sequence[commits.ClaimBatches]) -> list[tuple[Lease, ...]]:
+    """Lease a trial alone, else normal batches and at most one suspect; the last claim sets the order for all."""
+    last = claims[-1]
     wake(db, last.at)
     leased, alone, suspects = only(db, SQL["leased"])
-    limits = [max(0, min(commit.limit, len(commit.turn_ids))) for commit in commits]
-    nothing: list[tuple[Lease, ...]] = [()] * len(commits)
+    limits = [max(0, min(commit.limit, len(commit.turn_ids))) for commit in claims]
+    nothing: list[tuple[Lease, ...]] = [()] * len(claims)
     if alone or not any(limits):
         return nothing
     suspicious = one(db, SQL["suspicious"]) is not None
     held = one(db, SQL["next_trial"], (last.lived_ms,)) if suspicious else None
     if held is not None and not leased:
         n = next(n for n, limit in enumerate(limits) if limit)
-        begun_ms = commits[n].lived_ms
-        db.execute(SQL["begin_trial"], (commits[n].owner, begun_ms, next_beat_ms(begun_ms, begun_ms, commits[n].terms)))
-        nothing[n] = _leased(db, [(commits[n], held[0], commits[n].turn_ids[0])], alone=True)
+        begun_ms = claims[n].lived_ms
+        beat_ms = domain.next_beat_ms(begun_ms, begun_ms, claims[n].terms)
+        db.execute(SQL["begin_trial"], (claims[n].owner, begun_ms, beat_ms))
+        nothing[n] = _leased(db, [(claims[n], held[0], claims[n].turn_ids[0])], alone=True)
         return nothing
-    if held is not None and last.at - held[3] >= LONER_PATIENCE_MS:
+    if held is not None and last.at - held[3] >= commits.LONER_PATIENCE_MS:
         return nothing
     ready = _ready(db, last, _NORMAL, sum(limits))
     if suspicious and not suspects:
@@ -84,28 +58,27 @@ def claim(db: SqlSession, commits: Sequence[ClaimBatches]) -> list[tuple[Lease, 
     chosen = iter(sorted(ready, key=lambda row: _order(last, row))[: sum(limits)])
     taken = [
         [(commit, row[0], turn_id) for turn_id, row in zip(commit.turn_ids, islice(chosen, limit), strict=False)]
-        for commit, limit in zip(commits, limits, strict=True)
+        for commit, limit in zip(claims, limits, strict=True)
     ]
     claimed = iter(_leased(db, [one for part in taken for one in part]))
     return [tuple(islice(claimed, len(part))) for part in taken]
 
 
 def wake(db: SqlSession, at: int | None) -> None:
-    """What waited for a time is ready; all of it without one."""
+    """Make ready what waited until `at`, or all that waits if that is None."""
     if one(db, SQL["asleep"], (at,)) is not None:
         db.execute(SQL["wake_batches"], (at,))
         db.execute(SQL["wake"], (at,))
 
 
-def _ready(db: SqlSession, commit: ClaimBatches, suspect: int, limit: int) -> list[Row]:
+def _ready(db: SqlSession, commit: commits.ClaimBatches, suspect: int, limit: int) -> list[Row]:
     """The best of every level of priority, those first that count as best: id, priority, arrival, ready since."""
-    levels = (
-        every(db, SQL["ready"], (suspect, priority, limit)) for (priority,) in every(db, SQL["levels"], (suspect,))
-    )
-    return sorted((row for level in levels for row in level), key=lambda row: _order(commit, row))[:limit]
+    levels = every(db, SQL["levels"], (suspect,))
+    found = [row for (priority,) in levels for row in every(db, SQL["ready"], (suspect, priority, limit))]
+    return sorted(found, key=lambda row: _order(commit, row))[:limit]
 
 
-def _order(commit: ClaimBatches, row: Row) -> tuple[int, int, int]:
+def _order(commit: commits.ClaimBatches, row: Row) -> tuple[int, int, int]:
     batch_id, priority, first_at, _ = row
     return commit.ageing.counts_as(priority, commit.at - first_at), first_at, batch_id
 
@@ -128,8 +101,7 @@ def _leased(db: SqlSession, taken: Sequence[_Taking], *, alone: bool = False) ->
         for commit, batch_id, turn_id in taken
         if batch_id not in open_turns
     ]
-    for run in chunks(begun):
-        db.execute(many(SQL["start_turns"], _TURN_ROW, len(run)), flat(run))
+    write_rows(db, SQL["start_turns"], begun)
     write_facts_grouped(db, taken[-1][0].at, [started(turn_id, batch_id) for turn_id, _, batch_id, *_ in begun])
     for open_turn in open_turns.values():
         leave_unseen(db, open_turn)
@@ -143,9 +115,8 @@ CRASHES = load("crashes")
 _CLOSE_WINDOWS = load("leases")["close_windows"]
 
 
-@dataclass(frozen=True, slots=True)
-class _InFlight:
-    """A batch in flight at a death, and what was known against it."""
+class _InFlight(NamedTuple):
+    """A batch in flight at a death, as a row of the statement `in_flight`."""
 
     id: int
     lane_id: int
@@ -155,27 +126,30 @@ class _InFlight:
     first: int
     last: int
     requeued: bool
-    before: Suspicion
+    attempts: int
+    crashes: int
+    deaths: int
+    exposed_ms: int
+    charges: int
+    trial_after_ms: int
 
-    @classmethod
-    def of(cls, row: Row) -> _InFlight:
-        """A row of the statement `in_flight`."""
-        attempts, crashes, deaths, exposed_ms, charges, trial_after_ms = row[8:]
-        before = Suspicion(attempts, crashes, TrialEvidence(deaths, exposed_ms), charges, trial_after_ms)
-        batch_id, lane_id, state, owner, alone, first, last, requeued = row[:8]
-        return cls(batch_id, lane_id, state, owner, bool(alone), first, last, bool(requeued), before)
+    @property
+    def before(self) -> Suspicion:
+        evidence = domain.TrialEvidence(self.deaths, self.exposed_ms)
+        return Suspicion(self.attempts, self.crashes, evidence, self.charges, self.trial_after_ms)
 
 
 def void_leases(db: SqlSession, commit: VoidLeases) -> tuple[int, ...]:
-    """End the leases of dead owners; returns the batches that are dead now."""
     reply_ids = iter(commit.reply_ids)
     wake(db, None)
     void(db, commit.owner, commit.at)
     tasks.void(db, commit.owner, commit.at)
     db.execute(_CLOSE_WINDOWS, (commit.at,))
-    in_flight = [_InFlight.of(row) for row in every(db, CRASHES["in_flight"], (commit.owner,))]
+    in_flight = [_InFlight(*row) for row in every(db, CRASHES["in_flight"], (commit.owner,))]
     trials = _end_lives(db, commit, {one.owner for one in in_flight if one.alone})
-    mean_ms = mean_life_ms([PastLife(lived_ms, bool(died)) for lived_ms, died in every(db, CRASHES["lives"])])
+    mean_ms = domain.mean_life_ms(
+        [domain.PastLife(lived_ms, bool(died)) for lived_ms, died in every(db, CRASHES["lives"])]
+    )
     dead = []
     for batch in in_flight:
         trial = trials.get(batch.owner) if batch.alone else None
@@ -186,16 +160,16 @@ def void_leases(db: SqlSession, commit: VoidLeases) -> tuple[int, ...]:
     return tuple(dead)
 
 
-def _end_lives(db: SqlSession, commit: VoidLeases, in_trial: Set[str]) -> Mapping[str, FatalTrial]:
+def _end_lives(db: SqlSession, commit: VoidLeases, in_trial: Set[str]) -> Mapping[str, domain.FatalTrial]:
     """Record how former lives ended, and that one begins; returns the trials that were fatal, by owner."""
-    trials: dict[str, FatalTrial] = {}
+    trials: dict[str, domain.FatalTrial] = {}
     for owner, before, due_ms, trial_ms in every(db, CRASHES["unended"], (commit.owner,)):
         fatal = owner in in_trial and trial_ms is not None
         if fatal:
-            trials[owner] = FatalTrial(trial_ms, due_ms)
+            trials[owner] = domain.FatalTrial(trial_ms, due_ms)
         db.execute(CRASHES["end_life"], (owner, move("life", before, "die_in_trial" if fatal else "die")))
-    db.execute(CRASHES["begin_life"], (commit.owner, commit.at, next_beat_ms(0, None, commit.terms)))
-    db.execute(CRASHES["forget_lives"], (LIVES_MAX,))
+    db.execute(CRASHES["begin_life"], (commit.owner, commit.at, domain.next_beat_ms(0, None, commit.terms)))
+    db.execute(CRASHES["forget_lives"], (domain.LIVES_MAX,))
     return trials
 
 
@@ -206,23 +180,18 @@ def _settle(db: SqlSession, commit: VoidLeases, batch: _InFlight, after: Suspici
     if has_parts and after.charges > batch.before.charges and _split(db, commit, batch, after, joined):
         return "queued"
     verb = "expire"
-    if after.attempts >= ATTEMPTS_MAX:
+    if after.attempts >= commits.ATTEMPTS_MAX:
         verb = "park" if has_parts else "bury"
     state = move("batch", batch.state, verb)
-    _keep(db, batch.id, state, after, (DIED, commit.at))
+    _keep(db, batch.id, state, after, (domain.DIED, commit.at))
     if state != "queued":
         write_facts(db, commit.at, ended(batch.id, state))
-        parked = abandon(db, batch.id, (DIED, OVER[state]), commit.at)
+        parked = abandon(db, batch.id, (domain.DIED, OVER[state]), commit.at)
         if (reply_id := next(reply_ids, None)) is not None:
-            text = notice_text(_template(commit, batch, state), show("batch", batch.id), after.crashes)
+            special = commit.notice_parked if state == "review" else commit.notice_again if batch.requeued else ""
+            text = domain.notice_text(special or commit.notice, show("batch", batch.id), after.crashes)
             keep_notices(db, (batch.id, *parked), ReplyDraft(reply_id, text, notice=True), reply_ids, commit.at)
     return state
-
-
-def _template(commit: VoidLeases, batch: _InFlight, state: str) -> str:
-    if state == "review":
-        return commit.notice_parked or commit.notice
-    return (commit.notice_again if batch.requeued else "") or commit.notice
 
 
 def _keep(db: SqlSession, batch_id: int, state: str, after: Suspicion, why: tuple[str, int]) -> None:
@@ -237,13 +206,13 @@ def _split(db: SqlSession, commit: VoidLeases, batch: _InFlight, after: Suspicio
     whole = len(messages) == batch.last - batch.first + 1
     if one(db, ROUTING["unrepeatable"], (batch.id,)) is not None or not (joined or (whole and commit.split_id)):
         return False
-    abandon(db, batch.id, (SPLIT, AbandonReason.SPLIT), commit.at)
+    abandon(db, batch.id, (domain.SPLIT, AbandonReason.SPLIT), commit.at)
     after = after.in_parts()
-    _keep(db, batch.id, move("batch", batch.state, "expire"), after, (SPLIT, commit.at))
+    _keep(db, batch.id, move("batch", batch.state, "expire"), after, (domain.SPLIT, commit.at))
     if joined:
         db.execute(CRASHES["suspect_too"], (db.numbers(joined), after.crashes, after.trial_after_ms))
         return True
-    kept = halves(len(messages))
+    kept = domain.halves(len(messages))
     chars = [len(message.text) for message in messages]
     second = messages[kept]
     made = (batch.id, commit.split_id, second.number, second.received_at, sum(chars[kept:]))
@@ -263,7 +232,6 @@ def end_life(db: SqlSession, owner: str, verb: str) -> None:
 
 
 def beat(db: SqlSession, commit: Beat) -> bool:
-    """Record that a process lives; returns whether a batch waits for a trial."""
     db.execute(CRASHES["beat"], (commit.owner, commit.lived_ms, commit.due_ms))
     return one(db, CRASHES["waits_for_trial"]) is not None
 
@@ -274,7 +242,9 @@ def requeue_crashed(db: SqlSession, commit: RequeueCrashed) -> int:
     buried = every(db, CRASHES["buried"], (commit.limit,))
     for batch_id, _, before in buried:
         state = move("batch", before, "requeue")
-        db.execute(CRASHES["requeue"], (batch_id, state, commit.at, commit.reason, commit.terms.after_ms, HELD_AFTER))
+        db.execute(
+            CRASHES["requeue"], (batch_id, state, commit.at, commit.reason, commit.terms.after_ms, domain.HELD_AFTER)
+        )
     changed = {*acquitted, *(lane_id for _, lane_id, _ in buried)}
     if changed:
         refresh_ready(db, *sorted(changed))
@@ -284,14 +254,12 @@ def requeue_crashed(db: SqlSession, commit: RequeueCrashed) -> int:
 LEASES = load("leases")
 
 
-def renew(db: SqlSession, commit: Renew) -> bool:
-    """Move the end of a lease that is still held."""
+def renew(db: SqlSession, commit: commits.Renew) -> bool:
     db.execute(LEASES["renew"], (commit.batch_id, commit.fence, commit.lease_until))
     return db.changes() == 1
 
 
-def release(db: SqlSession, commit: Release) -> bool:
-    """Give a batch back without charge."""
+def release(db: SqlSession, commit: commits.Release) -> bool:
     held = one(db, LEASES["held"], (commit.batch_id, commit.fence))
     if held is None:
         return False
@@ -303,17 +271,17 @@ def release(db: SqlSession, commit: Release) -> bool:
     return True
 
 
-def fail(db: SqlSession, commit: Fail) -> str:
+def fail(db: SqlSession, commit: commits.Fail) -> str:
     """Charge an attempt or park; the third attempt buries."""
     held = one(db, LEASES["held"], (commit.batch_id, commit.fence))
     if held is None:
         row = one(db, LEASES["state"], (commit.batch_id,))
         return str(row[0]) if row else "unknown"
     before, lane_id, attempts = held
-    charge = commit.how is not Failure.PARK
+    charge = commit.how is not commits.Failure.PARK
     how = commit.how
-    if how is Failure.RETRY and attempts + 1 >= ATTEMPTS_MAX:
-        how = Failure.BURY
+    if how is commits.Failure.RETRY and attempts + 1 >= commits.ATTEMPTS_MAX:
+        how = commits.Failure.BURY
     state = move("batch", before, how)
     ended_at = None if state == "queued" else commit.at
     bound = (commit.batch_id, state, charge, commit.error, max(commit.not_before, commit.at), ended_at)
@@ -327,15 +295,16 @@ def fail(db: SqlSession, commit: Fail) -> str:
     return state
 
 
-def expire_leases(db: SqlSession, commit: ExpireLeases) -> int:
-    """Queue batches whose owner has not renewed in time."""
-    return _back(db, every(db, LEASES["expired"], (commit.at,)), "expire") + tasks.expire(db, commit.at)
+def expire_leases(db: SqlSession, commit: commits.ExpireLeases) -> int:
+    batches = every(db, LEASES["expired"], (commit.at,))
+    return _back(db, batches, "expire") + tasks.give_back(db, "expired", commit.at, "expire")
 
 
-def relinquish(db: SqlSession, commit: Relinquish) -> int:
+def relinquish(db: SqlSession, commit: commits.Relinquish) -> int:
     """Queue everything an owner holds, by its own word."""
     end_life(db, commit.owner, "stop")
-    return _back(db, every(db, LEASES["owned"], (commit.owner,)), "release") + tasks.relinquish(db, commit.owner)
+    batches = every(db, LEASES["owned"], (commit.owner,))
+    return _back(db, batches, "release") + tasks.give_back(db, "owned", commit.owner, "release")
 
 
 def _back(db: SqlSession, batches: list[tuple[int, int, str]], verb: str) -> int:
@@ -345,7 +314,7 @@ def _back(db: SqlSession, batches: list[tuple[int, int, str]], verb: str) -> int
     return len(batches)
 
 
-def requeue(db: SqlSession, commit: Requeue) -> bool:
+def requeue(db: SqlSession, commit: commits.Requeue) -> bool:
     """Queue a settled batch again by a person's word, and what was parked because it had joined it."""
     row = one(db, LEASES["state"], (commit.batch_id,))
     if row is None or row[0] not in ("dead", "dropped", "review") or row[2] is not None:

@@ -29,10 +29,7 @@ def keep_reply(
 
 
 def keep_for_owner(db: SqlSession, draft: ReplyDraft, at: int, about_task: int | None = None) -> bool:
-    """Put a notice in the outbox of where the owner last wrote in a direct chat; False when he never did.
-
-    One that is about a task is forgotten and removed with it.
-    """
+    """Put a notice where the owner last wrote in a direct chat; False if none. It is deleted with `about_task`."""
     lane = one(db, SQL["owner_lane"])
     if lane is not None:
         keep_reply(db, lane[0], (None, None), replace(draft, notice=True), at)
@@ -46,11 +43,11 @@ def keep_notices(db: SqlSession, batches: Sequence[int], draft: ReplyDraft, repl
 
     The others among `batches` had joined it: they are told as well where they want their replies elsewhere.
     """
-    told = {_keep_notice(db, batches[0], draft, at)}
+    notified = {_keep_notice(db, batches[0], draft, at)}
     for batch_id in batches[1:]:
         url, _ = address(rows.messages_of(db, batch_id))
-        if url not in told and (reply_id := next(reply_ids, None)) is not None:
-            told.add(_keep_notice(db, batch_id, ReplyDraft(reply_id, draft.text, notice=True), at))
+        if url not in notified and (reply_id := next(reply_ids, None)) is not None:
+            notified.add(_keep_notice(db, batch_id, ReplyDraft(reply_id, draft.text, notice=True), at))
 
 
 def _keep_notice(db: SqlSession, batch_id: int, draft: ReplyDraft, at: int) -> str | None:
@@ -69,85 +66,76 @@ def take(db: SqlSession, commit: TakeReplies) -> tuple[StoredReply, ...]:
         db.execute(SQL["take"], (reply_id, move("reply", state, "take"), commit.owner))
         _keep_move(db, reply_id, "take", commit.at)
         if reply_id in damaged:
-            dead = Settle(reply_id, 0, Delivered.DEAD, commit.at, _DAMAGED)
-            _move(db, reply_id, ("sending", Delivered.DEAD), dead)
+            _settle(db, "sending", Settle(reply_id, 0, Delivered.DEAD, commit.at, _DAMAGED))
     sendable = [reply_id for reply_id, _ in due if reply_id not in damaged]
     return tuple(rows.reply(row) for reply_id in sendable for row in every(db, rows.SQL["reply"], (reply_id,)))
 
 
 def _keep_move(db: SqlSession, reply_id: int, verb: str, at: int, detail: str = "") -> None:
-    """Every move of a reply stays on record, so that each try can be told."""
     db.execute(SQL["keep_move"], (reply_id, verb, at, detail))
 
 
 def settle(db: SqlSession, commit: Settle) -> bool:
-    """Record what came of a try."""
     held = one(db, SQL["held"], (commit.reply_id, commit.fence))
     if held is None or held[0] != "sending":
         return False
-    _move(db, commit.reply_id, (held[0], commit.outcome), commit)
+    _settle(db, held[0], commit)
     return True
 
 
-def _move(db: SqlSession, reply_id: int, change: tuple[str, str], commit: Settle) -> None:
+def _settle(db: SqlSession, state: str, commit: Settle) -> None:
     ended_at = commit.at if commit.outcome in _FINAL else None
-    bound = (reply_id, move("reply", *change), commit.retry_at, commit.detail, commit.provider_id, ended_at, False)
-    _settled(db, bound, commit.at)
-    _keep_move(db, reply_id, change[1], commit.at, commit.detail)
+    columns = (commit.retry_at, commit.detail, commit.provider_id, ended_at, False)
+    _move(db, (commit.reply_id, state, commit.outcome), columns, commit.at)
 
 
-def _settled(db: SqlSession, bound: tuple[object, ...], at: int) -> None:
-    """Write down where a reply stands, and tell of it."""
-    for reply_id, state, turn_id, batch_id, tries in every(db, SQL["settle"], bound):
+def _move(db: SqlSession, reply: tuple[int, str, str], columns: tuple[object, ...], at: int) -> None:
+    """Move a reply, given as id, state and verb; `columns` are: next try, detail, provider's id, end, sent again."""
+    reply_id, before, verb = reply
+    bound = (reply_id, move("reply", before, verb), *columns)
+    for _, state, turn_id, batch_id, tries in every(db, SQL["settle"], bound):
         write_facts(db, at, replied(reply_id, state, (turn_id, batch_id), tries))
+    _keep_move(db, reply_id, verb, at, str(columns[1]))
 
 
 def doubt(db: SqlSession, commit: Doubt) -> int:
-    """Replies whose sender died are unknown: they may have arrived; the try is not charged to them."""
+    """Replies whose sender died may have arrived; the try is not charged to them."""
     found = every(db, SQL["sending_elsewhere"], (commit.owner,))
     for reply_id, state in found:
-        detail = "the process died while sending it"
         db.execute(SQL["uncharge"], (reply_id,))
-        _settled(db, (reply_id, move("reply", state, "doubt"), 0, detail, None, None, False), commit.at)
-        _keep_move(db, reply_id, "doubt", commit.at, detail)
+        columns = (0, "the process died while sending it", None, None, False)
+        _move(db, (reply_id, state, "doubt"), columns, commit.at)
     db.execute(SQL["due_now"], (commit.at,))
     return len(found)
 
 
 def resend(db: SqlSession, commit: Resend) -> int:
-    """Queue unknown replies again, marked, or bury them."""
     found = every(db, SQL["unknown"], (commit.at,))
     for reply_id, state, channel in found:
-        bury = channel in commit.without_resend
-        detail = IN_DOUBT if bury else SENT_AGAIN
-        verb = "bury" if bury else "resend"
-        after = move("reply", state, verb)
-        _settled(db, (reply_id, after, commit.at, detail, None, commit.at if bury else None, not bury), commit.at)
-        _keep_move(db, reply_id, verb, commit.at, detail)
+        if channel in commit.without_resend:
+            _move(db, (reply_id, state, "bury"), (commit.at, IN_DOUBT, None, commit.at, False), commit.at)
+        else:
+            _move(db, (reply_id, state, "resend"), (commit.at, SENT_AGAIN, None, None, True), commit.at)
     return len(found)
 
 
 def shown(db: SqlSession, commit: MarkReplyShown) -> bool:
-    """A reply was pulled."""
     row = one(db, SQL["state"], (commit.reply_id,))
     if row is None or row[0] != "pending":
         return False
-    bound = (commit.reply_id, move("reply", row[0], "show"), 0, "pulled", commit.provider_id, commit.at, False)
-    _settled(db, bound, commit.at)
-    _keep_move(db, commit.reply_id, "show", commit.at, "pulled")
+    columns = (0, "pulled", commit.provider_id, commit.at, False)
+    _move(db, (commit.reply_id, row[0], "show"), columns, commit.at)
     return True
 
 
 def decide(db: SqlSession, commit: Decide) -> bool:
-    """A dead reply goes again, or is given up for good."""
     row = one(db, SQL["state"], (commit.reply_id,))
     if row is None or row[0] != "dead":
         return False
     if commit.again:
         db.execute(SQL["send_again"], (commit.reply_id, move("reply", row[0], "requeue"), commit.at))
         _keep_move(db, commit.reply_id, "requeue", commit.at)
-        return True
-    after, detail = move("reply", row[0], "refuse"), accepted(row[1])
-    _settled(db, (commit.reply_id, after, 0, detail, None, commit.at, False), commit.at)
-    _keep_move(db, commit.reply_id, "refuse", commit.at, detail)
+    else:
+        columns = (0, accepted(row[1]), None, commit.at, False)
+        _move(db, (commit.reply_id, row[0], "refuse"), columns, commit.at)
     return True

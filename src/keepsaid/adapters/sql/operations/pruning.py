@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
-from keepsaid.adapters.sql.operations import journal, schedules, tasks
+from keepsaid.adapters.sql.operations import journal, schedules
 from keepsaid.adapters.sql.operations.intake import MARKED_EACH, MessageInserter
-from keepsaid.adapters.sql.query import chunks, every, flat, load, many, only, run
+from keepsaid.adapters.sql.query import every, load, only, run, write_rows
 from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.domain.commits import BeginPruning, Prune
 from keepsaid.domain.retention import Backlog, Cursor, Prunable, Pruned, PruneHistory, PruneRun, Stale
 
 SQL = load("pruning")
-_LANE_ROW = "(?, ?, ?)"
 _STEPS_EACH = 4
 """Rows that the steps of a batch count as."""
 
@@ -22,31 +22,23 @@ _RECORDS_EACH = 5
 """Rows that the records of a batch count as."""
 
 _RUNS_MAX = 4_000
-_OTHERS: Mapping[Stale, Callable[[SqlSession, Prune], Pruned]] = {
-    Stale.EVENTS: journal.prune,
-    Stale.TASKS: tasks.prune,
-    Stale.RUNS: schedules.prune,
-}
+_FIRST: Cursor = (-(1 << 62), 0)
 
 
 def begin(db: SqlSession, commit: BeginPruning) -> None:
-    """Record a run."""
     db.execute(SQL["begin"], (commit.at,))
 
 
 def history(db: SqlSession) -> PruneHistory:
-    """The runs there were."""
     first_at, messages = only(db, SQL["totals"])
     return PruneHistory(tuple(PruneRun(*row) for row in every(db, SQL["runs"], (_RUNS_MAX,))), first_at, messages)
 
 
 def prunable(db: SqlSession, messages_before: int, records_before: int) -> Prunable:
-    """What a run would remove."""
     return Prunable(*only(db, SQL["prunable"], (messages_before, records_before)))
 
 
 def backlog(db: SqlSession) -> Backlog:
-    """What waits."""
     return Backlog(*only(db, SQL["backlog"]))
 
 
@@ -67,15 +59,8 @@ class Pruning:
         self._intake = intake
 
     def prune(self, db: SqlSession, commit: Prune) -> Pruned:
-        """Remove one piece."""
-        if commit.what is Stale.KEYS:
-            return _keys(db, commit)
-        if commit.what is Stale.FINDINGS:
-            return _findings(db, commit)
-        if commit.what is Stale.RECORDS:
-            return _records(db, commit)
-        if commit.what in _OTHERS:
-            return _OTHERS[commit.what](db, commit)
+        if commit.what in _PRUNERS:
+            return _PRUNERS[commit.what](db, commit)
         piece = self._piece(db, commit)
         if piece.rows:
             db.execute(SQL["forget_messages"], (db.numbers(tuple(row[1] for row in piece.rows)),))
@@ -91,9 +76,14 @@ class Pruning:
 
     def _piece(self, db: SqlSession, commit: Prune) -> _Piece:
         """The rows of the next batches, as many as one commit may remove, the oldest of a batch first."""
-        found = every(db, SQL["settled"], (commit.before, *_place(commit), commit.rows_max))
+        found = every(db, SQL["settled"], (commit.before, *(commit.after or _FIRST), commit.rows_max))
         rows: dict[int, list[Row]] = defaultdict(list)
-        going = _enough(found, commit.rows_max)
+        going: list[int] = []
+        room = commit.rows_max
+        for batch_id, _, held, count in found:
+            if not held and room > 0:
+                going.append(batch_id)
+                room -= count
         for row in every(db, SQL["rows_of"], (db.numbers(going),)) if going else []:
             rows[row[0]].append(row)
         piece = _Piece(after=commit.after)
@@ -118,23 +108,8 @@ class Pruning:
         return piece
 
 
-def _enough(found: Sequence[Row], rows_max: int) -> tuple[int, ...]:
-    """The first batches that may go, until their messages are as many as one commit may remove."""
-    going: list[int] = []
-    left = rows_max
-    for batch_id, _, held, count in found:
-        if not held and left > 0:
-            going.append(batch_id)
-            left -= count
-    return tuple(going)
-
-
-def _place(commit: Prune) -> Cursor:
-    return commit.after or (-(1 << 62), 0)
-
-
 def _note_lanes(db: SqlSession, rows: Sequence[Row]) -> None:
-    """Lanes remember how far their messages are gone, and since when they held external words."""
+    """Note for each lane how far its messages are pruned, and since when it held external text."""
     last: dict[int, int] = {}
     external: dict[int, int] = {}
     for _, _, lane_id, number, _, is_external, _ in rows:
@@ -144,27 +119,25 @@ def _note_lanes(db: SqlSession, rows: Sequence[Row]) -> None:
         if number % MARKED_EACH == 0:
             db.execute(SQL["forget_mark"], (lane_id, number))
     table: list[tuple[object, ...]] = [(lane, number, external.get(lane)) for lane, number in last.items()]
-    for part in chunks(table):
-        db.execute(many(SQL["note_lanes"], _LANE_ROW, len(part)), flat(part))
+    write_rows(db, SQL["note_lanes"], table)
 
 
 def _records(db: SqlSession, commit: Prune) -> Pruned:
     limit = max(1, commit.rows_max // _RECORDS_EACH)
-    found = every(db, SQL["emptied"], (commit.before, *_place(commit), limit))
+    found = every(db, SQL["emptied"], (commit.before, *(commit.after or _FIRST), limit))
     if not found:
         return Pruned(0, 0, 0, None)
     ids = db.numbers(tuple(row[0] for row in found))
-    for statement in ("unprompt", "forget_steps", "forget_traces", "forget_injections", "forget_replies"):
-        db.execute(SQL[statement], (ids,))
-    db.execute(SQL["forget_turns"], (ids,))
-    db.execute(SQL["forget_batches"], (ids,))
+    db.execute(SQL["unprompt"], (ids,))
+    for what in ("steps", "traces", "injections", "replies", "turns", "batches"):
+        db.execute(SQL[f"forget_{what}"], (ids,))
     batch_id, ended_at = found[-1]
     return Pruned(0, len(found), 0, (ended_at, batch_id) if len(found) == limit else None)
 
 
-def _findings(db: SqlSession, commit: Prune) -> Pruned:
-    """Those are gone that come first; how many went before says that it goes on."""
-    gone = run(db, SQL["forget_findings"], (commit.before, commit.rows_max))
+def _oldest(statement: str, db: SqlSession, commit: Prune) -> Pruned:
+    """Remove the oldest rows that a statement finds; the cursor counts the rows that went before."""
+    gone = run(db, statement, (commit.before, commit.rows_max))
     before = commit.after[0] if commit.after else 0
     return Pruned(0, 0, 0, (int(before) + gone,) if gone == commit.rows_max else None)
 
@@ -175,3 +148,13 @@ def _keys(db: SqlSession, commit: Prune) -> Pruned:
     if last is None:
         return Pruned(0, 0, 0, None)
     return Pruned(0, 0, run(db, SQL["forget_keys"], (start, last, commit.before)), (last,))
+
+
+_PRUNERS: Mapping[Stale, Callable[[SqlSession, Prune], Pruned]] = {
+    Stale.KEYS: _keys,
+    Stale.FINDINGS: partial(_oldest, SQL["forget_findings"]),
+    Stale.RECORDS: _records,
+    Stale.EVENTS: journal.prune,
+    Stale.TASKS: partial(_oldest, load("tasks")["forget_ended"]),
+    Stale.RUNS: schedules.prune,
+}

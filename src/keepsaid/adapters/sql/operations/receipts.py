@@ -9,34 +9,22 @@ from collections.abc import Sequence
 from keepsaid.adapters.sql.operations import rows
 from keepsaid.adapters.sql.operations.outbox import keep_for_owner
 from keepsaid.adapters.sql.operations.routing import lane_id_of
-from keepsaid.adapters.sql.query import every, load, one, reads
-from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
-from keepsaid.domain.commits import RecordFeedback
+from keepsaid.adapters.sql.query import every, load, one, scalar
+from keepsaid.adapters.sql.session import Row, SqlSession
+from keepsaid.domain import receipt
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.process import Note, NotifyOwner
-from keepsaid.domain.receipt import (
-    Feedback,
-    FeedbackState,
-    JudgeMemory,
-    MemoryUse,
-    Reminded,
-    Use,
-    beyond_in,
-    candidate_in,
-)
 from keepsaid.domain.states import move
 
 SQL = load("notes")
 
 
 def keep(db: SqlSession, commit: Note) -> None:
-    """Apply one commit."""
     db.execute(SQL["over"], (commit.at,))
     db.execute(SQL["keep"], (commit.name, commit.text, commit.until))
 
 
 def notify(db: SqlSession, commit: NotifyOwner) -> bool:
-    """Tell the owner, unless he was told."""
     if one(db, SQL["read"], (commit.name, commit.at)) is not None:
         return True
     if not keep_for_owner(db, commit.notice, commit.at):
@@ -45,41 +33,26 @@ def notify(db: SqlSession, commit: NotifyOwner) -> bool:
     return True
 
 
-def _read(db: SqlSession, name: str, at: int) -> str:
-    """What was noted under a name; "" for nothing, and for what is over at that time (milliseconds UTC)."""
-    row = one(db, SQL["read"], (name, at))
-    return "" if row is None else str(row[0])
-
-
-class SqlNotes:
-    """Notes, read only."""
-
-    _readers: SqlReaders
-
-    note = reads(_read)
+def note(db: SqlSession, name: str, at: int) -> str:
+    return str(scalar(db, SQL["read"], (name, at)) or "")
 
 
 RECEIPTS = load("receipts")
 
 
-def judge(db: SqlSession, commit: RecordFeedback) -> bool:
-    """A person's word on a memory."""
-    return judged(db, commit.word, commit.at)
-
-
-def judged(db: SqlSession, word: JudgeMemory, at: int) -> bool:
+def judged(db: SqlSession, word: receipt.JudgeMemory, at: int) -> bool:
     """Whether the word stands now; False where the turn was not shown the memory, or nothing is to withdraw."""
     place = (word.turn_id, word.memory_id)
     known = one(db, RECEIPTS["judged"], place)
     if known is not None:
-        stands = FeedbackState.WRONG if word.verb == "mark" else FeedbackState.WITHDRAWN
+        stands = receipt.FeedbackState.WRONG if word.verb == "mark" else receipt.FeedbackState.WITHDRAWN
         if known[0] != stands:
             db.execute(RECEIPTS["judge_again"], (*place, move("feedback", known[0], word.verb), word.by, at))
         return True
     shown = one(db, RECEIPTS["shown"], place)
     if shown is None or word.verb != "mark":
         return False
-    db.execute(RECEIPTS["judge"], (*place, shown[0], str(FeedbackState.WRONG), word.by, at))
+    db.execute(RECEIPTS["judge"], (*place, shown[0], str(receipt.FeedbackState.WRONG), word.by, at))
     return True
 
 
@@ -88,58 +61,43 @@ def list_flagged_memories(db: SqlSession, lane_id: int) -> frozenset[int]:
     return frozenset(row[0] for row in every(db, RECEIPTS["wrong_here"], (lane_id,)))
 
 
-def feedback_of_turn(db: SqlSession, turn_id: int) -> tuple[Feedback, ...]:
-    """What was said of the memories of a turn."""
+def feedback_of_turn(db: SqlSession, turn_id: int) -> tuple[receipt.Feedback, ...]:
     return tuple(_feedback(row) for row in every(db, RECEIPTS["feedback_of_turn"], (turn_id,)))
 
 
-def _reminded(db: SqlSession, lane: Lane) -> Reminded | None:
-    """The newest of the lane's last twenty turns that was shown any memory."""
+def reminded(db: SqlSession, lane: Lane) -> receipt.Reminded | None:
     shown = every(db, RECEIPTS["reminded"], (lane_id_of(db, lane),))
-    return Reminded(shown[0][0], tuple(memory_id for _, memory_id in shown)) if shown else None
+    return receipt.Reminded(shown[0][0], tuple(memory_id for _, memory_id in shown)) if shown else None
 
 
-def _uses(db: SqlSession, memory_id: int, turns: int) -> Sequence[Use]:
-    """The turns a memory was shown to or, of the newest, left out of."""
+def uses(db: SqlSession, memory_id: int, turns: int) -> Sequence[receipt.Use]:
     found = {}
     for turn_id, *lane, at, how in every(db, RECEIPTS["shown_to"], (memory_id,)):
-        found[turn_id] = Use(turn_id, Lane(*lane), at, MemoryUse(how), candidate_in(rows.trace(db, turn_id), memory_id))
+        found[turn_id] = receipt.Use(
+            turn_id, Lane(*lane), at, receipt.MemoryUse(how), receipt.candidate_in(rows.trace(db, turn_id), memory_id)
+        )
     named = f'"id":{memory_id},'.encode()
     for turn_id, *lane, at, body in every(db, RECEIPTS["traces"], (turns,)):
         text = zlib.decompress(body)
         if turn_id in found or named not in text:
             continue
         trace = json.loads(text)
-        considered, behind = candidate_in(trace, memory_id), beyond_in(trace, memory_id)
+        considered, behind = receipt.candidate_in(trace, memory_id), receipt.beyond_in(trace, memory_id)
         if considered is not None and not considered["chosen"]:
-            found[turn_id] = Use(turn_id, Lane(*lane), at, MemoryUse.LEFT_OUT, considered)
+            found[turn_id] = receipt.Use(turn_id, Lane(*lane), at, receipt.MemoryUse.LEFT_OUT, considered)
         elif behind is not None:
-            found[turn_id] = Use(turn_id, Lane(*lane), at, MemoryUse.BEYOND, behind)
+            found[turn_id] = receipt.Use(turn_id, Lane(*lane), at, receipt.MemoryUse.BEYOND, behind)
     return [found[turn_id] for turn_id in sorted(found, reverse=True)]
 
 
-def _list_active_feedback(db: SqlSession, lane: Lane) -> Sequence[Feedback]:
-    """Feedback in force for turns of a lane, which marks memories as wrong; newest first."""
-    return [_feedback(said) for said in every(db, RECEIPTS["wrong_of_lane"], (lane_id_of(db, lane),))]
+def list_active_feedback(db: SqlSession, lane: Lane) -> Sequence[receipt.Feedback]:
+    return [_feedback(row) for row in every(db, RECEIPTS["wrong_of_lane"], (lane_id_of(db, lane),))]
 
 
-def _all_feedback(db: SqlSession, memory_id: int) -> Sequence[Feedback]:
-    """What people said of a memory, newest first."""
+def feedback(db: SqlSession, memory_id: int) -> Sequence[receipt.Feedback]:
     return [_feedback(row) for row in every(db, RECEIPTS["feedback"], (memory_id,))]
 
 
-class SqlReceipts:
-    """Receipts, read only."""
-
-    def __init__(self, readers: SqlReaders) -> None:
-        self._readers = readers
-
-    reminded = reads(_reminded)
-    uses = reads(_uses)
-    list_active_feedback = reads(_list_active_feedback)
-    feedback = reads(_all_feedback)
-
-
-def _feedback(row: Row) -> Feedback:
+def _feedback(row: Row) -> receipt.Feedback:
     turn_id, memory_id, state, by, at = row
-    return Feedback(turn_id, memory_id, FeedbackState(state), by, at)
+    return receipt.Feedback(turn_id, memory_id, receipt.FeedbackState(state), by, at)

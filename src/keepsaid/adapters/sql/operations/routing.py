@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from keepsaid.adapters.sql.operations import rows as stored
 from keepsaid.adapters.sql.operations.journal import write_facts, write_facts_grouped
-from keepsaid.adapters.sql.operations.task_rows import write_task_event as tell_task
-from keepsaid.adapters.sql.query import CHUNK, chunks, every, flat, load, many, one
+from keepsaid.adapters.sql.operations.task_rows import write_task_event
+from keepsaid.adapters.sql.query import CHUNK, every, flat, load, many, one, row_of, scalar, write_rows
 from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.domain.batch import DESCRIPTION_CHARS_MAX, Routed, Window
 from keepsaid.domain.busy import INTERRUPTED, JOINED_DOUBT, Interrupt, Steer, may_join
@@ -23,10 +22,6 @@ from keepsaid.domain.turn import Steered
 from keepsaid.domain.work import TaskKind, encoded
 
 SQL = load("routing")
-_LANE_ROW = "(?, ?, ?, ?)"
-_BATCH_ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_GROWN_ROW = "(?, ?, ?, ?, ?)"
-_ADVANCED_ROW = "(?, ?, ?, ?, ?, ?, ?)"
 
 _Row = tuple[object, ...]
 
@@ -44,10 +39,7 @@ class _Waiting:
 
 @dataclass(frozen=True, slots=True)
 class _Stand:
-    """Where a lane stands: its row id, the last number that came, the last that a batch holds.
-
-    `tail` is its last batch, if what follows may join it.
-    """
+    """A lane's row id, last number received, last number batched, and its last batch, if more messages may join it."""
 
     lane_id: int
     head: int
@@ -67,16 +59,7 @@ class _Written:
 
 def lane_id_of(db: SqlSession, lane: Lane) -> int | None:
     """The row of a lane, if it is known."""
-    row = one(db, SQL["lane"], lane)
-    return row[0] if row else None
-
-
-def lane_row(db: SqlSession, lane: Lane) -> tuple[int, int, int]:
-    """A lane's row id, head and last batched number."""
-    row = one(db, SQL["lane"], lane)
-    if row is None:
-        raise LookupError("no such lane")
-    return row
+    return scalar(db, SQL["lane"], lane)
 
 
 def refresh_ready(db: SqlSession, *lane_ids: int) -> None:
@@ -112,12 +95,9 @@ def _dispatched(db: SqlSession, commits: Sequence[Dispatch]) -> list[bool]:
         if kept[-1]:
             _write(db, commit, stand, written)
             routed[commit.lane.channel] += last - stand.batched
-    for rows in chunks(written.batches):
-        db.execute(many(SQL["keep_batches"], _BATCH_ROW, len(rows)), flat(rows))
-    for rows in chunks(written.grown):
-        db.execute(many(SQL["grow_batches"], _GROWN_ROW, len(rows)), flat(rows))
-    for rows in chunks(written.lanes):
-        db.execute(many(SQL["advance_lanes"], _ADVANCED_ROW, len(rows)), flat(rows))
+    write_rows(db, SQL["keep_batches"], written.batches)
+    write_rows(db, SQL["grow_batches"], written.grown)
+    write_rows(db, SQL["advance_lanes"], written.lanes)
     for counted in routed.items():
         db.execute(SQL["routed"], counted)
     if written.lanes:
@@ -130,21 +110,14 @@ def _dispatched(db: SqlSession, commits: Sequence[Dispatch]) -> list[bool]:
 def _stands(db: SqlSession, lanes: Sequence[Lane]) -> dict[Lane, _Stand]:
     """Where these lanes stand, in their order."""
     found: dict[Lane, _Stand] = {}
-    for lane_id, channel, account, conversation, key, head, batched, *tail in every(
-        db, many(SQL["stand"], _LANE_ROW, len(lanes)), flat(lanes)
-    ):
-        found[Lane(channel, account, conversation, key)] = _Stand(lane_id, head, batched, _tail(batched, tail))
-    missing = next((lane for lane in lanes if lane not in found), None)
-    if missing is not None:
+    for row in every(db, many(SQL["stand"], row_of(4), len(lanes)), flat(lanes)):
+        head, batched, batch_id, first, chars, rule, version, priority = row[5:]
+        verdict = Verdict(Action.FORWARD, rule, version, "")
+        tail = None if batch_id is None else Routed(batch_id, first, batched, 0, 0, chars, verdict, priority)
+        found[Lane(*row[1:5])] = _Stand(row[0], head, batched, tail)
+    if not found.keys() >= set(lanes):
         raise LookupError("no such lane")
     return {lane: found[lane] for lane in lanes}
-
-
-def _tail(last: int, row: Sequence[Any]) -> Routed | None:
-    batch_id, first, chars, rule, version, priority = row
-    if batch_id is None:
-        return None
-    return Routed(batch_id, first, last, 0, 0, chars, Verdict(Action.FORWARD, rule, version, ""), priority)
 
 
 def _write(db: SqlSession, commit: Dispatch, stand: _Stand, written: _Written) -> None:
@@ -179,20 +152,16 @@ def _joined(tail: Routed | None, commit: Dispatch) -> list[Routed]:
     """The tail and the batches of a dispatch; one that may join the one before it does."""
     joined = [] if tail is None else [tail]
     for routed in commit.batches:
-        if joined and _may_join(joined[-1], routed, commit.window):
-            before = joined[-1]
-            chars, priority = before.chars + routed.chars, min(before.priority, routed.priority)
+        before = joined[-1] if joined else routed
+        count, chars = routed.last - before.first + 1, before.chars + routed.chars
+        fits = count <= commit.window.count_max and chars <= commit.window.chars_max
+        same = replace(before.verdict, reason=routed.verdict.reason) == routed.verdict
+        if joined and fits and same and routed.verdict.action is Action.FORWARD:
+            priority = min(before.priority, routed.priority)
             joined[-1] = replace(before, last=routed.last, last_id=routed.last_id, chars=chars, priority=priority)
         else:
             joined.append(routed)
     return joined
-
-
-def _may_join(before: Routed, routed: Routed, window: Window) -> bool:
-    by, verdict = before.verdict, routed.verdict
-    same = (by.action, by.rule, by.version) == (verdict.action, verdict.rule, verdict.version)
-    count, chars = routed.last - before.first + 1, before.chars + routed.chars
-    return same and verdict.action is Action.FORWARD and count <= window.count_max and chars <= window.chars_max
 
 
 def _batch_row(commit: Dispatch, lane_id: int, routed: Routed, task_id: int | None) -> _Row:
@@ -223,7 +192,7 @@ def _task(db: SqlSession, commit: Dispatch, lane_id: int, routed: Routed) -> int
     place = (draft.id, draft.key, lane_id, routed.verdict.rule)
     what = (draft.description, encoded(draft.terms), draft.outside, count, routed.priority)
     db.execute(SQL["keep_task"], (*place, *what, commit.at))
-    tell_task(db, "created", draft.id, commit.at, kind=str(TaskKind.WORKER), after=0)
+    write_task_event(db, "created", draft.id, commit.at, kind=str(TaskKind.WORKER), after=0)
     return draft.id
 
 
@@ -232,7 +201,7 @@ def _rest(db: SqlSession, lane_id: int, last: int, until: int) -> Sequence[_Wait
     if until == last:
         return ()
     waiting = (_Waiting(*row) for row in every(db, SQL["waiting"], (lane_id, until)))
-    return [one for one in waiting if one.number > last]
+    return [message for message in waiting if message.number > last]
 
 
 def _begun(rest: Sequence[_Waiting], window: Window, at: int) -> _Row:
@@ -246,8 +215,9 @@ def _begun(rest: Sequence[_Waiting], window: Window, at: int) -> _Row:
 
 
 def interrupt(db: SqlSession, commit: Interrupt) -> int | None:
-    """Begin the batch at work anew, with the next one in it."""
-    lane_id = lane_row(db, commit.lane)[0]
+    lane_id = lane_id_of(db, commit.lane)
+    if lane_id is None:
+        raise LookupError("no such lane")
     held = one(db, SQL["at_work"], (lane_id,))
     newer = None if held is None else one(db, SQL["next_open"], (lane_id, held[3]))
     if held is None or newer is None or one(db, SQL["unrepeatable"], (held[0],)) is not None:
@@ -285,7 +255,6 @@ def abandon(db: SqlSession, batch_id: int, over: tuple[str, AbandonReason], at: 
 
 
 def steer(db: SqlSession, commit: Steer) -> tuple[Steered, ...]:
-    """Offer a running turn what waits next."""
     turn = one(db, SQL["steered_turn"], (commit.turn_id, commit.batch_id, commit.fence))
     if turn is None:
         return ()
@@ -308,15 +277,13 @@ def steer(db: SqlSession, commit: Steer) -> tuple[Steered, ...]:
 
 
 def leave_unseen(db: SqlSession, turn_id: int) -> None:
-    """What no recorded step of an open turn was shown is left to itself again."""
+    """Leave batches out of an open turn again that none of its recorded steps was shown."""
     db.execute(SQL["unseen"], (turn_id,))
 
 
-def steered(db: SqlSession, turn_id: int) -> tuple[Steered, ...]:
-    """What the steps of an open turn were shown beside its own messages."""
-    return tuple(
-        Steered(row[0], row[1], stored.messages_of(db, row[0])) for row in every(db, SQL["steered"], (turn_id,))
-    )
+def list_steered(db: SqlSession, turn_id: int) -> tuple[Steered, ...]:
+    found = every(db, SQL["steered"], (turn_id,))
+    return tuple(Steered(batch_id, n, stored.messages_of(db, batch_id)) for batch_id, n, *_ in found)
 
 
 DROP = load("drop")

@@ -13,6 +13,7 @@ from typing import Any
 from keepsaid.adapters.sql.query import every_replaced, load, one
 from keepsaid.adapters.sql.session import SqlSession
 from keepsaid.adapters.sql.tombstones import is_intact
+from keepsaid.domain import visibility
 from keepsaid.domain.batch import StoredBatch
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, StoredMessage, Trust
@@ -23,6 +24,7 @@ from keepsaid.domain.turn import Step, StepKind, Usage
 from keepsaid.errors import MessageDamaged
 
 SQL = load("rows")
+OWN_TOOLS = json.dumps(sorted(visibility.OWN_TOOLS))
 WITHHELD = "[withheld: what is on disk is not what was stored; see keepsaid doctor --deep]"
 """Stands for a text whose row does not match its checksum."""
 
@@ -73,20 +75,17 @@ def replies(db: SqlSession, sql: str, bound: Sequence[object]) -> list[StoredRep
     """The replies that a statement finds; one that is not what was written has WITHHELD for its text."""
     found = every_replaced(db, sql, bound)
     damaged = db.altered("reply", [row[0] for row in found])
-    return [_withheld(reply(row)) if row[0] in damaged else reply(row) for row in found]
-
-
-def _withheld(damaged: StoredReply) -> StoredReply:
-    _log.error("reply %d is not what was stored: it is withheld", damaged.id, extra={"code": MessageDamaged.code})
-    return replace(damaged, draft=replace(damaged.draft, text=WITHHELD))
+    for reply_id in damaged:
+        _log.error("reply %d is not what was stored: it is withheld", reply_id, extra={"code": MessageDamaged.code})
+    return [reply((*row[:7], WITHHELD, *row[8:]) if row[0] in damaged else row) for row in found]
 
 
 def records(db: SqlSession, lane_id: int, found: Sequence[Row]) -> tuple[Record, ...]:
     """Rows of `records_after` of one lane; one that is not what was written has WITHHELD for its text."""
     damaged = db.altered("transcript", [row[7] for row in found], lane_id)
     for position in damaged:
-        told = "record %d of lane %d is not what was stored: it is withheld"
-        _log.error(told, position, lane_id, extra={"code": MessageDamaged.code})
+        message = "record %d of lane %d is not what was stored: it is withheld"
+        _log.error(message, position, lane_id, extra={"code": MessageDamaged.code})
     return tuple(record((row[0], WITHHELD, *row[2:]) if row[7] in damaged else row) for row in found)
 
 

@@ -9,8 +9,9 @@ from keepsaid.adapters.sql.operations.journal import write_line
 from keepsaid.adapters.sql.operations.outbox import keep_for_owner, keep_reply
 from keepsaid.adapters.sql.operations.tasks import keep
 from keepsaid.adapters.sql.operations.work_views import content_of, run_of, schedule_of
-from keepsaid.adapters.sql.query import every, load, one, only, run
-from keepsaid.adapters.sql.session import Row, SqlSession
+from keepsaid.adapters.sql.query import every, load, one, only, run, scalar
+from keepsaid.adapters.sql.session import SqlSession
+from keepsaid.domain import scheduling
 from keepsaid.domain.commits import Prune
 from keepsaid.domain.effects import EndSchedule, KeepTime
 from keepsaid.domain.lane import Lane
@@ -18,28 +19,15 @@ from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.retention import Pruned
 from keepsaid.domain.schedule import LIVE, OPEN, Fire, NewSchedule, ScheduleRun, What, charged
-from keepsaid.domain.scheduling import (
-    NOT_DONE,
-    AddSchedule,
-    BeginRun,
-    EndRun,
-    FireSchedules,
-    MoveSchedule,
-    Notice,
-    RecoverRuns,
-    ReplaceSchedules,
-    RunKey,
-    RunNow,
-    SettleRun,
-)
+from keepsaid.domain.scheduling import EndRun, RunKey, SettleRun
 from keepsaid.domain.states import TABLES, move
 from keepsaid.domain.task import NewTask
 
 SQL = load("schedules")
-_TOLD = {"pause": "paused", "resume": "resumed", "cancel": "cancelled"}
+_TOPICS = {"pause": "paused", "resume": "resumed", "cancel": "cancelled"}
 
 
-def add(db: SqlSession, commit: AddSchedule, turn_id: int | None = None) -> bool:
+def add(db: SqlSession, commit: scheduling.AddSchedule, turn_id: int | None = None) -> bool:
     """Add one, if its id and its name are free; `turn_id` is the turn that asked for it."""
     new = commit.new
     if one(db, SQL["taken"], (new.id, new.source, new.name)) is not None:
@@ -51,20 +39,14 @@ def add(db: SqlSession, commit: AddSchedule, turn_id: int | None = None) -> bool
 def _insert(db: SqlSession, new: NewSchedule, times: tuple[int, int], turn_id: int | None = None) -> None:
     next_at, at = times
     db.execute(SQL["add"], (new.id, new.source, new.name, *content_of(new), "active", next_at, at, turn_id))
-    _tell(db, "added", new.id, at, {"source": new.source, "what": str(new.what)})
+    _write_event(db, "added", new.id, at, {"source": new.source, "what": str(new.what)})
 
 
 def apply_effect(db: SqlSession, effect: KeepTime | EndSchedule, turn_id: int, at: int) -> None:
-    """Apply what a turn requested of schedules."""
     if isinstance(effect, KeepTime):
-        add(db, AddSchedule(effect.new, effect.next_at, at), turn_id)
+        add(db, scheduling.AddSchedule(effect.new, effect.next_at, at), turn_id)
     else:
-        move_one(db, MoveSchedule(effect.schedule_id, "cancel", at))
-
-
-def list_made_by_turn(db: SqlSession, turn_id: int) -> list[int]:
-    """The schedules that a turn made."""
-    return [int(row[0]) for row in every(db, SQL["made_by"], (turn_id,))]
+        move_one(db, scheduling.MoveSchedule(effect.schedule_id, "cancel", at))
 
 
 def scrub(db: SqlSession, schedule_id: int, at: int) -> bool:
@@ -79,18 +61,7 @@ def scrub(db: SqlSession, schedule_id: int, at: int) -> bool:
     return True
 
 
-def list_messages(db: SqlSession, schedule_id: int) -> list[int]:
-    """The messages that a schedule put into the buffer."""
-    return [int(row[0]) for row in every(db, SQL["asked_by"], (schedule_id,))]
-
-
-def list_replies(db: SqlSession, schedule_id: int) -> list[Row]:
-    """The replies of a schedule that are not emptied: reply, state, no batch, attempts."""
-    return every(db, SQL["posted_by"], (schedule_id,))
-
-
-def replace_all(db: SqlSession, commit: ReplaceSchedules) -> int:
-    """Let the schedules of a source be these."""
+def replace_all(db: SqlSession, commit: scheduling.ReplaceSchedules) -> int:
     live = {known.new.name: known for known in map(schedule_of, every(db, SQL["of_source"], (commit.source,)))}
     changed, names = 0, {new.name for new, _ in commit.wanted}
     for new, next_at in commit.wanted:
@@ -110,9 +81,8 @@ def replace_all(db: SqlSession, commit: ReplaceSchedules) -> int:
     return changed
 
 
-def fire(db: SqlSession, commit: FireSchedules) -> int:
-    """Make the runs of times that have come."""
-    return sum(_fire(db, one_of, commit.at) for one_of in commit.fires)
+def fire(db: SqlSession, commit: scheduling.FireSchedules) -> int:
+    return sum(_fire(db, fired, commit.at) for fired in commit.fires)
 
 
 def _fire(db: SqlSession, fired: Fire, at: int) -> bool:
@@ -125,7 +95,7 @@ def _fire(db: SqlSession, fired: Fire, at: int) -> bool:
     state = "active" if fired.next_at is not None else move("schedule", "active", "finish")
     db.execute(SQL["move_on"], (fired.schedule_id, fired.next_at, state))
     if fired.next_at is None:
-        _tell(db, "done", fired.schedule_id, at)
+        _write_event(db, "done", fired.schedule_id, at)
     return due
 
 
@@ -137,17 +107,16 @@ def _make(db: SqlSession, key: tuple[int, int], ready_at: int, at: int) -> bool:
         _skip_new(db, key, at, "an earlier run is under way")
         return False
     db.execute(SQL["keep_run"], (schedule_id, due_at, "due", max(at, ready_at), "", at, None))
-    _tell(db, "fired", schedule_id, at, {"due": due_at, "late_ms": max(0, at - due_at)})
+    _write_event(db, "fired", schedule_id, at, {"due": due_at, "late_ms": max(0, at - due_at)})
     return True
 
 
 def _skip_new(db: SqlSession, key: tuple[int, int], at: int, why: str) -> None:
     if run(db, SQL["keep_run"], (*key, "skipped", at, why, at, at)):
-        _tell(db, "skipped", key[0], at, {"due": key[1], "reason": why})
+        _write_event(db, "skipped", key[0], at, {"due": key[1], "reason": why})
 
 
-def run_now(db: SqlSession, commit: RunNow) -> bool:
-    """A run for this moment."""
+def run_now(db: SqlSession, commit: scheduling.RunNow) -> bool:
     stand = one(db, SQL["stand"], (commit.schedule_id,))
     if stand is None or stand[0] not in LIVE or one(db, SQL["under_way"], (commit.schedule_id,)) is not None:
         return False
@@ -159,22 +128,20 @@ def _run(db: SqlSession, key: RunKey) -> ScheduleRun | None:
     return None if row is None else run_of(row)
 
 
-def begin(db: SqlSession, commit: BeginRun) -> bool:
-    """A due run begins."""
+def begin(db: SqlSession, commit: scheduling.BeginRun) -> bool:
     known = _run(db, commit.run)
     if known is None or known.state != "due":
         return False
-    if commit.task is not None and not _set_about(db, commit, commit.task):
+    if commit.task is not None and not _make_task(db, commit, commit.task):
         return False
     db.execute(SQL["move_run"], (*commit.run, move("run", known.state, "begin"), "", None))
     return True
 
 
-def _set_about(db: SqlSession, commit: BeginRun, task: NewTask) -> bool:
+def _make_task(db: SqlSession, commit: scheduling.BeginRun, task: NewTask) -> bool:
     """Make the task of a run; the run is skipped where an earlier one is not done."""
     if one(db, SQL["task_open"], (task.key,)) is not None:
-        db.execute(SQL["move_run"], (*commit.run, move("run", "due", "skip"), NOT_DONE, commit.at))
-        _write_run_event(db, "skipped", EndRun(commit.run, "skip", commit.at, NOT_DONE))
+        _skip(db, commit.run, scheduling.NOT_DONE, commit.at)
         return False
     turn_id = None if task.lane is None else only(db, SQL["asker"], (commit.run.schedule_id,))[0]
     keep(db, replace(task, turn_id=turn_id), commit.at, relays=False)
@@ -183,7 +150,6 @@ def _set_about(db: SqlSession, commit: BeginRun, task: NewTask) -> bool:
 
 
 def end(db: SqlSession, commit: EndRun) -> str:
-    """A run ends."""
     known = _run(db, commit.run)
     if known is None or known.state not in OPEN:
         return ""
@@ -191,13 +157,13 @@ def end(db: SqlSession, commit: EndRun) -> str:
     released = commit.verb == "release"
     db.execute(SQL["move_run"], (*commit.run, state, commit.reason, None if released else commit.at))
     if released:
-        return _state(db, commit.run.schedule_id)
+        return str(scalar(db, SQL["stand"], (commit.run.schedule_id,)))
     _write_run_event(db, state, commit)
-    heard = _record_output(db, known, commit)
+    is_delivered = _record_output(db, known, commit)
     failed = commit.verb == "fail"
-    if failed or (commit.verb == "execute" and not heard):
+    if failed or (commit.verb == "execute" and not is_delivered):
         return _charge(db, commit, failed=failed)
-    return _state(db, commit.run.schedule_id)
+    return str(scalar(db, SQL["stand"], (commit.run.schedule_id,)))
 
 
 def _record_output(db: SqlSession, known: ScheduleRun, commit: EndRun) -> bool:
@@ -206,8 +172,8 @@ def _record_output(db: SqlSession, known: ScheduleRun, commit: EndRun) -> bool:
         output = move("output", known.output, "ask")
         db.execute(SQL["hear"], (*commit.run, output, commit.message_id, None, ""))
         return True
-    told = None if commit.verb != "execute" or commit.notice is None else commit.notice.draft
-    posted = told or (None if known.target is None else commit.reply)
+    notice = None if commit.verb != "execute" or commit.notice is None else commit.notice.draft
+    posted = notice or (None if known.target is None else commit.reply)
     if posted is None:
         return False
     output = move("output", known.output, "post")
@@ -221,25 +187,20 @@ def _record_output(db: SqlSession, known: ScheduleRun, commit: EndRun) -> bool:
 
 
 def settle(db: SqlSession, commit: SettleRun) -> str:
-    """What is heard of a run moves on."""
     known = _run(db, commit.run)
     if known is None or (known.output, commit.verb) not in TABLES["output"]:
         return ""
     output = move("output", known.output, commit.verb)
     db.execute(SQL["hear"], (*commit.run, output, None, commit.reply_id, commit.reason))
     if commit.verb == "answer":
-        return _state(db, commit.run.schedule_id)
+        return str(scalar(db, SQL["stand"], (commit.run.schedule_id,)))
     _write_run_event(db, output, commit)
     return _charge(db, commit, failed=commit.verb == "lose")
 
 
-def _state(db: SqlSession, schedule_id: int) -> str:
-    return str(only(db, SQL["stand"], (schedule_id,))[0])
-
-
 def _write_run_event(db: SqlSession, topic: str, commit: EndRun | SettleRun) -> None:
-    told: dict[str, Json] = {"due": commit.run.due_at, **({"reason": commit.reason} if commit.reason else {})}
-    _tell(db, topic, commit.run.schedule_id, commit.at, told)
+    reason: dict[str, Json] = {"reason": commit.reason} if commit.reason else {}
+    _write_event(db, topic, commit.run.schedule_id, commit.at, {"due": commit.run.due_at, **reason})
 
 
 def _charge(db: SqlSession, commit: EndRun | SettleRun, *, failed: bool) -> str:
@@ -249,13 +210,13 @@ def _charge(db: SqlSession, commit: EndRun | SettleRun, *, failed: bool) -> str:
     reason = commit.reason if disabled else before.reason
     db.execute(SQL["stands"], (schedule_id, state, failures, reason))
     if disabled:
-        _tell(db, "disabled", schedule_id, commit.at, {"failures": failures, "reason": reason})
+        _write_event(db, "disabled", schedule_id, commit.at, {"failures": failures, "reason": reason})
     if commit.notice is not None and (disabled or (failed and state == "done")):
         _notify(db, commit.notice, commit.at)
     return state
 
 
-def _notify(db: SqlSession, notice: Notice, at: int) -> None:
+def _notify(db: SqlSession, notice: scheduling.Notice, at: int) -> None:
     if not keep_for_owner(db, notice.draft, at):
         _post(db, notice.lane, replace(notice.draft, notice=True), at)
 
@@ -265,8 +226,7 @@ def _post(db: SqlSession, lane: Lane, draft: ReplyDraft, at: int) -> None:
     keep_reply(db, only(db, SQL["lane_id"], lane)[0], (None, None), draft, at)
 
 
-def move_one(db: SqlSession, commit: MoveSchedule) -> bool:
-    """Pause, resume or cancel."""
+def move_one(db: SqlSession, commit: scheduling.MoveSchedule) -> bool:
     stand = one(db, SQL["stand"], (commit.schedule_id,))
     if stand is None or (stand[0], commit.verb) not in TABLES["schedule"]:
         return False
@@ -276,23 +236,26 @@ def move_one(db: SqlSession, commit: MoveSchedule) -> bool:
     if commit.next_at is None:
         return False
     db.execute(SQL["resume"], (commit.schedule_id, move("schedule", stand[0], "resume"), commit.next_at))
-    _tell(db, "resumed", commit.schedule_id, commit.at)
+    _write_event(db, "resumed", commit.schedule_id, commit.at)
     return True
 
 
 def _stop(db: SqlSession, schedule_id: int, change: tuple[str, str], at: int) -> None:
-    told = _TOLD[change[1]]
+    topic = _TOPICS[change[1]]
     before = schedule_of(only(db, SQL["one"], (schedule_id,)))
     db.execute(SQL["move_on"], (schedule_id, before.next_at, move("schedule", *change)))
-    _tell(db, told, schedule_id, at)
+    _write_event(db, topic, schedule_id, at)
     for (due_at,) in every(db, SQL["waiting_runs"], (schedule_id,)):
-        why = f"the schedule was {told}"
-        db.execute(SQL["move_run"], (schedule_id, due_at, move("run", "due", "skip"), why, at))
-        _tell(db, "skipped", schedule_id, at, {"due": due_at, "reason": why})
+        _skip(db, (schedule_id, due_at), f"the schedule was {topic}", at)
 
 
-def recover(db: SqlSession, commit: RecoverRuns) -> int:
-    """What a former process was running begins again, or is interrupted."""
+def _skip(db: SqlSession, key: tuple[int, int], why: str, at: int) -> None:
+    db.execute(SQL["move_run"], (*key, move("run", "due", "skip"), why, at))
+    _write_event(db, "skipped", key[0], at, {"due": key[1], "reason": why})
+
+
+def recover(db: SqlSession, commit: scheduling.RecoverRuns) -> int:
+    """Begin runs of a former process again, or interrupt them."""
     running = every(db, SQL["running"])
     for schedule_id, due_at, what, text in running:
         key = RunKey(schedule_id, due_at)
@@ -316,6 +279,6 @@ def prune(db: SqlSession, commit: Prune) -> Pruned:
     return Pruned(0, 0, 0, (len(old) + gone,) if commit.rows_max in (len(old), gone) else None)
 
 
-def _tell(db: SqlSession, what: str, schedule_id: int, at: int, more: dict[str, Json] | None = None) -> None:
+def _write_event(db: SqlSession, what: str, schedule_id: int, at: int, more: dict[str, Json] | None = None) -> None:
     payload = json.dumps({"schedule": schedule_id, **(more or {})})
     write_line(db, f"schedule.{what}", payload, str(schedule_id), at)

@@ -7,70 +7,67 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from keepsaid.adapters.sql.operations.journal import write_facts
-from keepsaid.adapters.sql.query import every, load, one, only
+from keepsaid.adapters.sql.operations.routing import lane_id_of
+from keepsaid.adapters.sql.query import every, load, one, only, scalar
 from keepsaid.adapters.sql.session import Row, SqlSession
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.effects import ClearSlot, FillSlot, OpenSlot
 from keepsaid.domain.event import of_session, session_over
+from keepsaid.domain.lane import Lane
 from keepsaid.domain.session import FIRST, MARKS, SOFT, UNPROCESSED_MAX, QuietSince, Rest, Rested, Session, SessionEnd
 from keepsaid.domain.slot import TAKEN_OVER, Expected, Question, Slot, SlotState
 from keepsaid.domain.states import move
 
 SQL = load("slots")
+OfSlot = OpenSlot | FillSlot | ClearSlot
 
 
-def open_slot(db: SqlSession, effect: OpenSlot, lane_id: int, place: tuple[int, int]) -> None:
-    """Ask; `place` is the turn and the time. What the person was asked here before is cleared."""
-    turn_id, at = place
-    for row in every(db, SQL["pending_of"], (lane_id, effect.person)):
-        _end_slot(db, row, "clear", at, reason=TAKEN_OVER)
-    asked = effect.question
-    told = (asked.text, str(asked.expected), json.dumps(asked.options), f"reply:{turn_id}", at, at + effect.lasts_ms)
-    db.execute(SQL["open_slot"], (turn_id, lane_id, effect.person, *told))
-
-
-def fill_slot(db: SqlSession, effect: FillSlot, lane_id: int, at: int) -> None:
-    """An open slot of this lane was answered."""
-    state = one(db, SQL["slot_state"], (effect.slot_id, lane_id))
-    if state is not None and state[0] == SlotState.OPEN:
+def apply_effect(db: SqlSession, effect: OfSlot, lane_id: int, made_by: tuple[int, int]) -> None:
+    """Apply what a turn requested of slots; `made_by` is its id and time. A new question replaces the person's last."""
+    turn_id, at = made_by
+    if isinstance(effect, OpenSlot):
+        for row in every(db, SQL["pending_of"], (lane_id, effect.person)):
+            _end_slot(db, row, "clear", at, reason=TAKEN_OVER)
+        asked = effect.question
+        question = (asked.text, str(asked.expected), json.dumps(asked.options), f"reply:{turn_id}")
+        db.execute(SQL["open_slot"], (turn_id, lane_id, effect.person, *question, at, at + effect.lasts_ms))
+        return
+    state = scalar(db, SQL["slot_state"], (effect.slot_id, lane_id))
+    if state != SlotState.OPEN:
+        return
+    if isinstance(effect, FillSlot):
         filled_by = f"message:{effect.message_id}"
-        _end_slot(db, (effect.slot_id, state[0]), "fill", at, filled_by=filled_by, value=effect.value)
-
-
-def clear_slot(db: SqlSession, effect: ClearSlot, lane_id: int, at: int) -> None:
-    """An open slot of this lane ends without an answer."""
-    state = one(db, SQL["slot_state"], (effect.slot_id, lane_id))
-    if state is not None and state[0] == SlotState.OPEN:
-        _end_slot(db, (effect.slot_id, state[0]), effect.verb, at, reason=effect.reason)
+        _end_slot(db, (effect.slot_id, state), "fill", at, filled_by=filled_by, value=effect.value)
+    else:
+        _end_slot(db, (effect.slot_id, state), effect.verb, at, reason=effect.reason)
 
 
 def clear_lane(db: SqlSession, lane_id: int, reason: str, at: int) -> None:
-    """Nothing is asked in this lane any more."""
     for row in every(db, SQL["open_of_lane"], (lane_id,)):
         _end_slot(db, row, "clear", at, reason=reason)
 
 
-def _end_slot(db: SqlSession, row: Row, verb: str, at: int, **told: str) -> None:
+def _end_slot(db: SqlSession, row: Row, verb: str, at: int, **columns: str) -> None:
     slot_id, state = row
-    said = (told.get("reason", ""), told.get("filled_by", ""), told.get("value", ""))
-    db.execute(SQL["end_slot"], (slot_id, move("slot", state, verb), *said, at))
+    values = (columns.get(name, "") for name in ("reason", "filled_by", "value"))
+    db.execute(SQL["end_slot"], (slot_id, move("slot", state, verb), *values, at))
 
 
 def pending(db: SqlSession, lane_id: int) -> tuple[Slot, ...]:
-    """The open slots of a lane, oldest first."""
     return tuple(_slot(row) for row in every(db, SQL["open_slots"], (lane_id,)))
 
 
-def slots(db: SqlSession, lane_id: int, limit: int) -> Sequence[Slot]:
-    """The slots of a lane, newest first."""
-    return [_slot(row) for row in every(db, SQL["slots"], (lane_id, limit))]
+def slots(db: SqlSession, lane: Lane, limit: int) -> Sequence[Slot]:
+    lane_id = lane_id_of(db, lane)
+    return [] if lane_id is None else [_slot(row) for row in every(db, SQL["slots"], (lane_id, limit))]
 
 
 def _slot(row: Row) -> Slot:
-    question = Question(row[2], Expected(row[3]), tuple(json.loads(row[4])))
-    anchor, opened_at, expires_at, state, filled_by, value, reason, ended_at = row[5:]
-    asked = Slot(row[0], row[1], question, anchor, opened_at, expires_at, SlotState(state))
-    return replace(asked, filled_by=filled_by, value=value, reason=reason, ended_at=ended_at)
+    slot_id, person, text, expected, options, anchor, opened_at, expires_at, state, *ending = row
+    question = Question(text, Expected(expected), tuple(json.loads(options)))
+    filled_by, value, reason, ended_at = ending
+    slot = Slot(slot_id, person, question, anchor, opened_at, expires_at, SlotState(state))
+    return replace(slot, filled_by=filled_by, value=value, reason=reason, ended_at=ended_at)
 
 
 SESSIONS = load("sessions")
@@ -107,10 +104,7 @@ def enter(db: SqlSession, commit: TurnCommit, grown: Grown) -> tuple[int, int]:
 
 
 def mark_if_many(db: SqlSession, lane_id: int, session: tuple[int, int], reached: tuple[int, int]) -> None:
-    """Mark the session for collection once it has more new records of people and agent than may wait.
-
-    `reached` is the lane's last record, and when it was said.
-    """
+    """Mark a session for collection if too many records wait; `reached` is the lane's last record and its time."""
     session_id, after = session
     if only(db, SESSIONS["unprocessed"], (lane_id, after, session_id, UNPROCESSED_MAX + 1))[0] > UNPROCESSED_MAX:
         invalidate(db, session_id, reached[0], "records", reached[1])
@@ -157,7 +151,6 @@ def _end(db: SqlSession, row: Row, when: tuple[int, int], ending: SessionEnd) ->
 
 
 def rest(db: SqlSession, commit: Rest) -> Rested:
-    """Let sessions of quiet lanes sleep, and end."""
     done = {}
     looked = 0
     for state, before in (("active", commit.sleep_before), ("sleeping", commit.end_before)):
@@ -168,27 +161,22 @@ def rest(db: SqlSession, commit: Rest) -> Rested:
         for row in found:
             if row[3]:
                 db.execute(SESSIONS["not_quiet"], (row[0], commit.steady))
-        for session_id, first, told, _ in quiet:
-            if state == "active":
-                _sleep(db, session_id, told if told >= first else 0, commit.at)
-            else:
-                _end(db, (session_id, state, 0, first), (told, commit.at), SessionEnd.IDLE)
+        for session_id, first, last, _ in quiet:
+            if state == "sleeping":
+                _end(db, (session_id, state, 0, first), (last, commit.at), SessionEnd.IDLE)
+                continue
+            if last >= first:
+                invalidate(db, session_id, last, "sleep", commit.at)
+            db.execute(SESSIONS["sleep"], (session_id, move("session", "active", "sleep")))
+            write_facts(db, commit.at, of_session("sleeping", session_id, reason="the lane is quiet"))
         done[state] = len(quiet)
     return Rested(done["active"], done["sleeping"], looked)
 
 
-def _sleep(db: SqlSession, session_id: int, last: int, at: int) -> None:
-    if last:
-        invalidate(db, session_id, last, "sleep", at)
-    db.execute(SESSIONS["sleep"], (session_id, move("session", "active", "sleep")))
-    write_facts(db, at, of_session("sleeping", session_id, reason="the lane is quiet"))
-
-
-def sessions(db: SqlSession, lane_id: int, limit: int) -> Sequence[Session]:
-    """The sessions of a lane, newest first."""
-    return [Session(*row) for row in every(db, SESSIONS["sessions"], (lane_id, limit))]
+def sessions(db: SqlSession, lane: Lane, limit: int) -> Sequence[Session]:
+    lane_id = lane_id_of(db, lane)
+    return [] if lane_id is None else [Session(*row) for row in every(db, SESSIONS["sessions"], (lane_id, limit))]
 
 
 def quiet_since(db: SqlSession) -> QuietSince:
-    """Since when the longest quiet lanes are."""
     return QuietSince(*only(db, SESSIONS["quiet_since"]))

@@ -17,41 +17,40 @@ from keepsaid.domain.states import move
 SQL = load("staging")
 
 
-def stage(db: SqlSession, deed: StageMemory, turn_id: int) -> None:
-    """Write down what a turn, or a branch under its own id, asked memory to do."""
-    run(db, SQL["stage"], (turn_id, deed.n, written(deed)))
+def stage(db: SqlSession, request: StageMemory, turn_id: int) -> None:
+    """Write down a memory request of a turn, or of a branch under its own id."""
+    run(db, SQL["stage"], (turn_id, request.n, written(request)))
 
 
 def staged(db: SqlSession, turn_id: int | None) -> tuple[StageMemory, ...]:
-    """What a turn asked memory to do and is not known to be done, in order."""
+    """The memory requests of a turn that are not known to be done, in order."""
     return tuple(read_back(text) for (text,) in every(db, SQL["staged"], (turn_id,)))
 
 
 def forget_staged(db: SqlSession, turn_id: int) -> int:
-    """Nothing is staged any more; returns how many deeds were."""
+    """Delete the memory requests of a turn; returns how many there were."""
     return run(db, SQL["forget_staged"], (turn_id,))
 
 
 def done(db: SqlSession, batch_id: int) -> None:
-    """The turn that answered a batch has nothing staged any more; before its episode work is cleared."""
+    """Delete the memory requests of the turn that answered a batch, before its episode work is cleared."""
     run(db, SQL["done"], (batch_id,))
 
 
 STEPS = load("turns")
 TASKS = load("tasks")
-_TURN, _TASK = "turn", "task"
 
 
 def start_step(db: SqlSession, commit: StepStart) -> bool:
-    """Record a call about to be made."""
-    if _holder(db, commit.turn_id, commit.fence) is None:
+    if not _held_turn(db, commit) and not _held_task(db, commit):
         return False
     step = commit.step
     known = one(db, STEPS["step_state"], (commit.turn_id, step.n))
     if known is not None and known[0] == "finished":
         return False
     if commit.trace is not None:
-        _keep_trace(db, commit.turn_id, commit.trace, commit.at)
+        packed = zlib.compress(trace_bytes(commit.trace), 1)
+        db.execute(STEPS["keep_trace"], (commit.turn_id, packed, commit.at))
     if known is None:
         bound = (commit.turn_id, step.n, str(step.kind), step.subject, step.input_hash, step.repeatable, commit.at)
         db.execute(STEPS["start_step"], bound)
@@ -61,9 +60,8 @@ def start_step(db: SqlSession, commit: StepStart) -> bool:
 
 
 def end_step(db: SqlSession, commit: StepEnd) -> bool:
-    """Record what a call returned."""
-    holder = _holder(db, commit.turn_id, commit.fence)
-    if holder is None:
+    of_task = not _held_turn(db, commit)
+    if of_task and not _held_task(db, commit):
         return False
     known = one(db, STEPS["step_state"], (commit.turn_id, commit.n))
     if known is None:
@@ -72,24 +70,22 @@ def end_step(db: SqlSession, commit: StepEnd) -> bool:
     usage = commit.usage
     costs = (usage.tokens_in, usage.tokens_out, usage.cost_micros)
     db.execute(STEPS["end_step"], (commit.turn_id, commit.n, state, _json(commit.output), *costs, commit.at))
-    if holder == _TASK:
+    if of_task:
         db.execute(TASKS["went_on"], (commit.turn_id,))
     return True
 
 
-def _holder(db: SqlSession, turn_id: int, fence: int) -> str | None:
-    """What is held under this fence: an open turn, or a running task, whose id stands for its turn."""
-    if one(db, STEPS["held_turn"], (turn_id, fence)) is not None:
-        return _TURN
-    return _TASK if one(db, TASKS["held"], (turn_id, fence)) is not None else None
+def _held_turn(db: SqlSession, commit: StepStart | StepEnd) -> bool:
+    return one(db, STEPS["held_turn"], (commit.turn_id, commit.fence)) is not None
+
+
+def _held_task(db: SqlSession, commit: StepStart | StepEnd) -> bool:
+    """A step of a task has the id of the task for its turn."""
+    return one(db, TASKS["held"], (commit.turn_id, commit.fence)) is not None
 
 
 def _json(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def _keep_trace(db: SqlSession, turn_id: int, trace: Json, at: int) -> None:
-    db.execute(STEPS["keep_trace"], (turn_id, zlib.compress(trace_bytes(trace), 1), at))
 
 
 def trace_bytes(trace: Json) -> bytes:

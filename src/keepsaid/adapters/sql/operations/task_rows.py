@@ -15,38 +15,17 @@ from keepsaid.domain.turn import Usage
 from keepsaid.domain.work import TaskKind, decoded
 
 SQL = load("tasks")
-_COUNTED = ("messages", "priority", "ready_at", "fence", "attempts", "crashes", "deferrals", "deferred_from")
+_COLUMNS: tuple[str, ...] = ("id", "key", "kind", "state", "turn_id", "depth", "rule", "description", "terms")
+_COLUMNS += ("outside", "messages", "priority", "ready_at", "fence", "attempts", "crashes", "deferrals")
+_COLUMNS += ("deferred_from", "status", "result", "reason", "created_at", "started_at", "ended_at", "expires_at")
 
 
 def task_of(row: Row) -> Task:
-    """A row of the columns of a task."""
-    task_id, key, kind, state, turn_id, depth, rule, description, terms, outside = row[:10]
-    counted = dict(zip(_COUNTED, row[10:18], strict=True))
-    status, result, reason = row[18:21]
-    created_at, started_at, ended_at, expires_at, after = row[24:29]
-    return Task(
-        id=task_id,
-        key=key,
-        state=state,
-        description=description,
-        kind=TaskKind(kind),
-        lane=Lane(*row[29:]) if row[29] is not None else None,
-        turn_id=turn_id,
-        depth=depth,
-        rule=rule,
-        terms=decoded(terms),
-        outside=bool(outside),
-        status=status,
-        result=result,
-        reason=reason,
-        usage=Usage(*row[21:24]),
-        created_at=created_at,
-        started_at=started_at,
-        ended_at=ended_at,
-        after=tuple(json.loads(after)),
-        expires_at=expires_at,
-        **counted,
-    )
+    """A row of the columns of a task: the usage after its reason, what it waits for and its lane at the end."""
+    columns = dict(zip(_COLUMNS, (*row[:21], *row[24:28]), strict=True))
+    columns |= {"kind": TaskKind(row[2]), "terms": decoded(row[8]), "outside": bool(row[9])}
+    lane = None if row[29] is None else Lane(*row[29:])
+    return Task(**columns, lane=lane, usage=Usage(*row[21:24]), after=tuple(json.loads(row[28])))
 
 
 def tasks_of(db: SqlSession, ids: Sequence[int]) -> tuple[Task, ...]:
@@ -55,10 +34,8 @@ def tasks_of(db: SqlSession, ids: Sequence[int]) -> tuple[Task, ...]:
 
 
 def task_or_none(db: SqlSession, task_id: int) -> Task | None:
-    """One task."""
     return next(iter(tasks_of(db, (task_id,))), None)
 
 
 def write_task_event(db: SqlSession, what: str, task_id: int, at: int, **more: Json) -> None:
-    """Write to the journal what happened to a task."""
     journal.write_facts(db, at, happened(what, task_id, **more))

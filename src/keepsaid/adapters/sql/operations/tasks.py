@@ -12,43 +12,19 @@ from keepsaid.adapters.sql.operations.steps import forget_staged
 from keepsaid.adapters.sql.operations.task_rows import SQL, task_or_none, tasks_of, write_task_event
 from keepsaid.adapters.sql.query import every, one, run
 from keepsaid.adapters.sql.session import SqlSession
-from keepsaid.domain.commits import Prune
+from keepsaid.domain import task as domain
 from keepsaid.domain.effects import JudgeTask, MakeTask, OfTask, RelayTask, StopTask
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.relay import TellBack
-from keepsaid.domain.retention import Pruned
 from keepsaid.domain.states import move
-from keepsaid.domain.task import (
-    CALL_EXPIRED,
-    DEPTH_MAX,
-    ENDED,
-    FORGOTTEN,
-    TOO_DEEP,
-    CancelTask,
-    ClaimTasks,
-    CreateTasks,
-    DecideTask,
-    EndTask,
-    ExpireTasks,
-    NewTask,
-    RenewTask,
-    ResultsKept,
-    RunTask,
-    Task,
-    TaskEnd,
-    TellStatus,
-    made_of,
-    planned,
-    settled,
-    verb_after_crash,
-)
 from keepsaid.domain.work import TaskKind, encoded
 
+_LOST = ("failed", "cancelled")
 
-def create(db: SqlSession, commit: CreateTasks) -> str:
-    """Make tasks, wave by wave."""
-    ordered, refused = planned(commit.tasks)
+
+def create(db: SqlSession, commit: domain.CreateTasks) -> str:
+    ordered, refused = domain.planned(commit.tasks)
     if refused:
         return refused
     made = {task.id for task in ordered}
@@ -56,14 +32,14 @@ def create(db: SqlSession, commit: CreateTasks) -> str:
         known = {found.id: found for found in tasks_of(db, [number for number in task.after if number not in made])}
         for number in task.after:
             found = known.get(number)
-            if number not in made and (found is None or found.state in ("failed", "cancelled")):
+            if number not in made and (found is None or found.state in _LOST):
                 return f"{show('task', number)} {'does not exist' if found is None else f'is {found.state}'}"
     for task in ordered:
         keep(db, task, commit.at)
     return ""
 
 
-def keep(db: SqlSession, task: NewTask, at: int, *, relays: bool = True) -> None:
+def keep(db: SqlSession, task: domain.NewTask, at: int, *, relays: bool = True) -> None:
     """Write one down: it is pending, blocked while it waits for others, or failed with one of them, or too deep.
 
     What a turn asked for in its lane comes back there by itself, unless it is not to (`relays`). A call that waits for
@@ -72,10 +48,11 @@ def keep(db: SqlSession, task: NewTask, at: int, *, relays: bool = True) -> None
     if task.review and task.kind is TaskKind.CALL and one(db, SQL["same_call"], (task.key,)) is not None:
         return
     earlier = {found.id: found for found in tasks_of(db, task.after)}
-    lost = next((number for number in task.after if _is_lost(earlier.get(number))), None)
-    waits = any(number not in earlier or earlier[number].state != "completed" for number in task.after)
+    states = {number: earlier[number].state if number in earlier else "failed" for number in task.after}
+    lost = next((number for number, state in states.items() if state in _LOST), None)
+    waits = any(state != "completed" for state in states.values())
     reason = "" if lost is None else f"{show('task', lost)}, which it waits for, came to nothing"
-    reason = TOO_DEEP if task.depth > DEPTH_MAX else reason
+    reason = domain.TOO_DEEP if task.depth > domain.DEPTH_MAX else reason
     state = "failed" if reason else "needs_review" if task.review else "blocked" if waits else "pending"
     reason = reason or task.review
     at_end = at if state == "failed" else None
@@ -95,71 +72,53 @@ def keep(db: SqlSession, task: NewTask, at: int, *, relays: bool = True) -> None
             keep_for_owner(db, task.notice, at, task.id)
 
 
-def _is_lost(task: Task | None) -> bool:
-    return task is None or task.state in ("failed", "cancelled")
-
-
-def end(db: SqlSession, commit: EndTask) -> str:
-    """End a run."""
+def end(db: SqlSession, commit: domain.EndTask) -> str:
     task = task_or_none(db, commit.task_id)
     if task is None or task.fence != commit.fence or task.state != "running":
         return ""
     if commit.ending is not None and not steps.end_step(db, commit.ending):
         return ""
-    now = settled(task, commit)
+    now = domain.settled(task, commit)
     counts = (now.attempts, now.crashes, now.ready_at, now.deferrals, now.deferred_from)
     db.execute(SQL["end"], (task.id, now.state, now.result, now.reason, *counts, now.ended_at))
-    if commit.how is not TaskEnd.RELEASE:
+    if commit.how is not domain.TaskEnd.RELEASE:
         db.execute(SQL["spent"], (task.id, now.usage.tokens_in, now.usage.tokens_out, now.usage.cost_micros))
-    _leave(db, now, commit)
-    _publish_end(db, now, commit)
-    return now.state
-
-
-def _leave(db: SqlSession, task: Task, commit: EndTask) -> None:
-    """What a completed branch wants done, and remembered."""
-    for effect in commit.effects if task.state == "completed" else ():
+    for effect in commit.effects if now.state == "completed" else ():
         if isinstance(effect, MakeTask):
-            keep(db, made_of(effect, task.lane, task.turn_id, task.depth + 1), commit.at)
+            keep(db, domain.made_of(effect, task.lane, task.turn_id, task.depth + 1), commit.at)
         else:
             steps.stage(db, effect, task.id)
             db.execute(SQL["to_remember"], (task.id,))
-
-
-def _publish_end(db: SqlSession, task: Task, commit: EndTask) -> None:
-    if task.state == "pending":
-        return
-    write_task_event(db, task.state, task.id, commit.at, attempts=task.attempts)
-    ended(db, task.id, task.state, task.reason, commit.at)
-    if commit.notice is not None and task.notifies_owner:
-        keep_for_owner(db, commit.notice, commit.at, task.id)
+    if now.state != "pending":
+        write_task_event(db, now.state, task.id, commit.at, attempts=now.attempts)
+        ended(db, task.id, now.state, now.reason, commit.at)
+        if commit.notice is not None and now.notifies_owner:
+            keep_for_owner(db, commit.notice, commit.at, task.id)
+    return now.state
 
 
 def ended(db: SqlSession, task_id: int, state: str, reason: str, at: int) -> None:
-    """Let go what waited for a task, or let it fail with it."""
+    """Unblock the tasks that waited for a completed task; those that waited for a lost one fail with it."""
     if state == "completed":
         for waiting, before in every(db, SQL["freed"], (task_id,)):
             db.execute(SQL["go"], (waiting, move("task", before, "unblock"), "", None))
-    elif state in ("failed", "cancelled"):
-        _cascade(db, task_id, f"{show('task', task_id)}, which it waits for, was {state}: {reason}", at)
-
-
-def _cascade(db: SqlSession, upstream: int, reason: str, at: int) -> None:
-    lost = deque([upstream])
+        return
+    why = f"{show('task', task_id)}, which it waits for, was {state}: {reason}"
+    lost = deque([task_id] if state in _LOST else [])
     while lost:
         for waiting, before in every(db, SQL["waiting"], (lost.popleft(),)):
-            db.execute(SQL["go"], (waiting, move("task", before, "cascade"), reason, at))
-            write_task_event(db, "failed", waiting, at, attempts=0, upstream=upstream)
+            db.execute(SQL["go"], (waiting, move("task", before, "cascade"), why, at))
+            write_task_event(db, "failed", waiting, at, attempts=0, upstream=task_id)
             lost.append(waiting)
 
 
 def void(db: SqlSession, owner: str, at: int) -> None:
-    """The owner of what is running is dead: a crash is counted, and what becomes of each is told by its terms."""
+    """Count a crash for each task that a dead owner ran; its terms decide what becomes of it."""
     for (task_id,) in every(db, SQL["in_flight"], (owner,)):
         task = task_or_none(db, task_id)
         assert task is not None, "it was just found"
         left = one(db, SQL["call_left"], (task_id,)) is not None
-        verb, reason = verb_after_crash(task, call_left=left)
+        verb, reason = domain.verb_after_crash(task, call_left=left)
         state = move("task", task.state, verb)
         ended_at = at if state == "failed" else None
         db.execute(SQL["crashed"], (task_id, state, task.crashes + 1, reason, at, ended_at))
@@ -169,23 +128,15 @@ def void(db: SqlSession, owner: str, at: int) -> None:
     db.execute(SQL["all_soon"], (at,))
 
 
-def expire(db: SqlSession, steady: int) -> int:
-    """Leases that ran out; returns how many."""
-    return _back(db, every(db, SQL["expired"], (steady,)), "expire")
-
-
-def relinquish(db: SqlSession, owner: str) -> int:
-    """What an owner holds, by its own word; returns how many."""
-    return _back(db, every(db, SQL["owned"], (owner,)), "release")
-
-
-def _back(db: SqlSession, found: list[tuple[int]], verb: str) -> int:
+def give_back(db: SqlSession, statement: str, bound: object, verb: str) -> int:
+    """Queue again the tasks that are `expired` at a time or `owned` by an owner; returns how many."""
+    found = every(db, SQL[statement], (bound,))
     for (task_id,) in found:
         db.execute(SQL["back"], (task_id, move("task", "running", verb)))
     return len(found)
 
 
-def claim(db: SqlSession, commit: ClaimTasks) -> tuple[Task, ...]:
+def claim(db: SqlSession, commit: domain.ClaimTasks) -> tuple[domain.Task, ...]:
     """Lease tasks that are due; of one key only one at a time."""
     claimed: list[int] = []
     keys: set[str] = set()
@@ -202,25 +153,21 @@ def claim(db: SqlSession, commit: ClaimTasks) -> tuple[Task, ...]:
     return tuple(taken[task_id] for task_id in claimed)
 
 
-def renew(db: SqlSession, commit: RenewTask) -> bool:
-    """Move the end of a lease that is still held."""
+def renew(db: SqlSession, commit: domain.RenewTask) -> bool:
     return run(db, SQL["renew"], (commit.task_id, commit.fence, commit.lease_until)) == 1
 
 
-def status(db: SqlSession, commit: TellStatus) -> bool:
-    """Keep what a worker says of its task."""
+def status(db: SqlSession, commit: domain.TellStatus) -> bool:
     return run(db, SQL["status"], (commit.task_id, commit.fence, commit.text)) == 1
 
 
-def run_now(db: SqlSession, commit: RunTask) -> bool:
-    """Make a pending task due."""
+def run_now(db: SqlSession, commit: domain.RunTask) -> bool:
     return run(db, SQL["soon"], (commit.task_id, commit.at)) == 1
 
 
-def cancel(db: SqlSession, commit: CancelTask) -> bool:
-    """End a task by somebody's word."""
+def cancel(db: SqlSession, commit: domain.CancelTask) -> bool:
     task = task_or_none(db, commit.task_id)
-    if task is None or task.state in ENDED:
+    if task is None or task.state in domain.ENDED:
         return False
     db.execute(SQL["go"], (task.id, move("task", task.state, "cancel"), commit.reason, commit.at))
     write_task_event(db, "cancelled", task.id, commit.at)
@@ -228,16 +175,14 @@ def cancel(db: SqlSession, commit: CancelTask) -> bool:
     return True
 
 
-def expire_tasks(db: SqlSession, commit: ExpireTasks) -> int:
-    """Fail what waited for a person too long."""
+def expire_tasks(db: SqlSession, commit: domain.ExpireTasks) -> int:
     overdue = [row[0] for row in every(db, SQL["overdue"], (commit.at,))]
     for task_id in overdue:
-        decide(db, DecideTask(task_id, commit.at, False, CALL_EXPIRED))
+        decide(db, domain.DecideTask(task_id, commit.at, False, domain.CALL_EXPIRED))
     return len(overdue)
 
 
-def decide(db: SqlSession, commit: DecideTask) -> bool:
-    """A person's word on a parked task."""
+def decide(db: SqlSession, commit: domain.DecideTask) -> bool:
     task = task_or_none(db, commit.task_id)
     if task is None or task.state != "needs_review":
         return False
@@ -263,22 +208,20 @@ def apply_effect(db: SqlSession, effect: OfTask, lane: Lane, made_by: tuple[int,
     turn_id, at = made_by
     match effect:
         case MakeTask():
-            keep(db, made_of(effect, lane, turn_id, 1), at)
+            keep(db, domain.made_of(effect, lane, turn_id, 1), at)
         case StopTask():
-            cancel(db, CancelTask(effect.task_id, at, effect.reason))
+            cancel(db, domain.CancelTask(effect.task_id, at, effect.reason))
         case JudgeTask():
-            decide(db, DecideTask(effect.task_id, at, effect.approved, effect.reason))
+            decide(db, domain.DecideTask(effect.task_id, at, effect.approved, effect.reason))
         case RelayTask():
             db.execute(SQL["relay"], (effect.task_id, lane_id_of(db, lane)))
 
 
 def mark_tasks_reported(db: SqlSession, commit: TellBack) -> int:
-    """Mark tasks as reported to their lanes; returns how many were not reported before."""
     return run(db, SQL["tell_back"], (db.numbers(commit.task_ids), commit.at))
 
 
-def kept(db: SqlSession, commit: ResultsKept) -> int:
-    """Results are in memory."""
+def kept(db: SqlSession, commit: domain.ResultsKept) -> int:
     for task_id in commit.task_ids:
         forget_staged(db, task_id)
     return run(db, SQL["remembered"], (db.numbers(commit.task_ids),))
@@ -289,7 +232,7 @@ def scrub(db: SqlSession, task_id: int, at: int) -> bool:
     task = task_or_none(db, task_id)
     if task is None or not task.description:
         return False
-    cancel(db, CancelTask(task_id, at, FORGOTTEN))
+    cancel(db, domain.CancelTask(task_id, at, domain.FORGOTTEN))
     db.execute(SQL["scrub"], (task_id,))
     db.execute(SQL["forget_steps"], (task_id,))
     forget_staged(db, task_id)
@@ -297,12 +240,4 @@ def scrub(db: SqlSession, task_id: int, at: int) -> bool:
 
 
 def scrub_made_by(db: SqlSession, turn_id: int, at: int) -> int:
-    """Forget the words of the tasks that a turn made; returns how many there were."""
     return sum(scrub(db, task_id, at) for (task_id,) in every(db, SQL["made_by"], (turn_id,)))
-
-
-def prune(db: SqlSession, commit: Prune) -> Pruned:
-    """Remove the oldest that ended; how many went before says that it goes on."""
-    gone = run(db, SQL["forget_ended"], (commit.before, commit.rows_max))
-    before = commit.after[0] if commit.after else 0
-    return Pruned(0, 0, 0, (int(before) + gone,) if gone == commit.rows_max else None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import assert_never
 
 from keepsaid.adapters.sql.operations import receipts, rows, schedules, sessions, steps, tasks
 from keepsaid.adapters.sql.operations.context import begin_anew
@@ -12,25 +11,11 @@ from keepsaid.adapters.sql.operations.journal import write_facts
 from keepsaid.adapters.sql.operations.outbox import keep_reply
 from keepsaid.adapters.sql.operations.routing import SQL as ROUTING
 from keepsaid.adapters.sql.operations.routing import lane_id_of, refresh_ready
-from keepsaid.adapters.sql.query import chunks, every, flat, load, many, one, only
+from keepsaid.adapters.sql.query import every, load, one, only, write_rows
 from keepsaid.adapters.sql.session import Row, SqlSession
+from keepsaid.domain import effects
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.context import Block, Reminders
-from keepsaid.domain.effects import (
-    ClearSlot,
-    EndSchedule,
-    FillSlot,
-    JudgeTask,
-    KeepTime,
-    MakeTask,
-    Measured,
-    OfTask,
-    OfTime,
-    OpenSlot,
-    RelayTask,
-    SetPersonality,
-    StopTask,
-)
 from keepsaid.domain.event import answered
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.personality import Personality
@@ -45,41 +30,22 @@ SQL = load("standing")
 
 
 def personalities(db: SqlSession, scopes: Sequence[str]) -> tuple[Personality, ...]:
-    """What is set for these scopes, by scope."""
     found = [Personality(*row) for row in every(db, SQL["personalities"], (json.dumps(scopes),))]
     return tuple(sorted(found, key=lambda each: each.scope))
 
 
 def calibration(db: SqlSession, model: str) -> Calibration:
-    """What a model reported so far."""
-    row = one(db, SQL["calibration"], (model,))
-    return Calibration(*row) if row else Calibration(model)
+    return Calibration(*(one(db, SQL["calibration"], (model,)) or (model,)))
 
 
 def calibrations(db: SqlSession) -> tuple[Calibration, ...]:
-    """What every model reported so far; a row for each."""
     return tuple(Calibration(*row) for row in every(db, SQL["calibrations"]))
-
-
-def set_personality(db: SqlSession, effect: SetPersonality, at: int) -> None:
-    """Set it, or take it back."""
-    if effect.text:
-        db.execute(SQL["set_personality"], (effect.scope, effect.text, at, effect.by))
-    else:
-        db.execute(SQL["reset_personality"], (effect.scope,))
-
-
-def measure(db: SqlSession, effect: Measured) -> None:
-    """Add one report."""
-    told = calibration(db, effect.model).with_sample(effect.estimated, effect.reported)
-    db.execute(SQL["calibrate"], (told.model, told.estimated, told.reported))
 
 
 REMINDERS = load("reminders")
 
 
 def reminders(db: SqlSession, lane: Lane, turns: int, blocks: int) -> Reminders:
-    """The memories of the last turns, and the last blocks, oldest first."""
     lane_id = lane_id_of(db, lane)
     if lane_id is None:
         return Reminders()
@@ -99,48 +65,33 @@ def _block(db: SqlSession, lane_id: int, turn_id: int) -> Block | None:
     return Block(begins[0][0], text, shown, taint_in(trace).trust)
 
 
-_LANE = load("turns")["lane"]
+TURNS = load("turns")
 
 
-def leave(db: SqlSession, commit: TurnCommit, lane_id: int) -> None:
-    """Apply the effects of a turn, in order."""
+def _apply_effects(db: SqlSession, commit: TurnCommit, lane_id: int) -> None:
+    made_by = (commit.turn_id, commit.at)
     for effect in commit.outcome.effects:
         match effect:
-            case OpenSlot():
-                sessions.open_slot(db, effect, lane_id, (commit.turn_id, commit.at))
-            case FillSlot():
-                sessions.fill_slot(db, effect, lane_id, commit.at)
-            case ClearSlot():
-                sessions.clear_slot(db, effect, lane_id, commit.at)
-            case SetPersonality():
-                set_personality(db, effect, commit.at)
+            case effects.OpenSlot() | effects.FillSlot() | effects.ClearSlot():
+                sessions.apply_effect(db, effect, lane_id, made_by)
+            case effects.SetPersonality(text=""):
+                db.execute(SQL["reset_personality"], (effect.scope,))
+            case effects.SetPersonality():
+                db.execute(SQL["set_personality"], (effect.scope, effect.text, commit.at, effect.by))
             case JudgeMemory():
                 receipts.judged(db, effect, commit.at)
             case StageMemory():
                 steps.stage(db, effect, commit.turn_id)
-            case MakeTask() | StopTask() | JudgeTask() | RelayTask() | KeepTime() | EndSchedule():
-                _set_about(db, effect, commit, lane_id)
-            case Measured():
-                measure(db, effect)
+            case effects.KeepTime() | effects.EndSchedule():
+                schedules.apply_effect(db, effect, *made_by)
+            case effects.Measured():
+                total = calibration(db, effect.model).with_sample(effect.estimated, effect.reported)
+                db.execute(SQL["calibrate"], (total.model, total.estimated, total.reported))
             case _:
-                assert_never(effect)
-
-
-def _set_about(db: SqlSession, effect: OfTask | OfTime, commit: TurnCommit, lane_id: int) -> None:
-    """What is to be done later: as a task, or at a time."""
-    if isinstance(effect, KeepTime | EndSchedule):
-        schedules.apply_effect(db, effect, commit.turn_id, commit.at)
-    else:
-        tasks.apply_effect(db, effect, Lane(*only(db, _LANE, (lane_id,))), (commit.turn_id, commit.at))
-
-
-TURNS = load("turns")
-_RECORD_ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_INJECTION_ROW = "(?, ?, ?, ?)"
+                tasks.apply_effect(db, effect, Lane(*only(db, TURNS["lane"], (lane_id,))), made_by)
 
 
 def commit_turn(db: SqlSession, commit: TurnCommit) -> bool:
-    """Settle a turn in one piece."""
     held = one(db, TURNS["held_turn"], (commit.turn_id, commit.fence))
     steered = every(db, ROUTING["steered"], (commit.turn_id,))
     if held is None or held[1] != commit.batch_id or tuple(row[0] for row in steered) != commit.steered:
@@ -155,13 +106,13 @@ def commit_turn(db: SqlSession, commit: TurnCommit) -> bool:
     if outcome.begins_anew:
         begin_anew(db, lane_id, Lane(*only(db, TURNS["lane"], (lane_id,))), commit.at)
     _keep_records(db, commit, lane_id)
-    leave(db, commit, lane_id)
+    _apply_effects(db, commit, lane_id)
     if commit.reply is not None:
         keep_reply(db, lane_id, (commit.turn_id, commit.batch_id), commit.reply, commit.at)
     shown = [(MemoryUse.INJECTED, memory_id) for memory_id in outcome.chosen]
     shown += [(MemoryUse.OPENED, memory_id) for memory_id in outcome.opened]
-    for run in chunks([(commit.turn_id, memory_id, rank, str(how)) for rank, (how, memory_id) in enumerate(shown, 1)]):
-        db.execute(many(TURNS["keep_injections"], _INJECTION_ROW, len(run)), flat(run))
+    used = [(commit.turn_id, memory_id, rank, str(how)) for rank, (how, memory_id) in enumerate(shown, 1)]
+    write_rows(db, TURNS["keep_injections"], used)
     write_facts(db, commit.at, *answered(commit))
     db.execute(ROUTING["episodes_due"], (commit.batch_id, lane_id, commit.turn_id))
     for batch_id, _, _, _, _, waiting in steered:
@@ -188,22 +139,15 @@ def _keep_records(db: SqlSession, commit: TurnCommit, lane_id: int) -> None:
     start = only(db, TURNS["extend_transcript"], (lane_id, len(records)))[0]
     session = sessions.enter(db, commit, sessions.Grown(lane_id, start, records[0][2] if records else commit.at))
     origins = _origins(db, said, records)
-    table: list[tuple[object, ...]] = [
-        (lane_id, position, session[0], commit.turn_id, *_row(record), ref, at, *(origins.get(ref) or _origin(record)))
-        for position, (record, ref, at) in enumerate(records, start + 1)
-    ]
-    for run in chunks(table):
-        db.execute(many(TURNS["keep_records"], _RECORD_ROW, len(run)), flat(run))
+    table: list[tuple[object, ...]] = []
+    for position, (record, ref, at) in enumerate(records, start + 1):
+        place = (lane_id, position, session[0], commit.turn_id)
+        content = (str(record.role), record.speaker, record.text, record.attached, rows.calls_text(record))
+        # nobody said a record that shows no message, and its trust is its own
+        origin = origins.get(ref) or ("", "" if record.trust is None else str(record.trust), 0)
+        table.append((*place, *content, record.call_id, ref, at, *origin))
+    write_rows(db, TURNS["keep_records"], table)
     sessions.mark_if_many(db, lane_id, session, (start + len(records), commit.at))
-
-
-def _row(one: Record) -> tuple[object, ...]:
-    return str(one.role), one.speaker, one.text, one.attached, rows.calls_text(one), one.call_id
-
-
-def _origin(record: Record) -> tuple[object, ...]:
-    """What is stored of a record that shows no message: nobody said it, and its trust is its own."""
-    return "", "" if record.trust is None else str(record.trust), 0
 
 
 def _origins(

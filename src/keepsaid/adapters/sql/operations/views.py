@@ -7,16 +7,14 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from keepsaid.adapters.sql.operations import rows, steps
+from keepsaid.adapters.sql.operations import leases, rows, steps
 from keepsaid.adapters.sql.operations.context import summary_of
-from keepsaid.adapters.sql.operations.leases import LEASES
-from keepsaid.adapters.sql.operations.leases import SQL as CLAIMS
 from keepsaid.adapters.sql.operations.receipts import feedback_of_turn
-from keepsaid.adapters.sql.operations.routing import lane_id_of
-from keepsaid.adapters.sql.operations.routing import steered as steered_into
+from keepsaid.adapters.sql.operations.routing import lane_id_of, list_steered
 from keepsaid.adapters.sql.operations.session_views import read_turn_inputs
-from keepsaid.adapters.sql.query import every, load, one, only, reads
-from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
+from keepsaid.adapters.sql.query import every, load, one, only, scalar
+from keepsaid.adapters.sql.session import Row, SqlSession
+from keepsaid.domain import views as domain
 from keepsaid.domain.batch import HELD_AFTER, DueLane, StoredBatch, WaitingGroup, shared
 from keepsaid.domain.context import Summary
 from keepsaid.domain.lane import Lane
@@ -24,34 +22,19 @@ from keepsaid.domain.message import StoredMessage, Trust
 from keepsaid.domain.reply import StoredReply
 from keepsaid.domain.states import message_state
 from keepsaid.domain.turn import Claimed, Lease, Usage
-from keepsaid.domain.views import (
-    ChannelDepth,
-    EpisodeWork,
-    LaneLine,
-    MessageFilter,
-    Overview,
-    Spawned,
-    Story,
-    TurnStory,
-)
-from keepsaid.domain.visibility import OWN_TOOLS
 
 SQL = load("views")
-_OWN_TOOLS = json.dumps(sorted(OWN_TOOLS))
 _GROUP_MAX = 100
 _COUNTED = ("batches", "replies", "tasks")
 
 
 def due(db: SqlSession, at: int, limit: int) -> tuple[DueLane, ...]:
-    """Lanes whose window has closed."""
-    levels = [
-        every(db, SQL["due"], (priority, at, limit)) for priority, first in every(db, SQL["due_levels"]) if first <= at
-    ]
+    begun = [priority for priority, first_at in every(db, SQL["due_levels"]) if first_at <= at]
+    levels = [every(db, SQL["due"], (priority, at, limit)) for priority in begun]
     return tuple(DueLane(Lane(*row[:4]), *row[4:]) for row in shared(levels, limit))
 
 
 def waiting(db: SqlSession, lanes: Sequence[Lane]) -> tuple[WaitingGroup, ...]:
-    """What waits in these lanes."""
     groups = []
     for lane in lanes:
         messages = tuple(rows.message(row) for row in every(db, SQL["waiting"], (*lane, _GROUP_MAX)))
@@ -61,12 +44,10 @@ def waiting(db: SqlSession, lanes: Sequence[Lane]) -> tuple[WaitingGroup, ...]:
 
 
 def next_due(db: SqlSession) -> int | None:
-    """When the next window closes."""
     return min((first for _, first in every(db, SQL["due_levels"])), default=None)
 
 
-def story(db: SqlSession, message_id: int) -> Story | None:
-    """One message and what became of it."""
+def story(db: SqlSession, message_id: int) -> domain.Story | None:
     row = one(db, rows.SQL["message"], (message_id,))
     if row is None:
         return None
@@ -74,13 +55,17 @@ def story(db: SqlSession, message_id: int) -> Story | None:
     why = placed(db, (message,)).get(message_id, "")
     found = one(db, SQL["batch_of"], only(db, SQL["lane_of_message"], (message_id,)))
     if found is None:
-        return Story(message, message_state(None), placed=why)
+        return domain.Story(message, message_state(None), placed=why)
     batch, stored = batch_of(db, found[0])
     turn = one(db, SQL["turn_of_batch"], (batch.id,))
     replies = tuple(rows.replies(db, SQL["replies_of_batch"], (batch.id,)))
-    task = one(db, SQL["task"], (stored[19],))
-    spawned = Spawned(*task) if task else None
-    return Story(message, message_state(batch.state), batch, turn[0] if turn else None, spawned, replies, why)
+    spawned = spawned_task(db, stored[19])
+    return domain.Story(message, message_state(batch.state), batch, turn[0] if turn else None, spawned, replies, why)
+
+
+def spawned_task(db: SqlSession, task_id: int | None) -> domain.Spawned | None:
+    row = one(db, SQL["task"], (task_id,))
+    return None if row is None else domain.Spawned(*row)
 
 
 def placed(db: SqlSession, messages: Sequence[StoredMessage]) -> dict[int, str]:
@@ -92,27 +77,29 @@ def placed(db: SqlSession, messages: Sequence[StoredMessage]) -> dict[int, str]:
 
 def batch_of(db: SqlSession, batch_id: int) -> tuple[StoredBatch, Row]:
     """A batch, and its row."""
-    row = only(db, CLAIMS["batch"], (db.numbers((batch_id,)),))
+    row = only(db, leases.SQL["batch"], (db.numbers((batch_id,)),))
     return rows.batch(row), row
 
 
-def find(db: SqlSession, wanted: MessageFilter) -> Sequence[Story]:
-    """Messages, newest first."""
+def find(db: SqlSession, wanted: domain.MessageFilter) -> Sequence[domain.Story]:
     bound = (wanted.channel, wanted.conversation, wanted.state, wanted.limit, wanted.reply)
-    found = [story(db, row[0]) for row in every(db, SQL["find"], bound)]
-    return [one_story for one_story in found if one_story is not None]
+    stories = (story(db, row[0]) for row in every(db, SQL["find"], bound))
+    return [found for found in stories if found is not None]
 
 
-def overview(db: SqlSession) -> Overview:
+def overview(db: SqlSession) -> domain.Overview:
     """Counts over the whole store: kept as things move, because counting a million rows takes too long."""
     tally: dict[str, dict[str, int]] = defaultdict(dict)
     for what, name, n in every(db, SQL["tally"]):
         tally[what][name] = n
     usage, routed, heard = tally["usage"], tally["routed"], tally["heard"]
-    depths = (_depth(db, channel, n - routed.get(channel, 0)) for channel, n in heard.items())
+    unrouted = ((channel, n - routed.get(channel, 0)) for channel, n in heard.items())
+    depths = tuple(
+        domain.ChannelDepth(name, n, scalar(db, SQL["oldest"], (name,)) if n else None) for name, n in unrouted
+    )
     episodes_due, deferred, held, held_first = only(db, SQL["totals"], (HELD_AFTER,))
-    return Overview(
-        tuple(depths),
+    return domain.Overview(
+        depths,
         _some(tally["batch"]),
         _some(tally["reply"]),
         dict(every(db, SQL["tasks"])),
@@ -126,46 +113,37 @@ def overview(db: SqlSession) -> Overview:
     )
 
 
-def _depth(db: SqlSession, channel: str, unrouted: int) -> ChannelDepth:
-    return ChannelDepth(channel, unrouted, only(db, SQL["oldest"], (channel,))[0] if unrouted else None)
-
-
 def _some(counts: dict[str, int]) -> dict[str, int]:
     return {name: n for name, n in counts.items() if n}
 
 
-def episode_work(db: SqlSession, limit: int, conversation: str | None = None) -> Sequence[EpisodeWork]:
-    """Batches whose episodes may not be in memory yet."""
+def episode_work(db: SqlSession, limit: int, conversation: str | None = None) -> Sequence[domain.EpisodeWork]:
     work = []
     for batch_id, turn_id in every(db, SQL["work"], (conversation, limit)):
         messages = rows.messages_of(db, batch_id)
-        answer = one(db, SQL["answer"], (turn_id, _OWN_TOOLS)) if turn_id is not None else None
-        reply, replied_at, model, trusted, external = answer or ("", 0, "", "", False)
+        answer = one(db, SQL["answer"], (turn_id, rows.OWN_TOOLS)) if turn_id is not None else None
+        *reply, trust, external = answer or ("", 0, "", "", False)
         used = tuple(row[0] for row in every(db, SQL["used"], (turn_id,)))
-        asked = steps.staged(db, turn_id)
-        trust = Trust(trusted) if trusted else None
-        said = reply, replied_at, model, bool(external)
-        work.append(EpisodeWork(batch_id, messages, turn_id, *said, used, asked, trust))
+        columns = (*reply, bool(external), used, steps.staged(db, turn_id), Trust(trust) if trust else None)
+        work.append(domain.EpisodeWork(batch_id, messages, turn_id, *columns))
     return work
 
 
 def claimed(db: SqlSession, lease: Lease) -> Claimed | None:
-    """What a lease is for."""
     batch, turn_id = lease.batch, lease.turn_id
-    if one(db, LEASES["held"], (batch.id, batch.fence)) is None:
+    if one(db, leases.LEASES["held"], (batch.id, batch.fence)) is None:
         return None
     messages = rows.messages_of(db, batch.id)
     if not lease.continued:
         around = read_turn_inputs(db, batch.lane, messages)
         return Claimed(batch, turn_id, messages, (), lease.alone, around=around)
-    steps = tuple(rows.step(step) for step in every(db, CLAIMS["steps"], (turn_id,)))
-    trace, joined = rows.trace(db, turn_id), steered_into(db, turn_id)
+    steps = tuple(rows.step(step) for step in every(db, leases.SQL["steps"], (turn_id,)))
+    trace, joined = rows.trace(db, turn_id), list_steered(db, turn_id)
     claimed = Claimed(batch, turn_id, messages, steps, lease.alone, trace, joined)
     return replace(claimed, around=read_turn_inputs(db, batch.lane, claimed.all_messages))
 
 
-def turn(db: SqlSession, turn_id: int) -> TurnStory | None:
-    """One turn with all that is recorded of it."""
+def turn(db: SqlSession, turn_id: int) -> domain.TurnStory | None:
     row = one(db, SQL["turn"], (turn_id,))
     if row is None:
         return None
@@ -174,12 +152,12 @@ def turn(db: SqlSession, turn_id: int) -> TurnStory | None:
     before = one(db, SQL["turn_before"], (turn_id,))
     steered = (joined[0] for joined in every(db, SQL["steered"], (turn_id,)))
     messages = tuple(message for one in (batch_id, *steered) for message in rows.messages_of(db, one))
-    return TurnStory(
+    return domain.TurnStory(
         turn_id,
         state,
         batch,
         messages,
-        tuple(rows.step(step) for step in every(db, CLAIMS["steps"], (turn_id,))),
+        tuple(rows.step(step) for step in every(db, leases.SQL["steps"], (turn_id,))),
         tuple(rows.record(record) for record in every(db, SQL["records"], (turn_id,))),
         tuple(rows.replies(db, SQL["replies_of_batch"], (batch_id,))),
         rows.trace(db, turn_id),
@@ -194,68 +172,46 @@ def turn(db: SqlSession, turn_id: int) -> TurnStory | None:
 
 
 def last_turn(db: SqlSession, lane: Lane | None) -> int | None:
-    """The newest settled turn."""
-    row = one(db, SQL["last_turn_of_lane"], (lane_id_of(db, lane),)) if lane else one(db, SQL["last_turn"])
-    return row[0] if row else None
+    return scalar(db, SQL["last_turn_of_lane"], (lane_id_of(db, lane),)) if lane else scalar(db, SQL["last_turn"])
 
 
 def next_ready(db: SqlSession) -> int | None:
-    """When the next queued batch may be claimed."""
-    at: int | None = only(db, SQL["next_ready"])[0]
-    return at
+    return scalar(db, SQL["next_ready"])
 
 
 def next_trial(db: SqlSession) -> int | None:
-    """Return the age of the process at which a trial may begin."""
-    after_ms: int | None = only(db, SQL["next_trial"])[0]
-    return after_ms
+    return scalar(db, SQL["next_trial"])
 
 
 def unseen(db: SqlSession, channel: str, conversation: str, limit: int = 1_000) -> Sequence[StoredReply]:
-    """The first replies that nobody has pulled yet; those with a URL are pushed there instead."""
+    """Leave out replies with a URL: they are pushed there instead."""
     return rows.replies(db, SQL["unseen"], (channel, conversation, limit))
 
 
 def last_id(db: SqlSession) -> int:
-    """The largest id of all messages, batches, replies and tasks."""
     return int(only(db, SQL["last_id"])[0])
 
 
 def next_send(db: SqlSession, channels: tuple[str, ...]) -> int | None:
-    """When the next reply may be pushed."""
-    at: int | None = only(db, SQL["next_send"], (json.dumps(channels),))[0]
-    return at
+    return scalar(db, SQL["next_send"], (json.dumps(channels),))
 
 
 LANE_LIST = load("lane_list")
 
 
-def _lanes(db: SqlSession, limit: int) -> Sequence[LaneLine]:
-    """Lanes, those first where somebody spoke last."""
-    return [_read(row) for row in every(db, LANE_LIST["lanes"], (limit,))]
+def lanes(db: SqlSession, limit: int) -> Sequence[domain.LaneLine]:
+    return [_line_of(row) for row in every(db, LANE_LIST["lanes"], (limit,))]
 
 
-def _line(db: SqlSession, lane: Lane) -> LaneLine | None:
-    """One lane as it is listed."""
+def line(db: SqlSession, lane: Lane) -> domain.LaneLine | None:
     row = one(db, LANE_LIST["line"], lane)
-    return None if row is None else _read(row)
+    return None if row is None else _line_of(row)
 
 
-def _summaries(db: SqlSession, lane: Lane) -> Sequence[Summary]:
-    """Every version of a lane's summary, newest first."""
+def summaries(db: SqlSession, lane: Lane) -> Sequence[Summary]:
     lane_id = lane_id_of(db, lane)
     return [] if lane_id is None else [summary_of(row) for row in every(db, LANE_LIST["versions"], (lane_id,))]
 
 
-class SqlLaneList:
-    """Lanes and their summaries, read only."""
-
-    _readers: SqlReaders
-
-    lanes = reads(_lanes)
-    line = reads(_line)
-    summaries = reads(_summaries)
-
-
-def _read(row: Row) -> LaneLine:
-    return LaneLine(Lane(*row[:4]), *row[4:])
+def _line_of(row: Row) -> domain.LaneLine:
+    return domain.LaneLine(Lane(*row[:4]), *row[4:])
