@@ -14,7 +14,7 @@ from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.states import message_state
 from keepsaid.domain.turn import Usage
 from keepsaid.domain.views import BatchLife, Chronicle, Redelivery, ReplyLife, StepLife, TurnLife
-from keepsaid.errors import InputError
+from keepsaid.interfaces.cli.options import refused
 from keepsaid.interfaces.cli.output import counted, duration, facts, one_line, show
 from keepsaid.interfaces.cli.session import session
 from keepsaid.interfaces.shapes import Shape, batch_shape, reply_shape
@@ -206,13 +206,9 @@ def why(
     When it came, when its window closed, which rule decided and why, its batch, every turn with its steps,
     every try to send the reply. What the model saw is told by `keepsaid why`.
     """
-    chronicle = session().read(lambda stores: chronicle_named(stores, thing), None)
+    chronicle = session().read(lambda stores: chronicle_named(stores, thing))
     if chronicle is None:
-        raise InputError(
-            f"{thing} names no message, batch or turn{unless_pruned()}",
-            safe="Nothing was changed.",
-            hint="keepsaid inbox ls",
-        )
+        raise refused(f"{thing} names no message, batch or turn{unless_pruned()}", "keepsaid inbox ls")
     asked = read("message", thing)
     show(chronicle_shape(chronicle), *chronicle_lines(chronicle, asked, everything=everything))
 

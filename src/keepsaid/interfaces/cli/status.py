@@ -28,7 +28,7 @@ def status() -> None:
     current = session()
     life = life_of(current.home)
     where: dict[str, Any] = {"runtime": _runtime_shape(life), "home": str(current.home.data)}
-    counts = current.read(_counts, None)
+    counts = current.read(_counts)
     if counts is None:
         sentence = f"{life.description}: nothing was ever stored here."
         show({"sentence": sentence, "stored": False, **where}, sentence, facts([("home", where["home"])]))
