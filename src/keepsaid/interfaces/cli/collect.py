@@ -13,6 +13,7 @@ from keepsaid.interfaces.cli.options import Limit, check_choice, id_of, refused
 from keepsaid.interfaces.cli.output import counted, show, show_rows
 from keepsaid.interfaces.cli.remote import either, post
 from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.shapes import fields_of, lane_shape
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance
@@ -44,12 +45,9 @@ def _row(one: CollectionLine) -> tuple[str, ...]:
 
 
 def _shape(one: CollectionLine) -> dict[str, Any]:
-    lane = one.lane
-    place = {"channel": lane.channel, "account": lane.account, "conversation": lane.conversation, "key": lane.key}
-    marks = {"marked": one.marked, "processed_until": one.processed_until, "read_until": one.read_until}
-    stands = {"state": one.state, "reason": one.reason, "attempts": one.attempts, "error": one.error}
-    due = when(one.due_at)
-    return {"session": name("session", one.session_id), "lane": place, **stands, **marks, "due_at": due}
+    fields = "state", "reason", "attempts", "error", "marked", "processed_until", "read_until"
+    place = {"session": name("session", one.session_id), "lane": lane_shape(one.lane)}
+    return {**place, **fields_of(one, *fields), "due_at": when(one.due_at)}
 
 
 @app.command("run")

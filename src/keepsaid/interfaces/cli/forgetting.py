@@ -14,7 +14,6 @@ from keepsaid.interfaces.cli.options import Limit, command_of, id_of, refused
 from keepsaid.interfaces.cli.output import Table, age_ms, counted, duration, facts, render_value, show, show_rows
 from keepsaid.interfaces.cli.remote import post, running
 from keepsaid.interfaces.cli.session import say, session
-from keepsaid.interfaces.transfer import forgetting_shape
 
 _WAIT_S = 20.0
 _PATH = "/v1/forget"
@@ -82,6 +81,8 @@ def _receipt(told: dict[str, Any]) -> str:
 
 def _waited(told: dict[str, Any]) -> dict[str, Any]:
     """The receipt once all is gone, or as it stands after some seconds."""
+    from keepsaid.interfaces.transfer import forgetting_shape  # noqa: PLC0415 - `--help` needs none of it
+
     number = read("forgetting", str(told["id"]))
     if told["state"] == "done" or number is None or told.get("stopping"):
         return told
@@ -111,6 +112,8 @@ def forgotten(
     wait: Annotated[bool, typer.Option("--wait", help="First wait until a runtime has done what is asked.")] = False,
 ) -> None:
     """List what was asked to be forgotten, newest first, or show the receipt of one request."""
+    from keepsaid.interfaces.transfer import forgetting_shape  # noqa: PLC0415 - `--help` needs none of it
+
     if wait and not _wait():
         say("not all of it is gone yet")
     if request is not None:
@@ -129,6 +132,7 @@ def _cells(shape: dict[str, Any], one: Forgetting) -> tuple[str, ...]:
 
 def _one(request: str) -> None:
     from keepsaid.app.services import backups_of  # noqa: PLC0415
+    from keepsaid.interfaces.transfer import forgetting_shape  # noqa: PLC0415
 
     hint, no_such = "keepsaid memory forgotten", f"there is no {request}"
     number = id_of("forgetting", request, hint, no_such)

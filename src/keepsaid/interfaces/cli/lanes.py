@@ -18,6 +18,7 @@ from keepsaid.interfaces.cli.options import Limit, refused
 from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, one_line, show, show_rows
 from keepsaid.interfaces.cli.remote import post
 from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.shapes import lane_shape, times_of
 from keepsaid.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:
@@ -66,8 +67,7 @@ def session_shape(one: Session) -> dict[str, Any]:
         "state": one.state,
         "started_at": when(one.started_at),
         "started_reason": one.started_reason,
-        "active_at": when(one.active_at),
-        "ended_at": when(one.ended_at),
+        **times_of(one, "active_at", "ended_at"),
         "ended_reason": one.ended_reason or None,
         "records": {"first": one.first, "last": one.last} if one.last >= one.first else None,
         "waits_for_collection": one.invalidated_at is not None,
@@ -90,8 +90,8 @@ def _kind(slot: Slot) -> str:
 def slot_shape(one: Slot) -> dict[str, Any]:
     """A question in JSON."""
     question = one.question
-    told = {"question": question.text, "expected": str(question.expected), "options": list(question.options)}
-    return {**told, "person": one.person, "opened_at": when(one.opened_at), "expires_at": when(one.expires_at)}
+    shape = {"question": question.text, "expected": str(question.expected), "options": list(question.options)}
+    return {**shape, "person": one.person, **times_of(one, "opened_at", "expires_at")}
 
 
 T = TypeVar("T")
@@ -129,11 +129,7 @@ def _row(line: LaneLine, tokens: int) -> tuple[str, ...]:
 def _line_shape(line: LaneLine, tokens: int) -> dict[str, Any]:
     last_at = when(line.last_at) if line.last_at else None
     counts = {"waiting": line.waiting, "session": line.session, "summary": line.summary or None}
-    return {"lane": _lane_shape(line.lane), "last_at": last_at, **counts, "records": line.records, "tokens": tokens}
-
-
-def _lane_shape(lane: Lane) -> dict[str, str]:
-    return {"channel": lane.channel, "account": lane.account, "conversation": lane.conversation, "key": lane.key}
+    return {"lane": lane_shape(line.lane), "last_at": last_at, **counts, "records": line.records, "tokens": tokens}
 
 
 def _tokens(tail: LaneTail) -> int:
@@ -190,7 +186,7 @@ def show_one(
     open_slots = [slot for slot in slots if slot.state == "open"]
     records = tail.recent.records
     shape = {
-        "lane": _lane_shape(lane),
+        "lane": lane_shape(lane),
         "opened_because": why,
         "session": session_shape(found[0]) if found else None,
         "sessions": [session_shape(one) for one in found],
@@ -239,7 +235,7 @@ def summary(
         has = f"has versions {', '.join(str(one.version) for one in versions)}" if versions else "has no summary yet"
         raise InputError(f"{lane.conversation} {lane.key} {has}", hint=f'keepsaid lanes show "{thing}"')
     others = [one.version for one in versions]
-    shape = {"lane": _lane_shape(lane), "summary": _summary_shape(wanted), "versions": others}
+    shape = {"lane": lane_shape(lane), "summary": _summary_shape(wanted), "versions": others}
     made = f"by {wanted.model}" if wanted.model else f"{wanted.made}"
     heading = f"version {wanted.version}, {made}, {when(wanted.created_at)}, records {wanted.first} to {wanted.last}"
     show(shape, heading, "", wanted.text)
@@ -249,11 +245,11 @@ def summary(
 def reset(thing: Named) -> None:
     """Begin a lane anew: nothing said so far is shown to the model again; it all stays stored."""
     lane, _ = _about(thing, _nothing)
-    left = post("/v1/lanes/reset", _lane_shape(lane))[0]["records"]
+    left = post("/v1/lanes/reset", lane_shape(lane))[0]["records"]
     if left < 0:
         raise refused("the lane moved meanwhile", f'keepsaid lanes reset "{thing}"')
     told = f"{lane.conversation} {lane.key}  begins anew; {counted(left, 'record')} left its context"
-    show({"lane": _lane_shape(lane), "records": left}, told)
+    show({"lane": lane_shape(lane), "records": left}, told)
 
 
 @app.command("compact")
@@ -263,8 +259,8 @@ def compact(
 ) -> None:
     """Let a summary stand for a lane's past, if it is due."""
     lane, _ = _about(thing, _nothing)
-    told = post("/v1/lanes/compact", {**_lane_shape(lane), "now": now})[0]["told"]
-    show({"lane": _lane_shape(lane), "told": told}, f"{lane.conversation} {lane.key}  {told}")
+    told = post("/v1/lanes/compact", {**lane_shape(lane), "now": now})[0]["told"]
+    show({"lane": lane_shape(lane), "told": told}, f"{lane.conversation} {lane.key}  {told}")
 
 
 async def _nothing(_stores: ReadOnlyStores, _lane: Lane) -> None:

@@ -28,7 +28,7 @@ from keepsaid.interfaces.shapes import USES_MAX, absent_shape, came_up_shape, tu
 from keepsaid.pipeline.prompt.labels import late_before
 from keepsaid.pipeline.prompt.trace import changed_since, compared, left_out_of
 from keepsaid.pipeline.tools.dialogue import questions_in
-from keepsaid.services.explaining import commanded
+from keepsaid.services.explaining import absence, commanded, listened
 from keepsaid.text.normal import cut
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ _LIST = "keepsaid memory ls"
 
 def explain_memory(thing: str) -> None:
     """In which turns a memory was shown, opened or left out, and what was said of that."""
-    number = _numbered(thing)
+    number = id_of("memory", thing, _LIST)
 
     async def looked_up(stores: ReadOnlyStores) -> tuple[Memory | None, Sequence[Use], Sequence[Feedback]]:
         known = await stores.memories.get(_OWNER, number)
@@ -146,9 +146,7 @@ def explain_memory(thing: str) -> None:
 
 def explain_absence(turn: TurnStory, thing: str) -> None:
     """Why a turn was not shown a memory."""
-    from keepsaid.services.explaining import absence, listened  # noqa: PLC0415 - the words of relevance cost time
-
-    number = _numbered(thing)
+    number = id_of("memory", thing, _LIST)
 
     async def looked_up(stores: ReadOnlyStores) -> tuple[Memory | None, bool]:
         known = await stores.memories.get(_OWNER, number)
@@ -169,10 +167,6 @@ def explain_absence(turn: TurnStory, thing: str) -> None:
 
 def _headed(memory: Memory) -> str:
     return shortened(f"{name('memory', memory.id)}  [{memory.new.kind}] {memory.text}")
-
-
-def _numbered(thing: str) -> int:
-    return id_of("memory", thing, _LIST)
 
 
 _SEARCHED_MAX = 1_000
