@@ -13,7 +13,7 @@ from keepsaid.domain.prompt import Json
 from keepsaid.errors import InputError
 from keepsaid.events.catalog import CORE
 from keepsaid.events.schema import Field, FieldType
-from keepsaid.interfaces.shapes import Shape, fields_of, times_of
+from keepsaid.interfaces.fields import Shape, fields_of, times_of
 from keepsaid.memory.importing import TYPES, ImportReport
 from keepsaid.services.exporting import Export
 from keepsaid.services.forgetting import ForgetPreview, ForgetRequest

@@ -16,7 +16,8 @@ from keepsaid.domain.views import BatchLife, Chronicle, Redelivery, ReplyLife, S
 from keepsaid.interfaces.cli.options import refused
 from keepsaid.interfaces.cli.output import counted, duration, facts, one_line, show
 from keepsaid.interfaces.cli.session import session
-from keepsaid.interfaces.shapes import Shape, batch_shape, fields_of, reply_shape, task_shape, times_of
+from keepsaid.interfaces.fields import Shape, fields_of, times_of
+from keepsaid.interfaces.shapes import batch_shape, reply_shape, task_shape
 
 if TYPE_CHECKING:
     from keepsaid.app.stores import ReadOnlyStores

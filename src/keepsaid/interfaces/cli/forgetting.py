@@ -121,11 +121,11 @@ def forgotten(
         return
     found = session().read(lambda stores: stores.views.forgettings.newest(limit)) or ()
     shapes = [forgetting_shape(one) for one in found]
-    headings = ("ID", "STATE", "AGE", "CHOSEN BY", "UNDO UNTIL", "WENT")
-    show_rows({"forgettings": shapes}, headings, map(_cells, shapes, found), "nothing was asked to be forgotten")
+    rows, empty = map(_request_cells, shapes, found), "nothing was asked to be forgotten"
+    show_rows({"forgettings": shapes}, ("ID", "STATE", "AGE", "CHOSEN BY", "UNDO UNTIL", "WENT"), rows, empty)
 
 
-def _cells(shape: dict[str, Any], one: Forgetting) -> tuple[str, ...]:
+def _request_cells(shape: dict[str, Any], one: Forgetting) -> tuple[str, ...]:
     age, until = duration(age_ms(one.requested_at)), shape["undo_until"] or "-"
     return shape["id"], one.state, age, one.how, until, _counts(shape["counts"])
 

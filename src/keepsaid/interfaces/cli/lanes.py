@@ -18,7 +18,7 @@ from keepsaid.interfaces.cli.options import Limit, refused
 from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, one_line, show, show_rows
 from keepsaid.interfaces.cli.remote import post
 from keepsaid.interfaces.cli.session import session
-from keepsaid.interfaces.shapes import lane_shape, times_of
+from keepsaid.interfaces.fields import lane_shape, times_of
 from keepsaid.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ from keepsaid.errors import InputError
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-T = TypeVar("T", bound="DataclassInstance")
+Options = TypeVar("Options", bound="DataclassInstance")
 Limit = Annotated[int, typer.Option("-n", "--limit", min=1, max=10_000, help="How many.")]
 
 
-def command_of(options: type[T], run: Callable[[T], None]) -> Callable[..., None]:
+def command_of(options: type[Options], run: Callable[[Options], None]) -> Callable[..., None]:
     """A command with an option for each field of `options`, as its annotation says; it calls `run` with the value."""
     hints = get_type_hints(options, include_extras=True)
 

@@ -12,10 +12,10 @@ from keepsaid.app.instance import Instance
 from keepsaid.domain.event import Event, wants
 from keepsaid.domain.ids import read
 from keepsaid.events.catalog import topics_of
+from keepsaid.interfaces.fields import Shape
 from keepsaid.interfaces.http.calls import OwnerCall, OwnerRoute
 from keepsaid.interfaces.http.messages import RETRY_MS
 from keepsaid.interfaces.http.responses import BadRequest, NotFound
-from keepsaid.interfaces.shapes import Shape
 from keepsaid.interfaces.transfer import cloud_event
 
 _LINES_MAX = 200

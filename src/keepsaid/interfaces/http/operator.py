@@ -9,9 +9,10 @@ from starlette.responses import JSONResponse, Response
 from keepsaid.app.instance import Instance
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.lane import Lane
+from keepsaid.interfaces.fields import Shape
 from keepsaid.interfaces.http.calls import OwnerCall, OwnerRoute
 from keepsaid.interfaces.http.responses import BadRequest, NotFound, read_limit, render_in_thread
-from keepsaid.interfaces.shapes import Shape, maintained_shape, prune_shape, reloaded_shape, reply_shape
+from keepsaid.interfaces.shapes import maintained_shape, prune_shape, reloaded_shape, reply_shape
 from keepsaid.text.normal import normalise
 
 _NAME_CHARS_MAX = 200

@@ -11,9 +11,9 @@ from keepsaid.domain.schedule import LIVE
 from keepsaid.domain.task import ENDED, OPEN, NewTask, TaskFilter
 from keepsaid.errors import InputError
 from keepsaid.interfaces import task_shapes
+from keepsaid.interfaces.fields import Shape
 from keepsaid.interfaces.http.calls import OwnerCall, OwnerRoute, no_such
 from keepsaid.interfaces.http.responses import BadRequest, NotFound, read_limit, render_in_thread
-from keepsaid.interfaces.shapes import Shape
 
 _TASK_ROWS = 20
 _SCHEDULE_ROWS = 100

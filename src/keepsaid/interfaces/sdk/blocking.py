@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import ExitStack
 from functools import wraps
 from threading import Thread
 from types import TracebackType
@@ -66,11 +67,10 @@ class BlockingKeepsaid(_Blocking):
 
     def __enter__(self) -> BlockingKeepsaid:
         self._thread.start()
-        try:
+        with ExitStack() as closing:
+            closing.callback(self._stop)
             self._enter()
-        except BaseException:  # guard: open - the thread ends with what could not be opened
-            self._stop()
-            raise
+            closing.pop_all()
         self.memory = BlockingMemory(self._target.memory, self._loop)
         return self
 
