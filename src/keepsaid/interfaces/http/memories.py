@@ -120,7 +120,8 @@ async def search(instance: Instance, call: OwnerCall) -> Response:
 
 async def get_memory(instance: Instance, call: OwnerCall) -> Shape:
     """One memory, and what was known before and after of the same."""
-    name, service = show("memory", call.id_of("memory")), instance.services.search
+    call.id_of("memory")
+    name, service = call.request.path_params["id"], instance.services.search
     memory, versions = await service.get(name), await service.history(name)
     return {"memory": memory_shape(memory), "history": [memory_shape(one) for one in versions]}
 
