@@ -14,7 +14,7 @@ import pytest
 from tests.unit.http_cast import Site, refused, site
 from tests.waits import HANG_S
 
-from keepsaid.interfaces.http import server
+from keepsaid.interfaces.http import responses
 from keepsaid.ports import failpoints
 from keepsaid.testing.model_script import Hang, Say, Script
 from keepsaid.testing.model_server import ModelServer
@@ -41,7 +41,7 @@ class Held:
 @pytest.fixture(autouse=True)
 def quiet(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """However slow the machine, a step has time to end; leave no point armed; nothing of it was an error."""
-    monkeypatch.setattr(server, "_GRACE_S", 60)
+    monkeypatch.setattr(responses, "_GRACE_S", 60)
     yield
     failpoints.arm(None)
     told = [record for when in ("setup", "call") for record in caplog.get_records(when)]
@@ -83,7 +83,7 @@ async def test_what_works_in_steps_ends_at_its_next_one_and_tells_how_far_it_cam
 
 
 async def test_what_has_no_steps_is_broken_off_with_an_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "_GRACE_S", 0.1)
+    monkeypatch.setattr(responses, "_GRACE_S", 0.1)
     lane = {"channel": "http", "account": "default", "conversation": "room", "key": "root:room"}
     models = {"chat": "openai/scripted", "api_key": "k"}
     script = Script(Say("aye"), Say("aye"), Hang())

@@ -92,7 +92,7 @@ class ExtensionHost:
         if settings is None or channel not in self.ours:
             raise InputError(f"{channel} is no channel of an extension", hint="keepsaid ext ls")
         origin = Origin(channel, "default", incoming.conversation, incoming.sender, incoming.name, incoming.direct)
-        origin = Origin(*_who(origin), incoming.direct, self.config.trust_of(origin))
+        origin = replace(origin, trust=self.config.trust_of(origin))
         marks = ProviderMarks(incoming.external_id, incoming.provider_id, incoming.reply_to)
         payload = incoming.text.encode("utf-8", "surrogatepass") if incoming.payload is None else incoming.payload
         content = Content(payload, incoming.text)
@@ -114,10 +114,6 @@ class ExtensionHost:
         await self.receive(str(channel or extension), incoming)
 
 
-def _who(origin: Origin) -> tuple[str, str, str, str, str]:
-    return origin.channel, origin.account, origin.conversation, origin.sender, origin.name
-
-
 _log = logging.getLogger("keepsaid.extensions")
 _HEALTH_MS = 30_000
 
@@ -125,15 +121,10 @@ _HEALTH_MS = 30_000
 def found_in(home: Home, config: Config) -> list[FoundExtension]:
     """Every extension there is, and whether it is wanted. Nothing of theirs is run."""
     named = config.extensions
-    folder = [
-        _with_enabled(one, named[one.id].enabled if one.id in named else True) for one in in_folder(home.extensions)
-    ]
-    packages = [_with_enabled(one, one.id in named and named[one.id].enabled) for one in in_packages()]
-    return list(unique((*folder, *packages)))
-
-
-def _with_enabled(found: FoundExtension, enabled: bool) -> FoundExtension:
-    return replace(found, enabled=enabled)
+    known = [(one, True) for one in in_folder(home.extensions)] + [(one, False) for one in in_packages()]
+    return list(
+        unique(replace(one, enabled=named[one.id].enabled if one.id in named else usual) for one, usual in known)
+    )
 
 
 def with_channels(config: Config, found: Iterable[FoundExtension]) -> Config:

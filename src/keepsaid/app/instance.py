@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -274,9 +274,7 @@ class Instance:
                 ServiceLoop("forget", self.forgetter.work, self.forgetting, poll_ms=_FORGET_MS, vital=False),
                 ServiceLoop("gauge", self._gauge.work, asyncio.Event(), poll_ms=_GAUGE_MS, vital=False),
                 ServiceLoop("compact", self.compactor.work, self.compactor.hint, vital=False),
-                *self._embed(),
-                *self._brief(),
-                *self._maintain(),
+                *self._memory_loops(),
                 *self.telling.stages(),
                 *self.extending.stages(),
                 *await self.scheduling.start(self.receive, self.flow.hints, self.channels),
@@ -296,20 +294,13 @@ class Instance:
             self._lock.check()
         self._files.check()
 
-    def _embed(self) -> Sequence[ServiceLoop]:
-        if self.embedding is None:
-            return ()
-        return (ServiceLoop("embed", self.embedding.work, self._recorded, poll_ms=_EMBED_MS, vital=False),)
-
-    def _brief(self) -> Sequence[ServiceLoop]:
-        if self.briefings is None:
-            return ()
-        return (ServiceLoop("bulletin", self.briefings.work, self.briefings.hint, vital=False),)
-
-    def _maintain(self) -> Sequence[ServiceLoop]:
-        if not self.config.maintenance.enabled:
-            return ()
-        return (ServiceLoop("maintain", self.maintenance.work, asyncio.Event(), poll_ms=_PRUNE_MS, vital=False),)
+    def _memory_loops(self) -> Iterator[ServiceLoop]:
+        if self.embedding is not None:
+            yield ServiceLoop("embed", self.embedding.work, self._recorded, poll_ms=_EMBED_MS, vital=False)
+        if self.briefings is not None:
+            yield ServiceLoop("bulletin", self.briefings.work, self.briefings.hint, vital=False)
+        if self.config.maintenance.enabled:
+            yield ServiceLoop("maintain", self.maintenance.work, asyncio.Event(), poll_ms=_PRUNE_MS, vital=False)
 
     async def _record(self) -> int | None:
         """Episodes of settled batches and copies of summaries; at once again while there are many."""

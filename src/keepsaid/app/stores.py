@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from keepsaid.adapters.sql.operations.chronicle import SqlChronicles
 from keepsaid.adapters.sqlite.integrity import Checkup, DeepLook, copy, examine, library_version, look_deep
@@ -26,6 +28,8 @@ from keepsaid.memory.recall.recollection import NO_EMBEDDER, Recollection
 from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store import MemoryStore
 from keepsaid.services.searching import SearchService
+
+T = TypeVar("T")
 
 
 def stores_of(home: Home, config: Config) -> tuple[Path, Path]:
@@ -154,26 +158,24 @@ def accept_stores(home: Home, config: Config) -> None:
 
 
 async def integrity(home: Home, config: Config) -> list[Checkup | KeepsaidError]:
-    """Every page of every database that is there, checked; a file that cannot be opened is its error."""
-    found: list[Checkup | KeepsaidError] = []
-    for path, parts in _files(home, config):
-        if not path.exists():
-            continue
-        try:
-            found.append(await examined(path, parts))
-        except KeepsaidError as error:
-            found.append(error)
-    return found
+    """Check every page of every database that is there; a file that cannot be opened is its error."""
+    return await _for_each_file(home, config, examine)
 
 
 async def deep_looks(home: Home, config: Config, *, mend: bool) -> list[DeepLook | KeepsaidError]:
-    """Every row of every database that is there, against its hash and its neighbours; mending needs the home's lock."""
-    found: list[DeepLook | KeepsaidError] = []
+    """Check every row of every database against its hash and its neighbours; mending needs the home's lock."""
+    return await _for_each_file(home, config, partial(look_deep, mend=mend))
+
+
+async def _for_each_file(
+    home: Home, config: Config, check: Callable[[Path, Sequence[str]], T]
+) -> list[T | KeepsaidError]:
+    found: list[T | KeepsaidError] = []
     for path, parts in _files(home, config):
         if not path.exists():
             continue
         try:
-            found.append(await asyncio.to_thread(look_deep, path, parts, mend=mend))
+            found.append(await asyncio.to_thread(check, path, parts))
         except KeepsaidError as error:
             found.append(error)
     return found

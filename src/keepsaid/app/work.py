@@ -126,9 +126,7 @@ class TaskService:
         made = replace(new, id=self._ids.next(), description=normalise(new.description))
         refusal = await self._site.store.apply(CreateTasks((made,), self._clock.now_ms()))
         if refusal:
-            raise InputError(
-                f"the task cannot be made: {refusal}", safe="Nothing was changed.", hint="keepsaid task ls"
-            )
+            raise refused(f"the task cannot be made: {refusal}", "keepsaid task ls")
         self.woken()
         return made.id
 
@@ -169,9 +167,9 @@ _LISTED_MAX = 100_000
 _TEXT_CHARS_MAX, _NAME_CHARS_MAX = 20_000, 200
 
 
-def refused(what: str) -> InputError:
-    """Why a schedule cannot be added."""
-    return InputError(what, safe="Nothing was changed.", hint="keepsaid schedule add --help")
+def refused(what: str, hint: str = "keepsaid schedule add --help") -> InputError:
+    """The error for a schedule or task that was not changed, by default for one that cannot be added."""
+    return InputError(what, safe="Nothing was changed.", hint=hint)
 
 
 async def one_of(view: ScheduleView, known_as: str, number: int | None) -> Schedule:
@@ -181,7 +179,7 @@ async def one_of(view: ScheduleView, known_as: str, number: int | None) -> Sched
         living = await view.schedules(LIVE, 0, _LISTED_MAX)
         found = next((one for one in living if known_as and one.new.name == known_as), None)
     if found is None:
-        raise InputError(f"there is no schedule {known_as}", safe="Nothing was changed.", hint="keepsaid schedule ls")
+        raise refused(f"there is no schedule {known_as}", "keepsaid schedule ls")
     return found
 
 
@@ -284,13 +282,10 @@ class ScheduleService:
         if verb == "resume":
             next_at = first_due(schedule.new.timing, now)
             if next_at is None and isinstance(schedule.new.timing, Once):
-                raise InputError("that time is over", safe="Nothing was changed.", hint="keepsaid schedule run")
+                raise refused("that time is over", "keepsaid schedule run")
         if verb == "cancel" and schedule.new.source == "config":
-            raise InputError(
-                "it stands in the config: take it out there, or pause it",
-                safe="Nothing was changed.",
-                hint=f"keepsaid schedule pause {show('schedule', schedule.id)}",
-            )
+            hint = f"keepsaid schedule pause {show('schedule', schedule.id)}"
+            raise refused("it stands in the config: take it out there, or pause it", hint)
         done = await self._store.apply(MoveSchedule(schedule.id, verb, now, next_at))
         self._wake()
         return done

@@ -15,6 +15,7 @@ from keepsaid.domain.receipt import Feedback, Use
 from keepsaid.domain.reply import StoredReply
 from keepsaid.domain.views import Spawned, Story, TurnStory
 from keepsaid.domain.visibility import MemoryShared, Person, SeenIdentity
+from keepsaid.interfaces.fields import Shape, fields_of, times_of
 from keepsaid.pipeline.prompt.trace import compared
 
 if TYPE_CHECKING:
@@ -24,43 +25,32 @@ if TYPE_CHECKING:
     from keepsaid.memory.maintenance import MaintenanceProgress
     from keepsaid.services.explaining import Absence
 
-Shape = dict[str, Any]
-
 USES_MAX = 1_000
 """So many turns that a memory came up in are told of, the newest."""
 
 
 def receipt_shape(received: Received) -> Shape:
-    """What a sender is told once a message is on disk."""
-    return {
-        "id": show("message", received.id),
-        "intake": str(received.intake),
-        "number": received.number,
-        "conversation": received.lane.conversation,
-        "lane": received.lane.key,
-    }
+    """The receipt of a message that is on disk."""
+    place = {"conversation": received.lane.conversation, "lane": received.lane.key}
+    return {"id": show("message", received.id), "intake": str(received.intake), "number": received.number, **place}
 
 
 def story_shape(story: Story) -> Shape:
     """A message and what became of it."""
-    message, origin = story.message, story.message.inbound.origin
+    message, inbound = story.message, story.message.inbound
     return {
         "id": show("message", message.id),
         "state": story.state,
-        "channel": origin.channel,
-        "account": origin.account,
-        "conversation": origin.conversation,
+        **fields_of(inbound.origin, "channel", "account", "conversation"),
         "lane": message.lane.key,
         "lane_reason": story.placed or None,
         "number": message.number,
-        "sender": origin.sender,
-        "name": origin.name,
-        "trust": str(origin.trust),
-        "event": message.inbound.content.event,
-        "external_id": message.inbound.marks.external_id,
-        "text": message.text,
-        "damaged": message.damaged,
-        "priority": message.inbound.priority,
+        **fields_of(inbound.origin, "sender", "name"),
+        "trust": str(inbound.origin.trust),
+        "event": inbound.content.event,
+        "external_id": inbound.marks.external_id,
+        **fields_of(message, "text", "damaged"),
+        "priority": inbound.priority,
         "received_at": when(message.received_at),
         "batch": batch_shape(story.batch) if story.batch else None,
         "turn": show("turn", story.turn_id) if story.turn_id else None,
@@ -90,12 +80,9 @@ def batch_shape(batch: StoredBatch) -> Shape:
         "rule": verdict.rule,
         "rules_version": verdict.version,
         "reason": verdict.reason,
-        "attempts": batch.attempts,
-        "deferrals": batch.deferrals,
-        "error": batch.error,
+        **fields_of(batch, "attempts", "deferrals", "error"),
         "next_try_at": when(next_try(batch)),
-        "created_at": when(batch.created_at),
-        "pruned_at": when(batch.pruned_at),
+        **times_of(batch, "created_at", "pruned_at"),
     }
 
 
@@ -104,46 +91,33 @@ def reply_shape(reply: StoredReply) -> Shape:
     return {
         "id": show("reply", reply.id),
         "state": reply.state,
-        "text": reply.draft.text,
-        "notice": reply.draft.notice,
+        **fields_of(reply.draft, "text", "notice"),
         "turn": show("turn", reply.turn_id) if reply.turn_id else None,
-        "attempts": reply.attempts,
-        "detail": reply.detail,
-        "possible_duplicate": reply.possible_duplicate,
+        **fields_of(reply, "attempts", "detail", "possible_duplicate"),
         "created_at": when(reply.created_at),
     }
 
 
 def prune_shape(run: PruneProgress, *, stopping: bool = False) -> Shape:
     """What a run of the pruner removed, whether it is over, why it removed nothing, and whether a stop has begun."""
-    counts = {"messages": run.messages, "batches": run.batches, "keys": run.keys}
-    return {**counts, "over": run.over, "refused": run.refusal, "stopping": stopping}
+    counts = fields_of(run, "messages", "batches", "keys", "over")
+    return {**counts, "refused": run.refusal, "stopping": stopping}
 
 
 def maintained_shape(done: MaintenanceProgress, *, stopping: bool = False) -> Shape:
     """What a run of maintenance changed, by task, whether it is over, and whether a stop has begun."""
     changed = {str(task): count for task, count in done.changed.items()}
-    counts = {
-        "archived": done.archived,
-        "related": done.related,
-        "ruled": done.ruled,
-        "steps": done.steps,
-        "longest_ms": round(done.longest_ms, 2),
-    }
-    return {"changed": changed, **counts, "over": done.over, "stopping": stopping}
+    counts = fields_of(done, "archived", "related", "ruled", "steps")
+    timed = {"longest_ms": round(done.longest_ms, 2), "over": done.over, "stopping": stopping}
+    return {"changed": changed, **counts, **timed}
 
 
 def holdings_shape(held: Holdings) -> Shape:
     """What memory holds, and when it was last looked after."""
     ended = [run.ended_at for run in held.runs if run.ended_at is not None]
     over = len(ended) == len(held.runs)
-    return {
-        "kinds": dict(held.kinds),
-        "states": dict(held.states),
-        "scopes": dict(held.scopes),
-        "counts": dict(held.counts),
-        "maintained_at": when(max(ended)) if ended and over else None,
-    }
+    counts = {name: dict(getattr(held, name)) for name in ("kinds", "states", "scopes", "counts")}
+    return {**counts, "maintained_at": when(max(ended)) if ended and over else None}
 
 
 def recalled_shape(found: Recalled) -> Shape:
@@ -162,22 +136,13 @@ def memory_shape(memory: Memory) -> Shape:
         "id": show("memory", memory.id),
         "kind": str(new.kind),
         "state": memory.state,
-        "text": new.text,
-        "speaker": new.speaker,
-        "speaker_id": new.speaker_id,
-        "subject": new.subject,
-        "subject_id": new.subject_id,
-        "scope": new.scope,
+        **fields_of(new, "text", "speaker", "speaker_id", "subject", "subject_id", "scope"),
         "trust": str(new.trust),
-        "importance": new.importance,
-        "confidence": new.confidence,
-        "attribute": new.attribute,
-        "value": new.value,
+        **fields_of(new, "importance", "confidence", "attribute", "value"),
         "valid_from": when(memory.holds_from),
         "valid_to": when(memory.valid_to),
         "superseded_by": None if memory.superseded_by is None else show("memory", memory.superseded_by),
-        "evidence": memory.evidence,
-        "pinned": memory.pinned,
+        **fields_of(memory, "evidence", "pinned"),
         "said_at": when(new.said_at),
         "recorded_at": when(memory.recorded_at),
         "access_count": memory.access_count,
@@ -194,12 +159,12 @@ def person_shape(person: Person) -> Shape:
 
 def seen_shape(one: SeenIdentity) -> Shape:
     """An identity that something is remembered from."""
-    return {"name": one.name, "called": one.called, "memories": one.memories, "last_at": when(one.last_at)}
+    return {**fields_of(one, "name", "called", "memories"), "last_at": when(one.last_at)}
 
 
 def widened_shape(told: MemoryShared) -> Shape:
     """From where to where a memory was let be heard."""
-    return {"before": told.before, "after": told.after, "by": told.by, "reason": told.reason, "at": when(told.at)}
+    return {**fields_of(told, "before", "after", "by", "reason"), "at": when(told.at)}
 
 
 def feedback_shape(said: Feedback) -> Shape:
@@ -210,7 +175,7 @@ def feedback_shape(said: Feedback) -> Shape:
 
 def use_shape(use: Use) -> Shape:
     """A turn that a memory came up in, and what its trace says of it."""
-    lane = {"channel": use.lane.channel, "conversation": use.lane.conversation, "key": use.lane.key}
+    lane = fields_of(use.lane, "channel", "conversation", "key")
     told = {"at": when(use.at), "how": str(use.how), "found": _candidate(use.found)}
     return {"turn": show("turn", use.turn_id), "lane": lane, **told}
 
@@ -236,9 +201,8 @@ def turn_shape(turn: TurnStory) -> Shape:
     usage = turn.usage
     return {
         "id": show("turn", turn.turn_id),
-        "state": turn.state,
-        "reason": turn.reason,
-        "lane": {"conversation": turn.batch.lane.conversation, "key": turn.batch.lane.key},
+        **fields_of(turn, "state", "reason"),
+        "lane": fields_of(turn.batch.lane, "conversation", "key"),
         "batch": batch_shape(turn.batch),
         "messages": [_message(turn, one) for one in turn.messages],
         "context": _context(turn),
@@ -249,8 +213,7 @@ def turn_shape(turn: TurnStory) -> Shape:
         "feedback": [feedback_shape(said) for said in turn.feedback],
         "tokens": [usage.tokens_in, usage.tokens_out],
         "cost_usd": None if usage.cost_micros is None else usage.cost_micros / 1_000_000,
-        "started_at": when(turn.started_at),
-        "ended_at": when(turn.ended_at),
+        **times_of(turn, "started_at", "ended_at"),
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -13,14 +14,11 @@ from keepsaid.domain.ids import read, show, when
 from keepsaid.domain.schedule import NewSchedule, Schedule, ScheduleRun
 from keepsaid.domain.task import Task, TaskStory
 from keepsaid.domain.timing import Cron, Every, Timing
-from keepsaid.errors import InputError
+from keepsaid.interfaces.fields import Shape, fields_of, lane_shape, times_of
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance
     from keepsaid.ports.store_views import ScheduleView
-
-
-Shape = dict[str, Any]
 
 NO_MODEL_YET = "no model is set: it waits until there is one (keepsaid init)"
 
@@ -35,13 +33,9 @@ def task_shape(task: Task) -> Shape:
         "state": task.state,
         "rule": task.rule or None,
         "turn": show("turn", task.turn_id) if task.turn_id is not None else None,
-        "depth": task.depth,
-        "description": task.description,
-        "messages": task.messages,
-        "priority": task.priority,
+        **fields_of(task, "depth", "description", "messages", "priority"),
         "after": [show("task", one) for one in task.after],
-        "attempts": task.attempts,
-        "crashes": task.crashes,
+        **fields_of(task, "attempts", "crashes"),
         "status": task.status or None,
         "result": task.result or None,
         "reason": task.reason or None,
@@ -49,11 +43,8 @@ def task_shape(task: Task) -> Shape:
         "model": terms.model or None,
         "tools": None if terms.tools is None else list(terms.tools),
         "notify": str(terms.notify),
-        "tokens_in": task.usage.tokens_in,
-        "tokens_out": task.usage.tokens_out,
-        "created_at": when(task.created_at),
-        "started_at": when(task.started_at),
-        "ended_at": when(task.ended_at),
+        **fields_of(task.usage, "tokens_in", "tokens_out"),
+        **times_of(task, "created_at", "started_at", "ended_at"),
         "next_try_at": when(task.ready_at) if task.state == "pending" and task.ready_at else None,
     }
 
@@ -72,7 +63,6 @@ VERBS = ("run", "pause", "resume", "cancel")
 """What a person may do with a schedule."""
 
 _RUNS = 20
-_NOTHING = "Nothing was changed."
 
 
 def render_timing(timing: Timing) -> str:
@@ -85,30 +75,24 @@ def render_timing(timing: Timing) -> str:
 def schedule_shape(one: Schedule) -> dict[str, Any]:
     """A schedule."""
     new, target = one.new, one.new.target
-    heard = None
-    if target is not None:
-        lane = target.lane
-        heard = {"channel": lane.channel, "account": lane.account, "conversation": lane.conversation, "key": lane.key}
-    stands = {"state": one.state, "next_at": when(one.next_at), "failures": one.failures, "reason": one.reason}
-    asked = {
-        "source": new.source,
-        "name": new.name,
+    return {
+        "id": show("schedule", one.id),
+        **fields_of(new, "source", "name"),
         "when": render_timing(new.timing),
-        "what": new.what,
-        "text": new.text,
+        **fields_of(new, "what", "text"),
+        "to": None if target is None else lane_shape(target.lane),
+        "urgent": new.urgent,
+        "state": one.state,
+        "next_at": when(one.next_at),
+        **fields_of(one, "failures", "reason"),
     }
-    return {"id": show("schedule", one.id), **asked, "to": heard, "urgent": new.urgent, **stands}
 
 
 def run_shape(one: ScheduleRun) -> dict[str, Any]:
     """A run."""
-    refs = {
-        "message": None if one.message_id is None else show("message", one.message_id),
-        "reply": None if one.reply_id is None else show("reply", one.reply_id),
-        "task": None if one.task_id is None else show("task", one.task_id),
-    }
-    times = {"due_at": when(one.due_at), "fired_at": when(one.fired_at), "ended_at": when(one.ended_at)}
-    return {**times, "state": one.state, "output": one.output, "reason": one.reason, **refs}
+    ids = {"message": one.message_id, "reply": one.reply_id, "task": one.task_id}
+    refs = {kind: None if number is None else show(kind, number) for kind, number in ids.items()}
+    return {**times_of(one, "due_at", "fired_at", "ended_at"), **fields_of(one, "state", "output", "reason"), **refs}
 
 
 def schedules_shape(schedules: Sequence[Schedule]) -> dict[str, Any]:
@@ -133,14 +117,7 @@ def parse_schedule(body: Mapping[str, object], zone: str) -> NewSchedule:
         place = ".".join(map(str, first["loc"]))
         what = first["msg"].removeprefix("Value error, ")
         raise refused(f"{place}: {what}" if place else what) from None
-    return _of_command(asked, name.strip(), zone)
-
-
-def _of_command(asked: ScheduleConfig, name: str, zone: str) -> NewSchedule:
-    made = asked.schedule(0, name, zone)
-    return NewSchedule(
-        0, "command", made.name, made.timing, made.what, made.text, made.target, made.trust, urgent=made.urgent
-    )
+    return replace(asked.schedule(0, name.strip(), zone), source="command")
 
 
 async def schedule_view_shape(view: ScheduleView, thing: str) -> dict[str, Any]:
@@ -155,5 +132,5 @@ async def change_schedule(instance: Instance, thing: str, verb: str) -> dict[str
     one = await scheduling.one(thing, read("schedule", thing))
     if not await (scheduling.run(one) if verb == "run" else scheduling.move(one, verb)):
         why = "it is at work, or comes no more" if verb == "run" else f"it is {one.state}"
-        raise InputError(f"{thing} cannot {verb} now: {why}", safe=_NOTHING, hint=f"keepsaid schedule show {thing}")
+        raise refused(f"{thing} cannot {verb} now: {why}", f"keepsaid schedule show {thing}")
     return schedule_shape(await scheduling.one(thing, one.id))

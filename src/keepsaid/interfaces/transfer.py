@@ -13,7 +13,7 @@ from keepsaid.domain.prompt import Json
 from keepsaid.errors import InputError
 from keepsaid.events.catalog import CORE
 from keepsaid.events.schema import Field, FieldType
-from keepsaid.interfaces.shapes import Shape
+from keepsaid.interfaces.fields import Shape, fields_of, times_of
 from keepsaid.memory.importing import TYPES, ImportReport
 from keepsaid.services.exporting import Export
 from keepsaid.services.forgetting import ForgetPreview, ForgetRequest
@@ -47,12 +47,8 @@ def forgetting_shape(one: Forgetting, backups: Sequence[str] = ()) -> Shape:
     """A request to forget, how far it is, and what went, by place."""
     return {
         "id": show("forgetting", one.id),
-        "state": one.state,
-        "how": one.how,
-        "by": one.by,
-        "requested_at": when(one.requested_at),
-        "changed_at": when(one.changed_at),
-        "undo_until": when(one.undo_until),
+        **fields_of(one, "state", "how", "by"),
+        **times_of(one, "requested_at", "changed_at", "undo_until"),
         "counts": dict(one.counts),
         "backups": list(backups),
     }
@@ -114,7 +110,7 @@ def _shown(field: Field | None, value: Json) -> Json:
 
 def subscriber_shape(line: SubscriberLine) -> dict[str, Any]:
     """A subscriber, and how far it has been told."""
-    counts = {"behind": line.behind, "pending": line.pending, "processing": line.processing, "dead": line.dead}
+    counts = fields_of(line, "behind", "pending", "processing", "dead")
     return {"name": line.name, "topics": list(line.topics), **counts}
 
 

@@ -33,7 +33,7 @@ def write_pages(out: IO[bytes], told: BundleContents, about: dict[str, Any]) -> 
         memory = record.memory
         if memory.new.kind in IMPORTANCE and memory.state != "merged":
             subject = memory.new.subject or memory.new.subject_id or _NOBODY
-            known[subject][memory.new.kind].append(_line(memory))
+            known[subject][memory.new.kind].append(_memory_line(memory))
         else:
             rest += 1
     out.write(_heading(about, rest).encode())
@@ -51,7 +51,7 @@ def _heading(about: dict[str, Any], rest: int) -> str:
     return f"# Memory\n\nMade at {about['made_at']}, for {_plain(persons)}. {said}\n"
 
 
-def _line(memory: Memory) -> str:
+def _memory_line(memory: Memory) -> str:
     new = memory.new
     held = [f"since {_day(memory.holds_from)}"]
     if memory.valid_to is not None:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from keepsaid.app.builtin.parts import BuiltInContext
 from keepsaid.app.channels import channels_of
-from keepsaid.config import Config
 from keepsaid.ports.channel import Channel, Hook
 
 _OWN = frozenset({"terminal", "github"})
@@ -16,15 +15,14 @@ _OWN = frozenset({"terminal", "github"})
 class _FromConfig:
     """Channels that the config names."""
 
-    async def initialize(self, context: BuiltInContext) -> None:
-        """Make those that are this extension's."""
-        elsewhere = context.parts.elsewhere
-        config = context.parts.config
-        self._channels, self._hooks = channels_of(config, self.names(config) - elsewhere)
+    names: frozenset[str] | None = None
+    """Those of this extension; None for all that are of no other."""
 
-    def names(self, config: Config) -> frozenset[str]:
-        """Which are this extension's."""
-        raise NotImplementedError
+    async def initialize(self, context: BuiltInContext) -> None:
+        """Make the channels of this extension."""
+        config = context.parts.config
+        names = frozenset(config.channels) - _OWN if self.names is None else self.names
+        self._channels, self._hooks = channels_of(config, names - context.parts.elsewhere)
 
     def channels(self) -> Mapping[str, Channel]:
         """The channels by name."""
@@ -34,25 +32,17 @@ class _FromConfig:
 class Terminal(_FromConfig):
     """The chat in a terminal."""
 
-    def names(self, config: Config) -> frozenset[str]:  # noqa: ARG002 - the others look
-        """Its own."""
-        return frozenset({"terminal"})
+    names = frozenset({"terminal"})
 
 
 class Http(_FromConfig):
-    """What comes in over HTTP and by the library, and channels of one's own."""
-
-    def names(self, config: Config) -> frozenset[str]:
-        """All that are no other's."""
-        return frozenset(config.channels) - _OWN
+    """Messages over HTTP and by the library, and channels of one's own."""
 
 
 class GitHub(_FromConfig):
     """GitHub's webhooks."""
 
-    def names(self, config: Config) -> frozenset[str]:  # noqa: ARG002 - the others look
-        """Its own."""
-        return frozenset({"github"})
+    names = frozenset({"github"})
 
     def hooks(self) -> Mapping[str, Hook]:
         """The webhook."""

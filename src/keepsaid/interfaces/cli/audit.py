@@ -40,7 +40,7 @@ def audit(
         auditing, trails = stores.memories.auditing, stores.views.trails
         return await Audit(auditing, trails, redactor, stores.clock).report(unused_days)
 
-    report = session().read(looked, AuditReport())
+    report = session().read(looked) or AuditReport()
     checks = [_shape(trouble, report, redactor) for trouble in AuditProblem]
     total = sum(report.counts.values())
     sentence = "All is well." if report.clean else f"{counted(total, 'thing')} to put right."

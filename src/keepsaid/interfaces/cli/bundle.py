@@ -15,6 +15,7 @@ from keepsaid.domain.bundle import BundleEntry, ImportOutcome, ImportVerdict, Re
 from keepsaid.domain.bundle_lines import line_of
 from keepsaid.domain.message import Trust
 from keepsaid.errors import HomeError
+from keepsaid.interfaces.cli.options import check_choice
 from keepsaid.interfaces.cli.output import NOTHING, Table, counted, show
 from keepsaid.interfaces.cli.remote import Remote, either
 from keepsaid.interfaces.cli.session import say, session
@@ -51,16 +52,14 @@ def export(
     """
     from keepsaid.app.services import note_backup  # noqa: PLC0415 - `--help` needs none of it
 
-    if form not in FORMATS:
-        raise typer.BadParameter(f"{form!r} is none of: {', '.join(FORMATS)}", param_hint="--format")
+    check_choice("--format", form, FORMATS)
 
     async def write_bundle(stores: ReadOnlyStores) -> dict[str, Any]:
         return export_shape(await write_export(stores.memories.bundles, target, form, person or (), force=force))
 
     if not session().stored():
         raise HomeError(NOTHING, safe="Nothing was written.", hint="keepsaid chat")
-    nothing: dict[str, Any] = {}
-    done = session().read(write_bundle, nothing)
+    done = session().read(write_bundle) or {}
     note_backup(session().home, Path(done["file"]))
     counts = ", ".join(f"{n:,} {what}" for what, n in done["counts"].items() if n) or "nothing is known yet"
     show(done, f"exported  {done['file']}   {done['bytes'] / 1e6:.1f} MB   {counts}")
@@ -107,11 +106,9 @@ def import_(
 
 
 def _request(file: Path, source: str, trust: str, who: Sequence[str]) -> ImportRequest:
-    if source not in _SOURCES:
-        raise typer.BadParameter(f"{source!r} is none of: {', '.join(_SOURCES)}", param_hint="--from")
+    check_choice("--from", source, _SOURCES)
     trust = trust or str(Trust.KNOWN if source == MEM0 else Trust.OWNER)
-    if trust not in list(Trust):
-        raise typer.BadParameter(f"{trust!r} is none of: {', '.join(Trust)}", param_hint="--trust")
+    check_choice("--trust", trust, Trust)
     persons: dict[str, str] = {}
     for one in who:
         name, equals, person = one.rpartition("=")
@@ -129,17 +126,9 @@ def _redactor() -> Any:
 
 def _would(asked: ImportRequest) -> dict[str, Any]:
     now = time.time_ns() // 1_000_000
-
-    nothing: dict[str, Any] = {}
-
-    async def preview_bundle(stores: ReadOnlyStores) -> dict[str, Any]:
-        report = await preview_import(asked, stores.memories.bundles, _redactor(), now)
-        return import_shape(report, asked, dry_run=True)
-
-    if not session().stored():
-        report = asyncio.run(preview_import(asked, _Empty(), _redactor(), now))
-        return import_shape(report, asked, dry_run=True)
-    return session().read(preview_bundle, nothing)
+    report = session().read(lambda stores: preview_import(asked, stores.memories.bundles, _redactor(), now))
+    report = report or asyncio.run(preview_import(asked, _Empty(), _redactor(), now))
+    return import_shape(report, asked, dry_run=True)
 
 
 def _tell(told: dict[str, Any]) -> None:

@@ -20,11 +20,10 @@ from keepsaid.interfaces.cli.failure import TERMINATED
 from keepsaid.interfaces.cli.output import counted, envelope
 from keepsaid.interfaces.cli.remote import Remote, recorded, running
 from keepsaid.interfaces.cli.session import say, session
-from keepsaid.interfaces.cli.talk import SlashCommand, run_slash_command
+from keepsaid.interfaces.cli.talk import ChatClient, SlashCommand, converse, open_chat, run_slash_command, settled
 
 if TYPE_CHECKING:
     from keepsaid.config import Config
-    from keepsaid.interfaces.cli.talk import ChatClient
 
 
 _CHUNK = 65_536
@@ -128,8 +127,6 @@ def chat(
 
 
 async def _chat(config: Config, conversation: str, once: _Once | None) -> int:
-    from keepsaid.interfaces.cli.talk import open_chat  # noqa: PLC0415 - the HTTP client costs 0.1 s
-
     work = asyncio.current_task()
     assert work is not None, "a coroutine runs in a task"
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, work.cancel)
@@ -140,8 +137,6 @@ async def _chat(config: Config, conversation: str, once: _Once | None) -> int:
             return await _answered_once(talk, once)
         await _greet(config, conversation, remote.model)
         if sys.stdin.isatty() and not session().json:
-            from keepsaid.interfaces.cli.talk import converse  # noqa: PLC0415 - prompt_toolkit costs 0.2 s
-
             await converse(talk, conversation)
             return 0
         return await _piped(talk, conversation)
@@ -203,8 +198,6 @@ async def _greet(config: Config, conversation: str, model: str) -> None:
 
 
 async def _answered_once(talk: ChatClient, once: _Once) -> int:
-    from keepsaid.interfaces.cli.talk import settled  # noqa: PLC0415
-
     once.put = True
     once.message_id = await talk.put(once.text)
     story = await settled(talk, once.message_id)
@@ -214,8 +207,6 @@ async def _answered_once(talk: ChatClient, once: _Once) -> int:
 
 async def _piped(talk: ChatClient, conversation: str) -> int:
     """One message a line; the next is put only after the reply to the former. Returns 1 when one was refused."""
-    from keepsaid.interfaces.cli.talk import settled  # noqa: PLC0415
-
     await _earlier(talk)
     refused = 0
     lines = LineReader(sys.stdin.fileno())

@@ -12,12 +12,12 @@ from keepsaid.domain.ids import read, when
 from keepsaid.domain.ids import show as name
 from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.states import message_state
-from keepsaid.domain.turn import Usage
 from keepsaid.domain.views import BatchLife, Chronicle, Redelivery, ReplyLife, StepLife, TurnLife
-from keepsaid.errors import InputError
+from keepsaid.interfaces.cli.options import refused
 from keepsaid.interfaces.cli.output import counted, duration, facts, one_line, show
 from keepsaid.interfaces.cli.session import session
-from keepsaid.interfaces.shapes import Shape, batch_shape, reply_shape
+from keepsaid.interfaces.fields import Shape, fields_of, times_of
+from keepsaid.interfaces.shapes import batch_shape, reply_shape, task_shape
 
 if TYPE_CHECKING:
     from keepsaid.app.stores import ReadOnlyStores
@@ -65,43 +65,28 @@ def chronicle_shape(chronicle: Chronicle) -> Shape:
         "redeliveries": [_redelivery(one) for one in chronicle.redeliveries],
         "window_closes_at": when(chronicle.due_at),
         "batch": None if life is None else _batch(life),
-        "task": None
-        if chronicle.task is None
-        else {
-            "id": name("task", chronicle.task.id),
-            "state": chronicle.task.state,
-            "description": chronicle.task.description,
-        },
+        "task": None if chronicle.task is None else task_shape(chronicle.task),
         "turns": [_turn(one) for one in chronicle.turns],
         "replies": [_reply(one) for one in chronicle.replies],
     }
 
 
 def _redelivery(again: Redelivery) -> Shape:
-    return {
-        "message": name("message", again.message_id),
-        "external_id": again.external_id,
-        "event": again.event,
-        "at": when(again.at),
-    }
+    named = {"message": name("message", again.message_id), **fields_of(again, "external_id", "event")}
+    return {**named, "at": when(again.at)}
 
 
 def _message(message: StoredMessage) -> Shape:
     inbound, lane = message.inbound, message.lane
     return {
         "id": name("message", message.id),
-        "channel": lane.channel,
-        "account": lane.account,
-        "conversation": lane.conversation,
+        **fields_of(lane, "channel", "account", "conversation"),
         "lane": lane.key,
         "number": message.number,
-        "sender": inbound.origin.sender,
-        "name": inbound.origin.name,
+        **fields_of(inbound.origin, "sender", "name"),
         "trust": str(inbound.origin.trust),
         "event": inbound.content.event,
-        "external_id": inbound.marks.external_id,
-        "provider_id": inbound.marks.provider_id,
-        "reply_to": inbound.marks.reply_to,
+        **fields_of(inbound.marks, "external_id", "provider_id", "reply_to"),
         "priority": inbound.priority,
         "text": message.text,
         "payload_bytes": len(inbound.content.payload),
@@ -114,9 +99,7 @@ def _batch(life: BatchLife) -> Shape:
     batch = life.batch
     return {
         **batch_shape(batch),
-        "priority": batch.priority,
-        "fence": batch.fence,
-        "crashes": batch.crashes,
+        **fields_of(batch, "priority", "fence", "crashes"),
         "alone": life.alone,
         "first_at": when(life.first_at),
         "window_closed_at": when(batch.created_at),
@@ -130,31 +113,12 @@ def _batch(life: BatchLife) -> Shape:
 
 
 def _turn(turn: TurnLife) -> Shape:
-    return {
-        "id": name("turn", turn.id),
-        "state": turn.state,
-        "reason": turn.reason,
-        "model": turn.model,
-        **_cost(turn.usage),
-        "started_at": when(turn.started_at),
-        "ended_at": when(turn.ended_at),
-        "took_ms": _took(turn.started_at, turn.ended_at),
-        "steps": [_step(one) for one in turn.steps],
-    }
+    about = {"id": name("turn", turn.id), **fields_of(turn, "state", "reason", "model")}
+    return {**about, **_effort(turn), "steps": [_step(one) for one in turn.steps]}
 
 
 def _step(step: StepLife) -> Shape:
-    return {
-        "n": step.n,
-        "kind": step.kind,
-        "subject": step.subject,
-        "state": step.state,
-        "tries": step.tries,
-        **_cost(step.usage),
-        "started_at": when(step.started_at),
-        "ended_at": when(step.ended_at),
-        "took_ms": _took(step.started_at, step.ended_at),
-    }
+    return {**fields_of(step, "n", "kind", "subject", "state", "tries"), **_effort(step)}
 
 
 def _reply(life: ReplyLife) -> Shape:
@@ -169,13 +133,13 @@ def _reply(life: ReplyLife) -> Shape:
     }
 
 
-def _cost(usage: Usage) -> Shape:
+def _effort(life: TurnLife | StepLife) -> Shape:
+    """Tokens, cost and time of a turn or a step."""
+    usage = life.usage
     cost = None if usage.cost_micros is None else usage.cost_micros / 1_000_000
-    return {"tokens": [usage.tokens_in, usage.tokens_out], "cost_usd": cost}
-
-
-def _took(started_at: int, ended_at: int | None) -> int | None:
-    return None if ended_at is None else max(0, ended_at - started_at)
+    took_ms = None if life.ended_at is None else max(0, life.ended_at - life.started_at)
+    tokens = {"tokens": [usage.tokens_in, usage.tokens_out], "cost_usd": cost}
+    return {**tokens, **times_of(life, "started_at", "ended_at"), "took_ms": took_ms}
 
 
 _SHOWN_MAX = 10
@@ -206,13 +170,9 @@ def why(
     When it came, when its window closed, which rule decided and why, its batch, every turn with its steps,
     every try to send the reply. What the model saw is told by `keepsaid why`.
     """
-    chronicle = session().read(lambda stores: chronicle_named(stores, thing), None)
+    chronicle = session().read(lambda stores: chronicle_named(stores, thing))
     if chronicle is None:
-        raise InputError(
-            f"{thing} names no message, batch or turn{unless_pruned()}",
-            safe="Nothing was changed.",
-            hint="keepsaid inbox ls",
-        )
+        raise refused(f"{thing} names no message, batch or turn{unless_pruned()}", "keepsaid inbox ls")
     asked = read("message", thing)
     show(chronicle_shape(chronicle), *chronicle_lines(chronicle, asked, everything=everything))
 

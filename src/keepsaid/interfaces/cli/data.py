@@ -197,7 +197,7 @@ def prune(
 def _would_prune() -> None:
     terms, now = session().config().buffer.terms(), time.time_ns() // 1_000_000
     before = now - terms.messages_ms, now - terms.records_ms
-    found = session().read(lambda stores: stores.views.prunable(*before), Prunable(0, 0))
+    found = session().read(lambda stores: stores.views.prunable(*before)) or Prunable(0, 0)
     said = f"would prune  {counted(found.messages, 'message')}, {counted(found.batches, 'batch', 'batches')}"
     show({"messages": found.messages, "batches": found.batches, "dry_run": True}, said)
     say("try: keepsaid data prune --now")

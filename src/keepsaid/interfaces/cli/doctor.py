@@ -22,9 +22,7 @@ from keepsaid.interfaces.cli.session import session
 from keepsaid.interfaces.cli.status import life_of
 
 if TYPE_CHECKING:
-    from keepsaid.app.stores import ReadOnlyStores
     from keepsaid.config import Config, Home
-    from keepsaid.domain.views import Overview
 
 
 Level = Literal["ok", "info", "warn", "fail"]
@@ -152,7 +150,7 @@ def _stores(home: Home, config: Config) -> Iterator[DoctorFinding]:
 def _held(_home: Home, _config: Config) -> Iterator[DoctorFinding]:
     """Yield how many batches wait for a trial, if any; what is wrong with a store itself was found before."""
     try:
-        overview = session().read(_overview, None)
+        overview = session().read(lambda stores: stores.views.overview())
     except KeepsaidError:
         return
     if overview is None or not overview.held:
@@ -162,10 +160,6 @@ def _held(_home: Home, _config: Config) -> Iterator[DoctorFinding]:
     yield DoctorFinding(
         "warn", what, f"keepsaid inbox why {show_id('batch', overview.held_first)}   (when, and what to do)"
     )
-
-
-async def _overview(stores: ReadOnlyStores) -> Overview:
-    return await stores.views.overview()
 
 
 def _deep() -> Iterator[DoctorFinding]:

@@ -5,24 +5,24 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import quote
 
 import typer
 
-from keepsaid.domain.event import wants
-from keepsaid.domain.ids import read
+from keepsaid.domain.event import Event, wants
 from keepsaid.domain.ids import show as name
-from keepsaid.errors import InputError
 from keepsaid.events.catalog import CORE, topics_of
 from keepsaid.interfaces.cli.escapes import visible
-from keepsaid.interfaces.cli.output import NOTHING, Table, envelope, one_line, show
+from keepsaid.interfaces.cli.options import check_choice, id_of, refused
+from keepsaid.interfaces.cli.output import NOTHING, Table, envelope, one_line, show, show_rows
 from keepsaid.interfaces.cli.remote import post
 from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.transfer import cloud_event, delivery_shape, subscriber_shape
 
 if TYPE_CHECKING:
     from keepsaid.app.stores import ReadOnlyStores
-    from keepsaid.domain.event import DeliveryLine, Event, SubscriberLine
 
 app = typer.Typer(help="What happened, and who is told of it.", rich_markup_mode=None)
 _FOLLOW_S = 0.5
@@ -43,11 +43,7 @@ def tail(
 ) -> None:
     """Show what happened, newest last."""
     patterns = topics_of(tuple(topic or ("*.*",)))
-
-    async def latest(stores: ReadOnlyStores) -> Sequence[Event]:
-        return await stores.views.journal.latest(_LINES_MAX)
-
-    found: Sequence[Event] = session().read(latest, [])
+    found = session().read(lambda stores: stores.views.journal.latest(_LINES_MAX)) or ()
     shown = [one for one in found if topic is None or wants(patterns, one.topic)][-limit:] if limit else []
     show({"events": [cloud_event(one) for one in shown]}, *(_line(one) for one in shown))
     if not shown and not follow:
@@ -59,16 +55,16 @@ def tail(
 def _follow(after: int, patterns: tuple[str, ...]) -> None:
     while True:
         time.sleep(_FOLLOW_S)
-
-        async def more(stores: ReadOnlyStores, seen: int = after) -> Sequence[Event]:
-            return await stores.views.journal.events(seen, _LINES_MAX)
-
-        found: Sequence[Event] = session().read(more, [])
+        found = session().read(partial(_newer, after)) or ()
         for one in found:
             if not patterns or wants(patterns, one.topic):
                 text = envelope({"event": cloud_event(one)}) if session().json else visible(_line(one))
                 typer.echo(text)
         after = max((one.id for one in found), default=after)
+
+
+async def _newer(after: int, stores: ReadOnlyStores) -> Sequence[Event]:
+    return await stores.views.journal.events(after, _LINES_MAX)
 
 
 def _line(event: Event) -> str:
@@ -92,19 +88,13 @@ def topics() -> None:
 @app.command("ls")
 def ls() -> None:
     """List who is told of what, and how far that is."""
-
-    async def known(stores: ReadOnlyStores) -> Sequence[SubscriberLine]:
-        return await stores.views.journal.subscribers()
-
-    lines: Sequence[SubscriberLine] = session().read(known, [])
+    lines = session().read(lambda stores: stores.views.journal.subscribers()) or ()
     headings = ("SUBSCRIBER", "BEHIND", "PENDING", "AT WORK", "DEAD", "TOPICS")
     rows = tuple(
         (one.name, *map(str, (one.behind, one.pending, one.processing, one.dead)), " ".join(one.topics))
         for one in lines
     )
-    show({"subscribers": [subscriber_shape(one) for one in lines]}, Table(headings, rows))
-    if not lines:
-        say("nobody has subscribed" if session().stored() else NOTHING)
+    show_rows({"subscribers": [subscriber_shape(one) for one in lines]}, headings, rows, "nobody has subscribed")
 
 
 @app.command("dead")
@@ -114,22 +104,12 @@ def dead(
     limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=_LINES_MAX, help="How many.")] = 20,
 ) -> None:
     """List what could not be told, newest first."""
-    if state not in _STATES:
-        raise typer.BadParameter(f"{state!r} is none of: {', '.join(_STATES)}", param_hint="--state")
-
-    async def found(stores: ReadOnlyStores) -> Sequence[DeliveryLine]:
-        return await stores.views.journal.deliveries((state,), subscriber, limit)
-
-    lines: Sequence[DeliveryLine] = session().read(found, [])
+    check_choice("--state", state, _STATES)
+    lines = session().read(lambda stores: stores.views.journal.deliveries((state,), subscriber, limit)) or ()
+    shapes, keys = [delivery_shape(one) for one in lines], ("id", "subscriber", "topic", "event", "attempts", "error")
+    rows = (tuple(str(shape[key] or "-") for key in keys) for shape in shapes)
     headings = ("DELIVERY", "SUBSCRIBER", "TOPIC", "EVENT", "TRIES", "ERROR")
-    rows = tuple(_row(delivery_shape(one)) for one in lines)
-    show({"deliveries": [delivery_shape(one) for one in lines]}, Table(headings, rows))
-    if not lines:
-        say(f"no delivery is {state}" if session().stored() else NOTHING)
-
-
-def _row(shape: dict[str, Any]) -> tuple[str, ...]:
-    return tuple(str(shape[key] or "-") for key in ("id", "subscriber", "topic", "event", "attempts", "error"))
+    show_rows({"deliveries": shapes}, headings, rows, f"no delivery is {state}")
 
 
 @app.command("requeue")
@@ -145,12 +125,9 @@ def dismiss(thing: Named) -> None:
 
 
 def _decide(thing: str, how: str) -> None:
-    number = read("delivery", thing)
-    if number is None:
-        raise InputError(f"there is no delivery {thing}", safe="Nothing was changed.", hint=_FIND)
-    if not post(f"/v1/deliveries/{name('delivery', number)}/{how}")[0]["decided"]:
-        raise InputError(f"{thing} was not given up", safe="Nothing was changed.", hint=_FIND)
-    shown = name("delivery", number)
+    shown = name("delivery", id_of("delivery", thing, _FIND))
+    if not post(f"/v1/deliveries/{shown}/{how}")[0]["decided"]:
+        raise refused(f"{thing} was not given up", _FIND)
     show({"delivery": shown, how: True}, f"{shown}  {'is tried again' if how == 'requeue' else 'is let be'}")
 
 
@@ -159,8 +136,6 @@ def unsubscribe(
     subscriber: Annotated[str, typer.Argument(metavar="NAME", help="As `events ls` shows it.")],
 ) -> None:
     """Tell a subscriber of nothing any more, and drop what was on its way to it."""
-    from urllib.parse import quote  # noqa: PLC0415
-
     if not post(f"/v1/subscribers/{quote(subscriber, safe='')}/unsubscribe")[0]["unsubscribed"]:
-        raise InputError(f"nobody is called {subscriber}", safe="Nothing was changed.", hint="keepsaid events ls")
+        raise refused(f"nobody is called {subscriber}", "keepsaid events ls")
     show({"subscriber": subscriber, "unsubscribed": True}, f"{subscriber}  is told of nothing any more")

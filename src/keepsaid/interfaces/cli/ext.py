@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.failure import ERRORS
+from keepsaid.interfaces.cli.options import check_choice, refused
 from keepsaid.interfaces.cli.output import Table, facts, show
 from keepsaid.interfaces.cli.session import say, session
 
@@ -24,7 +24,7 @@ _CHANNEL = '''"""{title}: a folder as a medium. A file NAME.txt is a message, NU
 
 import asyncio
 
-from keepsaid.extensions import Incoming, Reply, extension
+from keepsaid.extensions import Incoming, StoredReply, extension
 
 
 @extension(id="{id}", version="0.1", channel={{"window_ms": 0}})
@@ -42,7 +42,7 @@ class {cls}:
                 file.unlink()
             await asyncio.sleep(1)
 
-    async def send(self, reply: Reply):
+    async def send(self, reply: StoredReply):
         (self.folder / f"{{reply.id}}.answer").write_text(reply.draft.text, "utf-8")
 '''
 
@@ -153,8 +153,7 @@ def new(
     """Write an example that works into the folder of extensions, to be changed."""
     from keepsaid.interfaces.cli.config import replace_file  # noqa: PLC0415
 
-    if kind not in KINDS:
-        raise typer.BadParameter(f"{kind!r} is none of: {', '.join(KINDS)}", param_hint="KIND")
+    check_choice("KIND", kind, KINDS)
     if not _ID.fullmatch(name):
         raise typer.BadParameter(f"{name!r} is no id: small letters, digits, - and _", param_hint="NAME")
     session().home.make()
@@ -162,7 +161,7 @@ def new(
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     file = folder / f"{name}.py"
     if name in _shapes() or file.exists():
-        raise InputError(f"there is an extension {name}", safe="Nothing was changed.", hint=_LIST)
+        raise refused(f"there is an extension {name}", _LIST)
     replace_file(file, example(kind, name))
     show({"extension": name, "file": str(file)}, str(file), f"next   keepsaid ext check {name}")
 
@@ -178,14 +177,14 @@ def check(
     there = {one.id: one for one in found()}
     one = there.get(name) or (found_at(Path(name).resolve()) if Path(name).exists() else None)
     if one is None:
-        raise InputError(f"there is no extension {name}, and no such file", safe="Nothing was changed.", hint=_LIST)
+        raise refused(f"there is no extension {name}, and no such file", _LIST)
     if one.source == ExtensionSource.BUILT_IN:
-        raise InputError(f"{name} is built in; this is for what is not", safe="Nothing was changed.", hint=_LIST)
+        raise refused(f"{name} is built in; this is for what is not", _LIST)
     needed = _needed(one, there)
     inside = [other.id for other in needed if other.source == ExtensionSource.BUILT_IN]
     if inside:
         what = f"{name} depends on {', '.join(inside)}, which is built in and works in a runtime alone"
-        raise InputError(what, safe="Nothing was changed.", hint=f"keepsaid serve, then keepsaid ext show {one.id}")
+        raise refused(what, f"keepsaid serve, then keepsaid ext show {one.id}")
     settings = {id_: section.config for id_, section in session().config().extensions.items()}
     with TemporaryDirectory() as data:
         told = asyncio.run(checked(Trial(one, Path(data), settings, tuple(needed))))
@@ -231,7 +230,7 @@ def found() -> list[FoundExtension]:
 def _named(name: str) -> Mapping[str, Any]:
     shapes = _shapes()
     if name not in shapes:
-        raise InputError(f"there is no extension {name}", safe="Nothing was changed.", hint=_LIST)
+        raise refused(f"there is no extension {name}", _LIST)
     return shapes[name]
 
 

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from keepsaid.domain.forgetting import Forgetting
 from keepsaid.domain.ids import read
-from keepsaid.errors import InputError
-from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, render_value, show
+from keepsaid.interfaces.cli.options import Limit, command_of, id_of, refused
+from keepsaid.interfaces.cli.output import Table, age_ms, counted, duration, facts, render_value, show, show_rows
 from keepsaid.interfaces.cli.remote import post, running
-from keepsaid.interfaces.cli.schedule import command_of
 from keepsaid.interfaces.cli.session import say, session
 
-if TYPE_CHECKING:
-    from keepsaid.app.stores import ReadOnlyStores
-    from keepsaid.domain.forgetting import Forgetting
-
 _WAIT_S = 20.0
-_ROWS_MAX = 10_000
 _PATH = "/v1/forget"
 
 
@@ -87,13 +81,13 @@ def _receipt(told: dict[str, Any]) -> str:
 
 def _waited(told: dict[str, Any]) -> dict[str, Any]:
     """The receipt once all is gone, or as it stands after some seconds."""
-    from keepsaid.interfaces.transfer import forgetting_shape  # noqa: PLC0415
+    from keepsaid.interfaces.transfer import forgetting_shape  # noqa: PLC0415 - `--help` needs none of it
 
     number = read("forgetting", str(told["id"]))
     if told["state"] == "done" or number is None or told.get("stopping"):
         return told
     _wait()
-    found = session().read(lambda stores: stores.views.forgettings.one(number), None)
+    found = session().read(lambda stores: stores.views.forgettings.one(number))
     return told if found is None else forgetting_shape(found, told["backups"])
 
 
@@ -101,8 +95,7 @@ def _wait() -> bool:
     """Wait for a runtime that is up to forget what it was asked to; whether nothing is left."""
     remote = running(session().home)
     if remote is None:
-        left: Sequence[Forgetting] = session().read(lambda stores: stores.views.forgettings.unfinished(), ())
-        return not left
+        return not session().read(lambda stores: stores.views.forgettings.unfinished())
     body = json.dumps({"wait_s": _WAIT_S}).encode()
     return bool(remote.post("/v1/forget/settled", body)["settled"])
 
@@ -115,52 +108,37 @@ def undo(request: str) -> None:
 
 def forgotten(
     request: Annotated[str | None, typer.Argument(metavar="[ID]", help="One request: fgt_...")] = None,
-    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=_ROWS_MAX, help="How many.")] = 20,
+    limit: Limit = 20,
     wait: Annotated[bool, typer.Option("--wait", help="First wait until a runtime has done what is asked.")] = False,
 ) -> None:
     """List what was asked to be forgotten, newest first, or show the receipt of one request."""
-    from keepsaid.interfaces.transfer import forgetting_shape  # noqa: PLC0415
+    from keepsaid.interfaces.transfer import forgetting_shape  # noqa: PLC0415 - `--help` needs none of it
 
     if wait and not _wait():
         say("not all of it is gone yet")
     if request is not None:
         _one(request)
         return
-
-    async def newest(stores: ReadOnlyStores) -> Sequence[Forgetting]:
-        return await stores.views.forgettings.newest(limit)
-
-    found: Sequence[Forgetting] = session().read(newest, ())
-    rows = tuple(_cells(forgetting_shape(one), one) for one in found)
-    table = Table(("ID", "STATE", "AGE", "CHOSEN BY", "UNDO UNTIL", "WENT"), rows)
-    show({"forgettings": [forgetting_shape(one) for one in found]}, table)
-    if not found:
-        say("nothing was asked to be forgotten" if session().stored() else NOTHING)
+    found = session().read(lambda stores: stores.views.forgettings.newest(limit)) or ()
+    shapes = [forgetting_shape(one) for one in found]
+    rows, empty = map(_request_cells, shapes, found), "nothing was asked to be forgotten"
+    show_rows({"forgettings": shapes}, ("ID", "STATE", "AGE", "CHOSEN BY", "UNDO UNTIL", "WENT"), rows, empty)
 
 
-def _cells(shape: dict[str, Any], one: Forgetting) -> tuple[str, ...]:
-    return (
-        shape["id"],
-        one.state,
-        duration(age_ms(one.requested_at)),
-        one.how,
-        shape["undo_until"] or "-",
-        _counts(shape["counts"]),
-    )
+def _request_cells(shape: dict[str, Any], one: Forgetting) -> tuple[str, ...]:
+    age, until = duration(age_ms(one.requested_at)), shape["undo_until"] or "-"
+    return shape["id"], one.state, age, one.how, until, _counts(shape["counts"])
 
 
 def _one(request: str) -> None:
     from keepsaid.app.services import backups_of  # noqa: PLC0415
     from keepsaid.interfaces.transfer import forgetting_shape  # noqa: PLC0415
 
-    number = read("forgetting", request)
-
-    async def named(stores: ReadOnlyStores) -> Forgetting | None:
-        return None if number is None else await stores.views.forgettings.one(number)
-
-    found: Forgetting | None = session().read(named, None)
+    hint, no_such = "keepsaid memory forgotten", f"there is no {request}"
+    number = id_of("forgetting", request, hint, no_such)
+    found = session().read(lambda stores: stores.views.forgettings.one(number))
     if found is None:
-        raise InputError(f"there is no {request}", safe="Nothing was changed.", hint="keepsaid memory forgotten")
+        raise refused(no_such, hint)
     shape = forgetting_shape(found, backups_of(session().home, session().config()))
     lines = [(name, render_value(value)) for name, value in shape.items() if name not in ("counts", "backups")]
     lines += [(name, str(n)) for name, n in shape["counts"].items()]

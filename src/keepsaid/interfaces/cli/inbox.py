@@ -16,24 +16,14 @@ from keepsaid.domain.views import MessageFilter, Story, TurnStory
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli import chronicle, routes
 from keepsaid.interfaces.cli.chronicle import chronicle_named, unless_pruned
-from keepsaid.interfaces.cli.output import (
-    NOTHING,
-    Table,
-    age_ms,
-    counted,
-    duration,
-    facts,
-    one_line,
-    show,
-)
+from keepsaid.interfaces.cli.options import Limit, check_choice, from_stdin, refused
+from keepsaid.interfaces.cli.output import age_ms, counted, duration, facts, one_line, show, show_rows
 from keepsaid.interfaces.cli.remote import post
-from keepsaid.interfaces.cli.schedule import from_stdin
 from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.shapes import next_try, story_shape, turn_shape
 
 if TYPE_CHECKING:
     from keepsaid.app.stores import ReadOnlyStores
-    from keepsaid.domain.views import Chronicle, Story
 
 
 BatchName = Annotated[str, typer.Argument(metavar="ID", help="A message or a batch: msg_... or bat_...")]
@@ -45,11 +35,8 @@ def drop(thing: BatchName, reason: Annotated[str, typer.Option(help="Why, for `i
     number, state = _batch_of(thing, "keepsaid inbox ls --state batched")
     if not post(f"/v1/batches/{name('batch', number)}/drop", {"reason": reason})[0]["dropped"]:
         now = f"it is {state}" if state != "queued" else "it is being answered"
-        raise InputError(
-            f"{name('batch', number)} does not wait: {now}",
-            safe="Nothing was changed.",
-            hint=f"keepsaid inbox why {name('batch', number)}",
-        )
+        shown = name("batch", number)
+        raise refused(f"{shown} does not wait: {now}", f"keepsaid inbox why {shown}")
     show({"batch": name("batch", number), "dropped": True}, f"{name('batch', number)}  dropped")
 
 
@@ -74,7 +61,7 @@ def _requeue_batch(thing: str, reason: str, states: Sequence[str]) -> None:
         wanted = {"review": "in review"}
         listed = " or ".join(", ".join(wanted.get(one, one) for one in states).rsplit(", ", 1))
         what = f"{name('batch', number)} is not {listed}, or its messages are pruned"
-        raise InputError(what, safe="Nothing was changed.", hint=hint)
+        raise refused(what, hint)
     show({"batch": name("batch", number), "requeued": True}, f"{name('batch', number)}  queued again")
     if not up:
         say("no runtime is up: the next one works on it (keepsaid serve)")
@@ -82,12 +69,11 @@ def _requeue_batch(thing: str, reason: str, states: Sequence[str]) -> None:
 
 def _batch_of(thing: str, hint: str) -> tuple[int, str]:
     """The number and state of the batch that is, or holds, what was named."""
-    found: Chronicle | None = session().read(lambda stores: chronicle_named(stores, thing), None)
-    if found is None or found.batch is None:
-        what = f"{thing} names no message and no batch" if found is None else f"{thing} is in no batch yet"
-        raise InputError(
-            what, safe="Nothing was changed.", hint=hint if found is None else f"keepsaid inbox why {thing}"
-        )
+    found = session().read(lambda stores: chronicle_named(stores, thing))
+    if found is None:
+        raise refused(f"{thing} names no message and no batch", hint)
+    if found.batch is None:
+        raise refused(f"{thing} is in no batch yet", f"keepsaid inbox why {thing}")
     return found.batch.batch.id, found.batch.batch.state
 
 
@@ -104,9 +90,7 @@ def resend(
     answers = {one: post(f"/v1/replies/{one}/resend", {"accept": accept}) for one in dead}
     changed = [one for one, (told, _) in answers.items() if told["done"]]
     if not changed:
-        raise InputError(
-            f"{thing} has no dead reply", safe="Nothing was changed.", hint="keepsaid inbox ls --reply dead"
-        )
+        raise refused(f"{thing} has no dead reply", "keepsaid inbox ls --reply dead")
     told = "accepted: not deliverable" if accept else "waits to be sent again"
     up = all(up for _, up in answers.values())
     show({"replies": changed, "accepted": accept}, *(f"{one}  {told}" for one in changed))
@@ -116,50 +100,38 @@ def resend(
 
 def _dead_replies(thing: str) -> Sequence[int]:
     message_id, reply_id = read("message", thing), read("reply", thing)
-    found = None if message_id is None else session().read(lambda stores: _message_story(stores, message_id), None)
-    if found is not None:
+    if message_id is not None and (found := session().read(lambda stores: stores.views.story(message_id))) is not None:
         return [reply.id for reply in found.replies if reply.state == "dead"]
     return [] if reply_id is None else [reply_id]
-
-
-async def _message_story(stores: ReadOnlyStores, message_id: int) -> Story | None:
-    return await stores.views.story(message_id)
 
 
 app = typer.Typer(help="Messages, and what became of them.", rich_markup_mode=None)
 _STATES = ("received", "batched", "done", "dropped", "review", "dead")
 _REPLIES = ("pending", "sending", "unknown", "sent", "dead", "not_deliverable")
-_ROWS_MAX = 10_000
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names)
 
 
 @app.command("ls")
 def ls(
     channel: Annotated[str | None, typer.Option(help="Only messages of this channel.")] = None,
-    state: Annotated[str | None, typer.Option(help=f"Only messages that are {_listed(_STATES)}.")] = None,
+    state: Annotated[str | None, typer.Option(help=f"Only messages that are {', '.join(_STATES)}.")] = None,
     conversation: Annotated[str | None, typer.Option(help="Only messages of this conversation.")] = None,
-    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=_ROWS_MAX, help="How many.")] = 20,
-    reply: Annotated[str | None, typer.Option(help=f"Only messages with a reply that is {_listed(_REPLIES)}.")] = None,
+    limit: Limit = 20,
+    reply: Annotated[
+        str | None, typer.Option(help=f"Only messages with a reply that is {', '.join(_REPLIES)}.")
+    ] = None,
 ) -> None:
     """List messages, newest first."""
-    for option, given, known in (("--state", state, _STATES), ("--reply", reply, _REPLIES)):
-        if given is not None and given not in known:
-            raise typer.BadParameter(f"{given!r} is none of: {_listed(known)}", param_hint=option)
+    check_choice("--state", state, _STATES)
+    check_choice("--reply", reply, _REPLIES)
     wanted = MessageFilter(channel, state, conversation, limit, reply)
 
     async def found(stores: ReadOnlyStores) -> tuple[Sequence[Story], int]:
         return await stores.views.find(wanted), (await stores.views.prune_history()).messages
 
-    nothing: tuple[Sequence[Story], int] = ((), 0)
-    stories, gone = session().read(found, nothing)
-    rows = tuple(_row(story) for story in stories)
+    stories, gone = session().read(found) or ((), 0)
     headings = ("ID", "AGE", "CHANNEL", "CONVERSATION", "FROM", "STATE", "ROUTE", "TEXT")
-    show({"messages": [story_shape(story) for story in stories]}, Table(headings, rows))
-    if not stories:
-        say("no message matches" if session().stored() else NOTHING)
+    shape = {"messages": [story_shape(story) for story in stories]}
+    show_rows(shape, headings, map(_row, stories), "no message matches")
     if gone and len(stories) < limit:
         say(f"{counted(gone, 'message')} that were done or dropped are pruned (buffer.retention_days)")
 
@@ -178,10 +150,10 @@ def _row(story: Story) -> tuple[str, ...]:
 def show_one(message: Annotated[str, typer.Argument(help="A message: msg_...")]) -> None:
     """Show one message with every stage it went through, and when."""
     number = read("message", message)
-    found = None if number is None else session().read(lambda stores: _story(stores, number), None)
+    found = None if number is None else session().read(lambda stores: _story(stores, number))
     if found is None:
         what = f"there is no message {message}{unless_pruned()}"
-        raise InputError(what, safe="Nothing was changed.", hint="keepsaid inbox ls")
+        raise refused(what, "keepsaid inbox ls")
     story, turn, secrets = found
     shape = {"message": story_shape(story), "turn": turn_shape(turn) if turn else None, "secrets": secrets}
     kept_out = ", ".join(counted(n, kind) for kind, n in secrets.items())

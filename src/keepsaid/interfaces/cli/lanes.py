@@ -14,15 +14,16 @@ from keepsaid.domain.ids import when
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.strand import strand_begun_by
 from keepsaid.errors import InputError
-from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, one_line, show
+from keepsaid.interfaces.cli.options import Limit, refused
+from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, one_line, show, show_rows
 from keepsaid.interfaces.cli.remote import post
-from keepsaid.interfaces.cli.session import say, session
+from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.fields import lane_shape, times_of
 from keepsaid.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:
     from keepsaid.app.stores import ReadOnlyStores
     from keepsaid.domain.context import LaneTail, Summary
-    from keepsaid.domain.lane import Lane
     from keepsaid.domain.session import Session
     from keepsaid.domain.slot import Slot
     from keepsaid.domain.views import LaneLine
@@ -66,8 +67,7 @@ def session_shape(one: Session) -> dict[str, Any]:
         "state": one.state,
         "started_at": when(one.started_at),
         "started_reason": one.started_reason,
-        "active_at": when(one.active_at),
-        "ended_at": when(one.ended_at),
+        **times_of(one, "active_at", "ended_at"),
         "ended_reason": one.ended_reason or None,
         "records": {"first": one.first, "last": one.last} if one.last >= one.first else None,
         "waits_for_collection": one.invalidated_at is not None,
@@ -90,8 +90,8 @@ def _kind(slot: Slot) -> str:
 def slot_shape(one: Slot) -> dict[str, Any]:
     """A question in JSON."""
     question = one.question
-    told = {"question": question.text, "expected": str(question.expected), "options": list(question.options)}
-    return {**told, "person": one.person, "opened_at": when(one.opened_at), "expires_at": when(one.expires_at)}
+    shape = {"question": question.text, "expected": str(question.expected), "options": list(question.options)}
+    return {**shape, "person": one.person, **times_of(one, "opened_at", "expires_at")}
 
 
 T = TypeVar("T")
@@ -107,7 +107,7 @@ Named = Annotated[
 
 @app.command("ls")
 def ls(
-    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=_LANES_MAX, help="How many.")] = 20,
+    limit: Limit = 20,
 ) -> None:
     """List lanes, those first where somebody spoke last."""
 
@@ -115,14 +115,9 @@ def ls(
         lines = await stores.views.lanes(limit)
         return [(line, _tokens(await stores.views.context(line.lane, TAIL_MAX))) for line in lines]
 
-    found: list[tuple[LaneLine, int]] = session().read(listed, [])
+    found = session().read(listed) or []
     headings = ("CHANNEL", "CONVERSATION", "LANE", "LAST", "WAITING", "SESSION", "SUMMARY", "TOKENS")
-    show(
-        {"lanes": [_line_shape(line, tokens) for line, tokens in found]},
-        Table(headings, tuple(_row(line, tokens) for line, tokens in found)),
-    )
-    if not found:
-        say("no lane yet" if session().stored() else NOTHING)
+    show_rows({"lanes": [_line_shape(*one) for one in found]}, headings, (_row(*one) for one in found), "no lane yet")
 
 
 def _row(line: LaneLine, tokens: int) -> tuple[str, ...]:
@@ -134,11 +129,7 @@ def _row(line: LaneLine, tokens: int) -> tuple[str, ...]:
 def _line_shape(line: LaneLine, tokens: int) -> dict[str, Any]:
     last_at = when(line.last_at) if line.last_at else None
     counts = {"waiting": line.waiting, "session": line.session, "summary": line.summary or None}
-    return {"lane": _lane_shape(line.lane), "last_at": last_at, **counts, "records": line.records, "tokens": tokens}
-
-
-def _lane_shape(lane: Lane) -> dict[str, str]:
-    return {"channel": lane.channel, "account": lane.account, "conversation": lane.conversation, "key": lane.key}
+    return {"lane": lane_shape(line.lane), "last_at": last_at, **counts, "records": line.records, "tokens": tokens}
 
 
 def _tokens(tail: LaneTail) -> int:
@@ -155,10 +146,10 @@ async def lane_named(stores: ReadOnlyStores, thing: str) -> Lane:
     if len(named) == 1:
         return named[0]
     if not named:
-        raise InputError(f"there is no lane {thing}", safe="Nothing was changed.", hint="keepsaid lanes ls")
+        raise refused(f"there is no lane {thing}", "keepsaid lanes ls")
     told = ", ".join(f"{lane.channel} {lane.conversation} {lane.key}" for lane in named[:3])
     what = f"{thing} names {len(named)} lanes: {told}" + (" and others" if len(named) > 3 else "")
-    raise InputError(what, safe="Nothing was changed.", hint='keepsaid lanes show "CHANNEL CONVERSATION LANE"')
+    raise refused(what, 'keepsaid lanes show "CHANNEL CONVERSATION LANE"')
 
 
 def _names(lane: Lane) -> tuple[str, ...]:
@@ -173,9 +164,9 @@ def _about(thing: str, asked: Callable[[ReadOnlyStores, Lane], Awaitable[T]]) ->
         lane = await lane_named(stores, thing)
         return lane, await asked(stores, lane)
 
-    found = session().read(read, None)
+    found = session().read(read)
     if found is None:
-        raise InputError(f"there is no lane {thing}: {NOTHING}", safe="Nothing was changed.", hint="keepsaid chat")
+        raise refused(f"there is no lane {thing}: {NOTHING}", "keepsaid chat")
     return found
 
 
@@ -195,7 +186,7 @@ def show_one(
     open_slots = [slot for slot in slots if slot.state == "open"]
     records = tail.recent.records
     shape = {
-        "lane": _lane_shape(lane),
+        "lane": lane_shape(lane),
         "opened_because": why,
         "session": session_shape(found[0]) if found else None,
         "sessions": [session_shape(one) for one in found],
@@ -238,17 +229,13 @@ def summary(
     version: Annotated[int | None, typer.Option(min=1, help="An older one; by default the newest.")] = None,
 ) -> None:
     """Show what stands for a lane's past, and which versions there are."""
-
-    async def read(stores: ReadOnlyStores, lane: Lane) -> Sequence[Summary]:
-        return await stores.views.summaries(lane)
-
-    lane, versions = _about(thing, read)
+    lane, versions = _about(thing, lambda stores, lane: stores.views.summaries(lane))
     wanted = next((one for one in versions if version in (None, one.version)), None)
     if wanted is None:
         has = f"has versions {', '.join(str(one.version) for one in versions)}" if versions else "has no summary yet"
         raise InputError(f"{lane.conversation} {lane.key} {has}", hint=f'keepsaid lanes show "{thing}"')
     others = [one.version for one in versions]
-    shape = {"lane": _lane_shape(lane), "summary": _summary_shape(wanted), "versions": others}
+    shape = {"lane": lane_shape(lane), "summary": _summary_shape(wanted), "versions": others}
     made = f"by {wanted.model}" if wanted.model else f"{wanted.made}"
     heading = f"version {wanted.version}, {made}, {when(wanted.created_at)}, records {wanted.first} to {wanted.last}"
     show(shape, heading, "", wanted.text)
@@ -258,12 +245,11 @@ def summary(
 def reset(thing: Named) -> None:
     """Begin a lane anew: nothing said so far is shown to the model again; it all stays stored."""
     lane, _ = _about(thing, _nothing)
-    left = post("/v1/lanes/reset", _lane_shape(lane))[0]["records"]
+    left = post("/v1/lanes/reset", lane_shape(lane))[0]["records"]
     if left < 0:
-        again = f'keepsaid lanes reset "{thing}"'
-        raise InputError("the lane moved meanwhile", safe="Nothing was changed.", hint=again)
+        raise refused("the lane moved meanwhile", f'keepsaid lanes reset "{thing}"')
     told = f"{lane.conversation} {lane.key}  begins anew; {counted(left, 'record')} left its context"
-    show({"lane": _lane_shape(lane), "records": left}, told)
+    show({"lane": lane_shape(lane), "records": left}, told)
 
 
 @app.command("compact")
@@ -273,8 +259,8 @@ def compact(
 ) -> None:
     """Let a summary stand for a lane's past, if it is due."""
     lane, _ = _about(thing, _nothing)
-    told = post("/v1/lanes/compact", {**_lane_shape(lane), "now": now})[0]["told"]
-    show({"lane": _lane_shape(lane), "told": told}, f"{lane.conversation} {lane.key}  {told}")
+    told = post("/v1/lanes/compact", {**lane_shape(lane), "now": now})[0]["told"]
+    show({"lane": lane_shape(lane), "told": told}, f"{lane.conversation} {lane.key}  {told}")
 
 
 async def _nothing(_stores: ReadOnlyStores, _lane: Lane) -> None:

@@ -23,6 +23,7 @@ import typer
 from keepsaid.app.redaction import plain_redactor
 from keepsaid.domain import ids
 from keepsaid.interfaces.cli.escapes import json_line, visible
+from keepsaid.interfaces.cli.options import check_choice
 from keepsaid.interfaces.cli.output import envelope, show
 from keepsaid.interfaces.cli.session import say, session
 from keepsaid.ports.redactor import Redactor
@@ -193,8 +194,7 @@ def logs(
 
     It holds no message text unless log.text is set.
     """
-    if level not in _LEVELS:
-        raise typer.BadParameter(f"{level!r} is none of: {', '.join(_LEVELS)}", param_hint="--level")
+    check_choice("--level", level, _LEVELS)
     file, least = session().home.log_file, _LEVELS.index(level)
     with closing(Tail(file)) as tail:
         lines = chain(_rotated(file), tail.more())

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from keepsaid.domain.ids import read
 from keepsaid.domain.ids import show as name
 from keepsaid.domain.maintenance import LOOSE, Holdings, Outstanding, UpkeepTask
 from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, Memory, Recalled
 from keepsaid.domain.visibility import MemoryShared, ShareReach
 from keepsaid.errors import InputError
+from keepsaid.interfaces.cli import output
 from keepsaid.interfaces.cli.audit import audit
 from keepsaid.interfaces.cli.forgetting import forget, forgotten
-from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, render_value, show
+from keepsaid.interfaces.cli.options import Limit, check_choice, command_of, from_stdin, id_of, refused
+from keepsaid.interfaces.cli.output import NOTHING, Table, counted, facts, render_value, show, show_rows
 from keepsaid.interfaces.cli.remote import post
-from keepsaid.interfaces.cli.schedule import command_of, from_stdin
 from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.cli.versions import add_to
 from keepsaid.interfaces.shapes import holdings_shape, memory_shape, recalled_shape, widened_shape
@@ -83,7 +83,7 @@ def _would() -> None:
             session().config(), stores.memories, stores.clock, (stores.embedding, None)
         ).outstanding()
 
-    there = session().read(found, Outstanding())
+    there = session().read(found) or Outstanding()
     told = [counted(there.found.get(task, 0), *names) for task, names in _WHAT.items()]
     told.insert(1, f"{there.archived} of them to be archived")
     shape = {"found": {str(task): count for task, count in there.found.items()}, "archived": there.archived}
@@ -93,11 +93,7 @@ def _would() -> None:
 
 def stats() -> None:
     """Say what memory holds, and when it was last looked after."""
-
-    async def held(stores: ReadOnlyStores) -> Holdings:
-        return await stores.memories.upkeep.holdings()
-
-    there = session().read(held, Holdings({}, {}, {}, {}))
+    there = session().read(lambda stores: stores.memories.upkeep.holdings()) or Holdings({}, {}, {}, {})
     shape = holdings_shape(there)
     lines = [(name, _show_upkeep(shape[name])) for name in ("kinds", "states", "scopes")]
     lines += [(name, f"{count:,}") for name, count in there.counts.items()]
@@ -120,22 +116,14 @@ def flag_memory(
 
     The memory stays, and searches find it. What you said is kept, and `keepsaid why` shows it.
     """
-    memory_id, turn_id = read("memory", memory), read("turn", turn)
-    if memory_id is None or turn_id is None:
-        no = f"{memory} names no memory" if memory_id is None else f"{turn} names no turn"
-        raise InputError(no, safe="Nothing was changed.", hint="keepsaid why")
-    path, said = f"/v1/memories/{name('memory', memory_id)}/wrong", {"turn": name("turn", turn_id), "undo": undo}
-    done = post(path, said)[0]["done"]
-    named = {"memory": name("memory", memory_id), "turn": name("turn", turn_id)}
-    if not done:
+    hint = "keepsaid why"
+    memory = name("memory", id_of("memory", memory, hint, f"{memory} names no memory"))
+    turn = name("turn", id_of("turn", turn, hint, f"{turn} names no turn"))
+    if not post(f"/v1/memories/{memory}/wrong", {"turn": turn, "undo": undo})[0]["done"]:
         what = "was not said to be wrong for" if undo else "was not shown to"
-        raise InputError(
-            f"{named['memory']} {what} {named['turn']}",
-            safe="Nothing was changed.",
-            hint=f"keepsaid why --memory {named['memory']}",
-        )
+        raise refused(f"{memory} {what} {turn}", f"keepsaid why --memory {memory}")
     told = "may come to mind there again" if undo else "is left out there from the next turn on"
-    show({**named, "wrong": not undo}, f"{named['memory']}  {told}")
+    show({"memory": memory, "turn": turn, "wrong": not undo}, f"{memory}  {told}")
 
 
 _TO = ", ".join(ShareReach)
@@ -150,10 +138,7 @@ def share_memory(
 
     Whoever hears it now hears it still. What came from outside stays in its lane.
     """
-    memory_id = read("memory", memory)
-    if memory_id is None:
-        raise InputError(f"{memory} names no memory", safe="Nothing was changed.", hint="keepsaid memory ls")
-    named = name("memory", memory_id)
+    named = name("memory", id_of("memory", memory, _LIST, f"{memory} names no memory"))
     told = post(f"/v1/memories/{named}/widen", {"to": to, "reason": reason})[0]["widened"]
     changed = "is heard as far already" if told["before"] == told["after"] else f"was {told['before']}"
     show({"memory": named, "widened": told}, f"{named}  {told['after']}  ({changed})")
@@ -169,9 +154,9 @@ app.command("forget")(forget)
 app.command("forgotten")(forgotten)
 add_to(app)
 _OWNER = Listener(None, everything=True)
+_LIST = "keepsaid memory ls"
 _KINDS = ", ".join(Kind)
 _ADDED = ", ".join(str(kind) for kind in IMPORTANCE)
-_ROWS_MAX = 10_000
 _FIELD_WIDTH = 14
 
 
@@ -180,7 +165,7 @@ class SearchOptions:
     """A search as the options ask for it."""
 
     query: Annotated[str, typer.Argument(help="What to look for; any text will do.")]
-    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=_ROWS_MAX, help="How many.")] = 10
+    limit: Limit = 10
     archived: Annotated[bool, typer.Option("--archived", help="Search what was archived instead.")] = False
     kind: Annotated[str, typer.Option(help=f"Only memories of this kind: {_KINDS}.")] = ""
     person: Annotated[str, typer.Option(help="Only what this person said, or what is about them.")] = ""
@@ -197,11 +182,7 @@ def _search(asked: SearchOptions) -> None:
         request = SearchRequest(asked.query, asked.limit, filters_of(asdict(asked)), asked.archived)
     except InputError as error:
         raise typer.BadParameter(error.what) from error
-
-    async def recalled(stores: ReadOnlyStores) -> Recalled:
-        return await stores.search.search(request)
-
-    found = session().read(recalled, Recalled(()))
+    found = session().read(lambda stores: stores.search.search(request)) or Recalled(())
     rows = tuple(
         (str(place), f"{hit.score:.3f}", f"{hit.leg} #{hit.rank}", *_cells(hit.memory))
         for place, hit in enumerate(found.hits, start=1)
@@ -219,43 +200,33 @@ app.command("search")(command_of(SearchOptions, _search))
 @app.command("ls")
 def ls(
     kind: Annotated[str | None, typer.Option(help=f"Only memories of this kind: {_KINDS}.")] = None,
-    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=_ROWS_MAX, help="How many.")] = 20,
+    limit: Limit = 20,
 ) -> None:
     """List memories, newest first."""
-    if kind is not None and kind not in list(Kind):
-        raise typer.BadParameter(f"{kind!r} is none of: {_KINDS}", param_hint="--kind")
+    check_choice("--kind", kind, Kind)
     kinds = () if kind is None else (Kind(kind),)
-
-    async def newest(stores: ReadOnlyStores) -> Sequence[Memory]:
-        return await stores.memories.find(_OWNER, kinds, limit)
-
-    found: Sequence[Memory] = session().read(newest, ())
-    table = Table(("ID", "KIND", "AGE", "FROM", "MEMORY"), tuple(_cells(memory) for memory in found))
-    show({"memories": [memory_shape(memory) for memory in found]}, table)
-    if not found:
-        say("nothing is remembered yet" if session().stored() else NOTHING)
+    found = session().read(lambda stores: stores.memories.find(_OWNER, kinds, limit)) or ()
+    shape, headings = {"memories": [memory_shape(memory) for memory in found]}, ("ID", "KIND", "AGE", "FROM", "MEMORY")
+    show_rows(shape, headings, map(_cells, found), "nothing is remembered yet")
 
 
 def _cells(memory: Memory) -> tuple[str, ...]:
     new = memory.new
-    age = duration(age_ms(new.said_at))
+    age = output.duration(output.age_ms(new.said_at))
     return name("memory", memory.id), str(new.kind), age, new.speaker or "-", new.text
 
 
 @app.command("show")
 def show_one(memory: Annotated[str, typer.Argument(help="A memory: mem_...")]) -> None:
     """Show one memory, where it came from and who may hear it."""
-    number = read("memory", memory)
+    number = id_of("memory", memory, _LIST)
 
     async def named(stores: ReadOnlyStores) -> tuple[Memory | None, Sequence[MemoryShared]]:
-        if number is None:
-            return None, ()
         return await stores.memories.get(_OWNER, number), await stores.memories.sharing.list_shares(_OWNER, number)
 
-    nothing: tuple[Memory | None, Sequence[MemoryShared]] = None, ()
-    found, widened = session().read(named, nothing)
+    found, widened = session().read(named) or (None, ())
     if found is None:
-        raise InputError(f"there is no memory {memory}", safe="Nothing was changed.", hint="keepsaid memory ls")
+        raise refused(f"there is no memory {memory}", _LIST)
     shape = {**memory_shape(found), "widened": [widened_shape(one) for one in widened]}
     lines = [(field, _render_field(value)) for field, value in shape.items() if field != "text"]
     show({"memory": shape}, found.text, facts(lines, _FIELD_WIDTH))
@@ -273,8 +244,7 @@ def add(
     kind: Annotated[str, typer.Option(help=f"What it is: {_ADDED}.")] = "fact",
 ) -> None:
     """Remember something; you hear it in your own direct chats. A secret in it is left out."""
-    if kind not in list(IMPORTANCE):
-        raise typer.BadParameter(f"{kind!r} is none of: {_ADDED}", param_hint="--kind")
+    check_choice("--kind", kind, IMPORTANCE)
     said = from_stdin() if text == "-" else text
     noted, _ = post("/v1/memories", {"text": said, "kind": kind})
     added, left_out = str(noted["id"]), dict(noted["redacted"])

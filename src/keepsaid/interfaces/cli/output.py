@@ -60,6 +60,14 @@ def show(shape: dict[str, Any], *parts: str | Table) -> None:
     sys.stdout.flush()
 
 
+def show_rows(shape: dict[str, Any], headings: tuple[str, ...], rows: Iterable[tuple[str, ...]], empty: str) -> None:
+    """Print rows as data; if there are none, say `empty`, or that nothing was ever stored."""
+    table = Table(headings, tuple(rows))
+    show(shape, table)
+    if not table.rows:
+        say(empty if session().stored() else NOTHING)
+
+
 def on_terminal() -> bool:
     """Whether stdout is a terminal."""
     return sys.stdout.isatty()

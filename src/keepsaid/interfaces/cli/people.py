@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from keepsaid.domain.visibility import Person, SeenIdentity
-from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, duration, show
+from keepsaid.interfaces.cli.output import age_ms, duration, show, show_rows
 from keepsaid.interfaces.cli.remote import post
-from keepsaid.interfaces.cli.session import say, session
+from keepsaid.interfaces.cli.session import session
 from keepsaid.interfaces.shapes import person_shape, seen_shape
 
 if TYPE_CHECKING:
@@ -33,16 +33,13 @@ def ls(
     async def known(stores: ReadOnlyStores) -> tuple[Sequence[Person], Sequence[SeenIdentity]]:
         return await stores.memories.people.everybody(), await stores.memories.people.seen(limit)
 
-    nobody: tuple[Sequence[Person], Sequence[SeenIdentity]] = (), ()
-    people, seen = session().read(known, nobody)
+    people, seen = session().read(known) or ((), ())
     spoke = {one.name: one for one in seen}
     joined = {one.name: person.id for person in people for one in person.identities}
     rows = [_cells(joined[name], name, spoke.get(name)) for name in joined]
     rows += [_cells("-", one.name, one) for one in seen if one.name not in joined]
     shape = {"people": [person_shape(one) for one in people], "seen": [seen_shape(one) for one in seen]}
-    show(shape, Table(("PERSON", "IDENTITY", "CALLED", "MEMORIES", "LAST"), tuple(rows)))
-    if not rows:
-        say("nobody has said anything yet" if session().stored() else NOTHING)
+    show_rows(shape, ("PERSON", "IDENTITY", "CALLED", "MEMORIES", "LAST"), rows, "nobody has said anything yet")
 
 
 def _cells(person: str, name: str, spoke: SeenIdentity | None) -> tuple[str, ...]:

@@ -85,10 +85,10 @@ def replay(
     async def judged(stores: ReadOnlyStores) -> Difference:
         return await _difference(stores, table, now, start)
 
-    found = session().read(judged, None)
+    found = session().read(judged)
     if found is None:
         say(NOTHING)
-    found = found or Difference()
+        found = Difference()
     show({"since": when(start), "rules_version": table.version, **found.shape()}, *_show_replay(found, start))
 
 

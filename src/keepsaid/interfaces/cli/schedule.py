@@ -2,50 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
-import sys
-from collections.abc import Callable
-from dataclasses import MISSING, Field, dataclass, fields
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
+from dataclasses import dataclass
+from typing import Annotated, Any
+from urllib.parse import quote
 
 import typer
 
 from keepsaid.domain.schedule import LIVE
-from keepsaid.errors import InputError
+from keepsaid.interfaces.cli.options import command_of, refused
 from keepsaid.interfaces.cli.output import Table, facts, one_line, show
 from keepsaid.interfaces.cli.remote import post
 from keepsaid.interfaces.cli.session import say, session
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-    from keepsaid.app.stores import ReadOnlyStores
-
-
-T = TypeVar("T", bound="DataclassInstance")
-
-
-def command_of(options: type[T], run: Callable[[T], None]) -> Callable[..., None]:
-    """A command with an option for each field of `options`, as its annotation says; it calls `run` with the value."""
-    hints = get_type_hints(options, include_extras=True)
-
-    def command(**given: Any) -> None:
-        run(options(**given))
-
-    def parameter(one: Field[Any]) -> inspect.Parameter:
-        default = inspect.Parameter.empty if one.default is MISSING else one.default
-        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        return inspect.Parameter(one.name, kind, default=default, annotation=hints[one.name])
-
-    command.__name__, command.__doc__, command.__annotations__ = run.__name__, run.__doc__, hints
-    command.__dict__["__signature__"] = inspect.Signature([parameter(one) for one in fields(options)])
-    return command
-
-
-def from_stdin() -> str:
-    """All of stdin, for an argument that is `-`; what is not UTF-8 is replaced."""
-    return sys.stdin.buffer.read().decode("utf-8", "replace").removesuffix("\n")
-
 
 app = typer.Typer(help="What comes at a time: said, asked or run.", rich_markup_mode=None)
 _ENDED = ("done", "cancelled")
@@ -59,11 +26,8 @@ def ls(every: Annotated[bool, typer.Option("--all", help="Those that are over as
     from keepsaid.interfaces.task_shapes import schedules_shape  # noqa: PLC0415 - the settings are read late
 
     states = (*LIVE, *_ENDED) if every else LIVE
-
-    async def found(stores: ReadOnlyStores) -> dict[str, Any]:
-        return schedules_shape(await stores.views.schedules.schedules(states, 0, _LISTED_MAX))
-
-    shape: dict[str, Any] = session().read(found, {"schedules": []})
+    found = session().read(lambda stores: stores.views.schedules.schedules(states, 0, _LISTED_MAX))
+    shape = schedules_shape(found or ())
     headings = ("SCHEDULE", "NAME", "STATE", "NEXT", "WHEN", "WHAT", "TEXT")
     show(shape, Table(headings, tuple(map(_row, shape["schedules"]))))
     if not shape["schedules"]:
@@ -84,12 +48,9 @@ def show_one(thing: Named) -> None:
     """Show one schedule and its last runs."""
     from keepsaid.interfaces.task_shapes import schedule_view_shape  # noqa: PLC0415
 
-    async def found(stores: ReadOnlyStores) -> dict[str, Any]:
-        return await schedule_view_shape(stores.views.schedules, thing)
-
-    shape: dict[str, Any] = session().read(found, {})
-    if not shape:
-        raise InputError(f"there is no schedule {thing}", safe="Nothing was changed.", hint="keepsaid schedule add")
+    shape = session().read(lambda stores: schedule_view_shape(stores.views.schedules, thing))
+    if shape is None:
+        raise refused(f"there is no schedule {thing}", "keepsaid schedule add")
     runs = tuple((one["due_at"], one["state"], one["output"], one["reason"] or "-") for one in shape["runs"])
     show(shape, _render_schedule(shape), Table(("DUE", "RUN", "OUTPUT", "WHY"), runs))
 
@@ -158,14 +119,8 @@ def cancel(thing: Named) -> None:
 
 
 def _do(thing: str, verb: str) -> None:
-    shape, _ = post(f"/v1/schedules/{_quoted(thing)}/{verb}")
+    shape, _ = post(f"/v1/schedules/{quote(thing, safe='')}/{verb}")
     show(shape, _render_schedule(shape))
-
-
-def _quoted(thing: str) -> str:
-    from urllib.parse import quote  # noqa: PLC0415
-
-    return quote(thing, safe="")
 
 
 def _render_schedule(shape: dict[str, Any]) -> str:

@@ -53,18 +53,15 @@ class CliSession:
         home, config = self.home, self.config()
         return any(home.store(path).exists() for path in (config.buffer.path, config.memory.path))
 
-    def read(self, work: Callable[[ReadOnlyStores], Awaitable[T]], otherwise: T) -> T:
-        """What `work` makes of both stores, opened for reading only; a runtime may be writing them.
-
-        `otherwise` where nothing was ever stored.
-        """
+    def read(self, work: Callable[[ReadOnlyStores], Awaitable[T]]) -> T | None:
+        """What `work` reads of both stores, beside a runtime that may be writing them; None if nothing was stored."""
         import asyncio  # noqa: PLC0415
 
         from keepsaid.app.stores import reading  # noqa: PLC0415
 
         home, config = self.home, self.config()
         if not self.stored():
-            return otherwise
+            return None
 
         async def opened() -> T:
             async with reading(home, config) as stores:

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from keepsaid.domain.ids import show as name
+from keepsaid.domain.ids import when
 from keepsaid.interfaces.cli.output import age_ms, counted, duration, facts, show, tallied
 from keepsaid.interfaces.cli.remote import Remote, running
 from keepsaid.interfaces.cli.session import session
@@ -28,7 +30,7 @@ def status() -> None:
     current = session()
     life = life_of(current.home)
     where: dict[str, Any] = {"runtime": _runtime_shape(life), "home": str(current.home.data)}
-    counts = current.read(_counts, None)
+    counts = current.read(_counts)
     if counts is None:
         sentence = f"{life.description}: nothing was ever stored here."
         show({"sentence": sentence, "stored": False, **where}, sentence, facts([("home", where["home"])]))
@@ -50,9 +52,6 @@ async def _counts(stores: ReadOnlyStores) -> tuple[Overview, dict[str, int], Bac
 
 async def _schedules(stores: ReadOnlyStores) -> dict[str, Any]:
     """When the next schedule comes, and those that failed too often."""
-    from keepsaid.domain.ids import show as name  # noqa: PLC0415
-    from keepsaid.domain.ids import when  # noqa: PLC0415
-
     view = stores.views.schedules
     disabled = await view.schedules(("disabled",), 0, _DISABLED_MAX)
     return {"next_at": when(await view.next_due()), "disabled": [name("schedule", one.id) for one in disabled]}
@@ -69,15 +68,14 @@ def _tools_waiting() -> dict[str, int]:
 
 
 def _backlog_shape(backlog: Backlog) -> dict[str, Any]:
-    from keepsaid.domain.ids import when  # noqa: PLC0415
+    return {"waiting": backlog.waiting, **_oldest(backlog.oldest_at)}
 
-    oldest = backlog.oldest_at
-    return {"waiting": backlog.waiting, "oldest_at": when(oldest), "oldest_age_ms": age_ms(oldest)}
+
+def _oldest(at: int | None) -> dict[str, Any]:
+    return {"oldest_at": when(at), "oldest_age_ms": age_ms(at)}
 
 
 def _pruned_shape(history: PruneHistory) -> dict[str, Any]:
-    from keepsaid.domain.ids import when  # noqa: PLC0415
-
     last = history.runs[0].at if history.runs else None
     return {"messages": history.messages, "last_run_at": when(last), "last_run_age_ms": age_ms(last)}
 
@@ -138,29 +136,20 @@ def _runtime_shape(life: HomeHolder) -> dict[str, Any]:
 
 def shape_of(overview: Overview, memories: dict[str, int]) -> dict[str, Any]:
     """The counts as JSON."""
-    from keepsaid.domain.ids import show as show_id  # noqa: PLC0415
-    from keepsaid.domain.ids import when  # noqa: PLC0415
-
     oldest = [depth.oldest_at for depth in overview.channels if depth.oldest_at is not None]
     usage = overview.usage
     return {
         "messages": overview.messages,
         "unrouted": {
             "total": sum(depth.unrouted for depth in overview.channels),
-            "oldest_at": when(min(oldest, default=None)),
-            "oldest_age_ms": age_ms(min(oldest, default=None)),
+            **_oldest(min(oldest, default=None)),
             "channels": [
-                {
-                    "channel": depth.channel,
-                    "unrouted": depth.unrouted,
-                    "oldest_at": when(depth.oldest_at),
-                    "oldest_age_ms": age_ms(depth.oldest_at),
-                }
+                {"channel": depth.channel, "unrouted": depth.unrouted, **_oldest(depth.oldest_at)}
                 for depth in overview.channels
             ],
         },
         "deferred": overview.deferred,
-        "held": {"total": overview.held, "first": show_id("batch", overview.held_first) if overview.held else None},
+        "held": {"total": overview.held, "first": name("batch", overview.held_first) if overview.held else None},
         "batches": {**dict.fromkeys(_BATCHES, 0), **overview.batches},
         "outbox": {**dict.fromkeys(_REPLIES, 0), **overview.replies},
         "tasks": dict(overview.tasks),
@@ -192,21 +181,12 @@ def sentence_of(overview: Overview, life: HomeHolder) -> str:
         left += f"; {counted(overview.deferred, 'batch waits', 'batches wait')} for an outage to end"
     if overview.held:
         left += f"; {counted(overview.held, 'batch waits', 'batches wait')} to run alone after crashes"
-    return (
-        f"{life.description}: {left}."
-        if life.holder is not None
-        else f"{life.description}: {left}, kept for the next start."
-    )
-
-
-def _held_line(held: dict[str, Any]) -> list[tuple[str, str]]:
-    """How many batches wait for a trial, and which command tells of the first."""
-    return [("  held", f"{held['total']:,}   keepsaid inbox why {held['first']}")] if held["total"] else []
+    return f"{life.description}: {left}" + ("." if life.holder is not None else ", kept for the next start.")
 
 
 def _lines(shape: dict[str, Any]) -> list[tuple[str, str]]:
     unrouted, tokens, cost = shape["unrouted"], shape["tokens"], shape["cost_usd"]
-    backlog = shape["backlog"]
+    backlog, held = shape["backlog"], shape["held"]
     lines = [("waiting", f"{backlog['waiting']:,}   oldest {duration(backlog['oldest_age_ms'])}")]
     lines += [("unrouted", f"{unrouted['total']:,}   oldest {duration(unrouted['oldest_age_ms'])}")]
     lines += [
@@ -215,7 +195,7 @@ def _lines(shape: dict[str, Any]) -> list[tuple[str, str]]:
     ]
     lines += [
         ("batches", tallied(shape["batches"], _BATCHES)),
-        *_held_line(shape["held"]),
+        *([("  held", f"{held['total']:,}   keepsaid inbox why {held['first']}")] if held["total"] else []),
         ("outbox", tallied(shape["outbox"], _REPLIES)),
         ("tasks", tallied(shape["tasks"])),
         ("memory", f"{shape['memories']['total']:,}   {tallied(shape['memories']['kinds'])}"),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,19 +11,15 @@ from keepsaid.domain.ids import read, when
 from keepsaid.domain.ids import show as name
 from keepsaid.domain.task import ENDED, OPEN, Task, TaskFilter, TaskStory
 from keepsaid.domain.turn import NO_MODEL
-from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.failure import Misused
+from keepsaid.interfaces.cli.options import Limit, check_choice, id_of, refused
 from keepsaid.interfaces.cli.output import Table, age_ms, duration, facts, one_line, show
 from keepsaid.interfaces.cli.remote import post
 from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.task_shapes import NO_MODEL_YET, task_shape, task_story_shape
 
-if TYPE_CHECKING:
-    pass
-
 app = typer.Typer(help="Work that workers do beside the conversation.", rich_markup_mode=None)
 _STATES = (*OPEN, *ENDED)
-_ROWS_MAX = 10_000
 _TEXT_CHARS = 60
 _LS = "keepsaid task ls"
 
@@ -35,13 +30,11 @@ Named = Annotated[str, typer.Argument(metavar="ID", help="A task: tsk_...")]
 def ls(
     state: Annotated[str | None, typer.Option(help=f"Only tasks that are {', '.join(_STATES)}.")] = None,
     key: Annotated[str | None, typer.Option(help="Only tasks with this key.")] = None,
-    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=_ROWS_MAX, help="How many.")] = 20,
+    limit: Limit = 20,
 ) -> None:
     """List tasks, newest first."""
-    if state is not None and state not in _STATES:
-        raise typer.BadParameter(f"{state!r} is none of: {', '.join(_STATES)}", param_hint="--state")
-    wanted, nothing = TaskFilter(state, key, limit=limit), list[Task]()
-    found: Sequence[Task] = session().read(lambda stores: stores.views.tasks.find(wanted), nothing)
+    check_choice("--state", state, _STATES)
+    found = session().read(lambda stores: stores.views.tasks.find(TaskFilter(state, key, limit=limit))) or ()
     rows = tuple(_row(task) for task in found)
     headings = ("ID", "AGE", "STATE", "RULE", "TRIES", "TASK")
     show({"tasks": [task_shape(task) for task in found]}, Table(headings, rows))
@@ -67,9 +60,9 @@ def _no_model() -> bool:
 def show_one(task: Named) -> None:
     """Show one task: what it is about, what its worker did, what came of it."""
     number = _number(task)
-    story: TaskStory | None = session().read(lambda stores: stores.views.tasks.task(number), None)
+    story = session().read(lambda stores: stores.views.tasks.task(number))
     if story is None:
-        raise InputError(f"there is no task {task}", safe="Nothing was changed.", hint=_LS)
+        raise refused(f"there is no task {task}", _LS)
     show(task_story_shape(story), f"{name('task', number)} is {story.task.state}", facts(_lines(story)))
 
 
@@ -105,7 +98,7 @@ def run(
     if task is not None:
         if read("task", task) is None:
             what = f"{task!r} names no task; what a new one is to do is said with --text"
-            raise InputError(what, safe="Nothing was changed.", hint=f"keepsaid task run --text {quote(task)}")
+            raise refused(what, f"keepsaid task run --text {quote(task)}")
         _decided(task, "run", {}, "does not wait")
         return
     told, up = post("/v1/tasks", {"task": text, "key": key})
@@ -141,9 +134,9 @@ def _decided(task: str, verb: str, fields: dict[str, str | None], unless: str) -
     number = _number(task)
     told, up = post(f"/v1/tasks/{name('task', number)}/{verb}", fields)
     if not told["done"]:
-        found = session().read(lambda stores: stores.views.tasks.task(number), None)
+        found = session().read(lambda stores: stores.views.tasks.task(number))
         why = f"there is no task {task}" if found is None else f"{task} {unless}: it is {found.task.state}"
-        raise InputError(why, safe="Nothing was changed.", hint=_LS)
+        raise refused(why, _LS)
     show({"task": name("task", number), verb: True}, f"{name('task', number)}  {_DONE[verb]}")
     if not up and verb in ("run", "approve"):
         say("no runtime is up: the next one does it (keepsaid serve)")
@@ -153,7 +146,4 @@ _DONE = {"run": "is due now", "cancel": "cancelled", "approve": "goes on", "reje
 
 
 def _number(task: str) -> int:
-    number = read("task", task)
-    if number is None:
-        raise InputError(f"{task!r} names no task", safe="Nothing was changed.", hint=_LS)
-    return number
+    return id_of("task", task, _LS, f"{task!r} names no task")

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from keepsaid.domain.ids import read, when
 from keepsaid.domain.ids import show as name
 from keepsaid.domain.memory import Listener, Memory
-from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.forgetting import undo
+from keepsaid.interfaces.cli.options import id_of, refused
 from keepsaid.interfaces.cli.output import Table, counted, show
 from keepsaid.interfaces.cli.remote import post
 from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.shapes import memory_shape
 
-if TYPE_CHECKING:
-    from keepsaid.app.stores import ReadOnlyStores
-
 _OWNER = Listener(None, everything=True)
+_LIST = "keepsaid memory ls"
 Named = Annotated[str, typer.Argument(help="A memory: mem_...")]
 Several = Annotated[list[str], typer.Argument(metavar="ID...", help="Memories: mem_...")]
 
@@ -35,7 +32,6 @@ def edit_one(
     Your word outranks what is learned from anything said before it.
     """
     number = _number(memory)
-
     told, _ = post(f"/v1/memories/{name('memory', number)}/edit", {"text": text, "value": value})
     show({"edited": name("memory", number), **told}, f"{told['id']}  stands in place of {name('memory', number)}")
 
@@ -43,14 +39,10 @@ def edit_one(
 def history(memory: Named) -> None:
     """Show all that was known of the same thing: since when and until when it held, and where it came from."""
     number = _number(memory)
-
-    async def versions(stores: ReadOnlyStores) -> Sequence[Memory]:
-        return await stores.memories.revisions.history(_OWNER, number)
-
-    found: Sequence[Memory] = session().read(versions, ())
+    found = session().read(lambda stores: stores.memories.revisions.history(_OWNER, number))
     if not found:
-        raise _nothing(memory)
-    rows = tuple(_cells(one) for one in found)
+        raise refused(f"there is no memory {memory}", _LIST)
+    rows = tuple(map(_cells, found))
     shape = {"history": [memory_shape(one) for one in found]}
     show(shape, Table(("ID", "STATE", "SINCE", "UNTIL", "SOURCES", "MEMORY"), rows))
 
@@ -115,14 +107,7 @@ def merge_all(
 
 
 def _number(memory: str) -> int:
-    number = read("memory", memory)
-    if number is None:
-        raise _nothing(memory)
-    return number
-
-
-def _nothing(memory: str) -> InputError:
-    return InputError(f"there is no memory {memory}", safe="Nothing was changed.", hint="keepsaid memory ls")
+    return id_of("memory", memory, _LIST)
 
 
 def add_to(app: typer.Typer) -> None:

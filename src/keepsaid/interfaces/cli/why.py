@@ -20,6 +20,7 @@ from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.chronicle import gone, unless_pruned
 from keepsaid.interfaces.cli.escapes import visible
 from keepsaid.interfaces.cli.inbox import standing, waits
+from keepsaid.interfaces.cli.options import id_of, refused
 from keepsaid.interfaces.cli.output import duration, one_line, show, wrapped
 from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.pictures import context_bar, one_page, rank_shift
@@ -27,7 +28,7 @@ from keepsaid.interfaces.shapes import USES_MAX, absent_shape, came_up_shape, tu
 from keepsaid.pipeline.prompt.labels import late_before
 from keepsaid.pipeline.prompt.trace import changed_since, compared, left_out_of
 from keepsaid.pipeline.tools.dialogue import questions_in
-from keepsaid.services.explaining import commanded
+from keepsaid.services.explaining import absence, commanded, listened
 from keepsaid.text.normal import cut
 
 if TYPE_CHECKING:
@@ -123,20 +124,20 @@ def uses(found: Sequence[Use]) -> Iterator[str]:
 
 
 _OWNER = Listener(None, everything=True)
+_LIST = "keepsaid memory ls"
 
 
 def explain_memory(thing: str) -> None:
     """In which turns a memory was shown, opened or left out, and what was said of that."""
-    number = _numbered(thing)
+    number = id_of("memory", thing, _LIST)
 
     async def looked_up(stores: ReadOnlyStores) -> tuple[Memory | None, Sequence[Use], Sequence[Feedback]]:
         known = await stores.memories.get(_OWNER, number)
         return known, await stores.views.uses(number, USES_MAX), await stores.views.feedback(number)
 
-    nothing: tuple[Memory | None, Sequence[Use], Sequence[Feedback]] = (None, (), ())
-    memory, found, feedback = session().read(looked_up, nothing)
+    memory, found, feedback = session().read(looked_up) or (None, (), ())
     if memory is None:
-        raise _unknown(thing)
+        raise refused(f"there is no memory {thing}", _LIST)
     heading = f"CAME UP IN {len(found)} of the turns on record" if found else "CAME UP IN no turn on record"
     said = wrapped(judged(feedback))
     parts = (_headed(memory), *filter(None, (said,)), heading, *uses(found))
@@ -145,19 +146,16 @@ def explain_memory(thing: str) -> None:
 
 def explain_absence(turn: TurnStory, thing: str) -> None:
     """Why a turn was not shown a memory."""
-    from keepsaid.services.explaining import absence, listened  # noqa: PLC0415 - the words of relevance cost time
-
-    number = _numbered(thing)
+    number = id_of("memory", thing, _LIST)
 
     async def looked_up(stores: ReadOnlyStores) -> tuple[Memory | None, bool]:
         known = await stores.memories.get(_OWNER, number)
         heard = known is not None and await stores.memories.get(listened(turn), number) is not None
         return known, heard
 
-    nothing: tuple[Memory | None, bool] = (None, False)
-    memory, heard = session().read(looked_up, nothing)
+    memory, heard = session().read(looked_up) or (None, False)
     if memory is None:
-        raise _unknown(thing)
+        raise refused(f"there is no memory {thing}", _LIST)
     why = absence(turn, memory, heard=heard)
     told = [
         ("turn", f"{name('turn', turn.turn_id)}   {when(turn.started_at)}"),
@@ -169,17 +167,6 @@ def explain_absence(turn: TurnStory, thing: str) -> None:
 
 def _headed(memory: Memory) -> str:
     return shortened(f"{name('memory', memory.id)}  [{memory.new.kind}] {memory.text}")
-
-
-def _numbered(thing: str) -> int:
-    number = read("memory", thing)
-    if number is None:
-        raise _unknown(thing)
-    return number
-
-
-def _unknown(thing: str) -> InputError:
-    return InputError(f"there is no memory {thing}", safe="Nothing was changed.", hint="keepsaid memory ls")
 
 
 _SEARCHED_MAX = 1_000
@@ -208,7 +195,7 @@ def why(
     if memory is not None:
         explain_memory(memory)
         return
-    turn = session().read(lambda stores: turn_named(stores, thing), None)
+    turn = session().read(lambda stores: turn_named(stores, thing))
     if turn is None:
         raise InputError("no turn has ended yet: nothing was ever stored here", hint="keepsaid chat")
     if left_out is not None:
@@ -229,7 +216,7 @@ async def turn_named(stores: ReadOnlyStores, thing: str | None, lane: Lane | Non
     if turn is None:
         what = "no turn has ended yet" if thing is None else f"{thing} names no turn, and nothing a turn answered"
         what += unless_pruned() if thing is not None else ""
-        raise InputError(what, safe="Nothing was changed.", hint="keepsaid inbox ls")
+        raise refused(what, "keepsaid inbox ls")
     return turn
 
 
@@ -280,7 +267,7 @@ def _drawn(turn: TurnStory, file: Path) -> None:
     if not shares:
         alone = commanded(turn)
         what = f"{name('turn', turn.turn_id)} recorded no context to draw" + (f": {alone}" if alone else "")
-        raise InputError(what, safe="Nothing was changed.", hint="keepsaid why")
+        raise refused(what, "keepsaid why")
     title = f"{name('turn', turn.turn_id)}   {turn.batch.lane.conversation} {turn.batch.lane.key}"
     try:
         file.write_text(_picture(turn, title, shares), "utf-8")

@@ -30,10 +30,11 @@ from keepsaid.domain.message import (
 )
 from keepsaid.domain.views import Story
 from keepsaid.errors import InputError, UnknownChannel
+from keepsaid.interfaces.fields import Shape
 from keepsaid.interfaces.http.bodies import body_of, fields_in
 from keepsaid.interfaces.http.gate import Gate
 from keepsaid.interfaces.http.responses import Acknowledgement, BadRequest, ConfirmedResponse, NotFound, Unauthorised
-from keepsaid.interfaces.shapes import Shape, batch_shape, next_try, receipt_shape, story_shape
+from keepsaid.interfaces.shapes import batch_shape, next_try, receipt_shape, story_shape
 from keepsaid.services.ask import SETTLED, AnswerProgress
 from keepsaid.text.normal import cut, kind_of
 
@@ -67,12 +68,12 @@ def inbound_of(config: Config, fields: Mapping[str, object], body: bytes, key: s
     said_by = _text(fields, "sender", None)
     place = _text(fields, "account", "default"), _text(fields, "conversation", None)
     origin = Origin(channel, *place, said_by, _text(fields, "name", ""), _flag(fields, "direct"))
-    trusted = Origin(channel, *place, said_by, origin.name, origin.direct, config.trust_of(origin))
+    origin = replace(origin, trust=config.trust_of(origin))
     provider_id, reply_to, topic, reply_url = (_optional(fields, name) for name in _OPTIONAL)
     if reply_url is not None:
         _check_url(reply_url, channel, settings.reply_hosts)
     marks = ProviderMarks(key, provider_id, reply_to)
-    return Inbound(trusted, Content(body, text), marks, settings.priority, topic, reply_url)
+    return Inbound(origin, Content(body, text), marks, settings.priority, topic, reply_url)
 
 
 def _text(fields: Mapping[str, object], name: str, default: str | None) -> str:

@@ -1,4 +1,4 @@
-"""Stopping: a request that takes long is answered before the server goes, whatever it was at."""
+"""The server: every route of an instance, on a port of its own or called within this process."""
 
 from __future__ import annotations
 
@@ -26,66 +26,18 @@ from starlette.types import Message
 from keepsaid.app.instance import Instance
 from keepsaid.config.services import ServerConfig
 from keepsaid.domain.ids import show
-from keepsaid.errors import HomeError, Stopping, StoreFull
+from keepsaid.errors import HomeError, StoreFull
+from keepsaid.interfaces.http import connections, events, memories, messages, operator, tasks
 from keepsaid.interfaces.http.bodies import FREE_BYTES, Bodies, body_of, run_on_reader
-from keepsaid.interfaces.http.connections import (
-    ACCEPTED_AT_ONCE,
-    HEAD_BYTES_MAX,
-    BoundedHeads,
-    Connections,
-    limits_of,
-    protocol_of,
-)
-from keepsaid.interfaces.http.events import EventRoutes
+from keepsaid.interfaces.http.calls import OwnerRoute
 from keepsaid.interfaces.http.gate import Gate, client_token
-from keepsaid.interfaces.http.memories import (
-    PeopleRoutes,
-    ReceiptRoutes,
-    SearchRoutes,
-    VersionRoutes,
-    forget,
-    settled,
-    take_records,
-    undo,
-)
-from keepsaid.interfaces.http.messages import Media, Messages
-from keepsaid.interfaces.http.operator import CollectionRoutes, LaneRoutes, OperatorRoutes, reload
-from keepsaid.interfaces.http.responses import Acknowledgement, Endpoint, NotFound, guarded, unrouted
-from keepsaid.interfaces.http.tasks import ScheduleRoutes, task_routes
-from keepsaid.ports.runtime import StopToken
-
-_GRACE_S = 0.5
-"""So long a request has to end by itself once a stop has begun; the server waits for twice that."""
-
-
-def ending(endpoint: Endpoint, halt: StopToken) -> Endpoint:
-    """An endpoint that is broken off soon after a stop has begun, with an answer that says so.
-
-    What works in steps looks at `halt` by itself and tells how far it came; this is for the rest.
-    """
-
-    async def wrapped(request: Request) -> Response:
-        work = asyncio.ensure_future(endpoint(request))
-        stop = asyncio.ensure_future(halt.wait())
-        try:
-            await asyncio.wait((work, stop), return_when=asyncio.FIRST_COMPLETED)
-            if not work.done():
-                await asyncio.wait((work,), timeout=_GRACE_S)
-            if work.done():
-                return work.result()
-            raise Stopping(f"the runtime is stopping; {request.url.path} was broken off")
-        finally:
-            stop.cancel()
-            work.cancel()
-
-    return wrapped
-
+from keepsaid.interfaces.http.responses import Acknowledgement, NotFound, guarded, unrouted
 
 _REFUSING_S = 10.0
 """Seconds after a full store refused a message in which the server is not ready, unless it takes another before."""
 
 _WAITING_MAX = 512
-"""Connections that the kernel keeps until they are accepted."""
+"""connections.Connections that the kernel keeps until they are accepted."""
 
 _STOP_S = 1
 """Seconds that open requests get to end when the server stops."""
@@ -93,59 +45,18 @@ _STOP_S = 1
 
 def routes(instance: Instance, gate: Gate, stopping: asyncio.Event) -> list[Route]:
     """Every route of the server; streams end soon after `stopping` is set, what takes long once a stop begins."""
-    messages, owner = Messages(instance, gate, stopping), OperatorRoutes(instance, gate)
-    lanes, receipts = LaneRoutes(instance, gate), ReceiptRoutes(instance, gate)
-    people = PeopleRoutes(instance, gate)
-    versions, search = VersionRoutes(instance, gate), SearchRoutes(instance, gate)
-    collection = CollectionRoutes(instance, gate)
-    events = EventRoutes(instance, gate, stopping)
-
-    def long(endpoint: Endpoint) -> Endpoint:
-        return guarded(ending(endpoint, instance.halt))
-
+    chat = messages.Messages(instance, gate, stopping)
+    media = messages.Media(instance.config, chat)
+    stream = OwnerRoute("GET", "/v1/events", partial(events.list_events, stopping))
+    owner = (*memories.ROUTES, *operator.ROUTES, *tasks.ROUTES, stream, *events.ROUTES)
     return [
         Route("/healthz", guarded(partial(_health, instance)), methods=["GET"]),
         Route("/readyz", guarded(partial(_ready, instance)), methods=["GET"]),
-        Route("/v1/messages", guarded(messages.put), methods=["POST"]),
-        Route("/v1/messages/{id}", guarded(messages.get), methods=["GET"]),
-        Route("/v1/messages/{id}/events", guarded(messages.events), methods=["GET"]),
-        Route("/v1/media/{medium}", guarded(Media(instance.config, messages).put), methods=["POST"]),
-        Route("/v1/replies", guarded(owner.replies), methods=["GET"]),
-        Route("/v1/replies/{id}/seen", guarded(owner.seen), methods=["POST"]),
-        Route("/v1/replies/{id}/resend", guarded(owner.resend), methods=["POST"]),
-        Route("/v1/batches/{id}/requeue", guarded(owner.requeue), methods=["POST"]),
-        Route("/v1/batches/{id}/drop", guarded(owner.drop), methods=["POST"]),
-        Route("/v1/lanes/reset", guarded(lanes.reset), methods=["POST"]),
-        Route("/v1/lanes/compact", long(lanes.compact), methods=["POST"]),
-        Route("/v1/config/reload", guarded(partial(reload, instance, gate)), methods=["POST"]),
-        Route("/v1/prune", long(owner.prune), methods=["POST"]),
-        Route("/v1/memories", guarded(owner.remember), methods=["POST"]),
-        Route("/v1/memories", guarded(search.search), methods=["GET"]),
-        Route("/v1/memories/{id}", guarded(search.get), methods=["GET"]),
-        Route("/v1/memories/{id}/turns", guarded(receipts.came_up), methods=["GET"]),
-        Route("/v1/memories/archive", guarded(versions.archive), methods=["POST"]),
-        Route("/v1/memories/maintain", long(owner.maintain), methods=["POST"]),
-        Route("/v1/forget", long(partial(forget, instance, gate)), methods=["POST"]),
-        Route("/v1/forget/undo", guarded(partial(undo, instance, gate)), methods=["POST"]),
-        Route("/v1/forget/settled", long(partial(settled, instance, gate)), methods=["POST"]),
-        Route("/v1/memories/import", guarded(partial(take_records, instance, gate)), methods=["POST"]),
-        Route("/v1/memories/{id}/wrong", guarded(receipts.flag_memory), methods=["POST"]),
-        Route("/v1/memories/{id}/widen", guarded(people.share_memory), methods=["POST"]),
-        Route("/v1/collection/run", long(collection.run), methods=["POST"]),
-        Route("/v1/collection/{id}/requeue", guarded(collection.requeue), methods=["POST"]),
-        Route("/v1/people/join", guarded(people.join), methods=["POST"]),
-        Route("/v1/people/split", guarded(people.split), methods=["POST"]),
-        Route("/v1/memories/{id}/edit", guarded(versions.edit), methods=["POST"]),
-        Route("/v1/memories/{id}/pin", guarded(versions.pin), methods=["POST"]),
-        Route("/v1/memories/{id}/merge", guarded(versions.merge), methods=["POST"]),
-        *task_routes(instance, gate),
-        Route("/v1/events", guarded(events.events), methods=["GET"]),
-        Route("/v1/deliveries/{id}/requeue", guarded(events.requeue), methods=["POST"]),
-        Route("/v1/deliveries/{id}/dismiss", guarded(events.dismiss), methods=["POST"]),
-        Route("/v1/subscribers/{name}/unsubscribe", guarded(events.unsubscribe), methods=["POST"]),
-        *ScheduleRoutes(instance, gate).routes(),
-        Route("/v1/turns/{id}", guarded(receipts.turn), methods=["GET"]),
-        Route("/v1/turns/{id}/without/{memory}", guarded(receipts.absent), methods=["GET"]),
+        Route("/v1/messages", guarded(chat.put), methods=["POST"]),
+        Route("/v1/messages/{id}", guarded(chat.get), methods=["GET"]),
+        Route("/v1/messages/{id}/events", guarded(chat.events), methods=["GET"]),
+        Route("/v1/media/{medium}", guarded(media.put), methods=["POST"]),
+        *(route.bound(instance, gate) for route in owner),
         Route("/hooks/{name}", guarded(partial(_hook, instance)), methods=["POST"]),
     ]
 
@@ -217,14 +128,14 @@ class _QuietServer(uvicorn.Server):
 
 def _settings(app: Starlette, server: ServerConfig) -> uvicorn.Config:
     return uvicorn.Config(
-        BoundedHeads(app),
-        http=protocol_of(Connections(limits_of(server))),
+        connections.BoundedHeads(app),
+        http=connections.protocol_of(connections.Connections(connections.limits_of(server))),
         ws="none",
         log_config=None,
         access_log=False,
         lifespan="off",
-        backlog=ACCEPTED_AT_ONCE,
-        h11_max_incomplete_event_size=HEAD_BYTES_MAX,
+        backlog=connections.ACCEPTED_AT_ONCE,
+        h11_max_incomplete_event_size=connections.HEAD_BYTES_MAX,
         timeout_keep_alive=ceil(server.idle_timeout_s),
         timeout_graceful_shutdown=_STOP_S,
     )

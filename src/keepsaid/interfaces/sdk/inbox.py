@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 
 from keepsaid.app.instance import Instance
 from keepsaid.domain.commits import Failure
@@ -82,8 +83,7 @@ class Inbox:
                 f"there is no channel {message.channel!r}; known: {', '.join(sorted(config.channels))}"
             )
         origin = Origin(message.channel, "default", message.conversation, message.sender, direct=message.direct)
-        trust = config.trust_of(origin)
-        origin = Origin(*(origin.channel, origin.account, origin.conversation, origin.sender), "", origin.direct, trust)
+        origin = replace(origin, trust=config.trust_of(origin))
         marks = ProviderMarks(message.external_id, message.provider_id, message.reply_to)
         raw = message.text.encode("utf-8", "surrogatepass")
         return Inbound(origin, Content(raw, message.text), marks, settings.priority)
