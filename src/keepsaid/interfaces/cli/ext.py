@@ -24,7 +24,7 @@ _CHANNEL = '''"""{title}: a folder as a medium. A file NAME.txt is a message, NU
 
 import asyncio
 
-from keepsaid.extensions import Incoming, StoredReply, extension
+from keepsaid.extensions import Incoming, Reply, extension
 
 
 @extension(id="{id}", version="0.1", channel={{"window_ms": 0}})
@@ -42,7 +42,7 @@ class {cls}:
                 file.unlink()
             await asyncio.sleep(1)
 
-    async def send(self, reply: StoredReply):
+    async def send(self, reply: Reply):
         (self.folder / f"{{reply.id}}.answer").write_text(reply.draft.text, "utf-8")
 '''
 
