@@ -103,7 +103,6 @@ class Streams:
         self._shown: dict[Lane, tuple[asyncio.Queue[str], asyncio.Task[None]]] = {}
 
     def tell(self, messages: Sequence[StoredMessage], progress: TurnProgress) -> None:
-        """Tell everybody; never blocks."""
         self._others.tell(messages, progress)
         if progress.kind == "waiting":
             return

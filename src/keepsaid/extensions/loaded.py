@@ -88,7 +88,6 @@ class LoadedExtension:
 
     @property
     def id(self) -> str:
-        """Its id."""
         return self.found.id
 
     @property
@@ -208,7 +207,6 @@ class ExtensionEmbedder:
         self._space: VectorSpace | None = None
 
     async def space(self) -> VectorSpace:
-        """The space its vectors are of. Raises EmbedderError while the extension is not up."""
         if self._space is None:
             theirs = await self._call_embedder(lambda one: one.space())
             if not isinstance(theirs, VectorSpace) or theirs.dimension < 1:
@@ -217,11 +215,9 @@ class ExtensionEmbedder:
         return self._space
 
     async def query(self, text: str) -> bytes:
-        """The vector of a query. Raises EmbedderError."""
         return self._checked([await self._call_embedder(lambda one: one.query(text))], 1, await self.space())[0]
 
     async def texts(self, texts: Sequence[str]) -> Sequence[bytes]:
-        """The vectors of texts, in order. Raises EmbedderError."""
         return self._checked(await self._call_embedder(lambda one: one.texts(texts)), len(texts), await self.space())
 
     async def _call_embedder(self, work: Callable[[Embedder], Awaitable[T]]) -> T:

@@ -71,10 +71,6 @@ class Briefings:
         self._one = asyncio.Lock()
 
     async def render_bulletins(self, claimed: Claimed) -> str:
-        """Render the bulletins of the scopes that a turn may read; "" for none.
-
-        Never raises, and never waits for a model.
-        """
         listener, now = listener_of(claimed, claimed.messages), self._clock.now_ms()
         found = await ask("bulletin", partial(self._store.standing, listener, now), self._terms.read_ms)
         if isinstance(found, Missing):

@@ -1,15 +1,15 @@
-"""What a wish to forget comes to: everything that was made of what is named, in both stores (design: section 4.3).
+"""Finds what a request to forget deletes: all that was made of what it names, in both stores (design: section 4.3).
 
-What a person said goes with the reply to it, and with what was learned from it and from nothing that stays. Words
-that no person says in what stays, and nobody said before, are telling: in the same lanes, replies and traces that hold
-one go too, and everywhere summaries and bulletins, which are made anew.
+A message is deleted with the reply to it, and with the memories learned from it and from nothing that stays. Words
+that only occur in deleted texts are telling: replies and traces of the same lanes that hold one are deleted too, and
+summaries and bulletins of all lanes, which are made anew.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from keepsaid.domain.forgetting import (
     AGENT,
@@ -33,6 +33,7 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import TASK, Kind, Listener, summary_key
 from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Json
+from keepsaid.domain.tool_calls import object_schema
 from keepsaid.errors import ToolError
 from keepsaid.memory.tools import Opening, memory_in
 from keepsaid.ports.forgetting import ForgetfulMemory, ForgetOperations, ReachView
@@ -42,6 +43,9 @@ from keepsaid.text.normal import joined
 _ROUNDS_MAX = 6
 _NAMES = (f"{TASK}:", "finding:")
 """Sources that only name what made a memory: the messages, replies and turns that it was made of stand beside them."""
+
+_KINDS = ("memories", "messages", "turns", "traces", "tasks", "schedules")
+"""The fields of ForgetTargets that hold ids."""
 
 _SUMMARIES = frozenset({Kind.THREAD_SUMMARY, Kind.SESSION_SUMMARY, Kind.THREAD_STATE, Kind.BULLETIN})
 
@@ -71,16 +75,14 @@ class _Reach:
     def refs(self) -> frozenset[str]:
         """What goes, as sources name it."""
         names = frozenset(map(message_name, self.messages))
-        return names.union(map(reply_name, self.turns), self._turn_refs(), map(task_name, self.tasks))
-
-    def _turn_refs(self) -> Iterable[str]:
-        return (f"turn:{number}" for number in self.turns)
+        turns = (f"turn:{number}" for number in self.turns)
+        return names.union(map(reply_name, self.turns), turns, map(task_name, self.tasks))
 
     def leads_on(self, chosen: Traced) -> bool:
         """Whether the sources of a memory that was chosen go with it."""
         return self.leads and (self.by_id or (self.matched | self.before).isdisjoint(chosen.refs))
 
-    def take(self, work: Work) -> None:
+    def take(self, work: Work | ForgetTargets) -> None:
         """Reach tasks and schedules, what the schedules asked, and turns."""
         self.tasks |= dict.fromkeys(work.tasks)
         self.schedules |= dict.fromkeys(work.schedules)
@@ -91,8 +93,7 @@ class _Reach:
     @property
     def size(self) -> tuple[int, ...]:
         """How far it reaches."""
-        numbered = self.messages, self.turns, self.traces, self.tasks, self.schedules
-        return len(self.memories), *map(len, numbered)
+        return tuple(len(getattr(self, kind)) for kind in _KINDS)
 
 
 class ForgetTargetFinder:
@@ -119,16 +120,13 @@ class ForgetTargetFinder:
         """What goes as well, because it came to hold what goes since that was looked for."""
         again = await self._memory.said_elsewhere(known.words, known.memories)
         reach = _Reach(frozenset(known.memories), leads=False, words=known.words - again)
-        reach.messages |= dict.fromkeys(known.messages)
-        reach.turns |= dict.fromkeys(known.turns)
-        reach.traces |= dict.fromkeys(known.traces)
-        reach.take(Work(known.tasks, known.schedules))
+        reach.take(known)
         await self._follow(reach, known.memories)
         return await self._whole(reach)
 
-    async def lanes(self, wanted: ForgetTargets) -> tuple[Lane, ...]:
+    async def lanes(self, targets: ForgetTargets) -> tuple[Lane, ...]:
         """The lanes whose prompts held it."""
-        return await self._view.lanes(wanted.messages, wanted.turns)
+        return await self._view.lanes(targets.messages, targets.turns)
 
     async def _follow(self, reach: _Reach, named: Sequence[int]) -> None:
         """Everything that leads from one to another, until nothing new is found."""
@@ -175,17 +173,8 @@ class ForgetTargetFinder:
         digests |= {name_digest(reply_name(number)) for number in reach.turns}
         digests |= {name_digest(task_name(number)) for number in reach.tasks}
         echoes = await self._echoes(reach)
-        return ForgetTargets(
-            tuple(sorted(reach.memories)),
-            tuple(sorted(reach.messages)),
-            tuple(sorted(reach.turns)),
-            tuple(sorted(reach.traces)),
-            reach.words,
-            tuple(sorted(digests)),
-            echoes,
-            tasks=tuple(sorted(reach.tasks)),
-            schedules=tuple(sorted(reach.schedules)),
-        )
+        numbers = {kind: tuple(sorted(getattr(reach, kind))) for kind in _KINDS}
+        return ForgetTargets(words=reach.words, digests=tuple(sorted(digests)), echoes=echoes, **numbers)
 
     async def _echoes(self, reach: _Reach) -> tuple[bytes, ...]:
         """Digests of the sentences that go and that no memory repeats that stays, for the same person and the agent."""
@@ -200,35 +189,22 @@ class ForgetTargetFinder:
 
 def fresh(found: ForgetTargets, known: ForgetTargets) -> ForgetTargets:
     """What was found that was not known."""
-    return replace(
-        found,
-        memories=tuple(sorted(set(found.memories) - set(known.memories))),
-        messages=tuple(sorted(set(found.messages) - set(known.messages))),
-        turns=tuple(sorted(set(found.turns) - set(known.turns))),
-        traces=tuple(sorted(set(found.traces) - set(known.traces) - set(known.turns))),
-        tasks=tuple(sorted(set(found.tasks) - set(known.tasks))),
-        schedules=tuple(sorted(set(found.schedules) - set(known.schedules))),
-    )
+    before: dict[str, set[int]] = {kind: set(getattr(known, kind)) for kind in _KINDS}
+    before["traces"] |= before["turns"]
+    new: dict[str, Any] = {kind: tuple(sorted(set(getattr(found, kind)) - before[kind])) for kind in _KINDS}
+    return replace(found, **new)
 
 
-def repeats(text: str, wanted: ForgetTargets) -> bool:
+def repeats(text: str, targets: ForgetTargets) -> bool:
     """Whether a text holds a word that only what goes says, or a sentence of it."""
-    if not wanted.words.isdisjoint(words_in(text)):
+    if not targets.words.isdisjoint(words_in(text)):
         return True
-    return any(sentence_digest(AGENT, one) in wanted.echoes for one in sentences(text))
+    return any(sentence_digest(AGENT, one) in targets.echoes for one in sentences(text))
 
 
-def counted(wanted: ForgetTargets) -> Counts:
-    """How much goes, by what it is."""
-    counts = Counter(
-        memories=len(wanted.memories),
-        messages=len(wanted.messages),
-        turns=len(wanted.turns),
-        traces=len(wanted.traces),
-        tasks=len(wanted.tasks),
-        schedules=len(wanted.schedules),
-    )
-    return tuple((name, n) for name, n in counts.items() if n)
+def counted(targets: ForgetTargets) -> Counts:
+    """How much goes, by kind."""
+    return tuple((kind, len(numbers)) for kind in _KINDS if (numbers := getattr(targets, kind)))
 
 
 def _goes(one: Traced, reach: _Reach) -> bool:
@@ -257,12 +233,7 @@ def _summaries(lane: Lane) -> tuple[str, str]:
     return summary_key(lane), joined(":", str(Kind.SESSION_SUMMARY), *lane[:3])
 
 
-_SCHEMA: Mapping[str, Json] = {
-    "type": "object",
-    "properties": {"id": {"type": "string", "description": "a memory as memory_search names it: mem_..."}},
-    "required": ["id"],
-    "additionalProperties": False,
-}
+_SCHEMA = object_schema({"id": {"type": "string", "description": "a memory as memory_search names it: mem_..."}}, "id")
 
 
 def memory_forget(memories: Opening, forgets: ForgetOperations, listener: Listener) -> Tool:
@@ -276,17 +247,12 @@ def memory_forget(memories: Opening, forgets: ForgetOperations, listener: Listen
         name = show("memory", memory_id)
         if await memories.get(hearing, memory_id) is None:
             raise ToolError(f"there is no memory {name} that may be heard here")
-        wanted = await forgets.find_targets(ForgetSelector((memory_id,)))
+        targets = await forgets.find_targets(ForgetSelector((memory_id,)))
         return (
             f"Nothing is forgotten yet: only the owner can confirm it, in a direct chat. It would take "
-            f"{len(wanted.memories)} memories, {len(wanted.messages)} messages and {len(wanted.turns)} replies. "
+            f"{len(targets.memories)} memories, {len(targets.messages)} messages and {len(targets.turns)} replies. "
             f"Ask the owner to send this, if it is meant: /forget {name} yes"
         )
 
-    return Tool(
-        name="memory_forget",
-        description="Prepare to forget a memory for good; nothing is forgotten before its owner confirms it in a chat.",
-        schema=_SCHEMA,
-        run=run,
-        output=Trust.OWNER,
-    )
+    says = "Prepare to forget a memory for good; nothing is forgotten before its owner confirms it in a chat."
+    return Tool("memory_forget", says, _SCHEMA, run, output=Trust.OWNER)

@@ -47,10 +47,6 @@ class Injector:
         self._recording: dict[str, asyncio.Task[int]] = {}
 
     async def remind(self, claimed: Claimed, recent: Awaitable[Recent]) -> Injection:
-        """What comes to mind for these messages, less what the prompt already shows, within 150 ms. Never raises.
-
-        What failed or was late is named in `missing`; every memory considered stands in `candidates`.
-        """
         began = self._clock.monotonic_ms()
         said = tuple(message for message in claimed.messages if message.inbound.origin.sender != SYSTEM)
         if not said:

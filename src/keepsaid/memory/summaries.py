@@ -56,7 +56,6 @@ class ExtractiveSummariser:
         self._offload = offload
 
     async def summarise(self, given: ToSummarise) -> Summarised:
-        """What stands in the earlier ones, and what the records add to it."""
         sections = extracted([read(text) for text in given.earlier], ())
         for start in range(0, len(given.records), _FEW):
             few = given.records[start : start + _FEW]
@@ -289,7 +288,6 @@ class OtherLanes:
         self._terms = terms
 
     async def render_other_lanes(self, lane: Lane) -> str:
-        """Render the summary of the conversation without this lane; "" for none. Raises StoreError."""
         known = known_of(await self._contexts.summaries_of(lane, self._terms.keep))
         if not _version(known, self._terms):
             return ""

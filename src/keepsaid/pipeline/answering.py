@@ -108,7 +108,6 @@ class PipelineSettings:
 
     @property
     def routing(self) -> RoutingRules:
-        """What routing goes by."""
         return RoutingRules(self.routes, self.windows, self.busy)
 
 
@@ -138,7 +137,6 @@ class Answering:
         self._guard = agent.guard or Guard(stores.operations, stores.lanes, self._clock, lambda *_: None)
 
     async def answer(self, claimed: Claimed) -> None:
-        """Commits 3 and 4: context, steps, and the turn with its reply, all or nothing."""
         check(claimed)
         claimed = with_lateness(claimed, self._stale_ms(claimed), self._clock.now_ms())
         whole, obedience = claimed, await self._run_commands(claimed)

@@ -55,7 +55,6 @@ class ProcessAge:
 
     @property
     def lived_ms(self) -> int:
-        """How long the process has lived."""
         return int(self._clock.monotonic_ms() - self._began_ms)
 
     @property
@@ -149,7 +148,6 @@ class Leases:
 
     @property
     def lived_ms(self) -> int:
-        """How long the process has lived."""
         return self._life.lived_ms
 
     async def claim(self, limit: int) -> tuple[Lease, ...]:
@@ -246,7 +244,6 @@ class Waking:
             self._hint.set()
 
     async def claimed(self, claim: Awaitable[tuple[Lease, ...]]) -> tuple[Lease, ...]:
-        """What a claim takes."""
         written = self._written
         self._claims += 1
         self._claiming = True

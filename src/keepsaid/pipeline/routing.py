@@ -136,7 +136,6 @@ class RoutingRules:
     busy: Mapping[str, BusyPolicy]
 
     def window(self, lane: Lane) -> Window:
-        """The window of a lane's channel."""
         return self.windows.get(lane.channel, Window())
 
 

@@ -39,11 +39,9 @@ class OfflineResponder:
 
     @property
     def name(self) -> str:
-        """The word for no model."""
         return NO_MODEL
 
     async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
-        """Answer from the prompt alone."""
         await request.begun()
         text = _answer([*_recalled(request.prompt), *_said_here(request.prompt)])
         delta(text)
@@ -92,7 +90,6 @@ class Punctual:
 
     @property
     def name(self) -> str:
-        """The name of the model behind it."""
         return self._model.name
 
     async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
@@ -113,7 +110,6 @@ class FunctionModel:
 
     @property
     def name(self) -> str:
-        """`function/` and what the function is called."""
         return f"function/{getattr(self._function, '__name__', type(self._function).__name__)}"
 
     async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
@@ -216,7 +212,6 @@ class LazyChat:
 
     @property
     def name(self) -> str:
-        """`provider/model`."""
         return self._name
 
     async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
@@ -225,7 +220,6 @@ class LazyChat:
             return await (await self._ready()).answer(request, delta)
 
     async def load(self) -> None:
-        """Import the library and make the client, off the loop."""
         await self._ready()
 
     async def _ready(self) -> Model:
@@ -247,7 +241,6 @@ class LazyChat:
         return ProviderChat(self._name, lambda: build(provider, model, key or _NO_KEY, address))
 
     async def close(self) -> None:
-        """Close the client, if it was ever opened."""
         if self._chat is not None:
             await self._chat.close()
 

@@ -142,7 +142,6 @@ class ModelExtractor:
         return f"model/1 {self._model.name}"
 
     async def extract(self, passage: Passage) -> Extracted:
-        """What the model staged. Raises a ModelError, ModelMalformed where it staged nothing that can be kept."""
         staging, exchange, usage = Staging(passage), list[Record](), Usage()
         system = _INSTRUCTIONS.format(save=SAVE_FACTS, done=MARK_DONE)
         prompt = Prompt(system=system, history=(), recalled="", user=f"[What was said]\n{material(passage)}")

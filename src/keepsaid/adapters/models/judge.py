@@ -57,7 +57,6 @@ class ModelJudge:
         return f"judge/1 {self._model.name}"
 
     async def judge(self, pairs: Sequence[Pair]) -> Sequence[Ruling | None]:
-        """A ruling for each pair; None where the model gave none, or two. Raises a ModelError."""
         if not pairs:
             return []
         prompt = Prompt(_INSTRUCTIONS.format(tool=RULE_PAIRS), (), "", _material(pairs))
@@ -132,7 +131,6 @@ class ModelEditor:
         self._model = model
 
     async def edit(self, given: EditRequest) -> EditResult:
-        """One call; raises a ModelError, ModelMalformed for an answer that says nothing or calls for tools."""
         prompt = Prompt(
             system=_EDITOR_INSTRUCTIONS.format(words=given.words),
             history=(),

@@ -63,7 +63,6 @@ class ModelSummariser:
         self._model = model
 
     async def summarise(self, given: ToSummarise) -> Summarised:
-        """One call; raises a ModelError, ModelMalformed for an answer that is no summary or says too little."""
         system = _INSTRUCTIONS.format(tool=SUMMARY_TOOL, tokens=given.tokens_max)
         prompt = Prompt(system=system, history=(), recalled="", user=_material(given))
         request = ModelRequest(prompt, tools=(_tool(),), tokens_max=4 * given.tokens_max, limit_s=given.limit_s)

@@ -103,11 +103,9 @@ class PatternRedactor:
         self._own = OwnSecrets(self._secrets)
 
     def marks(self, text: str) -> tuple[SecretMark, ...]:
-        """The secrets in a text."""
         return merged(self._found(text))
 
     def redacted(self, text: str) -> str:
-        """The text without them."""
         marks = self.marks(text)
         return masked(text, marks) if marks else text
 

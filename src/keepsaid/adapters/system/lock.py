@@ -147,7 +147,6 @@ class FileLock:
         self._held: list[Callable[[], None]] = []
 
     def acquire(self) -> None:
-        """Take the lock; raises HomeBusy naming the holder's process."""
         try:
             for path in dict.fromkeys(map(name_of, (self._path.parent, *self._also))):
                 self._held.append(self._name(path))
@@ -160,12 +159,10 @@ class FileLock:
         os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
 
     def check(self) -> None:
-        """Raise StoreGone when the lock file that is held no longer stands at its path."""
         if self._file is not None and not _stands(self._file, self._path):
             raise StoreGone(f"{self._path} was deleted, moved or replaced while keepsaid held it")
 
     def release(self) -> None:
-        """Give it back."""
         if self._file is not None:
             os.close(self._file)
             self._file = None

@@ -69,7 +69,6 @@ class McpServer:
         return self._tools
 
     async def served(self) -> Sequence[Served]:
-        """Connect, ask for all it has, and leave; raises ToolError."""
         try:
             async with AsyncExitStack() as closing, asyncio.timeout(_CONNECT_S):
                 return await self._listed(await closing.enter_async_context(self._connection(closing)))
@@ -77,7 +76,6 @@ class McpServer:
             raise ToolError(_describe_error(error)) from error
 
     async def keep(self) -> int | None:
-        """Stay connected until it is lost; returns when to try again."""
         try:
             async with AsyncExitStack() as closing:
                 async with asyncio.timeout(_CONNECT_S):

@@ -216,7 +216,6 @@ class Leg:
     confidence: Confidence = steady
 
     def share(self, found: tuple[Found, ...]) -> LegShare:
-        """What it found as a part of the whole."""
         return LegShare(self.name, self.weight * self.confidence(found), found)
 
 

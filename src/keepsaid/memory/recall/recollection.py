@@ -15,19 +15,7 @@ from keepsaid.domain.prompt import Role
 from keepsaid.domain.receipt import Beyond, Searched
 from keepsaid.domain.slot import DatedText, read_answer
 from keepsaid.domain.turn import Claimed, Recent
-from keepsaid.memory.recall.ranking import (
-    VECTOR,
-    Fused,
-    GraphLeg,
-    Leg,
-    LegShare,
-    Missing,
-    apart,
-    ask,
-    fuse,
-    places,
-    weighed,
-)
+from keepsaid.memory.recall import ranking
 from keepsaid.ports.memory_store import Library
 from keepsaid.ports.recall import Recall, Shelf
 from keepsaid.ports.runtime import Clock
@@ -113,7 +101,7 @@ async def narrowed(
     return replace(recalled, hits=hits[:limit])
 
 
-NO_EMBEDDER = f"{VECTOR}: no embedder"
+NO_EMBEDDER = f"{ranking.VECTOR}: no embedder"
 
 _DEPTH, _DEPTH_EACH = 100, 2
 """How many memories each leg gives at least, and at least for each that is wanted."""
@@ -152,18 +140,18 @@ class Recollection:
 
     def __init__(
         self,
-        legs: Sequence[Leg],
+        legs: Sequence[ranking.Leg],
         memories: Shelf,
         clock: Clock,
         absent: Sequence[str] = (NO_EMBEDDER,),
-        graph: GraphLeg | None = None,
+        graph: ranking.GraphLeg | None = None,
     ) -> None:
         self._legs = tuple(legs)
         self._memories = memories
         self._clock = clock
         self._absent = tuple(absent)
         self._graph = graph
-        self._by_meaning = any(leg.name == VECTOR for leg in self._legs)
+        self._by_meaning = any(leg.name == ranking.VECTOR for leg in self._legs)
         self._limit_ms = max((leg.limit_ms for leg in self._legs), default=0.0)
 
     async def recall(self, listener: Listener, query: str, limit: int, as_of: int | None = None) -> Recalled:
@@ -182,19 +170,19 @@ class Recollection:
         searches = (self._run_leg(leg, partial(leg.search, listener, sought, depth)) for leg in self._legs)
         answers = await asyncio.gather(*searches)
         shares = [share for _, share in answers if share is not None]
-        fused = fuse(shares)
+        fused = ranking.fuse(shares)
         if self._graph is not None and depth and shares:
             how, walked = await self._walked(self._graph, listener, query, fused)
             answers.append((how, walked))
             if walked is not None and walked.found:
                 shares.append(walked)
-                fused = fuse(shares)
+                fused = ranking.fuse(shares)
         searched = tuple(how for how, _ in answers)
         missing = [how.why for how in searched if how.why]
         asked = _RecallQuery(query, when, now, as_of)
-        read = await ask("memories", partial(self._read, listener, asked, shares, fused, limit), self._limit_ms)
+        read = await ranking.ask("memories", partial(self._read, listener, asked, shares, fused, limit), self._limit_ms)
         answered = bool(shares)
-        if isinstance(read, Missing):
+        if isinstance(read, ranking.Missing):
             missing.append(read.why)
             read, answered = ((), ()), False
         took = self._clock.monotonic_ms() - began
@@ -202,25 +190,30 @@ class Recollection:
         return Recalled(hits, (*missing, *cut, *self._absent), took, answered, searched, beyond, self._by_meaning)
 
     async def _run_leg(
-        self, leg: Leg | GraphLeg, search: Callable[[], Awaitable[tuple[Found, ...]]]
-    ) -> tuple[Searched, LegShare | None]:
+        self, leg: ranking.Leg | ranking.GraphLeg, search: Callable[[], Awaitable[tuple[Found, ...]]]
+    ) -> tuple[Searched, ranking.LegShare | None]:
         """Run a leg; returns its measurements and its results."""
         began = self._clock.monotonic_ms()
-        found = await ask(leg.name, search, leg.limit_ms)
+        found = await ranking.ask(leg.name, search, leg.limit_ms)
         took = self._clock.monotonic_ms() - began
-        if isinstance(found, Missing):
+        if isinstance(found, ranking.Missing):
             return Searched(leg.name, 0, took, found.why), None
         return Searched(leg.name, len(found), took), leg.share(found)
 
     async def _walked(
-        self, graph: GraphLeg, listener: Listener, query: str, fused: Sequence[Fused]
-    ) -> tuple[Searched, LegShare | None]:
+        self, graph: ranking.GraphLeg, listener: Listener, query: str, fused: Sequence[ranking.Fused]
+    ) -> tuple[Searched, ranking.LegShare | None]:
         """The graph leg, from the best that the others found."""
         seeds = [Seed(id_, value / fused[0].value) for id_, value in fused[:_DEPTH] if value > 0]
         return await self._run_leg(graph, partial(graph.walk, listener, query, seeds, _WALKED_MAX))
 
     async def _read(
-        self, listener: Listener, asked: _RecallQuery, shares: Sequence[LegShare], fused: Sequence[Fused], limit: int
+        self,
+        listener: Listener,
+        asked: _RecallQuery,
+        shares: Sequence[ranking.LegShare],
+        fused: Sequence[ranking.Fused],
+        limit: int,
     ) -> tuple[tuple[Hit, ...], tuple[Beyond, ...]]:
         """The best, read; and what came next."""
         first = fused if asked.as_of is not None else fused[: max(_READ_MIN, int(limit * _READ_SHARE))]
@@ -229,10 +222,10 @@ class Recollection:
         read = await self._memories.fetch(listener, [one.memory_id for one in first], asked.as_of)
         found = {memory.id: memory for memory in read}
         now = asked.now if asked.as_of is None else None
-        ranked = apart(weighed(asked.query, first, found, asked.when, now), found)
+        ranked = ranking.apart(ranking.weighed(asked.query, first, found, asked.when, now), found)
         best = ranked[:limit]
         after = [*ranked[limit:], *fused[len(first) :]][:_BEYOND_MAX]
-        there = places(shares, [one.memory_id for one in (*best, *after)])
+        there = ranking.places(shares, [one.memory_id for one in (*best, *after)])
         hits = [Hit(found[id_], *there[id_][0][:3], value, there[id_]) for id_, value in best]
         beyond = [Beyond(id_, rank, value, there[id_]) for rank, (id_, value) in enumerate(after, limit + 1)]
         return tuple(hits), tuple(beyond)

@@ -136,12 +136,10 @@ class SlotMatcher:
 
     @property
     def settled(self) -> tuple[SlotSettlement, ...]:
-        """What was settled so far, in order."""
         return tuple(self._settled)
 
     @property
     def effects(self) -> tuple[Effect, ...]:
-        """The same as the turn's commit takes it."""
         return tuple(one.effect for one in self._settled)
 
     def hear_all(self, messages: Iterable[StoredMessage]) -> None:

@@ -43,7 +43,6 @@ class NoApprovals:
     """Null object without approvals: a refused call stays refused."""
 
     async def ask(self, tool: Tool, call: ToolCall, taint: Taint) -> tuple[str, MakeTask | None]:  # noqa: ARG002
-        """Nothing is asked."""
         return "Do not try again; say that the owner can do it in a conversation without such text.", None
 
 
@@ -129,7 +128,6 @@ class Approvals:
         self._new: dict[str, int] = {}
 
     async def ask(self, tool: Tool, call: ToolCall, taint: Taint) -> tuple[str, MakeTask | None]:
-        """What the model is told, and the task that waits for the owner, where this call does not wait already."""
         if tool.name not in self._names:
             return _NOT_ASKED.format("it belongs to the turn itself"), None
         arguments = canonical(call.arguments)

@@ -32,11 +32,9 @@ class NoSteering:
     """Null object for turns that cannot be steered, such as those of workers."""
 
     async def before(self, n: int, *, replayed: bool) -> list[Record]:  # noqa: ARG002 - the protocol's signature
-        """Nothing."""
         return []
 
     def sent(self, exchange: tuple[Record, ...]) -> tuple[Record, ...]:
-        """The exchange as it is."""
         return exchange
 
 
@@ -86,7 +84,6 @@ class SteeringInbox:
         return records
 
     def sent(self, exchange: tuple[Record, ...]) -> tuple[Record, ...]:
-        """The exchange as it is sent: what people said as it stands in a prompt."""
         return tuple(
             replace(one, text=self._shown.get(one.ref, one.text), attached="") if one.ref else one for one in exchange
         )
