@@ -10,9 +10,9 @@ from typing import Protocol
 
 from keepsaid.domain import session
 from keepsaid.domain.forgetting import AGENT
-from keepsaid.domain.graph import Association, Relation
+from keepsaid.domain.graph import Association
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.learning import RULES, ExtractionResult, Statement, StatementLink, kept
+from keepsaid.domain.learning import RULES, ExtractionResult, Statement, kept
 from keepsaid.domain.memory import NewMemory, Source, chat_of, episode_scope, person_of
 from keepsaid.domain.message import Origin
 from keepsaid.domain.process import Note
@@ -82,21 +82,15 @@ def links_of(finding: ExtractionResult, memories: Sequence[NewMemory], ids: Sequ
         if id_:
             n = int(memory.sources[0].ref.partition(":")[2])
             places[n, memory.scope] = id_, memory.confidence
-    return [
-        Association(id_, *_end(places[link.to, scope], link, certain))
-        for (n, scope), (id_, certain) in places.items()
-        for link in _links(finding, n)
-        if places.get((link.to, scope), (id_,))[0] != id_
-    ]
-
-
-def _links(finding: ExtractionResult, n: int) -> tuple[StatementLink, ...]:
-    one = finding.statements[n]
-    return () if one is None else one.links
-
-
-def _end(other: tuple[int, float], link: StatementLink, certain: float) -> tuple[int, Relation, float]:
-    return other[0], link.relation, max(_WEIGHT_LEAST, min(certain, other[1]))
+    found = []
+    for (n, scope), (id_, certain) in places.items():
+        statement = finding.statements[n]
+        for link in () if statement is None else statement.links:
+            other, sure = places.get((link.to, scope), (id_, 0.0))
+            if other != id_:
+                weight = max(_WEIGHT_LEAST, min(certain, sure))
+                found.append(Association(id_, other, link.relation, weight))
+    return found
 
 
 def _of_statement(

@@ -176,15 +176,11 @@ _EVERYBODY = Listener(None, everything=True)
 
 
 class NeighbourSource(Protocol):
-    """Where neighbours are found."""
+    """Finds neighbours: `Vectors` and `Auditing` describe the methods."""
 
-    async def nearest(self, listener: Listener, space: VectorSpace, query: bytes, limit: int) -> tuple[Found, ...]:
-        """The memories nearest to a vector."""
-        ...
+    async def nearest(self, listener: Listener, space: VectorSpace, query: bytes, limit: int) -> tuple[Found, ...]: ...
 
-    async def alike(self, ids: Sequence[int], above: float) -> tuple[tuple[int, int], ...]:
-        """Pairs of these memories, the smaller id first, whose cosine is above `above`."""
-        ...
+    async def alike(self, ids: Sequence[int], above: float) -> tuple[tuple[int, int], ...]: ...
 
 
 class AssociationFinder:

@@ -118,16 +118,14 @@ class Compaction:
         except ModelError as error:
             await self._failed(lane, tail, error.what)
             return False
-        text = await self._offload(_chars_of(made.sections), partial(self._written, made, given.tokens_max))
+        chars = sum(len(line) for name in HEADINGS for line in getattr(made.sections, name))
+        text = await self._offload(chars, lambda: self._redacted(written(made.sections, made.made, given.tokens_max)))
         if not read(text).count:
             await self._failed(lane, tail, _SAYS_NOTHING)
             return False
         point("summary.written")
         commit = Summarise(lane, tail.version, end, text, made.made, made.model, self._clock.now_ms())
         return await self._store.apply(commit)
-
-    def _written(self, made: Summarised, tokens_max: int) -> str:
-        return self._redacted(written(made.sections, made.made, tokens_max))
 
     async def _made(self, given: ToSummarise, attempts: int) -> Summarised:
         if attempts >= self._summaries.tries:
@@ -145,10 +143,6 @@ class Compaction:
 def _chars(records: Iterable[Record]) -> int:
     """How many characters records have."""
     return sum(record.chars for record in records)
-
-
-def _chars_of(sections: Sections) -> int:
-    return sum(len(line) for name in HEADINGS for line in getattr(sections, name))
 
 
 COPIED_MAX = 20

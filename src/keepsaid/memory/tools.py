@@ -136,11 +136,9 @@ _OPEN = object_schema(
 
 
 class Opening(Protocol):
-    """Where one memory is read."""
+    """Reads one memory, if the listener may hear it."""
 
-    async def get(self, listener: Listener, memory_id: int) -> Memory | None:
-        """One memory, if the listener may hear it."""
-        ...
+    async def get(self, listener: Listener, memory_id: int) -> Memory | None: ...
 
 
 def memory_search(recall: Recall, library: Library, listener: Listener, archive: Recall | None = None) -> Tool:

@@ -120,10 +120,6 @@ def check(claimed: Claimed) -> None:
             raise MessageDamaged(f"{show('message', message.id)} is not what was stored: it does not match its hash")
 
 
-async def _recent(tail: Awaitable[LaneTail]) -> Recent:
-    return (await tail).recalling
-
-
 class Answering:
     """Answers claimed batches, as `settings` say and with what `agent` has; both may be exchanged between turns."""
 
@@ -215,7 +211,11 @@ class Answering:
         parts = agent.sources.begin(preparation, claimed, agent.identity)
         injection = recorded(claimed.trace)
         if injection is None:
-            recent = asyncio.ensure_future(_recent(tail))
+
+            async def recent_records() -> Recent:
+                return (await tail).recalling
+
+            recent = asyncio.ensure_future(recent_records())
             memory = preparation.begin("memory", agent.reminder.remind(claimed, recent), Injection(skipped=_LATE))
         left_out = await preparation.finish(self.settings.prepare_s)
         if left_out:

@@ -166,13 +166,17 @@ class Recollection:
         now = self._clock.now_ms()
         cut, query = cut_note(len(query)), ends_of(query, QUERY_CHARS_MAX)
         when = times_in(query, now)
-        sought = _sought(query, when)
+        sought = query
+        if when.spans and len([word for word in topic(query) if not word.isdigit()]) <= _FEW_WORDS:
+            sought = f"{query} {when.days()}".rstrip()
         searches = (self._run_leg(leg, partial(leg.search, listener, sought, depth)) for leg in self._legs)
         answers = await asyncio.gather(*searches)
         shares = [share for _, share in answers if share is not None]
         fused = ranking.fuse(shares)
         if self._graph is not None and depth and shares:
-            how, walked = await self._walked(self._graph, listener, query, fused)
+            seeds = [Seed(id_, value / fused[0].value) for id_, value in fused[:_DEPTH] if value > 0]
+            walk = partial(self._graph.walk, listener, query, seeds, _WALKED_MAX)
+            how, walked = await self._run_leg(self._graph, walk)
             answers.append((how, walked))
             if walked is not None and walked.found:
                 shares.append(walked)
@@ -200,13 +204,6 @@ class Recollection:
             return Searched(leg.name, 0, took, found.why), None
         return Searched(leg.name, len(found), took), leg.share(found)
 
-    async def _walked(
-        self, graph: ranking.GraphLeg, listener: Listener, query: str, fused: Sequence[ranking.Fused]
-    ) -> tuple[Searched, ranking.LegShare | None]:
-        """The graph leg, from the best that the others found."""
-        seeds = [Seed(id_, value / fused[0].value) for id_, value in fused[:_DEPTH] if value > 0]
-        return await self._run_leg(graph, partial(graph.walk, listener, query, seeds, _WALKED_MAX))
-
     async def _read(
         self,
         listener: Listener,
@@ -229,12 +226,6 @@ class Recollection:
         hits = [Hit(found[id_], *there[id_][0][:3], value, there[id_]) for id_, value in best]
         beyond = [Beyond(id_, rank, value, there[id_]) for rank, (id_, value) in enumerate(after, limit + 1)]
         return tuple(hits), tuple(beyond)
-
-
-def _sought(query: str, when: When) -> str:
-    """What the legs are asked: where a query is about little but some days, these by their names too."""
-    about = [word for word in topic(query) if not word.isdigit()] if when.spans else ()
-    return f"{query} {when.days()}".rstrip() if when.spans and len(about) <= _FEW_WORDS else query
 
 
 _KEPT_MS = 1_000.0

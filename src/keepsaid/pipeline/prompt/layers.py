@@ -11,7 +11,7 @@ from keepsaid.domain.effects import FillSlot
 from keepsaid.domain.message import StoredMessage, described
 from keepsaid.domain.personality import PERSONALITY_CHARS_MAX
 from keepsaid.domain.prompt import Layer, Record, Role
-from keepsaid.domain.scene import MEMORY_PRIORITY, Contribution, PromptInputs, Quote, SlotSettlement
+from keepsaid.domain.scene import MEMORY_PRIORITY, PromptInputs, Quote, SlotSettlement
 from keepsaid.domain.trust import Fence
 from keepsaid.domain.turn import Claimed, Recent
 from keepsaid.pipeline.prompt import labels
@@ -152,11 +152,13 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 
 def status(scene: PromptInputs, chars_max: int) -> Layer:
     """The time of the turn and the side work of its lane; the work named last is left out first."""
-    passing = scene.turn
-    lines = [] if passing.now_ms is None else [_render_time(passing.now_ms)]
+    turn = scene.turn
+    lines: list[str] = []
+    if turn.now_ms is not None:
+        lines.append(f"It is {_EPOCH + timedelta(milliseconds=turn.now_ms):%A %Y-%m-%d %H:%M} UTC.")
     room = chars_max - sum(map(len, lines))
     left = 0
-    for line in passing.side_work:
+    for line in turn.side_work:
         room -= len(line) + 1
         if room < 0 or left:
             left += 1
@@ -164,10 +166,6 @@ def status(scene: PromptInputs, chars_max: int) -> Layer:
             lines.append(f"- {labels.unforged(line)}")
     text = "\n".join((labels.STATUS, *lines)) if lines else ""
     return layer("status", text, left_out(left, "line"))
-
-
-def _render_time(now_ms: int) -> str:
-    return f"It is {_EPOCH + timedelta(milliseconds=now_ms):%A %Y-%m-%d %H:%M} UTC."
 
 
 def recalled(scene: PromptInputs, fence: Fence) -> Layer:
@@ -190,7 +188,7 @@ def extensions(scene: PromptInputs, chars_max: int, fence: Fence) -> tuple[Layer
         if one.missing:
             left.append(f"{one.name} ({one.missing})")
             continue
-        text = _written(one, fence)
+        text = fence.within(f"{labels.FROM} {named_short(one.name)}", labels.unforged(one.text))
         room -= len(text) + 1
         full = full or room < 0
         if full:
@@ -198,10 +196,6 @@ def extensions(scene: PromptInputs, chars_max: int, fence: Fence) -> tuple[Layer
         else:
             (below if one.priority > MEMORY_PRIORITY else above).append(text)
     return of_lines(_NAME, above, f"left out: {', '.join(left)}" if left else ""), of_lines(_NAME, below)
-
-
-def _written(one: Contribution, fence: Fence) -> str:
-    return fence.within(f"{labels.FROM} {named_short(one.name)}", labels.unforged(one.text))
 
 
 _SECOND_MS = 1_000

@@ -1,4 +1,4 @@
-"""Offers: what is said while a turn runs, and joins it between two steps (busy: steer)."""
+"""Steering: messages that arrive while a turn runs are added to it between two steps (busy: steer)."""
 
 from __future__ import annotations
 
@@ -79,8 +79,7 @@ class SteeringInbox:
             ref, origin = f"message:{message.id}", message.inbound.origin
             self._shown[ref] = await self._offload(len(message.text), partial(self._spoken, message))
             who, attached = origin.name or origin.sender, described(message.inbound.content)
-            said = Record(Role.USER, message.text, speaker=who, ref=ref, attached=attached, trust=origin.trust)
-            records.append(said)
+            records.append(Record(Role.USER, message.text, speaker=who, ref=ref, attached=attached, trust=origin.trust))
         return records
 
     def sent(self, exchange: tuple[Record, ...]) -> tuple[Record, ...]:
