@@ -11,7 +11,7 @@ from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.scene import Contribution
 from keepsaid.domain.turn import Claimed
 from keepsaid.extensions.discovery import ExtensionSource
-from keepsaid.extensions.loaded import ExtensionFault, LoadedExtension, Phase
+from keepsaid.extensions.loaded import LoadedExtension, Phase
 from keepsaid.extensions.loading import run_phase
 from keepsaid.ports.channel import InboundSink, Progresses, TurnProgress
 from keepsaid.ports.extension import StreamingProvider
@@ -59,9 +59,8 @@ class ExtensionContributions:
             for mark, say in guest.provided.says:
                 text = await say(claimed)
                 if text:
-                    added.append(
-                        Contribution(guest.id, normalise(str(text))[:_CHARS_MAX], mark.priority, trust=mark.trust)
-                    )
+                    shown = normalise(str(text))[:_CHARS_MAX]
+                    added.append(Contribution(guest.id, shown, mark.priority, trust=mark.trust))
             if guest.provided.contributor is not None:
                 added.extend(await guest.provided.contributor.contribute(claimed))
 
@@ -71,12 +70,8 @@ class ExtensionContributions:
         if fault is None:
             return added
         _log.warning("the extension %s adds nothing to a prompt: %s", guest.id, fault.reason)
-        return [Contribution(guest.id, "", missing=_short(fault))]
-
-
-def _short(fault: ExtensionFault) -> str:
-    """Why, without what the error says: it may quote the message."""
-    return fault.reason.partition(":")[0]
+        reason = fault.reason.partition(":")[0]  # the words of the error may quote the message
+        return [Contribution(guest.id, "", missing=reason)]
 
 
 def _of_turn(guest: LoadedExtension, claimed: Claimed) -> Iterator[Tool]:
@@ -157,9 +152,8 @@ class Listeners:
 
     async def end(self, id_: str | None = None, patience_s: float = 2.0) -> None:
         """Let one, or all, listen no more; one that does not heed is left behind."""
-        ended = [
-            self._listening.pop(one) for one in ([id_] if id_ else list(self._listening)) if one in self._listening
-        ]
+        ids = [id_] if id_ else list(self._listening)
+        ended = [self._listening.pop(one) for one in ids if one in self._listening]
         for task in ended:
             task.cancel()
         if ended:

@@ -118,9 +118,8 @@ def _literal(node: ast.expr, name: str) -> Any:
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        raise ExtensionError(
-            f"line {node.lineno}: {name} must be a literal: it is read before anything is run"
-        ) from None
+        what = f"line {node.lineno}: {name} must be a literal: it is read before anything is run"
+        raise ExtensionError(what) from None
 
 
 GROUP = "keepsaid.extensions"
@@ -270,6 +269,5 @@ def unique(found: Iterable[FoundExtension]) -> Iterator[FoundExtension]:
             yield one
         else:
             why = f"its id {one.id} is taken: {taken.source} {taken.place.name}"
-            yield FoundExtension(
-                f"{one.id}@{one.source}:{one.place.name}", one.source, one.place, None, why, one.enabled
-            )
+            id_ = f"{one.id}@{one.source}:{one.place.name}"
+            yield FoundExtension(id_, one.source, one.place, None, why, one.enabled)

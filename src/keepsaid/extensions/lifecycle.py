@@ -52,7 +52,6 @@ def _text(event: Event, field: str) -> str:
 _log = logging.getLogger("keepsaid.extensions")
 _UNWELL_MAX = 3
 
-
 Wanted = dict[str, Mapping[str, Any]]
 """Settings by extension."""
 
@@ -87,9 +86,9 @@ class LifecycleDeps:
 class Lifecycle:
     """The extensions of one runtime."""
 
-    def __init__(self, found: Iterable[FoundExtension], surroundings: LifecycleDeps) -> None:
+    def __init__(self, found: Iterable[FoundExtension], deps: LifecycleDeps) -> None:
         self.guests = {one.id: LoadedExtension(one) for one in found}
-        self._around = surroundings
+        self._deps = deps
         self._waves: tuple[tuple[str, ...], ...] = ()
 
     @property
@@ -138,12 +137,12 @@ class Lifecycle:
             fault = await self._give(guest, settings)
             if fault is not None:
                 await self._take_back(before)
-                return f"{guest.id} does not take over its settings: {self._around.redacted(fault.reason)}"
+                return f"{guest.id} does not take over its settings: {self._deps.redacted(fault.reason)}"
         return ""
 
     async def _give(self, guest: LoadedExtension, settings: Mapping[str, Any]) -> ExtensionFault | None:
         take_over = guest.call("reconfigure", MappingProxyType(dict(settings))) or _nothing
-        fault = await run_phase(Phase.SETTINGS, take_over, self._around.limits.initialize_s)
+        fault = await run_phase(Phase.SETTINGS, take_over, self._deps.limits.initialize_s)
         if fault is None and guest.context is not None:
             guest.context.refit(settings)
         return fault
@@ -190,7 +189,7 @@ class Lifecycle:
 
     async def _load(self, guest: LoadedExtension) -> None:
         async def settle() -> None:
-            guest.context = self._around.context(guest.manifest, self.peer)
+            guest.context = self._deps.context(guest.manifest, self.peer)
 
         async def fetch() -> None:
             classes.append(await loaded(guest.found))
@@ -199,14 +198,14 @@ class Lifecycle:
             guest.made = classes[0]() if classes[0] is not None else object()
 
         classes: list[type | None] = []
-        limits = self._around.limits
+        limits = self._deps.limits
         steps = ((Phase.SETTINGS, settle), (Phase.IMPORT, fetch), (Phase.CREATE, make))
         if await self._all(guest, steps, limits.import_s):
             guest.state = State.LOADED
 
     async def _initialize(self, guest: LoadedExtension) -> None:
         async def provide() -> None:
-            guest.provided = provided_by(guest.made, guest.manifest, self._around.agent(guest))
+            guest.provided = provided_by(guest.made, guest.manifest, self._deps.agent(guest))
             self._check_names(guest)
             await subscribe_all(guest)
 
@@ -215,23 +214,23 @@ class Lifecycle:
 
         initialize = guest.call("initialize", guest.context) or _nothing
         steps = ((Phase.INITIALIZE, initialize), (Phase.PROVIDE, provide), (Phase.PROVIDE, ask))
-        if await self._all(guest, steps, self._around.limits.initialize_s):
+        if await self._all(guest, steps, self._deps.limits.initialize_s):
             guest.state = State.UNREADY if guest.needs else State.READY
             if guest.needs:
-                await self._around.changed(guest)
+                await self._deps.changed(guest)
 
     async def _start(self, guest: LoadedExtension) -> None:
         start = guest.call("start") or _nothing
-        if await self._all(guest, ((Phase.START, start),), self._around.limits.start_s):
+        if await self._all(guest, ((Phase.START, start),), self._deps.limits.start_s):
             guest.state = State.ACTIVE
-            await self._around.changed(guest)
+            await self._deps.changed(guest)
 
     async def _stop(self, guest: LoadedExtension, fault: ExtensionFault | None = None) -> None:
         """Stop one that was initialized; `fault` says what it is stopped for."""
         if guest.state not in (State.READY, State.UNREADY, State.ACTIVE):
             return
         guest.state = State.STOPPED
-        ended = await run_phase(Phase.STOP, guest.call("stop") or _nothing, self._around.limits.stop_s)
+        ended = await run_phase(Phase.STOP, guest.call("stop") or _nothing, self._deps.limits.stop_s)
         if fault or ended:
             await self._quarantine(guest, fault or ended)
 
@@ -242,7 +241,7 @@ class Lifecycle:
             health = guest.call("health")
             answers.append(True if health is None else await health())
 
-        fault = await run_phase(Phase.HEALTH, ask, self._around.limits.health_s)
+        fault = await run_phase(Phase.HEALTH, ask, self._deps.limits.health_s)
         if fault is None and answers[0]:
             guest.unwell = 0
             return
@@ -262,7 +261,7 @@ class Lifecycle:
     async def _all(
         self, guest: LoadedExtension, steps: Sequence[tuple[Phase, Callable[[], Awaitable[Any]]]], limit_s: float
     ) -> bool:
-        clock = self._around.clock
+        clock = self._deps.clock
         for phase, work in steps:
             began = clock.monotonic_ms()
             fault = await run_phase(phase, work, limit_s)
@@ -284,11 +283,11 @@ class Lifecycle:
 
     async def _quarantine(self, guest: LoadedExtension, fault: ExtensionFault | None) -> None:
         assert fault is not None, "nothing is quarantined without a reason"
-        redacted = self._around.redacted
+        redacted = self._deps.redacted
         guest.fault = ExtensionFault(fault.phase, redacted(fault.reason), redacted(fault.trace))
         guest.state = State.QUARANTINED
         _log.warning("the extension %s is quarantined: %s: %s", guest.id, fault.phase, guest.fault.reason)
-        await self._around.changed(guest)
+        await self._deps.changed(guest)
 
 
 async def _nothing() -> None:

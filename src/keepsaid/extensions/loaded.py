@@ -18,7 +18,7 @@ from keepsaid.extensions.discovery import FoundExtension
 from keepsaid.extensions.manifest import Manifest
 from keepsaid.extensions.provided import Provided
 from keepsaid.extensions.services import RuntimeExtensionContext
-from keepsaid.ports.model import Extracted, Extractor
+from keepsaid.ports.model import Extracted
 from keepsaid.ports.recall import Embedder
 from keepsaid.text.normal import normalise
 
@@ -134,6 +134,7 @@ def shape_of(guest: LoadedExtension) -> dict[str, Any]:
 def found_shape(found: FoundExtension) -> dict[str, Any]:
     """What is known of one before anything of it was run."""
     manifest = found.manifest
+    config = {key: one.model_dump(exclude_defaults=True) for key, one in manifest.config.items()} if manifest else {}
     return {
         "id": found.id,
         "name": manifest.title if manifest else found.id,
@@ -146,9 +147,7 @@ def found_shape(found: FoundExtension) -> dict[str, Any]:
         "depends_on": list(manifest.depends_on) if manifest else [],
         "subscribes": [one.model_dump() for one in manifest.events.subscribes] if manifest else [],
         "schedules": [one.model_dump(exclude_defaults=True) for one in manifest.schedules] if manifest else [],
-        "config": {key: one.model_dump(exclude_defaults=True) for key, one in manifest.config.items()}
-        if manifest
-        else {},
+        "config": config,
         "secrets": dict(manifest.secrets) if manifest else {},
         "state": State.OFF.value if not found.enabled else State.FOUND.value if manifest else State.QUARANTINED.value,
         "phase": "manifest" if found.problem else None,
@@ -180,16 +179,11 @@ T = TypeVar("T")
 LENT = "ext/"
 """How a setting begins that names an extension."""
 
-
 _LEAST, _MOST = 0.98, 1.02
 """A vector of length 1, as far as numbers of 32 bits can be."""
 
 _EMBED_S = 60.0
-
-
 _NUMBER_BYTES = 4
-
-
 Active = Callable[[], Sequence[LoadedExtension]]
 
 
@@ -259,15 +253,12 @@ class ExtensionExtractor:
         provider = next((one.provided.extractor for one in self._active() if one.id == self._id), None)
         if provider is None:
             raise ModelUnavailable(f"the extension {self._id} is not up, or has no extractor")
-        found = await self._call_extractor(provider.extractor(), passage)
-        told = {one.position for one in passage.sources}
-        kept = tuple(one for one in found.statements if one.records and told.issuperset(one.records))
-        return replace(found, statements=kept)
-
-    async def _call_extractor(self, extractor: Extractor, passage: Passage) -> Extracted:
         try:
-            return await extractor.extract(passage)
+            found = await provider.extractor().extract(passage)
         except ModelError:
             raise
         except Exception as error:  # guard: extension - the session is read again, and parked in the end
             raise ModelMalformed(f"the extractor of {self._id} failed ({type(error).__name__})") from error
+        sources = {one.position for one in passage.sources}
+        kept = tuple(one for one in found.statements if one.records and sources.issuperset(one.records))
+        return replace(found, statements=kept)

@@ -75,7 +75,9 @@ class Provided:
 
 def provided_by(made: Any, manifest: Manifest, agent: extension.AgentProvider | None) -> Provided:
     """What an extension provides; `agent` is the one its manifest describes. Raises ExtensionError."""
-    _check_async(made)
+    wrong = [name for name in _ASYNC if hasattr(made, name) and not inspect.iscoroutinefunction(getattr(made, name))]
+    if wrong:
+        raise ExtensionError(f"{wrong[0]} must be an async method")
     marked = list(_marked(made))
     tools = tuple(tool_of(method, mark) for method, mark in marked if isinstance(mark, ToolMark))
     says = tuple((mark, method) for method, mark in marked if isinstance(mark, ContextMark))
@@ -111,18 +113,10 @@ def _marked(made: Any) -> Iterator[tuple[Any, object]]:
             yield getattr(made, name), mark
 
 
-def _check_async(made: Any) -> None:
-    wrong = [name for name in _ASYNC if hasattr(made, name) and not inspect.iscoroutinefunction(getattr(made, name))]
-    if wrong:
-        raise ExtensionError(f"{wrong[0]} must be an async method")
-
-
 def _check_kinds(made: Any, manifest: Manifest, marked: Mapping[str, bool]) -> None:
-    by_method = {one.method for one in manifest.schedules if not one.task}
-    missing = [name for name in by_method if not hasattr(made, name)]
-    missing += [
-        one.method for one in manifest.events.subscribes if one.handler == "custom" and not hasattr(made, one.method)
-    ]
+    named = {one.method for one in manifest.schedules if not one.task}
+    named |= {one.method for one in manifest.events.subscribes if one.handler == "custom"}
+    missing = [name for name in sorted(named) if not hasattr(made, name)]
     if missing:
         raise ExtensionError(f"its manifest names the method {missing[0]}, which it does not have")
     for kind in manifest.provides:

@@ -11,28 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from keepsaid.domain.forgetting import (
-    AGENT,
-    Counts,
-    ForgetSelector,
-    ForgetTargets,
-    HoldingTurns,
-    Traced,
-    Work,
-    message_name,
-    name_digest,
-    reply_name,
-    sentence_digest,
-    sentences,
-    task_name,
-    telling,
-    words_in,
-)
+from keepsaid.domain import forgetting, message, prompt
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import TASK, Kind, Listener, summary_key
-from keepsaid.domain.message import Trust
-from keepsaid.domain.prompt import Json
 from keepsaid.domain.tool_calls import object_schema
 from keepsaid.errors import ToolError
 from keepsaid.memory.tools import Opening, memory_in
@@ -60,7 +42,7 @@ class _Reach:
 
     named: frozenset[int]
     leads: bool = True
-    memories: dict[int, Traced] = field(default_factory=dict)
+    memories: dict[int, forgetting.Traced] = field(default_factory=dict)
     messages: dict[int, None] = field(default_factory=dict)
     turns: dict[int, None] = field(default_factory=dict)
     traces: dict[int, None] = field(default_factory=dict)
@@ -74,15 +56,15 @@ class _Reach:
     @property
     def refs(self) -> frozenset[str]:
         """What goes, as sources name it."""
-        names = frozenset(map(message_name, self.messages))
+        names = frozenset(map(forgetting.message_name, self.messages))
         turns = (f"turn:{number}" for number in self.turns)
-        return names.union(map(reply_name, self.turns), turns, map(task_name, self.tasks))
+        return names.union(map(forgetting.reply_name, self.turns), turns, map(forgetting.task_name, self.tasks))
 
-    def leads_on(self, chosen: Traced) -> bool:
+    def leads_on(self, chosen: forgetting.Traced) -> bool:
         """Whether the sources of a memory that was chosen go with it."""
         return self.leads and (self.by_id or (self.matched | self.before).isdisjoint(chosen.refs))
 
-    def take(self, work: Work | ForgetTargets) -> None:
+    def take(self, work: forgetting.Work | forgetting.ForgetTargets) -> None:
         """Reach tasks and schedules, what the schedules asked, and turns."""
         self.tasks |= dict.fromkeys(work.tasks)
         self.schedules |= dict.fromkeys(work.schedules)
@@ -103,7 +85,7 @@ class ForgetTargetFinder:
         self._view = view
         self._memory = memory
 
-    async def find_targets(self, wish: ForgetSelector) -> ForgetTargets:
+    async def find_targets(self, wish: forgetting.ForgetSelector) -> forgetting.ForgetTargets:
         """Find everything that a request to forget reaches; nothing is changed."""
         if wish.person:
             wish = replace(wish, joined=await self._memory.joined(wish.person))
@@ -112,11 +94,11 @@ class ForgetTargetFinder:
         reach.messages |= dict.fromkeys(await self._view.messages(wish))
         reach.take(await self._view.work(wish))
         reach.by_id = bool(wish.memories)
-        reach.matched = frozenset(map(message_name, reach.messages))
+        reach.matched = frozenset(map(forgetting.message_name, reach.messages))
         await self._follow(reach, named)
         return replace(await self._whole(reach), people=tuple(sorted(wish.persons)))
 
-    async def widened(self, known: ForgetTargets) -> ForgetTargets:
+    async def widened(self, known: forgetting.ForgetTargets) -> forgetting.ForgetTargets:
         """What goes as well, because it came to hold what goes since that was looked for."""
         again = await self._memory.said_elsewhere(known.words, known.memories)
         reach = _Reach(frozenset(known.memories), leads=False, words=known.words - again)
@@ -124,7 +106,7 @@ class ForgetTargetFinder:
         await self._follow(reach, known.memories)
         return await self._whole(reach)
 
-    async def lanes(self, targets: ForgetTargets) -> tuple[Lane, ...]:
+    async def lanes(self, targets: forgetting.ForgetTargets) -> tuple[Lane, ...]:
         """The lanes whose prompts held it."""
         return await self._view.lanes(targets.messages, targets.turns)
 
@@ -151,14 +133,14 @@ class ForgetTargetFinder:
     async def _telling(self, reach: _Reach) -> frozenset[str]:
         """The words of what goes that nothing that stays says."""
         first = [one for one in reach.memories.values() if one.id in reach.named or one.key.startswith("message:")]
-        words = telling((*(one.text for one in first), *await self._view.list_texts(tuple(reach.messages))))
+        words = forgetting.telling((*(one.text for one in first), *await self._view.list_texts(tuple(reach.messages))))
         words -= reach.words
         return words - await self._memory.said_elsewhere(words, tuple(reach.memories))
 
     async def _spread(self, reach: _Reach) -> None:
         """What holds telling words: turns that were shown what goes, and what the program made."""
         lanes = await self._view.lanes(tuple(reach.messages), tuple(reach.turns))
-        held: HoldingTurns = await self._view.holding(lanes, reach.words, tuple(reach.memories))
+        held: forgetting.HoldingTurns = await self._view.holding(lanes, reach.words, tuple(reach.memories))
         reach.turns |= dict.fromkeys(held.turns)
         reach.traces |= dict.fromkeys(number for number in held.traces if number not in reach.turns)
         reach.traces = {number: None for number in reach.traces if number not in reach.turns}
@@ -167,27 +149,29 @@ class ForgetTargetFinder:
         found = await self._memory.lineage(made, [name for lane in summarised for name in _summaries(lane)])
         reach.memories |= {one.id: one for one in found if one.id in made or one.kind in _SUMMARIES}
 
-    async def _whole(self, reach: _Reach) -> ForgetTargets:
+    async def _whole(self, reach: _Reach) -> forgetting.ForgetTargets:
         digests = {digest for one in reach.memories.values() for digest in one.digests}
-        digests |= {name_digest(message_name(number)) for number in reach.messages}
-        digests |= {name_digest(reply_name(number)) for number in reach.turns}
-        digests |= {name_digest(task_name(number)) for number in reach.tasks}
+        digests |= {forgetting.name_digest(forgetting.message_name(number)) for number in reach.messages}
+        digests |= {forgetting.name_digest(forgetting.reply_name(number)) for number in reach.turns}
+        digests |= {forgetting.name_digest(forgetting.task_name(number)) for number in reach.tasks}
         echoes = await self._echoes(reach)
         numbers = {kind: tuple(sorted(getattr(reach, kind))) for kind in _KINDS}
-        return ForgetTargets(words=reach.words, digests=tuple(sorted(digests)), echoes=echoes, **numbers)
+        return forgetting.ForgetTargets(words=reach.words, digests=tuple(sorted(digests)), echoes=echoes, **numbers)
 
     async def _echoes(self, reach: _Reach) -> tuple[bytes, ...]:
         """Digests of the sentences that go and that no memory repeats that stays, for the same person and the agent."""
         said = [(one.person, one.text) for one in reach.memories.values() if one.said and one.kind not in _SUMMARIES]
         said += await self._view.list_attributed_texts(tuple(reach.messages))
-        each = {(who, one): None for who, text in said if who for one in sentences(text)}
+        each = {(who, one): None for who, text in said if who for one in forgetting.sentences(text)}
         stays = await self._memory.echoes.repeated(sorted({one for _, one in each}), tuple(reach.memories))
-        known = {who: {who, *await self._memory.joined(who), AGENT} for who in sorted({who for who, _ in each})}
-        found = {sentence_digest(name, one) for who, one in each if one not in stays for name in known[who]}
+        known = {
+            who: {who, *await self._memory.joined(who), forgetting.AGENT} for who in sorted({who for who, _ in each})
+        }
+        found = {forgetting.sentence_digest(name, one) for who, one in each if one not in stays for name in known[who]}
         return tuple(sorted(found))
 
 
-def fresh(found: ForgetTargets, known: ForgetTargets) -> ForgetTargets:
+def fresh(found: forgetting.ForgetTargets, known: forgetting.ForgetTargets) -> forgetting.ForgetTargets:
     """What was found that was not known."""
     before: dict[str, set[int]] = {kind: set(getattr(known, kind)) for kind in _KINDS}
     before["traces"] |= before["turns"]
@@ -195,19 +179,21 @@ def fresh(found: ForgetTargets, known: ForgetTargets) -> ForgetTargets:
     return replace(found, **new)
 
 
-def repeats(text: str, targets: ForgetTargets) -> bool:
+def repeats(text: str, targets: forgetting.ForgetTargets) -> bool:
     """Whether a text holds a word that only what goes says, or a sentence of it."""
-    if not targets.words.isdisjoint(words_in(text)):
+    if not targets.words.isdisjoint(forgetting.words_in(text)):
         return True
-    return any(sentence_digest(AGENT, one) in targets.echoes for one in sentences(text))
+    return any(
+        forgetting.sentence_digest(forgetting.AGENT, one) in targets.echoes for one in forgetting.sentences(text)
+    )
 
 
-def counted(targets: ForgetTargets) -> Counts:
+def counted(targets: forgetting.ForgetTargets) -> forgetting.Counts:
     """How much goes, by kind."""
     return tuple((kind, len(numbers)) for kind in _KINDS if (numbers := getattr(targets, kind)))
 
 
-def _goes(one: Traced, reach: _Reach) -> bool:
+def _goes(one: forgetting.Traced, reach: _Reach) -> bool:
     """Whether a memory goes with what is reached: it records that, no source of it stays, or it repeats a word."""
     if one.kind in _SUMMARIES:
         return False
@@ -215,7 +201,7 @@ def _goes(one: Traced, reach: _Reach) -> bool:
         return True
     gone = reach.refs | reach.before
     stays = [ref for ref in one.refs if ref not in gone and not ref.startswith(_NAMES)]
-    return not stays or not reach.words.isdisjoint(words_in(one.text))
+    return not stays or not reach.words.isdisjoint(forgetting.words_in(one.text))
 
 
 def _lead(refs: Iterable[str], reach: _Reach) -> None:
@@ -240,14 +226,14 @@ def memory_forget(memories: Opening, forgets: ForgetOperations, listener: Listen
     """A tool that prepares forgetting a memory `listener` hears, and tells what the owner has to say to confirm it."""
     hearing = replace(listener, everything=False)
 
-    async def run(arguments: dict[str, Json]) -> str:
+    async def run(arguments: dict[str, prompt.Json]) -> str:
         if set(arguments) - {"id"}:
             raise ToolError("there is no other argument than id")
         memory_id = memory_in(arguments)
         name = show("memory", memory_id)
         if await memories.get(hearing, memory_id) is None:
             raise ToolError(f"there is no memory {name} that may be heard here")
-        targets = await forgets.find_targets(ForgetSelector((memory_id,)))
+        targets = await forgets.find_targets(forgetting.ForgetSelector((memory_id,)))
         return (
             f"Nothing is forgotten yet: only the owner can confirm it, in a direct chat. It would take "
             f"{len(targets.memories)} memories, {len(targets.messages)} messages and {len(targets.turns)} replies. "
@@ -255,4 +241,4 @@ def memory_forget(memories: Opening, forgets: ForgetOperations, listener: Listen
         )
 
     says = "Prepare to forget a memory for good; nothing is forgotten before its owner confirms it in a chat."
-    return Tool("memory_forget", says, _SCHEMA, run, output=Trust.OWNER)
+    return Tool("memory_forget", says, _SCHEMA, run, output=message.Trust.OWNER)

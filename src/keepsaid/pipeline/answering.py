@@ -8,46 +8,33 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from keepsaid.domain import commits, relay, route, session, slot, staged, trust
 from keepsaid.domain.batch import Window
 from keepsaid.domain.busy import BusyPolicy
-from keepsaid.domain.commits import StepEnd, TurnCommit
 from keepsaid.domain.context import LaneTail
 from keepsaid.domain.effects import Effect, OfTask
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import Injection
 from keepsaid.domain.message import attached_to
 from keepsaid.domain.prompt import Prompt
-from keepsaid.domain.relay import relayed_in
 from keepsaid.domain.reply import ReplyDraft, address
-from keepsaid.domain.route import Routes
 from keepsaid.domain.scene import PromptInputs
-from keepsaid.domain.session import SessionTerms
-from keepsaid.domain.slot import SlotTerms
-from keepsaid.domain.staged import staged_in
-from keepsaid.domain.trust import UNKEYED, Fence, taint_in
 from keepsaid.domain.turn import Claimed, Outcome, Recent
 from keepsaid.errors import LeaseLost, MessageDamaged
+from keepsaid.pipeline.prompt import attention, labels, layers
 from keepsaid.pipeline.prompt.assemble import Preparation, PromptBudget, assemble, measured
-from keepsaid.pipeline.prompt.attention import SlotMatcher, attend
 from keepsaid.pipeline.prompt.guard import Fitting, Guard
-from keepsaid.pipeline.prompt.labels import record_lateness, with_late_notice, with_lateness
-from keepsaid.pipeline.prompt.layers import fitted, joining
 from keepsaid.pipeline.prompt.sources import Sources, tools_of
 from keepsaid.pipeline.prompt.trace import chosen, merge_retry_trace, recorded, shown_at, trace_of
 from keepsaid.pipeline.routing import RoutingRules
-from keepsaid.pipeline.tools.dialogue import set_in, set_personality, slots_in
-from keepsaid.pipeline.tools.schedules import scheduled_in
-from keepsaid.pipeline.tools.tasks import tasks_in
-from keepsaid.pipeline.turn.authorization import ApprovalRequester, CallGate
+from keepsaid.pipeline.tools import dialogue, schedules, tasks
+from keepsaid.pipeline.turn import authorization, steering
 from keepsaid.pipeline.turn.commands import CommandBatchResult, Commands
 from keepsaid.pipeline.turn.run import StepLog, TurnDeps, TurnLimits, opened_in, run
-from keepsaid.pipeline.turn.steering import SteeringInbox
+from keepsaid.ports import prompt_sources, recall, store_views
 from keepsaid.ports.channel import Progresses, TurnProgress
 from keepsaid.ports.model import Model, Tool
-from keepsaid.ports.prompt_sources import AgentIdentity
-from keepsaid.ports.recall import Reminder
 from keepsaid.ports.runtime import Clock, Ids, Offload, PaddedOffload, Wakeups, inline
-from keepsaid.ports.store_views import BufferView, LaneView, Operations
 
 _turn_log = logging.getLogger("keepsaid.turn")
 _LATE = "it was not ready in time"
@@ -57,9 +44,9 @@ _LATE = "it was not ready in time"
 class PipelineStores:
     """The operational store, as the pipeline needs it."""
 
-    operations: Operations
-    buffer: BufferView
-    lanes: LaneView
+    operations: store_views.Operations
+    buffer: store_views.BufferView
+    lanes: store_views.LaneView
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +59,16 @@ class AgentDeps:
     """
 
     model: Model
-    reminder: Reminder
-    identity: AgentIdentity
+    reminder: recall.Reminder
+    identity: prompt_sources.AgentIdentity
     tools: Callable[[Claimed], Sequence[Tool]]
     progress: Progresses
     sources: Sources = Sources()
     guard: Guard | None = None
     commands: Commands | None = None
     offload: Offload = inline
-    asking: Callable[[Claimed], ApprovalRequester] | None = None
-    fence: Fence = UNKEYED
+    asking: Callable[[Claimed], authorization.ApprovalRequester] | None = None
+    fence: trust.Fence = trust.UNKEYED
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +80,14 @@ class PipelineSettings:
     not ready `prepare_s` seconds after a turn began to prepare is left out of its prompt.
     """
 
-    routes: Routes
+    routes: route.Routes
     windows: Mapping[str, Window]
     budget: PromptBudget = PromptBudget()
     limits: TurnLimits = TurnLimits()
     busy: Mapping[str, BusyPolicy] = field(default_factory=dict)
     stale_ms: Mapping[str, int] = field(default_factory=dict)
-    sessions: SessionTerms = SessionTerms()
-    slots: SlotTerms = SlotTerms()
+    sessions: session.SessionTerms = session.SessionTerms()
+    slots: slot.SlotTerms = slot.SlotTerms()
     history_blocks: int = 0
     reinject_turns: int = 0
     zone: str = "UTC"
@@ -134,7 +121,7 @@ class Answering:
 
     async def answer(self, claimed: Claimed) -> None:
         check(claimed)
-        claimed = with_lateness(claimed, self._stale_ms(claimed), self._clock.now_ms())
+        claimed = labels.with_lateness(claimed, self._stale_ms(claimed), self._clock.now_ms())
         whole, obedience = claimed, await self._run_commands(claimed)
         claimed = obedience.rest
         if not claimed.messages:
@@ -142,27 +129,27 @@ class Answering:
             return
         asked = self.listen(claimed)
         scene, fitting, prompt = await self.context(claimed, asked, begins_anew=obedience.begins_anew)
-        tools = (*self.agent.tools(claimed), *tools_of(scene), *set_personality(claimed))
+        tools = (*self.agent.tools(claimed), *tools_of(scene), *dialogue.set_personality(claimed))
         offload, tracing = self.agent.offload, partial(trace_of, scene, prompt, tools, fitting.factor)
-        trace = record_lateness(
+        trace = labels.record_lateness(
             merge_retry_trace(claimed.trace, await offload(prompt.chars, tracing)), claimed.late_before
         )
         steps = StepLog(self._stores.operations, self._clock, claimed.held, trace)
-        offers = SteeringInbox(
-            self._stores.operations, claimed, self._joining(claimed), partial(joining, claimed, asked), offload
+        offers = steering.SteeringInbox(
+            self._stores.operations, claimed, self._joining(claimed), partial(layers.joining, claimed, asked), offload
         )
         delta = partial(self._tell, offers)
-        gate = CallGate(taint_in(trace), self.agent.asking(claimed) if self.agent.asking else None)
+        gate = authorization.CallGate(trust.taint_in(trace), self.agent.asking(claimed) if self.agent.asking else None)
         turn = TurnDeps(fitting, prompt, tools, self.settings.limits, delta, offers, gate, offload)
         records = (ran := await run(turn, steps)).records
         outcome = Outcome(ran.text, records, steps.usage, ran.model, chosen(trace), opened=opened_in(records))
-        slots = (*asked.effects, *slots_in(records, offers.claimed, self.settings.slots.expiry_ms))
+        slots = (*asked.effects, *dialogue.slots_in(records, offers.claimed, self.settings.slots.expiry_ms))
         told: tuple[Effect, ...] = (
-            *set_in(records, offers.claimed),
-            *staged_in(records),
-            *tasks_in(records, offers.claimed),
-            *relayed_in(offers.claimed.all_messages),
-            *scheduled_in(records, offers.claimed, self.settings.zone),
+            *dialogue.set_in(records, offers.claimed),
+            *staged.staged_in(records),
+            *tasks.tasks_in(records, offers.claimed),
+            *relay.relayed_in(offers.claimed.all_messages),
+            *schedules.scheduled_in(records, offers.claimed, self.settings.zone),
             *ran.waiting,
         )
         effects = (*slots, *told, *measured(fitting.prompt, tools, outcome))
@@ -174,19 +161,19 @@ class Answering:
         commands = self.agent.commands
         return CommandBatchResult(claimed) if commands is None else await commands.run_commands(claimed)
 
-    def listen(self, claimed: Claimed) -> SlotMatcher:
+    def listen(self, claimed: Claimed) -> attention.SlotMatcher:
         """The questions that wait in the lane, with the messages of the batch heard."""
-        asked = SlotMatcher(claimed.around, self.settings.slots)
+        asked = attention.SlotMatcher(claimed.around, self.settings.slots)
         asked.hear_all(claimed.messages)
         return asked
 
     async def context(
-        self, claimed: Claimed, asked: SlotMatcher, *, begins_anew: bool = False
+        self, claimed: Claimed, asked: attention.SlotMatcher, *, begins_anew: bool = False
     ) -> tuple[PromptInputs, Fitting, Prompt]:
         """What the model is shown: read, put together, and fitted to its window; no past where the lane begins anew."""
         reading = asyncio.ensure_future(self._read(claimed, begins_anew=begins_anew))
         scene = await self._scene(claimed, reading)
-        scene = replace(scene, attention=attend(claimed, scene.tail.recent, asked.settled))
+        scene = replace(scene, attention=attention.attend(claimed, scene.tail.recent, asked.settled))
         fitting = self._fitting(scene, await reading)
         prompt = await fitting.fit()
         return replace(scene, tail=fitting.tail), fitting, prompt
@@ -226,26 +213,26 @@ class Answering:
 
     async def _tail(self, reading: Awaitable[LaneTail]) -> LaneTail:
         tail = await reading
-        return await self.agent.offload(tail.chars, partial(fitted, tail, self.settings.budget.recent_tokens))
+        return await self.agent.offload(tail.chars, partial(layers.fitted, tail, self.settings.budget.recent_tokens))
 
     def _fitting(self, scene: PromptInputs, tail: LaneTail) -> Fitting:
         """The prompt, and how it is made again when the lane's oldest messages have to go."""
         budget, fence = self.settings.budget, self.agent.fence
 
         def make(tail: LaneTail) -> Prompt:
-            return assemble(replace(scene, tail=fitted(tail, budget.recent_tokens)), budget, fence)
+            return assemble(replace(scene, tail=layers.fitted(tail, budget.recent_tokens)), budget, fence)
 
         factor = scene.claimed.around.calibration(self.agent.model.name).factor
         offload = PaddedOffload(self.agent.offload, scene.claimed.chars)
         return Fitting(self._guard, scene.claimed.batch.lane, self.agent.model, make, tail, factor, offload)
 
-    async def commit(self, claimed: Claimed, outcome: Outcome, ending: StepEnd | None = None) -> int | None:
+    async def commit(self, claimed: Claimed, outcome: Outcome, ending: commits.StepEnd | None = None) -> int | None:
         """Commit 4; returns the reply's id. Raises LeaseLost when another owner has the batch."""
         batch, now = claimed.batch, self._clock.now_ms()
         reply = self._reply(claimed, outcome.reply, now) if outcome.reply else None
         outcome = replace(outcome, attached=attached_to(claimed.messages))
         steered = tuple(one.batch_id for one in claimed.steered)
-        settled = TurnCommit(claimed.turn_id, batch.id, batch.fence, outcome, reply, now, ending, steered)
+        settled = commits.TurnCommit(claimed.turn_id, batch.id, batch.fence, outcome, reply, now, ending, steered)
         settled = replace(settled, inactive_ms=self.settings.sessions.inactive_ms, steady=self._clock.steady_ms())
         if not await self._stores.operations.apply(settled):
             raise LeaseLost(f"batch {batch.id} has another owner now")
@@ -261,7 +248,7 @@ class Answering:
     def _reply(self, claimed: Claimed, text: str, now: int) -> ReplyDraft:
         """The reply; one that comes late says so."""
         url, reply_to = address(claimed.all_messages)
-        told = with_late_notice(text, claimed, self._stale_ms(claimed), now)
+        told = labels.with_late_notice(text, claimed, self._stale_ms(claimed), now)
         return ReplyDraft(self._ids.next(), told, url=url, reply_to=reply_to)
 
     def _stale_ms(self, claimed: Claimed) -> int:
@@ -276,5 +263,5 @@ class Answering:
             else None
         )
 
-    def _tell(self, offers: SteeringInbox, text: str) -> None:
+    def _tell(self, offers: steering.SteeringInbox, text: str) -> None:
         self.agent.progress.tell(offers.claimed.all_messages, TurnProgress("delta", text))

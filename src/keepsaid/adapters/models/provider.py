@@ -17,13 +17,13 @@ from openai.resources.chat.completions import AsyncCompletions
 from openai.types.chat import ChatCompletionMessageParam
 from pydantic_ai import direct, exceptions, messages
 from pydantic_ai.agent import AbstractAgent
-from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.models import Model as ProviderModel
+from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from keepsaid import errors
-from keepsaid.domain.prompt import Record, Role, ToolCall
+from keepsaid.domain.prompt import Role, ToolCall
 from keepsaid.domain.turn import ModelAnswer, Usage
 from keepsaid.ports.model import Delta, ModelRequest, Tool, at_once
 
@@ -90,11 +90,7 @@ class _Chat(AsyncChat):
 
 class _Completions(AsyncCompletions):
     async def create(
-        self,
-        *,
-        messages: Iterable[ChatCompletionMessageParam],
-        extra_body: object = None,
-        **rest: Any,
+        self, *, messages: Iterable[ChatCompletionMessageParam], extra_body: object = None, **rest: Any
     ) -> Any:
         body = {"messages": list(messages), **(extra_body if isinstance(extra_body, Mapping) else {})}
         if isinstance(rest.get("tools"), list):
@@ -115,7 +111,7 @@ def _definition(name: str, description: str, schema: str) -> ToolDefinition:
     return ToolDefinition(name=name, description=description, parameters_json_schema=json.loads(schema))
 
 
-class TransformsOnce(Model):
+class TransformsOnce(ProviderModel):
     """A mixin for models of the library: a tool's schema is transformed for the provider once, not in each request."""
 
     def customize_request_parameters(self, model_request_parameters: ModelRequestParameters) -> ModelRequestParameters:
@@ -169,7 +165,14 @@ class ProviderChat:
         try:
             offered = ModelRequestParameters(function_tools=[definition_of(tool) for tool in request.tools])
             async with asyncio.timeout(request.limit_s):
-                response = await self._stream(_history(request), settings, offered, delta)
+                stream = direct.model_request_stream(
+                    self._model, _history(request), model_settings=settings, model_request_parameters=offered
+                )
+                async with stream as events:
+                    async for event in events:
+                        if text := _written(event):
+                            delta(text)
+                    response = events.get()
         except TimeoutError:
             raise errors.ModelTimeout(f"{self._name} did not answer within {request.limit_s:g} s") from None
         except (exceptions.AgentRunError, exceptions.UserError) as error:
@@ -179,23 +182,6 @@ class ProviderChat:
                 f"the answer of {self._name} cannot be read ({type(error).__name__})"
             ) from error
         return self._read(response)
-
-    async def _stream(
-        self,
-        history: list[messages.ModelMessage],
-        settings: ModelSettings,
-        offered: ModelRequestParameters,
-        delta: Delta,
-    ) -> messages.ModelResponse:
-        stream = direct.model_request_stream(
-            self._model, history, model_settings=settings, model_request_parameters=offered
-        )
-        async with stream as events:
-            async for event in events:
-                text = _written(event)
-                if text:
-                    delta(text)
-            return events.get()
 
     def _read(self, response: messages.ModelResponse) -> ModelAnswer:
         text = "".join(part.content for part in response.parts if isinstance(part, messages.TextPart))
@@ -269,7 +255,9 @@ def _history(request: ModelRequest) -> list[messages.ModelMessage]:
             if parts:
                 made.append(messages.ModelRequest(parts))
             parts = []
-            made.append(messages.ModelResponse(_make_response_parts(record)))
+            said: list[messages.ModelResponsePart] = [messages.TextPart(record.text)] if record.text else []
+            said += [messages.ToolCallPart(call.name, call.arguments, call.id) for call in record.calls]
+            made.append(messages.ModelResponse(said))
         elif record.role is Role.TOOL:
             parts.append(messages.ToolReturnPart(record.speaker, record.text, record.call_id))
         else:
@@ -277,12 +265,6 @@ def _history(request: ModelRequest) -> list[messages.ModelMessage]:
     if parts:
         made.append(messages.ModelRequest(parts))
     return made
-
-
-def _make_response_parts(record: Record) -> list[messages.ModelResponsePart]:
-    parts: list[messages.ModelResponsePart] = [messages.TextPart(record.text)] if record.text else []
-    parts += [messages.ToolCallPart(call.name, call.arguments, call.id) for call in record.calls]
-    return parts
 
 
 def _json(value: object) -> str:
