@@ -105,9 +105,9 @@ def _marks(node: ast.ClassDef | Function) -> Iterator[tuple[str, ast.Call | None
 
 
 def _topics(call: ast.Call | None) -> Iterator[str]:
-    for one in call.args if call else ():
-        yield str(_literal(one, "topic"))
-    yield from (str(_literal(one.value, "topic")) for one in (call.keywords if call else ()) if one.arg == "topic")
+    if call is not None:
+        given = [*call.args, *(one.value for one in call.keywords if one.arg == "topic")]
+        yield from (str(_literal(one, "topic")) for one in given)
 
 
 def _literals(call: ast.Call | None) -> dict[str, Any]:

@@ -116,18 +116,18 @@ class LoadedExtension:
         return None if method is None else lambda: method(*given)
 
 
-def shape_of(guest: LoadedExtension) -> dict[str, Any]:
+def shape_of(extension: LoadedExtension) -> dict[str, Any]:
     """One extension as programs read it."""
     return {
-        **found_shape(guest.found),
-        "state": guest.state.value,
-        "phase": guest.fault.phase.value if guest.fault else None,
-        "reason": guest.fault.reason if guest.fault else None,
-        "trace": guest.fault.trace if guest.fault else "",
-        "needs": list(guest.needs),
-        "tools": [tool.name for tool in guest.provided.tools],
-        "channels": sorted(guest.provided.channels),
-        "took_ms": {phase.value: round(ms, 1) for phase, ms in guest.took_ms.items()},
+        **found_shape(extension.found),
+        "state": extension.state.value,
+        "phase": extension.fault.phase.value if extension.fault else None,
+        "reason": extension.fault.reason if extension.fault else None,
+        "trace": extension.fault.trace if extension.fault else "",
+        "needs": list(extension.needs),
+        "tools": [tool.name for tool in extension.provided.tools],
+        "channels": sorted(extension.provided.channels),
+        "took_ms": {phase.value: round(ms, 1) for phase, ms in extension.took_ms.items()},
     }
 
 
@@ -159,7 +159,7 @@ def found_shape(found: FoundExtension) -> dict[str, Any]:
 
 def write(file: Path, pid: int, guests: Iterable[LoadedExtension]) -> None:
     """Write what became of all; a home that cannot be written has no account. Raises OSError."""
-    told = {"pid": pid, "extensions": [shape_of(guest) for guest in guests]}
+    told = {"pid": pid, "extensions": [shape_of(extension) for extension in guests]}
     partial = file.with_name(f"{file.name}.partial")
     partial.touch(mode=0o600)
     partial.write_text(json.dumps(told, ensure_ascii=False, default=str), "utf-8")

@@ -163,14 +163,5 @@ def _rendered(material: Material, words: int) -> tuple[str, Edition]:
 
 
 def _memory(scope: str, text: str, edition: Edition, version: int, at: int) -> NewMemory:
-    return NewMemory(
-        key=bulletin_key(scope),
-        kind=Kind.BULLETIN,
-        text=text,
-        scope=scope,
-        trust=Trust.KNOWN,
-        said_at=at,
-        derived=True,
-        version=version,
-        metadata=edition.as_json,
-    )
+    new = NewMemory(bulletin_key(scope), Kind.BULLETIN, text, scope, Trust.KNOWN)
+    return replace(new, said_at=at, derived=True, version=version, metadata=edition.as_json)

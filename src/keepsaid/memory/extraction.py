@@ -67,8 +67,8 @@ _WEIGHT_LEAST = 0.1
 
 def memories_of(finding: ExtractionResult, utterances: Sequence[session.Utterance]) -> list[NewMemory]:
     """The memories a finding stands for; of a statement whose sources are gone, or were never fit, there is none."""
-    told = {one.position: one for one in utterances if one.is_source}
-    found = (_of_statement(finding, n, one, told) for n, one in enumerate(finding.statements) if one is not None)
+    sources = {one.position: one for one in utterances if one.is_source}
+    found = (_of_statement(finding, n, one, sources) for n, one in enumerate(finding.statements) if one is not None)
     return [memory for several in found for memory in several]
 
 
@@ -94,11 +94,11 @@ def links_of(finding: ExtractionResult, memories: Sequence[NewMemory], ids: Sequ
 
 
 def _of_statement(
-    finding: ExtractionResult, n: int, one: Statement, told: Mapping[int, session.Utterance]
+    finding: ExtractionResult, n: int, one: Statement, sources: Mapping[int, session.Utterance]
 ) -> Iterator[NewMemory]:
-    if any(at not in told for at in one.records):
+    if any(at not in sources for at in one.records):
         return
-    cited = [told[at] for at in sorted(set(one.records))]
+    cited = [sources[at] for at in sorted(set(one.records))]
     origins = [_origin(said, finding.lane) for said in cited]
     parents = [Parent(episode_scope(origin, finding.lane), origin.trust) for origin in origins]
     for place, share in enumerate(shares(parents)):
@@ -118,16 +118,16 @@ def _of_statement(
             subject=one.subject,
             subject_id=by if one.subject and one.subject == last.speaker else "",
             chat_of=chat_of([origins[at] for at in share.parents]),
-            said_at=max(heard.at for heard in said),
+            said_at=max(each.at for each in said),
             importance=one.importance,
-            sources=(Source("finding", ref), *(_source(heard) for heard in said)),
+            sources=(Source("finding", ref), *(_source(each) for each in said)),
             derived=True,
             attribute=one.attribute,
             value=one.value,
             valid_from=one.valid_from,
             valid_to=one.valid_to,
             confidence=one.confidence,
-            asked=any(asks_to_remember(heard.text) for heard in said),
+            asked=any(asks_to_remember(each.text) for each in said),
         )
 
 
@@ -204,9 +204,8 @@ class Collection:
     async def claim(self) -> session.ExtractionLease | None:
         """The session that is due for longest."""
         now = self._clock.due_ms()
-        return await self._store.apply(
-            session.ClaimCollection(self._owner, now, now + self._reading.lease_ms, self._extractor.thorough)
-        )
+        claim = session.ClaimCollection(self._owner, now, now + self._reading.lease_ms, self._extractor.thorough)
+        return await self._store.apply(claim)
 
     async def read(self, claimed: session.ExtractionLease) -> session.Left:
         """Read the next passage of a session. Raises a ModelError or a StoreError: then it is read again."""
@@ -245,9 +244,9 @@ class Collection:
         passage = await self._store.passage(claimed.session_id, claimed.after, self._reading.records_max)
         if passage is None:
             return session.Passage(claimed.lane, claimed.after + 1, claimed.marked)
-        heard = tuple(one for one in passage.utterances if one.is_readable)
-        found = await masked_texts(self._redactor, [one.text for one in heard])
-        plain = tuple(replace(one, text=text) for one, (text, _) in zip(heard, found, strict=True))
+        readable = tuple(one for one in passage.utterances if one.is_readable)
+        found = await masked_texts(self._redactor, [one.text for one in readable])
+        plain = tuple(replace(one, text=text) for one, (text, _) in zip(readable, found, strict=True))
         kept = await self._unforgotten(replace(passage, utterances=plain))
         return session.fitted(kept, self._reading.tokens_max)
 
@@ -264,20 +263,12 @@ class Collection:
         found = await self._extractor.extract(passage)
         if found.calls:
             await self.spending.spend(found.calls - 1, found.usage.tokens_in + found.usage.tokens_out)
-        told = {one.position for one in passage.sources}
-        fit = kept(found.statements, lambda one: told.issuperset(one.records))
+        sources = {one.position for one in passage.sources}
+        fit = kept(found.statements, lambda one: sources.issuperset(one.records))
         statements = tuple(without_secrets(one, self._redactor.redacted) for one in fit)
-        return ExtractionResult(
-            self._ids.next(),
-            claimed.session_id,
-            claimed.lane,
-            passage.first,
-            passage.last,
-            self._extractor.name,
-            statements,
-            found.usage,
-            self._clock.now_ms(),
-        )
+        number, now, name = self._ids.next(), self._clock.now_ms(), self._extractor.name
+        place = (claimed.session_id, claimed.lane, passage.first, passage.last)
+        return ExtractionResult(number, *place, name, statements, found.usage, now)
 
     async def _apply(self, finding: ExtractionResult) -> None:
         many = min(_FINDING_RECORDS_MAX, finding.last - finding.first + 1)

@@ -36,16 +36,6 @@ def query_in(arguments: Mapping[str, Json]) -> str:
     return query
 
 
-def limit_in(arguments: Mapping[str, Json]) -> int:
-    """How many memories are wanted."""
-    return _number(arguments, "limit", LIMIT_DEFAULT, (1, LIMIT_MAX))
-
-
-def around_in(arguments: Mapping[str, Json]) -> int:
-    """How many neighbours are wanted on each side."""
-    return _number(arguments, "around", AROUND_DEFAULT, (0, AROUND_MAX))
-
-
 def archived_in(arguments: Mapping[str, Json]) -> bool:
     """Whether what was archived is to be searched."""
     given = arguments.get("archived", False)
@@ -108,7 +98,7 @@ def _time(arguments: Mapping[str, Json], name: str, *, ends: bool = False) -> in
         raise ToolError(f"{name} must be {error}") from None
 
 
-_CHARS_MAX, _OPENED_CHARS_MAX, _BESIDE_CHARS_MAX = 2_000, 8_000, 600
+_CHARS_MAX, _OPENED_CHARS_MAX, _NEIGHBOUR_CHARS_MAX = 2_000, 8_000, 600
 _ANSWER_CHARS_MAX = 16_000
 _SOURCES_MAX = 5
 
@@ -147,7 +137,8 @@ def memory_search(recall: Recall, library: Library, listener: Listener, archive:
 
     async def run(arguments: dict[str, Json]) -> str:
         _known(arguments, _SEARCH)
-        query, limit, narrowing = query_in(arguments), limit_in(arguments), narrowing_in(arguments)
+        query, narrowing = query_in(arguments), narrowing_in(arguments)
+        limit = _number(arguments, "limit", LIMIT_DEFAULT, (1, LIMIT_MAX))
         if archived_in(arguments):
             return _written(await archive.recall(hearing, query, limit, narrowing.as_of) if archive else Recalled(()))
         return _written(await narrowed(recall, library, hearing, (query, limit), narrowing))
@@ -162,7 +153,7 @@ def memory_open(memories: Opening, library: Library, listener: Listener) -> Tool
 
     async def run(arguments: dict[str, Json]) -> str:
         _known(arguments, _OPEN)
-        memory_id, each = memory_in(arguments), around_in(arguments)
+        memory_id, each = memory_in(arguments), _number(arguments, "around", AROUND_DEFAULT, (0, AROUND_MAX))
         memory = await memories.get(hearing, memory_id)
         if memory is None:
             raise ToolError(f"there is no memory {show('memory', memory_id)} that may be heard here")
@@ -197,14 +188,14 @@ async def _opened(memory: Memory, sources: Sequence[tuple[Memory, Sequence[Memor
     """The memory by its name, then each of its sources, marked, among its neighbours; nothing twice."""
     state = "" if memory.state == "active" else f" (no longer valid: {memory.state})"
     lines = [f"{show('memory', memory.id)}{state} {line(memory, _OPENED_CHARS_MAX)}"]
-    marked, told = {source.id for source, _ in sources}, set[int]()
-    for source, beside in sources:
-        said = [one for one in (beside or (source,)) if one.id not in told]
-        told.update(one.id for one in said)
+    marked, shown_ids = {source.id for source, _ in sources}, set[int]()
+    for source, neighbours in sources:
+        said = [one for one in (neighbours or (source,)) if one.id not in shown_ids]
+        shown_ids.update(one.id for one in said)
         if said:
             lines.append("Said there:")
-            lines += [f"{'>' if one.id in marked else ' '} {line(one, _BESIDE_CHARS_MAX)}" for one in said]
-    shown = (one.new.trust for source, beside in sources for one in (source, *beside))
+            lines += [f"{'>' if one.id in marked else ' '} {line(one, _NEIGHBOUR_CHARS_MAX)}" for one in said]
+    shown = (one.new.trust for source, neighbours in sources for one in (source, *neighbours))
     return Trusted("\n".join(_bounded(lines)), least([memory.new.trust, *shown]))
 
 

@@ -51,11 +51,10 @@ class PipelineStores:
 
 @dataclass(frozen=True, slots=True)
 class AgentDeps:
-    """Who answers, and what comes to mind: `tools` makes the tools of one turn, `sources` fill its prompt.
+    """Collaborators of a turn: `tools` makes its tools, `sources` and `reminder` fill its prompt.
 
-    `guard` watches that prompts fit the model, and tells nobody that a lane is due where that is left to the pipeline.
-    `offload` runs what reads long texts.
-    `asking` puts the calls that a turn is refused before the owner; without, they stay refused.
+    `guard` keeps prompts within the model's window. `offload` runs work over long texts. `asking` asks the owner to
+    approve refused calls; without it they stay refused.
     """
 
     model: Model
@@ -75,9 +74,9 @@ class AgentDeps:
 class PipelineSettings:
     """How the pipeline runs: rules, budgets and limits, and by channel the windows, modes and ages of a busy lane.
 
-    So many of a lane's last blocks of memory are shown again (`history_blocks`), and for so many turns what a lane was
-    reminded of does not come to mind again (`reinject_turns`). Schedules that name no time zone go by `zone`. What is
-    not ready `prepare_s` seconds after a turn began to prepare is left out of its prompt.
+    `history_blocks` is how many of a lane's last memory blocks are shown again, `reinject_turns` for how many turns an
+    injected memory is not injected again, `zone` the time zone of schedules that name none. Parts of the prompt that
+    are not ready after `prepare_s` seconds are left out.
     """
 
     routes: route.Routes
@@ -122,58 +121,58 @@ class Answering:
     async def answer(self, claimed: Claimed) -> None:
         check(claimed)
         claimed = labels.with_lateness(claimed, self._stale_ms(claimed), self._clock.now_ms())
-        whole, obedience = claimed, await self._run_commands(claimed)
-        claimed = obedience.rest
+        whole, commands = claimed, self.agent.commands
+        executed = CommandBatchResult(claimed) if commands is None else await commands.run_commands(claimed)
+        claimed = executed.rest
         if not claimed.messages:
-            await self.commit(whole, obedience.outcome)
+            await self.commit(whole, executed.outcome)
             return
-        asked = self.listen(claimed)
-        scene, fitting, prompt = await self.context(claimed, asked, begins_anew=obedience.begins_anew)
+        matcher = self.listen(claimed)
+        scene, fitting, prompt = await self.context(claimed, matcher, begins_anew=executed.begins_anew)
         tools = (*self.agent.tools(claimed), *tools_of(scene), *dialogue.set_personality(claimed))
         offload, tracing = self.agent.offload, partial(trace_of, scene, prompt, tools, fitting.factor)
         trace = labels.record_lateness(
             merge_retry_trace(claimed.trace, await offload(prompt.chars, tracing)), claimed.late_before
         )
         steps = StepLog(self._stores.operations, self._clock, claimed.held, trace)
-        offers = steering.SteeringInbox(
-            self._stores.operations, claimed, self._joining(claimed), partial(layers.joining, claimed, asked), offload
+        inbox = steering.SteeringInbox(
+            self._stores.operations, claimed, self._joining(claimed), partial(layers.joining, claimed, matcher), offload
         )
-        delta = partial(self._tell, offers)
+
+        def delta(text: str) -> None:
+            self.agent.progress.tell(inbox.claimed.all_messages, TurnProgress("delta", text))
+
         gate = authorization.CallGate(trust.taint_in(trace), self.agent.asking(claimed) if self.agent.asking else None)
-        turn = TurnDeps(fitting, prompt, tools, self.settings.limits, delta, offers, gate, offload)
+        turn = TurnDeps(fitting, prompt, tools, self.settings.limits, delta, inbox, gate, offload)
         records = (ran := await run(turn, steps)).records
         outcome = Outcome(ran.text, records, steps.usage, ran.model, chosen(trace), opened=opened_in(records))
-        slots = (*asked.effects, *dialogue.slots_in(records, offers.claimed, self.settings.slots.expiry_ms))
-        told: tuple[Effect, ...] = (
-            *dialogue.set_in(records, offers.claimed),
+        slots = (*matcher.effects, *dialogue.slots_in(records, inbox.claimed, self.settings.slots.expiry_ms))
+        staged_effects: tuple[Effect, ...] = (
+            *dialogue.set_in(records, inbox.claimed),
             *staged.staged_in(records),
-            *tasks.tasks_in(records, offers.claimed),
-            *relay.relayed_in(offers.claimed.all_messages),
-            *schedules.scheduled_in(records, offers.claimed, self.settings.zone),
+            *tasks.tasks_in(records, inbox.claimed),
+            *relay.relayed_in(inbox.claimed.all_messages),
+            *schedules.scheduled_in(records, inbox.claimed, self.settings.zone),
             *ran.waiting,
         )
-        effects = (*slots, *told, *measured(fitting.prompt, tools, outcome))
-        outcome = obedience.with_answer(replace(outcome, effects=effects))
-        await self.commit(replace(offers.claimed, messages=whole.messages), outcome, steps.ending)
+        effects = (*slots, *staged_effects, *measured(fitting.prompt, tools, outcome))
+        outcome = executed.with_answer(replace(outcome, effects=effects))
+        await self.commit(replace(inbox.claimed, messages=whole.messages), outcome, steps.ending)
         await fitting.settle()
 
-    async def _run_commands(self, claimed: Claimed) -> CommandBatchResult:
-        commands = self.agent.commands
-        return CommandBatchResult(claimed) if commands is None else await commands.run_commands(claimed)
-
     def listen(self, claimed: Claimed) -> attention.SlotMatcher:
-        """The questions that wait in the lane, with the messages of the batch heard."""
-        asked = attention.SlotMatcher(claimed.around, self.settings.slots)
-        asked.hear_all(claimed.messages)
-        return asked
+        """Match the pending questions of the lane with the messages of the batch."""
+        matcher = attention.SlotMatcher(claimed.around, self.settings.slots)
+        matcher.hear_all(claimed.messages)
+        return matcher
 
     async def context(
-        self, claimed: Claimed, asked: attention.SlotMatcher, *, begins_anew: bool = False
+        self, claimed: Claimed, matcher: attention.SlotMatcher, *, begins_anew: bool = False
     ) -> tuple[PromptInputs, Fitting, Prompt]:
         """What the model is shown: read, put together, and fitted to its window; no past where the lane begins anew."""
         reading = asyncio.ensure_future(self._read(claimed, begins_anew=begins_anew))
         scene = await self._scene(claimed, reading)
-        scene = replace(scene, attention=attention.attend(claimed, scene.tail.recent, asked.settled))
+        scene = replace(scene, attention=attention.attend(claimed, scene.tail.recent, matcher.settled))
         fitting = self._fitting(scene, await reading)
         prompt = await fitting.fit()
         return replace(scene, tail=fitting.tail), fitting, prompt
@@ -206,8 +205,8 @@ class Answering:
             memory = preparation.begin("memory", agent.reminder.remind(claimed, recent), Injection(skipped=_LATE))
         left_out = await preparation.finish(self.settings.prepare_s)
         if left_out:
-            told = {"turn": claimed.turn_id, "batch": claimed.batch.id}
-            _turn_log.warning("the turn goes on without: %s", "; ".join(left_out), extra=told)
+            ids = {"turn": claimed.turn_id, "batch": claimed.batch.id}
+            _turn_log.warning("the turn goes on without: %s", "; ".join(left_out), extra=ids)
         given = injection or memory.value
         return PromptInputs(claimed, await tail, given, parts.standing, parts.turn_context(now), left_out=left_out)
 
@@ -248,20 +247,13 @@ class Answering:
     def _reply(self, claimed: Claimed, text: str, now: int) -> ReplyDraft:
         """The reply; one that comes late says so."""
         url, reply_to = address(claimed.all_messages)
-        told = labels.with_late_notice(text, claimed, self._stale_ms(claimed), now)
-        return ReplyDraft(self._ids.next(), told, url=url, reply_to=reply_to)
+        text = labels.with_late_notice(text, claimed, self._stale_ms(claimed), now)
+        return ReplyDraft(self._ids.next(), text, url=url, reply_to=reply_to)
 
     def _stale_ms(self, claimed: Claimed) -> int:
         return self.settings.stale_ms.get(claimed.batch.lane.channel, 0)
 
     def _joining(self, claimed: Claimed) -> Window | None:
-        """Within which bounds what comes meanwhile may join this turn, if it may."""
-        channel = claimed.batch.lane.channel
-        return (
-            self.settings.routing.window(claimed.batch.lane)
-            if self.settings.busy.get(channel) is BusyPolicy.STEER
-            else None
-        )
-
-    def _tell(self, offers: steering.SteeringInbox, text: str) -> None:
-        self.agent.progress.tell(offers.claimed.all_messages, TurnProgress("delta", text))
+        """The window of messages that are added to the running turn; None if the channel does not steer."""
+        lane, settings = claimed.batch.lane, self.settings
+        return settings.routing.window(lane) if settings.busy.get(lane.channel) is BusyPolicy.STEER else None

@@ -139,9 +139,8 @@ class ReplyReceiver(ListeningServer):
         return list(self.accepted)
 
     def _begin(self, connection: Connection) -> Coroutine[object, object, None]:
-        reaction = self.react(self.connections)
         self.connections += 1
-        return self._serve(connection, reaction)
+        return self._serve(connection, self.react(self.connections - 1))
 
     async def _serve(self, connection: Connection, reaction: ReceiverReaction) -> None:
         try:

@@ -21,9 +21,11 @@ class Hashed:
         self._revision = revision
 
     async def space(self) -> VectorSpace:
+        """The space of this revision."""
         return VectorSpace(MODEL, self._revision, _DIMENSION, digest("hashed", self._revision))
 
     async def query(self, text: str) -> bytes:
+        """The vector of a query."""
         numbers = [0.0] * _DIMENSION
         for word in spelled(text):
             place = digest(root(word), self._revision)
@@ -33,6 +35,7 @@ class Hashed:
         return array("f", [number / length for number in numbers]).tobytes()
 
     async def texts(self, texts: Sequence[str]) -> Sequence[bytes]:
+        """The vectors of texts, in order."""
         return [await self.query(text) for text in texts]
 
     async def close(self) -> None:

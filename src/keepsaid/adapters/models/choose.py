@@ -41,7 +41,9 @@ class OfflineResponder:
 
     async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         await request.begun()
-        text = _answer([*_recalled(request.prompt), *_said_here(request.prompt)])
+        lines = request.prompt.recalled.splitlines()
+        recalled = (line for line in lines if line.strip() and not line.startswith(_HEADERS))
+        text = _answer([*recalled, *_said_here(request.prompt)])
         delta(text)
         return ModelAnswer(text, model=NO_MODEL)
 
@@ -57,11 +59,6 @@ def _answer(quotes: list[str]) -> str:
         parts.append("I remember nothing about it yet.")
     parts.append("To set a model: keepsaid init")
     return "\n".join(parts)
-
-
-def _recalled(prompt: Prompt) -> list[str]:
-    lines = prompt.recalled.splitlines()
-    return [line for line in lines if line.strip() and not line.startswith(_HEADERS)]
 
 
 def _said_here(prompt: Prompt) -> list[str]:

@@ -44,7 +44,11 @@ async def query_of(claimed: Claimed, said: Sequence[StoredMessage], recent: Awai
     text = bounded_text([message.text for message in said], QUERY_CHARS_MAX - len(focus) - 1)
     if focus:
         return f"{text}\n{focus}"
-    return ends_of(f"{text}\n{_recent_text(await recent)}".rstrip(), QUERY_CHARS_MAX) if leans(text) else text
+    if not leans(text):
+        return text
+    texts = [record.text for record in (await recent).records if record.text and record.role is not Role.TOOL]
+    last = "\n".join(one[:_LATELY_CHARS] for one in texts[-_LATELY:])
+    return ends_of(f"{text}\n{last}".rstrip(), QUERY_CHARS_MAX)
 
 
 def bounded_text(texts: Sequence[str], limit: int) -> str:
@@ -77,11 +81,6 @@ def focus_text(claimed: Claimed, newest: StoredMessage) -> str:
         if waits and read_answer(slot.question, heard) is not None:
             return slot.question.text
     return ""
-
-
-def _recent_text(recent: Recent) -> str:
-    told = [record.text for record in recent.records if record.text and record.role is not Role.TOOL]
-    return "\n".join(text[:_LATELY_CHARS] for text in told[-_LATELY:])
 
 
 _DEEP = 200

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 
 from keepsaid.domain.context import Block, LaneTail
 from keepsaid.domain.effects import FillSlot
@@ -304,13 +305,10 @@ def recent(scene: PromptInputs, fence: Fence) -> tuple[tuple[Record, ...], Layer
     blocks, posts = tail.blocks, tail.said_between
     if blocks or posts:
         placed = zip(tail.positions, records, strict=True)
-        told = [
-            one
-            for at, record in placed
-            for one in (*earlier_injection(blocks.get(at), fence), record, *posted(posts.get(at, ())))
-        ]
-        records = *posted(posts.get(0, ())), *told
-    return records, of_lines("recent", [_line(record) for record in records], left_out(given.left_out, "older record"))
+        around = [(*earlier_injection(blocks.get(at), fence), one, *posted(posts.get(at, ()))) for at, one in placed]
+        records = *posted(posts.get(0, ())), *chain.from_iterable(around)
+    lines = [one.text + "".join(f" [{call.name} {call.arguments}]" for call in one.calls) for one in records]
+    return records, of_lines("recent", lines, left_out(given.left_out, "older record"))
 
 
 def earlier_injection(block: Block | None, fence: Fence) -> tuple[Record, ...]:
@@ -340,9 +338,3 @@ def fitted(tail: LaneTail, tokens_max: int) -> LaneTail:
         start += 1
     kept = Recent(given.records[start:], given.refs[start:], given.left_out + start)
     return replace(tail, recent=kept, positions=tail.positions[start:])
-
-
-def _line(record: Record) -> str:
-    if not record.calls:
-        return record.text
-    return record.text + "".join(f" [{call.name} {call.arguments}]" for call in record.calls)
