@@ -274,7 +274,7 @@ async def test_what_is_off_is_not_imported(tmp_path: Path) -> None:
     found = in_folder(tmp_path / "x")
     life = Lifecycle(
         [one.__class__(one.id, one.source, one.place, one.manifest, enabled=False) for one in found],
-        lifecycle(tmp_path / "y", RecordingRuntime())._around,
+        lifecycle(tmp_path / "y", RecordingRuntime())._deps,
     )
     await life.begin()
     assert standing(life) == {"off": State.OFF}

@@ -11,7 +11,7 @@ from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.scene import Contribution
 from keepsaid.domain.turn import Claimed
 from keepsaid.extensions.discovery import ExtensionSource
-from keepsaid.extensions.loaded import ExtensionFault, LoadedExtension, Phase
+from keepsaid.extensions.loaded import LoadedExtension, Phase
 from keepsaid.extensions.loading import run_phase
 from keepsaid.ports.channel import InboundSink, Progresses, TurnProgress
 from keepsaid.ports.extension import StreamingProvider
@@ -37,55 +37,52 @@ class ExtensionContributions:
         """The tools of built-in extensions, and those of the others; of two with one name the first stays."""
         core: dict[str, Tool] = {}
         others: dict[str, Tool] = {}
-        for guest in self.active():
-            known = core if guest.found.source is ExtensionSource.BUILT_IN else others
-            for tool in (*guest.provided.tools, *_of_turn(guest, claimed)):
+        for extension in self.active():
+            known = core if extension.found.source is ExtensionSource.BUILT_IN else others
+            for tool in (*extension.provided.tools, *_of_turn(extension, claimed)):
                 known.setdefault(tool.name, tool)
         return tuple(core.values()), tuple(tool for name, tool in others.items() if name not in core)
 
     def lasting(self) -> Sequence[Tool]:
         """Tools that belong to no turn, so that a worker may use them too."""
-        return tuple({tool.name: tool for guest in reversed(self.active()) for tool in guest.provided.tools}.values())
+        return tuple(
+            {tool.name: tool for extension in reversed(self.active()) for tool in extension.provided.tools}.values()
+        )
 
     async def contribute(self, claimed: Claimed) -> tuple[Contribution, ...]:
         """What each adds; one that fails or takes too long is named instead."""
-        asked = [self._collect_from(guest, claimed) for guest in self.active()]
+        asked = [self._collect_from(extension, claimed) for extension in self.active()]
         return tuple(one for several in await asyncio.gather(*asked) for one in several)
 
-    async def _collect_from(self, guest: LoadedExtension, claimed: Claimed) -> list[Contribution]:
+    async def _collect_from(self, extension: LoadedExtension, claimed: Claimed) -> list[Contribution]:
         added: list[Contribution] = []
 
         async def ask() -> None:
-            for mark, say in guest.provided.says:
+            for mark, say in extension.provided.says:
                 text = await say(claimed)
                 if text:
-                    added.append(
-                        Contribution(guest.id, normalise(str(text))[:_CHARS_MAX], mark.priority, trust=mark.trust)
-                    )
-            if guest.provided.contributor is not None:
-                added.extend(await guest.provided.contributor.contribute(claimed))
+                    shown = normalise(str(text))[:_CHARS_MAX]
+                    added.append(Contribution(extension.id, shown, mark.priority, trust=mark.trust))
+            if extension.provided.contributor is not None:
+                added.extend(await extension.provided.contributor.contribute(claimed))
 
-        if not guest.provided.says and guest.provided.contributor is None:
+        if not extension.provided.says and extension.provided.contributor is None:
             return []
         fault = await run_phase(Phase.PROVIDE, ask, self._limit_s)
         if fault is None:
             return added
-        _log.warning("the extension %s adds nothing to a prompt: %s", guest.id, fault.reason)
-        return [Contribution(guest.id, "", missing=_short(fault))]
+        _log.warning("the extension %s adds nothing to a prompt: %s", extension.id, fault.reason)
+        reason = fault.reason.partition(":")[0]  # the words of the error may quote the message
+        return [Contribution(extension.id, "", missing=reason)]
 
 
-def _short(fault: ExtensionFault) -> str:
-    """Why, without what the error says: it may quote the message."""
-    return fault.reason.partition(":")[0]
-
-
-def _of_turn(guest: LoadedExtension, claimed: Claimed) -> Iterator[Tool]:
-    if guest.provided.turn_tools is None:
+def _of_turn(extension: LoadedExtension, claimed: Claimed) -> Iterator[Tool]:
+    if extension.provided.turn_tools is None:
         return
     try:
-        yield from guest.provided.turn_tools.tools(claimed)
+        yield from extension.provided.turn_tools.tools(claimed)
     except Exception as error:  # noqa: BLE001  # guard: extension - without its tools the turn goes on
-        _log.warning("the extension %s has no tools for a turn (%s)", guest.id, type(error).__name__)
+        _log.warning("the extension %s has no tools for a turn (%s)", extension.id, type(error).__name__)
 
 
 _PIECES_MAX = 256
@@ -103,7 +100,6 @@ class Streams:
         self._shown: dict[Lane, tuple[asyncio.Queue[str], asyncio.Task[None]]] = {}
 
     def tell(self, messages: Sequence[StoredMessage], progress: TurnProgress) -> None:
-        """Tell everybody; never blocks."""
         self._others.tell(messages, progress)
         if progress.kind == "waiting":
             return
@@ -150,31 +146,30 @@ class Listeners:
         self._clock = clock
         self._listening: dict[str, asyncio.Task[None]] = {}
 
-    def begin(self, guest: LoadedExtension) -> None:
+    def begin(self, extension: LoadedExtension) -> None:
         """Let one listen."""
-        assert guest.context is not None, "what is active has a context"
-        work = self._listen(guest, guest.context.inbox)
-        self._listening[guest.id] = asyncio.create_task(work, name=f"listen-{guest.id}")
+        assert extension.context is not None, "what is active has a context"
+        work = self._listen(extension, extension.context.inbox)
+        self._listening[extension.id] = asyncio.create_task(work, name=f"listen-{extension.id}")
 
     async def end(self, id_: str | None = None, patience_s: float = 2.0) -> None:
         """Let one, or all, listen no more; one that does not heed is left behind."""
-        ended = [
-            self._listening.pop(one) for one in ([id_] if id_ else list(self._listening)) if one in self._listening
-        ]
+        ids = [id_] if id_ else list(self._listening)
+        ended = [self._listening.pop(one) for one in ids if one in self._listening]
         for task in ended:
             task.cancel()
         if ended:
             await asyncio.wait(ended, timeout=patience_s)
 
-    async def _listen(self, guest: LoadedExtension, inbox: InboundSink) -> None:
+    async def _listen(self, extension: LoadedExtension, inbox: InboundSink) -> None:
         wait_ms = _AGAIN_MS
-        while guest.active and guest.provided.listen is not None:
+        while extension.active and extension.provided.listen is not None:
             began = self._clock.monotonic_ms()
             try:
-                await guest.provided.listen(inbox)
-                _log.warning("the channel of %s stopped listening", guest.id)
+                await extension.provided.listen(inbox)
+                _log.warning("the channel of %s stopped listening", extension.id)
             except (Exception, SystemExit) as error:  # noqa: BLE001  # guard: extension - the channel begins anew
-                _log.warning("the channel of %s failed (%s)", guest.id, type(error).__name__, exc_info=error)
+                _log.warning("the channel of %s failed (%s)", extension.id, type(error).__name__, exc_info=error)
             if self._clock.monotonic_ms() - began > _LONG_MS:
                 wait_ms = _AGAIN_MS
             await self._clock.wait(asyncio.Event(), wait_ms)

@@ -105,9 +105,9 @@ def _marks(node: ast.ClassDef | Function) -> Iterator[tuple[str, ast.Call | None
 
 
 def _topics(call: ast.Call | None) -> Iterator[str]:
-    for one in call.args if call else ():
-        yield str(_literal(one, "topic"))
-    yield from (str(_literal(one.value, "topic")) for one in (call.keywords if call else ()) if one.arg == "topic")
+    if call is not None:
+        given = [*call.args, *(one.value for one in call.keywords if one.arg == "topic")]
+        yield from (str(_literal(one, "topic")) for one in given)
 
 
 def _literals(call: ast.Call | None) -> dict[str, Any]:
@@ -118,9 +118,8 @@ def _literal(node: ast.expr, name: str) -> Any:
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        raise ExtensionError(
-            f"line {node.lineno}: {name} must be a literal: it is read before anything is run"
-        ) from None
+        what = f"line {node.lineno}: {name} must be a literal: it is read before anything is run"
+        raise ExtensionError(what) from None
 
 
 GROUP = "keepsaid.extensions"
@@ -270,6 +269,5 @@ def unique(found: Iterable[FoundExtension]) -> Iterator[FoundExtension]:
             yield one
         else:
             why = f"its id {one.id} is taken: {taken.source} {taken.place.name}"
-            yield FoundExtension(
-                f"{one.id}@{one.source}:{one.place.name}", one.source, one.place, None, why, one.enabled
-            )
+            id_ = f"{one.id}@{one.source}:{one.place.name}"
+            yield FoundExtension(id_, one.source, one.place, None, why, one.enabled)

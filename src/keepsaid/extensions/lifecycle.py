@@ -22,19 +22,19 @@ from keepsaid.ports.extension import AgentProvider
 from keepsaid.ports.runtime import Clock
 
 
-async def subscribe_all(guest: LoadedExtension) -> None:
+async def subscribe_all(extension: LoadedExtension) -> None:
     """Subscribe an extension to all that its manifest names. Raises ExtensionError if a handler is missing."""
-    assert guest.context is not None, "what is initialized has a context"
-    for one in guest.manifest.events.subscribes:
+    assert extension.context is not None, "what is initialized has a context"
+    for one in extension.manifest.events.subscribes:
         named = one.method if one.handler == "custom" else one.handler
-        await guest.context.subscribe(one.topic, _tell(guest, one), named)
+        await extension.context.subscribe(one.topic, _tell(extension, one), named)
 
 
-def _tell(guest: LoadedExtension, one: Subscription) -> Tell:
-    context, agent = guest.context, guest.provided.agent
+def _tell(extension: LoadedExtension, one: Subscription) -> Tell:
+    context, agent = extension.context, extension.provided.agent
     assert context is not None, "what is initialized has a context"
     if one.handler == "custom":
-        method: Tell = getattr(guest.made, one.method)
+        method: Tell = getattr(extension.made, one.method)
         return method
     if one.handler == "notify_user":
         return lambda event: context.notify_user(_text(event, "text"), f"{event.id}")
@@ -51,7 +51,6 @@ def _text(event: Event, field: str) -> str:
 
 _log = logging.getLogger("keepsaid.extensions")
 _UNWELL_MAX = 3
-
 
 Wanted = dict[str, Mapping[str, Any]]
 """Settings by extension."""
@@ -87,9 +86,9 @@ class LifecycleDeps:
 class Lifecycle:
     """The extensions of one runtime."""
 
-    def __init__(self, found: Iterable[FoundExtension], surroundings: LifecycleDeps) -> None:
+    def __init__(self, found: Iterable[FoundExtension], deps: LifecycleDeps) -> None:
         self.guests = {one.id: LoadedExtension(one) for one in found}
-        self._around = surroundings
+        self._deps = deps
         self._waves: tuple[tuple[str, ...], ...] = ()
 
     @property
@@ -104,9 +103,9 @@ class Lifecycle:
         for step in (self._load, self._initialize, self._start):
             for wave in self._waves:
                 await asyncio.gather(*(self._step(self.guests[id_], step) for id_ in wave))
-        for guest in self.active:
-            assert guest.context is not None, "what is active has a context"
-            await guest.context.open()
+        for extension in self.active:
+            assert extension.context is not None, "what is active has a context"
+            await extension.context.open()
 
     async def end(self) -> None:
         """Let all out, those that depend on others first."""
@@ -115,7 +114,7 @@ class Lifecycle:
 
     async def look(self) -> int | None:
         """Ask each for its health; one that says nothing good three times is quarantined and stopped."""
-        await asyncio.gather(*(self._examine(guest) for guest in self.active))
+        await asyncio.gather(*(self._examine(extension) for extension in self.active))
         return None
 
     @property
@@ -129,45 +128,45 @@ class Lifecycle:
         Then those that had taken theirs have the former ones again; one that will not take these back is quarantined.
         """
         before: list[tuple[LoadedExtension, Mapping[str, Any]]] = []
-        for guest in self.followers:
-            assert guest.context is not None, "what is active has a context"
-            former, settings = guest.context.config, wanted.get(guest.id)
+        for extension in self.followers:
+            assert extension.context is not None, "what is active has a context"
+            former, settings = extension.context.config, wanted.get(extension.id)
             if settings is None or settings == former:
                 continue
-            before.append((guest, former))
-            fault = await self._give(guest, settings)
+            before.append((extension, former))
+            fault = await self._give(extension, settings)
             if fault is not None:
                 await self._take_back(before)
-                return f"{guest.id} does not take over its settings: {self._around.redacted(fault.reason)}"
+                return f"{extension.id} does not take over its settings: {self._deps.redacted(fault.reason)}"
         return ""
 
-    async def _give(self, guest: LoadedExtension, settings: Mapping[str, Any]) -> ExtensionFault | None:
-        take_over = guest.call("reconfigure", MappingProxyType(dict(settings))) or _nothing
-        fault = await run_phase(Phase.SETTINGS, take_over, self._around.limits.initialize_s)
-        if fault is None and guest.context is not None:
-            guest.context.refit(settings)
+    async def _give(self, extension: LoadedExtension, settings: Mapping[str, Any]) -> ExtensionFault | None:
+        take_over = extension.call("reconfigure", MappingProxyType(dict(settings))) or _nothing
+        fault = await run_phase(Phase.SETTINGS, take_over, self._deps.limits.initialize_s)
+        if fault is None and extension.context is not None:
+            extension.context.refit(settings)
         return fault
 
     async def _take_back(self, before: Sequence[tuple[LoadedExtension, Mapping[str, Any]]]) -> None:
-        for guest, former in reversed(before):
-            fault = await self._give(guest, former)
-            if fault is not None and guest.active:
-                await self._stop(guest, fault)
-                await self._let_down(guest)
+        for extension, former in reversed(before):
+            fault = await self._give(extension, former)
+            if fault is not None and extension.active:
+                await self._stop(extension, fault)
+                await self._let_down(extension)
 
     def peer(self, id_: str) -> Any:
         """The object of an extension that is up. Raises ExtensionError saying why it is not."""
-        guest = self.guests.get(id_)
-        if guest is None or guest.state not in (State.READY, State.ACTIVE):
-            raise ExtensionError(f"{id_} is not there: {guest.why if guest else 'nothing with this id is'}")
-        return guest.made
+        extension = self.guests.get(id_)
+        if extension is None or extension.state not in (State.READY, State.ACTIVE):
+            raise ExtensionError(f"{id_} is not there: {extension.why if extension else 'nothing with this id is'}")
+        return extension.made
 
     async def _sort(self) -> None:
-        for guest in self.guests.values():
-            if not guest.found.enabled:
-                guest.state = State.OFF
-            elif guest.found.manifest is None:
-                await self._quarantine(guest, ExtensionFault(Phase.MANIFEST, guest.found.problem))
+        for extension in self.guests.values():
+            if not extension.found.enabled:
+                extension.state = State.OFF
+            elif extension.found.manifest is None:
+                await self._quarantine(extension, ExtensionFault(Phase.MANIFEST, extension.found.problem))
         wanted = {id_: one.manifest.depends_on for id_, one in self.guests.items() if one.state is State.FOUND}
         out = {id_: one.why for id_, one in self.guests.items() if id_ not in wanted}
         order = ordered(wanted, out)
@@ -175,120 +174,124 @@ class Lifecycle:
         for id_, reason in order.faults.items():
             await self._quarantine(self.guests[id_], ExtensionFault(Phase.DEPENDENCIES, reason))
 
-    async def _step(self, guest: LoadedExtension, step: Callable[[LoadedExtension], Awaitable[None]]) -> None:
-        if guest.state not in (State.FOUND, State.LOADED, State.READY):
+    async def _step(self, extension: LoadedExtension, step: Callable[[LoadedExtension], Awaitable[None]]) -> None:
+        if extension.state not in (State.FOUND, State.LOADED, State.READY):
             return
-        out = [one for one in guest.manifest.depends_on if not self._reached(self.guests[one])]
+        out = [one for one in extension.manifest.depends_on if not self._reached(self.guests[one])]
         if out:
             why = self.guests[out[0]].why
-            await self._quarantine(guest, ExtensionFault(Phase.DEPENDENCIES, f"it depends on {out[0]}: {why}"))
+            await self._quarantine(extension, ExtensionFault(Phase.DEPENDENCIES, f"it depends on {out[0]}: {why}"))
         else:
-            await step(guest)
+            await step(extension)
 
-    def _reached(self, guest: LoadedExtension) -> bool:
-        return guest.state in (State.LOADED, State.READY, State.ACTIVE)
+    def _reached(self, extension: LoadedExtension) -> bool:
+        return extension.state in (State.LOADED, State.READY, State.ACTIVE)
 
-    async def _load(self, guest: LoadedExtension) -> None:
+    async def _load(self, extension: LoadedExtension) -> None:
         async def settle() -> None:
-            guest.context = self._around.context(guest.manifest, self.peer)
+            extension.context = self._deps.context(extension.manifest, self.peer)
 
         async def fetch() -> None:
-            classes.append(await loaded(guest.found))
+            classes.append(await loaded(extension.found))
 
         async def make() -> None:
-            guest.made = classes[0]() if classes[0] is not None else object()
+            extension.made = classes[0]() if classes[0] is not None else object()
 
         classes: list[type | None] = []
-        limits = self._around.limits
+        limits = self._deps.limits
         steps = ((Phase.SETTINGS, settle), (Phase.IMPORT, fetch), (Phase.CREATE, make))
-        if await self._all(guest, steps, limits.import_s):
-            guest.state = State.LOADED
+        if await self._all(extension, steps, limits.import_s):
+            extension.state = State.LOADED
 
-    async def _initialize(self, guest: LoadedExtension) -> None:
+    async def _initialize(self, extension: LoadedExtension) -> None:
         async def provide() -> None:
-            guest.provided = provided_by(guest.made, guest.manifest, self._around.agent(guest))
-            self._check_names(guest)
-            await subscribe_all(guest)
+            extension.provided = provided_by(extension.made, extension.manifest, self._deps.agent(extension))
+            self._check_names(extension)
+            await subscribe_all(extension)
 
         async def ask() -> None:
-            guest.needs = tuple(map(str, guest.made.needs())) if hasattr(guest.made, "needs") else ()
+            extension.needs = tuple(map(str, extension.made.needs())) if hasattr(extension.made, "needs") else ()
 
-        initialize = guest.call("initialize", guest.context) or _nothing
+        initialize = extension.call("initialize", extension.context) or _nothing
         steps = ((Phase.INITIALIZE, initialize), (Phase.PROVIDE, provide), (Phase.PROVIDE, ask))
-        if await self._all(guest, steps, self._around.limits.initialize_s):
-            guest.state = State.UNREADY if guest.needs else State.READY
-            if guest.needs:
-                await self._around.changed(guest)
+        if await self._all(extension, steps, self._deps.limits.initialize_s):
+            extension.state = State.UNREADY if extension.needs else State.READY
+            if extension.needs:
+                await self._deps.changed(extension)
 
-    async def _start(self, guest: LoadedExtension) -> None:
-        start = guest.call("start") or _nothing
-        if await self._all(guest, ((Phase.START, start),), self._around.limits.start_s):
-            guest.state = State.ACTIVE
-            await self._around.changed(guest)
+    async def _start(self, extension: LoadedExtension) -> None:
+        start = extension.call("start") or _nothing
+        if await self._all(extension, ((Phase.START, start),), self._deps.limits.start_s):
+            extension.state = State.ACTIVE
+            await self._deps.changed(extension)
 
-    async def _stop(self, guest: LoadedExtension, fault: ExtensionFault | None = None) -> None:
+    async def _stop(self, extension: LoadedExtension, fault: ExtensionFault | None = None) -> None:
         """Stop one that was initialized; `fault` says what it is stopped for."""
-        if guest.state not in (State.READY, State.UNREADY, State.ACTIVE):
+        if extension.state not in (State.READY, State.UNREADY, State.ACTIVE):
             return
-        guest.state = State.STOPPED
-        ended = await run_phase(Phase.STOP, guest.call("stop") or _nothing, self._around.limits.stop_s)
+        extension.state = State.STOPPED
+        ended = await run_phase(Phase.STOP, extension.call("stop") or _nothing, self._deps.limits.stop_s)
         if fault or ended:
-            await self._quarantine(guest, fault or ended)
+            await self._quarantine(extension, fault or ended)
 
-    async def _examine(self, guest: LoadedExtension) -> None:
+    async def _examine(self, extension: LoadedExtension) -> None:
         answers: list[object] = []
 
         async def ask() -> None:
-            health = guest.call("health")
+            health = extension.call("health")
             answers.append(True if health is None else await health())
 
-        fault = await run_phase(Phase.HEALTH, ask, self._around.limits.health_s)
+        fault = await run_phase(Phase.HEALTH, ask, self._deps.limits.health_s)
         if fault is None and answers[0]:
-            guest.unwell = 0
+            extension.unwell = 0
             return
-        guest.unwell += 1
-        _log.warning("the extension %s is not well (%d of %d)", guest.id, guest.unwell, _UNWELL_MAX)
-        if guest.unwell >= _UNWELL_MAX and guest.active:
-            await self._stop(guest, fault or ExtensionFault(Phase.HEALTH, "it said three times that it is not well"))
-            await self._let_down(guest)
+        extension.unwell += 1
+        _log.warning("the extension %s is not well (%d of %d)", extension.id, extension.unwell, _UNWELL_MAX)
+        if extension.unwell >= _UNWELL_MAX and extension.active:
+            await self._stop(
+                extension, fault or ExtensionFault(Phase.HEALTH, "it said three times that it is not well")
+            )
+            await self._let_down(extension)
 
-    async def _let_down(self, guest: LoadedExtension) -> None:
+    async def _let_down(self, extension: LoadedExtension) -> None:
         """Stop what depends on one that is gone."""
         for one in reversed(self.active):
-            if guest.id in one.manifest.depends_on:
-                await self._stop(one, ExtensionFault(Phase.DEPENDENCIES, f"it depends on {guest.id}: {guest.why}"))
+            if extension.id in one.manifest.depends_on:
+                await self._stop(
+                    one, ExtensionFault(Phase.DEPENDENCIES, f"it depends on {extension.id}: {extension.why}")
+                )
                 await self._let_down(one)
 
     async def _all(
-        self, guest: LoadedExtension, steps: Sequence[tuple[Phase, Callable[[], Awaitable[Any]]]], limit_s: float
+        self, extension: LoadedExtension, steps: Sequence[tuple[Phase, Callable[[], Awaitable[Any]]]], limit_s: float
     ) -> bool:
-        clock = self._around.clock
+        clock = self._deps.clock
         for phase, work in steps:
             began = clock.monotonic_ms()
             fault = await run_phase(phase, work, limit_s)
-            guest.took_ms[phase] = guest.took_ms.get(phase, 0.0) + clock.monotonic_ms() - began
+            extension.took_ms[phase] = extension.took_ms.get(phase, 0.0) + clock.monotonic_ms() - began
             if fault is not None:
-                await self._quarantine(guest, fault)
+                await self._quarantine(extension, fault)
                 return False
         return True
 
-    def _check_names(self, guest: LoadedExtension) -> None:
+    def _check_names(self, extension: LoadedExtension) -> None:
         """Raise ExtensionError where a name is another's."""
         for other in self.guests.values():
-            if other is guest or not self._reached(other):
+            if other is extension or not self._reached(other):
                 continue
-            for what, ours, theirs in _names(guest, other):
+            for what, ours, theirs in _names(extension, other):
                 both = sorted(ours & theirs)
                 if both:
                     raise ExtensionError(f"the {what} {both[0]} is {other.id}'s")
 
-    async def _quarantine(self, guest: LoadedExtension, fault: ExtensionFault | None) -> None:
+    async def _quarantine(self, extension: LoadedExtension, fault: ExtensionFault | None) -> None:
         assert fault is not None, "nothing is quarantined without a reason"
-        redacted = self._around.redacted
-        guest.fault = ExtensionFault(fault.phase, redacted(fault.reason), redacted(fault.trace))
-        guest.state = State.QUARANTINED
-        _log.warning("the extension %s is quarantined: %s: %s", guest.id, fault.phase, guest.fault.reason)
-        await self._around.changed(guest)
+        redacted = self._deps.redacted
+        extension.fault = ExtensionFault(fault.phase, redacted(fault.reason), redacted(fault.trace))
+        extension.state = State.QUARANTINED
+        _log.warning("the extension %s is quarantined: %s: %s", extension.id, fault.phase, extension.fault.reason)
+        await self._deps.changed(extension)
 
 
 async def _nothing() -> None:

@@ -18,7 +18,7 @@ from keepsaid.extensions.discovery import FoundExtension
 from keepsaid.extensions.manifest import Manifest
 from keepsaid.extensions.provided import Provided
 from keepsaid.extensions.services import RuntimeExtensionContext
-from keepsaid.ports.model import Extracted, Extractor
+from keepsaid.ports.model import Extracted
 from keepsaid.ports.recall import Embedder
 from keepsaid.text.normal import normalise
 
@@ -88,7 +88,6 @@ class LoadedExtension:
 
     @property
     def id(self) -> str:
-        """Its id."""
         return self.found.id
 
     @property
@@ -117,24 +116,25 @@ class LoadedExtension:
         return None if method is None else lambda: method(*given)
 
 
-def shape_of(guest: LoadedExtension) -> dict[str, Any]:
+def shape_of(extension: LoadedExtension) -> dict[str, Any]:
     """One extension as programs read it."""
     return {
-        **found_shape(guest.found),
-        "state": guest.state.value,
-        "phase": guest.fault.phase.value if guest.fault else None,
-        "reason": guest.fault.reason if guest.fault else None,
-        "trace": guest.fault.trace if guest.fault else "",
-        "needs": list(guest.needs),
-        "tools": [tool.name for tool in guest.provided.tools],
-        "channels": sorted(guest.provided.channels),
-        "took_ms": {phase.value: round(ms, 1) for phase, ms in guest.took_ms.items()},
+        **found_shape(extension.found),
+        "state": extension.state.value,
+        "phase": extension.fault.phase.value if extension.fault else None,
+        "reason": extension.fault.reason if extension.fault else None,
+        "trace": extension.fault.trace if extension.fault else "",
+        "needs": list(extension.needs),
+        "tools": [tool.name for tool in extension.provided.tools],
+        "channels": sorted(extension.provided.channels),
+        "took_ms": {phase.value: round(ms, 1) for phase, ms in extension.took_ms.items()},
     }
 
 
 def found_shape(found: FoundExtension) -> dict[str, Any]:
     """What is known of one before anything of it was run."""
     manifest = found.manifest
+    config = {key: one.model_dump(exclude_defaults=True) for key, one in manifest.config.items()} if manifest else {}
     return {
         "id": found.id,
         "name": manifest.title if manifest else found.id,
@@ -147,9 +147,7 @@ def found_shape(found: FoundExtension) -> dict[str, Any]:
         "depends_on": list(manifest.depends_on) if manifest else [],
         "subscribes": [one.model_dump() for one in manifest.events.subscribes] if manifest else [],
         "schedules": [one.model_dump(exclude_defaults=True) for one in manifest.schedules] if manifest else [],
-        "config": {key: one.model_dump(exclude_defaults=True) for key, one in manifest.config.items()}
-        if manifest
-        else {},
+        "config": config,
         "secrets": dict(manifest.secrets) if manifest else {},
         "state": State.OFF.value if not found.enabled else State.FOUND.value if manifest else State.QUARANTINED.value,
         "phase": "manifest" if found.problem else None,
@@ -161,7 +159,7 @@ def found_shape(found: FoundExtension) -> dict[str, Any]:
 
 def write(file: Path, pid: int, guests: Iterable[LoadedExtension]) -> None:
     """Write what became of all; a home that cannot be written has no account. Raises OSError."""
-    told = {"pid": pid, "extensions": [shape_of(guest) for guest in guests]}
+    told = {"pid": pid, "extensions": [shape_of(extension) for extension in guests]}
     partial = file.with_name(f"{file.name}.partial")
     partial.touch(mode=0o600)
     partial.write_text(json.dumps(told, ensure_ascii=False, default=str), "utf-8")
@@ -181,16 +179,11 @@ T = TypeVar("T")
 LENT = "ext/"
 """How a setting begins that names an extension."""
 
-
 _LEAST, _MOST = 0.98, 1.02
 """A vector of length 1, as far as numbers of 32 bits can be."""
 
 _EMBED_S = 60.0
-
-
 _NUMBER_BYTES = 4
-
-
 Active = Callable[[], Sequence[LoadedExtension]]
 
 
@@ -208,7 +201,6 @@ class ExtensionEmbedder:
         self._space: VectorSpace | None = None
 
     async def space(self) -> VectorSpace:
-        """The space its vectors are of. Raises EmbedderError while the extension is not up."""
         if self._space is None:
             theirs = await self._call_embedder(lambda one: one.space())
             if not isinstance(theirs, VectorSpace) or theirs.dimension < 1:
@@ -217,11 +209,9 @@ class ExtensionEmbedder:
         return self._space
 
     async def query(self, text: str) -> bytes:
-        """The vector of a query. Raises EmbedderError."""
         return self._checked([await self._call_embedder(lambda one: one.query(text))], 1, await self.space())[0]
 
     async def texts(self, texts: Sequence[str]) -> Sequence[bytes]:
-        """The vectors of texts, in order. Raises EmbedderError."""
         return self._checked(await self._call_embedder(lambda one: one.texts(texts)), len(texts), await self.space())
 
     async def _call_embedder(self, work: Callable[[Embedder], Awaitable[T]]) -> T:
@@ -263,15 +253,12 @@ class ExtensionExtractor:
         provider = next((one.provided.extractor for one in self._active() if one.id == self._id), None)
         if provider is None:
             raise ModelUnavailable(f"the extension {self._id} is not up, or has no extractor")
-        found = await self._call_extractor(provider.extractor(), passage)
-        told = {one.position for one in passage.sources}
-        kept = tuple(one for one in found.statements if one.records and told.issuperset(one.records))
-        return replace(found, statements=kept)
-
-    async def _call_extractor(self, extractor: Extractor, passage: Passage) -> Extracted:
         try:
-            return await extractor.extract(passage)
+            found = await provider.extractor().extract(passage)
         except ModelError:
             raise
         except Exception as error:  # guard: extension - the session is read again, and parked in the end
             raise ModelMalformed(f"the extractor of {self._id} failed ({type(error).__name__})") from error
+        sources = {one.position for one in passage.sources}
+        kept = tuple(one for one in found.statements if one.records and sources.issuperset(one.records))
+        return replace(found, statements=kept)

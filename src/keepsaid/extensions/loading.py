@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
@@ -79,12 +80,9 @@ def ordered(needs: Mapping[str, Sequence[str]], out: Mapping[str, str] | None = 
             faults[name] = f"it depends on itself: {' -> '.join(round_trip)}"
     for name in left:
         if name not in faults:
-            faults[name] = f"it depends on {_broken(needs[name], faults, left)}, which cannot be let in"
+            broken = next(one for one in needs[name] if one in faults or one in left)
+            faults[name] = f"it depends on {broken}, which cannot be let in"
     return LoadOrder(tuple(waves), faults)
-
-
-def _broken(wanted: Sequence[str], faults: Mapping[str, str], left: Mapping[str, set[str]]) -> str:
-    return next(one for one in wanted if one in faults or one in left)
 
 
 def _cycle(start: str, left: Mapping[str, set[str]]) -> list[str]:
@@ -177,11 +175,8 @@ def _from_file(name: str, file: Path) -> ModuleType:
         raise ExtensionError(f"{file.name} is no module")
     module = module_from_spec(spec)
     sys.modules[name] = module
-    whole = False
-    try:
+    with ExitStack() as undo:
+        undo.callback(sys.modules.pop, name)
         spec.loader.exec_module(module)
-        whole = True
-    finally:
-        if not whole:
-            del sys.modules[name]
+        undo.pop_all()
     return module

@@ -13,21 +13,8 @@ from keepsaid.domain.turn import Claimed
 from keepsaid.errors import ExtensionError
 from keepsaid.extensions.declare import MARK, ContextMark, ToolMark, tool_of
 from keepsaid.extensions.manifest import Manifest, ScheduleEntry
+from keepsaid.ports import extension
 from keepsaid.ports.channel import Channel, Hook, InboundSink
-from keepsaid.ports.extension import (
-    AgentProvider,
-    ChannelProvider,
-    ChannelsProvider,
-    Contributor,
-    EmbedderProvider,
-    ExtractorProvider,
-    HookProvider,
-    ListeningProvider,
-    ScheduleProvider,
-    SetupProvider,
-    StreamingProvider,
-    ToolProvider,
-)
 from keepsaid.ports.model import Tool
 
 Say = Callable[[Claimed], Awaitable[str | None]]
@@ -38,16 +25,16 @@ _ASYNC = (
     *("send", "listen", "stream", "execute", "invoke", "contribute"),
 )
 _PROTOCOLS: Mapping[str, tuple[type, ...]] = {
-    "channel": (ChannelProvider, ChannelsProvider),
-    "streaming": (StreamingProvider,),
-    "hook": (HookProvider,),
-    "tool": (ToolProvider,),
-    "context": (Contributor,),
-    "schedule": (ScheduleProvider,),
-    "agent": (AgentProvider,),
-    "embedder": (EmbedderProvider,),
-    "extractor": (ExtractorProvider,),
-    "setup": (SetupProvider,),
+    "channel": (extension.ChannelProvider, extension.ChannelsProvider),
+    "streaming": (extension.StreamingProvider,),
+    "hook": (extension.HookProvider,),
+    "tool": (extension.ToolProvider,),
+    "context": (extension.Contributor,),
+    "schedule": (extension.ScheduleProvider,),
+    "agent": (extension.AgentProvider,),
+    "embedder": (extension.EmbedderProvider,),
+    "extractor": (extension.ExtractorProvider,),
+    "setup": (extension.SetupProvider,),
 }
 
 
@@ -56,12 +43,11 @@ class OutwardChannel:
 
     sending = Sending.PUSH
 
-    def __init__(self, name: str, provider: ChannelProvider) -> None:
+    def __init__(self, name: str, provider: extension.ChannelProvider) -> None:
         self.name = name
         self._provider = provider
 
     async def send(self, reply: StoredReply) -> SendResult:
-        """Try once to deliver."""
         result = await self._provider.send(reply)
         return SendResult(Delivered.CONFIRMED) if result is None else result
 
@@ -76,41 +62,43 @@ class Provided:
     channels: Mapping[str, Channel] = field(default_factory=dict)
     hooks: Mapping[str, Hook] = field(default_factory=dict)
     listen: Callable[[InboundSink], Awaitable[None]] | None = None
-    streaming: StreamingProvider | None = None
+    streaming: extension.StreamingProvider | None = None
     tools: tuple[Tool, ...] = ()
-    turn_tools: ToolProvider | None = None
+    turn_tools: extension.ToolProvider | None = None
     says: tuple[tuple[ContextMark, Say], ...] = ()
-    contributor: Contributor | None = None
+    contributor: extension.Contributor | None = None
     schedules: Mapping[str, Callable[[], Awaitable[str | None]]] = field(default_factory=dict)
-    agent: AgentProvider | None = None
-    embedder: EmbedderProvider | None = None
-    extractor: ExtractorProvider | None = None
+    agent: extension.AgentProvider | None = None
+    embedder: extension.EmbedderProvider | None = None
+    extractor: extension.ExtractorProvider | None = None
 
 
-def provided_by(made: Any, manifest: Manifest, agent: AgentProvider | None) -> Provided:
+def provided_by(made: Any, manifest: Manifest, agent: extension.AgentProvider | None) -> Provided:
     """What an extension provides; `agent` is the one its manifest describes. Raises ExtensionError."""
-    _check_async(made)
+    wrong = [name for name in _ASYNC if hasattr(made, name) and not inspect.iscoroutinefunction(getattr(made, name))]
+    if wrong:
+        raise ExtensionError(f"{wrong[0]} must be an async method")
     marked = list(_marked(made))
     tools = tuple(tool_of(method, mark) for method, mark in marked if isinstance(mark, ToolMark))
     says = tuple((mark, method) for method, mark in marked if isinstance(mark, ContextMark))
-    agent = made if isinstance(made, AgentProvider) else agent
+    agent = made if isinstance(made, extension.AgentProvider) else agent
     _check_kinds(made, manifest, {"tool": bool(tools), "context": bool(says), "agent": agent is not None})
-    channels: dict[str, Channel] = dict(made.channels()) if isinstance(made, ChannelsProvider) else {}
-    if isinstance(made, ChannelProvider):
+    channels: dict[str, Channel] = dict(made.channels()) if isinstance(made, extension.ChannelsProvider) else {}
+    if isinstance(made, extension.ChannelProvider):
         channels[manifest.id] = OutwardChannel(manifest.id, made)
     return Provided(
         channels,
-        made.hooks() if isinstance(made, HookProvider) else {},
-        made.listen if isinstance(made, ListeningProvider) else None,
-        _if_is(made, StreamingProvider),
+        made.hooks() if isinstance(made, extension.HookProvider) else {},
+        made.listen if isinstance(made, extension.ListeningProvider) else None,
+        _if_is(made, extension.StreamingProvider),
         tools,
-        _if_is(made, ToolProvider),
+        _if_is(made, extension.ToolProvider),
         says,
-        _if_is(made, Contributor),
+        _if_is(made, extension.Contributor),
         {one.name: _executing(made, one, agent) for one in manifest.schedules},
         agent,
-        _if_is(made, EmbedderProvider),
-        _if_is(made, ExtractorProvider),
+        _if_is(made, extension.EmbedderProvider),
+        _if_is(made, extension.ExtractorProvider),
     )
 
 
@@ -125,18 +113,10 @@ def _marked(made: Any) -> Iterator[tuple[Any, object]]:
             yield getattr(made, name), mark
 
 
-def _check_async(made: Any) -> None:
-    wrong = [name for name in _ASYNC if hasattr(made, name) and not inspect.iscoroutinefunction(getattr(made, name))]
-    if wrong:
-        raise ExtensionError(f"{wrong[0]} must be an async method")
-
-
 def _check_kinds(made: Any, manifest: Manifest, marked: Mapping[str, bool]) -> None:
-    by_method = {one.method for one in manifest.schedules if not one.task}
-    missing = [name for name in by_method if not hasattr(made, name)]
-    missing += [
-        one.method for one in manifest.events.subscribes if one.handler == "custom" and not hasattr(made, one.method)
-    ]
+    named = {one.method for one in manifest.schedules if not one.task}
+    named |= {one.method for one in manifest.events.subscribes if one.handler == "custom"}
+    missing = [name for name in sorted(named) if not hasattr(made, name)]
     if missing:
         raise ExtensionError(f"its manifest names the method {missing[0]}, which it does not have")
     for kind in manifest.provides:
@@ -146,7 +126,9 @@ def _check_kinds(made: Any, manifest: Manifest, marked: Mapping[str, bool]) -> N
             raise ExtensionError(f"its manifest says that it provides {kind}, but it is no {names}")
 
 
-def _executing(made: Any, entry: ScheduleEntry, agent: AgentProvider | None) -> Callable[[], Awaitable[str | None]]:
+def _executing(
+    made: Any, entry: ScheduleEntry, agent: extension.AgentProvider | None
+) -> Callable[[], Awaitable[str | None]]:
     """What is done when a schedule is due."""
     if entry.task:
         if agent is None:

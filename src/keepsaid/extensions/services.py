@@ -80,7 +80,6 @@ class ChannelInbox:
         self._channel = channel
 
     async def put(self, incoming: Incoming) -> bool:
-        """Keep a message; False when it was there before."""
         return await self._runtime.receive(self._channel, incoming)
 
 
@@ -117,17 +116,14 @@ class RuntimeExtensionContext:
 
     @property
     def clock(self) -> Clock:
-        """The time, and waiting."""
         return self._runtime.clock
 
     @property
     def data(self) -> Path:
-        """A folder of its own."""
         self._data.mkdir(mode=0o700, parents=True, exist_ok=True)
         return self._data
 
     def secret(self, name: str) -> str:
-        """A secret that its manifest names, from the environment."""
         variable = self._manifest.secrets.get(name)
         if variable is None:
             raise ExtensionError(f"{self.id} asked for the secret {name}, which its manifest does not name")
@@ -137,7 +133,6 @@ class RuntimeExtensionContext:
         return value
 
     def get_extension(self, id: str) -> Any:  # noqa: A002 - the seed's word
-        """An extension that its manifest depends on."""
         if id not in self._manifest.depends_on:
             raise ExtensionError(f"{self.id} asked for {id}, which its manifest does not depend on")
         return self._peer(id)
@@ -147,11 +142,9 @@ class RuntimeExtensionContext:
         self.config = MappingProxyType(dict(config))
 
     async def emit(self, topic: str, payload: Mapping[str, Json], correlation_id: str = "") -> None:
-        """Tell of a fact, or hand over a `user.message`."""
         await self._runtime.emit(self.id, topic, payload, correlation_id)
 
     async def subscribe(self, topic: str, tell: Tell, name: str = "") -> None:
-        """Be told of a topic or pattern, from the moment this extension is active."""
         wish = PendingSubscription(":".join(filter(None, ("extension", self.id, topic, name))), topic, tell)
         self._wishes[wish.name] = wish
         if self._open:
@@ -164,5 +157,4 @@ class RuntimeExtensionContext:
             await self._runtime.subscribe(wish.name, wish.topic, wish.tell)
 
     async def notify_user(self, text: str, about: str = "") -> None:
-        """Tell the owner something."""
         await self._runtime.notify(self.id, text, about)

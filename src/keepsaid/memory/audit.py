@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from keepsaid.domain.maintenance import (
     DAY_MS,
@@ -72,7 +73,7 @@ class Audit:
         report, now = AuditReport(), self._clock.now_ms()
         comparing = ConflictFinder(now)
         async for page in self._learned():
-            report.add(await asyncio.to_thread(_compared, comparing, page))
+            report.add(await asyncio.to_thread(lambda page: [*chain.from_iterable(map(comparing.look, page))], page))
             report.add(ended(one, now - _NIGHT_MS) for one in page)
             report.add(unused(one, int(now - unused_days * DAY_MS)) for one in page)
             await self._traced(page, report)
@@ -132,15 +133,11 @@ class Audit:
             while found := await self._auditing.loose(task, after, _PAGE):
                 after, ids = found
                 report.add(
-                    AuditFinding(AuditProblem.ORPHANED, _memory(task, one), Fix.MAINTAIN, f"{task} of nothing")
+                    AuditFinding(
+                        AuditProblem.ORPHANED,
+                        () if task is UpkeepTask.ENTITIES else (one,),
+                        Fix.MAINTAIN,
+                        f"{task} of nothing",
+                    )
                     for one in ids
                 )
-
-
-def _compared(comparing: ConflictFinder, page: Sequence[AuditEntry]) -> list[AuditFinding]:
-    return [case for one in page for case in comparing.look(one)]
-
-
-def _memory(task: UpkeepTask, found: int) -> tuple[int, ...]:
-    """The memory that something loose belonged to; things have no names of their own."""
-    return () if task is UpkeepTask.ENTITIES else (found,)

@@ -61,7 +61,8 @@ def line(memory: Memory, chars_max: int, at: int = 0) -> str:
     new = memory.new
     ends = "" if memory.valid_to is None else date(memory.valid_to)
     head = _head(new.kind, new.speaker[:_SPEAKER_READ], date(new.said_at), ends)
-    return f"{head} {folded(_excerpt(memory.text, chars_max, at))}"
+    start = 0 if at < chars_max - _CONTEXT else at - _CONTEXT
+    return f"{head} {folded(cut(f'…{memory.text[start:]}' if start else memory.text, chars_max))}"
 
 
 @lru_cache(1_024)
@@ -69,8 +70,3 @@ def _head(kind: Kind, speaker: str, day: str, ends: str) -> str:
     speaker = cut(" ".join(speaker.split()).translate(_ROUND), _SPEAKER_CHARS)
     about = ", ".join(part for part in (speaker, day, ends and f"held until {ends}") if part)
     return f"{label(kind)} {about}:" if about else label(kind)
-
-
-def _excerpt(text: str, chars_max: int, at: int) -> str:
-    start = 0 if at < chars_max - _CONTEXT else at - _CONTEXT
-    return cut(f"…{text[start:]}" if start else text, chars_max)

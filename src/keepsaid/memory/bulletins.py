@@ -71,10 +71,6 @@ class Briefings:
         self._one = asyncio.Lock()
 
     async def render_bulletins(self, claimed: Claimed) -> str:
-        """Render the bulletins of the scopes that a turn may read; "" for none.
-
-        Never raises, and never waits for a model.
-        """
         listener, now = listener_of(claimed, claimed.messages), self._clock.now_ms()
         found = await ask("bulletin", partial(self._store.standing, listener, now), self._terms.read_ms)
         if isinstance(found, Missing):
@@ -167,14 +163,5 @@ def _rendered(material: Material, words: int) -> tuple[str, Edition]:
 
 
 def _memory(scope: str, text: str, edition: Edition, version: int, at: int) -> NewMemory:
-    return NewMemory(
-        key=bulletin_key(scope),
-        kind=Kind.BULLETIN,
-        text=text,
-        scope=scope,
-        trust=Trust.KNOWN,
-        said_at=at,
-        derived=True,
-        version=version,
-        metadata=edition.as_json,
-    )
+    new = NewMemory(bulletin_key(scope), Kind.BULLETIN, text, scope, Trust.KNOWN)
+    return replace(new, said_at=at, derived=True, version=version, metadata=edition.as_json)

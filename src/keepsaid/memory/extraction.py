@@ -8,26 +8,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from keepsaid.domain import session
 from keepsaid.domain.forgetting import AGENT
-from keepsaid.domain.graph import Association, Relation
+from keepsaid.domain.graph import Association
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.learning import RULES, ExtractionResult, Statement, StatementLink, kept
+from keepsaid.domain.learning import RULES, ExtractionResult, Statement, kept
 from keepsaid.domain.memory import NewMemory, Source, chat_of, episode_scope, person_of
 from keepsaid.domain.message import Origin
 from keepsaid.domain.process import Note
 from keepsaid.domain.prompt import Role
-from keepsaid.domain.session import (
-    ClaimCollection,
-    Collected,
-    CollectionFailed,
-    ExtractionLease,
-    KeepFinding,
-    Left,
-    Passage,
-    Utterance,
-    fitted,
-    may_state,
-)
 from keepsaid.domain.statements import asks_to_remember, extract_statements
 from keepsaid.domain.visibility import Parent, shares
 from keepsaid.errors import KeepsaidError, ModelAuth, ModelQuota, ModelUnavailable
@@ -76,10 +65,10 @@ _WEIGHT_LEAST = 0.1
 """What belongs together does so at least so much, however uncertain either is."""
 
 
-def memories_of(finding: ExtractionResult, utterances: Sequence[Utterance]) -> list[NewMemory]:
+def memories_of(finding: ExtractionResult, utterances: Sequence[session.Utterance]) -> list[NewMemory]:
     """The memories a finding stands for; of a statement whose sources are gone, or were never fit, there is none."""
-    told = {one.position: one for one in utterances if one.is_source}
-    found = (_of_statement(finding, n, one, told) for n, one in enumerate(finding.statements) if one is not None)
+    sources = {one.position: one for one in utterances if one.is_source}
+    found = (_of_statement(finding, n, one, sources) for n, one in enumerate(finding.statements) if one is not None)
     return [memory for several in found for memory in several]
 
 
@@ -93,29 +82,23 @@ def links_of(finding: ExtractionResult, memories: Sequence[NewMemory], ids: Sequ
         if id_:
             n = int(memory.sources[0].ref.partition(":")[2])
             places[n, memory.scope] = id_, memory.confidence
-    return [
-        Association(id_, *_end(places[link.to, scope], link, certain))
-        for (n, scope), (id_, certain) in places.items()
-        for link in _links(finding, n)
-        if places.get((link.to, scope), (id_,))[0] != id_
-    ]
-
-
-def _links(finding: ExtractionResult, n: int) -> tuple[StatementLink, ...]:
-    one = finding.statements[n]
-    return () if one is None else one.links
-
-
-def _end(other: tuple[int, float], link: StatementLink, certain: float) -> tuple[int, Relation, float]:
-    return other[0], link.relation, max(_WEIGHT_LEAST, min(certain, other[1]))
+    found = []
+    for (n, scope), (id_, certain) in places.items():
+        statement = finding.statements[n]
+        for link in () if statement is None else statement.links:
+            other, sure = places.get((link.to, scope), (id_, 0.0))
+            if other != id_:
+                weight = max(_WEIGHT_LEAST, min(certain, sure))
+                found.append(Association(id_, other, link.relation, weight))
+    return found
 
 
 def _of_statement(
-    finding: ExtractionResult, n: int, one: Statement, told: Mapping[int, Utterance]
+    finding: ExtractionResult, n: int, one: Statement, sources: Mapping[int, session.Utterance]
 ) -> Iterator[NewMemory]:
-    if any(at not in told for at in one.records):
+    if any(at not in sources for at in one.records):
         return
-    cited = [told[at] for at in sorted(set(one.records))]
+    cited = [sources[at] for at in sorted(set(one.records))]
     origins = [_origin(said, finding.lane) for said in cited]
     parents = [Parent(episode_scope(origin, finding.lane), origin.trust) for origin in origins]
     for place, share in enumerate(shares(parents)):
@@ -135,29 +118,29 @@ def _of_statement(
             subject=one.subject,
             subject_id=by if one.subject and one.subject == last.speaker else "",
             chat_of=chat_of([origins[at] for at in share.parents]),
-            said_at=max(heard.at for heard in said),
+            said_at=max(each.at for each in said),
             importance=one.importance,
-            sources=(Source("finding", ref), *(_source(heard) for heard in said)),
+            sources=(Source("finding", ref), *(_source(each) for each in said)),
             derived=True,
             attribute=one.attribute,
             value=one.value,
             valid_from=one.valid_from,
             valid_to=one.valid_to,
             confidence=one.confidence,
-            asked=any(asks_to_remember(heard.text) for heard in said),
+            asked=any(asks_to_remember(each.text) for each in said),
         )
 
 
-def speaker_of(one: Utterance, lane: Lane) -> str:
+def speaker_of(one: session.Utterance, lane: Lane) -> str:
     """The person who said something, or AGENT."""
     return person_of(_origin(one, lane)) if one.role is Role.USER else AGENT
 
 
-def _origin(one: Utterance, lane: Lane) -> Origin:
+def _origin(one: session.Utterance, lane: Lane) -> Origin:
     return Origin(lane.channel, lane.account, lane.conversation, one.sender, one.speaker, one.direct, one.trust)
 
 
-def _source(one: Utterance) -> Source:
+def _source(one: session.Utterance) -> Source:
     kind, _, ref = one.ref.partition(":")
     return Source(kind, ref)
 
@@ -216,28 +199,26 @@ class Collection:
 
     @property
     def thorough(self) -> bool:
-        """Whether what it has read is done with."""
         return self._extractor.thorough
 
-    async def claim(self) -> ExtractionLease | None:
+    async def claim(self) -> session.ExtractionLease | None:
         """The session that is due for longest."""
         now = self._clock.due_ms()
-        return await self._store.apply(
-            ClaimCollection(self._owner, now, now + self._reading.lease_ms, self._extractor.thorough)
-        )
+        claim = session.ClaimCollection(self._owner, now, now + self._reading.lease_ms, self._extractor.thorough)
+        return await self._store.apply(claim)
 
-    async def read(self, claimed: ExtractionLease) -> Left:
+    async def read(self, claimed: session.ExtractionLease) -> session.Left:
         """Read the next passage of a session. Raises a ModelError or a StoreError: then it is read again."""
         finding = claimed.finding
         if finding is None:
             passage = await self._passage(claimed)
             if not passage.sources:
                 return await self._done(claimed, passage.last, thorough=claimed.whole or self.thorough)
-            if self.thorough and not may_state(passage):
+            if self.thorough and not session.may_state(passage):
                 return await self._done(claimed, passage.last, thorough=True)
             finding = await self._found(claimed, passage)
-            if finding.statements and not await self._store.apply(KeepFinding(finding, claimed.fence)):
-                return Left.REFUSED
+            if finding.statements and not await self._store.apply(session.KeepFinding(finding, claimed.fence)):
+                return session.Left.REFUSED
             if not finding.statements:
                 return await self._done(claimed, finding.last, thorough=finding.thorough)
         point("finding.kept")
@@ -245,7 +226,7 @@ class Collection:
         point("finding.applied")
         return await self._done(claimed, finding.last, thorough=finding.thorough, finding_id=finding.id)
 
-    async def failed(self, claimed: ExtractionLease, error: Exception) -> bool:
+    async def failed(self, claimed: session.ExtractionLease, error: Exception) -> bool:
         """Record a reading that came to nothing; returns whether that is an outage, which nobody is charged for."""
         outage = isinstance(error, ModelUnavailable | ModelAuth | ModelQuota)
         now, reading = self._clock.due_ms(), self._reading
@@ -254,48 +235,40 @@ class Collection:
         what = error.what if isinstance(error, KeepsaidError) else f"unexpected {type(error).__name__}"
         next_at = None if attempts >= reading.tries else now + wait
         await self._store.apply(
-            CollectionFailed(claimed.session_id, claimed.fence, what, now, next_at, charged=not outage)
+            session.CollectionFailed(claimed.session_id, claimed.fence, what, now, next_at, charged=not outage)
         )
         return outage
 
-    async def _passage(self, claimed: ExtractionLease) -> Passage:
+    async def _passage(self, claimed: session.ExtractionLease) -> session.Passage:
         """What is to be read next, without the secrets in it."""
         passage = await self._store.passage(claimed.session_id, claimed.after, self._reading.records_max)
         if passage is None:
-            return Passage(claimed.lane, claimed.after + 1, claimed.marked)
-        heard = tuple(one for one in passage.utterances if one.is_readable)
-        found = await masked_texts(self._redactor, [one.text for one in heard])
-        plain = tuple(replace(one, text=text) for one, (text, _) in zip(heard, found, strict=True))
+            return session.Passage(claimed.lane, claimed.after + 1, claimed.marked)
+        readable = tuple(one for one in passage.utterances if one.is_readable)
+        found = await masked_texts(self._redactor, [one.text for one in readable])
+        plain = tuple(replace(one, text=text) for one, (text, _) in zip(readable, found, strict=True))
         kept = await self._unforgotten(replace(passage, utterances=plain))
-        return fitted(kept, self._reading.tokens_max)
+        return session.fitted(kept, self._reading.tokens_max)
 
-    async def _unforgotten(self, passage: Passage) -> Passage:
+    async def _unforgotten(self, passage: session.Passage) -> session.Passage:
         """The passage without texts that repeat a sentence that was forgotten, unless they ask to remember it."""
         lane, said = passage.lane, passage.utterances
         echoes = await self._learning.echoes.in_texts([(speaker_of(one, lane), one.text) for one in said])
         left = [one for one, echo in zip(said, echoes, strict=True) if not echo or asks_to_remember(one.text)]
         return replace(passage, utterances=tuple(left))
 
-    async def _found(self, claimed: ExtractionLease, passage: Passage) -> ExtractionResult:
+    async def _found(self, claimed: session.ExtractionLease, passage: session.Passage) -> ExtractionResult:
         if self.thorough:
             await self.spending.spend(1, 0)
         found = await self._extractor.extract(passage)
         if found.calls:
             await self.spending.spend(found.calls - 1, found.usage.tokens_in + found.usage.tokens_out)
-        told = {one.position for one in passage.sources}
-        fit = kept(found.statements, lambda one: told.issuperset(one.records))
+        sources = {one.position for one in passage.sources}
+        fit = kept(found.statements, lambda one: sources.issuperset(one.records))
         statements = tuple(without_secrets(one, self._redactor.redacted) for one in fit)
-        return ExtractionResult(
-            self._ids.next(),
-            claimed.session_id,
-            claimed.lane,
-            passage.first,
-            passage.last,
-            self._extractor.name,
-            statements,
-            found.usage,
-            self._clock.now_ms(),
-        )
+        number, now, name = self._ids.next(), self._clock.now_ms(), self._extractor.name
+        place = (claimed.session_id, claimed.lane, passage.first, passage.last)
+        return ExtractionResult(number, *place, name, statements, found.usage, now)
 
     async def _apply(self, finding: ExtractionResult) -> None:
         many = min(_FINDING_RECORDS_MAX, finding.last - finding.first + 1)
@@ -311,10 +284,12 @@ class Collection:
             await self._graph.relate(links, (), now)
 
     async def _done(
-        self, claimed: ExtractionLease, until: int, *, thorough: bool, finding_id: int | None = None
-    ) -> Left:
+        self, claimed: session.ExtractionLease, until: int, *, thorough: bool, finding_id: int | None = None
+    ) -> session.Left:
         now = self._clock.due_ms()
-        return await self._store.apply(Collected(claimed.session_id, claimed.fence, until, now, thorough, finding_id))
+        return await self._store.apply(
+            session.Collected(claimed.session_id, claimed.fence, until, now, thorough, finding_id)
+        )
 
 
 class ExplicitExtractor:
@@ -323,8 +298,7 @@ class ExplicitExtractor:
     name = RULES
     thorough = False
 
-    async def extract(self, passage: Passage) -> Extracted:
-        """What is stated outright."""
+    async def extract(self, passage: session.Passage) -> Extracted:
         statements = []
         for one in passage.sources:
             statements += [told.by(one.speaker, one.position) for told in extract_statements(one.text)]

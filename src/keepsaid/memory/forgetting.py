@@ -1,38 +1,21 @@
-"""What a wish to forget comes to: everything that was made of what is named, in both stores (design: section 4.3).
+"""Finds what a request to forget deletes: all that was made of what it names, in both stores (design: section 4.3).
 
-What a person said goes with the reply to it, and with what was learned from it and from nothing that stays. Words
-that no person says in what stays, and nobody said before, are telling: in the same lanes, replies and traces that hold
-one go too, and everywhere summaries and bulletins, which are made anew.
+A message is deleted with the reply to it, and with the memories learned from it and from nothing that stays. Words
+that only occur in deleted texts are telling: replies and traces of the same lanes that hold one are deleted too, and
+summaries and bulletins of all lanes, which are made anew.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from keepsaid.domain.forgetting import (
-    AGENT,
-    Counts,
-    ForgetSelector,
-    ForgetTargets,
-    HoldingTurns,
-    Traced,
-    Work,
-    message_name,
-    name_digest,
-    reply_name,
-    sentence_digest,
-    sentences,
-    task_name,
-    telling,
-    words_in,
-)
+from keepsaid.domain import forgetting, message, prompt
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import TASK, Kind, Listener, summary_key
-from keepsaid.domain.message import Trust
-from keepsaid.domain.prompt import Json
+from keepsaid.domain.tool_calls import object_schema
 from keepsaid.errors import ToolError
 from keepsaid.memory.tools import Opening, memory_in
 from keepsaid.ports.forgetting import ForgetfulMemory, ForgetOperations, ReachView
@@ -42,6 +25,9 @@ from keepsaid.text.normal import joined
 _ROUNDS_MAX = 6
 _NAMES = (f"{TASK}:", "finding:")
 """Sources that only name what made a memory: the messages, replies and turns that it was made of stand beside them."""
+
+_KINDS = ("memories", "messages", "turns", "traces", "tasks", "schedules")
+"""The fields of ForgetTargets that hold ids."""
 
 _SUMMARIES = frozenset({Kind.THREAD_SUMMARY, Kind.SESSION_SUMMARY, Kind.THREAD_STATE, Kind.BULLETIN})
 
@@ -56,7 +42,7 @@ class _Reach:
 
     named: frozenset[int]
     leads: bool = True
-    memories: dict[int, Traced] = field(default_factory=dict)
+    memories: dict[int, forgetting.Traced] = field(default_factory=dict)
     messages: dict[int, None] = field(default_factory=dict)
     turns: dict[int, None] = field(default_factory=dict)
     traces: dict[int, None] = field(default_factory=dict)
@@ -70,17 +56,15 @@ class _Reach:
     @property
     def refs(self) -> frozenset[str]:
         """What goes, as sources name it."""
-        names = frozenset(map(message_name, self.messages))
-        return names.union(map(reply_name, self.turns), self._turn_refs(), map(task_name, self.tasks))
+        names = frozenset(map(forgetting.message_name, self.messages))
+        turns = (f"turn:{number}" for number in self.turns)
+        return names.union(map(forgetting.reply_name, self.turns), turns, map(forgetting.task_name, self.tasks))
 
-    def _turn_refs(self) -> Iterable[str]:
-        return (f"turn:{number}" for number in self.turns)
-
-    def leads_on(self, chosen: Traced) -> bool:
+    def leads_on(self, chosen: forgetting.Traced) -> bool:
         """Whether the sources of a memory that was chosen go with it."""
         return self.leads and (self.by_id or (self.matched | self.before).isdisjoint(chosen.refs))
 
-    def take(self, work: Work) -> None:
+    def take(self, work: forgetting.Work | forgetting.ForgetTargets) -> None:
         """Reach tasks and schedules, what the schedules asked, and turns."""
         self.tasks |= dict.fromkeys(work.tasks)
         self.schedules |= dict.fromkeys(work.schedules)
@@ -91,8 +75,7 @@ class _Reach:
     @property
     def size(self) -> tuple[int, ...]:
         """How far it reaches."""
-        numbered = self.messages, self.turns, self.traces, self.tasks, self.schedules
-        return len(self.memories), *map(len, numbered)
+        return tuple(len(getattr(self, kind)) for kind in _KINDS)
 
 
 class ForgetTargetFinder:
@@ -102,7 +85,7 @@ class ForgetTargetFinder:
         self._view = view
         self._memory = memory
 
-    async def find_targets(self, wish: ForgetSelector) -> ForgetTargets:
+    async def find_targets(self, wish: forgetting.ForgetSelector) -> forgetting.ForgetTargets:
         """Find everything that a request to forget reaches; nothing is changed."""
         if wish.person:
             wish = replace(wish, joined=await self._memory.joined(wish.person))
@@ -111,24 +94,21 @@ class ForgetTargetFinder:
         reach.messages |= dict.fromkeys(await self._view.messages(wish))
         reach.take(await self._view.work(wish))
         reach.by_id = bool(wish.memories)
-        reach.matched = frozenset(map(message_name, reach.messages))
+        reach.matched = frozenset(map(forgetting.message_name, reach.messages))
         await self._follow(reach, named)
         return replace(await self._whole(reach), people=tuple(sorted(wish.persons)))
 
-    async def widened(self, known: ForgetTargets) -> ForgetTargets:
+    async def widened(self, known: forgetting.ForgetTargets) -> forgetting.ForgetTargets:
         """What goes as well, because it came to hold what goes since that was looked for."""
         again = await self._memory.said_elsewhere(known.words, known.memories)
         reach = _Reach(frozenset(known.memories), leads=False, words=known.words - again)
-        reach.messages |= dict.fromkeys(known.messages)
-        reach.turns |= dict.fromkeys(known.turns)
-        reach.traces |= dict.fromkeys(known.traces)
-        reach.take(Work(known.tasks, known.schedules))
+        reach.take(known)
         await self._follow(reach, known.memories)
         return await self._whole(reach)
 
-    async def lanes(self, wanted: ForgetTargets) -> tuple[Lane, ...]:
+    async def lanes(self, targets: forgetting.ForgetTargets) -> tuple[Lane, ...]:
         """The lanes whose prompts held it."""
-        return await self._view.lanes(wanted.messages, wanted.turns)
+        return await self._view.lanes(targets.messages, targets.turns)
 
     async def _follow(self, reach: _Reach, named: Sequence[int]) -> None:
         """Everything that leads from one to another, until nothing new is found."""
@@ -153,14 +133,14 @@ class ForgetTargetFinder:
     async def _telling(self, reach: _Reach) -> frozenset[str]:
         """The words of what goes that nothing that stays says."""
         first = [one for one in reach.memories.values() if one.id in reach.named or one.key.startswith("message:")]
-        words = telling((*(one.text for one in first), *await self._view.list_texts(tuple(reach.messages))))
+        words = forgetting.telling((*(one.text for one in first), *await self._view.list_texts(tuple(reach.messages))))
         words -= reach.words
         return words - await self._memory.said_elsewhere(words, tuple(reach.memories))
 
     async def _spread(self, reach: _Reach) -> None:
         """What holds telling words: turns that were shown what goes, and what the program made."""
         lanes = await self._view.lanes(tuple(reach.messages), tuple(reach.turns))
-        held: HoldingTurns = await self._view.holding(lanes, reach.words, tuple(reach.memories))
+        held: forgetting.HoldingTurns = await self._view.holding(lanes, reach.words, tuple(reach.memories))
         reach.turns |= dict.fromkeys(held.turns)
         reach.traces |= dict.fromkeys(number for number in held.traces if number not in reach.turns)
         reach.traces = {number: None for number in reach.traces if number not in reach.turns}
@@ -169,69 +149,51 @@ class ForgetTargetFinder:
         found = await self._memory.lineage(made, [name for lane in summarised for name in _summaries(lane)])
         reach.memories |= {one.id: one for one in found if one.id in made or one.kind in _SUMMARIES}
 
-    async def _whole(self, reach: _Reach) -> ForgetTargets:
+    async def _whole(self, reach: _Reach) -> forgetting.ForgetTargets:
         digests = {digest for one in reach.memories.values() for digest in one.digests}
-        digests |= {name_digest(message_name(number)) for number in reach.messages}
-        digests |= {name_digest(reply_name(number)) for number in reach.turns}
-        digests |= {name_digest(task_name(number)) for number in reach.tasks}
+        digests |= {forgetting.name_digest(forgetting.message_name(number)) for number in reach.messages}
+        digests |= {forgetting.name_digest(forgetting.reply_name(number)) for number in reach.turns}
+        digests |= {forgetting.name_digest(forgetting.task_name(number)) for number in reach.tasks}
         echoes = await self._echoes(reach)
-        return ForgetTargets(
-            tuple(sorted(reach.memories)),
-            tuple(sorted(reach.messages)),
-            tuple(sorted(reach.turns)),
-            tuple(sorted(reach.traces)),
-            reach.words,
-            tuple(sorted(digests)),
-            echoes,
-            tasks=tuple(sorted(reach.tasks)),
-            schedules=tuple(sorted(reach.schedules)),
-        )
+        numbers = {kind: tuple(sorted(getattr(reach, kind))) for kind in _KINDS}
+        return forgetting.ForgetTargets(words=reach.words, digests=tuple(sorted(digests)), echoes=echoes, **numbers)
 
     async def _echoes(self, reach: _Reach) -> tuple[bytes, ...]:
         """Digests of the sentences that go and that no memory repeats that stays, for the same person and the agent."""
         said = [(one.person, one.text) for one in reach.memories.values() if one.said and one.kind not in _SUMMARIES]
         said += await self._view.list_attributed_texts(tuple(reach.messages))
-        each = {(who, one): None for who, text in said if who for one in sentences(text)}
+        each = {(who, one): None for who, text in said if who for one in forgetting.sentences(text)}
         stays = await self._memory.echoes.repeated(sorted({one for _, one in each}), tuple(reach.memories))
-        known = {who: {who, *await self._memory.joined(who), AGENT} for who in sorted({who for who, _ in each})}
-        found = {sentence_digest(name, one) for who, one in each if one not in stays for name in known[who]}
+        known = {
+            who: {who, *await self._memory.joined(who), forgetting.AGENT} for who in sorted({who for who, _ in each})
+        }
+        found = {forgetting.sentence_digest(name, one) for who, one in each if one not in stays for name in known[who]}
         return tuple(sorted(found))
 
 
-def fresh(found: ForgetTargets, known: ForgetTargets) -> ForgetTargets:
+def fresh(found: forgetting.ForgetTargets, known: forgetting.ForgetTargets) -> forgetting.ForgetTargets:
     """What was found that was not known."""
-    return replace(
-        found,
-        memories=tuple(sorted(set(found.memories) - set(known.memories))),
-        messages=tuple(sorted(set(found.messages) - set(known.messages))),
-        turns=tuple(sorted(set(found.turns) - set(known.turns))),
-        traces=tuple(sorted(set(found.traces) - set(known.traces) - set(known.turns))),
-        tasks=tuple(sorted(set(found.tasks) - set(known.tasks))),
-        schedules=tuple(sorted(set(found.schedules) - set(known.schedules))),
-    )
+    before: dict[str, set[int]] = {kind: set(getattr(known, kind)) for kind in _KINDS}
+    before["traces"] |= before["turns"]
+    new: dict[str, Any] = {kind: tuple(sorted(set(getattr(found, kind)) - before[kind])) for kind in _KINDS}
+    return replace(found, **new)
 
 
-def repeats(text: str, wanted: ForgetTargets) -> bool:
+def repeats(text: str, targets: forgetting.ForgetTargets) -> bool:
     """Whether a text holds a word that only what goes says, or a sentence of it."""
-    if not wanted.words.isdisjoint(words_in(text)):
+    if not targets.words.isdisjoint(forgetting.words_in(text)):
         return True
-    return any(sentence_digest(AGENT, one) in wanted.echoes for one in sentences(text))
-
-
-def counted(wanted: ForgetTargets) -> Counts:
-    """How much goes, by what it is."""
-    counts = Counter(
-        memories=len(wanted.memories),
-        messages=len(wanted.messages),
-        turns=len(wanted.turns),
-        traces=len(wanted.traces),
-        tasks=len(wanted.tasks),
-        schedules=len(wanted.schedules),
+    return any(
+        forgetting.sentence_digest(forgetting.AGENT, one) in targets.echoes for one in forgetting.sentences(text)
     )
-    return tuple((name, n) for name, n in counts.items() if n)
 
 
-def _goes(one: Traced, reach: _Reach) -> bool:
+def counted(targets: forgetting.ForgetTargets) -> forgetting.Counts:
+    """How much goes, by kind."""
+    return tuple((kind, len(numbers)) for kind in _KINDS if (numbers := getattr(targets, kind)))
+
+
+def _goes(one: forgetting.Traced, reach: _Reach) -> bool:
     """Whether a memory goes with what is reached: it records that, no source of it stays, or it repeats a word."""
     if one.kind in _SUMMARIES:
         return False
@@ -239,7 +201,7 @@ def _goes(one: Traced, reach: _Reach) -> bool:
         return True
     gone = reach.refs | reach.before
     stays = [ref for ref in one.refs if ref not in gone and not ref.startswith(_NAMES)]
-    return not stays or not reach.words.isdisjoint(words_in(one.text))
+    return not stays or not reach.words.isdisjoint(forgetting.words_in(one.text))
 
 
 def _lead(refs: Iterable[str], reach: _Reach) -> None:
@@ -257,36 +219,26 @@ def _summaries(lane: Lane) -> tuple[str, str]:
     return summary_key(lane), joined(":", str(Kind.SESSION_SUMMARY), *lane[:3])
 
 
-_SCHEMA: Mapping[str, Json] = {
-    "type": "object",
-    "properties": {"id": {"type": "string", "description": "a memory as memory_search names it: mem_..."}},
-    "required": ["id"],
-    "additionalProperties": False,
-}
+_SCHEMA = object_schema({"id": {"type": "string", "description": "a memory as memory_search names it: mem_..."}}, "id")
 
 
 def memory_forget(memories: Opening, forgets: ForgetOperations, listener: Listener) -> Tool:
     """A tool that prepares forgetting a memory `listener` hears, and tells what the owner has to say to confirm it."""
     hearing = replace(listener, everything=False)
 
-    async def run(arguments: dict[str, Json]) -> str:
+    async def run(arguments: dict[str, prompt.Json]) -> str:
         if set(arguments) - {"id"}:
             raise ToolError("there is no other argument than id")
         memory_id = memory_in(arguments)
         name = show("memory", memory_id)
         if await memories.get(hearing, memory_id) is None:
             raise ToolError(f"there is no memory {name} that may be heard here")
-        wanted = await forgets.find_targets(ForgetSelector((memory_id,)))
+        targets = await forgets.find_targets(forgetting.ForgetSelector((memory_id,)))
         return (
             f"Nothing is forgotten yet: only the owner can confirm it, in a direct chat. It would take "
-            f"{len(wanted.memories)} memories, {len(wanted.messages)} messages and {len(wanted.turns)} replies. "
+            f"{len(targets.memories)} memories, {len(targets.messages)} messages and {len(targets.turns)} replies. "
             f"Ask the owner to send this, if it is meant: /forget {name} yes"
         )
 
-    return Tool(
-        name="memory_forget",
-        description="Prepare to forget a memory for good; nothing is forgotten before its owner confirms it in a chat.",
-        schema=_SCHEMA,
-        run=run,
-        output=Trust.OWNER,
-    )
+    says = "Prepare to forget a memory for good; nothing is forgotten before its owner confirms it in a chat."
+    return Tool("memory_forget", says, _SCHEMA, run, output=message.Trust.OWNER)

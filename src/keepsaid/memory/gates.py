@@ -78,7 +78,7 @@ class Relevance:
         self._told_of = set(mentioned_stems(said))
         self._base = ASKED if any(mark in said for mark in _ASKS) else 0.0
         telling = {root(word) for word in spelled(said) if fold(word) not in STOPWORDS}
-        self._wanted = telling - _OF_TALK
+        self._asked = telling - _OF_TALK
         never = rarity.idf(_NEVER_SAID)
         self._rare = _RARE * never
         self._covered = _COVERED * (fsum(self._worth.values()) + never * len(telling - self._worth.keys()))
@@ -99,16 +99,11 @@ class Relevance:
             total += TOLD_OF
         if memory.new.kind not in LANE_BOUND:
             total += KEPT
-        if self._base and (self._has_rare(found, shared) or self._is_known(memory, found)):
+        is_rare = shared >= self._covered and any(self._worth[stem] >= self._rare for stem in found - _OF_TALK)
+        is_known = memory.new.kind not in LANE_BOUND and len(self._asked) >= _WORDS_COVERED and self._asked <= found
+        if self._base and (is_rare or is_known):
             total += COVERS
         return MemoryEvidence(total, shared, nearer, first, news)
-
-    def _has_rare(self, found: set[str], shared: float) -> bool:
-        return shared >= self._covered and any(self._worth[stem] >= self._rare for stem in found - _OF_TALK)
-
-    def _is_known(self, memory: Memory, found: set[str]) -> bool:
-        wanted = self._wanted
-        return memory.new.kind not in LANE_BOUND and len(wanted) >= _WORDS_COVERED and wanted <= found
 
     def _read(self, memory: Memory) -> tuple[set[str], tuple[int, str] | None, bool]:
         """The shared words of a text, the first of them, and whether there are others that mean something."""

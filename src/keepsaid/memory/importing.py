@@ -153,7 +153,12 @@ class MemoryImport:
         report.counts, report.told, report.left_out = skipped, planned.told, planned.left_out
         report.secrets = planned.secrets
         if self._terms.learned:
-            await self._write(plan, report, BundleEntry, lambda records: home.learn(_entries(records)))
+            await self._write(
+                plan,
+                report,
+                BundleEntry,
+                lambda records: home.learn([one for one in records if isinstance(one, BundleEntry)]),
+            )
             return report
         slots = tuple(sorted(plan.contested))
         kinds: tuple[type[Record], ...] = (Tombstone, BundleEntry, Edge, Person)
@@ -229,11 +234,8 @@ class MemoryImport:
         if verdict.outcome is ImportOutcome.NEW and not ours.issuperset(verdict.like):
             verdict = ImportVerdict(ImportOutcome.SAME, "it is known here in the same words")
         report.add(number, TYPES[type(record)], verdict)
-        if (
-            verdict.outcome in (ImportOutcome.NEW, ImportOutcome.SAME)
-            and isinstance(record, BundleEntry)
-            and record.replaced_by
-        ):
+        is_here = verdict.outcome in (ImportOutcome.NEW, ImportOutcome.SAME)
+        if is_here and isinstance(record, BundleEntry) and record.replaced_by:
             plan.linked.add(number)
         if verdict.outcome is not ImportOutcome.NEW:
             return
@@ -254,13 +256,14 @@ class MemoryImport:
 
     async def _link(self, home: ImportTarget, plan: _Plan) -> None:
         """Say of memories that are here now what took their place; slots that were decided anew know it already."""
-        links = (link for line in self._given.lines(plan.linked) for link in _links(line, plan.contested))
+        entries = (line.record for line in self._given.lines(plan.linked) if isinstance(line.record, BundleEntry))
+        links = (
+            BundleLink(one.memory.new.key, one.replaced_by, one.memory.state, one.memory.valid_to)
+            for one in entries
+            if one.replaced_by and one.slot not in plan.contested
+        )
         async for some in _apart(in_batches(links, weight_of)):
             await home.take(some, ())
-
-
-def _entries(records: Sequence[Record]) -> list[BundleEntry]:
-    return [one for one in records if isinstance(one, BundleEntry)]
 
 
 async def _apart(batches: Iterator[Sequence[T]]) -> AsyncIterator[Sequence[T]]:
@@ -288,9 +291,3 @@ def _entry_fault(entry: BundleEntry, survey: _Survey, number: int) -> str:
     if entry.replaced_by:
         survey.replaced[key] = entry.replaced_by
     return ""
-
-
-def _links(line: ImportLine, contested: set[bytes]) -> Iterator[BundleLink]:
-    entry = line.record
-    if isinstance(entry, BundleEntry) and entry.replaced_by and entry.slot not in contested:
-        yield BundleLink(entry.memory.new.key, entry.replaced_by, entry.memory.state, entry.memory.valid_to)

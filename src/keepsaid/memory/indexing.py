@@ -114,15 +114,12 @@ class Embedding:
             self._after = due[-1].piece_id
             await self._vectors.keep_vectors(space, new, self._clock.now_ms(), self._after)
         elif not self._ended:
-            await self._end(space)
+            # where the last pieces of the former space are gone, ours has come as far all the same
+            self._ended = True
+            if await self._ahead(space):
+                await self._vectors.keep_vectors(space, (), self._clock.now_ms(), max(1, self._after or 0))
         self.trouble = ""
         return len(due)
-
-    async def _end(self, space: VectorSpace) -> None:
-        """Nothing is due: where the last pieces of the former space are gone, ours has come as far all the same."""
-        self._ended = True
-        if await self._ahead(space):
-            await self._vectors.keep_vectors(space, (), self._clock.now_ms(), max(1, self._after or 0))
 
     async def finish(self) -> None:
         """Embed all that is due. Raises EmbedderError, or StoreError."""
@@ -176,15 +173,11 @@ _EVERYBODY = Listener(None, everything=True)
 
 
 class NeighbourSource(Protocol):
-    """Where neighbours are found."""
+    """Finds neighbours: `Vectors` and `Auditing` describe the methods."""
 
-    async def nearest(self, listener: Listener, space: VectorSpace, query: bytes, limit: int) -> tuple[Found, ...]:
-        """The memories nearest to a vector."""
-        ...
+    async def nearest(self, listener: Listener, space: VectorSpace, query: bytes, limit: int) -> tuple[Found, ...]: ...
 
-    async def alike(self, ids: Sequence[int], above: float) -> tuple[tuple[int, int], ...]:
-        """Pairs of these memories, the smaller id first, whose cosine is above `above`."""
-        ...
+    async def alike(self, ids: Sequence[int], above: float) -> tuple[tuple[int, int], ...]: ...
 
 
 class AssociationFinder:

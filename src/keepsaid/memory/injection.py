@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Sequence
 from functools import partial
+from typing import TypeVar
 
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Hit, Injection, Listener, PinnedOrder, Recalled, chat_of, summary_key
@@ -18,6 +19,8 @@ from keepsaid.ports.memory_store import Memories
 from keepsaid.ports.recall import Recall
 from keepsaid.ports.runtime import Clock, Offload, inline
 from keepsaid.text.words import DocumentFrequencies
+
+T = TypeVar("T")
 
 LEG_SHARE = 0.6
 """How much of the deadline one leg of recall may take, so that a slow one leaves time for what the others found."""
@@ -47,10 +50,6 @@ class Injector:
         self._recording: dict[str, asyncio.Task[int]] = {}
 
     async def remind(self, claimed: Claimed, recent: Awaitable[Recent]) -> Injection:
-        """What comes to mind for these messages, less what the prompt already shows, within 150 ms. Never raises.
-
-        What failed or was late is named in `missing`; every memory considered stands in `candidates`.
-        """
         began = self._clock.monotonic_ms()
         said = tuple(message for message in claimed.messages if message.inbound.origin.sender != SYSTEM)
         if not said:
@@ -83,12 +82,7 @@ class Injector:
         if isinstance(recalled, Missing):
             recalled = Recalled((), (recalled.why,))
         missing.extend(recalled.missing)
-        if isinstance(pinned, Missing):
-            missing.append(pinned.why)
-            pinned = []
-        if isinstance(rarity, Missing):
-            missing.append(rarity.why)
-            rarity = DocumentFrequencies()
+        pinned, rarity = _or(pinned, [], missing), _or(rarity, DocumentFrequencies(), missing)
         before = await asyncio.shield(recent)
         own = frozenset((*(f"message:{one.id}" for one in claimed.messages), summary_key(claimed.batch.lane)))
         shown = PromptShown(before.shown, own, before.standing, before.lately, claimed.around.flagged)
@@ -104,10 +98,7 @@ class Injector:
             return ()
         limit = _ALIKE_SHARE * self._settings.deadline_ms
         found = await ask("alike", partial(self._memories.alike, passing, self._settings.alike), limit)
-        if isinstance(found, Missing):
-            missing.append(found.why)
-            return ()
-        return found
+        return _or(found, (), missing)
 
     async def _recalled(self, claimed: Claimed, listener: Listener, text: str, missing: list[str]) -> Recalled:
         """Recall that knows the conversation's newest episodes: asked at once, and again if any were unrecorded."""
@@ -156,6 +147,14 @@ class Injector:
                 found = await self._memories.important(listener, kind, each)
             hits += [Hit(memory, "pinned", rank, memory.new.importance) for rank, memory in enumerate(found, start=1)]
         return hits
+
+
+def _or(found: T | Missing, otherwise: T, missing: list[str]) -> T:
+    """Return what was found; otherwise note in `missing` why there is nothing."""
+    if isinstance(found, Missing):
+        missing.append(found.why)
+        return otherwise
+    return found
 
 
 def listener_of(claimed: Claimed, said: Sequence[StoredMessage]) -> Listener:

@@ -202,5 +202,4 @@ class Maintenance:
             return None
 
     async def outstanding(self) -> Outstanding:
-        """What a run would find to do now."""
         return await self._upkeep.outstanding(self._clock.now_ms(), self._terms.curve, await self._space())

@@ -45,15 +45,11 @@ _SPEAKER = frozenset({"i", "me", "myself", "user", "the user", "speaker"})
 
 
 class Correcting(Protocol):
-    """Where memories are put right."""
+    """Corrects memories, as `MemoryRevisions` describes it."""
 
-    async def correct(self, memory_id: int, memory: NewMemory, at: int) -> LearnResult:
-        """Put a memory right: the new words stand in its slot and scope."""
-        ...
+    async def correct(self, memory_id: int, memory: NewMemory, at: int) -> LearnResult: ...
 
-    async def confirm(self, memory_id: int, at: int) -> bool:
-        """Take a memory for certain."""
-        ...
+    async def confirm(self, memory_id: int, at: int) -> bool: ...
 
 
 class StagedRequestExecutor:
@@ -63,66 +59,61 @@ class StagedRequestExecutor:
         self._learning = learning
         self._truth = truth
 
-    async def do(self, work: Sequence[StagedRequests], at: int) -> None:
-        """Do what these staged, in order. `at` is milliseconds UTC. Raises a StoreError; it is then still due.
+    async def do(self, work: Sequence[StagedRequests | None], at: int) -> None:
+        """Execute staged requests, in order. `at` is milliseconds UTC. Raises a StoreError; they are then still due.
 
-        What was asked for while words of outsiders were shown is not done, whatever its tools were told.
+        Requests of turns that showed text of outsiders are ignored, whatever the tools answered.
         """
-        for wishes in work:
-            for deed in wishes.requests:
-                if _trust(wishes, deed) is not Trust.EXTERNAL:
-                    await self._do(deed, _memory(wishes, deed), at)
+        for staged in filter(None, work):
+            for request in staged.requests:
+                if _trust(staged, request) is not Trust.EXTERNAL:
+                    await self._do(request, _memory(staged, request), at)
 
-    async def _do(self, deed: StageMemory, memory: NewMemory, at: int) -> None:
-        match deed.deed:
+    async def _do(self, request: StageMemory, memory: NewMemory, at: int) -> None:
+        match request.deed:
             case MemoryAction.SAVE:
                 await self._learning.learn([memory], at)
             case MemoryAction.CORRECT:
-                await self._truth.correct(deed.memory_id, memory, at)
+                await self._truth.correct(request.memory_id, memory, at)
             case MemoryAction.CONFIRM:
-                await self._truth.confirm(deed.memory_id, memory.said_at)
+                await self._truth.confirm(request.memory_id, memory.said_at)
 
 
-def _trust(wishes: StagedRequests, deed: StageMemory) -> Trust:
+def _trust(staged: StagedRequests, request: StageMemory) -> Trust:
     """The least trust of who wrote and of the turn when it asked; without the latter what the lane ever held counts."""
-    said = least(message.inbound.origin.trust for message in wishes.messages)
-    if deed.trust is not None:
-        return least((said, deed.trust))
-    return Trust.EXTERNAL if wishes.external else said
+    said = least(message.inbound.origin.trust for message in staged.messages)
+    if request.trust is not None:
+        return least((said, request.trust))
+    return Trust.EXTERNAL if staged.external else said
 
 
-def _memory(wishes: StagedRequests, deed: StageMemory) -> NewMemory:
-    """What is remembered: said by who wrote last, heard where he was heard, trusted as the turn that asked."""
-    said = _last_said(wishes.messages)
+def _memory(staged: StagedRequests, request: StageMemory) -> NewMemory:
+    """The memory: said by the last sender, in the scope of that message, with the trust of the turn that asked."""
+    said = next((one for one in reversed(staged.messages) if not one.inbound.content.event), staged.messages[-1])
     origin = said.inbound.origin
     person = person_of(origin)
     return NewMemory(
-        key=f"{wishes.by}:{deed.n}",
-        kind=deed.kind,
-        text=deed.text,
+        key=f"{staged.by}:{request.n}",
+        kind=request.kind,
+        text=request.text,
         scope=episode_scope(origin, said.lane),
-        trust=_trust(wishes, deed),
+        trust=_trust(staged, request),
         lane=said.lane,
         speaker=origin.name or origin.sender,
         speaker_id=person,
-        chat_of=chat_of([message.inbound.origin for message in wishes.messages]),
-        subject=deed.subject,
-        subject_id=person if fold(deed.subject) in _SPEAKER else "",
-        attribute=deed.attribute,
-        value=deed.value,
-        valid_from=deed.valid_from,
-        valid_to=deed.valid_to,
+        chat_of=chat_of([message.inbound.origin for message in staged.messages]),
+        subject=request.subject,
+        subject_id=person if fold(request.subject) in _SPEAKER else "",
+        attribute=request.attribute,
+        value=request.value,
+        valid_from=request.valid_from,
+        valid_to=request.valid_to,
         said_at=said.received_at,
-        importance=IMPORTANCE[deed.kind],
-        sources=(Source("turn", str(wishes.turn_id)), *(Source("message", str(one.id)) for one in wishes.messages)),
+        importance=IMPORTANCE[request.kind],
+        sources=(Source("turn", str(staged.turn_id)), *(Source("message", str(one.id)) for one in staged.messages)),
         derived=True,
-        asked=any(asks_to_remember(message.text) for message in wishes.messages),
+        asked=any(asks_to_remember(message.text) for message in staged.messages),
     )
-
-
-def _last_said(messages: Sequence[StoredMessage]) -> StoredMessage:
-    spoken = [one for one in messages if not one.inbound.content.event]
-    return (spoken or list(messages))[-1]
 
 
 RECORDED_MAX = 50
@@ -147,14 +138,14 @@ class Recorder:
         operations: Operations,
         clock: Clock,
         redactor: Redactor,
-        deeds: StagedRequestExecutor,
+        executor: StagedRequestExecutor,
     ) -> None:
         self._buffer = buffer
         self._memories = memories
         self._operations = operations
         self._clock = clock
         self._redactor = redactor
-        self._deeds = deeds
+        self._executor = executor
         self._hint: asyncio.Event | None = None
         self._running = 0
         self._left = True
@@ -188,20 +179,23 @@ class Recorder:
 
     async def _record(self, work: Sequence[EpisodeWork]) -> None:
         said = [episode for batch in work for episode in episodes(batch)]
-        found = await masked_texts(self._redactor, [episode.text for episode in said])
+        fit, found = await _masked(said, self._redactor)
         used = [
             Used(batch.turn_id, batch.used, batch.replied_at or self._clock.now_ms())
             for batch in work
             if batch.turn_id is not None and batch.used
         ]
         if said or used:
-            fit = [replace(one, text=plain.text) for one, plain in zip(said, found, strict=True)]
             await self._memories.keep(fit, self._clock.now_ms(), used)
-        await self._deeds.do(
-            [one.staged_requests for one in work if one.staged_requests is not None], self._clock.now_ms()
-        )
+        await self._executor.do([one.staged_requests for one in work], self._clock.now_ms())
         point("episodes.kept")
         await self._operations.apply(EpisodesKept(tuple(batch.batch_id for batch in work), _redactions(said, found)))
+
+
+async def _masked(said: Sequence[NewMemory], redactor: Redactor) -> tuple[list[NewMemory], Sequence[Masked]]:
+    """Return the memories without their secrets, and the places of the secrets."""
+    found = await masked_texts(redactor, [one.text for one in said])
+    return [replace(one, text=plain.text) for one, plain in zip(said, found, strict=True)], found
 
 
 def _redactions(said: Sequence[NewMemory], found: Sequence[Masked]) -> tuple[Redaction, ...]:
@@ -216,15 +210,12 @@ def _redactions(said: Sequence[NewMemory], found: Sequence[Masked]) -> tuple[Red
 
 def episodes(work: EpisodeWork) -> list[NewMemory]:
     """The episodes of one batch: each message that says something, and the reply a model or program gave."""
-    said = [_message_episode(message) for message in work.messages if _says_something(message)]
+    # a command is said to the program alone
+    remembered = [one for one in work.messages if one.text.strip() and command_in(one) is None]
+    said = [_message_episode(message) for message in remembered]
     if work.turn_id is not None and work.messages and work.reply.strip() and work.model != NO_MODEL:
         said.append(_answered(work, work.turn_id))
     return said
-
-
-def _says_something(message: StoredMessage) -> bool:
-    """Whether there is anything to remember: a command is said to the program alone."""
-    return bool(message.text.strip()) and command_in(message) is None
 
 
 def _message_episode(message: StoredMessage) -> NewMemory:
@@ -286,32 +277,26 @@ class Results:
         memories: Memories,
         clock: Clock,
         redactor: Redactor,
-        deeds: StagedRequestExecutor,
+        executor: StagedRequestExecutor,
     ) -> None:
         self._view = view
         self._operations = operations
         self._memories = memories
         self._clock = clock
         self._redactor = redactor
-        self._deeds = deeds
+        self._executor = executor
 
     async def catch_up(self) -> int:
         """Keep what is due, twenty at most; returns how many. Raises a StoreError: then it is still due."""
         due = await self._view.results(KEPT_MAX)
         if not due:
             return 0
-        said = [episode_of(one) for one in due if one.task.result]
-        await self._memories.keep(await self._fit(said), self._clock.now_ms())
-        await self._deeds.do(
-            [one.staged_requests for one in due if one.staged_requests is not None], self._clock.now_ms()
-        )
+        fit, _ = await _masked([episode_of(one) for one in due if one.task.result], self._redactor)
+        await self._memories.keep(fit, self._clock.now_ms())
+        await self._executor.do([one.staged_requests for one in due], self._clock.now_ms())
         point("results.kept")
         await self._operations.apply(ResultsKept(tuple(one.task.id for one in due)))
         return len(due)
-
-    async def _fit(self, said: Sequence[NewMemory]) -> Sequence[NewMemory]:
-        found = await masked_texts(self._redactor, [one.text for one in said])
-        return [replace(one, text=plain.text) for one, plain in zip(said, found, strict=True)]
 
 
 def episode_of(work: TaskWork) -> NewMemory:

@@ -56,7 +56,6 @@ class ExtractiveSummariser:
         self._offload = offload
 
     async def summarise(self, given: ToSummarise) -> Summarised:
-        """What stands in the earlier ones, and what the records add to it."""
         sections = extracted([read(text) for text in given.earlier], ())
         for start in range(0, len(given.records), _FEW):
             few = given.records[start : start + _FEW]
@@ -119,16 +118,14 @@ class Compaction:
         except ModelError as error:
             await self._failed(lane, tail, error.what)
             return False
-        text = await self._offload(_chars_of(made.sections), partial(self._written, made, given.tokens_max))
+        chars = sum(len(line) for name in HEADINGS for line in getattr(made.sections, name))
+        text = await self._offload(chars, lambda: self._redacted(written(made.sections, made.made, given.tokens_max)))
         if not read(text).count:
             await self._failed(lane, tail, _SAYS_NOTHING)
             return False
         point("summary.written")
         commit = Summarise(lane, tail.version, end, text, made.made, made.model, self._clock.now_ms())
         return await self._store.apply(commit)
-
-    def _written(self, made: Summarised, tokens_max: int) -> str:
-        return self._redacted(written(made.sections, made.made, tokens_max))
 
     async def _made(self, given: ToSummarise, attempts: int) -> Summarised:
         if attempts >= self._summaries.tries:
@@ -146,10 +143,6 @@ class Compaction:
 def _chars(records: Iterable[Record]) -> int:
     """How many characters records have."""
     return sum(record.chars for record in records)
-
-
-def _chars_of(sections: Sections) -> int:
-    return sum(len(line) for name in HEADINGS for line in getattr(sections, name))
 
 
 COPIED_MAX = 20
@@ -289,7 +282,6 @@ class OtherLanes:
         self._terms = terms
 
     async def render_other_lanes(self, lane: Lane) -> str:
-        """Render the summary of the conversation without this lane; "" for none. Raises StoreError."""
         known = known_of(await self._contexts.summaries_of(lane, self._terms.keep))
         if not _version(known, self._terms):
             return ""

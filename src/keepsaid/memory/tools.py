@@ -13,6 +13,7 @@ from keepsaid.domain.message import Trust, Trusted
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.receipt import MEMORY_OPEN
 from keepsaid.domain.staged import NAME_CHARS_MAX, TEXT_CHARS_MAX, MemoryAction, StageMemory, parse_staged_request
+from keepsaid.domain.tool_calls import object_schema
 from keepsaid.domain.turn import Claimed
 from keepsaid.domain.visibility import least
 from keepsaid.errors import ToolError
@@ -33,16 +34,6 @@ def query_in(arguments: Mapping[str, Json]) -> str:
     if not isinstance(query, str) or not query.strip():
         raise ToolError("query must be a text that is not empty")
     return query
-
-
-def limit_in(arguments: Mapping[str, Json]) -> int:
-    """How many memories are wanted."""
-    return _number(arguments, "limit", LIMIT_DEFAULT, (1, LIMIT_MAX))
-
-
-def around_in(arguments: Mapping[str, Json]) -> int:
-    """How many neighbours are wanted on each side."""
-    return _number(arguments, "around", AROUND_DEFAULT, (0, AROUND_MAX))
 
 
 def archived_in(arguments: Mapping[str, Json]) -> bool:
@@ -107,14 +98,13 @@ def _time(arguments: Mapping[str, Json], name: str, *, ends: bool = False) -> in
         raise ToolError(f"{name} must be {error}") from None
 
 
-_CHARS_MAX, _OPENED_CHARS_MAX, _BESIDE_CHARS_MAX = 2_000, 8_000, 600
+_CHARS_MAX, _OPENED_CHARS_MAX, _NEIGHBOUR_CHARS_MAX = 2_000, 8_000, 600
 _ANSWER_CHARS_MAX = 16_000
 _SOURCES_MAX = 5
 
 _TIME = {"type": "string", "description": "a day (2026-05-04) or a time (2026-05-04T18:00, UTC)"}
-_SEARCH: Mapping[str, Json] = {
-    "type": "object",
-    "properties": {
+_SEARCH = object_schema(
+    {
         "query": {"type": "string", "description": "words to look for; any text"},
         "limit": {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT},
         "kind": {"type": "string", "description": "only memories of this kind: episode, fact, decision, todo, ..."},
@@ -124,26 +114,21 @@ _SEARCH: Mapping[str, Json] = {
         "as_of": {**_TIME, "description": "only what was known and held true at this day or time"},
         "archived": {"type": "boolean", "description": "search what faded instead; without the limits above"},
     },
-    "required": ["query"],
-    "additionalProperties": False,
-}
-_OPEN: Mapping[str, Json] = {
-    "type": "object",
-    "properties": {
+    "query",
+)
+_OPEN = object_schema(
+    {
         "id": {"type": "string", "description": "a memory as memory_search names it: mem_..."},
         "around": {"type": "integer", "minimum": 0, "maximum": AROUND_MAX, "default": AROUND_DEFAULT},
     },
-    "required": ["id"],
-    "additionalProperties": False,
-}
+    "id",
+)
 
 
 class Opening(Protocol):
-    """Where one memory is read."""
+    """Reads one memory, if the listener may hear it."""
 
-    async def get(self, listener: Listener, memory_id: int) -> Memory | None:
-        """One memory, if the listener may hear it."""
-        ...
+    async def get(self, listener: Listener, memory_id: int) -> Memory | None: ...
 
 
 def memory_search(recall: Recall, library: Library, listener: Listener, archive: Recall | None = None) -> Tool:
@@ -152,18 +137,14 @@ def memory_search(recall: Recall, library: Library, listener: Listener, archive:
 
     async def run(arguments: dict[str, Json]) -> str:
         _known(arguments, _SEARCH)
-        query, limit, narrowing = query_in(arguments), limit_in(arguments), narrowing_in(arguments)
+        query, narrowing = query_in(arguments), narrowing_in(arguments)
+        limit = _number(arguments, "limit", LIMIT_DEFAULT, (1, LIMIT_MAX))
         if archived_in(arguments):
             return _written(await archive.recall(hearing, query, limit, narrowing.as_of) if archive else Recalled(()))
         return _written(await narrowed(recall, library, hearing, (query, limit), narrowing))
 
-    return Tool(
-        name="memory_search",
-        description="Search what was said and learned before. Returns one memory a line, best first.",
-        schema=_SEARCH,
-        run=run,
-        output=Trust.OWNER,
-    )
+    says = "Search what was said and learned before. Returns one memory a line, best first."
+    return Tool("memory_search", says, _SEARCH, run, output=Trust.OWNER)
 
 
 def memory_open(memories: Opening, library: Library, listener: Listener) -> Tool:
@@ -172,20 +153,15 @@ def memory_open(memories: Opening, library: Library, listener: Listener) -> Tool
 
     async def run(arguments: dict[str, Json]) -> str:
         _known(arguments, _OPEN)
-        memory_id, each = memory_in(arguments), around_in(arguments)
+        memory_id, each = memory_in(arguments), _number(arguments, "around", AROUND_DEFAULT, (0, AROUND_MAX))
         memory = await memories.get(hearing, memory_id)
         if memory is None:
             raise ToolError(f"there is no memory {show('memory', memory_id)} that may be heard here")
         sources = await library.sources(hearing, memory, _SOURCES_MAX)
         return await _opened(memory, [(one, await library.around(hearing, one, each)) for one in sources])
 
-    return Tool(
-        name=MEMORY_OPEN,
-        description="Show one memory in full, with what was said around the messages it came from.",
-        schema=_OPEN,
-        run=run,
-        output=Trust.OWNER,
-    )
+    says = "Show one memory in full, with what was said around the messages it came from."
+    return Tool(MEMORY_OPEN, says, _OPEN, run, output=Trust.OWNER)
 
 
 def _restrict_listener(listener: Listener) -> Listener:
@@ -212,14 +188,14 @@ async def _opened(memory: Memory, sources: Sequence[tuple[Memory, Sequence[Memor
     """The memory by its name, then each of its sources, marked, among its neighbours; nothing twice."""
     state = "" if memory.state == "active" else f" (no longer valid: {memory.state})"
     lines = [f"{show('memory', memory.id)}{state} {line(memory, _OPENED_CHARS_MAX)}"]
-    marked, told = {source.id for source, _ in sources}, set[int]()
-    for source, beside in sources:
-        said = [one for one in (beside or (source,)) if one.id not in told]
-        told.update(one.id for one in said)
+    marked, shown_ids = {source.id for source, _ in sources}, set[int]()
+    for source, neighbours in sources:
+        said = [one for one in (neighbours or (source,)) if one.id not in shown_ids]
+        shown_ids.update(one.id for one in said)
         if said:
             lines.append("Said there:")
-            lines += [f"{'>' if one.id in marked else ' '} {line(one, _BESIDE_CHARS_MAX)}" for one in said]
-    shown = (one.new.trust for source, beside in sources for one in (source, *beside))
+            lines += [f"{'>' if one.id in marked else ' '} {line(one, _NEIGHBOUR_CHARS_MAX)}" for one in said]
+    shown = (one.new.trust for source, neighbours in sources for one in (source, *neighbours))
     return Trusted("\n".join(_bounded(lines)), least([memory.new.trust, *shown]))
 
 
@@ -239,31 +215,29 @@ def _bounded(lines: Sequence[str]) -> list[str]:
 _TEXT: Mapping[str, Json] = {"type": "string", "maxLength": TEXT_CHARS_MAX}
 _NAME: Mapping[str, Json] = {"type": "string", "maxLength": NAME_CHARS_MAX}
 _ID: Mapping[str, Json] = {"type": "string", "description": "a memory as memory_search names it: mem_..."}
-_PROPERTIES: Mapping[MemoryAction, Mapping[str, Json]] = {
-    MemoryAction.SAVE: {
-        "text": {**_TEXT, "description": "one sentence that can stand alone: Ann lives in Porto"},
-        "kind": {"type": "string", "enum": [str(kind) for kind in IMPORTANCE], "default": "fact"},
-        "subject": {**_NAME, "description": "whom or what it is about: Ann"},
-        "attribute": {**_NAME, "description": "what of it, if it is one thing: lives in"},
-        "value": {**_NAME, "description": "and which: Porto"},
-        "valid_from": {**_NAME, "description": "since when, if not since now: a day or a time, UTC"},
-        "valid_to": {**_NAME, "description": "until when, if that is known"},
-    },
-    MemoryAction.CORRECT: {
-        "id": {**_ID},
-        "text": {**_TEXT, "description": "what is right: Ann lives in Porto"},
-        "value": {**_NAME, "description": "the right value, where the memory has one: Porto"},
-    },
-    MemoryAction.CONFIRM: {"id": {**_ID}},
+_SAVED: Mapping[str, Json] = {
+    "text": {**_TEXT, "description": "one sentence that can stand alone: Ann lives in Porto"},
+    "kind": {"type": "string", "enum": [str(kind) for kind in IMPORTANCE], "default": "fact"},
+    "subject": {**_NAME, "description": "whom or what it is about: Ann"},
+    "attribute": {**_NAME, "description": "what of it, if it is one thing: lives in"},
+    "value": {**_NAME, "description": "and which: Porto"},
+    "valid_from": {**_NAME, "description": "since when, if not since now: a day or a time, UTC"},
+    "valid_to": {**_NAME, "description": "until when, if that is known"},
 }
-_NEEDED: Mapping[MemoryAction, list[Json]] = {
-    MemoryAction.SAVE: ["text"],
-    MemoryAction.CORRECT: ["id", "text"],
-    MemoryAction.CONFIRM: ["id"],
+_CORRECTED: Mapping[str, Json] = {
+    "id": {**_ID},
+    "text": {**_TEXT, "description": "what is right: Ann lives in Porto"},
+    "value": {**_NAME, "description": "the right value, where the memory has one: Porto"},
+}
+_SCHEMAS = {
+    MemoryAction.SAVE: object_schema(_SAVED, "text"),
+    MemoryAction.CORRECT: object_schema(_CORRECTED, "id", "text"),
+    MemoryAction.CONFIRM: object_schema({"id": {**_ID}}, "id"),
 }
 _SAYS = {
     MemoryAction.SAVE: "Remember something for good, when a person asks for it or will want it later.",
-    MemoryAction.CORRECT: "Put a memory right when a person says that it is wrong. What it said before is kept as past.",
+    MemoryAction.CORRECT: "Put a memory right when a person says that it is wrong."
+    " What it said before is kept as past.",
     MemoryAction.CONFIRM: "Take a memory for certain when a person says that it is right.",
 }
 
@@ -275,43 +249,29 @@ def memory_action_tools(memories: Opening, listener: Listener, claimed: Claimed)
         return ()
     hearing = replace(listener, everything=False)
 
-    def tool(deed: MemoryAction) -> Tool:
+    def tool(action: MemoryAction) -> Tool:
         async def run(arguments: dict[str, Json]) -> str:
-            asked = _parse_call(deed, arguments)
-            if deed is MemoryAction.SAVE:
+            asked = _parse_call(action, arguments)
+            if action is MemoryAction.SAVE:
                 return "It is remembered once your answer is written."
             memory = await memories.get(hearing, asked.memory_id)
             _check(memory, asked.memory_id, trust)
-            what = "is put right" if deed is MemoryAction.CORRECT else "is taken for certain"
+            what = "is put right" if action is MemoryAction.CORRECT else "is taken for certain"
             return f"{show('memory', asked.memory_id)} {what} once your answer is written."
 
-        schema: Mapping[str, Json] = {
-            "type": "object",
-            "properties": {**_PROPERTIES[deed]},
-            "required": _NEEDED[deed],
-            "additionalProperties": False,
-        }
-        return Tool(
-            deed,
-            _SAYS[deed],
-            schema,
-            run,
-            serves=Trust.KNOWN if deed is MemoryAction.SAVE else trust,
-            output=Trust.OWNER,
-        )
+        serves = Trust.KNOWN if action is MemoryAction.SAVE else trust
+        return Tool(action, _SAYS[action], _SCHEMAS[action], run, serves=serves, output=Trust.OWNER)
 
-    return tuple(tool(deed) for deed in MemoryAction)
+    return tuple(tool(action) for action in MemoryAction)
 
 
-def _parse_call(deed: MemoryAction, arguments: Mapping[str, Json]) -> StageMemory:
-    unknown = sorted(set(arguments) - set(_PROPERTIES[deed]))
-    if unknown:
-        raise ToolError(f"there is no argument {unknown[0]!r}; there are {', '.join(_PROPERTIES[deed])}")
+def _parse_call(action: MemoryAction, arguments: Mapping[str, Json]) -> StageMemory:
+    _known(arguments, _SCHEMAS[action])
     try:
-        asked = parse_staged_request(deed, arguments)
+        asked = parse_staged_request(action, arguments)
     except ValueError as error:
         raise ToolError(str(error)) from None
-    if deed is not MemoryAction.CONFIRM:
+    if action is not MemoryAction.CONFIRM:
         said = NewMemory("", asked.kind, asked.text, "", Trust.KNOWN, subject=asked.subject, attribute=asked.attribute)
         why = junk(replace(said, value=asked.value))
         if why:

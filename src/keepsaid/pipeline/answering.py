@@ -8,46 +8,33 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from keepsaid.domain import commits, relay, route, session, slot, staged, trust
 from keepsaid.domain.batch import Window
 from keepsaid.domain.busy import BusyPolicy
-from keepsaid.domain.commits import StepEnd, TurnCommit
 from keepsaid.domain.context import LaneTail
 from keepsaid.domain.effects import Effect, OfTask
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import Injection
 from keepsaid.domain.message import attached_to
 from keepsaid.domain.prompt import Prompt
-from keepsaid.domain.relay import relayed_in
 from keepsaid.domain.reply import ReplyDraft, address
-from keepsaid.domain.route import Routes
 from keepsaid.domain.scene import PromptInputs
-from keepsaid.domain.session import SessionTerms
-from keepsaid.domain.slot import SlotTerms
-from keepsaid.domain.staged import staged_in
-from keepsaid.domain.trust import UNKEYED, Fence, taint_in
 from keepsaid.domain.turn import Claimed, Outcome, Recent
 from keepsaid.errors import LeaseLost, MessageDamaged
+from keepsaid.pipeline.prompt import attention, labels, layers
 from keepsaid.pipeline.prompt.assemble import Preparation, PromptBudget, assemble, measured
-from keepsaid.pipeline.prompt.attention import SlotMatcher, attend
 from keepsaid.pipeline.prompt.guard import Fitting, Guard
-from keepsaid.pipeline.prompt.labels import record_lateness, with_late_notice, with_lateness
-from keepsaid.pipeline.prompt.layers import fitted, joining
 from keepsaid.pipeline.prompt.sources import Sources, tools_of
 from keepsaid.pipeline.prompt.trace import chosen, merge_retry_trace, recorded, shown_at, trace_of
 from keepsaid.pipeline.routing import RoutingRules
-from keepsaid.pipeline.tools.dialogue import set_in, set_personality, slots_in
-from keepsaid.pipeline.tools.schedules import scheduled_in
-from keepsaid.pipeline.tools.tasks import tasks_in
-from keepsaid.pipeline.turn.authorization import ApprovalRequester, CallGate
+from keepsaid.pipeline.tools import dialogue, schedules, tasks
+from keepsaid.pipeline.turn import authorization, steering
 from keepsaid.pipeline.turn.commands import CommandBatchResult, Commands
 from keepsaid.pipeline.turn.run import StepLog, TurnDeps, TurnLimits, opened_in, run
-from keepsaid.pipeline.turn.steering import SteeringInbox
+from keepsaid.ports import prompt_sources, recall, store_views
 from keepsaid.ports.channel import Progresses, TurnProgress
 from keepsaid.ports.model import Model, Tool
-from keepsaid.ports.prompt_sources import AgentIdentity
-from keepsaid.ports.recall import Reminder
 from keepsaid.ports.runtime import Clock, Ids, Offload, PaddedOffload, Wakeups, inline
-from keepsaid.ports.store_views import BufferView, LaneView, Operations
 
 _turn_log = logging.getLogger("keepsaid.turn")
 _LATE = "it was not ready in time"
@@ -57,50 +44,49 @@ _LATE = "it was not ready in time"
 class PipelineStores:
     """The operational store, as the pipeline needs it."""
 
-    operations: Operations
-    buffer: BufferView
-    lanes: LaneView
+    operations: store_views.Operations
+    buffer: store_views.BufferView
+    lanes: store_views.LaneView
 
 
 @dataclass(frozen=True, slots=True)
 class AgentDeps:
-    """Who answers, and what comes to mind: `tools` makes the tools of one turn, `sources` fill its prompt.
+    """Collaborators of a turn: `tools` makes its tools, `sources` and `reminder` fill its prompt.
 
-    `guard` watches that prompts fit the model, and tells nobody that a lane is due where that is left to the pipeline.
-    `offload` runs what reads long texts.
-    `asking` puts the calls that a turn is refused before the owner; without, they stay refused.
+    `guard` keeps prompts within the model's window. `offload` runs work over long texts. `asking` asks the owner to
+    approve refused calls; without it they stay refused.
     """
 
     model: Model
-    reminder: Reminder
-    identity: AgentIdentity
+    reminder: recall.Reminder
+    identity: prompt_sources.AgentIdentity
     tools: Callable[[Claimed], Sequence[Tool]]
     progress: Progresses
     sources: Sources = Sources()
     guard: Guard | None = None
     commands: Commands | None = None
     offload: Offload = inline
-    asking: Callable[[Claimed], ApprovalRequester] | None = None
-    fence: Fence = UNKEYED
+    asking: Callable[[Claimed], authorization.ApprovalRequester] | None = None
+    fence: trust.Fence = trust.UNKEYED
 
 
 @dataclass(frozen=True, slots=True)
 class PipelineSettings:
     """How the pipeline runs: rules, budgets and limits, and by channel the windows, modes and ages of a busy lane.
 
-    So many of a lane's last blocks of memory are shown again (`history_blocks`), and for so many turns what a lane was
-    reminded of does not come to mind again (`reinject_turns`). Schedules that name no time zone go by `zone`. What is
-    not ready `prepare_s` seconds after a turn began to prepare is left out of its prompt.
+    `history_blocks` is how many of a lane's last memory blocks are shown again, `reinject_turns` for how many turns an
+    injected memory is not injected again, `zone` the time zone of schedules that name none. Parts of the prompt that
+    are not ready after `prepare_s` seconds are left out.
     """
 
-    routes: Routes
+    routes: route.Routes
     windows: Mapping[str, Window]
     budget: PromptBudget = PromptBudget()
     limits: TurnLimits = TurnLimits()
     busy: Mapping[str, BusyPolicy] = field(default_factory=dict)
     stale_ms: Mapping[str, int] = field(default_factory=dict)
-    sessions: SessionTerms = SessionTerms()
-    slots: SlotTerms = SlotTerms()
+    sessions: session.SessionTerms = session.SessionTerms()
+    slots: slot.SlotTerms = slot.SlotTerms()
     history_blocks: int = 0
     reinject_turns: int = 0
     zone: str = "UTC"
@@ -108,7 +94,6 @@ class PipelineSettings:
 
     @property
     def routing(self) -> RoutingRules:
-        """What routing goes by."""
         return RoutingRules(self.routes, self.windows, self.busy)
 
 
@@ -119,10 +104,6 @@ def check(claimed: Claimed) -> None:
     for message in claimed.all_messages:
         if message.damaged:
             raise MessageDamaged(f"{show('message', message.id)} is not what was stored: it does not match its hash")
-
-
-async def _recent(tail: Awaitable[LaneTail]) -> Recent:
-    return (await tail).recalling
 
 
 class Answering:
@@ -138,61 +119,60 @@ class Answering:
         self._guard = agent.guard or Guard(stores.operations, stores.lanes, self._clock, lambda *_: None)
 
     async def answer(self, claimed: Claimed) -> None:
-        """Commits 3 and 4: context, steps, and the turn with its reply, all or nothing."""
         check(claimed)
-        claimed = with_lateness(claimed, self._stale_ms(claimed), self._clock.now_ms())
-        whole, obedience = claimed, await self._run_commands(claimed)
-        claimed = obedience.rest
+        claimed = labels.with_lateness(claimed, self._stale_ms(claimed), self._clock.now_ms())
+        whole, commands = claimed, self.agent.commands
+        executed = CommandBatchResult(claimed) if commands is None else await commands.run_commands(claimed)
+        claimed = executed.rest
         if not claimed.messages:
-            await self.commit(whole, obedience.outcome)
+            await self.commit(whole, executed.outcome)
             return
-        asked = self.listen(claimed)
-        scene, fitting, prompt = await self.context(claimed, asked, begins_anew=obedience.begins_anew)
-        tools = (*self.agent.tools(claimed), *tools_of(scene), *set_personality(claimed))
+        matcher = self.listen(claimed)
+        scene, fitting, prompt = await self.context(claimed, matcher, begins_anew=executed.begins_anew)
+        tools = (*self.agent.tools(claimed), *tools_of(scene), *dialogue.set_personality(claimed))
         offload, tracing = self.agent.offload, partial(trace_of, scene, prompt, tools, fitting.factor)
-        trace = record_lateness(
+        trace = labels.record_lateness(
             merge_retry_trace(claimed.trace, await offload(prompt.chars, tracing)), claimed.late_before
         )
         steps = StepLog(self._stores.operations, self._clock, claimed.held, trace)
-        offers = SteeringInbox(
-            self._stores.operations, claimed, self._joining(claimed), partial(joining, claimed, asked), offload
+        inbox = steering.SteeringInbox(
+            self._stores.operations, claimed, self._joining(claimed), partial(layers.joining, claimed, matcher), offload
         )
-        delta = partial(self._tell, offers)
-        gate = CallGate(taint_in(trace), self.agent.asking(claimed) if self.agent.asking else None)
-        turn = TurnDeps(fitting, prompt, tools, self.settings.limits, delta, offers, gate, offload)
+
+        def delta(text: str) -> None:
+            self.agent.progress.tell(inbox.claimed.all_messages, TurnProgress("delta", text))
+
+        gate = authorization.CallGate(trust.taint_in(trace), self.agent.asking(claimed) if self.agent.asking else None)
+        turn = TurnDeps(fitting, prompt, tools, self.settings.limits, delta, inbox, gate, offload)
         records = (ran := await run(turn, steps)).records
         outcome = Outcome(ran.text, records, steps.usage, ran.model, chosen(trace), opened=opened_in(records))
-        slots = (*asked.effects, *slots_in(records, offers.claimed, self.settings.slots.expiry_ms))
-        told: tuple[Effect, ...] = (
-            *set_in(records, offers.claimed),
-            *staged_in(records),
-            *tasks_in(records, offers.claimed),
-            *relayed_in(offers.claimed.all_messages),
-            *scheduled_in(records, offers.claimed, self.settings.zone),
+        slots = (*matcher.effects, *dialogue.slots_in(records, inbox.claimed, self.settings.slots.expiry_ms))
+        staged_effects: tuple[Effect, ...] = (
+            *dialogue.set_in(records, inbox.claimed),
+            *staged.staged_in(records),
+            *tasks.tasks_in(records, inbox.claimed),
+            *relay.relayed_in(inbox.claimed.all_messages),
+            *schedules.scheduled_in(records, inbox.claimed, self.settings.zone),
             *ran.waiting,
         )
-        effects = (*slots, *told, *measured(fitting.prompt, tools, outcome))
-        outcome = obedience.with_answer(replace(outcome, effects=effects))
-        await self.commit(replace(offers.claimed, messages=whole.messages), outcome, steps.ending)
+        effects = (*slots, *staged_effects, *measured(fitting.prompt, tools, outcome))
+        outcome = executed.with_answer(replace(outcome, effects=effects))
+        await self.commit(replace(inbox.claimed, messages=whole.messages), outcome, steps.ending)
         await fitting.settle()
 
-    async def _run_commands(self, claimed: Claimed) -> CommandBatchResult:
-        commands = self.agent.commands
-        return CommandBatchResult(claimed) if commands is None else await commands.run_commands(claimed)
-
-    def listen(self, claimed: Claimed) -> SlotMatcher:
-        """The questions that wait in the lane, with the messages of the batch heard."""
-        asked = SlotMatcher(claimed.around, self.settings.slots)
-        asked.hear_all(claimed.messages)
-        return asked
+    def listen(self, claimed: Claimed) -> attention.SlotMatcher:
+        """Match the pending questions of the lane with the messages of the batch."""
+        matcher = attention.SlotMatcher(claimed.around, self.settings.slots)
+        matcher.hear_all(claimed.messages)
+        return matcher
 
     async def context(
-        self, claimed: Claimed, asked: SlotMatcher, *, begins_anew: bool = False
+        self, claimed: Claimed, matcher: attention.SlotMatcher, *, begins_anew: bool = False
     ) -> tuple[PromptInputs, Fitting, Prompt]:
         """What the model is shown: read, put together, and fitted to its window; no past where the lane begins anew."""
         reading = asyncio.ensure_future(self._read(claimed, begins_anew=begins_anew))
         scene = await self._scene(claimed, reading)
-        scene = replace(scene, attention=attend(claimed, scene.tail.recent, asked.settled))
+        scene = replace(scene, attention=attention.attend(claimed, scene.tail.recent, matcher.settled))
         fitting = self._fitting(scene, await reading)
         prompt = await fitting.fit()
         return replace(scene, tail=fitting.tail), fitting, prompt
@@ -217,37 +197,41 @@ class Answering:
         parts = agent.sources.begin(preparation, claimed, agent.identity)
         injection = recorded(claimed.trace)
         if injection is None:
-            recent = asyncio.ensure_future(_recent(tail))
+
+            async def recent_records() -> Recent:
+                return (await tail).recalling
+
+            recent = asyncio.ensure_future(recent_records())
             memory = preparation.begin("memory", agent.reminder.remind(claimed, recent), Injection(skipped=_LATE))
         left_out = await preparation.finish(self.settings.prepare_s)
         if left_out:
-            told = {"turn": claimed.turn_id, "batch": claimed.batch.id}
-            _turn_log.warning("the turn goes on without: %s", "; ".join(left_out), extra=told)
+            ids = {"turn": claimed.turn_id, "batch": claimed.batch.id}
+            _turn_log.warning("the turn goes on without: %s", "; ".join(left_out), extra=ids)
         given = injection or memory.value
         return PromptInputs(claimed, await tail, given, parts.standing, parts.turn_context(now), left_out=left_out)
 
     async def _tail(self, reading: Awaitable[LaneTail]) -> LaneTail:
         tail = await reading
-        return await self.agent.offload(tail.chars, partial(fitted, tail, self.settings.budget.recent_tokens))
+        return await self.agent.offload(tail.chars, partial(layers.fitted, tail, self.settings.budget.recent_tokens))
 
     def _fitting(self, scene: PromptInputs, tail: LaneTail) -> Fitting:
         """The prompt, and how it is made again when the lane's oldest messages have to go."""
         budget, fence = self.settings.budget, self.agent.fence
 
         def make(tail: LaneTail) -> Prompt:
-            return assemble(replace(scene, tail=fitted(tail, budget.recent_tokens)), budget, fence)
+            return assemble(replace(scene, tail=layers.fitted(tail, budget.recent_tokens)), budget, fence)
 
         factor = scene.claimed.around.calibration(self.agent.model.name).factor
         offload = PaddedOffload(self.agent.offload, scene.claimed.chars)
         return Fitting(self._guard, scene.claimed.batch.lane, self.agent.model, make, tail, factor, offload)
 
-    async def commit(self, claimed: Claimed, outcome: Outcome, ending: StepEnd | None = None) -> int | None:
+    async def commit(self, claimed: Claimed, outcome: Outcome, ending: commits.StepEnd | None = None) -> int | None:
         """Commit 4; returns the reply's id. Raises LeaseLost when another owner has the batch."""
         batch, now = claimed.batch, self._clock.now_ms()
         reply = self._reply(claimed, outcome.reply, now) if outcome.reply else None
         outcome = replace(outcome, attached=attached_to(claimed.messages))
         steered = tuple(one.batch_id for one in claimed.steered)
-        settled = TurnCommit(claimed.turn_id, batch.id, batch.fence, outcome, reply, now, ending, steered)
+        settled = commits.TurnCommit(claimed.turn_id, batch.id, batch.fence, outcome, reply, now, ending, steered)
         settled = replace(settled, inactive_ms=self.settings.sessions.inactive_ms, steady=self._clock.steady_ms())
         if not await self._stores.operations.apply(settled):
             raise LeaseLost(f"batch {batch.id} has another owner now")
@@ -263,20 +247,13 @@ class Answering:
     def _reply(self, claimed: Claimed, text: str, now: int) -> ReplyDraft:
         """The reply; one that comes late says so."""
         url, reply_to = address(claimed.all_messages)
-        told = with_late_notice(text, claimed, self._stale_ms(claimed), now)
-        return ReplyDraft(self._ids.next(), told, url=url, reply_to=reply_to)
+        text = labels.with_late_notice(text, claimed, self._stale_ms(claimed), now)
+        return ReplyDraft(self._ids.next(), text, url=url, reply_to=reply_to)
 
     def _stale_ms(self, claimed: Claimed) -> int:
         return self.settings.stale_ms.get(claimed.batch.lane.channel, 0)
 
     def _joining(self, claimed: Claimed) -> Window | None:
-        """Within which bounds what comes meanwhile may join this turn, if it may."""
-        channel = claimed.batch.lane.channel
-        return (
-            self.settings.routing.window(claimed.batch.lane)
-            if self.settings.busy.get(channel) is BusyPolicy.STEER
-            else None
-        )
-
-    def _tell(self, offers: SteeringInbox, text: str) -> None:
-        self.agent.progress.tell(offers.claimed.all_messages, TurnProgress("delta", text))
+        """The window of messages that are added to the running turn; None if the channel does not steer."""
+        lane, settings = claimed.batch.lane, self.settings
+        return settings.routing.window(lane) if settings.busy.get(lane.channel) is BusyPolicy.STEER else None

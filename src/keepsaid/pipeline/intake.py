@@ -1,4 +1,4 @@
-"""Intake: checks a message, names it, stores it, and only then tells its sender; refuses messages on a full disk."""
+"""Intake: checks a message, gives it an id, stores it, and then acknowledges it; refuses messages on a full disk."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _MEGABYTE = 1_000_000
 
 
 class DiskSpaceGuard:
-    """Knows whether messages may come in. It looks at the disk when told to, never for a message.
+    """Refuses messages while less than `floor_mb` is free. The disk is only read by `look`, never for a message.
 
-    Replies, steps, their log and its moves into the file need what is below the floor.
+    The space below the floor is for replies, steps and the write-ahead log.
     """
 
     def __init__(self, space: Space, floor_mb: int) -> None:
@@ -38,7 +38,7 @@ class DiskSpaceGuard:
         return self._refusal is not None
 
     def look(self) -> None:
-        """Look at the disk; says in the log when intake stops and when it goes on."""
+        """Read the free space; logs when intake stops and when it goes on."""
         free = self._space.free_bytes()
         before, self._refusal = self._refusal, None
         if free < self._floor_mb * _MEGABYTE:
@@ -65,7 +65,7 @@ _INLINE_CHARS_MAX = 4_096
 
 @dataclass(frozen=True, slots=True)
 class IntakeLimits:
-    """What the door lets in: bytes of a payload, characters of text and of any name."""
+    """Limits of a message: bytes of its payload, characters of its text and of any name."""
 
     payload_bytes_max: int = 26_214_400
     text_chars_max: int = 1_000_000

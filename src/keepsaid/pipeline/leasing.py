@@ -19,7 +19,6 @@ from keepsaid.ports.runtime import Clock, Ids, Wakeups
 from keepsaid.ports.store_views import Operations
 
 _log = logging.getLogger("keepsaid.engine")
-_STABLE = "the program had run without a crash for {} minutes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,6 @@ class ProcessAge:
 
     @property
     def lived_ms(self) -> int:
-        """How long the process has lived."""
         return int(self._clock.monotonic_ms() - self._began_ms)
 
     @property
@@ -86,13 +84,13 @@ class ProcessAge:
         if lived_ms >= self.terms.stable_ms and not self._is_stable:
             waiting = await self._second_chance() or waiting
         if waiting and not self._is_loaded:
-            await self._loaded()
+            await self._load_for_turns()
         soonest_ms = self._next_ms if self._is_stable else min(self._next_ms, self.terms.stable_ms)
         return self._clock.due_ms() + max(1, soonest_ms - self.lived_ms)
 
     async def _second_chance(self) -> bool:
-        """Queue again what crashes alone buried; returns whether there was anything."""
-        reason = _STABLE.format(self.terms.stable_ms // 60_000)
+        """Queue batches again that are dead because of crashes alone; returns whether there were any."""
+        reason = f"the program had run without a crash for {self.terms.stable_ms // 60_000} minutes"
         requeue = RequeueCrashed(self._clock.now_ms(), reason, self.terms.trials)
         count = await self._operations.apply(requeue)
         self._is_stable = count < requeue.limit
@@ -100,8 +98,8 @@ class ProcessAge:
             _log.info("queued again after crashes", extra={"batches": count})
         return count > 0
 
-    async def _loaded(self) -> None:
-        """Load what a turn needs; what cannot be loaded is for the turn to say."""
+    async def _load_for_turns(self) -> None:
+        """Load the model layer; a turn reports again what cannot be loaded."""
         try:
             await self._load()
         except KeepsaidError as error:
@@ -124,9 +122,9 @@ class LeaseTerms:
 
 
 class Leases:
-    """Claims for one owner. With `hints` it is told at once that a batch was taken away, else at the next renewal.
+    """Claims batches for one owner. `hints` notify at once that a batch was taken away, else the next renewal does.
 
-    By `life`, the life of this process, trials may begin.
+    `life`, the age of this process, decides when trials may begin.
     """
 
     def __init__(
@@ -149,25 +147,17 @@ class Leases:
 
     @property
     def lived_ms(self) -> int:
-        """How long the process has lived."""
         return self._life.lived_ms
 
     async def claim(self, limit: int) -> tuple[Lease, ...]:
         """Lease up to `limit` batches, best first."""
         turn_ids = tuple(self._ids.next() for _ in range(limit))
         until = self._clock.steady_ms() + self._terms.lease_ms
-        return await self._operations.apply(
-            ClaimBatches(
-                self._owner,
-                limit,
-                turn_ids,
-                self._clock.due_ms(),
-                until,
-                self._terms.ageing,
-                self._life.trial_age_ms,
-                self._life.terms.trials,
-            )
+        now, life = self._clock.due_ms(), self._life
+        claim = ClaimBatches(
+            self._owner, limit, turn_ids, now, until, self._terms.ageing, life.trial_age_ms, life.terms.trials
         )
+        return await self._operations.apply(claim)
 
     @asynccontextmanager
     async def kept(self, claimed: Claimed) -> AsyncIterator[None]:
@@ -225,9 +215,9 @@ class Leases:
 
 
 class Waking:
-    """Wakes who claims for batches that are being written, and again for those that no claim can have seen.
+    """Wakes the workers for batches that are being written, and again for batches that no claim can have seen.
 
-    A claim that is asked for right behind the batches joins their commit. It may also overtake them, on a slow store.
+    A claim that follows the batches at once joins their commit. On a slow store it may also overtake them.
     """
 
     def __init__(self, hint: asyncio.Event) -> None:
@@ -246,7 +236,6 @@ class Waking:
             self._hint.set()
 
     async def claimed(self, claim: Awaitable[tuple[Lease, ...]]) -> tuple[Lease, ...]:
-        """What a claim takes."""
         written = self._written
         self._claims += 1
         self._claiming = True

@@ -116,9 +116,8 @@ class OutboxSender:
                 _log.error("reply not settled: %s", error.what, extra={"code": error.code, "reply": commit.reply_id})
                 return
             except StoreError as error:
-                _log.warning(
-                    "reply not settled yet: %s", error.what, extra={"code": error.code, "reply": commit.reply_id}
-                )
+                ids = {"code": error.code, "reply": commit.reply_id}
+                _log.warning("reply not settled yet: %s", error.what, extra=ids)
             await self._clock.wait(asyncio.Event(), _STORE_WAIT_MS)
 
     async def _tried(self, reply: StoredReply) -> SendResult:

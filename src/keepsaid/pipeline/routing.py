@@ -136,7 +136,6 @@ class RoutingRules:
     busy: Mapping[str, BusyPolicy]
 
     def window(self, lane: Lane) -> Window:
-        """The window of a lane's channel."""
         return self.windows.get(lane.channel, Window())
 
 
@@ -164,7 +163,9 @@ class Router:
         lanes = await self._buffer.due(now, _LANES_MAX)
         if not lanes:
             return await self._buffer.next_due()
-        unread = {lane.lane: self._unread(rules, lane, now) for lane in lanes}
+        unread = {
+            lane.lane: route_unread(rules.routes, lane, rules.window(lane.lane), self._ids, now) for lane in lanes
+        }
         read = [lane for lane, dispatch in unread.items() if dispatch is None]
         groups = await self._buffer.waiting(read) if read else ()
         ready = (
@@ -176,9 +177,6 @@ class Router:
         if not all(await routing):
             return now + _FAILED_MS
         return now if len(lanes) == _LANES_MAX else now + _MOMENT_MS
-
-    def _unread(self, rules: RoutingRules, lane: DueLane, now: int) -> Dispatch | None:
-        return route_unread(rules.routes, lane, rules.window(lane.lane), self._ids, now)
 
     async def _routed(self, last_id: int, work: Callable[[], Awaitable[None]]) -> bool:
         """Whether a lane could be routed."""
@@ -203,14 +201,11 @@ class Router:
         with self._writing():
             await self._operations.apply(dispatch)
         if rules.busy.get(dispatch.lane.channel) is BusyPolicy.INTERRUPT:
-            await self._interrupt(dispatch.lane, dispatch.window)
+            # the new messages join the batch at work, which begins anew
+            begun_anew = await self._operations.apply(Interrupt(dispatch.lane, dispatch.window, self._clock.now_ms()))
+            if begun_anew is not None:
+                self._hints.wake_holders(begun_anew)
             self._hints.work.set()
-
-    async def _interrupt(self, lane: Lane, window: Window) -> None:
-        """What was just routed joins the batch at work, which begins anew; its holder is told."""
-        begun_anew = await self._operations.apply(Interrupt(lane, window, self._clock.now_ms()))
-        if begun_anew is not None:
-            self._hints.wake_holders(begun_anew)
 
     def _tell_settled(self, group: WaitingGroup, dispatch: Dispatch) -> None:
         """Messages that no turn will answer are settled here."""

@@ -36,7 +36,6 @@ class MessagePipeline:
 
     @property
     def settings(self) -> PipelineSettings:
-        """How the pipeline runs now."""
         return self.answering.settings
 
     def update_settings(self, settings: PipelineSettings) -> None:

@@ -41,22 +41,22 @@ class Trial:
     @asynccontextmanager
     async def begun(self) -> AsyncIterator[tuple[LoadedExtension, RecordingRuntime]]:
         """The extension, let in; let out at the end. Raises Amiss when either cannot be done."""
-        lobby = RecordingRuntime()
+        runtime = RecordingRuntime()
         found = [self.found, *(one for one in self.beside if one.id != self.found.id)]
-        life = lobby.lifecycle(found, self.data, self.settings, self.limits)
+        life = runtime.lifecycle(found, self.data, self.settings, self.limits)
         await life.begin()
-        guest = life.guests[self.found.id]
+        extension = life.guests[self.found.id]
         try:
-            _check_standing(guest)
-            yield guest, lobby
+            _check_standing(extension)
+            yield extension, runtime
         finally:
             await life.end()
-        _check_standing(guest)
+        _check_standing(extension)
 
 
-def _check_standing(guest: LoadedExtension) -> None:
-    if guest.fault is not None:
-        raise Amiss(f"{guest.fault.phase}: {guest.fault.reason}")
+def _check_standing(extension: LoadedExtension) -> None:
+    if extension.fault is not None:
+        raise Amiss(f"{extension.fault.phase}: {extension.fault.reason}")
 
 
 def _expect(holds: object, otherwise: str) -> None:
@@ -78,9 +78,9 @@ async def is_let_in_and_out(trial: Trial) -> None:
 
 async def is_well(trial: Trial) -> None:
     """Asked for its health it says that it is well, within its time limit."""
-    async with trial.begun() as (guest, _):
-        health = guest.call("health")
-        if not guest.active or health is None:
+    async with trial.begun() as (extension, _):
+        health = extension.call("health")
+        if not extension.active or health is None:
             return
         try:
             async with asyncio.timeout(trial.limits.health_s):
@@ -91,8 +91,8 @@ async def is_well(trial: Trial) -> None:
 
 async def has_usable_tools(trial: Trial) -> None:
     """Each tool has a name, a description, a schema, a class and limits, and refuses arguments it does not know."""
-    async with trial.begun() as (guest, _):
-        for tool in guest.provided.tools:
+    async with trial.begun() as (extension, _):
+        for tool in extension.provided.tools:
             await _check_tool(tool)
 
 
@@ -111,13 +111,13 @@ async def _check_tool(tool: Tool) -> None:
 
 async def is_a_channel_if_it_says_so(trial: Trial) -> None:
     """A channel answers a try to send, with a result or an error; its listening ends when it is told to."""
-    async with trial.begun() as (guest, lobby):
-        for name, channel in guest.provided.channels.items():
+    async with trial.begun() as (extension, runtime):
+        for name, channel in extension.provided.channels.items():
             _expect(channel.name == name, f"the channel {name} calls itself {channel.name}")
             await _check_sending(channel)
-        if guest.provided.listen is not None:
-            await _check_listening(guest)
-        _expect(all(one.conversation and one.sender for _, one in lobby.received), "it hands over what nobody said")
+        if extension.provided.listen is not None:
+            await _check_listening(extension)
+        _expect(all(one.conversation and one.sender for _, one in runtime.received), "it hands over what nobody said")
 
 
 async def _check_sending(channel: Channel) -> None:
@@ -130,10 +130,10 @@ async def _check_sending(channel: Channel) -> None:
         _expect(isinstance(sending.result(), SendResult), f"the channel {channel.name} says nothing of what it sent")
 
 
-async def _check_listening(guest: LoadedExtension) -> None:
-    assert guest.provided.listen is not None, "it was just looked at"
-    assert guest.context is not None, "what is active has a context"
-    listening = asyncio.ensure_future(guest.provided.listen(guest.context.inbox))
+async def _check_listening(extension: LoadedExtension) -> None:
+    assert extension.provided.listen is not None, "it was just looked at"
+    assert extension.context is not None, "what is active has a context"
+    listening = asyncio.ensure_future(extension.provided.listen(extension.context.inbox))
     await asyncio.wait((listening,), timeout=_LISTEN_S)
     listening.cancel()
     done, _ = await asyncio.wait((listening,), timeout=_QUIET_S)

@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine
 from types import TracebackType
-from typing import Protocol
+from typing import Self
 
 from keepsaid.testing.model_http import Connection
 
@@ -75,26 +75,31 @@ def surface(fault: BaseException, error: BaseException | None) -> None:
     error.add_note(f"a function of the script raised {fault!r}")
 
 
-class Announced(Protocol):
-    """A scripted server that listens while it is entered."""
+class ListeningServer:
+    """A scripted server that listens on a loopback port while it is entered."""
+
+    def __init__(self, serve: Served, port: int) -> None:
+        self._listener = SocketListener(serve, port)
 
     @property
     def url(self) -> str:
         """Where it listens."""
-        ...
+        return f"http://127.0.0.1:{self._listener.port}"
 
-    async def __aenter__(self) -> object:
+    async def __aenter__(self) -> Self:
         """Listen."""
-        ...
+        await self._listener.open()
+        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop."""
-        ...
+        """Drop every client, also those that wait for an answer, and raise what a function of the script raised."""
+        await self._listener.close()
+        self._listener.surface(error)
 
 
-async def serve(server: Announced) -> None:
+async def serve(server: ListeningServer) -> None:
     """Listen until SIGTERM or SIGINT; one line of JSON on stdout tells the URL."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -330,11 +330,7 @@ class Answer:
     def _usage(self, request: ChatRequest) -> Json:
         said = len(self.text) + sum(len(call.name) + len(call.raw_arguments) for call in self.calls)
         prompt, completion = self.usage or (-(-len(request.raw) // 4), -(-said // 4))
-        return {
-            "prompt_tokens": prompt,
-            "completion_tokens": completion,
-            "total_tokens": prompt + completion,
-        }
+        return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 
 
 def error_body(refuse: Refuse) -> bytes:

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from keepsaid.testing.listener import SocketListener, serve, surface
+from keepsaid.testing.listener import ListeningServer, serve, surface
 from keepsaid.testing.model_http import (
     EVENTS,
     JSON,
@@ -49,7 +49,7 @@ WAIT_S = 120.0
 _KEPT_HEADERS = frozenset(("authorization", "content-type", "idempotency-key", "user-agent", "x-stainless-retry-count"))
 
 
-class ModelServer:
+class ModelServer(ListeningServer):
     """A scripted model on a loopback port; an async context manager.
 
     Everything it does is decided by `script`, which can be replaced at any time. Ids are counters, and
@@ -58,14 +58,10 @@ class ModelServer:
     """
 
     def __init__(
-        self,
-        script: Script | Reactor | None = None,
-        *,
-        port: int = 0,
-        clock: Callable[[], float] | None = None,
+        self, script: Script | Reactor | None = None, *, port: int = 0, clock: Callable[[], float] | None = None
     ) -> None:
         self.script = _script(script)
-        self._listener = SocketListener(self._serve, port)
+        super().__init__(self._serve, port)
         self._clock = clock
         self._requests: list[ChatRequest] = []
         self._answering = 0
@@ -74,7 +70,7 @@ class ModelServer:
     @property
     def url(self) -> str:
         """The base URL for a client, such as `http://127.0.0.1:40123/v1`."""
-        return f"http://127.0.0.1:{self._listener.port}/v1"
+        return f"{super().url}/v1"
 
     @property
     def clients(self) -> int:
@@ -85,18 +81,6 @@ class ModelServer:
     def requests(self) -> list[ChatRequest]:
         """Every chat request seen so far, in the order they came."""
         return list(self._requests)
-
-    async def __aenter__(self) -> Self:
-        """Listen."""
-        await self._listener.open()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Drop every client, even one that hangs, and raise what a function of the script raised."""
-        await self._listener.close()
-        self._listener.surface(error)
 
     async def wait_for(self, count: int, within_s: float = WAIT_S) -> list[ChatRequest]:
         """Wait until `count` chat requests were seen, and return all seen; raises TimeoutError."""
@@ -229,11 +213,7 @@ class ThreadedModelServer:
     """A `ModelServer` with an event loop and a thread of its own, for tests that are not async."""
 
     def __init__(
-        self,
-        script: Script | Reactor | None = None,
-        *,
-        port: int = 0,
-        clock: Callable[[], float] | None = None,
+        self, script: Script | Reactor | None = None, *, port: int = 0, clock: Callable[[], float] | None = None
     ) -> None:
         self._server = ModelServer(script, port=port, clock=clock)
         self._thread = ThreadPoolExecutor(1, "model-server")

@@ -1,4 +1,4 @@
-"""A lobby: stands for the runtime where extensions are tried; what they do is written down and changes nothing."""
+"""A stand-in for the runtime where extensions are tried; what they do is written down and changes nothing."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ class RecordingRuntime:
     async def emit_lifecycle_event(self, topic: str, payload: Mapping[str, Json], about: str) -> None:
         """Ignore an event about the state of an extension."""
 
-    async def changed(self, guest: LoadedExtension) -> None:
+    async def changed(self, extension: LoadedExtension) -> None:
         """Write down where an extension stands."""
-        self.changes.append((guest.id, guest.state.value))
+        self.changes.append((extension.id, extension.state.value))
 
     def lifecycle(
         self,

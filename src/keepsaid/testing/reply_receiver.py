@@ -16,11 +16,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from keepsaid.domain.prompt import Json
-from keepsaid.testing.listener import SocketListener, serve
+from keepsaid.testing.listener import ListeningServer, serve
 from keepsaid.testing.model_http import BadHttpError, Connection, GoneError, HttpRequest
 
 _CLOSE = {"connection": "close"}
@@ -109,7 +107,7 @@ class Posted:
         return json.dumps(fields) + "\n"
 
 
-class ReplyReceiver:
+class ReplyReceiver(ListeningServer):
     """A reply receiver on a loopback port; an async context manager.
 
     Every accepted post is recorded before it is answered: in `accepted`, and as a line of `ledger` if given,
@@ -117,34 +115,22 @@ class ReplyReceiver:
     """
 
     def __init__(self, react: Reactor | None = None, *, port: int = 0, ledger: Path | None = None) -> None:
+        super().__init__(self._begin, port)
         self.react = react or scripted()
         self.accepted: list[Posted] = []
         self.connections = 0
-        self._listener = SocketListener(self._begin, port)
         self._ledger = ledger
         self._news = asyncio.Condition()
 
     @property
     def url(self) -> str:
         """Where to post: `http://127.0.0.1:40123/replies`."""
-        return f"http://{self.host}/replies"
+        return f"{super().url}/replies"
 
     @property
     def host(self) -> str:
         """The host with its port, as an allow-list names it."""
         return f"127.0.0.1:{self._listener.port}"
-
-    async def __aenter__(self) -> Self:
-        """Listen."""
-        await self._listener.open()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Drop every client, also those that wait for an answer, and raise what went wrong in answering."""
-        await self._listener.close()
-        self._listener.surface(error)
 
     async def wait_for(self, count: int, within_s: float = 120.0) -> list[Posted]:
         """Wait until `count` posts were accepted, and return all; raises TimeoutError."""
@@ -153,9 +139,8 @@ class ReplyReceiver:
         return list(self.accepted)
 
     def _begin(self, connection: Connection) -> Coroutine[object, object, None]:
-        reaction = self.react(self.connections)
         self.connections += 1
-        return self._serve(connection, reaction)
+        return self._serve(connection, self.react(self.connections - 1))
 
     async def _serve(self, connection: Connection, reaction: ReceiverReaction) -> None:
         try:

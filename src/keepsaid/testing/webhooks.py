@@ -268,12 +268,7 @@ def _run(chance: random.Random, branch: str | None) -> dict[str, object]:
 def _check_run(chance: random.Random) -> dict[str, object]:
     check = _run(chance, None)
     branch = chance.choice((*_BRANCHES, None))
-    suite = {
-        "id": 73_000,
-        "head_branch": branch,
-        "head_sha": check["head_sha"],
-        "pull_requests": check["pull_requests"],
-    }
+    suite = {"id": 73_000, "head_branch": branch} | {name: check[name] for name in ("head_sha", "pull_requests")}
     output = {"title": None, "summary": "Nine wicks, one too short." if check["conclusion"] == "failure" else None}
     del check["head_branch"]
     action = "completed" if check["conclusion"] else "created"

@@ -231,7 +231,6 @@ class GitHubHook:
         )
 
     async def send(self, reply: StoredReply) -> SendResult:  # noqa: ARG002 - the port's signature
-        """Refuse: there are no credentials to write to GitHub with."""
         return SendResult(Delivered.REFUSED, "GitHub has no way to reply yet: no credentials")
 
     async def close(self) -> None:

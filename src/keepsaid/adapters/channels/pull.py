@@ -42,7 +42,6 @@ class PullChannel:
         self.name = name
 
     async def send(self, reply: StoredReply) -> SendResult:  # noqa: ARG002 - the port's signature
-        """Refuse: nothing is pushed here."""
         return SendResult(Delivered.REFUSED, f"replies of the channel {self.name} are pulled, not pushed")
 
     async def close(self) -> None:

@@ -69,7 +69,6 @@ class PushChannel:
             return attempt.verdict or _unanswered(error, attempt.sent)
 
     async def close(self) -> None:
-        """Close the connections; a later `send` opens new ones."""
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()

@@ -196,7 +196,6 @@ class OnnxLayer:
         self._session: Any = runtime.InferenceSession(graph(layer), options, providers=["CPUExecutionProvider"])
 
     def __call__(self, x: Floats, edges: Sequence[int]) -> Floats:
-        """What the layer makes of texts that stand one after another."""
         made: list[Floats] = [self._session.run(None, {"x": x[start:end]})[0] for start, end in pairwise(edges)]
         return made[0] if len(made) == 1 else np.concatenate(made)
 

@@ -40,18 +40,15 @@ class Endpoint:
         return VectorSpace(self._model, address, self._dimension, digest(address, self._model))
 
     async def query(self, text: str) -> bytes:
-        """The vector of a query. Raises EmbedderError."""
         return (await self._ask([text]))[0]
 
     async def texts(self, texts: Sequence[str]) -> Sequence[bytes]:
-        """The vectors of texts, in order. Raises EmbedderError."""
         made: list[bytes] = []
         for start in range(0, len(texts), _AT_ONCE):
             made += await self._ask(texts[start : start + _AT_ONCE])
         return made
 
     async def close(self) -> None:
-        """Close its connections."""
         if self._client is not None:
             await self._client.aclose()
 

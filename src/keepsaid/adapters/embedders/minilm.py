@@ -73,12 +73,10 @@ class MiniLM:
         return SPACE
 
     async def query(self, text: str) -> bytes:
-        """The vector of a query. Raises EmbedderError."""
         [vector] = await self._run(lambda: [made for step in self._steps([text]) if step for made in step])
         return vector
 
     async def texts(self, texts: Sequence[str]) -> Sequence[bytes]:
-        """The vectors of texts, in order. Raises EmbedderError."""
         made: list[bytes] = []
         for start in range(0, len(texts), _AT_ONCE):
             steps = self._steps(texts[start : start + _AT_ONCE])

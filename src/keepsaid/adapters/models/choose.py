@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.request import urlopen
 
 from keepsaid.config.settings import ModelsConfig
-from keepsaid.domain.prompt import Prompt, Record, Role
+from keepsaid.domain.prompt import Prompt, Role
 from keepsaid.domain.turn import NO_MODEL, ModelAnswer
 from keepsaid.errors import ConfigError, ModelAuth, ModelMalformed, ModelTimeout, ModelUnavailable
 from keepsaid.ports.model import AgentFunction, AgentPrompt, Delta, Model, ModelRequest
@@ -23,8 +23,6 @@ from keepsaid.text.words import STOPWORDS
 
 if TYPE_CHECKING:
     from keepsaid.adapters.models.provider import ProviderChat
-    from keepsaid.domain.turn import ModelAnswer
-
 
 _QUOTED_MAX = 5
 _QUOTE_CHARS_MAX = 300
@@ -39,13 +37,13 @@ class OfflineResponder:
 
     @property
     def name(self) -> str:
-        """The word for no model."""
         return NO_MODEL
 
     async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
-        """Answer from the prompt alone."""
         await request.begun()
-        text = _answer([*_recalled(request.prompt), *_said_here(request.prompt)])
+        lines = request.prompt.recalled.splitlines()
+        recalled = (line for line in lines if line.strip() and not line.startswith(_HEADERS))
+        text = _answer([*recalled, *_said_here(request.prompt)])
         delta(text)
         return ModelAnswer(text, model=NO_MODEL)
 
@@ -63,21 +61,12 @@ def _answer(quotes: list[str]) -> str:
     return "\n".join(parts)
 
 
-def _recalled(prompt: Prompt) -> list[str]:
-    lines = prompt.recalled.splitlines()
-    return [line for line in lines if line.strip() and not line.startswith(_HEADERS)]
-
-
 def _said_here(prompt: Prompt) -> list[str]:
     """What people said in this lane that shares a word with the message; recall leaves out what a prompt shows."""
     asked, lately = _content_words(prompt.user), prompt.history[-_LOOKED_AT_MAX:]
-    said = [record for record in lately if record.role is Role.USER and asked & _content_words(record.text)]
-    return [" ".join(_named(record).split()) for record in reversed(said)]
-
-
-def _named(record: Record) -> str:
-    text = record.text[:_READ_CHARS_MAX]
-    return f"{record.speaker}: {text}" if record.speaker else text
+    said = [one for one in reversed(lately) if one.role is Role.USER and asked & _content_words(one.text)]
+    named = (f"{one.speaker}: " * bool(one.speaker) + one.text[:_READ_CHARS_MAX] for one in said)
+    return [" ".join(text.split()) for text in named]
 
 
 def _content_words(text: str) -> set[str]:
@@ -92,7 +81,6 @@ class Punctual:
 
     @property
     def name(self) -> str:
-        """The name of the model behind it."""
         return self._model.name
 
     async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
@@ -113,14 +101,15 @@ class FunctionModel:
 
     @property
     def name(self) -> str:
-        """`function/` and what the function is called."""
         return f"function/{getattr(self._function, '__name__', type(self._function).__name__)}"
 
     async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         """One call of the function; raises ModelUnavailable for what it raises, ModelMalformed for what is no text."""
         await request.begun()
         try:
-            answered = self._function(_prompt_of(request))
+            prompt = request.prompt
+            said = tuple((str(one.role), one.text) for _, one in prompt.parts if one.role is not Role.TOOL)
+            answered = self._function(AgentPrompt(prompt.system, said, prompt.recalled, prompt.user))
             text = await answered if isawaitable(answered) else answered
         except Exception as error:  # guard: model adapter - a function of somebody else's may raise anything
             raise ModelUnavailable(f"{self.name} failed ({type(error).__name__}: {error})") from error
@@ -130,19 +119,9 @@ class FunctionModel:
         return ModelAnswer(text, model=self.name)
 
 
-def _prompt_of(request: ModelRequest) -> AgentPrompt:
-    prompt = request.prompt
-    said = tuple((str(record.role), record.text) for _, record in prompt.parts if record.role is not Role.TOOL)
-    return AgentPrompt(prompt.system, said, prompt.recalled, prompt.user)
-
-
 _OLLAMA_PORT = 11_434
 
-DEFAULTS: Mapping[str, str] = {
-    "openai": "gpt-5-mini",
-    "anthropic": "claude-sonnet-4-5",
-    "ollama": "qwen3",
-}
+DEFAULTS: Mapping[str, str] = {"openai": "gpt-5-mini", "anthropic": "claude-sonnet-4-5", "ollama": "qwen3"}
 """Providers, and the model that is tried first."""
 
 _KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
@@ -216,7 +195,6 @@ class LazyChat:
 
     @property
     def name(self) -> str:
-        """`provider/model`."""
         return self._name
 
     async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
@@ -225,7 +203,6 @@ class LazyChat:
             return await (await self._ready()).answer(request, delta)
 
     async def load(self) -> None:
-        """Import the library and make the client, off the loop."""
         await self._ready()
 
     async def _ready(self) -> Model:
@@ -238,16 +215,14 @@ class LazyChat:
         from keepsaid.adapters.models.provider import ProviderChat, build  # noqa: PLC0415 - half a second to import
 
         provider, _, model = self._name.partition("/")
-        key = (
-            self._models.api_key.get_secret_value() if self._models.api_key else os.environ.get(_KEYS.get(provider, ""))
-        )
+        given = self._models.api_key
+        key = given.get_secret_value() if given else os.environ.get(_KEYS.get(provider, ""))
         address = _address(provider, self._models)
         if not key and not address and provider in _KEYS:
             raise ModelAuth(f"{self._name} needs a key: {_KEYS[provider]} is not set", hint="keepsaid init")
         return ProviderChat(self._name, lambda: build(provider, model, key or _NO_KEY, address))
 
     async def close(self) -> None:
-        """Close the client, if it was ever opened."""
         if self._chat is not None:
             await self._chat.close()
 

@@ -142,7 +142,6 @@ class ModelExtractor:
         return f"model/1 {self._model.name}"
 
     async def extract(self, passage: Passage) -> Extracted:
-        """What the model staged. Raises a ModelError, ModelMalformed where it staged nothing that can be kept."""
         staging, exchange, usage = Staging(passage), list[Record](), Usage()
         system = _INSTRUCTIONS.format(save=SAVE_FACTS, done=MARK_DONE)
         prompt = Prompt(system=system, history=(), recalled="", user=f"[What was said]\n{material(passage)}")
@@ -175,12 +174,17 @@ def _written(text: str) -> tuple[ToolCall, ...]:
     return (ToolCall("written", SAVE_FACTS, inner),) if inner.startswith("{") and '"facts"' in inner else ()
 
 
-def private_tools() -> tuple[Tool, ...]:
-    """The tools as they are offered; they are run by what asked."""
+def private_tool(name: str, description: str, schema: Mapping[str, Json]) -> Tool:
+    """Return a tool that is offered to one call of a model alone; whoever makes the call reads its arguments."""
 
-    async def never(arguments: dict[str, Json]) -> str:  # noqa: ARG001 - the port's signature
+    async def run(arguments: dict[str, Json]) -> str:  # noqa: ARG001 - the port's signature
         return ""
 
+    return Tool(name, description, schema, run)
+
+
+def private_tools() -> tuple[Tool, ...]:
+    """The tools that are offered to the extracting model."""
     text: dict[str, Json] = {"type": "string"}
     share: dict[str, Json] = {"type": "number", "minimum": 0, "maximum": 1}
     relation: dict[str, Json] = {"type": "string", "enum": [str(one) for one in sorted(LINKS)]}
@@ -199,10 +203,10 @@ def private_tools() -> tuple[Tool, ...]:
     facts: dict[str, Json] = {"facts": {"type": "array", "items": fact}}
     nothing: dict[str, Json] = {"type": "object", "properties": {}}
     return (
-        Tool(SAVE_FACTS, "Keep facts.", {"type": "object", "properties": facts, "required": ["facts"]}, never),
-        Tool(MARK_DONE, "Say that this is all.", nothing, never),
-        Tool(EPISODES, "What was said.", nothing, never),
-        Tool(IS_DONE, "Whether it was read before.", nothing, never),
+        private_tool(SAVE_FACTS, "Keep facts.", {"type": "object", "properties": facts, "required": ["facts"]}),
+        private_tool(MARK_DONE, "Say that this is all.", nothing),
+        private_tool(EPISODES, "What was said.", nothing),
+        private_tool(IS_DONE, "Whether it was read before.", nothing),
     )
 
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from keepsaid.adapters.models.extractor import private_tool
 from keepsaid.domain.ids import is_time
 from keepsaid.domain.learning import Pair, Ruling
 from keepsaid.domain.prompt import Json, Prompt
@@ -57,18 +58,13 @@ class ModelJudge:
         return f"judge/1 {self._model.name}"
 
     async def judge(self, pairs: Sequence[Pair]) -> Sequence[Ruling | None]:
-        """A ruling for each pair; None where the model gave none, or two. Raises a ModelError."""
         if not pairs:
             return []
         prompt = Prompt(_INSTRUCTIONS.format(tool=RULE_PAIRS), (), "", _material(pairs))
         request = ModelRequest(prompt, (), (_tool(),), _TOKENS_MAX, _LIMIT_S)
-        told = _parse_rulings(self._model.name, await self._model.answer(request, lambda _: None))
-        return [_one(told, n) for n in range(1, len(pairs) + 1)]
-
-
-def _one(told: Sequence[tuple[int, Ruling]], n: int) -> Ruling | None:
-    mine = {ruling for number, ruling in told if number == n}
-    return mine.pop() if len(mine) == 1 else None
+        rulings = _parse_rulings(self._model.name, await self._model.answer(request, lambda _: None))
+        each = [{ruling for number, ruling in rulings if number == n} for n in range(1, len(pairs) + 1)]
+        return [found.pop() if len(found) == 1 else None for found in each]
 
 
 def _parse_rulings(name: str, answer: ModelAnswer) -> list[tuple[int, Ruling]]:
@@ -98,15 +94,12 @@ def _day(at: int) -> str:
 
 
 def _tool() -> Tool:
-    async def never(arguments: dict[str, Json]) -> str:  # noqa: ARG001 - the port's signature
-        return ""
-
     kinds: list[Json] = [str(ruling) for ruling in Ruling]
     properties: dict[str, Json] = {"pair": {"type": "integer"}, "ruling": {"type": "string", "enum": kinds}}
     one: dict[str, Json] = {"type": "object", "properties": properties, "required": ["pair", "ruling"]}
     rulings: dict[str, Json] = {"rulings": {"type": "array", "items": one}}
     schema: dict[str, Json] = {"type": "object", "properties": rulings, "required": ["rulings"]}
-    return Tool(RULE_PAIRS, "Say what the newer of each pair is to the older.", schema, never)
+    return private_tool(RULE_PAIRS, "Say what the newer of each pair is to the older.", schema)
 
 
 _WORDS_LEAST = 5
@@ -132,13 +125,7 @@ class ModelEditor:
         self._model = model
 
     async def edit(self, given: EditRequest) -> EditResult:
-        """One call; raises a ModelError, ModelMalformed for an answer that says nothing or calls for tools."""
-        prompt = Prompt(
-            system=_EDITOR_INSTRUCTIONS.format(words=given.words),
-            history=(),
-            recalled="",
-            user=f"[Notes]\n{given.text}",
-        )
+        prompt = Prompt(_EDITOR_INSTRUCTIONS.format(words=given.words), (), "", f"[Notes]\n{given.text}")
         request = ModelRequest(prompt, tokens_max=_TOKENS_PER_WORD * given.words, limit_s=given.limit_s)
         answer = await self._model.answer(request, lambda _: None)
         text = normalise(answer.text).strip()

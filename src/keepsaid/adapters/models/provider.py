@@ -17,24 +17,14 @@ from openai.resources.chat.completions import AsyncCompletions
 from openai.types.chat import ChatCompletionMessageParam
 from pydantic_ai import direct, exceptions, messages
 from pydantic_ai.agent import AbstractAgent
-from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.models import Model as ProviderModel
+from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
-from keepsaid.domain.prompt import Record, Role, ToolCall
+from keepsaid import errors
+from keepsaid.domain.prompt import Role, ToolCall
 from keepsaid.domain.turn import ModelAnswer, Usage
-from keepsaid.errors import (
-    ModelAuth,
-    ModelError,
-    ModelMalformed,
-    ModelQuota,
-    ModelRejected,
-    ModelTimeout,
-    ModelTooLong,
-    ModelUnavailable,
-    ModelUnreachable,
-)
 from keepsaid.ports.model import Delta, ModelRequest, Tool, at_once
 
 BEGUN: ContextVar[Callable[[], Awaitable[None]]] = ContextVar("begun", default=at_once)
@@ -100,11 +90,7 @@ class _Chat(AsyncChat):
 
 class _Completions(AsyncCompletions):
     async def create(
-        self,
-        *,
-        messages: Iterable[ChatCompletionMessageParam],
-        extra_body: object = None,
-        **rest: Any,
+        self, *, messages: Iterable[ChatCompletionMessageParam], extra_body: object = None, **rest: Any
     ) -> Any:
         body = {"messages": list(messages), **(extra_body if isinstance(extra_body, Mapping) else {})}
         if isinstance(rest.get("tools"), list):
@@ -125,7 +111,7 @@ def _definition(name: str, description: str, schema: str) -> ToolDefinition:
     return ToolDefinition(name=name, description=description, parameters_json_schema=json.loads(schema))
 
 
-class TransformsOnce(Model):
+class TransformsOnce(ProviderModel):
     """A mixin for models of the library: a tool's schema is transformed for the provider once, not in each request."""
 
     def customize_request_parameters(self, model_request_parameters: ModelRequestParameters) -> ModelRequestParameters:
@@ -171,41 +157,31 @@ class ProviderChat:
 
     @property
     def name(self) -> str:
-        """`provider/model`."""
         return self._name
 
     async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
-        """One streamed call; raises a ModelError that says whether trying again can help."""
         settings = ModelSettings(max_tokens=request.tokens_max, timeout=request.limit_s)
         BEGUN.set(request.begun)
         try:
             offered = ModelRequestParameters(function_tools=[definition_of(tool) for tool in request.tools])
             async with asyncio.timeout(request.limit_s):
-                response = await self._stream(_history(request), settings, offered, delta)
+                stream = direct.model_request_stream(
+                    self._model, _history(request), model_settings=settings, model_request_parameters=offered
+                )
+                async with stream as events:
+                    async for event in events:
+                        if text := _written(event):
+                            delta(text)
+                    response = events.get()
         except TimeoutError:
-            raise ModelTimeout(f"{self._name} did not answer within {request.limit_s:g} s") from None
+            raise errors.ModelTimeout(f"{self._name} did not answer within {request.limit_s:g} s") from None
         except (exceptions.AgentRunError, exceptions.UserError) as error:
             raise _ours(self._name, error) from error
         except _MISSHAPEN as error:
-            raise ModelMalformed(f"the answer of {self._name} cannot be read ({type(error).__name__})") from error
+            raise errors.ModelMalformed(
+                f"the answer of {self._name} cannot be read ({type(error).__name__})"
+            ) from error
         return self._read(response)
-
-    async def _stream(
-        self,
-        history: list[messages.ModelMessage],
-        settings: ModelSettings,
-        offered: ModelRequestParameters,
-        delta: Delta,
-    ) -> messages.ModelResponse:
-        stream = direct.model_request_stream(
-            self._model, history, model_settings=settings, model_request_parameters=offered
-        )
-        async with stream as events:
-            async for event in events:
-                text = _written(event)
-                if text:
-                    delta(text)
-            return events.get()
 
     def _read(self, response: messages.ModelResponse) -> ModelAnswer:
         text = "".join(part.content for part in response.parts if isinstance(part, messages.TextPart))
@@ -216,7 +192,7 @@ class ProviderChat:
         )
         usage = response.usage
         if response.usage.unmeasured_requests and not calls and response.finish_reason is None:
-            raise ModelMalformed(f"the answer of {self._name} broke off")
+            raise errors.ModelMalformed(f"the answer of {self._name} broke off")
         return ModelAnswer(
             text, calls, Usage(usage.input_tokens, usage.output_tokens, self._cost(response)), self._name
         )
@@ -233,7 +209,6 @@ class ProviderChat:
             return None
 
     async def close(self) -> None:
-        """Close the client."""
         await self._resources.aclose()
 
 
@@ -245,17 +220,15 @@ class AgentChat:
 
     @property
     def name(self) -> str:
-        """`agent/` and what the agent is called."""
         return f"agent/{self._agent.name or 'agent'}"
 
     async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
-        """One run of the agent; raises a ModelError that says whether trying again can help."""
         await request.begun()
         try:
             async with asyncio.timeout(request.limit_s):
                 done = await self._agent.run(message_history=_history(request))
         except TimeoutError:
-            raise ModelTimeout(f"{self.name} did not answer within {request.limit_s:g} s") from None
+            raise errors.ModelTimeout(f"{self.name} did not answer within {request.limit_s:g} s") from None
         except (exceptions.AgentRunError, exceptions.UserError) as error:
             raise _ours(self.name, error) from error
         text, usage = str(done.output), done.usage
@@ -282,7 +255,9 @@ def _history(request: ModelRequest) -> list[messages.ModelMessage]:
             if parts:
                 made.append(messages.ModelRequest(parts))
             parts = []
-            made.append(messages.ModelResponse(_make_response_parts(record)))
+            said: list[messages.ModelResponsePart] = [messages.TextPart(record.text)] if record.text else []
+            said += [messages.ToolCallPart(call.name, call.arguments, call.id) for call in record.calls]
+            made.append(messages.ModelResponse(said))
         elif record.role is Role.TOOL:
             parts.append(messages.ToolReturnPart(record.speaker, record.text, record.call_id))
         else:
@@ -292,48 +267,42 @@ def _history(request: ModelRequest) -> list[messages.ModelMessage]:
     return made
 
 
-def _make_response_parts(record: Record) -> list[messages.ModelResponsePart]:
-    parts: list[messages.ModelResponsePart] = [messages.TextPart(record.text)] if record.text else []
-    parts += [messages.ToolCallPart(call.name, call.arguments, call.id) for call in record.calls]
-    return parts
-
-
 def _json(value: object) -> str:
     return json.dumps(value if value is not None else {})
 
 
-_WORDS: tuple[tuple[type[Exception], type[ModelError], str], ...] = (
-    (exceptions.ModelAuthenticationError, ModelAuth, "refused the key"),
-    (exceptions.ModelQuotaExceededError, ModelQuota, "says there is no credit left"),
-    (exceptions.ModelContextWindowExceededError, ModelTooLong, "says the prompt is too long"),
-    (exceptions.ModelNotFoundError, ModelRejected, "is not known to the provider"),
-    (exceptions.ModelTimeoutError, ModelTimeout, "did not answer in time"),
-    (exceptions.ModelRequestTimeout, ModelTimeout, "did not answer in time"),
-    (exceptions.ModelConnectionError, ModelUnreachable, "cannot be reached"),
+_WORDS: tuple[tuple[type[Exception], type[errors.ModelError], str], ...] = (
+    (exceptions.ModelAuthenticationError, errors.ModelAuth, "refused the key"),
+    (exceptions.ModelQuotaExceededError, errors.ModelQuota, "says there is no credit left"),
+    (exceptions.ModelContextWindowExceededError, errors.ModelTooLong, "says the prompt is too long"),
+    (exceptions.ModelNotFoundError, errors.ModelRejected, "is not known to the provider"),
+    (exceptions.ModelTimeoutError, errors.ModelTimeout, "did not answer in time"),
+    (exceptions.ModelRequestTimeout, errors.ModelTimeout, "did not answer in time"),
+    (exceptions.ModelConnectionError, errors.ModelUnreachable, "cannot be reached"),
 )
 
 
-def _ours(name: str, error: Exception) -> ModelError:
+def _ours(name: str, error: Exception) -> errors.ModelError:
     """The error tree's word for a provider's failure."""
     if isinstance(error, exceptions.ModelRateLimitError):
         wait = min(error.retry_after, _RETRY_AFTER_S_MAX) if error.retry_after is not None else None
-        return ModelUnavailable(f"{name} asks for fewer requests", retry_after_s=wait)
+        return errors.ModelUnavailable(f"{name} asks for fewer requests", retry_after_s=wait)
     for theirs, ours, said in _WORDS:
         if isinstance(error, theirs):
             return ours(f"{name} {said}")
     if isinstance(error, exceptions.ModelHTTPError):
         return _http(name, error)
     if isinstance(error, exceptions.UserError | exceptions.ModelRequestRejectedError):
-        return ModelRejected(f"{name}: {error}")
+        return errors.ModelRejected(f"{name}: {error}")
     if isinstance(error, exceptions.ModelAPIError):
-        return ModelUnavailable(f"{name} broke its answer off")
-    return ModelMalformed(f"the answer of {name} cannot be read")
+        return errors.ModelUnavailable(f"{name} broke its answer off")
+    return errors.ModelMalformed(f"the answer of {name} cannot be read")
 
 
-def _http(name: str, error: exceptions.ModelHTTPError) -> ModelError:
+def _http(name: str, error: exceptions.ModelHTTPError) -> errors.ModelError:
     status = error.status_code
     if status >= 500 or status in _OVERLOADED:
-        return ModelUnavailable(f"{name} has an outage (HTTP {status})")
+        return errors.ModelUnavailable(f"{name} has an outage (HTTP {status})")
     if status in _REFUSED and any(said in str(error.body).casefold() for said in _TOO_LONG):
-        return ModelTooLong(f"{name} says the prompt is too long (HTTP {status})")
-    return ModelRejected(f"{name} refused the request (HTTP {status})")
+        return errors.ModelTooLong(f"{name} says the prompt is too long (HTTP {status})")
+    return errors.ModelRejected(f"{name} refused the request (HTTP {status})")

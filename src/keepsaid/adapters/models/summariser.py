@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from keepsaid.adapters.models.extractor import private_tool
 from keepsaid.domain.context import HEADINGS, Made, Sections, tidied
 from keepsaid.domain.prompt import Json, Prompt, Record, Role
 from keepsaid.domain.turn import ModelAnswer
@@ -63,7 +64,6 @@ class ModelSummariser:
         self._model = model
 
     async def summarise(self, given: ToSummarise) -> Summarised:
-        """One call; raises a ModelError, ModelMalformed for an answer that is no summary or says too little."""
         system = _INSTRUCTIONS.format(tool=SUMMARY_TOOL, tokens=given.tokens_max)
         prompt = Prompt(system=system, history=(), recalled="", user=_material(given))
         request = ModelRequest(prompt, tools=(_tool(),), tokens_max=4 * given.tokens_max, limit_s=given.limit_s)
@@ -75,14 +75,11 @@ class ModelSummariser:
 
 
 def _tool() -> Tool:
-    async def never(arguments: dict[str, Json]) -> str:  # noqa: ARG001 - the port's signature
-        return ""
-
     properties: dict[str, Json] = {
         name: {"type": "array", "items": {"type": "string"}, "description": about} for name, about in _ABOUT.items()
     }
     schema: dict[str, Json] = {"type": "object", "properties": properties, "required": list(HEADINGS)}
-    return Tool(SUMMARY_TOOL, "Keep the summary of the conversation.", schema, never)
+    return private_tool(SUMMARY_TOOL, "Keep the summary of the conversation.", schema)
 
 
 def _sections(answer: ModelAnswer) -> Sections:

@@ -203,17 +203,11 @@ def _value(text: str, start: int, kind: str, *, sure: bool, said: bool) -> Secre
     begin, end = found.span(group)
     value = text[begin:end]
     if group == "bare":
-        value = _trimmed(value)
+        value = value.rstrip(".?:)]}|\\") or value  # without the punctuation that ends a sentence or a bracket
         end = begin + len(value)
     if is_secret(value, quoted=group == "quoted", sure=sure, said=said):
         return SecretMark(begin, end, kind)
     return None
-
-
-def _trimmed(value: str) -> str:
-    """A bare value without the punctuation that ends a sentence or a bracket."""
-    stripped = value.rstrip(".?:)]}|\\")
-    return stripped or value
 
 
 def is_secret(value: str, *, quoted: bool, sure: bool, said: bool) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 _PERCENT = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
@@ -46,24 +46,15 @@ def _of_units(run: str) -> Iterator[Piece]:
         yield letter, 12 if ord(letter) > 0xFFFF else 6
 
 
-def _of_simple(run: str) -> Iterator[Piece]:
-    yield _LETTERS.get(run[1], run[1]), 2
-
-
-def _of_entity(run: str) -> Iterator[Piece]:
-    letters = html.unescape(run)
-    yield letters, len(run)
-
-
-Undo = tuple[str, re.Pattern[str], Callable[[str], Iterator[Piece]]]
+Undo = tuple[str, re.Pattern[str], Callable[[str], Iterable[Piece]]]
 
 PERCENT: Undo = ("%", _PERCENT, lambda run: _of_bytes(run, 3))
 ESCAPES: tuple[Undo, ...] = (
     ("\\", _UNICODE, _of_units),
     ("\\", _BYTES, lambda run: _of_bytes(run, 4)),
-    ("\\", _SIMPLE, _of_simple),
+    ("\\", _SIMPLE, lambda run: [(_LETTERS.get(run[1], run[1]), 2)]),
 )
-ENTITIES: Undo = ("&", _ENTITY, _of_entity)
+ENTITIES: Undo = ("&", _ENTITY, lambda run: [(html.unescape(run), len(run))])
 
 
 def _undone(view: View, undo: Undo) -> View:
@@ -96,7 +87,7 @@ def _unescaped(view: View) -> View:
         return view
     together = re.compile("|".join(f"(?:{pattern.pattern})" for _, pattern, _ in ESCAPES))
 
-    def pieces(run: str) -> Iterator[Piece]:
+    def pieces(run: str) -> Iterable[Piece]:
         _, _, of = ESCAPES[{"u": 0, "x": 1}.get(run[1], 2)]
         return of(run)
 

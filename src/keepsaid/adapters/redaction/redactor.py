@@ -46,7 +46,8 @@ class OwnSecrets:
         for secret in self._plain:
             for start in _places(view.text, secret):
                 end = start + len(secret)
-                if len(secret) > _WORD_CHARS_MAX or not _within_word(view.text, start, end):
+                is_within_word = view.text[start - 1 : start].isalnum() or view.text[end : end + 1].isalnum()
+                if len(secret) > _WORD_CHARS_MAX or not is_within_word:
                     yield SecretMark(*view.span(start, end), KIND)
 
     def _blocks(self, view: View | Squeezed) -> Iterator[SecretMark]:
@@ -66,10 +67,6 @@ def _places(text: str, wanted: str) -> Iterator[int]:
     while start >= 0:
         yield start
         start = text.find(wanted, start + len(wanted))
-
-
-def _within_word(text: str, start: int, end: int) -> bool:
-    return text[start - 1 : start].isalnum() or text[end : end + 1].isalnum()
 
 
 def _runs(secret: str) -> Iterator[str]:
@@ -103,11 +100,9 @@ class PatternRedactor:
         self._own = OwnSecrets(self._secrets)
 
     def marks(self, text: str) -> tuple[SecretMark, ...]:
-        """The secrets in a text."""
         return merged(self._found(text))
 
     def redacted(self, text: str) -> str:
-        """The text without them."""
         marks = self.marks(text)
         return masked(text, marks) if marks else text
 

@@ -25,24 +25,19 @@ class SystemClock:
         self._began = self._ahead = (time.time_ns() - time.monotonic_ns()) // 1_000_000
 
     def now_ms(self) -> int:
-        """Wall time, milliseconds UTC."""
         return _wall_ms()
 
     def steady_ms(self) -> int:
-        """The wall time of the start, and what has passed since."""
         return self._began + time.monotonic_ns() // 1_000_000
 
     def due_ms(self) -> int:
-        """The latest wall time since the start, and what has passed since."""
         self._ahead = max(self._ahead, self.now_ms() - int(self.monotonic_ms()))
         return self._ahead + int(self.monotonic_ms())
 
     def monotonic_ms(self) -> float:
-        """A time that never goes back, in milliseconds."""
         return time.monotonic_ns() / 1_000_000
 
     async def wait(self, hint: asyncio.Event, timeout_ms: float) -> None:
-        """Return when the hint is set, and clear it, or after the timeout."""
         if timeout_ms <= 0:
             await asyncio.sleep(0)
         elif not hint.is_set():
@@ -67,7 +62,6 @@ class SystemIds:
         self._counter = 0
 
     def next(self) -> int:
-        """A new number, larger than any before."""
         now = self._now_ms()
         if now > self._last_ms:
             self._last_ms, self._counter = now, 0
@@ -79,7 +73,6 @@ class SystemIds:
         return ((stamp << _COUNTER_BITS | self._counter) << _NODE_BITS) | self._node
 
     def follow(self, number: int) -> None:
-        """Make every later number larger than this one, whatever the clock says."""
         stamp, counter = divmod(number >> _NODE_BITS, 1 << _COUNTER_BITS)
         self._last_ms, self._counter = max((self._last_ms, self._counter), (stamp, counter))
 

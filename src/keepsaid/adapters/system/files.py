@@ -17,7 +17,17 @@ from keepsaid.text.normal import normalise
 _log = logging.getLogger("keepsaid.identity")
 _NAMES = ("SOUL.md", "IDENTITY.md", "USER.md")
 _BYTES_MAX = 4_000_000
-Stamp = tuple[tuple[int, int, int] | None, ...]
+
+Stamp = tuple[int, int, int]
+"""Modification time, size and number of a file; zeros where there is none."""
+
+
+def _stamped(file: Path) -> Stamp:
+    try:
+        found = file.stat()
+    except OSError:
+        return 0, 0, 0
+    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 class IdentityFiles:
@@ -25,35 +35,20 @@ class IdentityFiles:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._stamp: Stamp = (None,) * len(_NAMES)
+        self._stamp: tuple[Stamp, ...] = ()
         self._text = ""
 
     async def read(self) -> str:
         """The files as they stand now, joined; one that cannot be read is left out, and logged."""
-        stamp = self._look()
+        # taken before the files are read, so that a change made meanwhile is found by the next turn
+        stamp = tuple(_stamped(self._folder / name) for name in _NAMES)
         if stamp != self._stamp:
             self._text = await asyncio.to_thread(self._load)
             self._stamp = stamp
         return self._text
 
-    def _look(self) -> Stamp:
-        """Taken before the files are read: what is written meanwhile is found by the next turn."""
-        return tuple(self._stat(name) for name in _NAMES)
-
-    def _stat(self, name: str) -> tuple[int, int, int] | None:
-        try:
-            found = (self._folder / name).stat()
-        except OSError:
-            return None
-        return found.st_mtime_ns, found.st_size, found.st_ino
-
     def _load(self) -> str:
-        parts = []
-        for name in _NAMES:
-            text = self._read(name)
-            if text:
-                parts.append(f"# {name}\n{text}")
-        return "\n\n".join(parts)
+        return "\n\n".join(f"# {name}\n{text}" for name in _NAMES if (text := self._read(name)))
 
     def _read(self, name: str) -> str:
         try:
@@ -76,33 +71,31 @@ _NAME_CHARS_MAX = 64
 _FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)(.*)", re.DOTALL | re.MULTILINE)
 _UNREADABLE = (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError)
 
-SkillStamp = tuple[tuple[str, int, int, int], ...]
-
 
 class SkillFolder:
     """`skills/NAME/SKILL.md` below one agent's folder: YAML between two lines of `---`, then the text."""
 
     def __init__(self, agent: Path) -> None:
         self._folder = agent / "skills"
-        self._stamp: SkillStamp = ()
+        self._stamp: dict[str, Stamp] = {}
         self._skills = Skills()
 
     async def read(self) -> Skills:
         """The skills as they stand now, by name; a broken one is named and left out."""
         stamp = self._look()
         if stamp != self._stamp:
-            self._skills = await asyncio.to_thread(self._load, [name for name, *_ in stamp])
+            self._skills = await asyncio.to_thread(self._load, list(stamp))
             self._stamp = stamp
         return self._skills
 
-    def _look(self) -> SkillStamp:
-        """What tells one state of the folder from another, and costs no reading."""
+    def _look(self) -> dict[str, Stamp]:
+        """The stamp of each skill's file, which tells whether any was changed."""
         try:
             with os.scandir(self._folder) as entries:
                 names = sorted(entry.name for entry in entries if not entry.name.startswith("."))
         except OSError:
-            return ()
-        return tuple(_stamped(self._folder / name / _FILE, name) for name in names)
+            return {}
+        return {name: _stamped(self._folder / name / _FILE) for name in names}
 
     def _load(self, names: list[str]) -> Skills:
         known: dict[str, Skill] = {}
@@ -165,14 +158,6 @@ def _text(front: dict[object, object], key: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f"it has no {key}")
     return value.strip()
-
-
-def _stamped(file: Path, name: str) -> tuple[str, int, int, int]:
-    try:
-        found = file.stat()
-    except OSError:
-        return name, 0, 0, 0
-    return name, found.st_mtime_ns, found.st_size, found.st_ino
 
 
 class HistoryFile:

@@ -95,17 +95,27 @@ def take_file(name: str, within: Path | None = None) -> Release:
     try:
         fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        said = os.read(number, 32).strip()
+        pid = _read_pid(number)
         os.close(number)
-        raise NameTaken(int(said) if said.isdigit() else 0) from None
+        raise NameTaken(pid) from None
     with suppress(OSError):
-        os.ftruncate(number, 0)
-        os.pwrite(number, f"{os.getpid()}\n".encode(), 0)
+        _write_pid(number)
     return lambda: os.close(number)
 
 
 def _nothing() -> None:
     """Give back nothing."""
+
+
+def _write_pid(file: int) -> None:
+    os.ftruncate(file, 0)
+    os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
+
+
+def _read_pid(file: int) -> int:
+    """The process that wrote its number into a lock file; 0 if none did."""
+    said = os.read(file, _PID_BYTES_MAX).strip()
+    return int(said) if said.isdigit() else 0
 
 
 _PID_BYTES_MAX = 32
@@ -125,8 +135,7 @@ def holder(path: Path) -> int | None:
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        said = os.read(file, _PID_BYTES_MAX).strip()
-        return int(said) if said.isdigit() else 0
+        return _read_pid(file)
     except OSError:
         return None
     finally:
@@ -147,7 +156,6 @@ class FileLock:
         self._held: list[Callable[[], None]] = []
 
     def acquire(self) -> None:
-        """Take the lock; raises HomeBusy naming the holder's process."""
         try:
             for path in dict.fromkeys(map(name_of, (self._path.parent, *self._also))):
                 self._held.append(self._name(path))
@@ -156,16 +164,13 @@ class FileLock:
         except HomeError:
             self.release()
             raise
-        os.ftruncate(self._file, 0)
-        os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
+        _write_pid(self._file)
 
     def check(self) -> None:
-        """Raise StoreGone when the lock file that is held no longer stands at its path."""
         if self._file is not None and not _stands(self._file, self._path):
             raise StoreGone(f"{self._path} was deleted, moved or replaced while keepsaid held it")
 
     def release(self) -> None:
-        """Give it back."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -176,10 +181,9 @@ class FileLock:
         return HomeBusy(f"process {pid or 'unknown'} is already running this home ({self._path.parent})")
 
     def _name(self, name: str) -> Callable[[], None]:
-        try:
+        with suppress(NameTaken):
             return take(name)
-        except NameTaken:
-            time.sleep(_AGAIN_S)
+        time.sleep(_AGAIN_S)
         try:
             return take(name)
         except NameTaken as taken:

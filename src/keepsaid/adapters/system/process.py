@@ -71,7 +71,6 @@ class Systemd:
             self._send("WATCHDOG=1")
 
     def close(self) -> None:
-        """Close the socket."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None

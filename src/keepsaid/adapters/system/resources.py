@@ -17,7 +17,6 @@ class DiskSpace:
         self._folders = folders
 
     def free_bytes(self) -> int:
-        """Bytes that this user may still write on the fullest of the disks."""
         return min(shutil.disk_usage(standing(folder)).free for folder in self._folders)
 
 
@@ -48,5 +47,4 @@ class TextThreads:
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
     def close(self) -> None:
-        """Begin nothing more; what runs ends by itself, and what waits is dropped."""
         self._pool.shutdown(wait=False, cancel_futures=True)

@@ -69,7 +69,6 @@ class McpServer:
         return self._tools
 
     async def served(self) -> Sequence[Served]:
-        """Connect, ask for all it has, and leave; raises ToolError."""
         try:
             async with AsyncExitStack() as closing, asyncio.timeout(_CONNECT_S):
                 return await self._listed(await closing.enter_async_context(self._connection(closing)))
@@ -77,7 +76,6 @@ class McpServer:
             raise ToolError(_describe_error(error)) from error
 
     async def keep(self) -> int | None:
-        """Stay connected until it is lost; returns when to try again."""
         try:
             async with AsyncExitStack() as closing:
                 async with asyncio.timeout(_CONNECT_S):
@@ -140,7 +138,11 @@ class McpServer:
 
     def _served(self, name: str, description: str, schema: dict[str, Any]) -> Served:
         short = len(json.dumps(schema)) <= _SCHEMA_CHARS_MAX
-        allowed = short and _NAME.fullmatch(self._called(name)) is not None and _any_like(name, self._config.allow)
+        allowed = (
+            short
+            and _NAME.fullmatch(self._called(name)) is not None
+            and any(fnmatchcase(name, pattern) for pattern in self._config.allow)
+        )
         kinds = (kind for pattern, kind in self._config.kinds.items() if fnmatchcase(name, pattern))
         told = cut(normalise(description), _DESCRIPTION_CHARS_MAX)
         return Served(normalise(name), told, schema, next(kinds, self._config.kind), allowed)
@@ -193,10 +195,6 @@ class McpServer:
 
 def _opened(secrets: Mapping[str, SecretStr]) -> dict[str, str]:
     return {name: secret.get_secret_value() for name, secret in secrets.items()}
-
-
-def _any_like(name: str, patterns: Sequence[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def _text_of(content: Any) -> str:

@@ -41,7 +41,6 @@ class ToolPins:
         return self._current().get(server, {}).get(name)
 
     def stamp(self) -> tuple[int, int]:
-        """A value that differs after the accepted texts changed."""
         try:
             found = self._accepted.stat()
         except OSError:

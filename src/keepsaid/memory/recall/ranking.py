@@ -138,7 +138,8 @@ def weighed(
     there = [one for one in fused if one.memory_id in memories]
     if when.anchor is not None:
         when = _anchored(when.anchor, [memories[one.memory_id] for one in there])
-    named = {speaker: _named(speaker, asked) for speaker in {one.new.speaker for one in memories.values()}}
+    speakers = {one.new.speaker for one in memories.values()}
+    named = {speaker: any(root(fold(word)) in asked for word in spelled(speaker)) for speaker in speakers}
     valued = [Fused(id_, _value(value, memories[id_], named, when)) for id_, value in there]
     valued = [Fused(id_, value * (1 - ECHO) if _echoes(memories[id_], asked) else value) for id_, value in valued]
     if now is not None and not when.spans:
@@ -170,10 +171,6 @@ def _anchored(anchor: Anchor, ranked: Sequence[Memory]) -> When:
     ]
     most = max((shared for shared, _ in told), default=0)
     return When((anchor.span(next(at for shared, at in told if shared == most)),)) if most else NO_TIME
-
-
-def _named(speaker: str, asked: set[str]) -> bool:
-    return any(root(fold(word)) in asked for word in spelled(speaker))
 
 
 def _echoes(memory: Memory, asked: set[str]) -> bool:
@@ -216,7 +213,6 @@ class Leg:
     confidence: Confidence = steady
 
     def share(self, found: tuple[Found, ...]) -> LegShare:
-        """What it found as a part of the whole."""
         return LegShare(self.name, self.weight * self.confidence(found), found)
 
 

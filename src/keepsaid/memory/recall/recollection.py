@@ -15,19 +15,7 @@ from keepsaid.domain.prompt import Role
 from keepsaid.domain.receipt import Beyond, Searched
 from keepsaid.domain.slot import DatedText, read_answer
 from keepsaid.domain.turn import Claimed, Recent
-from keepsaid.memory.recall.ranking import (
-    VECTOR,
-    Fused,
-    GraphLeg,
-    Leg,
-    LegShare,
-    Missing,
-    apart,
-    ask,
-    fuse,
-    places,
-    weighed,
-)
+from keepsaid.memory.recall import ranking
 from keepsaid.ports.memory_store import Library
 from keepsaid.ports.recall import Recall, Shelf
 from keepsaid.ports.runtime import Clock
@@ -56,7 +44,11 @@ async def query_of(claimed: Claimed, said: Sequence[StoredMessage], recent: Awai
     text = bounded_text([message.text for message in said], QUERY_CHARS_MAX - len(focus) - 1)
     if focus:
         return f"{text}\n{focus}"
-    return ends_of(f"{text}\n{_recent_text(await recent)}".rstrip(), QUERY_CHARS_MAX) if leans(text) else text
+    if not leans(text):
+        return text
+    texts = [record.text for record in (await recent).records if record.text and record.role is not Role.TOOL]
+    last = "\n".join(one[:_LATELY_CHARS] for one in texts[-_LATELY:])
+    return ends_of(f"{text}\n{last}".rstrip(), QUERY_CHARS_MAX)
 
 
 def bounded_text(texts: Sequence[str], limit: int) -> str:
@@ -91,11 +83,6 @@ def focus_text(claimed: Claimed, newest: StoredMessage) -> str:
     return ""
 
 
-def _recent_text(recent: Recent) -> str:
-    told = [record.text for record in recent.records if record.text and record.role is not Role.TOOL]
-    return "\n".join(text[:_LATELY_CHARS] for text in told[-_LATELY:])
-
-
 _DEEP = 200
 """So many memories are looked at for a narrower search."""
 
@@ -113,7 +100,7 @@ async def narrowed(
     return replace(recalled, hits=hits[:limit])
 
 
-NO_EMBEDDER = f"{VECTOR}: no embedder"
+NO_EMBEDDER = f"{ranking.VECTOR}: no embedder"
 
 _DEPTH, _DEPTH_EACH = 100, 2
 """How many memories each leg gives at least, and at least for each that is wanted."""
@@ -152,18 +139,18 @@ class Recollection:
 
     def __init__(
         self,
-        legs: Sequence[Leg],
+        legs: Sequence[ranking.Leg],
         memories: Shelf,
         clock: Clock,
         absent: Sequence[str] = (NO_EMBEDDER,),
-        graph: GraphLeg | None = None,
+        graph: ranking.GraphLeg | None = None,
     ) -> None:
         self._legs = tuple(legs)
         self._memories = memories
         self._clock = clock
         self._absent = tuple(absent)
         self._graph = graph
-        self._by_meaning = any(leg.name == VECTOR for leg in self._legs)
+        self._by_meaning = any(leg.name == ranking.VECTOR for leg in self._legs)
         self._limit_ms = max((leg.limit_ms for leg in self._legs), default=0.0)
 
     async def recall(self, listener: Listener, query: str, limit: int, as_of: int | None = None) -> Recalled:
@@ -178,23 +165,27 @@ class Recollection:
         now = self._clock.now_ms()
         cut, query = cut_note(len(query)), ends_of(query, QUERY_CHARS_MAX)
         when = times_in(query, now)
-        sought = _sought(query, when)
+        sought = query
+        if when.spans and len([word for word in topic(query) if not word.isdigit()]) <= _FEW_WORDS:
+            sought = f"{query} {when.days()}".rstrip()
         searches = (self._run_leg(leg, partial(leg.search, listener, sought, depth)) for leg in self._legs)
         answers = await asyncio.gather(*searches)
         shares = [share for _, share in answers if share is not None]
-        fused = fuse(shares)
+        fused = ranking.fuse(shares)
         if self._graph is not None and depth and shares:
-            how, walked = await self._walked(self._graph, listener, query, fused)
+            seeds = [Seed(id_, value / fused[0].value) for id_, value in fused[:_DEPTH] if value > 0]
+            walk = partial(self._graph.walk, listener, query, seeds, _WALKED_MAX)
+            how, walked = await self._run_leg(self._graph, walk)
             answers.append((how, walked))
             if walked is not None and walked.found:
                 shares.append(walked)
-                fused = fuse(shares)
+                fused = ranking.fuse(shares)
         searched = tuple(how for how, _ in answers)
         missing = [how.why for how in searched if how.why]
         asked = _RecallQuery(query, when, now, as_of)
-        read = await ask("memories", partial(self._read, listener, asked, shares, fused, limit), self._limit_ms)
+        read = await ranking.ask("memories", partial(self._read, listener, asked, shares, fused, limit), self._limit_ms)
         answered = bool(shares)
-        if isinstance(read, Missing):
+        if isinstance(read, ranking.Missing):
             missing.append(read.why)
             read, answered = ((), ()), False
         took = self._clock.monotonic_ms() - began
@@ -202,25 +193,23 @@ class Recollection:
         return Recalled(hits, (*missing, *cut, *self._absent), took, answered, searched, beyond, self._by_meaning)
 
     async def _run_leg(
-        self, leg: Leg | GraphLeg, search: Callable[[], Awaitable[tuple[Found, ...]]]
-    ) -> tuple[Searched, LegShare | None]:
+        self, leg: ranking.Leg | ranking.GraphLeg, search: Callable[[], Awaitable[tuple[Found, ...]]]
+    ) -> tuple[Searched, ranking.LegShare | None]:
         """Run a leg; returns its measurements and its results."""
         began = self._clock.monotonic_ms()
-        found = await ask(leg.name, search, leg.limit_ms)
+        found = await ranking.ask(leg.name, search, leg.limit_ms)
         took = self._clock.monotonic_ms() - began
-        if isinstance(found, Missing):
+        if isinstance(found, ranking.Missing):
             return Searched(leg.name, 0, took, found.why), None
         return Searched(leg.name, len(found), took), leg.share(found)
 
-    async def _walked(
-        self, graph: GraphLeg, listener: Listener, query: str, fused: Sequence[Fused]
-    ) -> tuple[Searched, LegShare | None]:
-        """The graph leg, from the best that the others found."""
-        seeds = [Seed(id_, value / fused[0].value) for id_, value in fused[:_DEPTH] if value > 0]
-        return await self._run_leg(graph, partial(graph.walk, listener, query, seeds, _WALKED_MAX))
-
     async def _read(
-        self, listener: Listener, asked: _RecallQuery, shares: Sequence[LegShare], fused: Sequence[Fused], limit: int
+        self,
+        listener: Listener,
+        asked: _RecallQuery,
+        shares: Sequence[ranking.LegShare],
+        fused: Sequence[ranking.Fused],
+        limit: int,
     ) -> tuple[tuple[Hit, ...], tuple[Beyond, ...]]:
         """The best, read; and what came next."""
         first = fused if asked.as_of is not None else fused[: max(_READ_MIN, int(limit * _READ_SHARE))]
@@ -229,19 +218,13 @@ class Recollection:
         read = await self._memories.fetch(listener, [one.memory_id for one in first], asked.as_of)
         found = {memory.id: memory for memory in read}
         now = asked.now if asked.as_of is None else None
-        ranked = apart(weighed(asked.query, first, found, asked.when, now), found)
+        ranked = ranking.apart(ranking.weighed(asked.query, first, found, asked.when, now), found)
         best = ranked[:limit]
         after = [*ranked[limit:], *fused[len(first) :]][:_BEYOND_MAX]
-        there = places(shares, [one.memory_id for one in (*best, *after)])
+        there = ranking.places(shares, [one.memory_id for one in (*best, *after)])
         hits = [Hit(found[id_], *there[id_][0][:3], value, there[id_]) for id_, value in best]
         beyond = [Beyond(id_, rank, value, there[id_]) for rank, (id_, value) in enumerate(after, limit + 1)]
         return tuple(hits), tuple(beyond)
-
-
-def _sought(query: str, when: When) -> str:
-    """What the legs are asked: where a query is about little but some days, these by their names too."""
-    about = [word for word in topic(query) if not word.isdigit()] if when.spans else ()
-    return f"{query} {when.days()}".rstrip() if when.spans and len(about) <= _FEW_WORDS else query
 
 
 _KEPT_MS = 1_000.0

@@ -13,23 +13,7 @@ from keepsaid.domain.prompt import Layer, MemoryPlacement, Prompt
 from keepsaid.domain.scene import PromptInputs
 from keepsaid.domain.trust import UNKEYED, Fence
 from keepsaid.domain.turn import NO_MODEL, Outcome
-from keepsaid.pipeline.prompt.layers import (
-    bulletin,
-    conversation,
-    extensions,
-    identity,
-    message,
-    personality,
-    policy,
-    quoted,
-    recalled,
-    recent,
-    session_summary,
-    skills,
-    status,
-    summary,
-    workers,
-)
+from keepsaid.pipeline.prompt import layers
 from keepsaid.pipeline.prompt.trace import offered
 from keepsaid.ports.model import Tool
 from keepsaid.text.tokens import estimate_tokens
@@ -123,19 +107,29 @@ class PromptBudget:
 def assemble(scene: PromptInputs, budget: PromptBudget, fence: Fence = UNKEYED) -> Prompt:
     """The prompt: what stands, the lane's summary and records, what holds for this turn, the new messages."""
     standing = standing_layers(scene, budget)
-    told, beside = summary(scene, budget.summary_chars), session_summary(scene, budget.session_summary_chars)
-    history, lately = recent(scene, fence)
-    now, (above, below) = status(scene, budget.status_chars), extensions(scene, budget.extensions_chars, fence)
-    memory, quote, asked = recalled(scene, fence), quoted(scene, budget.quoted_chars, fence), message(scene)
-    layers = (*standing, told, beside, lately, now, above, memory, below, quote, asked)
+    told, beside = (
+        layers.summary(scene, budget.summary_chars),
+        layers.session_summary(scene, budget.session_summary_chars),
+    )
+    history, lately = layers.recent(scene, fence)
+    now, (above, below) = (
+        layers.status(scene, budget.status_chars),
+        layers.extensions(scene, budget.extensions_chars, fence),
+    )
+    memory, quote, asked = (
+        layers.recalled(scene, fence),
+        layers.quoted(scene, budget.quoted_chars, fence),
+        layers.message(scene),
+    )
+    shown = (*standing, told, beside, lately, now, above, memory, below, quote, asked)
     if budget.order is MemoryPlacement.SEED003:
-        layers = (*standing, told, beside, memory, lately, now, above, below, quote, asked)
+        shown = (*standing, told, beside, memory, lately, now, above, below, quote, asked)
     return Prompt(
         system=_joined(standing),
         history=history,
         recalled=memory.text,
         user=asked.text,
-        layers=tuple(layer for layer in layers if layer.text or layer.cut or layer.name not in _OPTIONAL),
+        layers=tuple(layer for layer in shown if layer.text or layer.cut or layer.name not in _OPTIONAL),
         summary=told.text,
         status=_joined((now, above)),
         quoted=quote.text,
@@ -148,18 +142,18 @@ def assemble(scene: PromptInputs, budget: PromptBudget, fence: Fence = UNKEYED) 
 def standing_layers(scene: PromptInputs, budget: PromptBudget) -> tuple[Layer, ...]:
     """What stands above the lane's records, in order."""
     return (
-        policy(),
-        identity(scene, budget.identity_chars),
-        personality(scene),
-        skills(scene, budget.skills_chars),
-        workers(scene, budget.workers_chars),
-        conversation(scene),
-        bulletin(scene, budget.bulletin_chars),
+        layers.policy(),
+        layers.identity(scene, budget.identity_chars),
+        layers.personality(scene),
+        layers.skills(scene, budget.skills_chars),
+        layers.workers(scene, budget.workers_chars),
+        layers.conversation(scene),
+        layers.bulletin(scene, budget.bulletin_chars),
     )
 
 
-def _joined(layers: tuple[Layer, ...]) -> str:
-    return "\n\n".join(layer.text for layer in layers if layer.text)
+def _joined(parts: tuple[Layer, ...]) -> str:
+    return "\n\n".join(layer.text for layer in parts if layer.text)
 
 
 _TOKENS_EACH = 4

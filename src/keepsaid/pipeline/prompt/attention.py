@@ -23,7 +23,7 @@ def attend(claimed: Claimed, recent: Recent, settled: tuple[SlotSettlement, ...]
     """The focus in seed 003's order, and the quotes; a retry keeps to what an earlier attempt was shown."""
     shown = claimed.trace.get("quoted") if isinstance(claimed.trace, dict) else None
     focus = _focus(claimed, recent, settled)
-    return Attention(focus, _quotes(claimed, recent), settled, shown if isinstance(shown, str) else None)
+    return Attention(focus, tuple(_quotes(claimed, recent)), settled, shown if isinstance(shown, str) else None)
 
 
 def _focus(claimed: Claimed, recent: Recent, settled: tuple[SlotSettlement, ...]) -> Focus:
@@ -81,26 +81,22 @@ def _inferred(claimed: Claimed, recent: Recent, newest: StoredMessage) -> Guess 
     return guess if guess is not None and any(guess.ref == ref for ref, _, _ in _lane_texts(recent)) else None
 
 
-def _quotes(claimed: Claimed, recent: Recent) -> tuple[Quote, ...]:
+def _quotes(claimed: Claimed, recent: Recent) -> Iterator[Quote]:
     """The known reply targets of the messages, each once, but for those beside them, and one right above the only one.
 
     That needs no quote: it is the last thing the model reads before the message. With several messages, or with
     anything said since, it would have to guess which one is meant.
     """
-    last = recent.refs[-1] if recent.refs else ""
     several = len(claimed.messages) > 1
-    return tuple(quote for ref, quote in _targets(claimed) if several or ref != last)
-
-
-def _targets(claimed: Claimed) -> Iterator[tuple[str, Quote]]:
-    seen = {f"message:{message.id}" for message in claimed.messages}
-    several = len(claimed.messages) > 1
+    left_out = {f"message:{message.id}" for message in claimed.messages}
+    if not several:
+        left_out.update(recent.refs[-1:])
     for number, message in enumerate(claimed.messages, 1):
         reply_to = message.inbound.marks.reply_to
         target = None if reply_to is None else claimed.around.target(reply_to)
-        if target is not None and target.text and target.ref not in seen:
-            seen.add(target.ref)
-            yield target.ref, Quote(target.text, target.speaker, number if several else 0, target.trust)
+        if target is not None and target.text and target.ref not in left_out:
+            left_out.add(target.ref)
+            yield Quote(target.text, target.speaker, number if several else 0, target.trust)
 
 
 def attention_shape(attention: Attention, quoted: str) -> dict[str, Json]:
@@ -113,15 +109,17 @@ def attention_shape(attention: Attention, quoted: str) -> dict[str, Json]:
 
 def _slot(one: SlotSettlement) -> Json:
     question, effect = one.slot.question, one.effect
-    filled = isinstance(effect, FillSlot)
+    verb, value, reason = (
+        ("fill", effect.value, "") if isinstance(effect, FillSlot) else (effect.verb, "", effect.reason)
+    )
     return {
         "turn": one.slot.id,
         "question": question.text,
         "expected": str(question.expected),
         "message": one.message_id,
-        "verb": "fill" if isinstance(effect, FillSlot) else effect.verb,
-        "value": effect.value if isinstance(effect, FillSlot) else "",
-        "reason": "" if filled or isinstance(effect, FillSlot) else effect.reason,
+        "verb": verb,
+        "value": value,
+        "reason": reason,
     }
 
 
@@ -136,12 +134,10 @@ class SlotMatcher:
 
     @property
     def settled(self) -> tuple[SlotSettlement, ...]:
-        """What was settled so far, in order."""
         return tuple(self._settled)
 
     @property
     def effects(self) -> tuple[Effect, ...]:
-        """The same as the turn's commit takes it."""
         return tuple(one.effect for one in self._settled)
 
     def hear_all(self, messages: Iterable[StoredMessage]) -> None:
@@ -164,19 +160,14 @@ class SlotMatcher:
             return None
         if message.received_at >= slot.expires_at:
             return SlotSettlement(slot, message.id, ClearSlot(slot.id, "no answer came in time", "expire"))
-        value = None if self._is_elsewhere(slot, message) else self._read(slot, message)
+        reply_to = message.inbound.marks.reply_to
+        target = None if reply_to is None else self._around.target(reply_to)
+        value = None
+        if target is None or target.ref == slot.anchor:
+            value = read_answer(slot.question, DatedText(message.text, message.received_at, self._terms.zone))
         if value is not None:
             return SlotSettlement(slot, message.id, FillSlot(slot.id, value, message.id))
         if self._terms.on_mismatch is OnMismatch.KEEP:
             return None
         why = f"{show('message', message.id)} is no answer of type {slot.question.expected}"
         return SlotSettlement(slot, message.id, ClearSlot(slot.id, why))
-
-    def _is_elsewhere(self, slot: Slot, message: StoredMessage) -> bool:
-        """Whether the message replies to something that is known, and is not the question."""
-        reply_to = message.inbound.marks.reply_to
-        target = None if reply_to is None else self._around.target(reply_to)
-        return target is not None and target.ref != slot.anchor
-
-    def _read(self, slot: Slot, message: StoredMessage) -> str | None:
-        return read_answer(slot.question, DatedText(message.text, message.received_at, self._terms.zone))

@@ -41,7 +41,6 @@ class Windows:
     limit_s: float = 2.0
 
     def of(self, model: str) -> int:
-        """The window of a model."""
         return self.by_model.get(model, self.tokens)
 
     def share(self, tokens: int, model: str) -> float:
@@ -137,7 +136,6 @@ class Fitting:
 
     @property
     def name(self) -> str:
-        """The name of the model behind it."""
         return self._model.name
 
     @property
@@ -177,5 +175,4 @@ class Fitting:
             return await self._model.answer(replace(request, prompt=self.prompt), delta)
 
     async def settle(self) -> None:
-        """The turn is committed: its lane may be due."""
         await self._guard.after(self._lane, self.tail, (self.tokens, self.name), self._offload)

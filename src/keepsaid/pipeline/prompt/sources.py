@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from keepsaid.domain.memory import person_of
@@ -10,6 +10,7 @@ from keepsaid.domain.message import Trust
 from keepsaid.domain.personality import Personality, Skills, effective, scopes_of
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.scene import Contribution, PromptInputs, StaticContext, TurnContext
+from keepsaid.domain.tool_calls import object_schema
 from keepsaid.domain.turn import Claimed
 from keepsaid.errors import ToolError
 from keepsaid.pipeline.prompt.assemble import Preparation, PreparedPart
@@ -89,16 +90,11 @@ def person_in(claimed: Claimed) -> str:
     return people.pop() if len(people) == 1 and all(origin.direct for origin in origins) else ""
 
 
-_SCHEMA: Mapping[str, Json] = {
-    "type": "object",
-    "properties": {"name": {"type": "string", "description": "a name from the list of skills"}},
-    "required": ["name"],
-    "additionalProperties": False,
-}
+_SCHEMA = object_schema({"name": {"type": "string", "description": "a name from the list of skills"}}, "name")
 
 
 def skill_tool(shelf: Skills) -> Tool:
-    """A tool that gives one skill's text."""
+    """A tool that returns the text of one skill."""
 
     async def run(arguments: dict[str, Json]) -> str:
         name = arguments.get("name")
@@ -112,6 +108,6 @@ def skill_tool(shelf: Skills) -> Tool:
 
 
 def tools_of(scene: PromptInputs) -> tuple[Tool, ...]:
-    """A tool for the skills, if there are any."""
+    """The tool of the skills, if there are any."""
     shelf = scene.standing.skills
     return (skill_tool(shelf),) if shelf.known else ()

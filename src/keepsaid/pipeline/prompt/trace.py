@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from keepsaid.domain.context import LaneTail
 from keepsaid.domain.memory import Candidate, Injection
 from keepsaid.domain.prompt import Json, PrefixMark, Prompt, Repeated, marks_of, repeated
 from keepsaid.domain.receipt import Place
@@ -30,11 +29,12 @@ def trace_of(scene: PromptInputs, prompt: Prompt, tools: Sequence[Tool] = (), fa
         {"name": layer.name, "tokens": layer.tokens, "chars": len(layer.text), "cut": layer.cut}
         for layer in prompt.layers
     ]
+    tail = scene.tail
     marks: list[Json] = [[mark.layer, mark.end, mark.digest] for mark in marks_of(prompt, offered(tools))]
     return {
         "layers": layers,
         "marks": marks,
-        "lane": _head(scene.tail),
+        "lane": {"summary": tail.summary.version if tail.summary else 0, "floor": tail.floor, "version": tail.version},
         "factor": factor,
         "at": scene.turn.now_ms,
         "taint": taint_of(scene).as_json,
@@ -44,24 +44,25 @@ def trace_of(scene: PromptInputs, prompt: Prompt, tools: Sequence[Tool] = (), fa
     }
 
 
-def _head(tail: LaneTail) -> Json:
-    return {"summary": tail.summary.version if tail.summary else 0, "floor": tail.floor, "version": tail.version}
-
-
 def offered(tools: Sequence[Tool]) -> str:
     """The tools on offer as one text: providers take them for the beginning of a prompt."""
     return "\n".join(f"{one.name}\0{one.description}\0{json.dumps(one.schema, default=dict)}" for one in tools)
 
 
+def _field(trace: Json, name: str) -> Json:
+    """A field of a trace; None for what holds no such field."""
+    return trace.get(name) if isinstance(trace, dict) else None
+
+
 def shown_at(trace: Json, now_ms: int) -> int:
     """The time an earlier attempt of the turn was told, so that a retry shows the same bytes; else the time it is."""
-    at = trace.get("at") if isinstance(trace, dict) else None
+    at = _field(trace, "at")
     return at if isinstance(at, int) else now_ms
 
 
 def marks_in(trace: Json) -> tuple[PrefixMark, ...]:
     """The marks that a trace keeps of its prompt."""
-    kept = trace.get("marks") if isinstance(trace, dict) else None
+    kept = _field(trace, "marks")
     found = (one for one in kept if isinstance(one, list) and len(one) == 3) if isinstance(kept, list) else ()
     return tuple(PrefixMark(str(layer), int(str(end)), str(digest)) for layer, end, digest in found)
 
@@ -105,17 +106,17 @@ def _candidate(rank: int, candidate: Candidate) -> Json:
 
 
 def _legs(places: Sequence[Place]) -> Json:
-    return [[place.leg, place.rank, round(place.score, 4), *_path(place)] for place in places]
-
-
-def _path(place: Place) -> list[Json]:
-    """How the graph leg came to a memory, step by step: the relation, and the memory or the name it led to."""
-    return [[[step.relation, step.memory_id or step.name] for step in place.path]] if place.path else []
+    """Rank and score of each leg; of the graph leg also the path: relation, and memory or name, of each step."""
+    legs: list[Json] = []
+    for place in places:
+        path: list[Json] = [[step.relation, step.memory_id or step.name] for step in place.path]
+        legs.append([place.leg, place.rank, round(place.score, 4), *([path] if path else [])])
+    return legs
 
 
 def recorded(trace: Json) -> Injection | None:
     """The injection an earlier attempt of the turn was given, so that a retry shows the model the same bytes."""
-    memory = trace.get("memory") if isinstance(trace, dict) else None
+    memory = _field(trace, "memory")
     if not isinstance(memory, dict):
         return None
     block = memory.get("block")
@@ -124,8 +125,7 @@ def recorded(trace: Json) -> Injection | None:
 
 def chosen(trace: Json) -> tuple[int, ...]:
     """The ids of the memories a trace says the model was shown, in order; of a retried turn too."""
-    memory = trace.get("memory") if isinstance(trace, dict) else None
-    candidates = memory.get("candidates") if isinstance(memory, dict) else None
+    candidates = _field(_field(trace, "memory"), "candidates")
     found = candidates if isinstance(candidates, list) else []
     ids = (one["id"] for one in found if isinstance(one, dict) and one["chosen"])
     return tuple(memory_id for memory_id in ids if isinstance(memory_id, int))
@@ -153,14 +153,14 @@ def merge_retry_trace(recorded: Json, now: dict[str, Json]) -> Json:
 
 def left_out_of(trace: Json) -> tuple[str, ...]:
     """The parts that were left out of a prompt because they were not ready in time: `memory took longer than 5 s`."""
-    told = trace.get(LEFT_OUT) if isinstance(trace, dict) else None
-    return tuple(map(str, told)) if isinstance(told, list) else ()
+    parts = _field(trace, LEFT_OUT)
+    return tuple(map(str, parts)) if isinstance(parts, list) else ()
 
 
 def changed_since(trace: Json) -> str:
     """What of the prompt changed between two attempts of the turn, in words; "" for nothing."""
-    told = trace.get("changed") if isinstance(trace, dict) else None
-    return told if isinstance(told, str) else ""
+    changed = _field(trace, "changed")
+    return changed if isinstance(changed, str) else ""
 
 
 _BROKEN = {
@@ -188,16 +188,11 @@ def compared(before: Json, after: Json) -> tuple[Repeated, str] | None:
     if not old or not new:
         return None
     found = repeated(old, new)
-    return found, _why(found.broken, before, after)
+    if found.broken in ("summary", "recent") and _floor(after) > _floor(before):
+        return found, _CUT
+    return found, _BROKEN.get(found.broken, found.broken and f"{found.broken} changed")
 
 
-def _why(broken: str, before: Json, after: Json) -> str:
-    if broken in ("summary", "recent") and _of_lane(after, "floor") > _of_lane(before, "floor"):
-        return _CUT
-    return _BROKEN.get(broken, broken and f"{broken} changed")
-
-
-def _of_lane(trace: Json, key: str) -> int:
-    lane = trace.get("lane") if isinstance(trace, dict) else None
-    value = lane.get(key) if isinstance(lane, dict) else None
-    return value if isinstance(value, int) else 0
+def _floor(trace: Json) -> int:
+    floor = _field(_field(trace, "lane"), "floor")
+    return floor if isinstance(floor, int) else 0

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from keepsaid.domain.effects import OpenSlot, SetPersonality
 from keepsaid.domain.memory import person_of
 from keepsaid.domain.message import StoredMessage, Trust
 from keepsaid.domain.personality import PERSONALITY_CHARS_MAX, settable
-from keepsaid.domain.prompt import Json, Record, Role, ToolCall
+from keepsaid.domain.prompt import Json, Record
 from keepsaid.domain.slot import Expected, Question
+from keepsaid.domain.tool_calls import answered_calls, object_schema
 from keepsaid.domain.turn import Claimed
 from keepsaid.domain.visibility import least
 from keepsaid.errors import ToolError
@@ -20,10 +20,8 @@ from keepsaid.text.normal import normalise
 ASK_FOR = "ask_for"
 QUESTION_CHARS_MAX = 500
 OPTIONS_MAX = 20
-_REFUSED = "error:"
-_SCHEMA: Mapping[str, Json] = {
-    "type": "object",
-    "properties": {
+_SCHEMA = object_schema(
+    {
         "question": {"type": "string", "description": "the question, as your answer asks it"},
         "type": {"type": "string", "enum": [str(one) for one in Expected]},
         "options": {
@@ -33,56 +31,35 @@ _SCHEMA: Mapping[str, Json] = {
         },
         "person": {"type": "string", "description": "who is asked, by name; by default who wrote last"},
     },
-    "required": ["question", "type"],
-    "additionalProperties": False,
-}
+    "question",
+    "type",
+)
 
 
 def ask_for(claimed: Claimed) -> Tool:
     """A tool that lets the next answer of a person be read as a value; nothing is sent by it."""
 
     async def run(arguments: dict[str, Json]) -> str:
-        asked = _question(arguments)
-        person = _person(claimed, arguments)
-        return f"The answer of {_name(person)} will be read as {asked.expected}. Now ask it in your answer."
+        question, person = _question(arguments), _person(claimed, arguments)
+        return f"The answer of {_name(person)} will be read as {question.expected}. Now ask it in your answer."
 
-    return Tool(
-        name=ASK_FOR,
-        description="Say before you ask a person for something that you wait for an answer of this type.",
-        schema=_SCHEMA,
-        run=run,
-        output=Trust.OWNER,
-    )
+    says = "Say before you ask a person for something that you wait for an answer of this type."
+    return Tool(ASK_FOR, says, _SCHEMA, run, output=Trust.OWNER)
 
 
 def slots_in(records: Sequence[Record], claimed: Claimed, lasts_ms: int) -> tuple[OpenSlot, ...]:
     """Return the slot that a turn's records open: that of the last call not refused; at most one a turn."""
-    made = list(_granted(records))
-    if not made or not records or not records[-1].text:
+    calls = list(answered_calls(records, ASK_FOR))
+    if not calls or not records[-1].text:
         return ()
-    arguments = _arguments(made[-1])
+    arguments = calls[-1].arguments
     return (OpenSlot(_person(claimed, arguments).inbound.origin.sender, _question(arguments), lasts_ms),)
 
 
 def questions_in(records: Sequence[Record]) -> list[str]:
-    """What a turn asked for, for `why`: question and type of the last call that was not refused."""
-    asked = [_question(_arguments(call)) for call in list(_granted(records))[-1:]]
-    return [f"{one.text} ({one.expected})" for one in asked]
-
-
-def _granted(records: Sequence[Record]) -> Iterator[ToolCall]:
-    """The calls that were not refused, in order; the ids of calls may come again in a later step."""
-    calls: dict[str, ToolCall] = {}
-    for one in records:
-        if one.role is Role.ASSISTANT:
-            calls = {call.id: call for call in one.calls if call.name == ASK_FOR}
-        elif one.role is Role.TOOL and one.call_id in calls and not one.text.startswith(_REFUSED):
-            yield calls[one.call_id]
-
-
-def _arguments(call: ToolCall) -> dict[str, Json]:
-    arguments: Json = json.loads(call.arguments or "{}")
-    return arguments if isinstance(arguments, dict) else {}
+    """Return the question that a turn opened, with its type, for `why`: that of the last call not refused."""
+    questions = [_question(call.arguments) for call in list(answered_calls(records, ASK_FOR))[-1:]]
+    return [f"{one.text} ({one.expected})" for one in questions]
 
 
 def _question(arguments: Mapping[str, Json]) -> Question:
@@ -99,14 +76,14 @@ def _question(arguments: Mapping[str, Json]) -> Question:
 
 
 def _person(claimed: Claimed, arguments: Mapping[str, Json]) -> StoredMessage:
-    """The last message of who is asked."""
+    """The last message of the person who is asked."""
     people = [one for one in claimed.all_messages if not one.inbound.content.event]
     if not people:
         raise ToolError("nobody can be asked: this turn answers no person")
-    wanted = arguments.get("person")
-    if wanted is None or wanted == "":
+    name = arguments.get("person")
+    if name is None or name == "":
         return people[-1]
-    found = [one for one in people if str(wanted).casefold() in (_name(one).casefold(), one.inbound.origin.sender)]
+    found = [one for one in people if str(name).casefold() in (_name(one).casefold(), one.inbound.origin.sender)]
     if not found:
         raise ToolError(f"person must be one of {', '.join(dict.fromkeys(_name(one) for one in people))}")
     return found[-1]
@@ -130,15 +107,9 @@ def set_personality(claimed: Claimed) -> tuple[Tool, ...]:
         where = {"session": "in this lane", "person": "with this person", "global": "everywhere"}[name]
         return f"Set {where}, from the next turn on." if text else f"Taken back {where}."
 
-    schema: Mapping[str, Json] = {
-        "type": "object",
-        "properties": {
-            "text": {"type": "string", "maxLength": PERSONALITY_CHARS_MAX, "description": "how; empty takes it back"},
-            "scope": {"type": "string", "enum": [*allowed], "default": next(iter(allowed))},
-        },
-        "required": ["text"],
-        "additionalProperties": False,
-    }
+    text: Json = {"type": "string", "maxLength": PERSONALITY_CHARS_MAX, "description": "how; empty takes it back"}
+    scope: Json = {"type": "string", "enum": [*allowed], "default": next(iter(allowed))}
+    schema = object_schema({"text": text, "scope": scope}, "text")
     says = "Set how you speak, when the person asks you to speak otherwise."
     whose = least(one.inbound.origin.trust for one in claimed.all_messages)
     return (Tool(SET_PERSONALITY, says, schema, run, serves=whose, output=Trust.OWNER),)
@@ -147,17 +118,15 @@ def set_personality(claimed: Claimed) -> tuple[Tool, ...]:
 def set_in(records: Sequence[Record], claimed: Claimed) -> tuple[SetPersonality, ...]:
     """What a turn's records set: every call that was answered and not refused, in order."""
     allowed = settable(claimed.batch.lane, claimed.all_messages)
-    done = {one.call_id for one in records if one.role is Role.TOOL and not one.text.startswith(_REFUSED)}
-    calls = [call for one in records for call in one.calls if call.name == SET_PERSONALITY and call.id in done]
     by = person_of(claimed.all_messages[-1].inbound.origin)
-    read = (_read_recorded_call(call, allowed) for call in calls)
+    read = (_read_recorded(call.arguments, allowed) for call in answered_calls(records, SET_PERSONALITY))
     return tuple(SetPersonality(allowed[one[0]], one[1], by) for one in read if one is not None)
 
 
-def _read_recorded_call(call: ToolCall, allowed: Mapping[str, str]) -> tuple[str, str] | None:
-    """Return what a recorded call sets; None if a person who joined the turn since makes it forbidden."""
+def _read_recorded(arguments: Mapping[str, Json], allowed: Mapping[str, str]) -> tuple[str, str] | None:
+    """Return scope and text of a recorded call; None if a person who joined the turn since makes it forbidden."""
     try:
-        return _read_personality(json.loads(call.arguments or "{}"), allowed)
+        return _read_personality(arguments, allowed)
     except ToolError:
         return None
 

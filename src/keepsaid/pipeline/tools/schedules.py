@@ -1,7 +1,7 @@
-"""Timely: the tools by which the agent keeps schedules in its lane, and what they leave once the turn is committed.
+"""Schedule tools: the agent adds, lists and cancels schedules of its lane; effect with the commit of the turn.
 
-What the agent adds is heard in the lane of the turn, and nowhere else. Nothing is added by what outsiders wrote, nor
-by a turn that a schedule began.
+A schedule of the agent runs in the lane of its turn only. Text of outsiders adds none, nor does a turn that a schedule
+began.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from keepsaid.domain.command import CommandResult
 from keepsaid.domain.effects import EndSchedule, KeepTime
 from keepsaid.domain.ids import moment, read, show
 from keepsaid.domain.message import SYSTEM, StoredMessage, Trust, Trusted
-from keepsaid.domain.prompt import Json, Record, Role, ToolCall
+from keepsaid.domain.prompt import Json, Record
 from keepsaid.domain.reply import address
 from keepsaid.domain.schedule import LIVE, NewSchedule, Schedule, Target, What
 from keepsaid.domain.timing import Cron, Every, Once, Timing, checked, first_due, next_due
+from keepsaid.domain.tool_calls import AnsweredCall, answered_calls, object_schema
 from keepsaid.domain.turn import Claimed
 from keepsaid.domain.visibility import least
 from keepsaid.errors import ToolError
@@ -30,7 +31,6 @@ from keepsaid.ports.store_views import ScheduleView
 from keepsaid.text.normal import cut, normalise
 
 ADD, LIST, CANCEL = "schedule_add", "schedule_list", "schedule_cancel"
-_REFUSED = "error:"
 _TEXT_CHARS_MAX, _NAME_CHARS_MAX = 4_000, 100
 _LOOKED_AT = 20
 """So many times of a cron expression are looked at for how close they come."""
@@ -39,9 +39,8 @@ _TOLD_MAX, _LINE_CHARS = 30, 100
 
 _ADDED = re.compile(r"(sch_[0-9a-z]{13}) comes first at ([^\s,]+)")
 _WHAT = ("say", "ask", "task")
-_SCHEMA: Mapping[str, Json] = {
-    "type": "object",
-    "properties": {
+_SCHEMA = object_schema(
+    {
         "what": {
             "type": "string",
             "enum": [*_WHAT],
@@ -55,16 +54,11 @@ _SCHEMA: Mapping[str, Json] = {
         "at": {"type": "string", "description": "or once: a time, as 2030-05-04T18:00+02:00"},
         "in_s": {"type": "number", "description": "or once, in so many seconds"},
     },
-    "required": ["what", "text"],
-    "additionalProperties": False,
-}
+    "what",
+    "text",
+)
 _NO_ARGUMENTS: Mapping[str, Json] = {"type": "object", "properties": {}}
-_ONE: Mapping[str, Json] = {
-    "type": "object",
-    "properties": {"id": {"type": "string", "description": "as schedule_list names it: sch_..."}},
-    "required": ["id"],
-    "additionalProperties": False,
-}
+_ONE = object_schema({"id": {"type": "string", "description": "as schedule_list names it: sch_..."}}, "id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,32 +172,22 @@ def _check_pace(timing: Timing, first: int, terms: ScheduleToolTerms) -> None:
 
 def scheduled_in(records: Sequence[Record], claimed: Claimed, zone: str) -> tuple[KeepTime | EndSchedule, ...]:
     """What a turn's records ask for: every call that was granted, in order; read again, they say the same."""
-    return tuple(_effects(records, claimed, zone))
+    given = least(message.inbound.origin.trust for message in claimed.all_messages)
+    calls = (one._replace(trust=one.trust or given) for one in answered_calls(records, ADD, CANCEL))
+    return tuple(effect for one in calls for effect in _effect(one, claimed, zone))
 
 
-def _effects(records: Sequence[Record], claimed: Claimed, zone: str) -> Iterator[KeepTime | EndSchedule]:
-    calls: dict[str, ToolCall] = {}
-    trust = Trust.EXTERNAL
-    for one in records:
-        if one.role is Role.ASSISTANT:
-            calls = {call.id: call for call in one.calls if call.name in (ADD, CANCEL)}
-            trust = one.trust or least(message.inbound.origin.trust for message in claimed.all_messages)
-        elif one.role is not Role.TOOL or one.call_id not in calls or one.text.startswith(_REFUSED):
-            continue
-        elif trust is not Trust.EXTERNAL:
-            yield from _effect(calls[one.call_id], one.text, claimed, (zone, trust))
-
-
-def _effect(call: ToolCall, told: str, claimed: Claimed, terms: tuple[str, Trust]) -> Iterator[KeepTime | EndSchedule]:
-    """What one call asks for; `terms` are the usual time zone, and the trust of the turn when it called."""
-    zone, trust = terms
-    arguments = json.loads(call.arguments or "{}")
-    if call.name == CANCEL:
+def _effect(answered: AnsweredCall, claimed: Claimed, zone: str) -> Iterator[KeepTime | EndSchedule]:
+    """Yield the effect of one call; none for a turn that showed text from outside."""
+    trust, arguments = answered.trust or Trust.EXTERNAL, answered.arguments
+    if trust is Trust.EXTERNAL:
+        return
+    if answered.call.name == CANCEL:
         number = read("schedule", str(arguments.get("id", "")))
         if number is not None:
             yield EndSchedule(number)
         return
-    found = _ADDED.match(told)
+    found = _ADDED.match(answered.text)
     number = read("schedule", found[1]) if found else None
     if found is None or number is None:
         return

@@ -1,11 +1,10 @@
-"""Tasking: the tools by which the agent makes work, looks at it and ends it; and what people say of it in a chat.
+"""Task tools: the agent makes, lists, shows and ends tasks; and the chat commands on tasks.
 
-What is made or ended is committed with the turn, or with the branch, or not at all. What tasks came to is data.
+Tasks are made and ended by the commit of the turn or of the branch. Results of tasks are data.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -14,8 +13,9 @@ from keepsaid.domain.effects import Effect, JudgeTask, MakeTask, RelayTask, Stop
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.memory import OWNER
 from keepsaid.domain.message import StoredMessage, Trust, Trusted
-from keepsaid.domain.prompt import Json, Record, Role, ToolCall
+from keepsaid.domain.prompt import Json, Record
 from keepsaid.domain.task import CALL_REFUSED, ENDED, Task, TaskFilter, trust_of_task
+from keepsaid.domain.tool_calls import answered_calls, object_schema
 from keepsaid.domain.trust import UNKEYED, Fence
 from keepsaid.domain.turn import Claimed, Step, ToolClass
 from keepsaid.domain.visibility import least
@@ -36,33 +36,18 @@ _OPEN_MAX = 20
 _LISTED = 20
 _LINE_CHARS = 120
 _RESULT_CHARS = 8_000
-_REFUSED = "error:"
-_CREATE: Mapping[str, Json] = {
-    "type": "object",
-    "properties": {
+_CREATE = object_schema(
+    {
         "task": {"type": "string", "description": "what is to be done, with all that a worker has to know"},
-        "key": {
-            "type": "string",
-            "description": "a short name; {{task:NAME.result}} in a later task refers to it",
-        },
+        "key": {"type": "string", "description": "a short name; {{task:NAME.result}} in a later task refers to it"},
         "after": {"type": "array", "items": {"type": "string"}, "description": "tasks that come first: tsk_..."},
     },
-    "required": ["task"],
-    "additionalProperties": False,
-}
-_BRANCH: Mapping[str, Json] = {
-    "type": "object",
-    "properties": {"about": {"type": "string", "description": "what to think about, and what the conclusion is for"}},
-    "required": ["about"],
-    "additionalProperties": False,
-}
-_NAMED: Mapping[str, Json] = {
-    "type": "object",
-    "properties": {"id": {"type": "string", "description": "a task: tsk_..."}},
-    "required": ["id"],
-    "additionalProperties": False,
-}
-_NOTHING: Mapping[str, Json] = {"type": "object", "properties": {}, "additionalProperties": False}
+    "task",
+)
+_ABOUT: Json = {"type": "string", "description": "what to think about, and what the conclusion is for"}
+_BRANCH = object_schema({"about": _ABOUT}, "about")
+_NAMED = object_schema({"id": {"type": "string", "description": "a task: tsk_..."}}, "id")
+_NOTHING = object_schema({})
 
 
 class TaskTools:
@@ -93,7 +78,6 @@ class TaskTools:
         )
 
     def tools(self) -> tuple[Tool, ...]:
-        """Make, branch, list, show and cancel."""
         ends = _own(CANCEL, "End a task that has not ended.", _NAMED, self._cancel)
         return (
             *self.making(),
@@ -167,38 +151,27 @@ def made_in(records: Sequence[Record], *, outside: bool) -> tuple[MakeTask, ...]
 
 
 def _requested_effects(records: Sequence[Record], *, outside: bool) -> Iterator[MakeTask | StopTask | RelayTask]:
-    for call, said, trust in _granted(records):
+    for answered in answered_calls(records, CREATE, BRANCH, SHOW, CANCEL):
+        call, text, trust = answered
+        arguments, number = answered.arguments, read("task", text.partition(" ")[0])
         strange = outside if trust is None else trust is not Trust.OWNER
-        arguments: Json = json.loads(call.arguments or "{}")
-        number = read("task", said.partition(" ")[0])
-        if number is None or not isinstance(arguments, dict):
+        if number is None:
             continue
         if call.name == CANCEL:
             yield StopTask(number, "the agent ended it")
         elif call.name == SHOW:
-            if said.split(" ", 2)[1].rstrip(":") in ENDED:
+            if text.split(" ", 2)[1].rstrip(":") in ENDED:
                 yield RelayTask(number)
         elif call.name == BRANCH:
             yield MakeTask(number, normalise(str(arguments["about"])), outside=strange, kind=TaskKind.BRANCH)
         else:
-            text, key = normalise(str(arguments["task"])), normalise(str(arguments.get("key", "")))
-            yield MakeTask(number, text, key, _after(arguments), strange)
+            task, key = normalise(str(arguments["task"])), normalise(str(arguments.get("key", "")))
+            yield MakeTask(number, task, key, _after(arguments), strange)
 
 
 def _own(name: str, says: str, schema: Mapping[str, Json], run: Callable[[dict[str, Json]], Awaitable[str]]) -> Tool:
     """A tool that has an effect among tasks: it serves people who are known, and strangers never."""
     return Tool(name, says, schema, run, ToolClass.IDEMPOTENT, serves=Trust.KNOWN, output=Trust.OWNER)
-
-
-def _granted(records: Sequence[Record]) -> Iterator[tuple[ToolCall, str, Trust | None]]:
-    calls: dict[str, ToolCall] = {}
-    trust = None
-    for one in records:
-        if one.role is Role.ASSISTANT:
-            calls = {call.id: call for call in one.calls if call.name in (CREATE, BRANCH, SHOW, CANCEL)}
-            trust = one.trust
-        elif one.role is Role.TOOL and one.call_id in calls and not one.text.startswith(_REFUSED):
-            yield calls[one.call_id], one.text, trust
 
 
 def _after(arguments: Mapping[str, Json]) -> tuple[int, ...]:
@@ -259,14 +232,12 @@ class TaskWords:
         if story is None or story.task.state != "needs_review":
             return CommandResult("Say which: a task that needs review. /tasks lists them.", REFUSED)
         effect = JudgeTask(story.task.id, approved, CALL_REFUSED)
-        done = _goes_on(story.task) if approved else "has failed"
+        done = "goes on; its unfinished call is made again"
+        if story.task.kind is TaskKind.CALL and not story.task.fence:
+            done = "is approved: the call is made now, once, as it was shown"
+        if not approved:
+            done = "has failed"
         return CommandResult(f"{show('task', story.task.id)} {done}.", effects=(effect,))
-
-
-def _goes_on(task: Task) -> str:
-    if task.kind is TaskKind.CALL and not task.fence:
-        return "is approved: the call is made now, once, as it was shown"
-    return "goes on; its unfinished call is made again"
 
 
 _WHO = f"Only the {OWNER} may say that, in a chat between the two of us."

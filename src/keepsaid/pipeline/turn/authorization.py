@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -43,7 +43,6 @@ class NoApprovals:
     """Null object without approvals: a refused call stays refused."""
 
     async def ask(self, tool: Tool, call: ToolCall, taint: Taint) -> tuple[str, MakeTask | None]:  # noqa: ARG002
-        """Nothing is asked."""
         return "Do not try again; say that the owner can do it in a conversation without such text.", None
 
 
@@ -129,13 +128,12 @@ class Approvals:
         self._new: dict[str, int] = {}
 
     async def ask(self, tool: Tool, call: ToolCall, taint: Taint) -> tuple[str, MakeTask | None]:
-        """What the model is told, and the task that waits for the owner, where this call does not wait already."""
         if tool.name not in self._names:
             return _NOT_ASKED.format("it belongs to the turn itself"), None
         arguments = canonical(call.arguments)
         if arguments is None or len(arguments) > _ARGUMENTS_CHARS_MAX:
             return _NOT_ASKED.format("its arguments are too long to be shown, or no JSON object"), None
-        key = _key(self._lane, tool.name, arguments)
+        key = f"call:{digest(*(self._lane or ()), tool.name, arguments).hex()[:24]}"
         known = await self._known(key)
         if known:
             return known, None
@@ -153,24 +151,23 @@ class Approvals:
         """What is said of a call that was asked for before; "" where it was not."""
         if key in self._new:
             return _waits(self._new[key])
-        [*found] = await self._view.find(TaskFilter(key=key, limit=1))
-        last = found[0] if found else None
-        if last is None:
+        found = await self._view.find(TaskFilter(key=key, limit=1))
+        if not found:
             return ""
+        last = found[0]
         if last.state in ("needs_review", "pending", "running"):
             return _waits(last.id)
         ended = last.state == "failed" and not last.fence
         if ended and self._clock.now_ms() - (last.ended_at or 0) < self._terms.lasts_ms:
-            who = (
-                "Nobody approved this very call in time" if last.reason == CALL_EXPIRED else "The owner has refused it"
-            )
+            is_late = last.reason == CALL_EXPIRED
+            who = "Nobody approved this very call in time" if is_late else "The owner has refused it"
             return f"{who}. Do not try again."
         return ""
 
     async def _crowded(self) -> bool:
         waiting = await self._view.find(TaskFilter(state="needs_review", limit=_LISTED))
         calls = [one for one in waiting if one.kind is TaskKind.CALL]
-        here = _of(self._lane, calls) + len(self._new)
+        here = sum(one.lane == self._lane for one in calls) + len(self._new)
         return here >= self._terms.lane_max or len(calls) + len(self._new) >= self._terms.all_max
 
 
@@ -186,25 +183,16 @@ def canonical(arguments: str) -> str | None:
     if not isinstance(read, dict):
         return None
     written = json.dumps(read, ensure_ascii=False)
-    return "".join(one if _is_seen(one) else json.dumps(one)[1:-1] for one in written)
+    return "".join(
+        one if one == " " or unicodedata.category(one)[0] not in ("C", "Z") else json.dumps(one)[1:-1]
+        for one in written
+    )
 
 
 def call_of(task: Task) -> ToolCall:
     """The call that a task makes."""
     name, _, arguments = task.description.partition(" ")
     return ToolCall("approved", name, arguments)
-
-
-def _is_seen(letter: str) -> bool:
-    return letter == " " or unicodedata.category(letter)[0] not in ("C", "Z")
-
-
-def _of(lane: Lane | None, calls: Sequence[Task]) -> int:
-    return sum(one.lane == lane for one in calls)
-
-
-def _key(lane: Lane | None, name: str, arguments: str) -> str:
-    return f"call:{digest(*(lane or ()), name, arguments).hex()[:24]}"
 
 
 def _waits(number: int) -> str:

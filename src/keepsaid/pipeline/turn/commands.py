@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
-from keepsaid.domain.command import COMMANDS, REFUSED, Command, CommandResult, ExecutedCommand, command_in, may_change
+from keepsaid.domain.command import COMMANDS, Command, CommandResult, ExecutedCommand, command_in, may_change
 from keepsaid.domain.effects import Effect, SetPersonality
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
@@ -17,7 +17,7 @@ from keepsaid.domain.turn import NO_MODEL, Claimed, Outcome, Usage
 from keepsaid.errors import KeepsaidError
 from keepsaid.pipeline.tools.schedules import ScheduleWords
 from keepsaid.pipeline.tools.tasks import TaskWords
-from keepsaid.pipeline.turn.memory_commands import Claims, FeedbackCommand, ForgetCommand, Receipts
+from keepsaid.pipeline.turn.memory_commands import Claims, FeedbackCommand, ForgetCommand, Receipts, refused
 from keepsaid.ports.forgetting import ForgetOperations
 from keepsaid.ports.store_views import PersonalityView
 
@@ -84,9 +84,10 @@ class Commands:
             "wrong": FeedbackCommand(lanes).run,
             "forget": ForgetCommand(lanes, forgets).run,
             "tasks": tasks.listed,
+            "approve": tasks.approved,
+            "reject": tasks.rejected,
+            "schedules": ScheduleWords(lanes.schedules).listed,
         }
-        self._words |= {"approve": tasks.approved, "reject": tasks.rejected}
-        self._words["schedules"] = ScheduleWords(lanes.schedules).listed
         self._personalities = personalities
         self._compact = compact
         self._window = window
@@ -97,16 +98,14 @@ class Commands:
         found = [(message, command) for message in claimed.messages if (command := command_in(message)) is not None]
         if not found:
             return CommandBatchResult(claimed)
-        told = [await self._run_command(message, command) for message, command in found]
-        obeyed = [
-            ExecutedCommand(
-                message.id, command.name if command.known else "unknown", one.outcome, len(command.arguments)
-            )
-            for (message, command), one in zip(found, told, strict=True)
-        ]
+        results, executed = [], []
+        for message, command in found:
+            results.append(result := await self._run_command(message, command))
+            name = command.name if command.known else "unknown"
+            executed.append(ExecutedCommand(message.id, name, result.outcome, len(command.arguments)))
         done = {message.id for message, _ in found}
         rest = tuple(message for message in claimed.messages if message.id not in done)
-        return CommandBatchResult(replace(claimed, messages=rest), tuple(told), tuple(obeyed))
+        return CommandBatchResult(replace(claimed, messages=rest), tuple(results), tuple(executed))
 
     async def _run_command(self, message: StoredMessage, command: Command) -> CommandResult:
         if not command.known:
@@ -121,7 +120,7 @@ class Commands:
             case "help":
                 return CommandResult("\n".join(f"/{name}: {meaning}" for name, meaning in COMMANDS.items()))
         if not may_change(message):
-            return CommandResult("In a group only people known to me may do that.", REFUSED)
+            return refused("In a group only people known to me may do that.")
         word = self._words.get(command.name)
         if word is not None:
             return await word(message, command.arguments)
@@ -133,9 +132,7 @@ class Commands:
         if command.name == "join":
             return await self._claims.join(message, command.arguments)
         if not command.arguments:
-            return CommandResult(
-                "/widen takes a memory, how far, and why: /widen mem_ID person so that I find it", REFUSED
-            )
+            return refused("/widen takes a memory, how far, and why: /widen mem_ID person so that I find it")
         return await self._claims.widen(message, command.arguments)
 
     async def _context(self, lane: Lane) -> CommandResult:
@@ -157,12 +154,12 @@ class Commands:
             inforce = effective(scopes, await self._personalities.personalities(scopes))
             return CommandResult(f"{inforce.text}\n\n({inforce.scope.partition(':')[0]})")
         if verb == "set" and not text:
-            return CommandResult("/personality set needs a text.", REFUSED)
+            return refused("/personality set needs a text.")
         if len(text) > PERSONALITY_CHARS_MAX:
-            return CommandResult(f"A personality may have {PERSONALITY_CHARS_MAX:,} characters.", REFUSED)
+            return refused(f"A personality may have {PERSONALITY_CHARS_MAX:,} characters.")
         allowed = settable(lane, (message,))
         if scope not in allowed:
-            return CommandResult(_WHO[scope], REFUSED)
+            return refused(_WHO[scope])
         said = {"session": "in this conversation", "person": "with you", "global": "with everybody"}[scope]
         done = f"I speak so {said} from now on." if text else f"What was set {said} is taken back."
         return CommandResult(done, effects=(SetPersonality(allowed[scope], text, person),))

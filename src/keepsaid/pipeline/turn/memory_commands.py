@@ -26,8 +26,13 @@ _THAT = "that"
 _YES = "yes"
 
 
+def refused(text: str) -> CommandResult:
+    """A command that was not executed; `text` says why."""
+    return CommandResult(text, REFUSED)
+
+
 class ForgetCommand:
-    """Says what a wish to forget would take, and has it forgotten when that is confirmed."""
+    """Says what a request to forget would delete, and has it forgotten when that is confirmed."""
 
     def __init__(self, lanes: LaneView, forgets: ForgetOperations) -> None:
         self._lanes = lanes
@@ -37,26 +42,24 @@ class ForgetCommand:
         """Execute `/forget that`, `/forget ID` or `/forget ID yes`."""
         origin = message.inbound.origin
         if origin.trust is not Trust.OWNER or not origin.direct:
-            return CommandResult(
-                "Only the owner may have something forgotten, in a chat between the two of us.", REFUSED
-            )
+            return refused("Only the owner may have something forgotten, in a chat between the two of us.")
         name, _, sure = arguments.partition(" ")
         if name == _THAT:
             name = await self._last(message.lane)
         if not name:
-            return CommandResult(
-                "Say what: /forget that for what you said last, or /forget and the id of a memory.", REFUSED
-            )
-        wish = _parse_selector(name)
+            return refused("Say what: /forget that for what you said last, or /forget and the id of a memory.")
+        message_id = read("message", name) if name.startswith("msg_") else None
+        memory_id = read("memory", name) if message_id is None else None
+        selector = ForgetSelector(
+            () if memory_id is None else (memory_id,), () if message_id is None else (message_id,)
+        )
         if sure.strip() == _YES:
-            done = await self._forgets.forget(wish, person_of(origin))
-            return (
-                CommandResult("It is forgotten.") if done else CommandResult(f"There is no {name} any more.", REFUSED)
-            )
-        wanted = await self._forgets.find_targets(wish)
-        if not (wanted.memories or wanted.messages):
-            return CommandResult(f"There is no {name}.", REFUSED)
-        return CommandResult(f"{taken(wanted)} To forget it for good: /forget {name} yes", ASKED)
+            done = await self._forgets.forget(selector, person_of(origin))
+            return CommandResult("It is forgotten.") if done else refused(f"There is no {name} any more.")
+        targets = await self._forgets.find_targets(selector)
+        if not (targets.memories or targets.messages):
+            return refused(f"There is no {name}.")
+        return CommandResult(f"{taken(targets)} To forget it for good: /forget {name} yes", ASKED)
 
     async def _last(self, lane: Lane) -> str:
         """The last message that the newest settled turn of a lane answered; "" where that was a command."""
@@ -66,22 +69,11 @@ class ForgetCommand:
         return show("message", said[-1].id) if said else ""
 
 
-def taken(wanted: ForgetTargets) -> str:
-    """How much goes, in words."""
-    counts = {
-        "memories": len(wanted.memories),
-        "messages": len(wanted.messages),
-        "replies": len(wanted.turns),
-        "traces": len(wanted.traces),
-    }
-    said = ", ".join(f"{n} {name}" for name, n in counts.items() if n)
-    return f"That takes {said}."
-
-
-def _parse_selector(name: str) -> ForgetSelector:
-    message = read("message", name) if name.startswith("msg_") else None
-    memory = read("memory", name) if message is None else None
-    return ForgetSelector(() if memory is None else (memory,), () if message is None else (message,))
+def taken(targets: ForgetTargets) -> str:
+    """How much is forgotten, in words."""
+    numbers = {"memories": targets.memories, "messages": targets.messages, "replies": targets.turns}
+    counts = {name: len(ids) for name, ids in (numbers | {"traces": targets.traces}).items()}
+    return f"That takes {', '.join(f'{n} {name}' for name, n in counts.items() if n)}."
 
 
 CODE_MS = 600_000
@@ -129,16 +121,14 @@ class Claims:
         origin = message.inbound.origin
         person = chat_of((origin,))
         if not person or origin.trust is Trust.EXTERNAL:
-            return CommandResult("That is for a chat between the two of us, if I know you.", REFUSED)
+            return refused("That is for a chat between the two of us, if I know you.")
         if arguments == "undo":
             done = await self._people.split(person)
             return (
-                CommandResult("You are a person alone again here.")
-                if done
-                else CommandResult("You are joined with nobody.", REFUSED)
+                CommandResult("You are a person alone again here.") if done else refused("You are joined with nobody.")
             )
         if person == OWNER:
-            return CommandResult("You join people on the command line: keepsaid people join.", REFUSED)
+            return refused("You join people on the command line: keepsaid people join.")
         return await self._said(person, arguments.upper()) if arguments else await self._offered(person)
 
     async def _offered(self, person: str) -> CommandResult:
@@ -166,33 +156,31 @@ class Claims:
     async def _said(self, person: str, code: str) -> CommandResult:
         claim = await self._shown(code)
         if claim is None or claim.by not in ("", person):
-            return CommandResult("I gave out no such code, or it is used or too old. /join gives one.", REFUSED)
+            return refused("I gave out no such code, or it is used or too old. /join gives one.")
         if claim.person == person:
-            return CommandResult("That is for your other chat: you are yourself here already.", REFUSED)
+            return refused("That is for your other chat: you are yourself here already.")
         await self._note(code, claim._replace(by=person))
         joined = await self._people.join((claim.person, person), person, self._clock.now_ms())
         if joined is None:
-            return CommandResult(
-                "One of you is joined with my owner, and only my owner joins others with them.", REFUSED
-            )
+            return refused("One of you is joined with my owner, and only my owner joins others with them.")
         return CommandResult("You are one person to me now, here and there. /join undo takes it back for this chat.")
 
     async def widen(self, message: StoredMessage, arguments: str) -> CommandResult:
         """What `/widen ID conversation|person|global [why]` comes to."""
         origin = message.inbound.origin
         if origin.trust is Trust.EXTERNAL:
-            return CommandResult("Only people known to me may do that.", REFUSED)
+            return refused("Only people known to me may do that.")
         named, to, *why = (*arguments.split(maxsplit=2), "")
         memory_id, reach = read("memory", named), ShareReach(to.lower())
         if memory_id is None:
-            return CommandResult(_NOT_YOURS, REFUSED)
+            return refused(_NOT_YOURS)
         reason = why[0] or "said in a chat"
         word = ShareMemory(memory_id, reach, person_of(origin), reason, self._clock.now_ms())
         done = await self._hearing.share(word)
         if done in (ShareRefusal.GONE, ShareRefusal.NOT_THEIRS):
-            return CommandResult(_NOT_YOURS, REFUSED)
+            return refused(_NOT_YOURS)
         if isinstance(done, ShareRefusal):
-            return CommandResult(f"No: {done}.", REFUSED)
+            return refused(f"No: {done}.")
         return CommandResult(f"It may be heard {_REACHED[reach]}.")
 
 
@@ -200,17 +188,13 @@ _TEXT_CHARS = 100
 
 
 class Receipts(ReceiptView, LaneView, Protocol):
-    """What lanes were shown, and what is done for them."""
+    """The receipts, turns, tasks and schedules of lanes."""
 
     @property
-    def tasks(self) -> TaskView:
-        """Tasks."""
-        ...
+    def tasks(self) -> TaskView: ...
 
     @property
-    def schedules(self) -> ScheduleView:
-        """What comes at a time."""
-        ...
+    def schedules(self) -> ScheduleView: ...
 
 
 class FeedbackCommand:
@@ -230,14 +214,14 @@ class FeedbackCommand:
     async def _marked(self, lane: Lane, which: str, by: str) -> CommandResult:
         reminded = await self._receipts.reminded(lane)
         if reminded is None:
-            return CommandResult("No memory came to mind in the last turns here.", REFUSED)
+            return refused("No memory came to mind in the last turns here.")
         if not which and len(reminded.memories) > 1:
             return CommandResult(await self._listed(reminded), ASKED)
         memory_id = _meant(reminded, which)
         if memory_id is None:
             known = await self._known(lane, which)
             if known is None:
-                return CommandResult(f"{which} is not among them.\n{await self._listed(reminded)}", REFUSED)
+                return refused(f"{which} is not among them.\n{await self._listed(reminded)}")
             turn_id, memory_id = known
         else:
             turn_id = reminded.turn_id
@@ -252,19 +236,14 @@ class FeedbackCommand:
         return next(((use.turn_id, memory_id or 0) for use in uses if use.lane == lane), None)
 
     async def _withdrawn(self, lane: Lane, which: str, by: str) -> CommandResult:
-        standing = [
-            said
-            for said in await self._receipts.list_active_feedback(lane)
-            if which in ("", show("memory", said.memory_id))
-        ]
-        if not standing:
-            return CommandResult(
-                "Nothing here is said to be wrong." if not which else f"{which} is not left out here.", REFUSED
-            )
-        newest = standing[0]
+        feedback = await self._receipts.list_active_feedback(lane)
+        active = [one for one in feedback if which in ("", show("memory", one.memory_id))]
+        if not active:
+            return refused("Nothing here is said to be wrong." if not which else f"{which} is not left out here.")
+        newest = active[0]
         text = await self._text(newest.turn_id, newest.memory_id)
-        again = [said for said in standing if said.memory_id == newest.memory_id]
-        effects = tuple(JudgeMemory(said.turn_id, said.memory_id, by, "withdraw") for said in again)
+        same = [one for one in active if one.memory_id == newest.memory_id]
+        effects = tuple(JudgeMemory(one.turn_id, one.memory_id, by, "withdraw") for one in same)
         return CommandResult(f"May come to mind again: {text}", effects=effects)
 
     async def _listed(self, reminded: Reminded) -> str:

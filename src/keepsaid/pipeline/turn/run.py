@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -15,6 +15,7 @@ from keepsaid.domain.ids import read
 from keepsaid.domain.message import Trust, Trusted
 from keepsaid.domain.prompt import Json, Prompt, Record, Role, ToolCall
 from keepsaid.domain.receipt import MEMORY_OPEN
+from keepsaid.domain.tool_calls import answered_calls
 from keepsaid.domain.turn import ModelAnswer, ResumableTurn, Step, StepKind, ToolClass, Usage
 from keepsaid.errors import KeepsaidError, LeaseLost, ModelMalformed, ToolError
 from keepsaid.pipeline.turn.authorization import CallGate, as_json, refusal_in
@@ -61,8 +62,8 @@ def _retrieve_exception(start: asyncio.Task[None]) -> None:
 class StepLog:
     """The steps of one turn, or of one task, in order.
 
-    `ending` is the end of the call that settles it, left to the commit that does. A trace that is not on record yet is
-    written with the first call that is begun.
+    `next` is the number of the next step. `ending` is the end of the call that settles the turn, which the commit of
+    the turn stores. A trace that is not on record yet is written with the first call that is begun.
     """
 
     def __init__(self, operations: Operations, clock: Clock, held: ResumableTurn, trace: Json = None) -> None:
@@ -71,19 +72,14 @@ class StepLog:
         self._held = held
         self._trace = trace if trace != held.trace else None
         self._known = {step.n: step for step in held.steps}
-        self._next = 0
+        self.next = 0
         self.usage = Usage()
         self.ending: StepEnd | None = None
 
     @property
-    def next(self) -> int:
-        """The number of the next step."""
-        return self._next
-
-    @property
     def replaying(self) -> bool:
         """Whether the result of the next step is on record."""
-        known = self._known.get(self._next)
+        known = self._known.get(self.next)
         return known is not None and known.state == "finished"
 
     async def once(self, call: OutsideCall, make: Callable[[Begun], Awaitable[tuple[Json, Usage]]]) -> Json:
@@ -93,7 +89,7 @@ class StepLog:
         The end of a call that settles the turn is kept for the turn's commit: all of it is on disk, or none.
         Raises NeedsReview for a call that must not be repeated, LeaseLost when another owner has the batch.
         """
-        n, self._next = self._next, self._next + 1
+        n, self.next = self.next, self.next + 1
         known = self._known.get(n)
         if known is not None and known.state == "finished":
             self.usage += known.usage
@@ -209,7 +205,8 @@ async def _ask(turn: TurnDeps, steps: StepLog, exchange: tuple[Record, ...]) -> 
     exchange = turn.offers.sent(exchange)
     request = ModelRequest(turn.prompt, exchange, turn.tools, turn.limits.tokens_max, turn.limits.call_s_max)
     chars = turn.prompt.chars + sum(len(record.text) for record in exchange)
-    said = await turn.offload(chars, partial(_hashed, turn.prompt, exchange))
+    sent = await turn.offload(chars, partial(_hashed, turn.prompt, exchange))
+    call = OutsideCall(StepKind.MODEL, turn.model.name, sent, settles=lambda output: not _read(output).calls)
 
     async def make(begun: Begun) -> tuple[Json, Usage]:
         answer = await _readable(turn, replace(request, begun=begun))
@@ -218,16 +215,12 @@ async def _ask(turn: TurnDeps, steps: StepLog, exchange: tuple[Record, ...]) -> 
         ]
         return {"text": normalise(answer.text), "calls": calls, "model": answer.model}, answer.usage
 
-    return _read(await steps.once(OutsideCall(StepKind.MODEL, turn.model.name, said, settles=_answers), make))
+    return _read(await steps.once(call, make))
 
 
 def _hashed(prompt: Prompt, exchange: tuple[Record, ...]) -> bytes:
     """A hash of all that is sent in a call, which tells a retry whether it sends the same."""
     return digest(prompt.system, repr(prompt.parts), repr(exchange))
-
-
-def _answers(output: Json) -> bool:
-    return not _read(output).calls
 
 
 async def _readable(turn: TurnDeps, request: ModelRequest) -> ModelAnswer:
@@ -274,17 +267,13 @@ async def _result(turn: TurnDeps, steps: StepLog, tool: Tool | None, call: ToolC
         if refusal is not None:
             return as_json(refusal), Usage()
         said = await call_tool(tool, call.arguments) if tool else f"error: there is no tool {call.name!r}"
-        fitting = cut(await turn.offload(len(said), partial(_fit, said, chars_max)), chars_max)
+        beginning = said[: _READ_FOR_EACH * chars_max + 1]  # longer than `chars_max`, too, where the output is
+        fitting = cut(await turn.offload(len(said), partial(normalise, beginning)), chars_max)
         return _output(fitting, said, tool, turn.gate.taint.trust), Usage()
 
     repeatable = refusal is not None or (tool is not None and tool.kind in REPEATABLE)
     subject = normalise(call.name)
     return await steps.once(OutsideCall(StepKind.TOOL, subject, digest(subject, call.arguments), repeatable), make)
-
-
-def _fit(said: str, chars_max: int) -> str:
-    """The beginning of a tool's output, fit to store and still longer than `chars_max` where the output is."""
-    return normalise(said[: _READ_FOR_EACH * chars_max + 1])
 
 
 def _output(text: str, said: str, tool: Tool | None, now: Trust) -> Json:
@@ -323,16 +312,7 @@ async def call_tool(tool: Tool, text: str) -> str:
 
 
 def opened_in(records: Sequence[Record]) -> tuple[int, ...]:
-    """Each once, in order; what could not be opened is not among them."""
-    return tuple(dict.fromkeys(_opened(records)))
-
-
-def _opened(records: Sequence[Record]) -> Iterator[int]:
-    calls: frozenset[str] = frozenset()
-    for one in records:
-        if one.role is Role.ASSISTANT:
-            calls = frozenset(call.id for call in one.calls if call.name == MEMORY_OPEN)
-        elif one.role is Role.TOOL and one.call_id in calls:
-            number = read("memory", one.text.split(maxsplit=1)[0]) if one.text.startswith("mem_") else None
-            if number is not None:
-                yield number
+    """The memories that a turn opened, each once, in order."""
+    opened = (one.text for one in answered_calls(records, MEMORY_OPEN) if one.text.startswith("mem_"))
+    numbers = (read("memory", text.split(maxsplit=1)[0]) for text in opened)
+    return tuple(dict.fromkeys(number for number in numbers if number is not None))

@@ -1,4 +1,4 @@
-"""Offers: what is said while a turn runs, and joins it between two steps (busy: steer)."""
+"""Steering: messages that arrive while a turn runs are added to it between two steps (busy: steer)."""
 
 from __future__ import annotations
 
@@ -32,11 +32,9 @@ class NoSteering:
     """Null object for turns that cannot be steered, such as those of workers."""
 
     async def before(self, n: int, *, replayed: bool) -> list[Record]:  # noqa: ARG002 - the protocol's signature
-        """Nothing."""
         return []
 
     def sent(self, exchange: tuple[Record, ...]) -> tuple[Record, ...]:
-        """The exchange as it is."""
         return exchange
 
 
@@ -81,12 +79,10 @@ class SteeringInbox:
             ref, origin = f"message:{message.id}", message.inbound.origin
             self._shown[ref] = await self._offload(len(message.text), partial(self._spoken, message))
             who, attached = origin.name or origin.sender, described(message.inbound.content)
-            said = Record(Role.USER, message.text, speaker=who, ref=ref, attached=attached, trust=origin.trust)
-            records.append(said)
+            records.append(Record(Role.USER, message.text, speaker=who, ref=ref, attached=attached, trust=origin.trust))
         return records
 
     def sent(self, exchange: tuple[Record, ...]) -> tuple[Record, ...]:
-        """The exchange as it is sent: what people said as it stands in a prompt."""
         return tuple(
             replace(one, text=self._shown.get(one.ref, one.text), attached="") if one.ref else one for one in exchange
         )

@@ -36,9 +36,9 @@ def read(source: Mapping[str, object]) -> MediaMessage | IgnoredUpdate:
     root, reply_to = _comment(tags) if kind == _COMMENT else _thread(tags)
     if kind in _DIRECT:
         people = sorted({author, *(tag[1] for tag in tags if tag[:1] == ["p"] and len(tag) > 1)})
-        return MediaMessage(
-            _room(people), author, text, number, f"nostr:{number}", direct=len(people) < 3, reply_to=reply_to
-        )
+        # the same whoever of them writes
+        room = f"nostr:direct:{blake2b(' '.join(people).encode(), digest_size=16).hexdigest()}"
+        return MediaMessage(room, author, text, number, f"nostr:{number}", direct=len(people) < 3, reply_to=reply_to)
     if kind == _CHANNEL_MESSAGE:
         if root is None:
             raise InputError("the field 'tags' must name the channel: an e tag marked root")
@@ -64,11 +64,6 @@ def _comment(tags: Tags) -> tuple[str | None, str | None]:
     root = next((tag[1] for tag in tags if tag[0:1] in (["E"], ["A"], ["I"]) and len(tag) > 1), None)
     parent = next((tag[1] for tag in tags if tag[0:1] == ["e"] and len(tag) > 1), None)
     return root or parent, parent
-
-
-def _room(people: Sequence[str]) -> str:
-    """A name for the conversation of these people, the same whoever of them writes."""
-    return f"nostr:direct:{blake2b(' '.join(people).encode(), digest_size=16).hexdigest()}"
 
 
 def _key(event: MediaObject, name: str) -> str:
