@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, wraps
 from importlib.resources import files
 from types import MappingProxyType
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -147,6 +147,7 @@ class SqlView:
 def reads(query: Callable[Concatenate[SqlSession, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
     """A method that runs a query with the readers of its object, `_readers`."""
 
+    @wraps(query)
     async def read(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
         readers: SqlReaders = self._readers
         return await readers.run(query, *args, **kwargs)
