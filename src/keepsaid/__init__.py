@@ -22,9 +22,8 @@ from keepsaid.errors import (
 )
 
 if _typing.TYPE_CHECKING:
-    from keepsaid.interfaces.sdk.blocking import BlockingKeepsaid
+    from keepsaid.interfaces.sdk.client import BlockingKeepsaid, Keepsaid
     from keepsaid.interfaces.sdk.inbox import Batch, Inbox
-    from keepsaid.interfaces.sdk.keeper import Keepsaid
     from keepsaid.interfaces.sdk.memory import MemoryBook
     from keepsaid.interfaces.sdk.values import Episode, Forgotten, MemoryRecord, Message, Receipt, Remembered, Reply
     from keepsaid.ports.model import AgentPrompt
@@ -60,13 +59,13 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AgentPrompt": "keeper",
+    "AgentPrompt": "client",
     "Batch": "inbox",
-    "BlockingKeepsaid": "blocking",
+    "BlockingKeepsaid": "client",
     "Episode": "values",
     "Forgotten": "values",
     "Inbox": "inbox",
-    "Keepsaid": "keeper",
+    "Keepsaid": "client",
     "MemoryBook": "memory",
     "MemoryRecord": "values",
     "Message": "values",

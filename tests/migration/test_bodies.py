@@ -8,9 +8,8 @@ from pathlib import Path
 from tests.migration.files import rows
 
 from keepsaid.adapters.sql.tombstones import seal
-from keepsaid.adapters.sqlite.connection import open_writer
+from keepsaid.adapters.sqlite.connection import SqliteSession, open_writer
 from keepsaid.adapters.sqlite.migrate import migrate, version
-from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.adapters.sqlite.stores import open_operations
 from keepsaid.domain.commits import IntakeResult
 from keepsaid_testkit.contracts.bodies import deliver, signed

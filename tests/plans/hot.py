@@ -10,7 +10,7 @@ import apsw
 from tests.plans.large import NOW, QUEUED_FROM, STEP, WAITING_FROM
 
 from keepsaid.adapters.sql.query import load, many
-from keepsaid.adapters.sqlite.session import SqliteSession
+from keepsaid.adapters.sqlite.connection import SqliteSession
 
 _NOWHERE = SqliteSession(":memory:")
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from keepsaid.adapters.models.extractor import SAVE_FACTS
-from keepsaid.adapters.models.summariser import SUMMARY_TOOL
+from keepsaid.adapters.models.memory_calls import SUMMARY_TOOL
 from keepsaid.domain.context import HEADINGS
 from keepsaid.domain.prompt import Json, Role, ToolCall
 from keepsaid.domain.turn import ModelAnswer, Usage

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.poisoning.directives import Directive
 
-from keepsaid.adapters.tools.pins import ToolPins
+from keepsaid.adapters.tools.mcp import ToolPins
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.turn import ToolClass
 from keepsaid.ports.model import Served, Tool

@@ -7,10 +7,10 @@ import sys
 from itertools import count
 from pathlib import Path
 
-from keepsaid.adapters.sql.commit_table import CommitTable
-from keepsaid.adapters.sql.operations.commits import buffer_commits
+from keepsaid.adapters.sql.operations.queries import buffer_commits
+from keepsaid.adapters.sql.query import CommitTable
 from keepsaid.adapters.sql.tombstones import open_keyring
-from keepsaid.adapters.sqlite.session import SqliteSession
+from keepsaid.adapters.sqlite.connection import SqliteSession
 from keepsaid.adapters.sqlite.stores import start
 from keepsaid.domain.commits import Receive
 from keepsaid.domain.message import Inbound, ProviderMarks

@@ -12,7 +12,7 @@ import apsw
 import pytest
 from tests.figures import Figures
 
-from keepsaid.adapters.sql.commit_table import CommitTable
+from keepsaid.adapters.sql.query import CommitTable
 from keepsaid.adapters.sqlite.connection import Readers
 from keepsaid.adapters.sqlite.integrity import look_deep
 from keepsaid.adapters.sqlite.stores import MEMORY_TABLE, SqliteMemories, open_memories, start

@@ -11,8 +11,7 @@ import apsw
 import pytest
 from tests.figures import Figures
 
-from keepsaid.adapters.sqlite.pair import check_pair
-from keepsaid.adapters.sqlite.stores import open_stores
+from keepsaid.adapters.sqlite.stores import check_pair, open_stores
 from keepsaid.domain.commits import Receive
 from keepsaid.domain.forgetting import EmptyLog
 from keepsaid.domain.memory import Kind, NewMemory, Source, conversation_scope

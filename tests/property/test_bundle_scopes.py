@@ -11,7 +11,7 @@ from tests.property.scope_world import OWNER, PEOPLE, Ear, Known, World
 from keepsaid.domain.bundle import BundleEntry, Edge, Record, Tombstone
 from keepsaid.domain.visibility import Person
 from keepsaid.ports.memory_store import BundleContents
-from keepsaid.services.exporting import listeners_of
+from keepsaid.services.bundles import listeners_of
 
 READS, SEEDS = 120, (1,)
 

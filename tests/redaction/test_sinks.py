@@ -22,7 +22,7 @@ from keepsaid.config import Config, load
 from keepsaid.domain.graph import Mention
 from keepsaid.errors import ConfigError
 from keepsaid.interfaces.cli.logs import JsonLines
-from keepsaid.ports.redactor import masked_texts
+from keepsaid.ports.runtime import masked_texts
 
 OURS = "lantern/harbour+42?=x"  # gitleaks:allow
 SETTINGS = {

@@ -49,8 +49,8 @@ EXEMPT: dict[str, str] = {
     "keepsaid.adapters.redaction.formats._token": "it compiles the program's own table",
     "keepsaid.adapters.sql.query.many": "it writes the program's own SQL, as often as it is told",
     "keepsaid.adapters.models.provider.build": "it makes a client from the owner's settings",
-    "keepsaid.interfaces.fields.fields_of": "the names are the program's own",
-    "keepsaid.interfaces.fields.times_of": "the names are the program's own",
+    "keepsaid.interfaces.shapes.fields_of": "the names are the program's own",
+    "keepsaid.interfaces.shapes.times_of": "the names are the program's own",
     "keepsaid.interfaces.http.server._bind": "it opens a port at the owner's address",
     "keepsaid.extensions.manifest.read_manifest": "a manifest is the owner's, as the code beside it is",
 }

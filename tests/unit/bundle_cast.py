@@ -16,7 +16,7 @@ from keepsaid.domain.bundle import BundleEntry, ImportVerdict, Record
 from keepsaid.domain.bundle_lines import line_of
 from keepsaid.interfaces.transfer import import_shape
 from keepsaid.ports.memory_store import BundleContents
-from keepsaid.services.bundle_file import FORMAT, KIND, write_lines
+from keepsaid.services.bundles import FORMAT, KIND, write_lines
 from keepsaid.services.importing import ImportRequest, LocalMemory, became, import_memories, preview_import
 from keepsaid_testkit.contracts.memories import AUDIT
 

@@ -10,12 +10,11 @@ from typing import Any
 import apsw
 from tests.waits import HANG_S
 
-from keepsaid.adapters.sql.commit_table import CommitTable
-from keepsaid.adapters.sql.operations.commits import buffer_commits
+from keepsaid.adapters.sql.operations.queries import buffer_commits
+from keepsaid.adapters.sql.query import CommitTable
 from keepsaid.adapters.sql.tombstones import open_keyring
-from keepsaid.adapters.sqlite.connection import open_writer
+from keepsaid.adapters.sqlite.connection import SqliteSession, open_writer
 from keepsaid.adapters.sqlite.migrate import migrate
-from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.adapters.sqlite.writer import TransactionExecutor
 
 _BELOW = "unix"

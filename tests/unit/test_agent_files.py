@@ -15,7 +15,7 @@ from keepsaid.config import Config, Home
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.personality import Skills
 from keepsaid.errors import ToolError
-from keepsaid.pipeline.prompt.sources import skill_tool
+from keepsaid.pipeline.prompt.assemble import skill_tool
 from keepsaid.testing.model_script import Call, Say, Script
 from keepsaid.testing.model_server import ModelServer
 

@@ -13,7 +13,7 @@ from tests.contract.test_memories import Counting
 from tests.unit.memory_cast import OWNER_ORIGIN, claimed, message
 from tests.waits import HANG_S
 
-from keepsaid.adapters.models.judge import ModelEditor
+from keepsaid.adapters.models.memory_calls import ModelEditor
 from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories
 from keepsaid.app.instance import opened
 from keepsaid.config import Config, Home

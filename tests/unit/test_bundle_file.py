@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from keepsaid.services.bundle_file import NAMED, placed
+from keepsaid.services.bundles import NAMED, placed
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from keepsaid.services.bundle_file import placed
+from keepsaid.services.bundles import placed
 with placed(Path(sys.argv[1]), force=True) as out:
     out.write(b"what was said")
     out.flush()

@@ -17,12 +17,11 @@ from keepsaid.domain.ids import show
 from keepsaid.errors import KeepsaidError, KeyConflict, ModelTimeout, NotRunning, StoreFull
 from keepsaid.interfaces.cli import talk
 from keepsaid.interfaces.cli.chat import LineReader
+from keepsaid.interfaces.cli.console import CliSession, Table, begin, counted, duration, tallied
 from keepsaid.interfaces.cli.failure import exit_code, guarded
 from keepsaid.interfaces.cli.logs import JsonLines, append, keep_log
-from keepsaid.interfaces.cli.output import Table, counted, duration, tallied
 from keepsaid.interfaces.cli.program import run, shared_first
 from keepsaid.interfaces.cli.remote import problem
-from keepsaid.interfaces.cli.session import CliSession, begin
 from keepsaid.interfaces.cli.talk import ChatClient, Piece, SlashCommand
 
 

@@ -7,7 +7,7 @@ from keepsaid.adapters.embedders.hashed import Hashed
 from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories
 from keepsaid.domain.memory import VectorSpace
 from keepsaid.memory.indexing import BATCH, Embedding
-from keepsaid.ports.recall import Embedder
+from keepsaid.ports.memory_store import Embedder
 from keepsaid.testing.clock import CountingIds, VirtualClock
 from keepsaid_testkit.contracts.memories import AUDIT, keys, sample
 

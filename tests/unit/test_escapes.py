@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from keepsaid.interfaces.cli.console import one_line
 from keepsaid.interfaces.cli.escapes import VisibleStream, json_line, visible
-from keepsaid.interfaces.cli.output import one_line
 
 HOSTILE = {
     "escape sequence": "a\x1b[2J",

@@ -12,7 +12,7 @@ from keepsaid.domain.bundle_lines import line_of
 from keepsaid.domain.memory import OWNER, Kind, person_scope
 from keepsaid.domain.message import Trust
 from keepsaid.errors import InputError
-from keepsaid.services.bundle_file import LINE_BYTES_MAX
+from keepsaid.services.bundles import LINE_BYTES_MAX
 from keepsaid_testkit.contracts.learning import lives, said
 from keepsaid_testkit.contracts.memories import AUDIT, HERE, episode
 from keepsaid_testkit.contracts.people import ANN, BEN

@@ -17,7 +17,7 @@ from keepsaid.errors import StoreBroken
 from keepsaid.memory.gates import InjectionSettings
 from keepsaid.memory.injection import Injector
 from keepsaid.memory.recording import Recorder, StagedRequestExecutor
-from keepsaid.ports.recall import Recall
+from keepsaid.ports.memory_store import Recall
 from keepsaid.testing.clock import VirtualClock, settle
 from keepsaid.text.tokens import estimate_tokens
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.contract.test_memories import Counting
 
-from keepsaid.adapters.models.judge import RULE_PAIRS, ModelJudge
+from keepsaid.adapters.models.memory_calls import RULE_PAIRS, ModelJudge
 from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories
 from keepsaid.domain.graph import Association, Relation
 from keepsaid.domain.learning import Pair, Ruling

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.unit.disk import Disk, layered
 
-from keepsaid.adapters.sql.commit_table import CommitTable
 from keepsaid.adapters.sql.operations.intake import MessageInserter
+from keepsaid.adapters.sql.query import CommitTable
 from keepsaid.adapters.sqlite.writer import RejectedCommit, TransactionExecutor
 from keepsaid.domain.commits import IntakeResult as Verdict
 from keepsaid.domain.commits import Receive, Received

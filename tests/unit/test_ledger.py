@@ -15,8 +15,8 @@ import pytest
 from tests.unit.disk import Disk, opened
 from tests.waits import HANG_S
 
-from keepsaid.adapters.sql.commit_table import CommitTable
-from keepsaid.adapters.sql.operations.commits import buffer_commits
+from keepsaid.adapters.sql.operations.queries import buffer_commits
+from keepsaid.adapters.sql.query import CommitTable
 from keepsaid.adapters.sql.tombstones import open_keyring
 from keepsaid.adapters.sqlite.connection import Readers, open_writer
 from keepsaid.adapters.sqlite.migrate import migrate

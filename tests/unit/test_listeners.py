@@ -13,7 +13,7 @@ import pytest
 import keepsaid.adapters.sql.memory as sql
 from keepsaid.adapters.sqlite.stores import SqliteMemories
 from keepsaid.memory.recall.recollection import Recollection
-from keepsaid.ports import memory_store, recall
+from keepsaid.ports import memory_store
 
 DEAF = {
     "keep": "writes",
@@ -62,7 +62,7 @@ DEAF = {
 }
 """What takes no listener, and why it needs none."""
 
-PORTS = (memory_store, recall)
+PORTS = (memory_store, memory_store)
 WAYS_IN = (
     *(
         one

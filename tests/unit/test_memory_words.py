@@ -10,10 +10,9 @@ import pytest
 
 from keepsaid.adapters.sql.query import only
 from keepsaid.adapters.sqlite import full_text
-from keepsaid.adapters.sqlite.connection import open_writer
+from keepsaid.adapters.sqlite.connection import SqliteSession, open_writer
 from keepsaid.adapters.sqlite.integrity import look_deep
 from keepsaid.adapters.sqlite.piece_index import number, scores, settled
-from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.adapters.sqlite.stores import open_memories
 from keepsaid.adapters.sqlite.word_blocks import STRETCH, best, outside, pack_words, stretches
 from keepsaid.domain.memory import Found, Listener, NewMemory

@@ -10,9 +10,15 @@ from pathlib import Path
 import apsw
 import pytest
 
-from keepsaid.adapters.sqlite.pair import accept_loss, check_pair
 from keepsaid.adapters.sqlite.progress import progress_of
-from keepsaid.adapters.sqlite.stores import SqliteMemories, SqliteOperations, open_stores, read_stores
+from keepsaid.adapters.sqlite.stores import (
+    SqliteMemories,
+    SqliteOperations,
+    accept_loss,
+    check_pair,
+    open_stores,
+    read_stores,
+)
 from keepsaid.adapters.system.clock import SystemIds
 from keepsaid.domain.commits import Receive
 from keepsaid.domain.forgetting import EmptyLog

@@ -25,9 +25,8 @@ from keepsaid.domain.prompt import Record, Role, ToolCall
 from keepsaid.domain.scene import PromptInputs, StaticContext
 from keepsaid.domain.turn import Claimed
 from keepsaid.errors import ToolError
-from keepsaid.pipeline.prompt.assemble import PromptBudget, assemble
+from keepsaid.pipeline.prompt.assemble import PromptBudget, assemble, personality_of
 from keepsaid.pipeline.prompt.layers import POLICY
-from keepsaid.pipeline.prompt.sources import personality_of
 from keepsaid.pipeline.tools.dialogue import set_in, set_personality
 
 CARL = replace(ANA, sender="9", name="Carl", trust=Trust.KNOWN)

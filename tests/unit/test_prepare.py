@@ -18,8 +18,7 @@ from keepsaid.domain.scene import Contribution
 from keepsaid.domain.turn import Claimed, Recent
 from keepsaid.domain.views import TurnStory
 from keepsaid.interfaces.cli.why import explained
-from keepsaid.pipeline.prompt.assemble import Preparation
-from keepsaid.pipeline.prompt.sources import Sources
+from keepsaid.pipeline.prompt.assemble import Preparation, Sources
 from keepsaid.testing.model_script import Say
 
 SOON_S = 0.05

@@ -16,7 +16,7 @@ import apsw
 import pytest
 from tests.waits import HANG_S
 
-from keepsaid.adapters.models.summariser import SUMMARY_TOOL
+from keepsaid.adapters.models.memory_calls import SUMMARY_TOOL
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.context import HEADINGS

@@ -11,11 +11,10 @@ from keepsaid import Episode, Keepsaid
 from keepsaid.adapters.sql.operations import outbox, rows
 from keepsaid.adapters.sql.operations.context import context, span
 from keepsaid.adapters.sql.operations.rows import WITHHELD
-from keepsaid.adapters.sqlite.connection import open_writer
+from keepsaid.adapters.sqlite.connection import SqliteSession, open_writer
 from keepsaid.adapters.sqlite.integrity import look_deep
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.sealing import keep_sealed, register, seal_all, sealed_tables, unsealed
-from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.commits import TakeReplies
 from keepsaid.domain.lane import Lane
 

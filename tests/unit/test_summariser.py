@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from keepsaid.adapters.models.summariser import ModelSummariser
+from keepsaid.adapters.models.memory_calls import ModelSummariser
 from keepsaid.domain.context import HEADINGS, Made, Sections, extracted, read
 from keepsaid.domain.prompt import Prompt, Record, Role, ToolCall
 from keepsaid.domain.turn import ModelAnswer, Usage

@@ -13,8 +13,7 @@ import yaml
 from tests.unit.test_mcp import config, kept
 
 from keepsaid.adapters.system.clock import SystemClock
-from keepsaid.adapters.tools.mcp import McpServer
-from keepsaid.adapters.tools.pins import ToolPins
+from keepsaid.adapters.tools.mcp import McpServer, ToolPins
 from keepsaid.app.tools import pins_of
 from keepsaid.config import Home
 from keepsaid.domain.trust import ToolStanding

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from keepsaid.interfaces.cli.data import whole
-from keepsaid.services.bundle_file import NAMED, clear
+from keepsaid.services.bundles import NAMED, clear
 
 KILLED = """
 import os, signal, sys

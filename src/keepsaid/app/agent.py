@@ -35,8 +35,8 @@ from keepsaid.memory.recording import Recorder
 from keepsaid.memory.tools import memory_action_tools, memory_open, memory_search
 from keepsaid.pipeline.answering import AgentDeps, PipelineSettings, PipelineStores
 from keepsaid.pipeline.intake import storable
+from keepsaid.pipeline.prompt.assemble import Sources
 from keepsaid.pipeline.prompt.layers import fitted, recent, summary
-from keepsaid.pipeline.prompt.sources import Sources
 from keepsaid.pipeline.runner import MessagePipeline
 from keepsaid.pipeline.tools.dialogue import ask_for
 from keepsaid.pipeline.tools.schedules import ScheduleToolTerms, schedule_tools
@@ -46,8 +46,8 @@ from keepsaid.pipeline.turn.commands import Commands
 from keepsaid.pipeline.turn.memory_commands import Claims
 from keepsaid.pipeline.turn.run import TurnLimits
 from keepsaid.pipeline.turn.worker import BranchHistory, Hindsight
+from keepsaid.ports.memory_store import Recall
 from keepsaid.ports.model import Model, Tool
-from keepsaid.ports.recall import Recall
 from keepsaid.ports.runtime import Clock, Ids, Offload, inline
 from keepsaid.ports.store import MemoryStore, Store
 from keepsaid.ports.store_views import TaskView

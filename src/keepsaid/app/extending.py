@@ -42,8 +42,7 @@ from keepsaid.pipeline.runner import MessagePipeline
 from keepsaid.ports.channel import Channel, Hook, Incoming
 from keepsaid.ports.extension import AgentProvider
 from keepsaid.ports.model import Model, Tool
-from keepsaid.ports.redactor import Redactor
-from keepsaid.ports.runtime import Clock, Ids, Wakeups
+from keepsaid.ports.runtime import Clock, Ids, Redactor, Wakeups
 from keepsaid.ports.store_views import Operations
 from keepsaid.text.normal import normalise
 

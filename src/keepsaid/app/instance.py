@@ -16,7 +16,7 @@ from keepsaid.adapters.sqlite.connection import FileWatch
 from keepsaid.adapters.sqlite.stores import open_stores
 from keepsaid.adapters.system.clock import SystemClock, SystemIds
 from keepsaid.adapters.system.lock import FileLock
-from keepsaid.adapters.system.resources import DiskSpace, TextThreads
+from keepsaid.adapters.system.process import DiskSpace, TextThreads
 from keepsaid.app.agent import AgentBuilder, Faculties, IntakePrefetcher
 from keepsaid.app.builtin.parts import Parts
 from keepsaid.app.channels import channels_without_resend, close_channels
@@ -70,8 +70,8 @@ from keepsaid.pipeline.leasing import Leases, LeaseTerms, LifeTerms, ProcessAge
 from keepsaid.pipeline.outbox import OutboxSender
 from keepsaid.pipeline.turn.commands import BURIED, BURIED_AGAIN, PARKED
 from keepsaid.ports.channel import Channel, Hook
+from keepsaid.ports.memory_store import Embedder
 from keepsaid.ports.model import Model, Tool
-from keepsaid.ports.recall import Embedder
 from keepsaid.ports.runtime import Clock, Ids, Lock, Offload, Space, StopToken, inline
 from keepsaid.ports.store import MemoryStore, Store
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from zoneinfo import ZoneInfo
 
 from keepsaid.adapters.models.extractor import CALLS_MAX, ModelExtractor
-from keepsaid.adapters.models.judge import ModelJudge
+from keepsaid.adapters.models.memory_calls import ModelJudge
 from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.config import Config
 from keepsaid.domain.ids import MAX_ID
@@ -22,8 +22,7 @@ from keepsaid.memory.indexing import AssociationFinder, Embedding
 from keepsaid.memory.maintenance import Maintenance, MaintenanceTerms, PairReviewer
 from keepsaid.memory.recording import Recorder, StagedRequestExecutor
 from keepsaid.ports.model import Extractor, Model
-from keepsaid.ports.redactor import Redactor
-from keepsaid.ports.runtime import Clock, Ids, StopToken
+from keepsaid.ports.runtime import Clock, Ids, Redactor, StopToken
 from keepsaid.ports.store import MemoryStore, Store
 
 

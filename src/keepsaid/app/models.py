@@ -22,8 +22,7 @@ from keepsaid.adapters.models.choose import (
     found,
     served,
 )
-from keepsaid.adapters.models.judge import ModelEditor
-from keepsaid.adapters.models.summariser import ModelSummariser
+from keepsaid.adapters.models.memory_calls import ModelEditor, ModelSummariser
 from keepsaid.adapters.system.clock import SystemClock
 from keepsaid.config import Config, Home
 from keepsaid.domain.bulletin import MINUTE_MS
@@ -45,11 +44,9 @@ from keepsaid.memory.summaries import (
 )
 from keepsaid.pipeline.prompt.assemble import PromptBudget
 from keepsaid.pipeline.prompt.guard import Guard, Windows
-from keepsaid.ports.memory_store import Memories
+from keepsaid.ports.memory_store import Embedder, Memories
 from keepsaid.ports.model import Loadable, Model, ModelRequest, at_once
-from keepsaid.ports.recall import Embedder
-from keepsaid.ports.redactor import Redactor
-from keepsaid.ports.runtime import Clock, Offload
+from keepsaid.ports.runtime import Clock, Offload, Redactor
 from keepsaid.ports.store import MemoryStore
 from keepsaid.ports.store_views import ContextView, ConversationLanes
 

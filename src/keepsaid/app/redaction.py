@@ -12,7 +12,7 @@ from pydantic import BaseModel, SecretStr
 from keepsaid.adapters.models.choose import keys_in
 from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.config import Config
-from keepsaid.ports.redactor import Redactor
+from keepsaid.ports.runtime import Redactor
 
 
 def redactor_of(config: Config, more: Sequence[str] = ()) -> PatternRedactor:

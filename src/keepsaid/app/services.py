@@ -16,13 +16,11 @@ from keepsaid.config import Config, Home
 from keepsaid.config.durable import append_line
 from keepsaid.engine.forgetter import Forgetter, ForgetterStores
 from keepsaid.engine.progress import ProgressHub
-from keepsaid.ports.recall import Recall
-from keepsaid.ports.redactor import Redactor
-from keepsaid.ports.runtime import Clock, Ids, StopToken, Wakeups
+from keepsaid.ports.memory_store import Recall
+from keepsaid.ports.runtime import Clock, Ids, Redactor, StopToken, Wakeups
 from keepsaid.ports.store import MemoryStore, Store
-from keepsaid.services.ask import AskService, Receive
 from keepsaid.services.forgetting import ForgettingService
-from keepsaid.services.inbox import InboxService
+from keepsaid.services.inbox import AskService, InboxService, Receive
 from keepsaid.services.memories import MemoryService
 from keepsaid.services.people import PeopleService
 from keepsaid.services.searching import SearchService

@@ -12,12 +12,11 @@ from typing import TypeVar
 
 from keepsaid.adapters.sql.operations.chronicle import SqlChronicles
 from keepsaid.adapters.sqlite.integrity import Checkup, DeepLook, copy, examine, library_version, look_deep
-from keepsaid.adapters.sqlite.pair import accept_loss
-from keepsaid.adapters.sqlite.stores import check_stores, read_stores
+from keepsaid.adapters.sqlite.stores import accept_loss, check_stores, read_stores
 from keepsaid.adapters.system.clock import SystemClock, SystemIds
 from keepsaid.adapters.system.lock import FileLock, holder
-from keepsaid.adapters.system.resources import DiskSpace
-from keepsaid.adapters.tools.pins import ACCEPTED_FILE
+from keepsaid.adapters.system.process import DiskSpace
+from keepsaid.adapters.tools.mcp import ACCEPTED_FILE
 from keepsaid.app.models import embedder_of, former_of
 from keepsaid.app.tools import FENCE_FILE
 from keepsaid.config import Config, Home

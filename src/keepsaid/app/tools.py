@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from keepsaid.adapters.system.clock import SystemClock
-from keepsaid.adapters.tools.mcp import McpServer
-from keepsaid.adapters.tools.pins import ACCEPTED_FILE, WAITING_FILE, ToolPins
+from keepsaid.adapters.tools.mcp import ACCEPTED_FILE, WAITING_FILE, McpServer, ToolPins
 from keepsaid.config import Config, Home
 from keepsaid.config.durable import write_file
 from keepsaid.domain.trust import Described, Fence, ToolStanding

@@ -34,8 +34,7 @@ from keepsaid.pipeline.turn.authorization import ApprovalRequester
 from keepsaid.pipeline.turn.run import TurnLimits
 from keepsaid.pipeline.turn.worker import Hindsight, WorkerDeps, run_branch, work
 from keepsaid.ports.model import Model, Tool
-from keepsaid.ports.redactor import Redactor
-from keepsaid.ports.runtime import Clock, Ids, Wakeups
+from keepsaid.ports.runtime import Clock, Ids, Redactor, Wakeups
 from keepsaid.ports.store import MemoryStore, Store
 from keepsaid.ports.store_views import ScheduleView
 from keepsaid.text.normal import normalise

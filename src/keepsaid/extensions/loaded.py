@@ -18,8 +18,8 @@ from keepsaid.extensions.discovery import FoundExtension
 from keepsaid.extensions.manifest import Manifest
 from keepsaid.extensions.provided import Provided
 from keepsaid.extensions.services import RuntimeExtensionContext
+from keepsaid.ports.memory_store import Embedder
 from keepsaid.ports.model import Extracted
-from keepsaid.ports.recall import Embedder
 from keepsaid.text.normal import normalise
 
 _FRAMES_MAX = 20

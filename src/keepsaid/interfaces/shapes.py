@@ -1,4 +1,4 @@
-"""Shapes: how stored things look as JSON, the same in HTTP, `--json` and the library."""
+"""Attributes as JSON under their own names (short: commands that need no other shapes start quickly)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from keepsaid.domain.batch import StoredBatch
 from keepsaid.domain.commits import Received
 from keepsaid.domain.ids import show, when
+from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Memory, Recalled
 from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.prompt import Json
@@ -15,7 +16,6 @@ from keepsaid.domain.receipt import Feedback, Use
 from keepsaid.domain.reply import StoredReply
 from keepsaid.domain.views import Spawned, Story, TurnStory
 from keepsaid.domain.visibility import MemoryShared, Person, SeenIdentity
-from keepsaid.interfaces.fields import Shape, fields_of, times_of
 from keepsaid.pipeline.prompt.trace import compared
 
 if TYPE_CHECKING:
@@ -24,6 +24,25 @@ if TYPE_CHECKING:
     from keepsaid.engine.caretakers import PruneProgress
     from keepsaid.memory.maintenance import MaintenanceProgress
     from keepsaid.services.explaining import Absence
+
+
+Shape = dict[str, Any]
+
+
+def fields_of(thing: object, *names: str) -> Shape:
+    """Attributes as JSON under their own names."""
+    return {name: getattr(thing, name) for name in names}
+
+
+def times_of(thing: object, *names: str) -> Shape:
+    """Attributes in milliseconds UTC as ISO 8601 under their own names; None stays None."""
+    return {name: when(getattr(thing, name)) for name in names}
+
+
+def lane_shape(lane: Lane) -> Shape:
+    """The parts that name a lane."""
+    return fields_of(lane, "channel", "account", "conversation", "key")
+
 
 USES_MAX = 1_000
 """So many turns that a memory came up in are told of, the newest."""

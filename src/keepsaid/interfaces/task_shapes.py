@@ -14,7 +14,7 @@ from keepsaid.domain.ids import read, show, when
 from keepsaid.domain.schedule import NewSchedule, Schedule, ScheduleRun
 from keepsaid.domain.task import Task, TaskStory
 from keepsaid.domain.timing import Cron, Every, Timing
-from keepsaid.interfaces.fields import Shape, fields_of, lane_shape, times_of
+from keepsaid.interfaces.shapes import Shape, fields_of, lane_shape, times_of
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance

@@ -13,9 +13,9 @@ from keepsaid.domain.prompt import Json
 from keepsaid.errors import InputError
 from keepsaid.events.catalog import CORE
 from keepsaid.events.schema import Field, FieldType
-from keepsaid.interfaces.fields import Shape, fields_of, times_of
+from keepsaid.interfaces.shapes import Shape, fields_of, times_of
 from keepsaid.memory.importing import TYPES, ImportReport
-from keepsaid.services.exporting import Export
+from keepsaid.services.bundles import Export
 from keepsaid.services.forgetting import ForgetPreview, ForgetRequest
 from keepsaid.services.importing import ImportRequest
 from keepsaid.text.normal import cut

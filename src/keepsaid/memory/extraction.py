@@ -23,8 +23,7 @@ from keepsaid.errors import KeepsaidError, ModelAuth, ModelQuota, ModelUnavailab
 from keepsaid.ports.failpoints import point
 from keepsaid.ports.memory_store import Graph, Learning
 from keepsaid.ports.model import Extracted, Extractor
-from keepsaid.ports.redactor import Redactor, masked_texts
-from keepsaid.ports.runtime import Clock, Ids
+from keepsaid.ports.runtime import Clock, Ids, Redactor, masked_texts
 from keepsaid.ports.store_views import CollectionView, Notes, NoteView, Operations
 
 _DAY_MS = 86_400_000

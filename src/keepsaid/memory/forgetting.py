@@ -15,7 +15,7 @@ from keepsaid.domain import forgetting, message, prompt
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import TASK, Kind, Listener, summary_key
-from keepsaid.domain.tool_calls import object_schema
+from keepsaid.domain.prompt import object_schema
 from keepsaid.errors import ToolError
 from keepsaid.memory.tools import Opening, memory_in
 from keepsaid.ports.forgetting import ForgetfulMemory, ForgetOperations, ReachView

@@ -28,7 +28,7 @@ from keepsaid.domain.bundle import (
 )
 from keepsaid.domain.message import Trust
 from keepsaid.domain.visibility import Person
-from keepsaid.ports.redactor import Redactor, masked_texts
+from keepsaid.ports.runtime import Redactor, masked_texts
 
 T = TypeVar("T")
 

@@ -12,8 +12,7 @@ from keepsaid.domain.memory import Found, Listener, NewVector, VectorSpace
 from keepsaid.errors import EmbedderError
 from keepsaid.ports.failpoints import point
 from keepsaid.ports.memory_maintenance import Relating, Unrelated
-from keepsaid.ports.memory_store import Graph
-from keepsaid.ports.recall import Embedder, Vectors
+from keepsaid.ports.memory_store import Embedder, Graph, Vectors
 from keepsaid.ports.runtime import Clock
 
 _LEAST_MS, _SHARE = 2.0, 1.5

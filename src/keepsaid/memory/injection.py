@@ -15,8 +15,7 @@ from keepsaid.memory.gates import InjectionSettings, PromptShown, Relevance, Sel
 from keepsaid.memory.recall.ranking import Missing, ask
 from keepsaid.memory.recall.recollection import cut_note, query_of
 from keepsaid.memory.recording import RECORDED_MAX, Recorder
-from keepsaid.ports.memory_store import Memories
-from keepsaid.ports.recall import Recall
+from keepsaid.ports.memory_store import Memories, Recall
 from keepsaid.ports.runtime import Clock, Offload, inline
 from keepsaid.text.words import DocumentFrequencies
 

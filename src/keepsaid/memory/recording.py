@@ -35,8 +35,7 @@ from keepsaid.domain.views import EpisodeWork
 from keepsaid.domain.visibility import least, trust_of_words
 from keepsaid.ports.failpoints import point
 from keepsaid.ports.memory_store import Learning, Memories
-from keepsaid.ports.redactor import Redactor, masked_texts
-from keepsaid.ports.runtime import Clock
+from keepsaid.ports.runtime import Clock, Redactor, masked_texts
 from keepsaid.ports.store_views import BufferView, Operations, TaskView
 from keepsaid.text.words import fold
 

@@ -10,18 +10,16 @@ from keepsaid.domain.ids import moment, read, show
 from keepsaid.domain.learning import LEARNABLE, junk
 from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, Memory, Narrowing, NewMemory, Recalled
 from keepsaid.domain.message import Trust, Trusted
-from keepsaid.domain.prompt import Json
+from keepsaid.domain.prompt import Json, object_schema
 from keepsaid.domain.receipt import MEMORY_OPEN
 from keepsaid.domain.staged import NAME_CHARS_MAX, TEXT_CHARS_MAX, MemoryAction, StageMemory, parse_staged_request
-from keepsaid.domain.tool_calls import object_schema
 from keepsaid.domain.turn import Claimed
 from keepsaid.domain.visibility import least
 from keepsaid.errors import ToolError
 from keepsaid.memory.block import line
 from keepsaid.memory.recall.recollection import narrowed
-from keepsaid.ports.memory_store import Library
+from keepsaid.ports.memory_store import Library, Recall
 from keepsaid.ports.model import Tool
-from keepsaid.ports.recall import Recall
 
 LIMIT_DEFAULT, LIMIT_MAX = 10, 50
 AROUND_DEFAULT, AROUND_MAX = 3, 10

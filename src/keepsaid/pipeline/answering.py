@@ -22,17 +22,17 @@ from keepsaid.domain.scene import PromptInputs
 from keepsaid.domain.turn import Claimed, Outcome, Recent
 from keepsaid.errors import LeaseLost, MessageDamaged
 from keepsaid.pipeline.prompt import attention, labels, layers
-from keepsaid.pipeline.prompt.assemble import Preparation, PromptBudget, assemble, measured
+from keepsaid.pipeline.prompt.assemble import Preparation, PromptBudget, Sources, assemble, measured, tools_of
 from keepsaid.pipeline.prompt.guard import Fitting, Guard
-from keepsaid.pipeline.prompt.sources import Sources, tools_of
 from keepsaid.pipeline.prompt.trace import chosen, merge_retry_trace, recorded, shown_at, trace_of
 from keepsaid.pipeline.routing import RoutingRules
 from keepsaid.pipeline.tools import dialogue, schedules, tasks
 from keepsaid.pipeline.turn import authorization, steering
 from keepsaid.pipeline.turn.commands import CommandBatchResult, Commands
 from keepsaid.pipeline.turn.run import StepLog, TurnDeps, TurnLimits, opened_in, run
-from keepsaid.ports import prompt_sources, recall, store_views
+from keepsaid.ports import prompt_sources, store_views
 from keepsaid.ports.channel import Progresses, TurnProgress
+from keepsaid.ports.memory_store import Reminder
 from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.runtime import Clock, Ids, Offload, PaddedOffload, Wakeups, inline
 
@@ -58,7 +58,7 @@ class AgentDeps:
     """
 
     model: Model
-    reminder: recall.Reminder
+    reminder: Reminder
     identity: prompt_sources.AgentIdentity
     tools: Callable[[Claimed], Sequence[Tool]]
     progress: Progresses

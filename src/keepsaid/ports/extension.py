@@ -14,8 +14,8 @@ from keepsaid.domain.reply import SendResult, StoredReply
 from keepsaid.domain.scene import Contribution
 from keepsaid.domain.turn import Claimed
 from keepsaid.ports.channel import Channel, Hook, InboundSink, Incoming
+from keepsaid.ports.memory_store import Embedder
 from keepsaid.ports.model import Extractor, Tool
-from keepsaid.ports.recall import Embedder
 from keepsaid.ports.runtime import Clock
 
 

@@ -1,13 +1,45 @@
-"""The runtime, as a port: clock, ids, stop signal, wake-ups between stages, instance lock, threads, disk space."""
+"""The runtime, as a port: clock, ids, stop signal, lock, threads, disk space, redaction, wake-ups of stages."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
+from keepsaid.domain.redaction import Masked, SecretMark, masked
 from keepsaid.domain.work import TaskKind
+
+
+class Redactor(Protocol):
+    """Finds secrets in texts. The time is linear in the text; a long one is read in a thread."""
+
+    def marks(self, text: str) -> tuple[SecretMark, ...]:
+        """The secrets in a text, in order; they do not overlap."""
+
+    def redacted(self, text: str) -> str:
+        """The text with every secret replaced by what kind it was; doing so again changes nothing."""
+
+
+class MarksView(Protocol):
+    """Reads where stored messages hold secrets."""
+
+    async def marks(self, message_id: int) -> tuple[SecretMark, ...]:
+        """The marks of a message's text; nothing before its episode is recorded."""
+
+
+_INLINE_CHARS_MAX = 2_000
+"""More is read in a thread: the event loop is not to be held for longer than 2 ms."""
+
+
+async def masked_texts(redactor: Redactor, texts: Sequence[str]) -> list[Masked]:
+    """Each of some texts without its secrets."""
+
+    def read() -> list[Masked]:
+        found = ((text, redactor.marks(text)) for text in texts)
+        return [Masked(masked(text, marks) if marks else text, marks) for text, marks in found]
+
+    return read() if sum(map(len, texts)) <= _INLINE_CHARS_MAX else await asyncio.to_thread(read)
 
 
 class Clock(Protocol):

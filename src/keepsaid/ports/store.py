@@ -7,7 +7,7 @@ from typing import Protocol
 from keepsaid.ports import memory_store, store_views
 from keepsaid.ports.forgetting import ForgetfulMemory, ForgettingView, MemoryUndoLog, ReachView
 from keepsaid.ports.memory_maintenance import Auditing, MemoryNews, Pairs, Relating, Upkeep
-from keepsaid.ports.recall import Shelf, TextLeg, Vectors
+from keepsaid.ports.memory_store import Shelf, TextLeg, Vectors
 
 
 class Store(

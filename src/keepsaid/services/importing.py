@@ -16,10 +16,9 @@ from keepsaid.domain.memory import IMPORTANCE, OWNER, Kind, Memory, NewMemory, S
 from keepsaid.domain.message import Trust
 from keepsaid.errors import InputError
 from keepsaid.memory.importing import ImportLine, ImportReport, ImportTarget, ImportTerms, Looks, MemoryImport
-from keepsaid.ports.redactor import Redactor
-from keepsaid.ports.runtime import Clock
+from keepsaid.ports.runtime import Clock, Redactor
 from keepsaid.ports.store import MemoryStore
-from keepsaid.services.bundle_file import BundleFile
+from keepsaid.services.bundles import BundleFile
 from keepsaid.text.normal import kind_of, normalise
 
 FILE_BYTES_MAX = 256_000_000

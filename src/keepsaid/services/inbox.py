@@ -1,10 +1,21 @@
-"""The inbox, by its owner's word: batches queued again or dropped, replies settled, a lane begun anew."""
+"""The inbox: put a message and wait for its reply; drop, requeue, resend."""
 
 from __future__ import annotations
 
-from keepsaid.domain.commits import Decide, Drop, MarkReplyShown, Requeue
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Literal
+
+from keepsaid.domain.commits import Decide, Drop, MarkReplyShown, Received, Requeue
 from keepsaid.domain.compaction import CutContext, CutReason
 from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Inbound
+from keepsaid.domain.views import Story
+from keepsaid.engine.progress import ProgressHub
+from keepsaid.errors import StoreError
+from keepsaid.ports.channel import TurnProgress
 from keepsaid.ports.runtime import Clock, Wakeups
 from keepsaid.ports.store import Store
 from keepsaid.text.normal import normalise
@@ -45,3 +56,100 @@ class InboxService:
         tail = await self._operations.context(lane, 1)
         cut = CutContext(lane, tail.version, tail.head, CutReason.RESET, self._clock.now_ms())
         return tail.head - tail.covered if await self._operations.apply(cut) else -1
+
+
+SETTLED = ("done", "dropped", "review", "dead")
+"""States of a message of which there is nothing more to tell, unless a person queues it again."""
+
+Receive = Callable[[Inbound], Awaitable[Received]]
+
+_LOOK_S = 1.0
+"""Seconds of silence before the store is asked: what is dropped, spawned or answered elsewhere tells nobody here."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerProgress:
+    """What was heard of a message: its `story` as it stands now, a piece of its answer, why it waits, or silence."""
+
+    story: Story
+    kind: Literal["story", "piece", "waiting", "silence"] = "story"
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AskResult:
+    """A message that was put in, and its story once it was settled."""
+
+    received: Received
+    story: Story
+
+
+class AskService:
+    """Puts messages in and waits for what becomes of them."""
+
+    def __init__(self, operations: Store, hub: ProgressHub, receive: Receive, inbox: InboxService) -> None:
+        self._operations = operations
+        self._hub = hub
+        self._receive = receive
+        self._inbox = inbox
+
+    async def ask(self, inbound: Inbound, delta: Callable[[str], object] | None = None) -> AskResult:
+        """Put a message in and wait until it is settled; `delta` takes each piece of the answer as it is written.
+
+        Its replies then count as seen. An answer that was written before anybody listened is one piece. A piece may be
+        written again when a turn is tried again: what counts is the story. Raises what `receive` raises with nothing
+        stored.
+        """
+        received, streamed = await self._receive(inbound), False
+        async with aclosing(self.follow(received.id, received.lane)) as progress:
+            async for heard in progress:
+                if heard.kind == "piece" and delta is not None:
+                    streamed = True
+                    delta(heard.text)
+                if heard.story.state in SETTLED:
+                    if delta is not None and not streamed and heard.story.replies:
+                        delta("\n\n".join(reply.draft.text for reply in heard.story.replies))
+                    await self.mark_seen(heard.story)
+                    return AskResult(received, heard.story)
+        raise StoreError("the message was forgotten or pruned while it was waited for", safe="It was stored before.")
+
+    async def follow(
+        self, message_id: int, lane: Lane, over: Callable[[], bool] = lambda: False
+    ) -> AsyncGenerator[AnswerProgress, None]:
+        """What happens to a message, its story first, until it is settled, gone from the store, or all is `over`."""
+        with self._hub.listening(message_id, lane) as queue:
+            while (story := await self._operations.story(message_id)) is not None:
+                yield AnswerProgress(story)
+                if story.state in SETTLED:
+                    return
+                while not over():
+                    progress = await _next(queue)
+                    if progress is None:
+                        yield AnswerProgress(story, "silence")
+                        break
+                    if progress.kind == "settled":
+                        break
+                    if progress.kind == "waiting" or story.batch is None:
+                        story = await self._operations.story(message_id) or story
+                        yield AnswerProgress(story)
+                        if story.state in SETTLED:
+                            return
+                    if progress.kind == "waiting":
+                        yield AnswerProgress(story, "waiting", progress.text)
+                        break
+                    yield AnswerProgress(story, "piece", progress.text)
+                if over():
+                    return
+
+    async def mark_seen(self, story: Story) -> None:
+        """Record that the replies of a message were pulled, those that no URL is to be told of."""
+        for reply in story.replies:
+            if reply.state == "pending" and reply.draft.url is None:
+                await self._inbox.mark_seen(reply.id)
+
+
+async def _next(queue: asyncio.Queue[TurnProgress]) -> TurnProgress | None:
+    try:
+        return await asyncio.wait_for(queue.get(), _LOOK_S)
+    except TimeoutError:
+        return None

@@ -13,8 +13,7 @@ from keepsaid.domain.message import Trust
 from keepsaid.domain.receipt import JudgeMemory
 from keepsaid.domain.redaction import counted_kinds
 from keepsaid.errors import InputError
-from keepsaid.ports.redactor import Redactor, masked_texts
-from keepsaid.ports.runtime import Clock
+from keepsaid.ports.runtime import Clock, Redactor, masked_texts
 from keepsaid.ports.store import MemoryStore
 from keepsaid.ports.store_views import Operations
 from keepsaid.text.normal import digest, normalise

@@ -9,7 +9,7 @@ from keepsaid.domain.ids import moment, read
 from keepsaid.domain.memory import Kind, Listener, Memory, Narrowing, Recalled
 from keepsaid.errors import InputError
 from keepsaid.memory.recall.recollection import narrowed
-from keepsaid.ports.recall import Recall
+from keepsaid.ports.memory_store import Recall
 from keepsaid.ports.store import MemoryStore
 from keepsaid.text.normal import normalise
 

@@ -1,19 +1,136 @@
-"""Queries: named statements read from the files in `statements`, and the ways a result is read."""
+"""Queries: the session of a database, statements by name, the ways a result is read, and how commits are applied."""
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import cache, wraps
 from importlib.resources import files
-from types import MappingProxyType
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from types import MappingProxyType, TracebackType
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from keepsaid.adapters.sql.session import Bound, Row, SqlReaders, SqlSession
 from keepsaid.domain.commits import Commit
+from keepsaid.domain.forgetting import EmptyLog
 from keepsaid.errors import MessageDamaged
 from keepsaid.ports.store_views import Operations
+
+Row = tuple[Any, ...]
+Bound = Sequence[Any] | Mapping[str, Any]
+"""The values of a statement's `?` in their order, or of its `:name`s."""
+
+
+class Rows(Protocol):
+    """The rows of one statement; they are read once, before the next statement."""
+
+    def __iter__(self) -> Iterator[Row]:
+        """Give the rows one by one."""
+
+    def fetchall(self) -> list[Row]:
+        """Return the rows that were not read yet."""
+
+    def get_description(self) -> Sequence[tuple[Any, ...]]:
+        """Return one entry for each column, its name first."""
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class SearchSession(Protocol):
+    """The search index of the database."""
+
+    def reindex(self) -> None:
+        """Make the search pieces of all memories that changed anew, in the transaction that changed them."""
+
+    def stems(self, text: str) -> list[str]:
+        """Return the stems of a text in order, as the full text has them."""
+
+    def count_terms(self, most: int) -> bool:
+        """Count some terms of the full text anew; returns whether that was all, or nothing is new."""
+
+    def alike(self, ids: Sequence[int], above: float) -> tuple[tuple[int, int], ...]:
+        """Return the pairs of these memories, the smaller id first, whose vectors have a cosine above `above`."""
+
+
+class SqlSession(SearchSession, Protocol):
+    """Runs statements in the transaction of one commit or one query; raises the errors of the database as they are."""
+
+    def execute(self, sql: str, bound: Bound = (), /) -> Rows:
+        """Run one statement."""
+
+    def executemany(self, sql: str, sets: Iterable[Bound], /) -> Rows:
+        """Run one statement once for each set of values."""
+
+    def changes(self) -> int:
+        """Return how many rows the last statement inserted, updated or deleted."""
+
+    def total_changes(self) -> int:
+        """Return how many rows were changed since the connection was opened."""
+
+    def numbers(self, values: Sequence[int]) -> object:
+        """Return what whole numbers are bound as, all in one value."""
+
+    def texts(self, values: Sequence[str] | Sequence[bytes]) -> object:
+        """Return what texts or blobs are bound as, all in one value."""
+
+    def altered(self, table: str, keys: Sequence[int], *outer: object) -> frozenset[int]:
+        """Return keys of the rows that are not what was written; `outer` are the key's columns before the last."""
+
+    def record_undo(self, number: int | None, tables: Sequence[str], keep: str) -> AbstractContextManager[None]:
+        """Store what the block deletes from these tables by the statement `keep`; nothing if `number` is None."""
+
+    def put_back(self, number: int, read: str) -> list[tuple[str, tuple[object, ...]]]:
+        """Apply undo image `number`; returns the rows restored. Later changes are lost, later deletions stay."""
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """Run the block in a transaction of its own; only for upkeep, which is no commit and no query."""
+
+    def __enter__(self) -> object:
+        """Begin a savepoint."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        """Release the savepoint; roll back to it where an error left the block."""
+
+
+class SqlReaders(Protocol):
+    """Runs queries on connections that cannot write, each in one snapshot."""
+
+    async def run(self, query: Callable[Concatenate[SqlSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a query with a session; raises a StoreError."""
+
+
+ApplyOne = Callable[[Any, Any], Any]
+Upkeep = Callable[[Any, bool], None]
+ApplySet = Callable[[Any, Sequence[Any]], Sequence[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class CommitTable:
+    """How each type of commit is applied: one at a time, or as a set in few statements.
+
+    `upkeep` are what the writer does between commits; told to finish, they leave nothing for later.
+    `undone` are told when something was rolled back.
+    """
+
+    single: Mapping[type, ApplyOne]
+    sets: Mapping[type, ApplySet]
+    upkeep: tuple[Upkeep, ...] = ()
+    undone: tuple[Callable[[], None], ...] = ()
+
+    def __or__(self, other: CommitTable) -> CommitTable:
+        """Both, for a file that holds both stores."""
+        upkeep, undone = (*self.upkeep, *other.upkeep), (*self.undone, *other.undone)
+        return CommitTable({**self.single, **other.single}, {**self.sets, **other.sets}, upkeep, undone)
+
+
+def emptied(_db: SqlSession, _commit: EmptyLog) -> None:
+    """Stands for a log that is emptied when the transaction is over."""
+
 
 _NAME = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
 _PART = re.compile(r"/\*part (\w+)\*/")
@@ -44,8 +161,6 @@ def many(statement: str, row: str, count: int) -> str:
     return statement.replace("/*rows*/", ", ".join([row] * count))
 
 
-P = ParamSpec("P")
-T = TypeVar("T")
 CHUNK = 64
 
 

@@ -14,8 +14,8 @@ from typing import Any
 import apsw
 
 from keepsaid.adapters.sql.memory.rows import bound, rows
+from keepsaid.adapters.sqlite.connection import SqliteSession
 from keepsaid.adapters.sqlite.piece_index import AFTER, BEFORE, KNOWN, MOST, number, numbers, scores
-from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.adapters.sqlite.word_blocks import best, outside, stretches
 from keepsaid.domain.memory import Found, Listener
 from keepsaid.text.chunks import grams

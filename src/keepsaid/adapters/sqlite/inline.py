@@ -7,12 +7,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from keepsaid.adapters.sql.operations.commits import buffer_commits
+from keepsaid.adapters.sql.operations.queries import buffer_commits
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring, open_keyring
-from keepsaid.adapters.sqlite.connection import Readers
+from keepsaid.adapters.sqlite.connection import Readers, SqliteSession
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.sealing import register
-from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.adapters.sqlite.stores import MEMORY_TABLE, SqliteOperations, open_ledger
 from keepsaid.adapters.sqlite.writer import RejectedCommit, TransactionExecutor
 from keepsaid.domain.commits import Commit

@@ -13,11 +13,10 @@ import apsw
 from keepsaid.adapters.sql.operations import rows
 from keepsaid.adapters.sql.operations.routing import refresh_ready
 from keepsaid.adapters.sql.query import every, every_replaced, load, only
-from keepsaid.adapters.sqlite.connection import check_library, open_reader, open_writer, translated
+from keepsaid.adapters.sqlite.connection import SqliteSession, check_library, open_reader, open_writer, translated
 from keepsaid.adapters.sqlite.migrate import back_up, check
 from keepsaid.adapters.sqlite.piece_index import reindex
 from keepsaid.adapters.sqlite.sealing import every_altered, keep_sealed, seal_all, sealed_tables, unsealed
-from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.states import STATES
 from keepsaid.errors import ForeignStore, KeepsaidError
 

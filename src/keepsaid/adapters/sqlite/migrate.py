@@ -9,10 +9,9 @@ from importlib.resources import files
 from pathlib import Path
 
 from keepsaid.adapters.sql.query import load, one
-from keepsaid.adapters.sqlite.connection import APPLICATION_ID, open_reader, translated
+from keepsaid.adapters.sqlite.connection import APPLICATION_ID, SqliteSession, open_reader, translated
 from keepsaid.adapters.sqlite.progress import check_log
 from keepsaid.adapters.sqlite.sealing import keep_sealed
-from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.config.durable import put_in_place
 from keepsaid.errors import SchemaTooNew, StoreError
 from keepsaid.ports.failpoints import point

@@ -14,8 +14,7 @@ from zlib import crc32
 import apsw
 
 from keepsaid.adapters.sql.memory.rows import own_terms
-from keepsaid.adapters.sql.query import every, load, only
-from keepsaid.adapters.sql.session import SqlSession
+from keepsaid.adapters.sql.query import SqlSession, every, load, only
 from keepsaid.text.chunks import grams, pieces, said_words
 
 if TYPE_CHECKING:

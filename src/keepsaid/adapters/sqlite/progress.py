@@ -15,8 +15,7 @@ from pathlib import Path
 from struct import Struct, error
 
 from keepsaid.adapters.sql.query import load, only
-from keepsaid.adapters.sqlite.connection import log_of
-from keepsaid.adapters.sqlite.session import SqliteSession
+from keepsaid.adapters.sqlite.connection import SqliteSession, log_of
 from keepsaid.errors import LogLost
 
 SQL = load("progress")

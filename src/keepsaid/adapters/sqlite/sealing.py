@@ -13,8 +13,7 @@ from weakref import WeakKeyDictionary
 
 import apsw
 
-from keepsaid.adapters.sql.query import every, load, one, only
-from keepsaid.adapters.sql.session import SqlSession
+from keepsaid.adapters.sql.query import SqlSession, every, load, one, only
 from keepsaid.adapters.sql.tombstones import seal_of
 
 SQL = load("sealing")

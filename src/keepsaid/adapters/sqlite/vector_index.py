@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from keepsaid.adapters.sql.memory.commits import KeepVectors
 from keepsaid.adapters.sql.memory.rows import SQL, bound, space_names
-from keepsaid.adapters.sql.query import every, load, only
-from keepsaid.adapters.sql.session import SqlSession
+from keepsaid.adapters.sql.query import SqlSession, every, load, only
 from keepsaid.domain.memory import Found, Listener, Reached, Unembedded, VectorSpace
 from keepsaid.ports.failpoints import point
 

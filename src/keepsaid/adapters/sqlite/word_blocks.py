@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from keepsaid.adapters.sql.query import every, load, only
-from keepsaid.adapters.sqlite.session import SqliteSession
+from keepsaid.adapters.sqlite.connection import SqliteSession
 from keepsaid.ports.failpoints import point
 
 if TYPE_CHECKING:

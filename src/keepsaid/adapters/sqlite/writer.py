@@ -16,10 +16,9 @@ from typing import Any, TypeVar
 
 import apsw
 
-from keepsaid.adapters.sql.commit_table import CommitTable
-from keepsaid.adapters.sqlite.connection import BUSY_MS, FileWatch, log_of, translated
+from keepsaid.adapters.sql.query import CommitTable
+from keepsaid.adapters.sqlite.connection import BUSY_MS, FileWatch, SqliteSession, log_of, translated
 from keepsaid.adapters.sqlite.progress import ProgressMarks
-from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.forgetting import EmptyLog
 from keepsaid.errors import ForeignStore, KeepsaidError, StoreBroken, StoreError

@@ -1,19 +1,21 @@
-"""Parts: what built-in extensions are given beside what every extension is given; they are of the core and trusted."""
+"""Built-in extensions: channels, memory, and what they share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
+from keepsaid.app.channels import channels_of
 from keepsaid.config import Config
 from keepsaid.domain.turn import Claimed
 from keepsaid.engine.supervisor import ServiceLoop
 from keepsaid.extensions.discovery import ExtensionSource, FoundExtension
 from keepsaid.extensions.manifest import Manifest, manifest_of, read_manifest
 from keepsaid.extensions.services import RuntimeExtensionContext
+from keepsaid.ports.channel import Channel, Hook
 from keepsaid.ports.model import Tool
 
 NAMES = ("terminal", "http", "github", "memory", "memory_consolidator")
@@ -50,3 +52,69 @@ def built_in(config: Config) -> Iterator[FoundExtension]:
         manifest = _manifest(name)
         enabled = config.extensions[name].enabled if name in config.extensions else True
         yield FoundExtension(name, ExtensionSource.BUILT_IN, Path(str(manifest.entrypoint)), manifest, enabled=enabled)
+
+
+_OWN = frozenset({"terminal", "github"})
+"""Channels with an extension of their own; `http` brings the others."""
+
+
+class _FromConfig:
+    """Channels that the config names."""
+
+    names: frozenset[str] | None = None
+    """Those of this extension; None for all that are of no other."""
+
+    async def initialize(self, context: BuiltInContext) -> None:
+        """Make the channels of this extension."""
+        config = context.parts.config
+        names = frozenset(config.channels) - _OWN if self.names is None else self.names
+        self._channels, self._hooks = channels_of(config, names - context.parts.elsewhere)
+
+    def channels(self) -> Mapping[str, Channel]:
+        """The channels by name."""
+        return self._channels
+
+
+class Terminal(_FromConfig):
+    """The chat in a terminal."""
+
+    names = frozenset({"terminal"})
+
+
+class Http(_FromConfig):
+    """Messages over HTTP and by the library, and channels of one's own."""
+
+
+class GitHub(_FromConfig):
+    """GitHub's webhooks."""
+
+    names = frozenset({"github"})
+
+    def hooks(self) -> Mapping[str, Hook]:
+        """The webhook."""
+        return self._hooks
+
+
+class MemoryExtension:
+    """What the agent may ask memory, and have it remember."""
+
+    async def initialize(self, context: BuiltInContext) -> None:
+        """Keep what makes the tools of a turn."""
+        self._tools = context.parts.memory_tools
+
+    def tools(self, claimed: Claimed) -> Sequence[Tool]:
+        """The tools of one turn, which hear what its people may hear."""
+        return self._tools(claimed)
+
+
+class Consolidator:
+    """Reads marked sessions, half a minute after half a minute and at night."""
+
+    async def initialize(self, context: BuiltInContext) -> None:
+        """Keep what makes its loops; it reads what `memory` keeps, and is not there without it."""
+        context.get_extension("memory")
+        self._stages = context.parts.collecting
+
+    def loops(self) -> Sequence[ServiceLoop]:
+        """Its loops."""
+        return self._stages()

@@ -15,13 +15,11 @@ from keepsaid.domain.bundle import BundleEntry, ImportOutcome, ImportVerdict, Re
 from keepsaid.domain.bundle_lines import line_of
 from keepsaid.domain.message import Trust
 from keepsaid.errors import HomeError
-from keepsaid.interfaces.cli.options import check_choice
-from keepsaid.interfaces.cli.output import NOTHING, Table, counted, show
+from keepsaid.interfaces.cli.console import NOTHING, Table, check_choice, counted, say, session, show
 from keepsaid.interfaces.cli.remote import Remote, either
-from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.transfer import export_shape, import_shape
-from keepsaid.services.exporting import FORMATS
-from keepsaid.services.exporting import export as write_export
+from keepsaid.services.bundles import FORMATS
+from keepsaid.services.bundles import export as write_export
 from keepsaid.services.importing import KEEPSAID, MEM0, ImportRequest, LocalMemory, import_memories, preview_import
 from keepsaid.services.people import person_in
 

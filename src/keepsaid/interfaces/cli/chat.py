@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from keepsaid.errors import HomeBusy, HomeError, InputError
+from keepsaid.interfaces.cli.console import counted, envelope, say, session
 from keepsaid.interfaces.cli.escapes import visible
 from keepsaid.interfaces.cli.failure import TERMINATED
-from keepsaid.interfaces.cli.output import counted, envelope
 from keepsaid.interfaces.cli.remote import Remote, recorded, running
-from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.cli.talk import ChatClient, SlashCommand, converse, open_chat, run_slash_command, settled
 
 if TYPE_CHECKING:

@@ -13,11 +13,8 @@ from keepsaid.domain.ids import show as name
 from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.states import message_state
 from keepsaid.domain.views import BatchLife, Chronicle, Redelivery, ReplyLife, StepLife, TurnLife
-from keepsaid.interfaces.cli.options import refused
-from keepsaid.interfaces.cli.output import counted, duration, facts, one_line, show
-from keepsaid.interfaces.cli.session import session
-from keepsaid.interfaces.fields import Shape, fields_of, times_of
-from keepsaid.interfaces.shapes import batch_shape, reply_shape, task_shape
+from keepsaid.interfaces.cli.console import counted, duration, facts, one_line, refused, session, show
+from keepsaid.interfaces.shapes import Shape, batch_shape, fields_of, reply_shape, task_shape, times_of
 
 if TYPE_CHECKING:
     from keepsaid.app.stores import ReadOnlyStores

@@ -9,11 +9,9 @@ import typer
 
 from keepsaid.domain.ids import show as name
 from keepsaid.domain.ids import when
-from keepsaid.interfaces.cli.options import Limit, check_choice, id_of, refused
-from keepsaid.interfaces.cli.output import counted, show, show_rows
+from keepsaid.interfaces.cli.console import Limit, check_choice, counted, id_of, refused, session, show, show_rows
 from keepsaid.interfaces.cli.remote import either, post
-from keepsaid.interfaces.cli.session import session
-from keepsaid.interfaces.fields import fields_of, lane_shape
+from keepsaid.interfaces.shapes import fields_of, lane_shape
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance

@@ -14,9 +14,8 @@ import yaml
 
 from keepsaid.config.durable import write_file
 from keepsaid.errors import ConfigError, HomeError, NotRunning
+from keepsaid.interfaces.cli.console import Table, counted, session, show
 from keepsaid.interfaces.cli.failure import WARNINGS
-from keepsaid.interfaces.cli.output import Table, counted, show
-from keepsaid.interfaces.cli.session import session
 from keepsaid.text.normal import masked_addresses
 
 Path_ = tuple[str, ...]

@@ -20,10 +20,9 @@ from keepsaid.config.durable import sync, sync_tree
 from keepsaid.domain.retention import Prunable
 from keepsaid.errors import HomeBusy, HomeError, StoreError
 from keepsaid.interfaces.cli.bundle import export, import_
-from keepsaid.interfaces.cli.output import SCHEMA_VERSION, counted, show
+from keepsaid.interfaces.cli.console import SCHEMA_VERSION, counted, is_text, say, session, show
 from keepsaid.interfaces.cli.remote import post
-from keepsaid.interfaces.cli.session import is_text, say, session
-from keepsaid.services.bundle_file import clear, held, partial_of
+from keepsaid.services.bundles import clear, held, partial_of
 
 if TYPE_CHECKING:
     from keepsaid.config import Home

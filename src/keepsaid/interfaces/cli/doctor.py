@@ -15,10 +15,9 @@ import typer
 from keepsaid.domain.ids import show as show_id
 from keepsaid.errors import ConfigError, KeepsaidError, ModelError
 from keepsaid.interfaces.cli.config import checked
+from keepsaid.interfaces.cli.console import counted, session, show
 from keepsaid.interfaces.cli.failure import ERRORS, WARNINGS
-from keepsaid.interfaces.cli.output import counted, show
 from keepsaid.interfaces.cli.remote import recorded
-from keepsaid.interfaces.cli.session import session
 from keepsaid.interfaces.cli.status import life_of
 
 if TYPE_CHECKING:

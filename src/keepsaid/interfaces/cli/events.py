@@ -14,11 +14,21 @@ import typer
 from keepsaid.domain.event import Event, wants
 from keepsaid.domain.ids import show as name
 from keepsaid.events.catalog import CORE, topics_of
+from keepsaid.interfaces.cli.console import (
+    NOTHING,
+    Table,
+    check_choice,
+    envelope,
+    id_of,
+    one_line,
+    refused,
+    say,
+    session,
+    show,
+    show_rows,
+)
 from keepsaid.interfaces.cli.escapes import visible
-from keepsaid.interfaces.cli.options import check_choice, id_of, refused
-from keepsaid.interfaces.cli.output import NOTHING, Table, envelope, one_line, show, show_rows
 from keepsaid.interfaces.cli.remote import post
-from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.transfer import cloud_event, delivery_shape, subscriber_shape
 
 if TYPE_CHECKING:

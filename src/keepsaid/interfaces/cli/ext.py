@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from keepsaid.interfaces.cli.console import Table, check_choice, facts, refused, say, session, show
 from keepsaid.interfaces.cli.failure import ERRORS
-from keepsaid.interfaces.cli.options import check_choice, refused
-from keepsaid.interfaces.cli.output import Table, facts, show
-from keepsaid.interfaces.cli.session import say, session
 
 if TYPE_CHECKING:
     from keepsaid.extensions.discovery import FoundExtension

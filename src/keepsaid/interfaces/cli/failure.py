@@ -8,9 +8,8 @@ import traceback
 from collections.abc import Callable
 
 from keepsaid.errors import ConfigError, HomeError, KeepsaidError, NotRunning
+from keepsaid.interfaces.cli.console import envelope, session
 from keepsaid.interfaces.cli.escapes import visible
-from keepsaid.interfaces.cli.output import envelope
-from keepsaid.interfaces.cli.session import session
 
 FAILED, USAGE, NOT_RUNNING, NOT_CONFIGURED, WARNINGS, ERRORS, INTERRUPTED, TERMINATED = 1, 2, 3, 4, 5, 6, 130, 143
 """Exit codes, besides 0; 5 and 6 are the findings of a check."""

@@ -16,10 +16,22 @@ from keepsaid.domain.views import MessageFilter, Story, TurnStory
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli import chronicle, routes
 from keepsaid.interfaces.cli.chronicle import chronicle_named, unless_pruned
-from keepsaid.interfaces.cli.options import Limit, check_choice, from_stdin, refused
-from keepsaid.interfaces.cli.output import age_ms, counted, duration, facts, one_line, show, show_rows
+from keepsaid.interfaces.cli.console import (
+    Limit,
+    age_ms,
+    check_choice,
+    counted,
+    duration,
+    facts,
+    from_stdin,
+    one_line,
+    refused,
+    say,
+    session,
+    show,
+    show_rows,
+)
 from keepsaid.interfaces.cli.remote import post
-from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.shapes import next_try, story_shape, turn_shape
 
 if TYPE_CHECKING:

@@ -13,12 +13,11 @@ import yaml
 
 from keepsaid.errors import ConfigError, HomeError, ModelError
 from keepsaid.interfaces.cli.config import replace_file, with_model
+from keepsaid.interfaces.cli.console import say, session, show
 from keepsaid.interfaces.cli.escapes import visible
 from keepsaid.interfaces.cli.failure import FAILED
 from keepsaid.interfaces.cli.models import offered
-from keepsaid.interfaces.cli.output import show
 from keepsaid.interfaces.cli.remote import running
-from keepsaid.interfaces.cli.session import say, session
 
 if TYPE_CHECKING:
     from keepsaid.config import Config, Home

@@ -14,11 +14,22 @@ from keepsaid.domain.ids import when
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.strand import strand_begun_by
 from keepsaid.errors import InputError
-from keepsaid.interfaces.cli.options import Limit, refused
-from keepsaid.interfaces.cli.output import NOTHING, Table, age_ms, counted, duration, facts, one_line, show, show_rows
+from keepsaid.interfaces.cli.console import (
+    NOTHING,
+    Limit,
+    Table,
+    age_ms,
+    counted,
+    duration,
+    facts,
+    one_line,
+    refused,
+    session,
+    show,
+    show_rows,
+)
 from keepsaid.interfaces.cli.remote import post
-from keepsaid.interfaces.cli.session import session
-from keepsaid.interfaces.fields import lane_shape, times_of
+from keepsaid.interfaces.shapes import lane_shape, times_of
 from keepsaid.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:

@@ -22,11 +22,9 @@ import typer
 
 from keepsaid.app.redaction import plain_redactor
 from keepsaid.domain import ids
+from keepsaid.interfaces.cli.console import check_choice, envelope, say, session, show
 from keepsaid.interfaces.cli.escapes import json_line, visible
-from keepsaid.interfaces.cli.options import check_choice
-from keepsaid.interfaces.cli.output import envelope, show
-from keepsaid.interfaces.cli.session import say, session
-from keepsaid.ports.redactor import Redactor
+from keepsaid.ports.runtime import Redactor
 
 PER_MINUTE = 60
 """Records with the same logger, level, code and template that are written within a minute."""

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from keepsaid.errors import EmbedderError
-from keepsaid.interfaces.cli.output import Table, on_terminal, progress, show
-from keepsaid.interfaces.cli.session import say, session
+from keepsaid.interfaces.cli.console import Table, on_terminal, progress, say, session, show
 
 if TYPE_CHECKING:
     from keepsaid.config import Config, Home

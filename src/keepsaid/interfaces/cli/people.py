@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from keepsaid.domain.visibility import Person, SeenIdentity
-from keepsaid.interfaces.cli.output import age_ms, duration, show, show_rows
+from keepsaid.interfaces.cli.console import age_ms, duration, session, show, show_rows
 from keepsaid.interfaces.cli.remote import post
-from keepsaid.interfaces.cli.session import session
 from keepsaid.interfaces.shapes import person_shape, seen_shape
 
 if TYPE_CHECKING:

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from keepsaid.errors import InputError
+from keepsaid.interfaces.cli.console import CliSession, begin, envelope, say
 from keepsaid.interfaces.cli.escapes import VisibleRecord
 from keepsaid.interfaces.cli.failure import INTERRUPTED, Misused, guarded
-from keepsaid.interfaces.cli.output import envelope
-from keepsaid.interfaces.cli.session import CliSession, begin, say
 from keepsaid.text.normal import normalise
 
 if TYPE_CHECKING:

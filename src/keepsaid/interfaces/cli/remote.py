@@ -13,7 +13,7 @@ from urllib.parse import urlencode, urlsplit
 
 from keepsaid import errors
 from keepsaid.errors import HomeBusy, KeepsaidError, NotRunning
-from keepsaid.interfaces.cli.session import session
+from keepsaid.interfaces.cli.console import session
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance

@@ -20,8 +20,7 @@ from keepsaid.domain.ids import show as name
 from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.route import Action, Routes, judge, payload_fields, unmatched
 from keepsaid.errors import ConfigError, InputError, KeepsaidError
-from keepsaid.interfaces.cli.output import NOTHING, Table, counted, one_line, show
-from keepsaid.interfaces.cli.session import say, session
+from keepsaid.interfaces.cli.console import NOTHING, Table, counted, one_line, say, session, show
 
 if TYPE_CHECKING:
     from keepsaid.app.stores import ReadOnlyStores

@@ -9,10 +9,8 @@ from urllib.parse import quote
 import typer
 
 from keepsaid.domain.schedule import LIVE
-from keepsaid.interfaces.cli.options import command_of, refused
-from keepsaid.interfaces.cli.output import Table, facts, one_line, show
+from keepsaid.interfaces.cli.console import Table, command_of, facts, one_line, refused, say, session, show
 from keepsaid.interfaces.cli.remote import post
-from keepsaid.interfaces.cli.session import say, session
 
 app = typer.Typer(help="What comes at a time: said, asked or run.", rich_markup_mode=None)
 _ENDED = ("done", "cancelled")

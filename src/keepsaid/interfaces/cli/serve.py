@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from keepsaid.errors import KeepsaidError, StoreBroken
-from keepsaid.interfaces.cli.output import counted, show
-from keepsaid.interfaces.cli.session import say, session
+from keepsaid.interfaces.cli.console import counted, say, session, show
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from keepsaid.domain.ids import show as name
 from keepsaid.domain.ids import when
-from keepsaid.interfaces.cli.output import age_ms, counted, duration, facts, show, tallied
+from keepsaid.interfaces.cli.console import age_ms, counted, duration, facts, session, show, tallied
 from keepsaid.interfaces.cli.remote import Remote, running
-from keepsaid.interfaces.cli.session import session
 
 if TYPE_CHECKING:
     from keepsaid.app.stores import ReadOnlyStores

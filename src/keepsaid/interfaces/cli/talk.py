@@ -21,10 +21,9 @@ from prompt_toolkit.patch_stdout import patch_stdout
 from keepsaid.domain.command import COMMANDS, read_command
 from keepsaid.domain.lane import Lane, lane_key
 from keepsaid.errors import InputError, KeepsaidError, NotRunning, StoreError
+from keepsaid.interfaces.cli.console import coloured, say, session, show
 from keepsaid.interfaces.cli.escapes import VisibleStream, visible
-from keepsaid.interfaces.cli.output import coloured, show
 from keepsaid.interfaces.cli.remote import Remote, problem, running
-from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.shapes import turn_shape
 
 HELP = {

@@ -11,11 +11,22 @@ from keepsaid.domain.ids import read, when
 from keepsaid.domain.ids import show as name
 from keepsaid.domain.task import ENDED, OPEN, Task, TaskFilter, TaskStory
 from keepsaid.domain.turn import NO_MODEL
+from keepsaid.interfaces.cli.console import (
+    Limit,
+    Table,
+    age_ms,
+    check_choice,
+    duration,
+    facts,
+    id_of,
+    one_line,
+    refused,
+    say,
+    session,
+    show,
+)
 from keepsaid.interfaces.cli.failure import Misused
-from keepsaid.interfaces.cli.options import Limit, check_choice, id_of, refused
-from keepsaid.interfaces.cli.output import Table, age_ms, duration, facts, one_line, show
 from keepsaid.interfaces.cli.remote import post
-from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.task_shapes import NO_MODEL_YET, task_shape, task_story_shape
 
 app = typer.Typer(help="Work that workers do beside the conversation.", rich_markup_mode=None)

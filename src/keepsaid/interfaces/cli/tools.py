@@ -12,8 +12,7 @@ import typer
 
 from keepsaid.domain.trust import Described, ToolStanding
 from keepsaid.errors import ToolError
-from keepsaid.interfaces.cli.output import Table, counted, on_terminal, show
-from keepsaid.interfaces.cli.session import say, session
+from keepsaid.interfaces.cli.console import Table, counted, on_terminal, say, session, show
 from keepsaid.ports.model import Served
 
 if TYPE_CHECKING:

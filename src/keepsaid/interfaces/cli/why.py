@@ -18,11 +18,9 @@ from keepsaid.domain.receipt import Feedback, FeedbackState, MemoryUse, Use
 from keepsaid.domain.views import MessageFilter, TurnStory
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli.chronicle import gone, unless_pruned
+from keepsaid.interfaces.cli.console import duration, id_of, one_line, refused, say, session, show, wrapped
 from keepsaid.interfaces.cli.escapes import visible
 from keepsaid.interfaces.cli.inbox import standing, waits
-from keepsaid.interfaces.cli.options import id_of, refused
-from keepsaid.interfaces.cli.output import duration, one_line, show, wrapped
-from keepsaid.interfaces.cli.session import say, session
 from keepsaid.interfaces.pictures import context_bar, one_page, rank_shift
 from keepsaid.interfaces.shapes import USES_MAX, absent_shape, came_up_shape, turn_shape
 from keepsaid.pipeline.prompt.labels import late_before

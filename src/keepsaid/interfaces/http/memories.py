@@ -14,10 +14,9 @@ from keepsaid.domain.ids import read, show
 from keepsaid.domain.memory import Memory
 from keepsaid.domain.views import TurnStory
 from keepsaid.interfaces import shapes
-from keepsaid.interfaces.fields import Shape
-from keepsaid.interfaces.http.calls import OwnerCall, OwnerRoute, no_such
+from keepsaid.interfaces.http.bodies import OwnerCall, OwnerRoute, no_such
 from keepsaid.interfaces.http.responses import BadRequest, read_limit, render_in_thread
-from keepsaid.interfaces.shapes import memory_shape
+from keepsaid.interfaces.shapes import Shape, memory_shape
 from keepsaid.interfaces.transfer import forget_request, forgetting_shape, preview_shape
 from keepsaid.services.explaining import absence, listened
 from keepsaid.services.importing import LocalMemory

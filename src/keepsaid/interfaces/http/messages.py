@@ -30,12 +30,11 @@ from keepsaid.domain.message import (
 )
 from keepsaid.domain.views import Story
 from keepsaid.errors import InputError, UnknownChannel
-from keepsaid.interfaces.fields import Shape
 from keepsaid.interfaces.http.bodies import body_of, fields_in
 from keepsaid.interfaces.http.gate import Gate
 from keepsaid.interfaces.http.responses import Acknowledgement, BadRequest, ConfirmedResponse, NotFound, Unauthorised
-from keepsaid.interfaces.shapes import batch_shape, next_try, receipt_shape, story_shape
-from keepsaid.services.ask import SETTLED, AnswerProgress
+from keepsaid.interfaces.shapes import Shape, batch_shape, next_try, receipt_shape, story_shape
+from keepsaid.services.inbox import SETTLED, AnswerProgress
 from keepsaid.text.normal import cut, kind_of
 
 _TEXTS = ("text", "channel", "account", "sender", "conversation", "name")

@@ -1,18 +1,29 @@
-"""Routes for the owner's commands on a running instance: replies, batches, lanes, extraction, settings."""
+"""Routes for the owner: replies, batches, lanes, settings, extraction, tasks, schedules and events."""
 
 from __future__ import annotations
 
+import asyncio
+import json
+from collections.abc import AsyncIterator
 from typing import Any
 
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from keepsaid.app.instance import Instance
+from keepsaid.app.work import one_of
+from keepsaid.domain.event import Event, wants
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.lane import Lane
-from keepsaid.interfaces.fields import Shape
-from keepsaid.interfaces.http.calls import OwnerCall, OwnerRoute
+from keepsaid.domain.schedule import LIVE
+from keepsaid.domain.task import ENDED, OPEN, NewTask, TaskFilter
+from keepsaid.errors import InputError
+from keepsaid.events.catalog import topics_of
+from keepsaid.interfaces import task_shapes
+from keepsaid.interfaces.http.bodies import OwnerCall, OwnerRoute, no_such
+from keepsaid.interfaces.http.messages import RETRY_MS
 from keepsaid.interfaces.http.responses import BadRequest, NotFound, read_limit, render_in_thread
-from keepsaid.interfaces.shapes import maintained_shape, prune_shape, reloaded_shape, reply_shape
+from keepsaid.interfaces.shapes import Shape, maintained_shape, prune_shape, reloaded_shape, reply_shape
+from keepsaid.interfaces.transfer import cloud_event
 from keepsaid.text.normal import normalise
 
 _NAME_CHARS_MAX = 200
@@ -139,4 +150,199 @@ ROUTES = (
     OwnerRoute("POST", "/v1/memories/maintain", maintain, long=True),
     OwnerRoute("POST", "/v1/collection/run", run_extraction, 10_000, long=True),
     OwnerRoute("POST", "/v1/collection/{id}/requeue", requeue_session, 10_000),
+)
+
+
+_LINES_MAX = 200
+_LOOK_MS = 10_000
+"""So often a reader hears that it is still told, whatever happens."""
+_BATCH = "application/cloudevents-batch+json"
+
+
+async def list_events(stopping: asyncio.Event, instance: Instance, call: OwnerCall) -> Response:
+    """What happened after an event: `?after=ID` or Last-Event-ID, and only `?topics=turn.*,memory.*`.
+
+    For who accepts server-sent events they go on as they happen, until `stopping` is set; without `after`, from now on.
+    For others it is one list, oldest first: the next ones, or without `after` the newest.
+    """
+    request, journal = call.request, instance.telling.journal
+    patterns = tuple(one.strip() for one in request.query_params.get("topics", "").split(",") if one.strip())
+    patterns = topics_of(patterns) if patterns else ()
+    after = _after(request.headers.get("last-event-id") or request.query_params.get("after"))
+    if "text/event-stream" in request.headers.get("accept", ""):
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        newest = await journal.latest(1) if after is None else ()
+        start = after if after is not None else max((one.id for one in newest), default=0)
+        stream = _stream(instance, stopping, start, patterns)
+        return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
+    found = await (journal.latest(_LINES_MAX) if after is None else journal.events(after, _LINES_MAX))
+    return JSONResponse([cloud_event(one) for one in found if _matches_topics(patterns, one)], media_type=_BATCH)
+
+
+async def _stream(
+    instance: Instance, stopping: asyncio.Event, after: int, patterns: tuple[str, ...]
+) -> AsyncIterator[str]:
+    yield f"retry: {RETRY_MS}\n\n"
+    with instance.telling.listening() as happened:
+        while not stopping.is_set():
+            found = await instance.telling.journal.events(after, _LINES_MAX)
+            for one in found:
+                if _matches_topics(patterns, one):
+                    data = json.dumps(cloud_event(one), ensure_ascii=False)
+                    yield f"event: {one.topic}\nid: {one.id}\ndata: {data}\n\n"
+            if found:
+                after = found[-1].id
+                continue
+            yield ": still here\n\n"
+            await instance.clock.wait(happened, _LOOK_MS)
+
+
+async def requeue_delivery(instance: Instance, call: OwnerCall) -> Shape:
+    """Try a dead delivery again."""
+    return {"decided": await instance.telling.decide(_delivery(call), again=True)}
+
+
+async def dismiss_delivery(instance: Instance, call: OwnerCall) -> Shape:
+    """Dismiss a dead delivery."""
+    return {"decided": await instance.telling.decide(_delivery(call), again=False)}
+
+
+def _delivery(call: OwnerCall) -> int:
+    name = call.request.path_params["id"]
+    number = read("delivery", name)
+    if number is None:
+        raise NotFound(f"there is no delivery {name}", hint="keepsaid events dead")
+    return number
+
+
+async def unsubscribe(instance: Instance, call: OwnerCall) -> Shape:
+    """Remove a subscriber and its pending deliveries."""
+    return {"unsubscribed": await instance.telling.unsubscribe(call.request.path_params["name"])}
+
+
+def _matches_topics(patterns: tuple[str, ...], event: Event) -> bool:
+    return not patterns or wants(patterns, event.topic)
+
+
+def _after(said: str | None) -> int | None:
+    if said is None:
+        return None
+    if not (said.isascii() and said.isdigit()) or len(said) > len(str(1 << 62)):
+        raise BadRequest(f"{said!r} is no id of an event")
+    return int(said)
+
+
+EVENT_ROUTES = (
+    OwnerRoute("POST", "/v1/deliveries/{id}/requeue", requeue_delivery),
+    OwnerRoute("POST", "/v1/deliveries/{id}/dismiss", dismiss_delivery),
+    OwnerRoute("POST", "/v1/subscribers/{name}/unsubscribe", unsubscribe),
+)
+
+
+_TASK_ROWS = 20
+_SCHEDULE_ROWS = 100
+_STATES = (*LIVE, "done", "cancelled")
+
+
+async def find_tasks(instance: Instance, call: OwnerCall) -> Response:
+    """Tasks, newest first."""
+    query = call.request.query_params
+    state, limit = query.get("state"), read_limit(call.request, _TASK_ROWS)
+    if state is not None and state not in (*OPEN, *ENDED):
+        raise BadRequest(f"state must be one of {', '.join((*OPEN, *ENDED))}")
+    found = await instance.working.view.find(TaskFilter(state, query.get("key"), limit=limit))
+    return await render_in_thread(lambda: {"tasks": [task_shapes.task_shape(task) for task in found]})
+
+
+async def get_task(instance: Instance, call: OwnerCall) -> Response:
+    """One task."""
+    story = await instance.working.view.task(call.id_of("task"))
+    if story is None:
+        raise no_such("task")
+    return await render_in_thread(lambda: task_shapes.task_story_shape(story))
+
+
+async def create_task(instance: Instance, call: OwnerCall) -> Response:
+    """Make a task by the owner's word."""
+    text = call.text("task")
+    if not text.strip():
+        raise BadRequest("say in `task` what is to be done")
+    new = NewTask(0, text, call.text("key"), outside=False, after=tuple(call.ids("after", "task")))
+    return JSONResponse({"id": show("task", await instance.working.create(new))}, 201)
+
+
+async def cancel_task(instance: Instance, call: OwnerCall) -> Shape:
+    """End a task that has not ended."""
+    reason = call.text("reason") or "cancelled by the owner"
+    return {"done": await instance.working.cancel(call.id_of("task"), reason)}
+
+
+async def run_task(instance: Instance, call: OwnerCall) -> Shape:
+    """Make a pending task due at once."""
+    return {"done": await instance.working.run(call.id_of("task"))}
+
+
+async def approve_task(instance: Instance, call: OwnerCall) -> Shape:
+    """Let a parked task go on; `result` is what its unfinished call came to, where the owner knows."""
+    result = call.text("result") if call.fields.get("result") is not None else None
+    return {"done": await instance.working.decide(call.id_of("task"), approved=True, result=result)}
+
+
+async def reject_task(instance: Instance, call: OwnerCall) -> Shape:
+    """Let a parked task fail."""
+    reason = call.text("reason") or "refused by the owner"
+    return {"done": await instance.working.decide(call.id_of("task"), approved=False, reason=reason)}
+
+
+async def list_schedules(instance: Instance, call: OwnerCall) -> Response:
+    """Those that live, by id; with `?all=1` those that are over as well, with `?after=ID` those that follow."""
+    query = call.request.query_params
+    states, name = _STATES if query.get("all") else LIVE, query.get("after")
+    after = 0 if name is None else read("schedule", name)
+    if after is None:
+        raise BadRequest("after must name a schedule: sch_...")
+    found = await instance.scheduling.listed(states, read_limit(call.request, _SCHEDULE_ROWS), after)
+    return await render_in_thread(lambda: task_shapes.schedules_shape(found))
+
+
+async def add_schedule(instance: Instance, call: OwnerCall) -> Response:
+    """Add one."""
+    new = task_shapes.parse_schedule(call.fields, instance.config.schedules.timezone)
+    return JSONResponse(task_shapes.schedule_shape(await instance.scheduling.add(new)), 201)
+
+
+async def get_schedule(instance: Instance, call: OwnerCall) -> Shape:
+    """One, with its last runs."""
+    return await task_shapes.schedule_view_shape(instance.scheduling.view, await _schedule(instance, call))
+
+
+async def change_schedule(instance: Instance, call: OwnerCall) -> Shape:
+    """Run, pause, resume or cancel one."""
+    verb = call.request.path_params["verb"]
+    if verb not in task_shapes.VERBS:
+        raise NotFound(f"a schedule cannot {verb}; it can {', '.join(task_shapes.VERBS)}")
+    return await task_shapes.change_schedule(instance, await _schedule(instance, call), verb)
+
+
+async def _schedule(instance: Instance, call: OwnerCall) -> str:
+    name = str(call.request.path_params["id"])
+    try:
+        await one_of(instance.scheduling.view, name, read("schedule", name))
+    except InputError as error:
+        raise NotFound(error.what, safe=error.safe, hint=error.hint) from None
+    return name
+
+
+TASK_ROUTES = (
+    OwnerRoute("GET", "/v1/tasks", find_tasks),
+    OwnerRoute("POST", "/v1/tasks", create_task, 200_000),
+    OwnerRoute("GET", "/v1/tasks/{id}", get_task),
+    OwnerRoute("POST", "/v1/tasks/{id}/run", run_task, 200_000),
+    OwnerRoute("POST", "/v1/tasks/{id}/cancel", cancel_task, 200_000),
+    OwnerRoute("POST", "/v1/tasks/{id}/approve", approve_task, 200_000),
+    OwnerRoute("POST", "/v1/tasks/{id}/reject", reject_task, 200_000),
+    OwnerRoute("GET", "/v1/schedules", list_schedules),
+    OwnerRoute("POST", "/v1/schedules", add_schedule, 100_000),
+    OwnerRoute("GET", "/v1/schedules/{id}", get_schedule),
+    OwnerRoute("POST", "/v1/schedules/{id}/{verb}", change_schedule),
 )

@@ -27,9 +27,8 @@ from keepsaid.app.instance import Instance
 from keepsaid.config.services import ServerConfig
 from keepsaid.domain.ids import show
 from keepsaid.errors import HomeError, StoreFull
-from keepsaid.interfaces.http import connections, events, memories, messages, operator, tasks
-from keepsaid.interfaces.http.bodies import FREE_BYTES, Bodies, body_of, run_on_reader
-from keepsaid.interfaces.http.calls import OwnerRoute
+from keepsaid.interfaces.http import connections, memories, messages, operator
+from keepsaid.interfaces.http.bodies import FREE_BYTES, Bodies, OwnerRoute, body_of, run_on_reader
 from keepsaid.interfaces.http.gate import Gate, client_token
 from keepsaid.interfaces.http.responses import Acknowledgement, NotFound, guarded, unrouted
 
@@ -47,8 +46,8 @@ def routes(instance: Instance, gate: Gate, stopping: asyncio.Event) -> list[Rout
     """Every route of the server; streams end soon after `stopping` is set, what takes long once a stop begins."""
     chat = messages.Messages(instance, gate, stopping)
     media = messages.Media(instance.config, chat)
-    stream = OwnerRoute("GET", "/v1/events", partial(events.list_events, stopping))
-    owner = (*memories.ROUTES, *operator.ROUTES, *tasks.ROUTES, stream, *events.ROUTES)
+    stream = OwnerRoute("GET", "/v1/events", partial(operator.list_events, stopping))
+    owner = (*memories.ROUTES, *operator.ROUTES, *operator.TASK_ROUTES, stream, *operator.EVENT_ROUTES)
     return [
         Route("/healthz", guarded(partial(_health, instance)), methods=["GET"]),
         Route("/readyz", guarded(partial(_ready, instance)), methods=["GET"]),

@@ -16,8 +16,7 @@ from keepsaid.domain.receipt import Beyond, Searched
 from keepsaid.domain.slot import DatedText, read_answer
 from keepsaid.domain.turn import Claimed, Recent
 from keepsaid.memory.recall import ranking
-from keepsaid.ports.memory_store import Library
-from keepsaid.ports.recall import Recall, Shelf
+from keepsaid.ports.memory_store import Library, Recall, Shelf
 from keepsaid.ports.runtime import Clock
 from keepsaid.text.normal import ends_of
 from keepsaid.text.time_spans import When, times_in

@@ -8,9 +8,8 @@ from keepsaid.domain.effects import OpenSlot, SetPersonality
 from keepsaid.domain.memory import person_of
 from keepsaid.domain.message import StoredMessage, Trust
 from keepsaid.domain.personality import PERSONALITY_CHARS_MAX, settable
-from keepsaid.domain.prompt import Json, Record
+from keepsaid.domain.prompt import Json, Record, answered_calls, object_schema
 from keepsaid.domain.slot import Expected, Question
-from keepsaid.domain.tool_calls import answered_calls, object_schema
 from keepsaid.domain.turn import Claimed
 from keepsaid.domain.visibility import least
 from keepsaid.errors import ToolError

@@ -17,11 +17,10 @@ from keepsaid.domain.command import CommandResult
 from keepsaid.domain.effects import EndSchedule, KeepTime
 from keepsaid.domain.ids import moment, read, show
 from keepsaid.domain.message import SYSTEM, StoredMessage, Trust, Trusted
-from keepsaid.domain.prompt import Json, Record
+from keepsaid.domain.prompt import AnsweredCall, Json, Record, answered_calls, object_schema
 from keepsaid.domain.reply import address
 from keepsaid.domain.schedule import LIVE, NewSchedule, Schedule, Target, What
 from keepsaid.domain.timing import Cron, Every, Once, Timing, checked, first_due, next_due
-from keepsaid.domain.tool_calls import AnsweredCall, answered_calls, object_schema
 from keepsaid.domain.turn import Claimed
 from keepsaid.domain.visibility import least
 from keepsaid.errors import ToolError

@@ -13,9 +13,8 @@ from keepsaid.domain.effects import Effect, JudgeTask, MakeTask, RelayTask, Stop
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.memory import OWNER
 from keepsaid.domain.message import StoredMessage, Trust, Trusted
-from keepsaid.domain.prompt import Json, Record
+from keepsaid.domain.prompt import Json, Record, answered_calls, object_schema
 from keepsaid.domain.task import CALL_REFUSED, ENDED, Task, TaskFilter, trust_of_task
-from keepsaid.domain.tool_calls import answered_calls, object_schema
 from keepsaid.domain.trust import UNKEYED, Fence
 from keepsaid.domain.turn import Claimed, Step, ToolClass
 from keepsaid.domain.visibility import least

@@ -13,9 +13,8 @@ from keepsaid.domain.commits import StepEnd, StepStart
 from keepsaid.domain.effects import MakeTask
 from keepsaid.domain.ids import read
 from keepsaid.domain.message import Trust, Trusted
-from keepsaid.domain.prompt import Json, Prompt, Record, Role, ToolCall
+from keepsaid.domain.prompt import Json, Prompt, Record, Role, ToolCall, answered_calls
 from keepsaid.domain.receipt import MEMORY_OPEN
-from keepsaid.domain.tool_calls import answered_calls
 from keepsaid.domain.turn import ModelAnswer, ResumableTurn, Step, StepKind, ToolClass, Usage
 from keepsaid.errors import KeepsaidError, LeaseLost, ModelMalformed, ToolError
 from keepsaid.pipeline.turn.authorization import CallGate, as_json, refusal_in

@@ -11,10 +11,9 @@ from keepsaid.domain.effects import OfBranch
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import Trust
 from keepsaid.domain.personality import Skills
-from keepsaid.domain.prompt import Json, Prompt, Record
+from keepsaid.domain.prompt import Json, Prompt, Record, object_schema
 from keepsaid.domain.staged import staged_in
 from keepsaid.domain.task import Task, TaskStory, TellStatus
-from keepsaid.domain.tool_calls import object_schema
 from keepsaid.domain.trust import UNKEYED, Fence, ShownSource, Taint
 from keepsaid.domain.turn import ToolClass
 from keepsaid.errors import TaskImpossible, ToolError

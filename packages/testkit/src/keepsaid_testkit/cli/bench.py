@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from keepsaid.errors import EmbedderError, InputError
-from keepsaid.interfaces.cli.output import Table, Tell, progress, show
-from keepsaid.interfaces.cli.session import say, session
+from keepsaid.interfaces.cli.console import Table, Tell, progress, say, session, show
 
 if TYPE_CHECKING:
     from keepsaid_testkit.recall_data import Corpus

@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from keepsaid.errors import HomeError, KeepsaidError
+from keepsaid.interfaces.cli.console import Table, counted, duration, progress, say, session, show
 from keepsaid.interfaces.cli.failure import ERRORS, Misused
-from keepsaid.interfaces.cli.output import Table, counted, duration, progress, show
-from keepsaid.interfaces.cli.session import say, session
 
 if TYPE_CHECKING:
     from keepsaid_testkit.crash.play import Plan

@@ -26,8 +26,7 @@ from keepsaid.domain.memory import (
     person_scope,
 )
 from keepsaid.domain.message import Trust
-from keepsaid.ports.memory_store import Memories
-from keepsaid.ports.recall import TextLeg
+from keepsaid.ports.memory_store import Memories, TextLeg
 
 
 class SearchableStore(Memories, TextLeg, Protocol):

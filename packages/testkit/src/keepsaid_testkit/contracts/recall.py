@@ -13,7 +13,7 @@ from typing import Protocol
 
 from keepsaid.domain.memory import OWNER, Found, Listener, NewVector, Reached, VectorSpace, person_scope
 from keepsaid.domain.message import Trust
-from keepsaid.ports.recall import Vectors
+from keepsaid.ports.memory_store import Vectors
 from keepsaid_testkit.contracts.memories import (
     AUDIT,
     HERE,

@@ -15,7 +15,7 @@ from keepsaid.domain.route import Verdict
 from keepsaid.domain.turn import Claimed, Lease
 from keepsaid.domain.views import Story
 from keepsaid.ports import store
-from keepsaid.ports.redactor import MarksView
+from keepsaid.ports.runtime import MarksView
 from keepsaid.testing.builders import AT_ONCE, arrival, outcome, routed, verdict
 
 LEASE_MS = 1_000

@@ -14,7 +14,7 @@ from keepsaid.domain.maintenance import DAY_MS, PIECE, Curve, Maintain, Stepped,
 from keepsaid.domain.memory import IMPORTANCE, Kind, Used, conversation_scope
 from keepsaid.domain.message import Trust
 from keepsaid.ports.memory_maintenance import Upkeep
-from keepsaid.ports.recall import Shelf, TextLeg
+from keepsaid.ports.memory_store import Shelf, TextLeg
 from keepsaid_testkit.contracts.memories import (
     AUDIT,
     HERE,

@@ -21,7 +21,7 @@ from types import ModuleType
 from typing import Any
 
 import keepsaid.app.agent as agents
-import keepsaid.app.builtin.channels as built_in
+import keepsaid.app.builtin.parts as built_in
 import keepsaid.app.instance as opened
 from keepsaid.adapters.sqlite.stores import SqliteMemories
 from keepsaid.app import work

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 
 from keepsaid import errors
-from keepsaid.adapters.sql.operations.commits import buffer_commits
+from keepsaid.adapters.sql.operations.queries import buffer_commits
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.migrate import migrate, migrations

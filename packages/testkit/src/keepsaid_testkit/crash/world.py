@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from keepsaid.adapters.models.extractor import MARK_DONE, SAVE_FACTS
-from keepsaid.adapters.models.summariser import SUMMARY_TOOL
+from keepsaid.adapters.models.memory_calls import SUMMARY_TOOL
 from keepsaid.domain.context import HEADINGS
 from keepsaid.pipeline.tools.dialogue import ASK_FOR
 from keepsaid.pipeline.turn.worker import SET_STATUS

@@ -12,12 +12,11 @@ from random import Random
 
 import apsw
 
-from keepsaid.adapters.sql.commit_table import CommitTable
-from keepsaid.adapters.sql.operations.commits import buffer_commits
+from keepsaid.adapters.sql.operations.queries import buffer_commits
+from keepsaid.adapters.sql.query import CommitTable
 from keepsaid.adapters.sql.tombstones import open_keyring
-from keepsaid.adapters.sqlite.connection import Readers
+from keepsaid.adapters.sqlite.connection import Readers, SqliteSession
 from keepsaid.adapters.sqlite.progress import progress_of
-from keepsaid.adapters.sqlite.session import SqliteSession
 from keepsaid.adapters.sqlite.stores import SqliteOperations, start
 from keepsaid.errors import KeepsaidError
 from keepsaid_testkit.power.book import Book

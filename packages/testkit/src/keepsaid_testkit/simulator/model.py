@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Sequence
 
 from keepsaid.adapters.models.extractor import MARK_DONE, SAVE_FACTS
-from keepsaid.adapters.models.summariser import SUMMARY_TOOL
+from keepsaid.adapters.models.memory_calls import SUMMARY_TOOL
 from keepsaid.domain.context import HEADINGS
 from keepsaid.domain.message import StoredMessage, Trust
 from keepsaid.domain.prompt import Json, Role, ToolCall

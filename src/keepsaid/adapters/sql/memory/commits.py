@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from keepsaid.adapters.sql.memory import forgetting
-from keepsaid.adapters.sql.memory.rows import audience, lane_columns, rows, storable
-from keepsaid.adapters.sql.query import every, load
-from keepsaid.adapters.sql.session import SqlSession
+from keepsaid.adapters.sql.memory.forgetting import HideMemories, any_echoes
+from keepsaid.adapters.sql.memory.rows import audience, hexadecimal, lane_columns, rows, storable
+from keepsaid.adapters.sql.query import SqlReaders, SqlSession, SqlView, every, load, reads
+from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain.attributes import slot_of
 from keepsaid.domain.commits import Commit
-from keepsaid.domain.forgetting import name_digest, slot_digest
+from keepsaid.domain.forgetting import echo_digests, name_digest, slot_digest
 from keepsaid.domain.memory import NewMemory, NewVector, Used, VectorSpace
+from keepsaid.ports.store_views import Operations
 from keepsaid.text.normal import digest, normalise
 
 SQL = load("memory_uses")
@@ -140,3 +142,46 @@ def draft(memory: NewMemory, memory_id: int, at: int) -> dict[str, Any]:
         "text": normalise(memory.text),
         "sources": [[storable(source.kind), storable(source.ref)] for source in memory.sources],
     }
+
+
+def _repeated(db: SqlSession, sentences: Sequence[str], ids: Sequence[int]) -> frozenset[str]:
+    known = frozenset(ids)
+
+    def stays(sentence: str) -> bool:
+        return any(row[0] not in known for row in db.execute(forgetting.SQL["said"], (f'body : "{sentence}"', None)))
+
+    return frozenset(filter(stays, sentences))
+
+
+def _in_texts(db: SqlSession, texts: Sequence[tuple[str, str]], keyring: TombstoneKeyring) -> list[bool]:
+    if not any_echoes(db):
+        return [False] * len(texts)
+    tombstones = (keyring.compute_tombstones(echo_digests(person, text)) for person, text in texts)
+    return [bool(db.execute(forgetting.SQL["silenced"], (hexadecimal(hashes),)).fetchall()) for hashes in tombstones]
+
+
+def _in_memory(db: SqlSession, memory: NewMemory, keyring: TombstoneKeyring) -> bool:
+    tombstones = keyring.compute_tombstones((key_hash(memory.key), content_hash(memory), slot_hash(memory)))
+    if db.execute(forgetting.SQL["has_tombstone"], (hexadecimal(tombstones),)).fetchall():
+        return True
+    return _in_texts(db, [(memory.speaker_id, memory.text)], keyring)[0]
+
+
+class SqlEchoes(SqlView):
+    """Recognises sentences that were forgotten."""
+
+    def __init__(self, writer: Operations, readers: SqlReaders, keyring: TombstoneKeyring) -> None:
+        super().__init__(readers)
+        self._writer = writer
+        self._keyring = keyring
+
+    repeated = reads(_repeated)
+
+    async def silence(self, sentences: Sequence[bytes], at: int, aside: int = 0) -> None:
+        await self._writer.apply(HideMemories((), (), at, aside, tuple(self._keyring.make_tombstones(sentences))))
+
+    async def in_texts(self, said: Sequence[tuple[str, str]]) -> Sequence[bool]:
+        return await self._readers.run(_in_texts, said, self._keyring)
+
+    async def in_memory(self, memory: NewMemory) -> bool:
+        return await self._readers.run(_in_memory, memory, self._keyring)

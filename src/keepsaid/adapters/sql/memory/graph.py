@@ -9,14 +9,13 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from keepsaid.adapters.sql.memory.rows import bound, space_names, statements, storable
-from keepsaid.adapters.sql.query import SqlView, every, load, only, reads
-from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
+from keepsaid.adapters.sql.query import Row, SqlReaders, SqlSession, SqlView, every, load, only, reads
 from keepsaid.domain import graph as domain
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.graph import Association, Mention, Seed, WalkStep
 from keepsaid.domain.memory import IMPORTANCE, Found, Listener, VectorSpace
 from keepsaid.ports.memory_maintenance import Unrelated
-from keepsaid.ports.redactor import Redactor, masked_texts
+from keepsaid.ports.runtime import Redactor, masked_texts
 from keepsaid.ports.store_views import Operations
 from keepsaid.text.normal import normalise
 from keepsaid.text.words import root, spelled, topic

@@ -11,8 +11,7 @@ from keepsaid.adapters.sql.memory import forgetting
 from keepsaid.adapters.sql.memory.commits import KeepMemories, content_hash, keep, key_hash, slot_hash
 from keepsaid.adapters.sql.memory.graph import Relate, relate
 from keepsaid.adapters.sql.memory.rows import hexadecimal, storable
-from keepsaid.adapters.sql.query import every, load
-from keepsaid.adapters.sql.session import SqlSession
+from keepsaid.adapters.sql.query import SqlSession, every, load
 from keepsaid.domain.attributes import Period, SlotStatement, periods, single, slot_of, value_name
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.forgetting import name_digest, source_name

@@ -8,13 +8,11 @@ from dataclasses import replace
 from itertools import groupby
 
 from keepsaid.adapters.sql.memory.rows import audience, bound, memories, statements, storable
-from keepsaid.adapters.sql.query import SqlView, every, load, reads, writes
-from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
+from keepsaid.adapters.sql.query import Row, SqlReaders, SqlSession, SqlView, every, load, reads, writes
 from keepsaid.domain import visibility
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import OWNER, Listener
-from keepsaid.ports.redactor import Redactor, masked_texts
-from keepsaid.ports.runtime import Ids
+from keepsaid.ports.runtime import Ids, Redactor, masked_texts
 from keepsaid.ports.store_views import Operations
 from keepsaid.text.normal import normalise
 

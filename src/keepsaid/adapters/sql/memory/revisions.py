@@ -10,8 +10,7 @@ from typing import NamedTuple
 from keepsaid.adapters.sql.memory.graph import Relate, relate
 from keepsaid.adapters.sql.memory.learning import SPARE_IDS, hold, learned, state_founder, statements_of
 from keepsaid.adapters.sql.memory.rows import bound, memories, statements, without_secrets
-from keepsaid.adapters.sql.query import SqlView, every, load, only, reads, writes
-from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
+from keepsaid.adapters.sql.query import Row, SqlReaders, SqlSession, SqlView, every, load, only, reads, writes
 from keepsaid.domain.attributes import SlotStatement, periods, single, value_name
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.graph import Association, Relation
@@ -19,8 +18,7 @@ from keepsaid.domain.learning import LEARNABLE, LearnOutcome, LearnResult, Pair,
 from keepsaid.domain.memory import Listener, Memory, NewMemory
 from keepsaid.domain.message import Trust
 from keepsaid.ports.memory_maintenance import Undecided
-from keepsaid.ports.redactor import Redactor
-from keepsaid.ports.runtime import Ids
+from keepsaid.ports.runtime import Ids, Redactor
 from keepsaid.ports.store_views import Operations
 
 SQL = statements("memory_truth")

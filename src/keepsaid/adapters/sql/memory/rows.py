@@ -9,13 +9,12 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from keepsaid.adapters.sql.query import every, load
-from keepsaid.adapters.sql.session import SqlSession
+from keepsaid.adapters.sql.query import SqlSession, every, load
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import LANE_BOUND, TASK, Kind, Listener, Memory, NewMemory, Source, VectorSpace
 from keepsaid.domain.message import Trust
 from keepsaid.errors import MessageDamaged
-from keepsaid.ports.redactor import Redactor, masked_texts
+from keepsaid.ports.runtime import Redactor, masked_texts
 from keepsaid.text.chunks import grams
 
 

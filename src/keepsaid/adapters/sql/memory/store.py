@@ -1,34 +1,253 @@
-"""The memory store, whatever database holds it: every write by its commit, every read by name."""
+"""The memory store, whatever database holds it: every write by its commit, every read by name, and its news."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
-from keepsaid.adapters.sql.commit_table import CommitTable, emptied
-from keepsaid.adapters.sql.memory import forgetting, library, people, revisions, undo_log
-from keepsaid.adapters.sql.memory.commits import KeepMemories, keep
-from keepsaid.adapters.sql.memory.echoes import SqlEchoes
+from keepsaid.adapters.sql.memory import forgetting, people, revisions
+from keepsaid.adapters.sql.memory.commits import KeepMemories, KeepVectors, SqlEchoes, keep
 from keepsaid.adapters.sql.memory.graph import Relate, SqlGraph, SqlRelating, relate
 from keepsaid.adapters.sql.memory.learning import SPARE_IDS, Learn, learn
-from keepsaid.adapters.sql.memory.news import NotifyingWriter, SqlNews, drop
-from keepsaid.adapters.sql.memory.rows import SQL, bound, memories, rows, without_secrets
+from keepsaid.adapters.sql.memory.rows import SQL, Row, bound, memories, rows, statements, storable, without_secrets
 from keepsaid.adapters.sql.memory.transfer import SqlBundles, take
-from keepsaid.adapters.sql.memory.upkeep import SqlUpkeep, maintain
-from keepsaid.adapters.sql.query import SqlView, reads
-from keepsaid.adapters.sql.session import SqlReaders, SqlSession
+from keepsaid.adapters.sql.memory.upkeep import LOOSE_SQL, SqlUpkeep, loose_in, maintain
+from keepsaid.adapters.sql.query import (
+    CommitTable,
+    SqlReaders,
+    SqlSession,
+    SqlView,
+    emptied,
+    every,
+    load,
+    only,
+    reads,
+    run,
+)
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
+from keepsaid.domain.bulletin import Bulletin, Material, bulletin_key, edition_in
 from keepsaid.domain.bundle import TakeIn
-from keepsaid.domain.event import DropNews
+from keepsaid.domain.commits import Commit
+from keepsaid.domain.event import DropNews, MemoryChange, News
 from keepsaid.domain.forgetting import EmptyLog
-from keepsaid.domain.learning import LearnResult, RulePairs
-from keepsaid.domain.maintenance import Maintain
-from keepsaid.domain.memory import Kind, Listener, Memory, NewMemory, Used
+from keepsaid.domain.learning import LEARNABLE, LearnResult, RulePairs
+from keepsaid.domain.maintenance import AuditEntry, Maintain, UpkeepTask
+from keepsaid.domain.memory import IMPORTANCE, Found, Kind, Listener, Memory, Narrowing, NewMemory, Source, Used
 from keepsaid.domain.visibility import JoinPeople, ShareMemory, SplitPerson
-from keepsaid.ports.redactor import Redactor
-from keepsaid.ports.runtime import Ids
+from keepsaid.ports.runtime import Ids, Redactor
 from keepsaid.ports.store_views import Operations
+from keepsaid.text.words import root, spelled, topic
+
+ARCHIVE = statements("memory_archive")
+
+
+def _search(db: SqlSession, listener: Listener, query: str, limit: int) -> tuple[Found, ...]:
+    """Memories that share most words with a query, the newest first among equals."""
+    stems = sorted({stem.removesuffix("i") or stem for stem in topic(query) or map(root, spelled(query))})
+    bindings = {**bound(listener), "stems": json.dumps(stems, ensure_ascii=False), "limit": max(0, limit)}
+    return tuple(Found(id_, shared / len(stems)) for id_, shared in every(db, ARCHIVE["archived"], bindings))
+
+
+def _archived(db: SqlSession, listener: Listener, ids: Sequence[int], as_of: int | None = None) -> Sequence[Memory]:
+    return tuple(memories(db, ARCHIVE["fetch"], {**bound(listener), "ids": json.dumps(list(ids)), "as_of": as_of}))
+
+
+class SqlArchive(SqlView):
+    """The archived memories, read only."""
+
+    text = reads(_search)
+    fetch = reads(_archived)
+
+
+LIBRARY = statements("memory_library")
+
+
+def _narrowed(db: SqlSession, listener: Listener, ids: Sequence[int], to: Narrowing) -> Sequence[int]:
+    limits = {"kind": to.kind, "since": to.since, "until": to.until, "as_of": to.as_of, "ids": json.dumps(list(ids))}
+    return [row[0] for row in every(db, LIBRARY["narrowed"], {**bound(listener), **limits})]
+
+
+def _sources(db: SqlSession, listener: Listener, memory: Memory, limit: int) -> Sequence[Memory]:
+    new = memory.new
+    keys = [new.key] if new.kind is Kind.EPISODE else [f"{one.kind}:{one.ref}" for one in new.sources]
+    bindings = {"keys": json.dumps([storable(key) for key in keys]), "limit": max(0, limit)}
+    return memories(db, LIBRARY["sources"], {**bound(listener), **bindings})
+
+
+def _around(db: SqlSession, listener: Listener, memory: Memory, each: int) -> Sequence[Memory]:
+    if memory.new.lane is None or memory.new.kind is not Kind.EPISODE:
+        return []
+    names = ("of_channel", "of_account", "of_conversation", "of_key")
+    place = dict(zip(names, map(storable, memory.new.lane), strict=True))
+    bindings = {**place, "said_at": memory.new.said_at, "id": memory.id, "each": max(0, each)}
+    return memories(db, LIBRARY["around"], {**bound(listener), **bindings})
+
+
+class SqlLibrary(SqlView):
+    """Memories with their sources and neighbours, read only."""
+
+    narrowed = reads(_narrowed)
+    sources = reads(_sources)
+    around = reads(_around)
+
+
+_AUDIT_PARTS = load("memory_audit")
+AUDIT = {name: sql.replace("/*entry*/", _AUDIT_PARTS["entry"]) for name, sql in _AUDIT_PARTS.items()}
+_KINDS = json.dumps(sorted(LEARNABLE))
+
+
+def _learned(db: SqlSession, after: int, limit: int) -> Sequence[AuditEntry]:
+    return _read_entries(db, "learned", {"after": after, "limit": limit})
+
+
+def _entries(db: SqlSession, ids: Sequence[int]) -> Sequence[AuditEntry]:
+    return _read_entries(db, "entries", {"ids": json.dumps(sorted(set(ids)))})
+
+
+def _read_entries(db: SqlSession, statement: str, bindings: dict[str, Any]) -> Sequence[AuditEntry]:
+    return tuple(_entry(row) for row in every(db, AUDIT[statement], {**bindings, "kinds": _KINDS}))
+
+
+def _entry(row: Row) -> AuditEntry:
+    id_, text, scope, external, *rest, kept, learned, sources = row
+    flags = (bool(kept), bool(learned), tuple(Source(*source) for source in json.loads(sources)))
+    columns = (id_, text, scope, bool(external), *rest, *flags)
+    return AuditEntry(*columns)
+
+
+def _texts(db: SqlSession, after: int, limit: int) -> Sequence[tuple[int, str]]:
+    rows = every(db, AUDIT["texts"], {"after": after, "limit": limit})
+    return tuple((int(row[0]), str(row[1])) for row in rows)
+
+
+def _loose(db: SqlSession, task: UpkeepTask, after: int, limit: int) -> tuple[int, tuple[int, ...]] | None:
+    upto, _ = only(db, LOOSE_SQL[task], (after, limit))
+    return None if upto is None else (upto, tuple(int(row[0]) for row in loose_in(db, task, after, upto)))
+
+
+def _withdrawn(db: SqlSession, at: int, limit: int) -> Sequence[int]:
+    return tuple(int(row[0]) for row in every(db, LOOSE_SQL["withdrawn"], (at, limit)))
+
+
+def alike(db: SqlSession, ids: Sequence[int], above: float) -> tuple[tuple[int, int], ...]:
+    return db.alike(ids, above)
+
+
+class SqlAuditing(SqlView):
+    """All memories, for the owner's eyes; read only."""
+
+    learned = reads(_learned)
+    entries = reads(_entries)
+    texts = reads(_texts)
+    loose = reads(_loose)
+    withdrawn = reads(_withdrawn)
+    alike = reads(alike)
+
+
+_LIMIT = 15
+"""Number of memories read of a kind, of the newest and of the most important: no section has more."""
+
+_BULLETIN_PARTS = statements("memory_bulletins")
+BULLETINS = {name: sql.replace("/*telling*/", _BULLETIN_PARTS["telling"]) for name, sql in _BULLETIN_PARTS.items()}
+
+
+def _standing(db: SqlSession, listener: Listener, now: int) -> tuple[Bulletin, ...]:
+    scopes = every(db, BULLETINS["heard_scopes"], bound(listener))
+    return _read_bulletins(db, tuple(dict.fromkeys(str(scope) for (scope,) in scopes)), now)
+
+
+def _of(db: SqlSession, scope: str, now: int) -> Bulletin:
+    [found] = _read_bulletins(db, (scope,), now)
+    return found
+
+
+def _read_bulletins(db: SqlSession, scopes: tuple[str, ...], now: int) -> tuple[Bulletin, ...]:
+    keys = json.dumps([storable(bulletin_key(scope)) for scope in scopes], ensure_ascii=False)
+    found: dict[str, Bulletin] = {}
+    for scope, text, version, at, metadata, there in every(db, BULLETINS["standing"], {"keys": keys, "now": now}):
+        edition = edition_in(metadata)
+        whole = edition is not None and len(edition.memories) == there
+        found[scope] = Bulletin(scope, text, version, at, edition, whole)
+    return tuple(found.get(storable(scope), Bulletin(scope)) for scope in scopes)
+
+
+def _material(db: SqlSession, scope: str, now: int) -> Material:
+    (revision,) = only(db, BULLETINS["revision"])
+    known: dict[int, Memory] = {}
+    for (audience,) in every(db, BULLETINS["audience"], (storable(scope),)):
+        for kind in IMPORTANCE:
+            bindings = {"audience": audience, "kind": kind, "now": now, "limit": _LIMIT}
+            for statement in ("newest", "weightiest"):
+                known.update({found.id: found for found in memories(db, BULLETINS[statement], bindings)})
+    return Material(tuple(known[id_] for id_ in sorted(known)), revision)
+
+
+class SqlBulletins(SqlView):
+    """The bulletins, read only."""
+
+    standing = reads(_standing)
+    of = reads(_of)
+    material = reads(_material)
+
+
+R = TypeVar("R")
+NEWS = load("memory_news")
+
+
+class NotifyingWriter:
+    """The writer of the memory store; sets `hint` after a commit that may have made news.
+
+    Every commit may, except those that only add episodes or vectors or drop news. `changes` counts the
+    commits that ended, kept or not.
+    """
+
+    def __init__(self, writer: Operations) -> None:
+        self.hint = asyncio.Event()
+        self.changes = 0
+        self._writer = writer
+
+    async def apply(self, commit: Commit[R]) -> R:
+        try:
+            result = await self._writer.apply(commit)
+        finally:
+            self.changes += 1
+        if isinstance(commit, KeepMemories):
+            is_quiet = all(memory.kind is Kind.EPISODE for memory in commit.memories)
+        else:
+            is_quiet = isinstance(commit, KeepVectors | DropNews)
+        if not is_quiet:
+            self.hint.set()
+        return result
+
+
+def _waiting(db: SqlSession, limit: int) -> tuple[News, ...]:
+    found = every(db, NEWS["waiting"], (limit,))
+    return tuple(News(number, of, MemoryChange(what), kind, by) for number, of, what, kind, by in found)
+
+
+class SqlNews(SqlView):
+    """News of memory that was not published yet."""
+
+    def __init__(self, writer: NotifyingWriter, readers: SqlReaders) -> None:
+        super().__init__(readers)
+        self.hint = writer.hint
+        self._writer = writer
+
+    waiting = reads(_waiting)
+
+    @property
+    def changes(self) -> int:
+        return self._writer.changes
+
+    async def drop_news(self, until: int) -> None:
+        await self._writer.apply(DropNews(until))
+
+
+def drop(db: SqlSession, commit: DropNews) -> int:
+    return run(db, NEWS["told"], (commit.until,))
+
 
 MEMORY_COMMITS = CommitTable(
     single={
@@ -39,8 +258,8 @@ MEMORY_COMMITS = CommitTable(
         ShareMemory: people.share,
         forgetting.HideMemories: forgetting.hide,
         forgetting.EraseMemories: forgetting.erase,
-        undo_log.PutBackMemories: undo_log.put_back_memories,
-        undo_log.DropMemoryUndo: undo_log.drop_memory_undo,
+        forgetting.PutBackMemories: forgetting.put_back_memories,
+        forgetting.DropMemoryUndo: forgetting.drop_memory_undo,
         EmptyLog: emptied,
         Learn: learn,
         revisions.Correct: revisions.correct,
@@ -95,24 +314,24 @@ class SqlMemories(SqlView):
         self._ids = ids
         self._redactor = redactor
         self.news = SqlNews(writer, readers)
-        self.library = library.SqlLibrary(readers)
+        self.library = SqlLibrary(readers)
         self.graph = SqlGraph(writer, readers, redactor)
         self.people = people.SqlPeople(writer, readers, ids)
         self.sharing = people.SqlSharing(writer, readers, redactor)
-        self.bulletins = library.SqlBulletins(readers)
+        self.bulletins = SqlBulletins(readers)
         self.revisions = revisions.SqlRevisions(writer, readers, ids, redactor)
-        self.archive = library.SqlArchive(readers)
+        self.archive = SqlArchive(readers)
         self.relating = SqlRelating(readers)
         self.pairs = revisions.SqlPairs(writer, readers)
-        self.auditing = library.SqlAuditing(readers)
+        self.auditing = SqlAuditing(readers)
         self.upkeep = SqlUpkeep(writer, readers)
         self.echoes = SqlEchoes(writer, readers, keyring)
         self.forgetful = forgetting.SqlForgetful(writer, readers, keyring, self.echoes)
         self.bundles = SqlBundles(writer, readers, ids, keyring, redactor)
-        self.undo_log = undo_log.SqlUndoLog(writer)
+        self.undo_log = forgetting.SqlUndoLog(writer)
 
     important = reads(_important)
-    alike = reads(library.alike)
+    alike = reads(alike)
     find = reads(_find)
     get = reads(_get)
     fetch = reads(_fetch)

@@ -12,8 +12,7 @@ from keepsaid.adapters.sql.memory import people
 from keepsaid.adapters.sql.memory import rows as stored
 from keepsaid.adapters.sql.memory.commits import content_hash, draft, key_hash, slot_hash
 from keepsaid.adapters.sql.memory.learning import hold, is_buried, statements_of
-from keepsaid.adapters.sql.query import SqlView, every, load, only
-from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
+from keepsaid.adapters.sql.query import Row, SqlReaders, SqlSession, SqlView, every, load, only
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain import bundle
 from keepsaid.domain.attributes import SlotStatement, periods, single
@@ -23,8 +22,7 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Listener, NewMemory
 from keepsaid.domain.visibility import MemoryShared, Person
 from keepsaid.ports.memory_store import BundleContents
-from keepsaid.ports.redactor import Redactor
-from keepsaid.ports.runtime import Ids
+from keepsaid.ports.runtime import Ids, Redactor
 from keepsaid.ports.store_views import Operations
 from keepsaid.text.normal import normalise
 

@@ -10,8 +10,7 @@ from time import monotonic
 from typing import Any
 
 from keepsaid.adapters.sql.memory.rows import space_names
-from keepsaid.adapters.sql.query import SqlView, every, load, one, only, reads
-from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
+from keepsaid.adapters.sql.query import Row, SqlReaders, SqlSession, SqlView, every, load, one, only, reads
 from keepsaid.domain import maintenance
 from keepsaid.domain.forgetting import EmptyLog
 from keepsaid.domain.learning import LEARNABLE

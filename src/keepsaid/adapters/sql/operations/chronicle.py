@@ -7,8 +7,7 @@ from typing import Any
 
 from keepsaid.adapters.sql.operations import intake, rows, views
 from keepsaid.adapters.sql.operations.queries import SqlLanes
-from keepsaid.adapters.sql.query import SqlView, every, load, one, only, reads, scalar
-from keepsaid.adapters.sql.session import SqlReaders, SqlSession
+from keepsaid.adapters.sql.query import SqlReaders, SqlSession, SqlView, every, load, one, only, reads, scalar
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain.memory import Source
 from keepsaid.domain.reply import StoredReply

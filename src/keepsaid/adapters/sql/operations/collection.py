@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from keepsaid.adapters.sql.operations import steps
 from keepsaid.adapters.sql.operations.journal import write_facts
 from keepsaid.adapters.sql.operations.sessions import invalidate
-from keepsaid.adapters.sql.query import every, load, one, only, run
-from keepsaid.adapters.sql.session import Row, SqlSession
+from keepsaid.adapters.sql.query import Row, SqlSession, every, load, one, only, run
 from keepsaid.domain import session
 from keepsaid.domain.commits import EpisodesKept
 from keepsaid.domain.event import read_to, unreadable

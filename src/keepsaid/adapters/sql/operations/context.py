@@ -10,8 +10,7 @@ from keepsaid.adapters.sql.operations import rows
 from keepsaid.adapters.sql.operations.journal import write_facts
 from keepsaid.adapters.sql.operations.routing import lane_id_of
 from keepsaid.adapters.sql.operations.sessions import mark, rotate
-from keepsaid.adapters.sql.query import every, every_replaced, load, one, only, run
-from keepsaid.adapters.sql.session import Row, SqlSession
+from keepsaid.adapters.sql.query import Row, SqlSession, every, every_replaced, load, one, only, run
 from keepsaid.domain import context as domain
 from keepsaid.domain.compaction import CutContext, CutReason, SummariesCopied, Summarise, SummaryFailed
 from keepsaid.domain.event import Fact, compacted

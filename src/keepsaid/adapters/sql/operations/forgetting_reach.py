@@ -7,12 +7,10 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from keepsaid.adapters.sql.operations.forgetting import SQL, read_targets
-from keepsaid.adapters.sql.operations.forgetting_names import work_made, work_named
+from keepsaid.adapters.sql.operations.forgetting import SQL, read_targets, work_made, work_named
 from keepsaid.adapters.sql.operations.routing import lane_id_of
 from keepsaid.adapters.sql.operations.views import SQL as VIEWS
-from keepsaid.adapters.sql.query import SqlView, every, one, only, reads, scalar
-from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
+from keepsaid.adapters.sql.query import Row, SqlReaders, SqlSession, SqlView, every, one, only, reads, scalar
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain import forgetting as domain
 from keepsaid.domain.forgetting import ForgetSelector, Forgetting, HoldingTurns, name_digest, words_in

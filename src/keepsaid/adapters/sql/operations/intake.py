@@ -9,8 +9,7 @@ from typing import Any
 
 from keepsaid.adapters.sql.operations import journal
 from keepsaid.adapters.sql.operations.lane_heads import Gains, LaneHeads
-from keepsaid.adapters.sql.query import every, load, one, only, scalar, write_rows
-from keepsaid.adapters.sql.session import SqlSession
+from keepsaid.adapters.sql.query import SqlSession, every, load, one, only, scalar, write_rows
 from keepsaid.adapters.sql.tombstones import seal
 from keepsaid.domain import strand
 from keepsaid.domain.commits import Arrival, Receive, Received

@@ -7,8 +7,19 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from keepsaid.adapters.sql.query import SqlView, every, load, one, reads, run, scalar, write_rows
-from keepsaid.adapters.sql.session import Row, SqlReaders, SqlSession
+from keepsaid.adapters.sql.query import (
+    Row,
+    SqlReaders,
+    SqlSession,
+    SqlView,
+    every,
+    load,
+    one,
+    reads,
+    run,
+    scalar,
+    write_rows,
+)
 from keepsaid.adapters.sql.tombstones import seal_of
 from keepsaid.domain import event as events
 from keepsaid.domain.commits import Prune, Received, Tell

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from keepsaid.adapters.sql.query import chunks, flat, load, many, only, row_of, run, write_rows
-from keepsaid.adapters.sql.session import SqlSession
+from keepsaid.adapters.sql.query import SqlSession, chunks, flat, load, many, only, row_of, run, write_rows
 from keepsaid.domain.batch import Window
 from keepsaid.domain.commits import Receive
 from keepsaid.domain.lane import Lane

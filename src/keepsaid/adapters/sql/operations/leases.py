@@ -13,8 +13,7 @@ from keepsaid.adapters.sql.operations.outbox import keep_notices
 from keepsaid.adapters.sql.operations.routing import SQL as ROUTING
 from keepsaid.adapters.sql.operations.routing import abandon, leave_unseen, refresh_ready
 from keepsaid.adapters.sql.operations.rows import messages_of
-from keepsaid.adapters.sql.query import every, load, one, only, write_rows
-from keepsaid.adapters.sql.session import Row, SqlSession
+from keepsaid.adapters.sql.query import Row, SqlSession, every, load, one, only, write_rows
 from keepsaid.domain import batch as domain
 from keepsaid.domain import commits
 from keepsaid.domain.batch import Suspicion

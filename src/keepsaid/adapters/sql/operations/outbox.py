@@ -8,8 +8,7 @@ from dataclasses import replace
 
 from keepsaid.adapters.sql.operations import rows
 from keepsaid.adapters.sql.operations.journal import write_facts
-from keepsaid.adapters.sql.query import every, load, one, only
-from keepsaid.adapters.sql.session import SqlSession
+from keepsaid.adapters.sql.query import SqlSession, every, load, one, only
 from keepsaid.domain.commits import Decide, Doubt, MarkReplyShown, Resend, Settle, TakeReplies
 from keepsaid.domain.event import replied
 from keepsaid.domain.reply import IN_DOUBT, SENT_AGAIN, Delivered, ReplyDraft, StoredReply, accepted, address

@@ -9,8 +9,7 @@ from functools import partial
 
 from keepsaid.adapters.sql.operations import journal, schedules
 from keepsaid.adapters.sql.operations.intake import MARKED_EACH, MessageInserter
-from keepsaid.adapters.sql.query import every, load, only, run, write_rows
-from keepsaid.adapters.sql.session import Row, SqlSession
+from keepsaid.adapters.sql.query import Row, SqlSession, every, load, only, run, write_rows
 from keepsaid.domain.commits import BeginPruning, Prune
 from keepsaid.domain.retention import Backlog, Cursor, Prunable, Pruned, PruneHistory, PruneRun, Stale
 

@@ -1,18 +1,131 @@
-"""Queries of the operational store: the buffer, the lanes and the outbox, read only."""
+"""The operational store, whatever database holds it: every commit by its function, every read by name."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 
-from keepsaid.adapters.sql.operations import collection, pruning, receipts, session_views, turns, views
+from keepsaid.adapters.sql.operations import (
+    collection,
+    context,
+    journal,
+    leases,
+    outbox,
+    pruning,
+    routing,
+    schedules,
+    sessions,
+    steps,
+    tasks,
+    turns,
+    views,
+)
 from keepsaid.adapters.sql.operations import context as lane_context
+from keepsaid.adapters.sql.operations import forgetting as forgetful
 from keepsaid.adapters.sql.operations import sessions as lane_sessions
 from keepsaid.adapters.sql.operations.forgetting_reach import SqlForgettings, SqlReach
+from keepsaid.adapters.sql.operations.intake import MessageInserter
 from keepsaid.adapters.sql.operations.journal import SqlJournal
 from keepsaid.adapters.sql.operations.work_views import SqlSchedules, SqlTasks
-from keepsaid.adapters.sql.query import SqlView, reads
-from keepsaid.adapters.sql.session import SqlReaders
+from keepsaid.adapters.sql.query import ApplyOne, CommitTable, SqlReaders, SqlSession, SqlView, emptied, reads
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
+from keepsaid.domain import busy, commits, compaction, event, forgetting, process, relay, scheduling, session, task
+
+_COMMITS: Mapping[type, ApplyOne] = {
+    commits.Renew: leases.renew,
+    commits.Release: leases.release,
+    commits.Fail: leases.fail,
+    commits.VoidLeases: leases.void_leases,
+    process.Beat: leases.beat,
+    process.RequeueCrashed: leases.requeue_crashed,
+    commits.ExpireLeases: leases.expire_leases,
+    commits.Relinquish: leases.relinquish,
+    commits.Requeue: leases.requeue,
+    commits.Drop: routing.drop,
+    commits.StepStart: steps.start_step,
+    commits.StepEnd: steps.end_step,
+    commits.TurnCommit: turns.commit_turn,
+    commits.TakeReplies: outbox.take,
+    commits.Settle: outbox.settle,
+    commits.Doubt: outbox.doubt,
+    commits.Resend: outbox.resend,
+    commits.MarkReplyShown: outbox.shown,
+    commits.Decide: outbox.decide,
+    compaction.Summarise: context.summarise,
+    compaction.CutContext: context.cut,
+    compaction.SummaryFailed: context.summary_failed,
+    compaction.SummariesCopied: context.copied,
+    busy.Interrupt: routing.interrupt,
+    busy.Steer: routing.steer,
+    session.Rest: sessions.rest,
+    session.ClaimCollection: collection.claim,
+    session.KeepFinding: collection.keep_finding,
+    session.Collected: collection.collected,
+    session.CollectionFailed: collection.failed,
+    session.RequeueCollection: collection.requeue,
+    session.Invalidate: collection.mark_one,
+    session.MarkUnprocessed: collection.mark_unprocessed,
+    commits.BeginPruning: pruning.begin,
+    commits.Tell: journal.write_fact,
+    event.TellNews: journal.write_news,
+    process.Note: turns.keep,
+    process.NotifyOwner: turns.notify,
+    commits.EpisodesKept: collection.kept,
+    commits.RecordFeedback: lambda db, commit: turns.judged(db, commit.word, commit.at),
+    forgetting.PutBack: forgetful.restore,
+    forgetting.EmptyLog: emptied,
+    task.CreateTasks: tasks.create,
+    task.ClaimTasks: tasks.claim,
+    task.RenewTask: tasks.renew,
+    task.TellStatus: tasks.status,
+    task.EndTask: tasks.end,
+    task.CancelTask: tasks.cancel,
+    task.RunTask: tasks.run_now,
+    task.DecideTask: tasks.decide,
+    task.ExpireTasks: tasks.expire_tasks,
+    relay.TellBack: tasks.mark_tasks_reported,
+    task.ResultsKept: tasks.kept,
+    event.Subscribe: journal.subscribe,
+    event.Unsubscribe: journal.unsubscribe,
+    event.Distribute: journal.distribute,
+    event.TakeDeliveries: journal.take,
+    event.SettleDeliveries: journal.settle,
+    event.DecideDelivery: journal.decide,
+    scheduling.AddSchedule: schedules.add,
+    scheduling.ReplaceSchedules: schedules.replace_all,
+    scheduling.FireSchedules: schedules.fire,
+    scheduling.RunNow: schedules.run_now,
+    scheduling.BeginRun: schedules.begin,
+    scheduling.EndRun: schedules.end,
+    scheduling.SettleRun: schedules.settle,
+    scheduling.MoveSchedule: schedules.move_one,
+    scheduling.RecoverRuns: schedules.recover,
+}
+
+
+def buffer_commits(db: SqlSession, keyring: TombstoneKeyring) -> CommitTable:
+    """Return how the operational commits are applied to an open, migrated database."""
+    intake = MessageInserter(db)
+    requests = forgetful.ForgettingCommits(keyring, intake.undone)
+
+    def dispatch(db: SqlSession, dispatches: Sequence[commits.Dispatch]) -> list[bool]:
+        for commit in dispatches:
+            intake.routed(commit.lane)
+        return routing.dispatch(db, dispatches)
+
+    return CommitTable(
+        {
+            **_COMMITS,
+            commits.Prune: pruning.Pruning(intake).prune,
+            forgetting.RequestForgetting: requests.request,
+            forgetting.ScrubForgotten: requests.scrub,
+            forgetting.MoveForgetting: requests.move_on,
+            forgetting.DropUndo: requests.drop_undo,
+        },
+        {commits.Receive: intake.receive, commits.Dispatch: dispatch, commits.ClaimBatches: leases.claim},
+        (lambda db, finish: intake.fold(db, 1) if finish else intake.fold(db),),
+        (intake.undone,),
+    )
 
 
 class SqlLanes(SqlView):
@@ -67,14 +180,14 @@ class SqlLanes(SqlView):
     sessions = reads(lane_sessions.sessions)
     slots = reads(lane_sessions.slots)
     quiet_since = reads(lane_sessions.quiet_since)
-    collections = reads(session_views.collections)
-    passage = reads(session_views.passage)
-    marked_at = reads(session_views.marked_at)
+    collections = reads(views.collections)
+    passage = reads(views.passage)
+    marked_at = reads(views.marked_at)
     personalities = reads(turns.personalities)
 
     # NoteView, ReceiptView
-    note = reads(receipts.note)
-    reminded = reads(receipts.reminded)
-    uses = reads(receipts.uses)
-    list_active_feedback = reads(receipts.list_active_feedback)
-    feedback = reads(receipts.feedback)
+    note = reads(turns.note)
+    reminded = reads(turns.reminded)
+    uses = reads(turns.uses)
+    list_active_feedback = reads(turns.list_active_feedback)
+    feedback = reads(turns.feedback)

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from keepsaid.adapters.sql.operations import rows as stored
 from keepsaid.adapters.sql.operations.journal import write_facts, write_facts_grouped
-from keepsaid.adapters.sql.operations.task_rows import write_task_event
-from keepsaid.adapters.sql.query import CHUNK, every, flat, load, many, one, row_of, scalar, write_rows
-from keepsaid.adapters.sql.session import SqlSession
+from keepsaid.adapters.sql.operations.rows import write_task_event
+from keepsaid.adapters.sql.query import CHUNK, SqlSession, every, flat, load, many, one, row_of, scalar, write_rows
 from keepsaid.domain.batch import DESCRIPTION_CHARS_MAX, Routed, Window
 from keepsaid.domain.busy import INTERRUPTED, JOINED_DOUBT, Interrupt, Steer, may_join
 from keepsaid.domain.commits import Dispatch, Drop

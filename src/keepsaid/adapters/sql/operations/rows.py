@@ -1,4 +1,4 @@
-"""Rows: how the operational tables read as values."""
+"""Rows of the operational store as values, and the events that tell of tasks."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from keepsaid.adapters.sql.query import every_replaced, load, one
-from keepsaid.adapters.sql.session import SqlSession
+from keepsaid.adapters.sql.operations import journal
+from keepsaid.adapters.sql.query import SqlSession, every, every_replaced, load, one
 from keepsaid.adapters.sql.tombstones import is_intact
 from keepsaid.domain import visibility
 from keepsaid.domain.batch import StoredBatch
@@ -20,7 +20,9 @@ from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Sto
 from keepsaid.domain.prompt import Json, Record, Role, ToolCall
 from keepsaid.domain.reply import ReplyDraft, StoredReply
 from keepsaid.domain.route import Action, Verdict
+from keepsaid.domain.task import Task, happened
 from keepsaid.domain.turn import Step, StepKind, Usage
+from keepsaid.domain.work import TaskKind, decoded
 from keepsaid.errors import MessageDamaged
 
 SQL = load("rows")
@@ -112,3 +114,30 @@ def trace(db: SqlSession, turn_id: int) -> Json:
 def calls_text(of: Record) -> str:
     """The calls of a record as stored; empty when it has none."""
     return json.dumps([[call.id, call.name, call.arguments] for call in of.calls]) if of.calls else ""
+
+
+TASKS = load("tasks")
+_COLUMNS: tuple[str, ...] = ("id", "key", "kind", "state", "turn_id", "depth", "rule", "description", "terms")
+_COLUMNS += ("outside", "messages", "priority", "ready_at", "fence", "attempts", "crashes", "deferrals")
+_COLUMNS += ("deferred_from", "status", "result", "reason", "created_at", "started_at", "ended_at", "expires_at")
+
+
+def task_of(row: Row) -> Task:
+    """A row of the columns of a task: the usage after its reason, what it waits for and its lane at the end."""
+    columns = dict(zip(_COLUMNS, (*row[:21], *row[24:28]), strict=True))
+    columns |= {"kind": TaskKind(row[2]), "terms": decoded(row[8]), "outside": bool(row[9])}
+    lane = None if row[29] is None else Lane(*row[29:])
+    return Task(**columns, lane=lane, usage=Usage(*row[21:24]), after=tuple(json.loads(row[28])))
+
+
+def tasks_of(db: SqlSession, ids: Sequence[int]) -> tuple[Task, ...]:
+    """These tasks, by id; those that do not exist are left out."""
+    return tuple(task_of(row) for row in every(db, TASKS["of"], (db.numbers(tuple(ids)),))) if ids else ()
+
+
+def task_or_none(db: SqlSession, task_id: int) -> Task | None:
+    return next(iter(tasks_of(db, (task_id,))), None)
+
+
+def write_task_event(db: SqlSession, what: str, task_id: int, at: int, **more: Json) -> None:
+    journal.write_facts(db, at, happened(what, task_id, **more))

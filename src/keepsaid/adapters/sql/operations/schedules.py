@@ -9,8 +9,7 @@ from keepsaid.adapters.sql.operations.journal import write_line
 from keepsaid.adapters.sql.operations.outbox import keep_for_owner, keep_reply
 from keepsaid.adapters.sql.operations.tasks import keep
 from keepsaid.adapters.sql.operations.work_views import content_of, run_of, schedule_of
-from keepsaid.adapters.sql.query import every, load, one, only, run, scalar
-from keepsaid.adapters.sql.session import SqlSession
+from keepsaid.adapters.sql.query import SqlSession, every, load, one, only, run, scalar
 from keepsaid.domain import scheduling
 from keepsaid.domain.commits import Prune
 from keepsaid.domain.effects import EndSchedule, KeepTime

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 
 from keepsaid.adapters.sql.operations.journal import write_facts
 from keepsaid.adapters.sql.operations.routing import lane_id_of
-from keepsaid.adapters.sql.query import every, load, one, only, scalar
-from keepsaid.adapters.sql.session import Row, SqlSession
+from keepsaid.adapters.sql.query import Row, SqlSession, every, load, one, only, scalar
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.effects import ClearSlot, FillSlot, OpenSlot
 from keepsaid.domain.event import of_session, session_over

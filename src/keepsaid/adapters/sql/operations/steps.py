@@ -7,8 +7,7 @@ import zlib
 
 from pydantic_core import PydanticSerializationError, to_json
 
-from keepsaid.adapters.sql.query import every, load, one, run
-from keepsaid.adapters.sql.session import SqlSession
+from keepsaid.adapters.sql.query import SqlSession, every, load, one, run
 from keepsaid.domain.commits import StepEnd, StepStart
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.staged import StageMemory, read_back, written

@@ -8,10 +8,9 @@ from collections import deque
 from keepsaid.adapters.sql.operations import steps
 from keepsaid.adapters.sql.operations.outbox import keep_for_owner
 from keepsaid.adapters.sql.operations.routing import lane_id_of
+from keepsaid.adapters.sql.operations.rows import TASKS, task_or_none, tasks_of, write_task_event
 from keepsaid.adapters.sql.operations.steps import forget_staged
-from keepsaid.adapters.sql.operations.task_rows import SQL, task_or_none, tasks_of, write_task_event
-from keepsaid.adapters.sql.query import every, one, run
-from keepsaid.adapters.sql.session import SqlSession
+from keepsaid.adapters.sql.query import SqlSession, every, one, run
 from keepsaid.domain import task as domain
 from keepsaid.domain.effects import JudgeTask, MakeTask, OfTask, RelayTask, StopTask
 from keepsaid.domain.ids import show
@@ -45,7 +44,7 @@ def keep(db: SqlSession, task: domain.NewTask, at: int, *, relays: bool = True) 
     What a turn asked for in its lane comes back there by itself, unless it is not to (`relays`). A call that waits for
     approval is not made where the same one waits or runs already.
     """
-    if task.review and task.kind is TaskKind.CALL and one(db, SQL["same_call"], (task.key,)) is not None:
+    if task.review and task.kind is TaskKind.CALL and one(db, TASKS["same_call"], (task.key,)) is not None:
         return
     earlier = {found.id: found for found in tasks_of(db, task.after)}
     states = {number: earlier[number].state if number in earlier else "failed" for number in task.after}
@@ -60,9 +59,9 @@ def keep(db: SqlSession, task: domain.NewTask, at: int, *, relays: bool = True) 
     place = (task.id, task.key or show("task", task.id), str(task.kind), state, lane_id, task.turn_id, task.depth)
     work = (task.description, encoded(task.terms), task.outside, task.priority)
     relay = relays and lane_id is not None and task.turn_id is not None
-    db.execute(SQL["keep"], (*place, *work, reason, at, at_end, relay, task.expires_at))
+    db.execute(TASKS["keep"], (*place, *work, reason, at, at_end, relay, task.expires_at))
     if task.after:
-        db.execute(SQL["keep_after"], (task.id, db.numbers(task.after)))
+        db.execute(TASKS["keep_after"], (task.id, db.numbers(task.after)))
     write_task_event(db, "created", task.id, at, kind=str(task.kind), after=len(task.after))
     if state == "failed":
         write_task_event(db, "failed", task.id, at, attempts=0, **({} if lost is None else {"upstream": lost}))
@@ -80,15 +79,15 @@ def end(db: SqlSession, commit: domain.EndTask) -> str:
         return ""
     now = domain.settled(task, commit)
     counts = (now.attempts, now.crashes, now.ready_at, now.deferrals, now.deferred_from)
-    db.execute(SQL["end"], (task.id, now.state, now.result, now.reason, *counts, now.ended_at))
+    db.execute(TASKS["end"], (task.id, now.state, now.result, now.reason, *counts, now.ended_at))
     if commit.how is not domain.TaskEnd.RELEASE:
-        db.execute(SQL["spent"], (task.id, now.usage.tokens_in, now.usage.tokens_out, now.usage.cost_micros))
+        db.execute(TASKS["spent"], (task.id, now.usage.tokens_in, now.usage.tokens_out, now.usage.cost_micros))
     for effect in commit.effects if now.state == "completed" else ():
         if isinstance(effect, MakeTask):
             keep(db, domain.made_of(effect, task.lane, task.turn_id, task.depth + 1), commit.at)
         else:
             steps.stage(db, effect, task.id)
-            db.execute(SQL["to_remember"], (task.id,))
+            db.execute(TASKS["to_remember"], (task.id,))
     if now.state != "pending":
         write_task_event(db, now.state, task.id, commit.at, attempts=now.attempts)
         ended(db, task.id, now.state, now.reason, commit.at)
@@ -100,39 +99,39 @@ def end(db: SqlSession, commit: domain.EndTask) -> str:
 def ended(db: SqlSession, task_id: int, state: str, reason: str, at: int) -> None:
     """Unblock the tasks that waited for a completed task; those that waited for a lost one fail with it."""
     if state == "completed":
-        for waiting, before in every(db, SQL["freed"], (task_id,)):
-            db.execute(SQL["go"], (waiting, move("task", before, "unblock"), "", None))
+        for waiting, before in every(db, TASKS["freed"], (task_id,)):
+            db.execute(TASKS["go"], (waiting, move("task", before, "unblock"), "", None))
         return
     why = f"{show('task', task_id)}, which it waits for, was {state}: {reason}"
     lost = deque([task_id] if state in _LOST else [])
     while lost:
-        for waiting, before in every(db, SQL["waiting"], (lost.popleft(),)):
-            db.execute(SQL["go"], (waiting, move("task", before, "cascade"), why, at))
+        for waiting, before in every(db, TASKS["waiting"], (lost.popleft(),)):
+            db.execute(TASKS["go"], (waiting, move("task", before, "cascade"), why, at))
             write_task_event(db, "failed", waiting, at, attempts=0, upstream=task_id)
             lost.append(waiting)
 
 
 def void(db: SqlSession, owner: str, at: int) -> None:
     """Count a crash for each task that a dead owner ran; its terms decide what becomes of it."""
-    for (task_id,) in every(db, SQL["in_flight"], (owner,)):
+    for (task_id,) in every(db, TASKS["in_flight"], (owner,)):
         task = task_or_none(db, task_id)
         assert task is not None, "it was just found"
-        left = one(db, SQL["call_left"], (task_id,)) is not None
+        left = one(db, TASKS["call_left"], (task_id,)) is not None
         verb, reason = domain.verb_after_crash(task, call_left=left)
         state = move("task", task.state, verb)
         ended_at = at if state == "failed" else None
-        db.execute(SQL["crashed"], (task_id, state, task.crashes + 1, reason, at, ended_at))
+        db.execute(TASKS["crashed"], (task_id, state, task.crashes + 1, reason, at, ended_at))
         if state != "pending":
             write_task_event(db, state, task_id, at, attempts=task.attempts)
             ended(db, task_id, state, reason, at)
-    db.execute(SQL["all_soon"], (at,))
+    db.execute(TASKS["all_soon"], (at,))
 
 
 def give_back(db: SqlSession, statement: str, bound: object, verb: str) -> int:
     """Queue again the tasks that are `expired` at a time or `owned` by an owner; returns how many."""
-    found = every(db, SQL[statement], (bound,))
+    found = every(db, TASKS[statement], (bound,))
     for (task_id,) in found:
-        db.execute(SQL["back"], (task_id, move("task", "running", verb)))
+        db.execute(TASKS["back"], (task_id, move("task", "running", verb)))
     return len(found)
 
 
@@ -140,13 +139,13 @@ def claim(db: SqlSession, commit: domain.ClaimTasks) -> tuple[domain.Task, ...]:
     """Lease tasks that are due; of one key only one at a time."""
     claimed: list[int] = []
     keys: set[str] = set()
-    found = [row[0] for row in every(db, SQL["due"], (str(commit.kind), commit.at, commit.limit))]
+    found = [row[0] for row in every(db, TASKS["due"], (str(commit.kind), commit.at, commit.limit))]
     known = {task.id: task for task in tasks_of(db, found)}
     for task in (known[task_id] for task_id in found):
         if task.key not in keys:
             keys.add(task.key)
             state = move("task", task.state, "start")
-            db.execute(SQL["claim"], (task.id, state, commit.owner, commit.lease_until, commit.at))
+            db.execute(TASKS["claim"], (task.id, state, commit.owner, commit.lease_until, commit.at))
             write_task_event(db, "started", task.id, commit.at, attempt=task.attempts + 1)
             claimed.append(task.id)
     taken = {task.id: task for task in tasks_of(db, claimed)}
@@ -154,29 +153,29 @@ def claim(db: SqlSession, commit: domain.ClaimTasks) -> tuple[domain.Task, ...]:
 
 
 def renew(db: SqlSession, commit: domain.RenewTask) -> bool:
-    return run(db, SQL["renew"], (commit.task_id, commit.fence, commit.lease_until)) == 1
+    return run(db, TASKS["renew"], (commit.task_id, commit.fence, commit.lease_until)) == 1
 
 
 def status(db: SqlSession, commit: domain.TellStatus) -> bool:
-    return run(db, SQL["status"], (commit.task_id, commit.fence, commit.text)) == 1
+    return run(db, TASKS["status"], (commit.task_id, commit.fence, commit.text)) == 1
 
 
 def run_now(db: SqlSession, commit: domain.RunTask) -> bool:
-    return run(db, SQL["soon"], (commit.task_id, commit.at)) == 1
+    return run(db, TASKS["soon"], (commit.task_id, commit.at)) == 1
 
 
 def cancel(db: SqlSession, commit: domain.CancelTask) -> bool:
     task = task_or_none(db, commit.task_id)
     if task is None or task.state in domain.ENDED:
         return False
-    db.execute(SQL["go"], (task.id, move("task", task.state, "cancel"), commit.reason, commit.at))
+    db.execute(TASKS["go"], (task.id, move("task", task.state, "cancel"), commit.reason, commit.at))
     write_task_event(db, "cancelled", task.id, commit.at)
     ended(db, task.id, "cancelled", commit.reason, commit.at)
     return True
 
 
 def expire_tasks(db: SqlSession, commit: domain.ExpireTasks) -> int:
-    overdue = [row[0] for row in every(db, SQL["overdue"], (commit.at,))]
+    overdue = [row[0] for row in every(db, TASKS["overdue"], (commit.at,))]
     for task_id in overdue:
         decide(db, domain.DecideTask(task_id, commit.at, False, domain.CALL_EXPIRED))
     return len(overdue)
@@ -189,17 +188,17 @@ def decide(db: SqlSession, commit: domain.DecideTask) -> bool:
     if commit.approved and task.expires_at is not None and task.expires_at <= commit.at:
         return False
     if not commit.approved:
-        db.execute(SQL["go"], (task.id, move("task", task.state, "fail"), commit.reason, commit.at))
+        db.execute(TASKS["go"], (task.id, move("task", task.state, "fail"), commit.reason, commit.at))
         write_task_event(db, "failed", task.id, commit.at, attempts=task.attempts)
         ended(db, task.id, "failed", commit.reason, commit.at)
         return True
-    left = one(db, SQL["call_left"], (task.id,))
+    left = one(db, TASKS["call_left"], (task.id,))
     if left is not None and commit.result is None:
-        db.execute(SQL["forget_call"], (task.id, left[0]))
+        db.execute(TASKS["forget_call"], (task.id, left[0]))
     elif left is not None:
         state = move("step", "started", "finish")
-        db.execute(SQL["end_call"], (task.id, left[0], state, json.dumps(commit.result), commit.at))
-    db.execute(SQL["anew"], (task.id, move("task", task.state, "approve"), commit.at))
+        db.execute(TASKS["end_call"], (task.id, left[0], state, json.dumps(commit.result), commit.at))
+    db.execute(TASKS["anew"], (task.id, move("task", task.state, "approve"), commit.at))
     return True
 
 
@@ -214,17 +213,17 @@ def apply_effect(db: SqlSession, effect: OfTask, lane: Lane, made_by: tuple[int,
         case JudgeTask():
             decide(db, domain.DecideTask(effect.task_id, at, effect.approved, effect.reason))
         case RelayTask():
-            db.execute(SQL["relay"], (effect.task_id, lane_id_of(db, lane)))
+            db.execute(TASKS["relay"], (effect.task_id, lane_id_of(db, lane)))
 
 
 def mark_tasks_reported(db: SqlSession, commit: TellBack) -> int:
-    return run(db, SQL["tell_back"], (db.numbers(commit.task_ids), commit.at))
+    return run(db, TASKS["tell_back"], (db.numbers(commit.task_ids), commit.at))
 
 
 def kept(db: SqlSession, commit: domain.ResultsKept) -> int:
     for task_id in commit.task_ids:
         forget_staged(db, task_id)
-    return run(db, SQL["remembered"], (db.numbers(commit.task_ids),))
+    return run(db, TASKS["remembered"], (db.numbers(commit.task_ids),))
 
 
 def scrub(db: SqlSession, task_id: int, at: int) -> bool:
@@ -233,11 +232,11 @@ def scrub(db: SqlSession, task_id: int, at: int) -> bool:
     if task is None or not task.description:
         return False
     cancel(db, domain.CancelTask(task_id, at, domain.FORGOTTEN))
-    db.execute(SQL["scrub"], (task_id,))
-    db.execute(SQL["forget_steps"], (task_id,))
+    db.execute(TASKS["scrub"], (task_id,))
+    db.execute(TASKS["forget_steps"], (task_id,))
     forget_staged(db, task_id)
     return True
 
 
 def scrub_made_by(db: SqlSession, turn_id: int, at: int) -> int:
-    return sum(scrub(db, task_id, at) for (task_id,) in every(db, SQL["made_by"], (turn_id,)))
+    return sum(scrub(db, task_id, at) for (task_id,) in every(db, TASKS["made_by"], (turn_id,)))

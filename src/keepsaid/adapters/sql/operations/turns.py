@@ -1,24 +1,25 @@
-"""Turns: the commit that settles one, and everything that its tools and its lane leave behind."""
+"""Turns: receipts of what they were shown, and the commit at their end."""
 
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Sequence
 
-from keepsaid.adapters.sql.operations import receipts, rows, schedules, sessions, steps, tasks
+from keepsaid.adapters.sql.operations import rows, schedules, sessions, steps, tasks
 from keepsaid.adapters.sql.operations.context import begin_anew
 from keepsaid.adapters.sql.operations.journal import write_facts
-from keepsaid.adapters.sql.operations.outbox import keep_reply
+from keepsaid.adapters.sql.operations.outbox import keep_for_owner, keep_reply
 from keepsaid.adapters.sql.operations.routing import SQL as ROUTING
 from keepsaid.adapters.sql.operations.routing import lane_id_of, refresh_ready
-from keepsaid.adapters.sql.query import every, load, one, only, write_rows
-from keepsaid.adapters.sql.session import Row, SqlSession
-from keepsaid.domain import effects
+from keepsaid.adapters.sql.query import Row, SqlSession, every, load, one, only, scalar, write_rows
+from keepsaid.domain import effects, receipt
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.context import Block, Reminders
 from keepsaid.domain.event import answered
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.personality import Personality
+from keepsaid.domain.process import Note, NotifyOwner
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.receipt import JudgeMemory, MemoryUse, block_in
 from keepsaid.domain.staged import StageMemory
@@ -26,20 +27,107 @@ from keepsaid.domain.states import move
 from keepsaid.domain.trust import taint_in
 from keepsaid.text.tokens import Calibration
 
-SQL = load("standing")
+NOTES = load("notes")
+
+
+def keep(db: SqlSession, commit: Note) -> None:
+    db.execute(NOTES["over"], (commit.at,))
+    db.execute(NOTES["keep"], (commit.name, commit.text, commit.until))
+
+
+def notify(db: SqlSession, commit: NotifyOwner) -> bool:
+    if one(db, NOTES["read"], (commit.name, commit.at)) is not None:
+        return True
+    if not keep_for_owner(db, commit.notice, commit.at):
+        return False
+    keep(db, Note(commit.name, "told", commit.until, commit.at))
+    return True
+
+
+def note(db: SqlSession, name: str, at: int) -> str:
+    return str(scalar(db, NOTES["read"], (name, at)) or "")
+
+
+RECEIPTS = load("receipts")
+
+
+def judged(db: SqlSession, word: receipt.JudgeMemory, at: int) -> bool:
+    """Whether the word stands now; False where the turn was not shown the memory, or nothing is to withdraw."""
+    place = (word.turn_id, word.memory_id)
+    known = one(db, RECEIPTS["judged"], place)
+    if known is not None:
+        stands = receipt.FeedbackState.WRONG if word.verb == "mark" else receipt.FeedbackState.WITHDRAWN
+        if known[0] != stands:
+            db.execute(RECEIPTS["judge_again"], (*place, move("feedback", known[0], word.verb), word.by, at))
+        return True
+    shown = one(db, RECEIPTS["shown"], place)
+    if shown is None or word.verb != "mark":
+        return False
+    db.execute(RECEIPTS["judge"], (*place, shown[0], str(receipt.FeedbackState.WRONG), word.by, at))
+    return True
+
+
+def list_flagged_memories(db: SqlSession, lane_id: int) -> frozenset[int]:
+    """The memories that feedback in force marks as wrong for turns of a lane."""
+    return frozenset(row[0] for row in every(db, RECEIPTS["wrong_here"], (lane_id,)))
+
+
+def feedback_of_turn(db: SqlSession, turn_id: int) -> tuple[receipt.Feedback, ...]:
+    return tuple(_feedback(row) for row in every(db, RECEIPTS["feedback_of_turn"], (turn_id,)))
+
+
+def reminded(db: SqlSession, lane: Lane) -> receipt.Reminded | None:
+    shown = every(db, RECEIPTS["reminded"], (lane_id_of(db, lane),))
+    return receipt.Reminded(shown[0][0], tuple(memory_id for _, memory_id in shown)) if shown else None
+
+
+def uses(db: SqlSession, memory_id: int, turns: int) -> Sequence[receipt.Use]:
+    found = {}
+    for turn_id, *lane, at, how in every(db, RECEIPTS["shown_to"], (memory_id,)):
+        found[turn_id] = receipt.Use(
+            turn_id, Lane(*lane), at, receipt.MemoryUse(how), receipt.candidate_in(rows.trace(db, turn_id), memory_id)
+        )
+    named = f'"id":{memory_id},'.encode()
+    for turn_id, *lane, at, body in every(db, RECEIPTS["traces"], (turns,)):
+        text = zlib.decompress(body)
+        if turn_id in found or named not in text:
+            continue
+        trace = json.loads(text)
+        considered, behind = receipt.candidate_in(trace, memory_id), receipt.beyond_in(trace, memory_id)
+        if considered is not None and not considered["chosen"]:
+            found[turn_id] = receipt.Use(turn_id, Lane(*lane), at, receipt.MemoryUse.LEFT_OUT, considered)
+        elif behind is not None:
+            found[turn_id] = receipt.Use(turn_id, Lane(*lane), at, receipt.MemoryUse.BEYOND, behind)
+    return [found[turn_id] for turn_id in sorted(found, reverse=True)]
+
+
+def list_active_feedback(db: SqlSession, lane: Lane) -> Sequence[receipt.Feedback]:
+    return [_feedback(row) for row in every(db, RECEIPTS["wrong_of_lane"], (lane_id_of(db, lane),))]
+
+
+def feedback(db: SqlSession, memory_id: int) -> Sequence[receipt.Feedback]:
+    return [_feedback(row) for row in every(db, RECEIPTS["feedback"], (memory_id,))]
+
+
+def _feedback(row: Row) -> receipt.Feedback:
+    turn_id, memory_id, state, by, at = row
+    return receipt.Feedback(turn_id, memory_id, receipt.FeedbackState(state), by, at)
+
+
+STANDING = load("standing")
 
 
 def personalities(db: SqlSession, scopes: Sequence[str]) -> tuple[Personality, ...]:
-    found = [Personality(*row) for row in every(db, SQL["personalities"], (json.dumps(scopes),))]
+    found = [Personality(*row) for row in every(db, STANDING["personalities"], (json.dumps(scopes),))]
     return tuple(sorted(found, key=lambda each: each.scope))
 
 
 def calibration(db: SqlSession, model: str) -> Calibration:
-    return Calibration(*(one(db, SQL["calibration"], (model,)) or (model,)))
+    return Calibration(*(one(db, STANDING["calibration"], (model,)) or (model,)))
 
 
 def calibrations(db: SqlSession) -> tuple[Calibration, ...]:
-    return tuple(Calibration(*row) for row in every(db, SQL["calibrations"]))
+    return tuple(Calibration(*row) for row in every(db, STANDING["calibrations"]))
 
 
 REMINDERS = load("reminders")
@@ -75,18 +163,18 @@ def _apply_effects(db: SqlSession, commit: TurnCommit, lane_id: int) -> None:
             case effects.OpenSlot() | effects.FillSlot() | effects.ClearSlot():
                 sessions.apply_effect(db, effect, lane_id, made_by)
             case effects.SetPersonality(text=""):
-                db.execute(SQL["reset_personality"], (effect.scope,))
+                db.execute(STANDING["reset_personality"], (effect.scope,))
             case effects.SetPersonality():
-                db.execute(SQL["set_personality"], (effect.scope, effect.text, commit.at, effect.by))
+                db.execute(STANDING["set_personality"], (effect.scope, effect.text, commit.at, effect.by))
             case JudgeMemory():
-                receipts.judged(db, effect, commit.at)
+                judged(db, effect, commit.at)
             case StageMemory():
                 steps.stage(db, effect, commit.turn_id)
             case effects.KeepTime() | effects.EndSchedule():
                 schedules.apply_effect(db, effect, *made_by)
             case effects.Measured():
                 total = calibration(db, effect.model).with_sample(effect.estimated, effect.reported)
-                db.execute(SQL["calibrate"], (total.model, total.estimated, total.reported))
+                db.execute(STANDING["calibrate"], (total.model, total.estimated, total.reported))
             case _:
                 tasks.apply_effect(db, effect, Lane(*only(db, TURNS["lane"], (lane_id,))), made_by)
 

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 
 from keepsaid.adapters.sql.operations import rows
 from keepsaid.adapters.sql.operations.routing import lane_id_of
+from keepsaid.adapters.sql.operations.rows import TASKS, task_of, task_or_none, tasks_of
 from keepsaid.adapters.sql.operations.steps import staged
-from keepsaid.adapters.sql.operations.task_rows import SQL as TASKS
-from keepsaid.adapters.sql.operations.task_rows import task_of, task_or_none, tasks_of
-from keepsaid.adapters.sql.query import SqlView, every, load, one, only, reads, scalar
-from keepsaid.adapters.sql.session import Row, SqlSession
+from keepsaid.adapters.sql.query import Row, SqlSession, SqlView, every, load, one, only, reads, scalar
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import SYSTEM, Trust
 from keepsaid.domain.relay import UnreportedTasks

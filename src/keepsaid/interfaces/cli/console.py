@@ -1,19 +1,168 @@
-"""Output: data on stdout, talk on stderr, one envelope for programs, aligned text, and progress of what takes long."""
+"""The console: the options that commands share, how they read the stores of a home, and what they print."""
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from contextvars import ContextVar
+from dataclasses import MISSING, Field, dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
+import typer
+
+from keepsaid.domain.ids import read
+from keepsaid.errors import HomeError, InputError
 from keepsaid.interfaces.cli.escapes import json_line, visible
-from keepsaid.interfaces.cli.session import say, session
 from keepsaid.text.normal import cut
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    from keepsaid.app.stores import ReadOnlyStores
+    from keepsaid.config import Config, Home
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class CliSession:
+    """How one command was called."""
+
+    json: bool = False
+    quiet: bool = False
+    verbose: bool = False
+    colour: bool = True
+    root: Path | None = None
+
+    @property
+    def home(self) -> Home:
+        """The home; raises HomeError when a file stands where a directory belongs."""
+        from keepsaid.config import Home  # noqa: PLC0415 - the tree of settings costs 0.1 s, which `--help` saves
+
+        home = Home.at(self.root)
+        standing = next((place for place in (home.data, *home.data.parents) if place.exists()), None)
+        if standing is not None and not standing.is_dir():
+            raise HomeError(f"{standing} is a file; a home is a directory", hint="keepsaid --home DIR status")
+        if not is_text(home.data):
+            raise HomeError("the path of the home is not UTF-8", hint="keepsaid --home DIR status")
+        return home
+
+    def config(self) -> Config:
+        """The settings as they stand; keys nobody reads are named on stderr. Raises ConfigError."""
+        return _settings(self)
+
+    def stored(self) -> bool:
+        """Whether anything was ever stored in this home."""
+        home, config = self.home, self.config()
+        return any(home.store(path).exists() for path in (config.buffer.path, config.memory.path))
+
+    def read(self, work: Callable[[ReadOnlyStores], Awaitable[T]]) -> T | None:
+        """What `work` reads of both stores, beside a runtime that may be writing them; None if nothing was stored."""
+        import asyncio  # noqa: PLC0415
+
+        from keepsaid.app.stores import reading  # noqa: PLC0415
+
+        home, config = self.home, self.config()
+        if not self.stored():
+            return None
+
+        async def opened() -> T:
+            async with reading(home, config) as stores:
+                return await work(stores)
+
+        return asyncio.run(opened())
+
+
+def is_text(path: Path) -> bool:
+    """Whether a path is UTF-8; SQLite opens no other."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+@cache
+def _settings(current: CliSession) -> Config:
+    from keepsaid.config import load  # noqa: PLC0415
+
+    config, warnings = load(current.home.config_file)
+    for warning in warnings:
+        say(f"warning: {warning}")
+    return config
+
+
+_current: ContextVar[CliSession] = ContextVar("session", default=CliSession())  # noqa: B039 - frozen
+
+
+def session() -> CliSession:
+    """The session of the command that runs."""
+    return _current.get()
+
+
+def begin(current: CliSession) -> None:
+    """Let `current` be the session from here on."""
+    _current.set(current)
+
+
+def say(text: str) -> None:
+    """Talk to the person, on stderr, unless --quiet."""
+    if not session().quiet:
+        print(visible(text), file=sys.stderr, flush=True)
+
+
+Options = TypeVar("Options", bound="DataclassInstance")
+Limit = Annotated[int, typer.Option("-n", "--limit", min=1, max=10_000, help="How many.")]
+
+
+def command_of(options: type[Options], run: Callable[[Options], None]) -> Callable[..., None]:
+    """A command with an option for each field of `options`, as its annotation says; it calls `run` with the value."""
+    hints = get_type_hints(options, include_extras=True)
+
+    def command(**given: Any) -> None:
+        run(options(**given))
+
+    def parameter(one: Field[Any]) -> inspect.Parameter:
+        default = inspect.Parameter.empty if one.default is MISSING else one.default
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        return inspect.Parameter(one.name, kind, default=default, annotation=hints[one.name])
+
+    command.__name__, command.__doc__, command.__annotations__ = run.__name__, run.__doc__, hints
+    command.__dict__["__signature__"] = inspect.Signature([parameter(one) for one in fields(options)])
+    return command
+
+
+def check_choice(option: str, value: str | None, known: Iterable[str]) -> None:
+    """Raise BadParameter for a value that is none of those known; None is an option that was not given."""
+    if value is not None and value not in (names := list(known)):
+        raise typer.BadParameter(f"{value!r} is none of: {', '.join(names)}", param_hint=option)
+
+
+def refused(what: str, hint: str) -> InputError:
+    """The error for an input by which nothing was changed."""
+    return InputError(what, safe="Nothing was changed.", hint=hint)
+
+
+def id_of(kind: str, name: str, hint: str, what: str = "") -> int:
+    """The number of an id that was typed. Raises InputError, which says `what`."""
+    number = read(kind, name)
+    if number is None:
+        raise refused(what or f"there is no {kind} {name}", hint)
+    return number
+
+
+def from_stdin() -> str:
+    """All of stdin, for an argument that is `-`; what is not UTF-8 is replaced."""
+    return sys.stdin.buffer.read().decode("utf-8", "replace").removesuffix("\n")
+
 
 SCHEMA_VERSION = 1
 """Version of the `--json` envelope."""
