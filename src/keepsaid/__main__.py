@@ -1,4 +1,4 @@
-"""The program's entry: `keepsaid`, or `python -m keepsaid`."""
+"""The program's entry: `keepsaid`, or `python -m keepsaid` (short: python runs it)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The process that serves: its event loop is watched, systemd told of its start, its stop and that it lives.
+"""Watches the event loop of a server and notifies systemd (short: only a process that serves needs it).
 
 It runs for months, so its threads share one arena, and no search for garbage looks at what the start made.
 """

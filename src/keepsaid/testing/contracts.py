@@ -1,4 +1,4 @@
-"""The contract of an extension: what every one must do to be let in. `keepsaid ext check` asks the same."""
+"""The contract of an extension, as `keepsaid ext check` runs it (short: what users import stands apart)."""
 
 from __future__ import annotations
 

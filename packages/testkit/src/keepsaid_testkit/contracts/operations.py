@@ -33,7 +33,7 @@ from keepsaid_testkit.contracts.marks import (
     PassageContract,
 )
 from keepsaid_testkit.contracts.news import NewsContract
-from keepsaid_testkit.contracts.notes import NoteContract
+from keepsaid_testkit.contracts.notes import NoteContract, StagingContract
 from keepsaid_testkit.contracts.outbox import DeadContract, PullingContract, SettlingContract, TakingContract
 from keepsaid_testkit.contracts.outputs import OutputContract
 from keepsaid_testkit.contracts.pruning import BacklogContract, PrunedContract, PruningContract
@@ -44,7 +44,6 @@ from keepsaid_testkit.contracts.routing import DispatchContract, MergingContract
 from keepsaid_testkit.contracts.schedules import RunContract, ScheduleContract
 from keepsaid_testkit.contracts.sessions import MarkContract, RestContract, SessionContract
 from keepsaid_testkit.contracts.slots import SlotContract, TargetContract
-from keepsaid_testkit.contracts.staging import StagingContract
 from keepsaid_testkit.contracts.standing import CalibrationContract, PersonalityContract
 from keepsaid_testkit.contracts.store_driver import ContractStore
 from keepsaid_testkit.contracts.stories import PointsContract, StoriesContract

@@ -14,8 +14,8 @@ from keepsaid.domain.staged import StageMemory
 from keepsaid.domain.visibility import trust_of
 from keepsaid.testing.builders import consulted, lane_of, outcome, said
 from keepsaid_testkit.contracts.context import summarised
+from keepsaid_testkit.contracts.notes import SAVE
 from keepsaid_testkit.contracts.schedules import come, new
-from keepsaid_testkit.contracts.staging import SAVE
 from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
 

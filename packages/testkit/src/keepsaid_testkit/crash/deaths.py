@@ -5,9 +5,9 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterable, Mapping
 
-from keepsaid_testkit.crash.age import age
 from keepsaid_testkit.crash.aims import AGED, BACKED_UP, STOPPED, way_to
 from keepsaid_testkit.crash.fork import Fork
+from keepsaid_testkit.crash.learning import age
 from keepsaid_testkit.crash.report import Death
 from keepsaid_testkit.crash.stage import SERVE, Sandbox
 

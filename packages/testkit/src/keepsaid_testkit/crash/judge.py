@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from keepsaid_testkit.crash.event_deliveries import check_event_deliveries
 from keepsaid_testkit.crash.evidence import Evidence, Ledgers, gather
 from keepsaid_testkit.crash.outcomes import (
     check_deliveries,
@@ -22,15 +21,16 @@ from keepsaid_testkit.crash.outcomes import (
     check_replies,
     check_tool_effects,
 )
-from keepsaid_testkit.crash.past import check_summaries
 from keepsaid_testkit.crash.promises import (
     check_batches,
     check_databases,
+    check_event_deliveries,
     check_lane_numbers,
     check_no_extra_messages,
     check_send_order,
     check_settlements,
     check_stored_messages,
+    check_summaries,
     check_transcripts,
     check_turn_order,
     check_verdicts,

@@ -19,8 +19,7 @@ from keepsaid_testkit.crash.evidence import numbers
 from keepsaid_testkit.crash.load_requests import CHAT
 from keepsaid_testkit.crash.schedules import exercise_schedules
 from keepsaid_testkit.crash.subscribers import subscribe_briefly
-from keepsaid_testkit.crash.undoing import undo
-from keepsaid_testkit.crash.working import MINE, keep_busy
+from keepsaid_testkit.crash.working import MINE, keep_busy, undo
 
 _PIECE_MS = 100.0
 _SEEN_MAX = 60

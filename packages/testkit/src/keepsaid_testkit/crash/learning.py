@@ -1,15 +1,17 @@
-"""Taught: every memory that a life keeps is learned from as well, so that a kill can fall on each way to learn.
-
-All of it is named by the memory, so that it is the same when it is done again; nobody hears it.
-"""
+"""Learning: a life that learns from every memory it stores, and one that begins with many vectors."""
 
 from __future__ import annotations
 
-from keepsaid.adapters.sqlite.stores import SqliteMemories
+from pathlib import Path
+
+from keepsaid.adapters.sqlite.connection import open_writer
+from keepsaid.adapters.sqlite.stores import MEMORY_TABLE, SqliteMemories
+from keepsaid.adapters.sqlite.writer import TransactionExecutor
 from keepsaid.domain.bundle import BundleEntry
 from keepsaid.domain.learning import Ruled, Ruling
 from keepsaid.domain.memory import Kind, Memory, NewMemory, Source, person_scope
 from keepsaid.domain.message import Trust
+from keepsaid_testkit.crash.evidence import SQL
 
 _HASH_BYTES = 16
 _PLACES = ("Porto", "Lisbon", "Porto")
@@ -52,3 +54,20 @@ def _new_memory(memory_id: int, n: int, text: str, place: str = "") -> NewMemory
         said_at=100 * (n + 1),
         sources=(Source("message", key),),
     )
+
+
+_BUSY_MS = 10_000
+
+
+def age(home: Path) -> None:
+    """With a few vectors more the next block of them is whole. What a kill left in the log is left to the next life."""
+    path = home / "data" / "memory.db"
+    db = open_writer(path)
+    ledger = TransactionExecutor(db, path, MEMORY_TABLE)
+    try:
+        db.set_busy_timeout(_BUSY_MS)
+        with db:
+            db.execute(SQL["first_vectors"])
+            db.execute(SQL["many_vectors"])
+    finally:
+        ledger.close(broken=True)

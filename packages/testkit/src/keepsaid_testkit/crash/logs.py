@@ -1,4 +1,4 @@
-"""The logs of a play: their ends explain a failure, their errors are one."""
+"""Logs of a play: their ends explain a failure (short: the stage and the report both read them)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Promises: kept, once and in order; each check says from evidence alone what of its promise was broken."""
+"""Promises: kept, in order, compacted and published once; each check says from evidence alone what was broken."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from unicodedata import normalize
 
-from keepsaid_testkit.crash.evidence import BatchRow, Evidence, MessageRow
+from keepsaid_testkit.crash.evidence import BatchRow, Evidence, MessageRow, Stretch
 
 REFUSED = "[refuse]"
 """Stands in messages that the model of the play refuses: these may die."""
@@ -239,3 +239,48 @@ def spans(seen: Evidence, *actions: str) -> dict[tuple[int, int], BatchRow]:
     """Batches with one of these verdicts, by every place they hold."""
     batches = [batch for batch in seen.batches if batch.action in actions]
     return {(batch.lane, number): batch for batch in batches for number in range(batch.first, batch.last + 1)}
+
+
+def check_summaries(seen: Evidence) -> Iterator[str]:
+    """Every record of a transcript is exactly once in the tail, in a summarised span or in a dropped span."""
+    past: defaultdict[int, list[Stretch]] = defaultdict(list)
+    for stretch in seen.stretches:
+        past[stretch.lane].append(stretch)
+    for head in seen.heads:
+        reached = 0
+        for number, stretch in enumerate(past[head.lane], 1):
+            if (stretch.version, stretch.first) != (number, reached + 1) or stretch.last < reached:
+                yield f"past: version {stretch.version} of lane {head.lane} takes {stretch.first} on, after {reached}"
+            reached = max(reached, stretch.last)
+        if (head.version, head.covered) != (len(past[head.lane]), reached):
+            yield f"past: lane {head.lane} is covered up to {head.covered}, and its spans reach {reached}"
+        if head.covered > head.told or head.records != head.told:
+            yield f"past: lane {head.lane} has {head.records} records of {head.told}, and {head.covered} are covered"
+        if head.follows == "tool":
+            yield f"past: what lane {head.lane} shows begins with a result without its call"
+        if not head.worded:
+            yield f"past: the summary of lane {head.lane} says nothing"
+
+
+_EACH = 1_024
+_SLACK_MS = 50
+"""Between what is written down of a hearing and of its end stand two clocks' roundings."""
+
+
+def check_event_deliveries(seen: Evidence) -> Iterator[str]:
+    """Every message and every committed turn was delivered, and each delivery ended exactly once."""
+    last = {one.event: one.at for one in seen.heard}
+    about = {one.about for one in seen.heard}
+    for message in seen.messages:
+        if str(message.id) not in about:
+            yield f"told: nobody heard of message {message.id}"
+    for turn in seen.turns:
+        if turn.state == "committed" and turn.seq is not None and turn.seq * _EACH not in last:
+            yield f"told: nobody heard of turn {turn.id}"
+    for one in seen.deliveries:
+        if one.state != "done":
+            yield f"told: the delivery of event {one.event} is {one.state} in the end"
+        elif one.event not in last:
+            yield f"told: event {one.event} is done, and was not heard"
+        elif last[one.event] > one.ended + _SLACK_MS:
+            yield f"told: event {one.event} was told again after it was done"

@@ -1,8 +1,4 @@
-"""Working: every life has tasks done, among them one whose effect must not be repeated, and says its word on them.
-
-What waits for a person is approved: its unfinished call came to what the person says, and is not made again. Some
-calls that wait for the owner are left to expire.
-"""
+"""Work of a life: tasks, among them one whose effect must not be repeated, and memories forgotten and restored."""
 
 from __future__ import annotations
 
@@ -10,8 +6,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from keepsaid.app.instance import Instance
+from keepsaid.domain.forgetting import ForgetSelector
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import SYSTEM
+from keepsaid.domain.memory import Kind, NewMemory, person_scope
+from keepsaid.domain.message import SYSTEM, Trust
 from keepsaid.domain.process import NotifyOwner
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.task import NewTask, TaskFilter
@@ -72,3 +70,29 @@ def check_task_ends(seen: Evidence) -> Iterator[str]:
             yield f"once: task {number} is {state} at the end"
         if told != (state in _ENDED):
             yield f"once: task {number} is {state}, and {told} ends of it are told"
+
+
+_LONG_MS = 3_600_000
+_SCOPE = person_scope("nowhere:default:undone")
+
+
+async def undo(instance: Instance) -> None:
+    """Forget two things; put one back, let the other go. Nobody hears of either."""
+    back, gone = await _forgotten(instance, _LONG_MS), await _forgotten(instance, 1)
+    if back:
+        await instance.forgetter.undo(back)
+        await instance.forgetter.finish(back)
+    if gone:
+        await instance.forgetter.purge()
+
+
+async def _forgotten(instance: Instance, undo_ms: int) -> int:
+    """The number of a request to forget something that was just remembered, worked off; 0 for none."""
+    number, now = instance.ids.next(), instance.clock.now_ms()
+    told = NewMemory(f"undone:{number}", Kind.FACT, f"to be undone, number {number}", _SCOPE, Trust.OWNER, said_at=now)
+    kept = await instance.memories.keep([told], told.said_at)
+    begun = await instance.forgetter.forget(ForgetSelector(kept), "the play", undo_ms)
+    if begun is None:
+        return 0
+    await instance.forgetter.finish(begun.id)
+    return begun.id

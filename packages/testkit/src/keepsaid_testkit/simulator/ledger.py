@@ -1,12 +1,30 @@
-"""What the providers saw: the only source of the judge."""
+"""The ledger: what the providers saw, the only source of the judge; and the trace of a play."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from hashlib import blake2b
 
 from keepsaid.domain.commits import Received
 from keepsaid.domain.message import Inbound
+
+
+class Trace:
+    """Lines with virtual milliseconds in front."""
+
+    def __init__(self, passed_ms: Callable[[], int]) -> None:
+        self.lines: list[str] = []
+        self._passed_ms = passed_ms
+
+    def add(self, what: str) -> None:
+        """Note that something happened now."""
+        self.lines.append(f"{self._passed_ms():>9} {what}")
+
+    def digest(self) -> str:
+        """16 letters over all lines."""
+        return blake2b("\n".join(self.lines).encode(), digest_size=8).hexdigest()
 
 
 @dataclass(slots=True)

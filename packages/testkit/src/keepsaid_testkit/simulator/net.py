@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 from keepsaid_testkit.simulator.clock import Wall
 from keepsaid_testkit.simulator.fault_profile import FaultProfile, draw_profile
+from keepsaid_testkit.simulator.ledger import Trace
 from keepsaid_testkit.simulator.loop import VirtualLoop
-from keepsaid_testkit.simulator.trace import Trace
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""The past of lanes, held against their transcripts: every record is in the tail or in what left it, exactly once."""
+"""Checks that each record of a lane is in its tail or in what left it, once (short: machine and judge need it)."""
 
 from __future__ import annotations
 
