@@ -19,14 +19,16 @@ _NAMES = ("SOUL.md", "IDENTITY.md", "USER.md")
 _BYTES_MAX = 4_000_000
 
 Stamp = tuple[int, int, int]
-"""Modification time, size and number of a file; zeros where there is none."""
+"""Modification time, size and number of a file."""
+
+_NO_FILE: Stamp = (0, 0, 0)
 
 
 def _stamped(file: Path) -> Stamp:
     try:
         found = file.stat()
     except OSError:
-        return 0, 0, 0
+        return _NO_FILE
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
@@ -35,7 +37,7 @@ class IdentityFiles:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._stamp: tuple[Stamp, ...] = ()
+        self._stamp: tuple[Stamp, ...] = (_NO_FILE,) * len(_NAMES)
         self._text = ""
 
     async def read(self) -> str:
