@@ -74,13 +74,22 @@ def _parts() -> Iterator[str]:
 def _part(path: Path) -> Iterator[str]:
     yield f"## {path.name}\n"
     yield f"{_said(path / '__init__.py')}\n"
-    yield "\n".join(_line(module) for module in _modules(path)) + "\n"
+    lines = [_line(module) for module in _modules(path)]
+    lines += [f"- `{folder}`: {text}" for folder, text in SQL_FOLDERS.items() if folder.startswith(f"{path.name}/")]
+    yield "\n".join(lines) + "\n"
 
 
 def _modules(part: Path) -> list[Path]:
     """The modules of a part, each after the package it is in."""
     found = [path for path in part.rglob("*.py") if path != part / "__init__.py"]
     return sorted(found, key=lambda path: (_place(path, part), _inside(path, part)))
+
+
+SQL_FOLDERS = {
+    "adapters/sql/statements/": "the named statements of commits and queries, a file a subject",
+    "adapters/sqlite/migrations/": "the tables; a change of the schema is a file with the next number",
+}
+"""Folders of SQL, which is no module."""
 
 
 def _place(path: Path, part: Path) -> int:

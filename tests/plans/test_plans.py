@@ -18,7 +18,7 @@ from tests.plans.hot import HOT, Hot, keys, numbers
 from tests.plans.large import filled
 
 from keepsaid.adapters.sql.memory.graph import MEMORY_GRAPH as GRAPH
-from keepsaid.adapters.sql.memory.revisions import SQL as TRUTH
+from keepsaid.adapters.sql.memory.revisions import TRUTH
 from keepsaid.adapters.sql.memory.rows import SQL as MEMORY
 from keepsaid.adapters.sql.query import load
 from keepsaid.adapters.sqlite.connection import open_writer

@@ -312,7 +312,7 @@ class Doubt(Commit[int]):
 
 @dataclass(frozen=True, slots=True)
 class Resend(Commit[int]):
-    """Queue unknown replies again, marked as possible duplicates; bury those of channels `given_up`."""
+    """Queue unknown replies again, marked as possible duplicates; those of channels in `without_resend` are dead."""
 
     without_resend: frozenset[str]
     at: int

@@ -10,15 +10,15 @@ from typing import NamedTuple
 
 from keepsaid.domain.attributes import single, value_name
 from keepsaid.domain.commits import Commit
-from keepsaid.domain.memory import Kind, Source, VectorSpace
+from keepsaid.domain.memory import IMPORTANCE, Kind, Source, VectorSpace
 from keepsaid.domain.visibility import within
 from keepsaid.text.chunks import say_the_same, telling
 
 DAY_MS = 86_400_000
 POWER = 0.8
 
-FADING = frozenset((Kind.GOAL, Kind.DECISION, Kind.TODO, Kind.PREFERENCE, Kind.FACT, Kind.EVENT, Kind.OBSERVATION))
-"""Kinds that fade. Who somebody is does not; what was said, and summaries of it, are the record and no judgement."""
+FADING = frozenset(IMPORTANCE) - {Kind.IDENTITY}
+"""Kinds whose importance decays: all that can be learned, except who somebody is."""
 
 _WORTH_WRITING = 0.99
 

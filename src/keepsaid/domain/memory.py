@@ -43,7 +43,10 @@ IMPORTANCE = {
     Kind.EVENT: 0.4,
     Kind.OBSERVATION: 0.3,
 }
-"""Default importance by kind (seed 001); episodes and summaries have 0.5."""
+"""Kinds that can be learned, each with its default importance (seed 001).
+
+Only the program makes the other kinds, such as episodes and summaries; their importance is 0.5.
+"""
 
 
 class PinnedOrder(StrEnum):

@@ -1,4 +1,4 @@
-"""The prompt: layers in order with budgets, the records of a transcript, and how much of it was sent before."""
+"""The prompt: layers with budgets, records of a transcript, tool calls with answers, and the prefix sent before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Subscriptions: a dispatcher, and a loop for each subscriber; a failed delivery is retried, then dead-lettered."""
+"""Subscriptions: a loop for each subscriber of events; a failed delivery of an event is retried, then dead-lettered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attributes as JSON under their own names (short: commands that need no other shapes start quickly)."""
+"""Stored things as JSON: messages, batches, replies, turns, memories, people."""
 
 from __future__ import annotations
 

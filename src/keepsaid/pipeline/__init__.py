@@ -1,1 +1,1 @@
-"""The path of a message: receive, batch, route, claim, context, turn, deliver. `flow` tells it."""
+"""The path of a message: receive, batch, route, claim, context, turn, deliver. `runner.py` lists the steps."""

@@ -1,4 +1,4 @@
-"""Send: replies leave in order, each try recorded before and after."""
+"""The outbox: sends replies in order; decides whether a failed one is sent again, up to 20 tries, or is dead."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LONGEST_WAIT_MS = 300_000
 class OutboxSender:
     """Takes replies out of the outbox and hands them to their channels.
 
-    What may have arrived is sent again, marked; on a channel `given_up` it is not.
+    What may have arrived is sent again, marked; on a channel in `without_resend` it is not.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class OutboxSender:
         clock: Clock,
         owner: str,
         hint: asyncio.Event,
-        given_up: frozenset[str] = frozenset(),
+        without_resend: frozenset[str] = frozenset(),
     ) -> None:
         self._operations = operations
         self._outbox = outbox
@@ -47,7 +47,7 @@ class OutboxSender:
         self._clock = clock
         self._owner = owner
         self._hint = hint
-        self._given_up = given_up
+        self._without_resend = without_resend
         self._called = tuple(name for name, channel in channels.items() if channel.sending is not Sending.PULL)
         self._sending: set[asyncio.Task[None]] = set()
         self._taking: asyncio.Task[int] | None = None
@@ -71,7 +71,7 @@ class OutboxSender:
 
     async def _take(self, free: int, now: int) -> int:
         """Take replies and start sending them; a stop lets this end, or what is taken would have no sender."""
-        await self._operations.apply(Resend(self._given_up, now))
+        await self._operations.apply(Resend(self._without_resend, now))
         taken = await self._operations.apply(TakeReplies(self._called, self._owner, free, now))
         for reply in taken:
             task = asyncio.create_task(self._send(reply), name=f"send-{reply.id}")

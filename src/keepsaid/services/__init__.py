@@ -1,1 +1,1 @@
-"""The services: every use case once, typed values in and out; commands, HTTP and the library are thin faces of them."""
+"""Use cases that change or search something, each once, typed; plain lists come from the views of `ports`."""

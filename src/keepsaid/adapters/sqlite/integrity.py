@@ -20,7 +20,7 @@ from keepsaid.adapters.sqlite.sealing import every_altered, keep_sealed, seal_al
 from keepsaid.domain.states import STATES
 from keepsaid.errors import ForeignStore, KeepsaidError
 
-SQL = load("care")
+CARE = load("care")
 _PROBLEMS_MAX = 5
 _WHOLE = [("ok",)]
 
@@ -47,7 +47,7 @@ def examine(path: Path, parts: Sequence[str]) -> Checkup:
     with closing(open_reader(path)) as db, translated(path):
         schemas = {part: check(db, path, part) for part in parts}
         found = db.execute(f"PRAGMA quick_check({_PROBLEMS_MAX})").fetchall()
-        counts = {part: int(only(db, SQL[part])[0]) for part in parts if schemas[part]}
+        counts = {part: int(only(db, CARE[part])[0]) for part in parts if schemas[part]}
     wal = path.with_name(f"{path.name}-wal")
     problems = () if found == _WHOLE else tuple(str(row[0]) for row in found)
     return Checkup(path, schemas, counts, problems, wal.stat().st_size if wal.exists() else 0)

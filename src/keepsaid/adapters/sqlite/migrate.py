@@ -17,7 +17,7 @@ from keepsaid.errors import SchemaTooNew, StoreError
 from keepsaid.ports.failpoints import point
 from keepsaid.text.normal import digest, without_logins
 
-SQL = load("schema")
+SCHEMA = load("schema")
 
 
 @cache
@@ -35,7 +35,7 @@ def version(db: SqliteSession, part: str) -> int:
     """The number of the last migration of a part of the schema; 0 before the first."""
     if not db.table_exists("main", "keepsaid_schema"):
         return 0
-    row = one(db, SQL["version"], (part,))
+    row = one(db, SCHEMA["version"], (part,))
     return int(row[0]) if row else 0
 
 
@@ -94,9 +94,9 @@ def _register(db: SqliteSession) -> None:
 def _step(db: SqliteSession, part: str, number: int, script: str) -> None:
     with db.transaction():
         db.pragma("application_id", APPLICATION_ID)
-        db.execute(SQL["create"])
+        db.execute(SCHEMA["create"])
         db.execute(script).fetchall()  # a statement that returns rows must not be the last that runs
-        db.execute(SQL["set_version"], (part, number))
+        db.execute(SCHEMA["set_version"], (part, number))
 
 
 def back_up(db: SqliteSession, target: Path) -> None:

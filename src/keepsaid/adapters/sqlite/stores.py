@@ -40,7 +40,7 @@ from keepsaid.ports.runtime import Ids, Redactor
 from keepsaid.ports.store_views import Operations
 from keepsaid.text.words import DocumentFrequencies
 
-SQL = load("pair")
+PAIR = load("pair")
 _OTHER: Mapping[str, str] = MappingProxyType({"buffer": "memory", "memory": "buffer"})
 _HELD: Mapping[str, str] = MappingProxyType({"buffer": "messages", "memory": "memories"})
 
@@ -104,9 +104,9 @@ def join(buffer: Path, memory: Path) -> None:
         with closing(open_writer(memory)) as second:
             migrate(second, memory, "memory")
             with translated(memory):
-                found = only(second, SQL["mark"])[0]
+                found = only(second, PAIR["mark"])[0]
         with translated(buffer):
-            first.execute(SQL["join"], (found,))
+            first.execute(PAIR["join"], (found,))
 
 
 def accept_loss(buffer: Path, memory: Path) -> None:
@@ -131,8 +131,8 @@ def _inspected(path: Path, part: str) -> Half:
         if not schema:
             return Half(path, part, is_other=version(db, _OTHER[part]) > 0)
         known = db.table_exists("main", "store_mark")
-        store, named = only(db, SQL["mark"]) if known else (None, None)
-        return Half(path, part, schema, False, bool(only(db, SQL[f"stored_{part}"])[0]), store, named)
+        store, named = only(db, PAIR["mark"]) if known else (None, None)
+        return Half(path, part, schema, False, bool(only(db, PAIR[f"stored_{part}"])[0]), store, named)
 
 
 def _check_parts(buffer: Half, memory: Half) -> None:

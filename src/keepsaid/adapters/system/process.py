@@ -1,4 +1,4 @@
-"""The process: memory without holes, and a watchdog that logs where the event loop is held."""
+"""The process: its memory, open files and disk space, and a watchdog that logs where the event loop is held."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""New extensions: examples that work, to be changed into one's own."""
+"""`keepsaid ext`: lists, shows, enables, disables, makes and checks extensions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions and open questions of a lane, as `keepsaid lanes show` tells them."""
+"""`keepsaid lanes`: lists lanes, shows one with its sessions and questions, its summaries, resets and compacts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`keepsaid memory audit`: what is wrong with what is remembered, and the command that puts it right."""
+"""`keepsaid memory`: searches, lists, shows, adds, shares, flags, audits and maintains memories."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ _REFUSING_S = 10.0
 """Seconds after a full store refused a message in which the server is not ready, unless it takes another before."""
 
 _WAITING_MAX = 512
-"""connections.Connections that the kernel keeps until they are accepted."""
+"""Connections that the kernel keeps until they are accepted."""
 
 _STOP_S = 1
 """Seconds that open requests get to end when the server stops."""

@@ -126,6 +126,7 @@ class Commands:
             return await word(message, command.arguments)
         if command.name == "reset":
             return CommandResult("We begin anew. What was said stays stored and remembered.", begins_anew=True)
+        assert command.name == "compact", f"/{command.name} is listed, and nothing carries it out"
         return CommandResult(await self._compact(message.lane))
 
     async def _claimed(self, message: StoredMessage, command: Command) -> CommandResult:

@@ -1,4 +1,4 @@
-"""Keeping: memories under their keys, vectors of them, and how often turns used them."""
+"""Keeps memories under their keys, their vectors and how often turns used them; refuses echoes of forgotten ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from keepsaid.domain.memory import NewMemory, NewVector, Used, VectorSpace
 from keepsaid.ports.store_views import Operations
 from keepsaid.text.normal import digest, normalise
 
-SQL = load("memory_uses")
+USES = load("memory_uses")
 _REMEMBERED_MS = 30 * 86_400_000
 """How long a counted turn is known; a turn is reported again within seconds of a crash, or never."""
 
@@ -31,10 +31,10 @@ def count(db: SqlSession, uses: Sequence[Used]) -> None:
     }
     if not by_turn:
         return
-    new = [by_turn[row[0]] for row in every(db, SQL["count_turns"], {"uses": json.dumps(list(by_turn.values()))})]
+    new = [by_turn[row[0]] for row in every(db, USES["count_turns"], {"uses": json.dumps(list(by_turn.values()))})]
     if new:
-        db.execute(SQL["count_uses"], {"uses": json.dumps(new)})
-        db.execute(SQL["forget_turns"], {"before": max(use.at for use in uses) - _REMEMBERED_MS})
+        db.execute(USES["count_uses"], {"uses": json.dumps(new)})
+        db.execute(USES["forget_turns"], {"before": max(use.at for use in uses) - _REMEMBERED_MS})
 
 
 @dataclass(frozen=True, slots=True)

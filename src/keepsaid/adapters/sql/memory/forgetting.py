@@ -1,4 +1,4 @@
-"""What memory keeps aside of forgettings that can be undone."""
+"""Forgetting in memory: hides and deletes memories, keeps tombstones, and keeps undo images for a while."""
 
 from __future__ import annotations
 

@@ -20,12 +20,12 @@ from keepsaid.ports.store_views import Operations
 from keepsaid.text.normal import normalise
 from keepsaid.text.words import root, spelled, topic
 
-SQL = load("memory_relating")
+RELATING = load("memory_relating")
 _KINDS = json.dumps(list(IMPORTANCE))
 
 
 def _related_upto(db: SqlSession) -> int:
-    return int(only(db, SQL["related_upto"])[0])
+    return int(only(db, RELATING["related_upto"])[0])
 
 
 def _unrelated(db: SqlSession, space: VectorSpace, after: int, limit: int) -> tuple[Unrelated, ...]:
@@ -33,7 +33,7 @@ def _unrelated(db: SqlSession, space: VectorSpace, after: int, limit: int) -> tu
 
     found: list[Unrelated] = []
     bindings = {**space_names(space), "after": after, "limit": limit, "kinds": _KINDS}
-    for memory_id, short, episodes in every(db, SQL["unrelated"], bindings):
+    for memory_id, short, episodes in every(db, RELATING["unrelated"], bindings):
         if short is None:
             break
         vector = np.frombuffer(short, np.float16).astype(np.float32).tobytes()
@@ -42,7 +42,7 @@ def _unrelated(db: SqlSession, space: VectorSpace, after: int, limit: int) -> tu
 
 
 def _among_learned(db: SqlSession, ids: Sequence[int]) -> Sequence[int]:
-    found = every(db, SQL["among_learned"], {"ids": json.dumps(list(ids)), "kinds": _KINDS})
+    found = every(db, RELATING["among_learned"], {"ids": json.dumps(list(ids)), "kinds": _KINDS})
     return tuple(int(row[0]) for row in found)
 
 

@@ -21,7 +21,7 @@ from keepsaid.domain.memory import NewMemory, Source
 from keepsaid.text.chunks import say_the_same, telling
 from keepsaid.text.normal import normalise
 
-SQL = load("memory_truth")
+TRUTH = load("memory_truth")
 
 
 def statements_of(db: SqlSession, slot: bytes) -> list[SlotStatement]:
@@ -29,7 +29,7 @@ def statements_of(db: SqlSession, slot: bytes) -> list[SlotStatement]:
     return [
         SlotStatement(key, value_name(value), scope, start, said_at, ends, bool(corrects), memory_id, bool(founds))
         for key, value, scope, start, said_at, ends, corrects, memory_id, founds in every(
-            db, SQL["told"], {"slot": slot}
+            db, TRUTH["told"], {"slot": slot}
         )
     ]
 
@@ -57,22 +57,22 @@ def _copy(db: SqlSession, period: Period, id_: int, at: int) -> None:
     """Give a period a memory of its own, named by its first statement: a copy of the one that this is in."""
     first = period.told[0]
     new = {"id": id_, "key": first.key, "of": first.memory_id, "at": at, "said_at": first.said_at}
-    db.execute(SQL["copy"], {**new, "start": period.start, "ends": period.ends})
+    db.execute(TRUTH["copy"], {**new, "start": period.start, "ends": period.ends})
     _move(db, first, id_)
     period.told[0] = replace(first, memory_id=id_, founds=True)
 
 
 def _move(db: SqlSession, statement: SlotStatement, id_: int) -> None:
     moved = {"key": statement.key, "of": statement.memory_id, "to": id_}
-    db.execute(SQL["move_statement"], moved)
-    db.execute(SQL["move_sources"], moved)
+    db.execute(TRUTH["move_statement"], moved)
+    db.execute(TRUTH["move_sources"], moved)
     for memory_id in (statement.memory_id, id_):
-        db.execute(SQL["counted"], {"id": memory_id})
+        db.execute(TRUTH["counted"], {"id": memory_id})
 
 
 def _hold(db: SqlSession, period: Period, after: int | None, at: int) -> None:
     id_ = period.founder.memory_id
-    [(start, ends, until, before, state, said_at)] = every(db, SQL["held"], {"id": id_})
+    [(start, ends, until, before, state, said_at)] = every(db, TRUTH["held"], {"id": id_})
     begins = None if start is None and said_at == period.start else period.start
     is_over = after is not None and period.until is not None and period.until <= at
     new_state = "superseded" if is_over else "active"
@@ -80,10 +80,10 @@ def _hold(db: SqlSession, period: Period, after: int | None, at: int) -> None:
     if stored == (begins, period.ends, period.until, after, new_state):
         return
     times = {"start": begins, "ends": period.ends, "until": period.until}
-    db.execute(SQL["hold"], {"id": id_, **times, "after": after})
-    db.execute(SQL["turn"], {"id": id_, "state": new_state})
+    db.execute(TRUTH["hold"], {"id": id_, **times, "after": after})
+    db.execute(TRUTH["turn"], {"id": id_, "state": new_state})
     if before is not None and before != after:
-        db.execute(SQL["unlink"], {"id": id_, "after": before})
+        db.execute(TRUTH["unlink"], {"id": id_, "after": before})
     if after is not None and after != before:
         relate(db, Relate((Association(after, id_, Relation.UPDATES),), (), at))
 
@@ -115,14 +115,14 @@ def learn(db: SqlSession, commit: Learn) -> tuple[LearnResult, ...]:
     results = []
     for n, memory in enumerate(commit.memories):
         results.append(learned(db, memory, commit.ids[n * each : (n + 1) * each], commit.at))
-    db.execute(SQL["overdue"], {"at": commit.at})
+    db.execute(TRUTH["overdue"], {"at": commit.at})
     db.reindex()
     return tuple(results)
 
 
 def is_buried(db: SqlSession, hashes: Sequence[bytes]) -> bool:
     """Whether one of these hashes has a tombstone."""
-    return bool(every(db, SQL["buried"], {"hashes": hexadecimal(hashes)}))
+    return bool(every(db, TRUTH["buried"], {"hashes": hexadecimal(hashes)}))
 
 
 def learned(db: SqlSession, memory: NewMemory, ids: tuple[int, ...], at: int, *, anew: bool = False) -> LearnResult:
@@ -138,7 +138,7 @@ def learned(db: SqlSession, memory: NewMemory, ids: tuple[int, ...], at: int, *,
         forgetting.lift(db, memory)
     elif is_buried(db, hashes) or forgetting.repeats(db, memory):
         return LearnResult(0, LearnOutcome.FORGOTTEN)
-    for id_, state in every(db, SQL["known"], {"key": storable(memory.key)}):
+    for id_, state in every(db, TRUTH["known"], {"key": storable(memory.key)}):
         return LearnResult(0, LearnOutcome.FORGOTTEN) if state == "forgotten" else LearnResult(id_, LearnOutcome.KNOWN)
     slot = slot_of(memory.subject_id or memory.subject, memory.attribute, memory.value)
     if slot is not None:
@@ -201,9 +201,9 @@ def _add(db: SqlSession, memory: NewMemory, id_: int, at: int) -> LearnResult:
 
 def state_founder(db: SqlSession, *ids: int) -> None:
     """Write down what founded these memories as statements of their own, with the sources named for them."""
-    db.execute(SQL["say_founder"], {"ids": json.dumps(ids)})
+    db.execute(TRUTH["say_founder"], {"ids": json.dumps(ids)})
     for id_ in ids:
-        db.execute(SQL["name_source"], {"memory_id": id_})
+        db.execute(TRUTH["name_source"], {"memory_id": id_})
 
 
 def _add_evidence(db: SqlSession, memory: NewMemory, id_: int) -> LearnResult:
@@ -213,19 +213,19 @@ def _add_evidence(db: SqlSession, memory: NewMemory, id_: int) -> LearnResult:
     state_founder(db, id_)
     names: dict[str, Any] = {"memory_id": id_, "key": storable(memory.key)}
     times = {"start": _start(memory), "said_at": memory.said_at, "ends": memory.valid_to}
-    db.execute(SQL["say"], {**names, **times, "corrects": memory.corrects, "counted": True})
+    db.execute(TRUTH["say"], {**names, **times, "corrects": memory.corrects, "counted": True})
     for source in memory.sources:
-        db.execute(SQL["add_source"], {**names, "kind": storable(source.kind), "ref": storable(source.ref)})
+        db.execute(TRUTH["add_source"], {**names, "kind": storable(source.kind), "ref": storable(source.ref)})
     worth = {"confidence": float(memory.confidence), "importance": float(memory.importance)}
     origin = {"derived": memory.derived, "trust": memory.trust, "start": times["start"]}
-    db.execute(SQL["strengthen"], {"id": id_, **worth, **origin})
+    db.execute(TRUTH["strengthen"], {"id": id_, **worth, **origin})
     for statement in ("counted", "revive"):
-        db.execute(SQL[statement], {"id": id_})
+        db.execute(TRUTH[statement], {"id": id_})
     return LearnResult(id_, LearnOutcome.EVIDENCE)
 
 
 def _sources(db: SqlSession, ids: Sequence[int]) -> list[Source]:
-    return [Source(*row) for row in every(db, SQL["sources_of"], {"ids": json.dumps(sorted(set(ids)))})]
+    return [Source(*row) for row in every(db, TRUTH["sources_of"], {"ids": json.dumps(sorted(set(ids)))})]
 
 
 def _same_words(db: SqlSession, memory: NewMemory) -> int | None:
@@ -238,7 +238,7 @@ def _same_words(db: SqlSession, memory: NewMemory) -> int | None:
         "start": _start(memory),
     }
     about = value_name(memory.subject)
-    for id_, text, subject in every(db, SQL["same_words"], bindings):
+    for id_, text, subject in every(db, TRUTH["same_words"], bindings):
         other = value_name(subject)
         if (not about or not other or about == other) and say_the_same(memory.text, text):
             return int(id_)

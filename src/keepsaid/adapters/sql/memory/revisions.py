@@ -21,7 +21,7 @@ from keepsaid.ports.memory_maintenance import Undecided
 from keepsaid.ports.runtime import Ids, Redactor
 from keepsaid.ports.store_views import Operations
 
-SQL = statements("memory_truth")
+TRUTH = statements("memory_truth")
 _KINDS = json.dumps(sorted(LEARNABLE))
 
 
@@ -73,7 +73,7 @@ class Merge(Commit[bool]):
 
 
 def _history(db: SqlSession, listener: Listener, memory_id: int) -> Sequence[Memory]:
-    return memories(db, SQL["history"], {**bound(listener), "id": memory_id})
+    return memories(db, TRUTH["history"], {**bound(listener), "id": memory_id})
 
 
 class SqlRevisions(SqlView):
@@ -98,22 +98,22 @@ class SqlRevisions(SqlView):
 
 
 def pin(db: SqlSession, commit: Pin) -> bool:
-    return bool(every(db, SQL["pin"], {"id": commit.memory_id, "pinned": commit.pinned}))
+    return bool(every(db, TRUTH["pin"], {"id": commit.memory_id, "pinned": commit.pinned}))
 
 
 def confirm(db: SqlSession, commit: Confirm) -> bool:
-    return bool(every(db, SQL["confirm"], {"id": commit.memory_id, "at": commit.at}))
+    return bool(every(db, TRUTH["confirm"], {"id": commit.memory_id, "at": commit.at}))
 
 
 def archive(db: SqlSession, commit: ArchiveMemories) -> tuple[int, ...]:
     bindings = {"ids": json.dumps(list(commit.memory_ids)), "kinds": _KINDS, "at": commit.at}
-    rows = every(db, SQL["bring_back" if commit.back else "put_away"], bindings)
+    rows = every(db, TRUTH["bring_back" if commit.back else "put_away"], bindings)
     db.reindex()
     return tuple(sorted(int(row[0]) for row in rows))
 
 
 def correct(db: SqlSession, commit: Correct) -> LearnResult:
-    found = next(iter(memories(db, SQL["corrected"], {"id": commit.memory_id})), None)
+    found = next(iter(memories(db, TRUTH["corrected"], {"id": commit.memory_id})), None)
     if found is None or found.new.kind not in LEARNABLE:
         return LearnResult(0, LearnOutcome.REFUSED, "there is no such memory to be corrected")
     old, new = found.new, commit.memory
@@ -133,7 +133,7 @@ def correct(db: SqlSession, commit: Correct) -> LearnResult:
     )
     result = learned(db, new, commit.ids, commit.at, anew=not slotted)
     if not slotted and result.how is LearnOutcome.NEW:
-        db.execute(SQL["replace"], {"id": found.id, "after": result.memory_id, "at": new.said_at})
+        db.execute(TRUTH["replace"], {"id": found.id, "after": result.memory_id, "at": new.said_at})
         relate(db, Relate((Association(result.memory_id, found.id, Relation.UPDATES),), (), commit.at))
         result = replace(result, how=LearnOutcome.UPDATES)
     db.reindex()
@@ -142,7 +142,7 @@ def correct(db: SqlSession, commit: Correct) -> LearnResult:
 
 def merge(db: SqlSession, commit: Merge) -> bool:
     ids = (commit.into, *commit.others)
-    rows = [row for id_ in ids for row in every(db, SQL["standing"], {"id": id_})]
+    rows = [row for id_ in ids for row in every(db, TRUTH["standing"], {"id": id_})]
     mergeable = len({*ids}) == len(rows) == len(ids) > 1 and all(row[0] in LEARNABLE for row in rows)
     if not mergeable or len({row[2:] for row in rows}) > 1:
         return False
@@ -158,8 +158,8 @@ def merge(db: SqlSession, commit: Merge) -> bool:
     state_founder(db, *ids)
     for id_ in commit.others:
         for statement in ("take_statements", "take_sources", "unsay"):
-            db.execute(SQL[statement], {"of": id_, "to": commit.into})
-    db.execute(SQL["counted"], {"id": commit.into})
+            db.execute(TRUTH[statement], {"of": id_, "to": commit.into})
+    db.execute(TRUTH["counted"], {"id": commit.into})
     hold(db, held, (), commit.at)
     db.reindex()
     return True

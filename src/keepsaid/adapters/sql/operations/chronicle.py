@@ -15,7 +15,7 @@ from keepsaid.domain.route import Action, Verdict
 from keepsaid.domain.turn import Usage
 from keepsaid.domain.views import BatchLife, Chronicle, Decided, ReplyLife, ReplyMove, StepLife, TurnLife
 
-SQL = load("trails")
+TRAILS = load("trails")
 _LOOKUPS = {"message": "said", "reply": "answered", "turn": "answered", "finding": "found"}
 
 
@@ -27,12 +27,12 @@ def _is_there(db: SqlSession, source: Source) -> bool:
     """A source of another kind, or with another name, is not of this store: nothing is known of it here."""
     number = source.ref.partition(":")[0]
     lookup = _LOOKUPS.get(source.kind)
-    return lookup is None or not number.isdecimal() or bool(only(db, SQL[lookup], (int(number),))[0])
+    return lookup is None or not number.isdecimal() or bool(only(db, TRAILS[lookup], (int(number),))[0])
 
 
 def _shown(db: SqlSession, turns: Sequence[int]) -> Mapping[int, Sequence[int]]:
     found: dict[int, list[int]] = {}
-    for turn_id, memory_id in every(db, SQL["shown"], (db.numbers((0, *turns)),)):
+    for turn_id, memory_id in every(db, TRAILS["shown"], (db.numbers((0, *turns)),)):
         found.setdefault(turn_id, []).append(memory_id)
     return found
 

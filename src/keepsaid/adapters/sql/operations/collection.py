@@ -18,20 +18,20 @@ from keepsaid.domain.redaction import SecretMark
 from keepsaid.domain.states import move
 from keepsaid.domain.turn import Usage
 
-SQL = load("episodes")
+EPISODES = load("episodes")
 
 
 def kept(db: SqlSession, commit: EpisodesKept) -> int:
     """Clear episode work, and keep where messages hold secrets; returns how many batches had work."""
     for message_id, found in commit.redactions:
-        run(db, SQL["keep_marks"], (message_id, json.dumps(found)))
+        run(db, EPISODES["keep_marks"], (message_id, json.dumps(found)))
     for batch_id in commit.batch_ids:
         steps.done(db, batch_id)
-    return sum(run(db, SQL["kept"], (batch_id,)) for batch_id in commit.batch_ids)
+    return sum(run(db, EPISODES["kept"], (batch_id,)) for batch_id in commit.batch_ids)
 
 
 def marks(db: SqlSession, message_id: int) -> tuple[SecretMark, ...]:
-    row = one(db, SQL["marks"], (message_id,))
+    row = one(db, EPISODES["marks"], (message_id,))
     return () if row is None else tuple(SecretMark(*mark) for mark in json.loads(row[0]))
 
 

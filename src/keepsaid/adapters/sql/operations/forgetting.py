@@ -1,4 +1,4 @@
-"""Forgetting of names: lanes of forgotten conversations, and words in tasks, schedules and what turns wrote."""
+"""Forgetting in the operational store: requests and their steps, scrubbed rows, names of forgotten conversations."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from keepsaid.domain.commits import Receive
 from keepsaid.domain.lane import Lane
 from keepsaid.errors import StoreError
 
-SQL = load("intake")
+INTAKE = load("intake")
 _REMEMBERED_MAX = 50_000
 
 Gains = dict[Lane, list[Receive]]
@@ -64,10 +64,10 @@ class LaneHeads:
             places[lane] = (lane_id, head + count, last_id)
             self._stand[lane] = (lane_id, head + count, gain[-1].arrival.id)
         begun = [(row[0], row[4]) for lane, row in zip(gains, rows, strict=True) if lane not in self._waiting]
-        if run(db, many(SQL["extend_known_lanes"], row_of(8), len(rows)), _bounds(window) + flat(rows)) != len(rows):
+        if run(db, many(INTAKE["extend_known_lanes"], row_of(8), len(rows)), _bounds(window) + flat(rows)) != len(rows):
             raise StoreError("a lane was moved by somebody else")
         if begun:
-            write_rows(db, SQL["begin_waiting"], begun)
+            write_rows(db, INTAKE["begin_waiting"], begun)
             self._waiting.update(gains)
         return places
 
@@ -79,8 +79,8 @@ class LaneHeads:
             full = count >= window.count_max or chars >= window.chars_max
             due = newest if full else window.due_at(oldest, newest)
             rows.append((*lane, count, priority, oldest, newest, last_id, chars, due))
-        db.execute(many(SQL["extend_lanes"], row_of(11), len(rows)), flat(rows) + _bounds(window))
-        found = only(db, many(SQL["places"], row_of(4), len(rows)), flat(list(gains)))[0]
+        db.execute(many(INTAKE["extend_lanes"], row_of(11), len(rows)), flat(rows) + _bounds(window))
+        found = only(db, many(INTAKE["places"], row_of(4), len(rows)), flat(list(gains)))[0]
         places: dict[Lane, Place] = {Lane(*row[:4]): (row[4], row[5], row[6]) for row in json.loads(found)}
         for lane, (lane_id, head, _) in places.items():
             self._stand[lane] = (lane_id, head, gains[lane][-1].arrival.id)

@@ -26,7 +26,7 @@ from keepsaid.domain.route import Action, Verdict
 from keepsaid.domain.states import move
 from keepsaid.domain.turn import Lease
 
-SQL = load("claims")
+CLAIMS = load("claims")
 _Taking = tuple[commits.ClaimBatches, int, int]
 _NORMAL, _SUSPECT = 0, 1
 
@@ -35,18 +35,18 @@ def claim(db: SqlSession, claims: Sequence[commits.ClaimBatches]) -> list[tuple[
     """Lease a trial alone, else normal batches and at most one suspect; the last claim sets the order for all."""
     last = claims[-1]
     wake(db, last.at)
-    leased, alone, suspects = only(db, SQL["leased"])
+    leased, alone, suspects = only(db, CLAIMS["leased"])
     limits = [max(0, min(commit.limit, len(commit.turn_ids))) for commit in claims]
     nothing: list[tuple[Lease, ...]] = [()] * len(claims)
     if alone or not any(limits):
         return nothing
-    suspicious = one(db, SQL["suspicious"]) is not None
-    held = one(db, SQL["next_trial"], (last.lived_ms,)) if suspicious else None
+    suspicious = one(db, CLAIMS["suspicious"]) is not None
+    held = one(db, CLAIMS["next_trial"], (last.lived_ms,)) if suspicious else None
     if held is not None and not leased:
         n = next(n for n, limit in enumerate(limits) if limit)
         begun_ms = claims[n].lived_ms
         beat_ms = domain.next_beat_ms(begun_ms, begun_ms, claims[n].terms)
-        db.execute(SQL["begin_trial"], (claims[n].owner, begun_ms, beat_ms))
+        db.execute(CLAIMS["begin_trial"], (claims[n].owner, begun_ms, beat_ms))
         nothing[n] = _leased(db, [(claims[n], held[0], claims[n].turn_ids[0])], alone=True)
         return nothing
     if held is not None and last.at - held[3] >= commits.LONER_PATIENCE_MS:
@@ -65,15 +65,15 @@ def claim(db: SqlSession, claims: Sequence[commits.ClaimBatches]) -> list[tuple[
 
 def wake(db: SqlSession, at: int | None) -> None:
     """Make ready what waited until `at`, or all that waits if that is None."""
-    if one(db, SQL["asleep"], (at,)) is not None:
-        db.execute(SQL["wake_batches"], (at,))
-        db.execute(SQL["wake"], (at,))
+    if one(db, CLAIMS["asleep"], (at,)) is not None:
+        db.execute(CLAIMS["wake_batches"], (at,))
+        db.execute(CLAIMS["wake"], (at,))
 
 
 def _ready(db: SqlSession, commit: commits.ClaimBatches, suspect: int, limit: int) -> list[Row]:
     """The best of every level of priority, those first that count as best: id, priority, arrival, ready since."""
-    levels = every(db, SQL["levels"], (suspect,))
-    found = [row for (priority,) in levels for row in every(db, SQL["ready"], (suspect, priority, limit))]
+    levels = every(db, CLAIMS["levels"], (suspect,))
+    found = [row for (priority,) in levels for row in every(db, CLAIMS["ready"], (suspect, priority, limit))]
     return sorted(found, key=lambda row: _order(commit, row))[:limit]
 
 
@@ -90,17 +90,17 @@ def _leased(db: SqlSession, taken: Sequence[_Taking], *, alone: bool = False) ->
         mine = list(part)
         until = max(commit.lease_until for commit, _, _ in mine)
         state = move("batch", "queued", "claim")
-        db.execute(SQL["lease"], (db.numbers([batch_id for _, batch_id, _ in mine]), state, owner, until, alone))
+        db.execute(CLAIMS["lease"], (db.numbers([batch_id for _, batch_id, _ in mine]), state, owner, until, alone))
     ids = db.numbers([batch_id for _, batch_id, _ in taken])
-    found = {row[0]: row for row in every(db, SQL["batch"], (ids,))}
-    open_turns: dict[int, int] = dict(every(db, SQL["open_turns"], (ids,)))
-    db.execute(SQL["not_ready"], (db.numbers([row[18] for row in found.values()]),))
+    found = {row[0]: row for row in every(db, CLAIMS["batch"], (ids,))}
+    open_turns: dict[int, int] = dict(every(db, CLAIMS["open_turns"], (ids,)))
+    db.execute(CLAIMS["not_ready"], (db.numbers([row[18] for row in found.values()]),))
     begun = [
         (turn_id, found[batch_id][18], batch_id, "open", commit.at)
         for commit, batch_id, turn_id in taken
         if batch_id not in open_turns
     ]
-    write_rows(db, SQL["start_turns"], begun)
+    write_rows(db, CLAIMS["start_turns"], begun)
     write_facts_grouped(db, taken[-1][0].at, [started(turn_id, batch_id) for turn_id, _, batch_id, *_ in begun])
     for open_turn in open_turns.values():
         leave_unseen(db, open_turn)

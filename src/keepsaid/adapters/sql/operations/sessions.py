@@ -17,7 +17,7 @@ from keepsaid.domain.session import FIRST, MARKS, SOFT, UNPROCESSED_MAX, QuietSi
 from keepsaid.domain.slot import TAKEN_OVER, Expected, Question, Slot, SlotState
 from keepsaid.domain.states import move
 
-SQL = load("slots")
+SLOTS = load("slots")
 OfSlot = OpenSlot | FillSlot | ClearSlot
 
 
@@ -25,13 +25,13 @@ def apply_effect(db: SqlSession, effect: OfSlot, lane_id: int, made_by: tuple[in
     """Apply what a turn requested of slots; `made_by` is its id and time. A new question replaces the person's last."""
     turn_id, at = made_by
     if isinstance(effect, OpenSlot):
-        for row in every(db, SQL["pending_of"], (lane_id, effect.person)):
+        for row in every(db, SLOTS["pending_of"], (lane_id, effect.person)):
             _end_slot(db, row, "clear", at, reason=TAKEN_OVER)
         asked = effect.question
         question = (asked.text, str(asked.expected), json.dumps(asked.options), f"reply:{turn_id}")
-        db.execute(SQL["open_slot"], (turn_id, lane_id, effect.person, *question, at, at + effect.lasts_ms))
+        db.execute(SLOTS["open_slot"], (turn_id, lane_id, effect.person, *question, at, at + effect.lasts_ms))
         return
-    state = scalar(db, SQL["slot_state"], (effect.slot_id, lane_id))
+    state = scalar(db, SLOTS["slot_state"], (effect.slot_id, lane_id))
     if state != SlotState.OPEN:
         return
     if isinstance(effect, FillSlot):
@@ -42,23 +42,23 @@ def apply_effect(db: SqlSession, effect: OfSlot, lane_id: int, made_by: tuple[in
 
 
 def clear_lane(db: SqlSession, lane_id: int, reason: str, at: int) -> None:
-    for row in every(db, SQL["open_of_lane"], (lane_id,)):
+    for row in every(db, SLOTS["open_of_lane"], (lane_id,)):
         _end_slot(db, row, "clear", at, reason=reason)
 
 
 def _end_slot(db: SqlSession, row: Row, verb: str, at: int, **columns: str) -> None:
     slot_id, state = row
     values = (columns.get(name, "") for name in ("reason", "filled_by", "value"))
-    db.execute(SQL["end_slot"], (slot_id, move("slot", state, verb), *values, at))
+    db.execute(SLOTS["end_slot"], (slot_id, move("slot", state, verb), *values, at))
 
 
 def pending(db: SqlSession, lane_id: int) -> tuple[Slot, ...]:
-    return tuple(_slot(row) for row in every(db, SQL["open_slots"], (lane_id,)))
+    return tuple(_slot(row) for row in every(db, SLOTS["open_slots"], (lane_id,)))
 
 
 def slots(db: SqlSession, lane: Lane, limit: int) -> Sequence[Slot]:
     lane_id = lane_id_of(db, lane)
-    return [] if lane_id is None else [_slot(row) for row in every(db, SQL["slots"], (lane_id, limit))]
+    return [] if lane_id is None else [_slot(row) for row in every(db, SLOTS["slots"], (lane_id, limit))]
 
 
 def _slot(row: Row) -> Slot:

@@ -13,27 +13,27 @@ from keepsaid.domain.prompt import Json
 from keepsaid.domain.staged import StageMemory, read_back, written
 from keepsaid.domain.states import move
 
-SQL = load("staging")
+STAGING = load("staging")
 
 
 def stage(db: SqlSession, request: StageMemory, turn_id: int) -> None:
     """Write down a memory request of a turn, or of a branch under its own id."""
-    run(db, SQL["stage"], (turn_id, request.n, written(request)))
+    run(db, STAGING["stage"], (turn_id, request.n, written(request)))
 
 
 def staged(db: SqlSession, turn_id: int | None) -> tuple[StageMemory, ...]:
     """The memory requests of a turn that are not known to be done, in order."""
-    return tuple(read_back(text) for (text,) in every(db, SQL["staged"], (turn_id,)))
+    return tuple(read_back(text) for (text,) in every(db, STAGING["staged"], (turn_id,)))
 
 
 def forget_staged(db: SqlSession, turn_id: int) -> int:
     """Delete the memory requests of a turn; returns how many there were."""
-    return run(db, SQL["forget_staged"], (turn_id,))
+    return run(db, STAGING["forget_staged"], (turn_id,))
 
 
 def done(db: SqlSession, batch_id: int) -> None:
     """Delete the memory requests of the turn that answered a batch, before its episode work is cleared."""
-    run(db, SQL["done"], (batch_id,))
+    run(db, STAGING["done"], (batch_id,))
 
 
 STEPS = load("turns")

@@ -141,7 +141,7 @@ def placed(db: SqlSession, messages: Sequence[StoredMessage]) -> dict[int, str]:
 
 def batch_of(db: SqlSession, batch_id: int) -> tuple[StoredBatch, Row]:
     """A batch, and its row."""
-    row = only(db, leases.SQL["batch"], (db.numbers((batch_id,)),))
+    row = only(db, leases.CLAIMS["batch"], (db.numbers((batch_id,)),))
     return rows.batch(row), row
 
 
@@ -201,7 +201,7 @@ def claimed(db: SqlSession, lease: Lease) -> Claimed | None:
     if not lease.continued:
         around = read_turn_inputs(db, batch.lane, messages)
         return Claimed(batch, turn_id, messages, (), lease.alone, around=around)
-    steps = tuple(rows.step(step) for step in every(db, leases.SQL["steps"], (turn_id,)))
+    steps = tuple(rows.step(step) for step in every(db, leases.CLAIMS["steps"], (turn_id,)))
     trace, joined = rows.trace(db, turn_id), list_steered(db, turn_id)
     claimed = Claimed(batch, turn_id, messages, steps, lease.alone, trace, joined)
     return replace(claimed, around=read_turn_inputs(db, batch.lane, claimed.all_messages))
@@ -221,7 +221,7 @@ def turn(db: SqlSession, turn_id: int) -> domain.TurnStory | None:
         state,
         batch,
         messages,
-        tuple(rows.step(step) for step in every(db, leases.SQL["steps"], (turn_id,))),
+        tuple(rows.step(step) for step in every(db, leases.CLAIMS["steps"], (turn_id,))),
         tuple(rows.record(record) for record in every(db, SQL["records"], (turn_id,))),
         tuple(rows.replies(db, SQL["replies_of_batch"], (batch_id,))),
         rows.trace(db, turn_id),

@@ -20,7 +20,7 @@ from keepsaid.domain.timing import timing_of, written
 from keepsaid.domain.turn import Step, StepKind, Usage
 from keepsaid.domain.work import TaskKind
 
-SQL = load("schedules")
+SCHEDULES = load("schedules")
 _NOWHERE = (None, None, None, None, None, False)
 
 
@@ -51,42 +51,42 @@ def content_of(new: NewSchedule) -> tuple[object, ...]:
 
 
 def _due(db: SqlSession, at: int, limit: int, *, once: bool = True) -> list[Schedule]:
-    return [schedule_of(row) for row in every(db, SQL["due"], (at, limit, once))]
+    return [schedule_of(row) for row in every(db, SCHEDULES["due"], (at, limit, once))]
 
 
 def _next_due(db: SqlSession) -> int | None:
-    return scalar(db, SQL["next_due"])
+    return scalar(db, SCHEDULES["next_due"])
 
 
 def _ready(db: SqlSession, at: int, limit: int, errands: int) -> list[tuple[ScheduleRun, Schedule]]:
-    found = [*every(db, SQL["ready"], (at, 0, limit)), *every(db, SQL["ready"], (at, 1, errands))]
-    return [(run, schedule_of(only(db, SQL["one"], (run.schedule_id,)))) for run in map(run_of, found)]
+    found = [*every(db, SCHEDULES["ready"], (at, 0, limit)), *every(db, SCHEDULES["ready"], (at, 1, errands))]
+    return [(run, schedule_of(only(db, SCHEDULES["one"], (run.schedule_id,)))) for run in map(run_of, found)]
 
 
 def _list_unsettled_outputs(db: SqlSession, limit: int) -> list[RunOutput]:
-    outputs = (RunOutput(*row) for row in every(db, SQL["heard"], (limit,)))
+    outputs = (RunOutput(*row) for row in every(db, SCHEDULES["heard"], (limit,)))
     return [output for output in outputs if verdict_on(output)[0]]
 
 
 def _list_orphaned_runs(db: SqlSession, limit: int) -> list[ScheduleRun]:
-    return [run_of(row) for row in every(db, SQL["worked"], (limit,))]
+    return [run_of(row) for row in every(db, SCHEDULES["worked"], (limit,))]
 
 
 def _schedule(db: SqlSession, schedule_id: int) -> Schedule | None:
-    row = one(db, SQL["one"], (schedule_id,))
+    row = one(db, SCHEDULES["one"], (schedule_id,))
     return None if row is None else schedule_of(row)
 
 
 def _schedules(db: SqlSession, states: Sequence[str], after: int, limit: int) -> list[Schedule]:
-    return [schedule_of(row) for row in every(db, SQL["list"], (json.dumps(list(states)), after, limit))]
+    return [schedule_of(row) for row in every(db, SCHEDULES["list"], (json.dumps(list(states)), after, limit))]
 
 
 def _runs(db: SqlSession, schedule_id: int, limit: int) -> list[ScheduleRun]:
-    return [run_of(row) for row in every(db, SQL["runs"], (schedule_id, limit))]
+    return [run_of(row) for row in every(db, SCHEDULES["runs"], (schedule_id, limit))]
 
 
 def _latest(db: SqlSession) -> int | None:
-    return scalar(db, SQL["latest"])
+    return scalar(db, SCHEDULES["latest"])
 
 
 class SqlSchedules(SqlView):
