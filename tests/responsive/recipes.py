@@ -43,7 +43,6 @@ EXEMPT: dict[str, str] = {
     "keepsaid.domain.slot._number": "its caller, which is measured, gives it at most 2,000 characters",
     "keepsaid.text.references._table": "it reads the program's own tables, once",
     "keepsaid.domain.states._tables": "it reads the program's own tables, once",
-    "keepsaid.adapters.tools.mcp._any_like": "the patterns are the owner's, and a name has 64 characters",
     "keepsaid.domain.route._any_like": "the patterns are the owner's, and what they are held against is a short name",
     "keepsaid.adapters.redaction.formats._format": "it compiles the program's own table",
     "keepsaid.adapters.redaction.formats._token": "it compiles the program's own table",
