@@ -14,7 +14,8 @@ import httpx2
 import pytest
 from tests.unit.moved_loop import MovedLoop, on_moved_loop
 
-from keepsaid.adapters.channels.http import PullChannel, PushChannel
+from keepsaid.adapters.channels.pull import PullChannel
+from keepsaid.adapters.channels.push import PushChannel
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.reply import Delivered, ReplyDraft, Sending, SendResult, StoredReply

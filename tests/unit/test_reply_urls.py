@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keepsaid.adapters.channels.http import allowed
+from keepsaid.adapters.channels.pull import allowed
 
 
 @pytest.mark.parametrize(

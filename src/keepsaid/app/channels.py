@@ -6,8 +6,8 @@ import hmac
 from collections.abc import Callable, Container, Mapping
 
 from keepsaid.adapters.channels.github import GitHubHook
-from keepsaid.adapters.channels.http import PullChannel, allowed
 from keepsaid.adapters.channels.media import discord, nostr, slack, telegram
+from keepsaid.adapters.channels.pull import PullChannel, allowed
 from keepsaid.config import Config
 from keepsaid.domain.message import IgnoredUpdate, Inbound, MediaMessage
 from keepsaid.ports.channel import Channel, Hook
@@ -36,7 +36,7 @@ def channels_of(config: Config, names: Container[str]) -> tuple[dict[str, Channe
             secret = one.secret.get_secret_value() if one.secret else ""
             channels[name] = hooks[name] = GitHubHook(secret, priority=one.priority)
         elif one.reply_hosts:
-            from keepsaid.adapters.channels.http import PushChannel  # noqa: PLC0415 - its client costs a start 60 ms
+            from keepsaid.adapters.channels.push import PushChannel  # noqa: PLC0415 - its client costs a start 60 ms
 
             channels[name] = PushChannel(name, one.reply_hosts)
         else:

@@ -32,7 +32,7 @@ _GARBAGE = (20_000, 20, 20)
 LIBRARIES = (
     "anyio._backends._asyncio",
     "genai_prices.data",
-    "keepsaid.adapters.channels.http",
+    "keepsaid.adapters.channels.push",
     "keepsaid.adapters.models.provider",
     "keepsaid.adapters.models.provider",
     "keepsaid.adapters.models.provider",
