@@ -58,12 +58,13 @@ def test_a_search_prefers_what_holds_and_answers_as_of(taught: Program, capsys: 
     assert found(taught, capsys, "--as-of", "2026-05-10") == ["Lisbon"]
     assert found(taught, capsys, "--as-of", "2026-07-01") == ["Rome"]
     assert found(taught, capsys, "--as-of", "2026-04-01") == []
-    for option, value, why in (
-        ("--as-of", "May", "is not a day such as"),
-        ("--until", "soon", "is not a day such as"),
-        ("--kind", "poem", "is none of"),
+    for why, *options in (
+        ("--as-of: 'May' is not a day such as", "--as-of", "May"),
+        ("is not a day such as", "--until", "soon"),
+        ("is none of", "--kind", "poem"),
+        ("since must not be later than until", "--since", "2026-05-02", "--until", "2026-05-01"),
     ):
-        assert why in inside(taught, capsys, "memory", "search", "x", option, value, code=2).err
+        assert why in inside(taught, capsys, "memory", "search", "x", *options, code=2).err
 
 
 def test_a_search_keeps_to_filters(taught: Program, capsys: Capture) -> None:

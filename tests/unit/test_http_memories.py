@@ -48,7 +48,7 @@ async def test_memory_is_searched_listed_and_read(tmp_path: Path) -> None:
         ("?query=x&archived=1&kind=fact", 422),
         ("?limit=0", 400),
         ("/mem_zzz", 404),
-        ("/mem_01hz00000000a", 422),
+        ("/mem_01hz00000000a", 404),
     ],
 )
 async def test_a_bad_search_is_refused(tmp_path: Path, query: str, status: int) -> None:

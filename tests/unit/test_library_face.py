@@ -205,3 +205,9 @@ async def test_what_was_just_forgotten_can_be_undone_at_once(ks: Keepsaid) -> No
     assert await ks.memory.search("lantern") == ()
     await ks.memory.undo(request.id)
     assert [found.id for found in await ks.memory.search("lantern")] == [memory]
+
+
+async def test_an_episode_without_a_time_is_refused(ks: Keepsaid) -> None:
+    with pytest.raises(InputError, match="said_at"):
+        await ks.memory.record([Episode("hello", "Ann", "room", None)])  # type: ignore[arg-type]
+    assert await ks.memory.list() == ()

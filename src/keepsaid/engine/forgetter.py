@@ -117,12 +117,12 @@ class Forgetter:
             pass
         return await self._view.one(number)
 
-    async def settled(self, limit_ms: float) -> bool:
-        """Wait until nothing is left to be forgotten, so long at most; says whether."""
+    async def settled(self, limit_ms: float, number: int | None = None) -> bool:
+        """Wait until nothing is left to be forgotten, or nothing of one request, so long at most; says whether."""
         until = self._clock.monotonic_ms() + limit_ms
         while True:
             moved = self._moved
-            if not await self._view.unfinished():
+            if all(number not in (None, one.id) for one in await self._view.unfinished()):
                 return True
             left = until - self._clock.monotonic_ms()
             if left <= 0 or self._halt.is_set:

@@ -22,7 +22,7 @@ _UNDO_MS_MAX = 30 * 86_400_000
 _OWNER = Listener(None, everything=True)
 _SAFE = "Nothing was changed."
 _UNDER_WAY_MS = 5_000
-"""So long an undo waits for requests that are under way."""
+"""So long an undo waits for its request, if that is under way."""
 _HINT = "keepsaid memory forget --help"
 
 
@@ -126,7 +126,7 @@ class ForgettingService:
         """Put back what a request took, once it is through; raises InputError where that cannot be."""
         number = read("forgetting", name)
         if number is not None and self._is_running():
-            await self._forgetter.settled(_UNDER_WAY_MS)
+            await self._forgetter.settled(_UNDER_WAY_MS, number)
         done = None if number is None else await self._forgetter.undo(number)
         if done is None:
             raise InputError(f"{name} cannot be undone", safe=_SAFE, hint="keepsaid memory forgotten")

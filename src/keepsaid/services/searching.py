@@ -29,6 +29,14 @@ class SearchRequest:
     narrowing: Narrowing = Narrowing()
     archived: bool = False
 
+    def check(self) -> None:
+        """Raise InputError for filters that contradict each other."""
+        since, until = self.narrowing.since, self.narrowing.until
+        if since is not None and until is not None and since > until:
+            raise InputError("since must not be later than until", safe=_SAFE)
+        if self.archived and replace(self.narrowing, as_of=None) != Narrowing():
+            raise InputError("what was archived is searched by its words and by as_of alone", safe=_SAFE)
+
 
 def filters_of(given: Mapping[str, str]) -> Narrowing:
     """The filters `kind`, `person`, `since`, `until` and `as_of` as people write them; a day as `until` or `as_of` is
@@ -60,14 +68,10 @@ class SearchService:
 
         Raises InputError for filters that contradict each other.
         """
-        keeps = asked.narrowing
-        if keeps.since is not None and keeps.until is not None and keeps.since > keeps.until:
-            raise InputError("since must not be later than until", safe=_SAFE)
-        limit = max(0, min(asked.limit, FOUND_MAX))
+        asked.check()
+        keeps, limit = asked.narrowing, max(0, min(asked.limit, FOUND_MAX))
         if not asked.archived:
             return await narrowed(self._recall, self._memories.library, listener, (asked.query, limit), keeps)
-        if replace(keeps, as_of=None) != Narrowing():
-            raise InputError("what was archived is searched by its words and by as_of alone", safe=_SAFE)
         return await self._archive.recall(listener, asked.query, limit, keeps.as_of)
 
     async def newest(self, kinds: Sequence[Kind] = (), limit: int = 20) -> Sequence[Memory]:

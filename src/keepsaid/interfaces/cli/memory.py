@@ -263,8 +263,9 @@ def _search(asked: SearchOptions) -> None:
 
     try:
         request = SearchRequest(asked.query, asked.limit, filters_of(asdict(asked)), asked.archived)
+        request.check()
     except InputError as error:
-        raise typer.BadParameter(error.what) from error
+        raise typer.BadParameter(error.what.replace("as_of", "--as-of")) from error
     found = session().read(lambda stores: stores.search.search(request)) or Recalled(())
     rows = tuple(
         (str(place), f"{hit.score:.3f}", f"{hit.leg} #{hit.rank}", *_cells(hit.memory))

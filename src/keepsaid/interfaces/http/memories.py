@@ -119,9 +119,8 @@ async def search(instance: Instance, call: OwnerCall) -> Response:
 
 async def get_memory(instance: Instance, call: OwnerCall) -> Shape:
     """One memory, and what was known before and after of the same."""
-    call.id_of("memory")
-    name, service = call.request.path_params["id"], instance.services.search
-    memory, versions = await service.get(name), await service.history(name)
+    memory = await _memory(instance, call.request.path_params["id"])
+    versions = await instance.memories.revisions.history(OWNER_HEARS, memory.id)
     return {"memory": memory_shape(memory), "history": [memory_shape(one) for one in versions]}
 
 
@@ -236,7 +235,7 @@ ROUTES = (
     OwnerRoute("POST", "/v1/memories/{id}/pin", pin, 100_000),
     OwnerRoute("POST", "/v1/memories/{id}/merge", merge, 100_000),
     OwnerRoute("POST", "/v1/forget", forget, 1_000_000, long=True),
-    OwnerRoute("POST", "/v1/forget/undo", undo, 1_000_000),
+    OwnerRoute("POST", "/v1/forget/undo", undo, 1_000_000, long=True),
     OwnerRoute("POST", "/v1/forget/settled", wait_settled, 1_000_000, long=True),
     OwnerRoute("POST", "/v1/people/join", join_people, 100_000),
     OwnerRoute("POST", "/v1/people/split", split_person, 100_000),

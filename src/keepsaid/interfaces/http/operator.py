@@ -149,7 +149,7 @@ ROUTES = (
     OwnerRoute("POST", "/v1/memories", add_memory, 1_000_000),
     OwnerRoute("POST", "/v1/memories/maintain", maintain, long=True),
     OwnerRoute("POST", "/v1/collection/run", run_extraction, 10_000, long=True),
-    OwnerRoute("POST", "/v1/collection/{id}/requeue", requeue_session, 10_000),
+    OwnerRoute("POST", "/v1/collection/{id}/requeue", requeue_session),
 )
 
 

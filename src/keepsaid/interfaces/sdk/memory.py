@@ -226,7 +226,9 @@ def _memory(n: int, episode: Episode) -> NewMemory:
         raise InputError(f"episode {n} needs a text and a conversation")
     if episode.kind not in _KINDS:
         raise InputError(f"episode {n}: there is no kind {episode.kind!r}; one of: {', '.join(_KINDS)}")
-    said_at = time_in(episode.said_at, f"episode {n}: said_at") or 0
+    said_at = time_in(episode.said_at, f"episode {n}: said_at")
+    if said_at is None:
+        raise InputError(f"episode {n}: said_at must be milliseconds UTC or a datetime, not None")
     lane, kind = _lane(conversation, normalise(episode.lane)), Kind(episode.kind)
     name = episode.external_id
     if name is None:
