@@ -137,9 +137,10 @@ def next_time(fields: Fields, zone: ZoneInfo, after: int) -> int | None:
     moment = _EPOCH + timedelta(milliseconds=after)
     wall = moment.astimezone(zone).replace(tzinfo=None, second=0, microsecond=0)
     found = next((at for one in fields.walls(wall) if (at := first_at(one, zone)) > moment), None)
-    offsets = {(moment + shift).astimezone(zone).utcoffset() for shift in (-_SHIFT, timedelta(0), _SHIFT)}
-    if fields.hourly and len(offsets) > 1:
-        found = min(filter(None, (found, _repeated_time(fields, zone, moment))), default=None)
+    if fields.hourly:
+        offsets = {(moment + shift).astimezone(zone).utcoffset() for shift in (-_SHIFT, timedelta(0), _SHIFT)}
+        if len(offsets) > 1:
+            found = min(filter(None, (found, _repeated_time(fields, zone, moment))), default=None)
     return None if found is None else (found - _EPOCH) // timedelta(milliseconds=1)
 
 

@@ -77,7 +77,7 @@ def replies(db: SqlSession, sql: str, bound: Sequence[object]) -> list[StoredRep
     """The replies that a statement finds; one that is not what was written has WITHHELD for its text."""
     found = every_replaced(db, sql, bound)
     damaged = db.altered("reply", [row[0] for row in found])
-    for reply_id in damaged:
+    for reply_id in (row[0] for row in found if row[0] in damaged):
         _log.error("reply %d is not what was stored: it is withheld", reply_id, extra={"code": MessageDamaged.code})
     return [reply((*row[:7], WITHHELD, *row[8:]) if row[0] in damaged else row) for row in found]
 
@@ -85,7 +85,7 @@ def replies(db: SqlSession, sql: str, bound: Sequence[object]) -> list[StoredRep
 def records(db: SqlSession, lane_id: int, found: Sequence[Row]) -> tuple[Record, ...]:
     """Rows of `records_after` of one lane; one that is not what was written has WITHHELD for its text."""
     damaged = db.altered("transcript", [row[7] for row in found], lane_id)
-    for position in damaged:
+    for position in (row[7] for row in found if row[7] in damaged):
         message = "record %d of lane %d is not what was stored: it is withheld"
         _log.error(message, position, lane_id, extra={"code": MessageDamaged.code})
     return tuple(record((row[0], WITHHELD, *row[2:]) if row[7] in damaged else row) for row in found)

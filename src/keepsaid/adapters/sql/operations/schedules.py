@@ -9,7 +9,7 @@ from keepsaid.adapters.sql.operations.journal import write_line
 from keepsaid.adapters.sql.operations.outbox import keep_for_owner, keep_reply
 from keepsaid.adapters.sql.operations.tasks import keep
 from keepsaid.adapters.sql.operations.work_views import content_of, run_of, schedule_of
-from keepsaid.adapters.sql.query import SqlSession, every, load, one, only, run, scalar
+from keepsaid.adapters.sql.query import SqlSession, every, load, one, only, run
 from keepsaid.domain import scheduling
 from keepsaid.domain.commits import Prune
 from keepsaid.domain.effects import EndSchedule, KeepTime
@@ -156,13 +156,13 @@ def end(db: SqlSession, commit: EndRun) -> str:
     released = commit.verb == "release"
     db.execute(SQL["move_run"], (*commit.run, state, commit.reason, None if released else commit.at))
     if released:
-        return str(scalar(db, SQL["stand"], (commit.run.schedule_id,)))
+        return str(only(db, SQL["stand"], (commit.run.schedule_id,))[0])
     _write_run_event(db, state, commit)
     is_delivered = _record_output(db, known, commit)
     failed = commit.verb == "fail"
     if failed or (commit.verb == "execute" and not is_delivered):
         return _charge(db, commit, failed=failed)
-    return str(scalar(db, SQL["stand"], (commit.run.schedule_id,)))
+    return str(only(db, SQL["stand"], (commit.run.schedule_id,))[0])
 
 
 def _record_output(db: SqlSession, known: ScheduleRun, commit: EndRun) -> bool:
@@ -192,7 +192,7 @@ def settle(db: SqlSession, commit: SettleRun) -> str:
     output = move("output", known.output, commit.verb)
     db.execute(SQL["hear"], (*commit.run, output, None, commit.reply_id, commit.reason))
     if commit.verb == "answer":
-        return str(scalar(db, SQL["stand"], (commit.run.schedule_id,)))
+        return str(only(db, SQL["stand"], (commit.run.schedule_id,))[0])
     _write_run_event(db, output, commit)
     return _charge(db, commit, failed=commit.verb == "lose")
 
