@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -186,7 +186,7 @@ def play(scene: Stage, file: Path, model: Model, n: int, step: object) -> None:
     """Do one thing to the store and to the model."""
     ids = list(model.memories)
     if isinstance(step, NewMemory):
-        new = NewMemory(**{name: getattr(step, name) for name in step.__slots__} | {"key": f"{n}"})
+        new = replace(step, key=f"{n}")
         [id_] = scene.keep(new)
         model.memories[id_], model.states[id_] = new, "active"
     elif isinstance(step, Edge):

@@ -69,12 +69,14 @@ def lint(house: Path) -> subprocess.CompletedProcess[str]:
 
 
 def stdlib_only(source: Source) -> Iterator[str]:
-    """The domain and the rules of text import the standard library and one another."""
-    if not under(source.within, ("domain", "text")):
+    """Values, the rules of text and the domain import the standard library and one another."""
+    if not under(source.within, ("domain", "text", "values")):
         return
     for line, module in imports(source):
         top = module.partition(".")[0]
-        if top not in sys.stdlib_module_names and not module.startswith(("keepsaid.domain", "keepsaid.text")):
+        if top not in sys.stdlib_module_names and not module.startswith(
+            ("keepsaid.domain", "keepsaid.text", "keepsaid.values")
+        ):
             yield source.at(line, f"domain imports {module}; it may import the standard library and itself")
 
 

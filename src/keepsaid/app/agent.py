@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from keepsaid.adapters.system.clock import one_time_code
 from keepsaid.adapters.system.files import IdentityFiles, SkillFolder
@@ -53,12 +53,13 @@ from keepsaid.ports.store import MemoryStore, Store
 from keepsaid.ports.store_views import TaskView
 from keepsaid.text.normal import cut
 from keepsaid.text.words import leans
+from keepsaid.values import frozen
 
 _LISTED = 20
 _LINE_CHARS = 120
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SideTasks:
     """Tasks that turns of a lane made and that have not ended; never what a rule spawned (seed 000, Isolation)."""
 
@@ -69,7 +70,7 @@ class SideTasks:
         return tuple(Trusted(_line(one), trust_of_task(one)) for one in await self.view.list_open_tasks(lane, _LISTED))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WorkerTools:
     """What work can be given to a worker for: the tools that it would have, by name."""
 
@@ -178,7 +179,7 @@ class NoReminder:
         return Injection(skipped=f"memory.injection is {self._setting}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Faculties:
     """What an agent remembers and forgets with: `recall` before a turn, `search` when the model asks."""
 
@@ -190,7 +191,7 @@ class Faculties:
     forgetter: Forgetter
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AgentBuilder:
     """Who answers in a home; `tools` are those it has beside its own, in the order in which they take a name."""
 

@@ -7,7 +7,7 @@ import json
 import logging
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -45,6 +45,7 @@ from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.runtime import Clock, Ids, Redactor, Wakeups
 from keepsaid.ports.store_views import Operations
 from keepsaid.text.normal import normalise
+from keepsaid.values import frozen
 
 _KNOWN_MS = 30 * 86_400_000
 """So long it is known what the owner was told."""
@@ -52,7 +53,7 @@ _KNOWN_MS = 30 * 86_400_000
 _SAID = ("text", "user_id", "channel_id", "conversation_id")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExtensionHost:
     """The runtime as its extensions may use it; `ours` are the channels that belong to extensions."""
 

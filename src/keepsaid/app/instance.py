@@ -7,7 +7,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
 from keepsaid.adapters.models.choose import Punctual
@@ -74,6 +74,7 @@ from keepsaid.ports.memory_store import Embedder
 from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.runtime import Clock, Ids, Lock, Offload, Space, StopToken, inline
 from keepsaid.ports.store import MemoryStore, Store
+from keepsaid.values import frozen
 
 _SPACE_MS = 2_000
 """How often the disk is looked at."""
@@ -92,7 +93,7 @@ _PRUNE_MS = 60_000
 """How often it is asked whether a run of the pruner is due."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outside:
     """What surrounds an instance: time, identifiers, channels and tools beside its own, and how full its disk is.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import field
 from zoneinfo import ZoneInfo
 
 from keepsaid.adapters.models.extractor import CALLS_MAX, ModelExtractor
@@ -24,6 +24,7 @@ from keepsaid.memory.recording import Recorder, StagedRequestExecutor
 from keepsaid.ports.model import Extractor, Model
 from keepsaid.ports.runtime import Clock, Ids, Redactor, StopToken
 from keepsaid.ports.store import MemoryStore, Store
+from keepsaid.values import frozen
 
 
 def recorder_of(operations: Store, memories: MemoryStore, clock: Clock, redactor: PatternRedactor) -> Recorder:
@@ -56,7 +57,7 @@ _NIGHT_MS = 60_000
 _TICKS_MAX = 100
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExtractionService:
     """What collects in an instance; `on` says whether anything is to be."""
 

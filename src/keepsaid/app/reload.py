@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 from keepsaid.adapters.system.files import IdentityFiles, SkillFolder
@@ -18,6 +18,7 @@ from keepsaid.errors import ConfigError, KeepsaidError
 from keepsaid.pipeline.runner import MessagePipeline
 from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store_views import Operations
+from keepsaid.values import frozen
 
 _log = logging.getLogger("keepsaid.config")
 IN_FORCE = "Nothing was changed: the settings from before stay in force."
@@ -55,7 +56,7 @@ class Reloaded(NamedTuple):
     warnings: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReloadableRoutes:
     """Routing table: messages routed after a reload use the new rules, and record their version."""
 
@@ -72,7 +73,7 @@ class ReloadableRoutes:
         return Prepared(apply)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReloadableIdentity:
     """Identity files and skills of the agent, from the folder that the config names."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from keepsaid.services.inbox import AskService, InboxService, Receive
 from keepsaid.services.memories import MemoryService
 from keepsaid.services.people import PeopleService
 from keepsaid.services.searching import SearchService
+from keepsaid.values import frozen
 
 _BACKUPS = "backups.jsonl"
 
@@ -69,7 +69,7 @@ def _schema_backups(home: Home, config: Config) -> Iterator[str]:
         yield from (str(copy) for copy in store.parent.glob(f"{store.name}.schema-*.bak"))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Services:
     """What people and programs may ask of an instance beside talking to it."""
 
@@ -81,7 +81,7 @@ class Services:
     forgetting: ForgettingService
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RuntimeHooks:
     """The runtime that services ask: whether it is up, what wakes the one that forgets, the door, and who waits."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -27,6 +26,7 @@ from keepsaid.memory.recall.recollection import NO_EMBEDDER, Recollection
 from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store import MemoryStore
 from keepsaid.services.searching import SearchService
+from keepsaid.values import frozen
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ GRAPH_WEIGHT, GRAPH_SHARE = 0.25, 0.25
 """What the graph leg weighs, and how much of another leg's time it has: it begins when they have answered."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReadOnlyStores:
     """Both stores, for reading."""
 

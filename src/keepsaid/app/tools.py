@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from keepsaid.adapters.system.clock import SystemClock
 from keepsaid.adapters.tools.mcp import ACCEPTED_FILE, WAITING_FILE, McpServer, ToolPins
@@ -16,6 +15,7 @@ from keepsaid.engine.supervisor import ServiceLoop
 from keepsaid.errors import ConfigError, HomeError, ToolError
 from keepsaid.ports.model import Served, Tool, ToolSource
 from keepsaid.ports.runtime import Clock
+from keepsaid.values import frozen
 
 FENCE_FILE = "fence.key"
 _KEY_BYTES = 32
@@ -43,7 +43,7 @@ def fence_of(home: Home) -> Fence:
 _AGAIN_MS = 60_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QueriedServer:
     """A server that was asked for its tools: each with its standing, and why it could not be asked."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from keepsaid.adapters.models.choose import LazyChat
@@ -38,6 +38,7 @@ from keepsaid.ports.runtime import Clock, Ids, Redactor, Wakeups
 from keepsaid.ports.store import MemoryStore, Store
 from keepsaid.ports.store_views import ScheduleView
 from keepsaid.text.normal import normalise
+from keepsaid.values import frozen
 
 _RELAY_MS = 1_000
 """How often it is looked whether a person has spoken in a lane that was told often enough."""
@@ -48,7 +49,7 @@ _EXPIRY_MS = 60_000
 Tooling = Callable[[], Sequence[Tool]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TaskServiceDeps:
     """Dependencies of the task service: home, settings, stores, model, and the tools that workers may use.
 

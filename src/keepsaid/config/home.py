@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from keepsaid.errors import HomeError
+from keepsaid.values import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Home:
     """Five directories; all are made with mode 0700."""
 

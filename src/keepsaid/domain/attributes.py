@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from keepsaid.domain.visibility import within
 from keepsaid.text.normal import digest
 from keepsaid.text.words import fold, spelled
+from keepsaid.values import frozen
 
 _SAME = """
 lives_in: live in, lives, living in, home, home city, home town, hometown, city, residence, resides in, based in
@@ -90,7 +91,7 @@ def slot_of(subject: str, attribute: str, value: str) -> bytes | None:
     return digest("slot", about, name) if about and name and value_name(value) else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SlotStatement:
     """One statement about a slot, under its key; times are milliseconds UTC.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import exp, log
 from typing import NamedTuple, TypeVar
 
@@ -11,9 +11,10 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.route import Verdict
 from keepsaid.domain.work import WorkTerms
+from keepsaid.values import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Window:
     """How long a lane collects: from its first message, longer while more come, never beyond the limits.
 
@@ -36,7 +37,7 @@ class Window:
         return max(self.window_ms, self.wait_ms_max)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Routed:
     """A batch as the router decided it: the numbers of its first and last message, and the verdict.
 
@@ -58,7 +59,7 @@ DESCRIPTION_CHARS_MAX = 50_000
 """A pending task that is described by more characters takes in more batches, but no more words."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TaskDraft:
     """Work for a worker, as a `spawn` rule describes it; batches with the key of a pending task merge into it.
 
@@ -72,7 +73,7 @@ class TaskDraft:
     outside: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoredBatch:
     """A stored batch and its lease.
 
@@ -104,7 +105,7 @@ class StoredBatch:
     survived: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DueLane:
     """A lane whose window has closed, and what is known of the messages that wait there without reading them.
 
@@ -121,7 +122,7 @@ class DueLane:
     chars: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WaitingGroup:
     """Messages that wait in one lane; `numbered_after` is the last number batched."""
 
@@ -139,7 +140,7 @@ _LEAST_SHARE = 8
 """Of so many places every level gets at least one."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ageing:
     """After how long what is worse than `PEOPLE` counts as that: pairs of a priority and milliseconds.
 
@@ -199,7 +200,7 @@ _BEAT_MS_MAX = 3_600_000
 _LENGTHENED_MAX = 4
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TrialTerms:
     """When a trial may begin (milliseconds).
 
@@ -288,7 +289,7 @@ class FatalTrial(NamedTuple):
     ended_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Suspicion:
     """What deaths of the process say against a batch.
 

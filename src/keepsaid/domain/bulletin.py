@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 
 from keepsaid.domain.memory import IMPORTANCE, Kind, Memory
 from keepsaid.domain.message import Trust
 from keepsaid.text.normal import cut, digest
+from keepsaid.values import frozen
 
 MINUTE_MS = 60_000
 _LINE_CHARS_MAX = 240
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BulletinSection:
     """A part of a bulletin: of these kinds the `most` newest, or the most important."""
 
@@ -39,7 +40,7 @@ SECTIONS = (
 """The sections of a bulletin in order (seed 001). What stands in one stands in no other: `Recent` has what is left."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Material:
     """What a bulletin may be made of: memories of one scope that hold now, and the store's revision."""
 
@@ -53,7 +54,7 @@ class Material:
         return digest(*parts).hex()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Edition:
     """What a bulletin was made of: the store's revision, a digest of what there was to tell, and the memories it tells.
 
@@ -90,7 +91,7 @@ def edition_in(metadata: str) -> Edition | None:
         return None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bulletin:
     """The bulletin of a scope as it is stored; one of version 0 is not there.
 

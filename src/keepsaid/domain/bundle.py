@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
@@ -14,6 +14,7 @@ from keepsaid.domain.memory import GLOBAL, OWNER, Memory, NewMemory, person_scop
 from keepsaid.domain.message import Trust
 from keepsaid.domain.visibility import MemoryShared, Person, least
 from keepsaid.text.normal import digest, parted
+from keepsaid.values import frozen
 
 T = TypeVar("T")
 
@@ -53,7 +54,7 @@ class Named(NamedTuple):
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BundleEntry:
     """A memory with all that hangs on it; other memories are named by their keys.
 
@@ -78,7 +79,7 @@ class BundleEntry:
         return slot_of(new.subject_id or new.subject, new.attribute, new.value)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BundleLink:
     """That one memory took the place of another, which then holds as it says here."""
 
@@ -88,7 +89,7 @@ class BundleLink:
     valid_to: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Edge:
     """An association between two memories, by their keys."""
 
@@ -99,7 +100,7 @@ class Edge:
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tombstone:
     """A keyed hash of what was forgotten."""
 
@@ -119,7 +120,7 @@ class ImportOutcome(StrEnum):
     REJECTED = "rejected"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ImportVerdict:
     """What becomes of a record, and why it is not new.
 
@@ -132,7 +133,7 @@ class ImportVerdict:
     like: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TakeIn(Commit[tuple[ImportVerdict, ...]]):
     """Take over records of a bundle, in order; what is there already stays as it is. Says of each what became of it.
 

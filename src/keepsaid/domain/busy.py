@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from keepsaid.domain.batch import Window
@@ -12,6 +11,7 @@ from keepsaid.domain.commits import Commit
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.turn import Steered
+from keepsaid.values import frozen
 
 INTERRUPTED = "interrupted by a newer message"
 """Why a turn was abandoned whose batch took in what came meanwhile."""
@@ -31,7 +31,7 @@ class BusyPolicy(StrEnum):
     INTERRUPT = "interrupt"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Interrupt(Commit[int | None]):
     """Merge the next queued batch of a lane into the one at work there, whose turn is abandoned.
 
@@ -45,7 +45,7 @@ class Interrupt(Commit[int | None]):
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Steer(Commit[tuple[Steered, ...]]):
     """Offer a running turn the untouched batches that wait next in its lane, before its step `n`.
 

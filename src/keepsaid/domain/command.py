@@ -6,11 +6,11 @@ Only what is exactly a known command is one: `/usr/bin is full` and `/reset the 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from difflib import get_close_matches
 
 from keepsaid.domain.effects import Effect
 from keepsaid.domain.message import StoredMessage, Trust
+from keepsaid.values import frozen
 
 COMMANDS = {
     "context": "what the last turn's context held, and what of it was cut",
@@ -42,7 +42,7 @@ _TAKEN = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Command:
     """A command as it was given; `known` is false for one that is only alike to a known one, `name`."""
 
@@ -51,7 +51,7 @@ class Command:
     known: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExecutedCommand:
     """A command that was executed or refused: its message, name, outcome, and the length of its arguments."""
 
@@ -94,7 +94,7 @@ DONE, REFUSED, ASKED = "done", "refused", "asked"
 """Outcomes: carried out, not allowed or not possible, or answered with a question."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommandResult:
     """The words of the answer, and what the turn's commit does."""
 

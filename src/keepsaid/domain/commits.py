@@ -5,7 +5,6 @@ A commit carries all that decides it: applying it needs no clock and no chance. 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
 
@@ -18,6 +17,7 @@ from keepsaid.domain.redaction import Redaction
 from keepsaid.domain.reply import Delivered, ReplyDraft, StoredReply
 from keepsaid.domain.retention import Cursor, Pruned, Stale
 from keepsaid.domain.turn import Lease, Outcome, Step, Usage
+from keepsaid.values import frozen
 
 R_co = TypeVar("R_co", covariant=True)
 
@@ -62,7 +62,7 @@ class Received(NamedTuple):
     number: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Receive(Commit[Received]):
     """Store one message and give it the next number of its lane.
 
@@ -77,7 +77,7 @@ class Receive(Commit[Received]):
     lanes: LaneRules = LaneRules()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Dispatch(Commit[bool]):
     """Route the waiting messages of a lane after number `after`: batches, tasks and reasons for drops.
 
@@ -92,7 +92,7 @@ class Dispatch(Commit[bool]):
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ClaimBatches(Commit[tuple[Lease, ...]]):
     """Lease up to `limit` batches, each the first of its lane that is not settled.
 
@@ -110,7 +110,7 @@ class ClaimBatches(Commit[tuple[Lease, ...]]):
     terms: TrialTerms = TrialTerms()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Renew(Commit[bool]):
     """Keep a lease; False when it was lost."""
 
@@ -119,7 +119,7 @@ class Renew(Commit[bool]):
     lease_until: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Release(Commit[bool]):
     """Give a batch back without charging it: a graceful stop, or an outage that is not its fault.
 
@@ -143,7 +143,7 @@ class Failure(StrEnum):
     BURY = "bury"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fail(Commit[str]):
     """Charge an attempt to a batch that raised its own error, or park it for review; returns its new state.
 
@@ -162,7 +162,7 @@ class Fail(Commit[str]):
     reply_ids: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StepStart(Commit[bool]):
     """Record that an outside call is about to be made; refused (False) with an old fence.
 
@@ -177,7 +177,7 @@ class StepStart(Commit[bool]):
     trace: Json = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StepEnd(Commit[bool]):
     """Record what an outside call returned; refused (False) with an old fence."""
 
@@ -189,7 +189,7 @@ class StepEnd(Commit[bool]):
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnCommit(Commit[bool]):
     """Settle a turn: transcript, reply, batch done, trace, session mark, journal and episode work, or nothing.
 
@@ -212,7 +212,7 @@ class TurnCommit(Commit[bool]):
     steady: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VoidLeases(Commit[tuple[int, ...]]):
     """At start, when the instance lock proves former owners dead: every lease of another owner ends.
 
@@ -230,14 +230,14 @@ class VoidLeases(Commit[tuple[int, ...]]):
     notice_parked: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExpireLeases(Commit[int]):
     """Return batches whose lease has run out to the queue, without charge; returns how many."""
 
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Relinquish(Commit[int]):
     """A graceful stop: return every batch of this owner to the queue, without charge; returns how many."""
 
@@ -245,7 +245,7 @@ class Relinquish(Commit[int]):
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Requeue(Commit[bool]):
     """Queue a dead, dropped or parked batch again, by a person's word; False when it is none of these.
 
@@ -257,7 +257,7 @@ class Requeue(Commit[bool]):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Drop(Commit[bool]):
     """Drop a queued batch, by a person's word; False when it is not queued, or was shown to a turn.
 
@@ -269,7 +269,7 @@ class Drop(Commit[bool]):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TakeReplies(Commit[tuple[StoredReply, ...]]):
     """Take replies to push: those of the given channels, and those with a URL, whatever their channel.
 
@@ -282,7 +282,7 @@ class TakeReplies(Commit[tuple[StoredReply, ...]]):
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Settle(Commit[bool]):
     """Record what came of sending a reply; refused (False) with an old fence.
 
@@ -298,7 +298,7 @@ class Settle(Commit[bool]):
     retry_at: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Doubt(Commit[int]):
     """At start: mark replies whose sending was cut short by the death of another owner as unknown; returns how many.
 
@@ -310,7 +310,7 @@ class Doubt(Commit[int]):
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Resend(Commit[int]):
     """Queue unknown replies again, marked as possible duplicates; those of channels in `without_resend` are dead."""
 
@@ -318,7 +318,7 @@ class Resend(Commit[int]):
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MarkReplyShown(Commit[bool]):
     """A person or client has pulled a reply; False when it was settled before.
 
@@ -330,7 +330,7 @@ class MarkReplyShown(Commit[bool]):
     provider_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Decide(Commit[bool]):
     """A person's word on a dead reply: send it again, or accept that it will not arrive; False when it is not dead.
 
@@ -342,7 +342,7 @@ class Decide(Commit[bool]):
     again: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordFeedback(Commit[bool]):
     """A person's word that a memory was wrong for a turn, or its withdrawal.
 
@@ -353,7 +353,7 @@ class RecordFeedback(Commit[bool]):
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EpisodesKept(Commit[int]):
     """Clear the episode work of batches whose episodes are in memory; returns how many.
 
@@ -364,14 +364,14 @@ class EpisodesKept(Commit[int]):
     redactions: tuple[Redaction, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BeginPruning(Commit[None]):
     """Record that a run of the pruner begins, so that the next can tell how far the clock has come."""
 
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prune(Commit[Pruned]):
     """Remove one piece of what was settled before a time: about `rows_max` rows and `bytes_max` bytes.
 
@@ -388,7 +388,7 @@ class Prune(Commit[Pruned]):
     bytes_max: int = 4_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tell(Commit[None]):
     """Write a fact to the journal; `payload` is JSON text."""
 

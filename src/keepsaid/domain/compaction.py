@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from keepsaid.domain.commits import Commit
@@ -18,6 +17,7 @@ from keepsaid.domain.context import LaneTail, Made, TranscriptSpan
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.text.tokens import estimate_tokens
+from keepsaid.values import frozen
 
 HOUR_MS = 3_600_000
 _KEPT_LEAST = 2
@@ -30,7 +30,7 @@ class CutReason(StrEnum):
     RESET = "reset"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Summarise(Commit[bool]):
     """Let a text stand for the transcript of a lane up to position `last`; its session is marked for collection.
 
@@ -47,7 +47,7 @@ class Summarise(Commit[bool]):
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CutContext(Commit[bool]):
     """Take the records up to position `last` out of a lane's context; its session is marked for collection.
 
@@ -62,7 +62,7 @@ class CutContext(Commit[bool]):
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SummaryFailed(Commit[bool]):
     """Record an attempt to summarise a lane that came to nothing; none is made before `next_at`.
 
@@ -76,14 +76,14 @@ class SummaryFailed(Commit[bool]):
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SummariesCopied(Commit[int]):
     """Memory has copies of these versions of lanes' summaries; returns of how many no newer one was known."""
 
     copies: tuple[tuple[Lane, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CompactionTerms:
     """When a lane is summarised (seed 003): more messages, tokens or hours than these, beside the newest `keep`.
 
@@ -96,7 +96,7 @@ class CompactionTerms:
     keep: int = 10
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SummaryDue:
     """A lane is to be summarised up to position `last`, and why."""
 

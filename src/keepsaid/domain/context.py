@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from enum import StrEnum
 
 from keepsaid.domain.lane import Lane
@@ -13,13 +13,14 @@ from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.turn import Recent
 from keepsaid.text.tokens import estimate_tokens
+from keepsaid.values import frozen
 
 _LINES_MAX = 60
 _LINE_CHARS_MAX = 400
 _BULLET = "- "
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sections:
     """What a summary says, under the five headings of seed 003; each line is one thing, the oldest first."""
 
@@ -57,7 +58,7 @@ class Made(StrEnum):
     EXTRACTIVE = "extractive"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Summary:
     """What stands for the transcript of a lane up to position `last`.
 
@@ -192,7 +193,7 @@ POSTS_MAX = 10
 """Of what schedules say in a lane between two of its turns so many are shown: the newest."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TranscriptSpan:
     """Records of a lane's transcript with their positions, oldest first."""
 
@@ -200,7 +201,7 @@ class TranscriptSpan:
     positions: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DroppedSpan:
     """A span that left a lane's context with version `version`: into a summary, or cut; `how` says which.
 
@@ -214,7 +215,7 @@ class DroppedSpan:
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LaneSummary:
     """A summary with its lane; `messages` and `chars` count all that it and the ones before it took in.
 
@@ -229,7 +230,7 @@ class LaneSummary:
     left: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Block:
     """What an earlier turn was reminded of: the text it was shown, the memories in it, and where its records begin."""
 
@@ -239,7 +240,7 @@ class Block:
     trust: Trust = field(default=Trust.EXTERNAL, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SchedulePost:
     """What a schedule said in the lane by itself, and the last position of the transcript when it did."""
 
@@ -248,7 +249,7 @@ class SchedulePost:
     trust: Trust = field(default=Trust.EXTERNAL, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reminders:
     """What a lane was reminded of: `blocks` that are shown again, oldest first, and the memories given `lately`."""
 
@@ -256,7 +257,7 @@ class Reminders:
     lately: frozenset[int] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LaneTail:
     """The summary in force and the records after it.
 

@@ -5,8 +5,6 @@ They follow from what is recorded of the turn, so that a turn told twice leaves 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.receipt import JudgeMemory
 from keepsaid.domain.reply import ReplyDraft
@@ -14,9 +12,10 @@ from keepsaid.domain.schedule import NewSchedule
 from keepsaid.domain.slot import EXPIRY_MS, Question
 from keepsaid.domain.staged import StageMemory
 from keepsaid.domain.work import TaskKind
+from keepsaid.values import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OpenSlot:
     """Ask something of a person of the turn's lane; what he was asked there before is cleared."""
 
@@ -25,7 +24,7 @@ class OpenSlot:
     lasts_ms: int = EXPIRY_MS
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FillSlot:
     """A message answered an open slot; nothing happens when it is not open any more."""
 
@@ -34,7 +33,7 @@ class FillSlot:
     message_id: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ClearSlot:
     """An open slot ends without an answer, by the verb `clear` or `expire`; nothing happens when it is not open."""
 
@@ -43,7 +42,7 @@ class ClearSlot:
     verb: str = "clear"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SetPersonality:
     """Speak so from now on, where `scope` says; an empty `text` takes back what was set there. `by` is a person."""
 
@@ -52,7 +51,7 @@ class SetPersonality:
     by: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Measured:
     """A model reported how many tokens a prompt had that was estimated to have so many."""
 
@@ -61,7 +60,7 @@ class Measured:
     reported: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MakeTask:
     """Have a worker do something, or a branch think, under an id that was told; `after` are tasks that come first.
 
@@ -98,7 +97,7 @@ def call_task_in(stored: Json) -> MakeTask | None:
     return MakeTask(number, str(text), str(key), (), True, TaskKind.CALL, str(review), expires_at, notice)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StopTask:
     """End a task; nothing happens when it has ended."""
 
@@ -106,7 +105,7 @@ class StopTask:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JudgeTask:
     """A person's word on a task that waits for review; nothing happens when it does not."""
 
@@ -115,7 +114,7 @@ class JudgeTask:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KeepTime:
     """Add a schedule that comes first at `next_at`; nothing happens where its id or name is taken."""
 
@@ -123,14 +122,14 @@ class KeepTime:
     next_at: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EndSchedule:
     """Cancel a schedule; nothing happens where it has ended."""
 
     schedule_id: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RelayTask:
     """The lane of a task was shown what it came to; nothing happens where it was before."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
@@ -15,6 +14,7 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.route import Action, Verdict
 from keepsaid.domain.session import SessionEnd
+from keepsaid.values import frozen
 
 EACH = 1_024
 """How many facts one line tells of at most; an event's id is its line's times this, and its place there."""
@@ -27,7 +27,7 @@ _ARRIVAL = '["%d",{"message":%d,"channel":%s,"number":%d}]'
 _ANY = "*"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Event:
     """A fact: its topic (`turn.committed`), its payload, what it is about, and when it was told (ms UTC)."""
 
@@ -82,7 +82,7 @@ def wants(patterns: Iterable[str], topic: str) -> bool:
     return any(all(wanted in (_ANY, segment) for wanted, segment in pair) for pair in pairs)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EventDelivery:
     """One event on its way to one subscriber: which attempt this is, and the fence under which it was taken."""
 
@@ -105,7 +105,7 @@ class DeliveryResult(NamedTuple):
     tried: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeliveryLine:
     """A delivery as a list shows it."""
 
@@ -120,7 +120,7 @@ class DeliveryLine:
     error: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SubscriberLine:
     """A subscriber as a list shows it: `behind` lines of the journal are not looked through for it yet."""
 
@@ -132,7 +132,7 @@ class SubscriberLine:
     dead: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Subscribe(Commit[None]):
     """Tell a subscriber of these topics from now on, or `from_start` of what is kept of them.
 
@@ -146,14 +146,14 @@ class Subscribe(Commit[None]):
     from_start: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unsubscribe(Commit[bool]):
     """Tell a subscriber of nothing any more; what was on its way to it goes too. False when it is not known."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Distribute(Commit[int]):
     """Make deliveries of what the next lines tell, for every subscriber; returns how many events that were.
 
@@ -164,7 +164,7 @@ class Distribute(Commit[int]):
     events_max: int = 512
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TakeDeliveries(Commit[tuple[EventDelivery, ...]]):
     """Take the next events for a subscriber under a fence: in order, and of each correlation id one at a time.
 
@@ -182,7 +182,7 @@ class TakeDeliveries(Commit[tuple[EventDelivery, ...]]):
     limit: int = 128
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SettleDeliveries(Commit[int]):
     """Write down what became of deliveries; returns how many of them were still held under the fence."""
 
@@ -192,7 +192,7 @@ class SettleDeliveries(Commit[int]):
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DecideDelivery(Commit[bool]):
     """A person's word on a delivery that was given up: try it `again`, or dismiss it. False when it is not dead."""
 
@@ -228,7 +228,7 @@ class News(NamedTuple):
         return f"{self.n}:{self.memory_id}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TellNews(Commit[int]):
     """Write news to the journal, in order and each piece once; returns how many were written."""
 
@@ -236,7 +236,7 @@ class TellNews(Commit[int]):
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DropNews(Commit[int]):
     """Remove news up to a number from the memory store, once it is told."""
 

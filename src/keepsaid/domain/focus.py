@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from keepsaid.domain.message import Trust
 from keepsaid.domain.personality import Personality
 from keepsaid.domain.slot import Slot
 from keepsaid.text.tokens import Calibration
+from keepsaid.values import frozen
 
 
 class FocusKind(StrEnum):
@@ -20,7 +21,7 @@ class FocusKind(StrEnum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Focus:
     """What a turn's newest message is about, and why we think so.
 
@@ -35,7 +36,7 @@ class Focus:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReplyTarget:
     """What a reply target said: `ref` as in `Focus`, `speaker` a name, or "" for ourselves."""
 
@@ -46,7 +47,7 @@ class ReplyTarget:
     trust: Trust = field(default=Trust.EXTERNAL, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnInputs:
     """Stored state that a turn starts with: the open questions of its lane, and its known reply targets.
 

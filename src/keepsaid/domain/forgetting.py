@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from keepsaid.domain.commits import Commit
 from keepsaid.text.normal import digest
 from keepsaid.text.words import STOPWORDS, topic
+from keepsaid.values import frozen
 
 Counts = tuple[tuple[str, int], ...]
 """How much of what, by the place it stood in."""
@@ -22,7 +22,7 @@ _WORD = re.compile(r"\w+")
 _SHORTEST = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ForgetSelector:
     """Selects what to forget: memories and messages by id, all of a person or a conversation, or a text.
 
@@ -50,7 +50,7 @@ class ForgetSelector:
         return next((how for how, given in named if given), "id")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ForgetTargets:
     """All that goes.
 
@@ -90,7 +90,7 @@ class Work(NamedTuple):
     traces: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Forgetting:
     """A request and how far it has come; times are milliseconds UTC. `counts` is what went so far, by place.
 
@@ -142,7 +142,7 @@ class Scrubbed(NamedTuple):
     waiting: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RequestForgetting(Commit[bool]):
     """Write down what goes, and bury it: from here on it is not learned again. False when the id is known.
 
@@ -159,7 +159,7 @@ class RequestForgetting(Commit[bool]):
     undo_until: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScrubForgotten(Commit[Scrubbed]):
     """Remove one piece of what goes from the operational store, and count it.
 
@@ -173,7 +173,7 @@ class ScrubForgotten(Commit[Scrubbed]):
     more: ForgetTargets = ForgetTargets()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MoveForgetting(Commit[bool]):
     """A step is over: the verb of its move, and what went in it. Scrubbed, nothing is kept of what it was.
 
@@ -186,7 +186,7 @@ class MoveForgetting(Commit[bool]):
     counts: Counts = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PutBack(Commit[bool]):
     """Put back what a forgetting kept aside, and take its tombstones away; whether anything was kept.
 
@@ -198,7 +198,7 @@ class PutBack(Commit[bool]):
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DropUndo(Commit[bool]):
     """Delete the undo data of a forgetting; returns whether there was any.
 
@@ -210,7 +210,7 @@ class DropUndo(Commit[bool]):
     emptied: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EmptyLog(Commit[bool]):
     """Move the log into the file and cut it to nothing; False while somebody still reads it.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
 from keepsaid.text.words import STOPWORDS, fold, root, spelled
+from keepsaid.values import frozen
 
 
 class Relation(StrEnum):
@@ -51,7 +51,7 @@ NODES_MAX = 32
 _NAME_WORDS_MAX, _QUERY_WORDS_MAX = 4, 64
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Association:
     """That one memory is something to another; `weight` is above 0 and at most 1."""
 
@@ -65,7 +65,7 @@ class Association:
         _check(self.weight)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mention:
     """That a memory mentions someone or something, by the name that stands in it.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from enum import StrEnum
 from math import isfinite
 from typing import NamedTuple
@@ -18,6 +18,7 @@ from keepsaid.domain.memory import IMPORTANCE, Kind, NewMemory, Source
 from keepsaid.domain.message import Trust
 from keepsaid.domain.turn import Usage
 from keepsaid.text.words import spelled, topic
+from keepsaid.values import frozen
 
 LEARNABLE = frozenset(IMPORTANCE)
 """The kinds of memory that are learned; episodes and summaries are made in other ways."""
@@ -42,7 +43,7 @@ class StatementLink(NamedTuple):
     to: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Statement:
     """One thing that was said to be so, and the positions of the records that say it.
 
@@ -69,7 +70,7 @@ class Statement:
             raise ValueError(reason)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExtractionResult:
     """The statements that an extractor found in the records `first` to `last` of a session, and what that cost.
 
@@ -220,7 +221,7 @@ class LearnOutcome(StrEnum):
     REFUSED = "refused"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LearnResult:
     """The memory that now holds what was offered, 0 for none, and what became of the offer; `why` it was refused."""
 
@@ -285,7 +286,7 @@ class Ruling(StrEnum):
     DIFFERENT = "different"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pair:
     """Two memories that the same listeners hear; since when each holds stands beside it, in milliseconds UTC.
 
@@ -299,7 +300,7 @@ class Pair:
     equal: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ruled:
     """A ruling on a pair, and by which model; "" where none was asked."""
 
@@ -309,7 +310,7 @@ class Ruled:
     by: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RulePairs(Commit[int]):
     """Keep rulings and do what they come to, each pair once; returns how many were new. `at` is milliseconds UTC.
 

@@ -13,6 +13,7 @@ from keepsaid.domain.commits import Commit
 from keepsaid.domain.memory import IMPORTANCE, Kind, Source, VectorSpace
 from keepsaid.domain.visibility import within
 from keepsaid.text.chunks import say_the_same, telling
+from keepsaid.values import frozen
 
 DAY_MS = 86_400_000
 POWER = 0.8
@@ -23,7 +24,7 @@ FADING = frozenset(IMPORTANCE) - {Kind.IDENTITY}
 _WORTH_WRITING = 0.99
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Curve:
     """How fast importance fades, below which it is archived, and for how many days after its last use it is not.
 
@@ -35,7 +36,7 @@ class Curve:
     grace_days: float = 30.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FadeTrace:
     """What fades: a memory's importance, since when it was not used, and up to when that is counted already.
 
@@ -93,7 +94,7 @@ LOOSE = tuple(task for task in UpkeepTask if task not in _NOT_LOOSE)
 """Tasks that take away what leads to nothing, in an order in which one leaves nothing for those before it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stepped:
     """What a step did: how much it looked at, changed and archived, and whether its task is over."""
 
@@ -108,7 +109,7 @@ class Stepped:
         return Stepped(self.looked + further.looked, changed, archived, over=further.over)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Maintain(Commit[Stepped]):
     """The next step of a task, over at most `limit` things; where it goes on from stands in the store.
 
@@ -125,7 +126,7 @@ class Maintain(Commit[Stepped]):
     budget_ms: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TaskRun:
     """The last run of a task, or the one that is not over: `ended_at` is None. Times are milliseconds UTC."""
 
@@ -136,7 +137,7 @@ class TaskRun:
     archived: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outstanding:
     """What a run would find to do, by task; of memories to fade, how many would be archived."""
 
@@ -144,7 +145,7 @@ class Outstanding:
     archived: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Holdings:
     """What memory holds: memories by kind, state and kind of scope, and how much of what belongs to them.
 
@@ -184,7 +185,7 @@ class Fix(StrEnum):
     FORGET = "forget"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AuditFinding:
     """One finding of the audit: the memories concerned, `what` in a word or two, and the command that fixes it.
 

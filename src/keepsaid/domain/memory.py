@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ from keepsaid.domain.message import Origin, Trust
 from keepsaid.domain.receipt import Beyond, Cause, Measure, Place, Searched
 from keepsaid.text.normal import joined
 from keepsaid.text.words import fold, spelled
+from keepsaid.values import frozen
 
 
 class Kind(StrEnum):
@@ -106,7 +106,7 @@ def episode_scope(origin: Origin, lane: Lane) -> str:
     return conversation_scope(lane)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Listener:
     """Who is about to hear: no read of memory exists without one.
 
@@ -133,7 +133,7 @@ class Listener:
         return tuple(scopes)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Source:
     """Where a memory came from: a message, a reply, a turn, a finding or a person's own entry."""
 
@@ -141,7 +141,7 @@ class Source:
     ref: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NewMemory:
     """A memory to be written; `key` is its deterministic name, so that writing it again changes nothing.
 
@@ -181,7 +181,7 @@ class NewMemory:
     asked: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Used:
     """The memories that one turn was shown or opened; `at` is milliseconds UTC."""
 
@@ -190,7 +190,7 @@ class Used:
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Memory:
     """A stored memory; `access_count` turns were shown or opened it, the last at `last_access_at` (None for none).
 
@@ -235,7 +235,7 @@ class Found(NamedTuple):
     path: tuple[WalkStep, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hit:
     """A recalled memory: its rank (from 1) and score within the leg that weighed most for it.
 
@@ -250,7 +250,7 @@ class Hit:
     places: tuple[Place, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recalled:
     """What recall found, best first, and the legs that are not set up or could not answer, each with its reason.
 
@@ -267,7 +267,7 @@ class Recalled:
     by_meaning: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Candidate:
     """A memory considered for a turn, and why it was chosen or left out: in words, in one word, and in numbers."""
 
@@ -278,7 +278,7 @@ class Candidate:
     measured: tuple[Measure, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Injection:
     """The memory of one turn: the block the model sees, and every candidate with its reason."""
 
@@ -291,7 +291,7 @@ class Injection:
     beyond: tuple[Beyond, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Narrowing:
     """What a search keeps to; None for no limit. Times are milliseconds UTC, `since` and `until` of what was said.
 
@@ -311,7 +311,7 @@ class Narrowing:
         return not self.person or any(wanted and wanted <= {fold(word) for word in spelled(name)} for name in named)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class VectorSpace:
     """Which model made vectors: its name, revision, how many numbers a vector has, and the hash of its weights."""
 
@@ -325,7 +325,7 @@ class VectorSpace:
         return f"{self.model} ({self.dimension} numbers)"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reached:
     """How far a space is filled: every piece up to this one has its vector, or needs none."""
 
@@ -333,7 +333,7 @@ class Reached:
     piece_id: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unembedded:
     """A piece of a memory that has no vector yet."""
 
@@ -341,7 +341,7 @@ class Unembedded:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NewVector:
     """The vector of a piece: numbers of 32 bits as they lie in memory, of length 1."""
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import blake2b
 from typing import NamedTuple
 
 from keepsaid.domain.lane import Lane, lane_key
 from keepsaid.text.normal import named_short, normalise
+from keepsaid.values import frozen
 
 SYSTEM = "system"
 """The sender of what the program itself says; nobody outside can be called so."""
@@ -46,7 +46,7 @@ class Trusted(str):
         return made
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Origin:
     """Who said it and where.
 
@@ -63,7 +63,7 @@ class Origin:
     trust: Trust = Trust.EXTERNAL
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProviderMarks:
     """The provider's names for a message.
 
@@ -76,7 +76,7 @@ class ProviderMarks:
     reply_to: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Content:
     """What was said: raw bytes as received, searchable text, and the kind of event ("" for talk)."""
 
@@ -85,7 +85,7 @@ class Content:
     event: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Inbound:
     """A message as a channel hands it over, before it is stored.
 
@@ -153,7 +153,7 @@ class BodyKey(NamedTuple):
     until: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoredMessage:
     """A stored message: its number is its place in the lane, `received_at` is milliseconds UTC.
 
@@ -186,7 +186,7 @@ _REFS = ("url", "url_private", "file_id", "id", "ref")
 _KINDS = ("type", "mime_type", "content_type", "mimetype")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Attachment:
     """One thing: what it is called, its media type, and where the channel keeps it; each "" when not said."""
 
@@ -267,7 +267,7 @@ FORWARDED = "forwarded"
 """The first word of the line above a text that its sender forwards: `[forwarded: from Bob]`."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MediaMessage:
     """A message as its medium tells it.
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import GLOBAL, OWNER, person_of, person_scope
 from keepsaid.domain.message import StoredMessage, Trust
 from keepsaid.text.normal import joined
+from keepsaid.values import frozen
 
 PERSONALITY_CHARS_MAX = 2_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Personality:
     """A text that says how to speak; `set_at` is milliseconds UTC, `set_by` the person who set it."""
 
@@ -65,7 +65,7 @@ def effective(scopes: Iterable[str], found: Iterable[Personality]) -> Personalit
     return next((known[scope] for scope in scopes if scope in known), BUILT_IN)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Skill:
     """One skill: its name, when to use it, and the text that says how."""
 
@@ -74,7 +74,7 @@ class Skill:
     body: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Skills:
     """The skills of an agent, by name, and those that were left out: each a folder with what is wrong with it."""
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from keepsaid.domain.batch import TrialTerms
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.reply import ReplyDraft
+from keepsaid.values import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Beat(Commit[bool]):
     """Record that the process of `owner` has lived for `lived_ms`, and by which age it will say so again (`due_ms`).
 
@@ -21,7 +20,7 @@ class Beat(Commit[bool]):
     due_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RequeueCrashed(Commit[int]):
     """The process is stable: queue again, once each, up to `limit` batches that crashes alone buried.
 
@@ -39,7 +38,7 @@ ENDLESSLY = 1 << 62
 """Until when a note is kept that is never over (milliseconds UTC)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Note(Commit[None]):
     """Keep a text under a name in place of the one before, until a time; times are milliseconds UTC.
 
@@ -52,7 +51,7 @@ class Note(Commit[None]):
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NotifyOwner(Commit[bool]):
     """Put a notice to the owner in the outbox, where he last wrote in a direct chat, once under each name.
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from hashlib import blake2b
 from typing import NamedTuple
 
 from keepsaid.domain.message import Trust
+from keepsaid.values import frozen
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
@@ -22,7 +23,7 @@ class Role(StrEnum):
     TOOL = "tool"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolCall:
     """A call the model asked for; `arguments` is the JSON text exactly as the model wrote it."""
 
@@ -31,7 +32,7 @@ class ToolCall:
     arguments: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Record:
     """One entry of a transcript: what was said, the calls of an assistant, or the result of one call.
 
@@ -55,7 +56,7 @@ class Record:
         return len(self.text) + len(self.attached) + sum(len(call.arguments) for call in self.calls)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Layer:
     """A part of the context: its text as sent, its cost in estimated tokens, and why it was cut, if it was."""
 
@@ -72,7 +73,7 @@ class MemoryPlacement(StrEnum):
     SEED003 = "seed003"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prompt:
     """All that a model sees before its first step.
 
@@ -116,7 +117,7 @@ def _said(name: str, text: str) -> tuple[tuple[str, Record], ...]:
     return ((name, Record(Role.USER, text)),) if text else ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LayerShare:
     """A layer of a prompt: its estimated tokens, its characters, and what of it was cut, "" for nothing."""
 
@@ -158,7 +159,7 @@ _EVERY = 16
 _DIGEST_BYTES = 5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PrefixMark:
     """The end of a part: the layer's name, the bytes up to there, and a digest of them."""
 
@@ -167,7 +168,7 @@ class PrefixMark:
     digest: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Repeated:
     """Of the bytes of an earlier prompt, and of those before its status, how many a later one repeats.
 

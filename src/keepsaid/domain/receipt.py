@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
 from keepsaid.domain.graph import WalkStep
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Json
+from keepsaid.values import frozen
 
 
 class FeedbackState(StrEnum):
@@ -18,7 +18,7 @@ class FeedbackState(StrEnum):
     WITHDRAWN = "withdrawn"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JudgeMemory:
     """Say that a memory was wrong for a turn it was shown to, or by the verb `withdraw` take that back.
 
@@ -31,7 +31,7 @@ class JudgeMemory:
     verb: str = "mark"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Feedback:
     """What was said of a memory: for which turn, by whom and when (milliseconds UTC)."""
 
@@ -51,7 +51,7 @@ class MemoryUse(StrEnum):
     BEYOND = "beyond"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Use:
     """A turn that a memory came up in, and what the turn's trace says of it; `at` is milliseconds UTC."""
 
@@ -62,7 +62,7 @@ class Use:
     found: Json = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reminded:
     """A turn and the memories it was shown, in order."""
 
@@ -100,7 +100,7 @@ class Place(NamedTuple):
     path: tuple[WalkStep, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Searched:
     """How one leg of recall did: how many memories it found and in how many milliseconds; `why` it could not answer."""
 
@@ -119,7 +119,7 @@ class Beyond(NamedTuple):
     places: tuple[Place, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Measure:
     """One number a verdict rests on, and the least that would have passed; None where there is no such limit."""
 

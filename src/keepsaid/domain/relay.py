@@ -6,7 +6,6 @@ A result is received once, however often that is tried, and shown to one turn; t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.effects import RelayTask
@@ -16,11 +15,12 @@ from keepsaid.domain.task import Task, TaskStory
 from keepsaid.domain.turn import StepKind
 from keepsaid.domain.visibility import OWN_TOOLS
 from keepsaid.domain.work import TaskKind
+from keepsaid.values import frozen
 
 _MARK = "task"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UnreportedTasks:
     """Ended tasks of a lane that were not reported there yet, oldest first.
 
@@ -35,7 +35,7 @@ class UnreportedTasks:
     direct: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TellBack(Commit[int]):
     """Results were received as messages of their lane, all at once; returns how many of them were not told before."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import StoredMessage
+from keepsaid.values import frozen
 
 
 class Sending(StrEnum):
@@ -18,7 +18,7 @@ class Sending(StrEnum):
     PUSH = "push"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReplyDraft:
     """A reply to be put in the outbox; `notice` marks one the program wrote, not the agent.
 
@@ -39,7 +39,7 @@ def address(messages: Sequence[StoredMessage]) -> tuple[str | None, str | None]:
     return next((url for url in urls if url is not None), None), answered
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StoredReply:
     """A stored reply. `key` is stable over retries and restarts, for providers that take one.
 
@@ -73,7 +73,7 @@ class Delivered(StrEnum):
     REFUSED = "refuse"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SendResult:
     """A channel's report on one try; `detail` says why, `provider_id` names the delivered item."""
 

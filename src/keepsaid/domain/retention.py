@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
+
+from keepsaid.values import frozen
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
@@ -39,7 +40,7 @@ class Stale(StrEnum):
     """Tasks that ended, with their steps: after the messages they were made of, and after what waited for them."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RetentionTerms:
     """How long what is settled is kept, in milliseconds; None is for ever."""
 
@@ -66,7 +67,7 @@ class PruneRun(NamedTuple):
     messages: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PruneHistory:
     """Runs, newest first; when the oldest message that is kept came; the messages removed by all runs."""
 
@@ -99,7 +100,7 @@ class PruneHistory:
         return 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prunable:
     """What a run would remove: messages, and the records of batches."""
 
@@ -107,7 +108,7 @@ class Prunable:
     batches: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Backlog:
     """Messages without an answer that nobody works on yet, and when the oldest of them came."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -15,6 +15,7 @@ from keepsaid.domain.message import RESULT, SYSTEM, StoredMessage
 from keepsaid.domain.work import WorkTerms, encoded
 from keepsaid.text.json_reader import Unreadable, read_json
 from keepsaid.text.normal import cut, digest
+from keepsaid.values import frozen
 
 
 class Action(StrEnum):
@@ -25,7 +26,7 @@ class Action(StrEnum):
     DROP = "drop"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verdict:
     """The decision about a message: what, by which rule in which version of the rules, and why."""
 
@@ -35,7 +36,7 @@ class Verdict:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rule:
     """One line of the routing table.
 
@@ -55,7 +56,7 @@ class Rule:
     work: WorkTerms = WorkTerms()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Routes:
     """The routing table: rules in order, and what happens to a message that none matches.
 

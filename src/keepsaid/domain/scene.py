@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from keepsaid.domain.context import LaneTail
 from keepsaid.domain.effects import ClearSlot, FillSlot
 from keepsaid.domain.focus import Focus
@@ -12,9 +10,10 @@ from keepsaid.domain.message import Trust
 from keepsaid.domain.personality import BUILT_IN, Personality, Skills
 from keepsaid.domain.slot import Slot
 from keepsaid.domain.turn import Claimed
+from keepsaid.values import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SlotSettlement:
     """What a message did to a question that waited: it answered it, or ended it."""
 
@@ -23,7 +22,7 @@ class SlotSettlement:
     effect: FillSlot | ClearSlot
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Quote:
     """What a message answers, in the words of `speaker`, "" for the agent; `number` is its place among several."""
 
@@ -33,7 +32,7 @@ class Quote:
     trust: Trust = Trust.EXTERNAL
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Attention:
     """The focus, what is quoted for the model, and the questions settled before its first step.
 
@@ -50,7 +49,7 @@ MEMORY_PRIORITY = 100
 """Where recalled memory stands among what extensions contribute; lower comes earlier (seed 002)."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Contribution:
     """What an extension adds to a prompt; a lower `priority` comes earlier and is cut later.
 
@@ -64,7 +63,7 @@ class Contribution:
     trust: Trust = Trust.EXTERNAL
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StaticContext:
     """What changes seldom: files, settings and what is known of people; it stands above the lane's records.
 
@@ -80,7 +79,7 @@ class StaticContext:
     session_summary: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnContext:
     """Prompt inputs of one turn only: the time in milliseconds UTC, side work under way, and contributions."""
 
@@ -89,7 +88,7 @@ class TurnContext:
     contributions: tuple[Contribution, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PromptInputs:
     """A turn's messages, its lane's summary and records, what came to mind, and what surrounds them.
 

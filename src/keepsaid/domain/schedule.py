@@ -6,7 +6,7 @@ A time that was missed is caught up with once, and only if less than half the pe
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Trust
 from keepsaid.domain.states import move
 from keepsaid.domain.timing import Once, Timing, last_due, next_due
+from keepsaid.values import frozen
 
 FAILURES_MAX = 3
 """After so many failures in a row a schedule is disabled."""
@@ -37,7 +38,7 @@ class What(StrEnum):
     TASK = "task"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Target:
     """Who hears of it: a lane for ever, by `url` where its channel pushes there; `direct` with one person alone."""
 
@@ -46,7 +47,7 @@ class Target:
     direct: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NewSchedule:
     """A schedule as it is asked for.
 
@@ -72,7 +73,7 @@ class NewSchedule:
         return replace(self, id=0) == replace(other, id=0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Schedule:
     """A stored schedule; `next_at` is None where it does not come again, `reason` says why it was disabled."""
 
@@ -89,7 +90,7 @@ class Schedule:
         return self.new.id
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScheduleRun:
     """One time of a schedule, and what became of it: `state` of what is done, `output` of what is heard of it.
 
@@ -112,7 +113,7 @@ class ScheduleRun:
     task_id: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fire:
     """What a due schedule comes to: the time `due_at` has come, `next_at` is the next.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from keepsaid.domain.commits import Commit
@@ -10,6 +9,7 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.schedule import Fire, NewSchedule
 from keepsaid.domain.task import NewTask
+from keepsaid.values import frozen
 
 NOT_DONE = "the task that it made before is not done"
 """Why a run that makes a task is skipped."""
@@ -29,7 +29,7 @@ class RunKey(NamedTuple):
     due_at: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AddSchedule(Commit[bool]):
     """Add a schedule that comes first at `next_at`; False when its id or its name is taken."""
 
@@ -38,7 +38,7 @@ class AddSchedule(Commit[bool]):
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReplaceSchedules(Commit[int]):
     """The schedules of a source are these from now on, each with its first time; returns how many changed.
 
@@ -51,7 +51,7 @@ class ReplaceSchedules(Commit[int]):
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FireSchedules(Commit[int]):
     """The times of these schedules have come; returns how many runs are due by it.
 
@@ -64,7 +64,7 @@ class FireSchedules(Commit[int]):
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunNow(Commit[bool]):
     """A run by a person's word, for this moment; False when the schedule does not live or is at work."""
 
@@ -72,7 +72,7 @@ class RunNow(Commit[bool]):
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BeginRun(Commit[bool]):
     """A run that is due begins; False when it is not due any more.
 
@@ -85,7 +85,7 @@ class BeginRun(Commit[bool]):
     task: NewTask | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EndRun(Commit[str]):
     """A run ends by a verb of its table: executed, failed, skipped, interrupted, or due again; the schedule's state.
 
@@ -104,7 +104,7 @@ class EndRun(Commit[str]):
     notice: Notice | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SettleRun(Commit[str]):
     """What became of a run's output, by a verb of its table; returns the schedule's state.
 
@@ -119,7 +119,7 @@ class SettleRun(Commit[str]):
     notice: Notice | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MoveSchedule(Commit[bool]):
     """Pause, resume or cancel a schedule by a person's word; False when its state does not allow that.
 
@@ -132,7 +132,7 @@ class MoveSchedule(Commit[bool]):
     next_at: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecoverRuns(Commit[int]):
     """At start: what a former process was running is due again where `again` names it, else interrupted; how many.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from keepsaid.domain.prompt import Role
 from keepsaid.domain.visibility import trust_of_words
 from keepsaid.text.tokens import estimate_tokens
 from keepsaid.text.words import only_asks, topic
+from keepsaid.values import frozen
 
 UNPROCESSED_MAX = 5
 """More new user and assistant records than this mark the session for collection (seed 004)."""
@@ -40,7 +41,7 @@ MARKS = {
 """What a mark says that the end of a session set."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Session:
     """A session as it stands; positions count records of the lane's transcript, from 1, times are milliseconds UTC.
 
@@ -62,7 +63,7 @@ class Session:
     processed_until: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SessionTerms:
     """How long a lane may be quiet, in milliseconds: before its next message starts a session, sleep, and end."""
 
@@ -79,7 +80,7 @@ class Rested(NamedTuple):
     looked: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rest(Commit[Rested]):
     """Let sessions of quiet lanes sleep, and end: those quiet since `sleep_before` and `end_before` at the latest.
 
@@ -116,7 +117,7 @@ ASKED = "asked"
 """Why a session is marked by the clock, and by a person."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Utterance:
     """A record of a transcript as collection reads it: what was said, where, by whom and how far that is trusted.
 
@@ -146,7 +147,7 @@ class Utterance:
         return self.is_source or (said and self.trust is not Trust.EXTERNAL)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Passage:
     """The records of a session from `first` to `last` that somebody said; others between them are left out."""
 
@@ -184,7 +185,7 @@ def fitted(passage: Passage, tokens_max: int) -> Passage:
     return passage
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExtractionLease:
     """The right to read a session's records after `after`, under a fence; they are marked up to `marked`.
 
@@ -203,7 +204,7 @@ class ExtractionLease:
     whole: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ClaimCollection(Commit[ExtractionLease | None]):
     """Claim the session that is due for longest; None where none is.
 
@@ -217,7 +218,7 @@ class ClaimCollection(Commit[ExtractionLease | None]):
     thorough: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KeepFinding(Commit[bool]):
     """Keep what was found, before anything of it becomes memory; refused (False) with an old fence."""
 
@@ -233,7 +234,7 @@ class Left(StrEnum):
     CLEARED = "cleared"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Collected(Commit[Left]):
     """The records up to `until` are read, and what was found in them is in memory; refused with an old fence.
 
@@ -249,7 +250,7 @@ class Collected(Commit[Left]):
     finding_id: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CollectionFailed(Commit[bool]):
     """A reading came to nothing; it is tried again at `next_at`, or parked where that is None.
 
@@ -264,7 +265,7 @@ class CollectionFailed(Commit[bool]):
     charged: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RequeueCollection(Commit[bool]):
     """Read a parked session again, by a person's word; False when it is not parked."""
 
@@ -272,7 +273,7 @@ class RequeueCollection(Commit[bool]):
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Invalidate(Commit[bool]):
     """Mark a session up to a record; the larger mark wins.
 
@@ -292,7 +293,7 @@ class Marked(NamedTuple):
     after: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MarkUnprocessed(Commit[Marked]):
     """Mark sessions with records that nobody has read, `limit` of those after `after`; at the end the run is recorded.
 
@@ -306,7 +307,7 @@ class MarkUnprocessed(Commit[Marked]):
     thorough: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CollectionLine:
     """A session in a list: where its mark stands, how far it is read, and why it waits; times in milliseconds UTC."""
 

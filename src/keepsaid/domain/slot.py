@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from decimal import Decimal
 from enum import StrEnum
 
 from keepsaid.text.dates import read_moment
+from keepsaid.values import frozen
 
 EXPIRY_MS = 600_000
 """How long a question waits for its answer, unless the config says otherwise."""
@@ -45,7 +45,7 @@ class OnMismatch(StrEnum):
     KEEP = "keep"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SlotTerms:
     """How long a question waits, what ends it, and in whose time dates are read."""
 
@@ -54,7 +54,7 @@ class SlotTerms:
     zone: tzinfo = UTC
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Question:
     """What is asked, and the type of the answer; `options` belong to a selection."""
 
@@ -63,7 +63,7 @@ class Question:
     options: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Slot:
     """A question that was asked of one person in one lane; times are milliseconds UTC.
 
@@ -160,7 +160,7 @@ TEXT_CHARS_MAX = 2_000
 """A longer text answers no question."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DatedText:
     """A text, when it arrived (milliseconds UTC), and the time zone in which its dates are read."""
 

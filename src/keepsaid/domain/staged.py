@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from enum import StrEnum
 
 from keepsaid.domain.ids import moment
@@ -16,6 +16,7 @@ from keepsaid.domain.memory import IMPORTANCE, Kind
 from keepsaid.domain.message import StoredMessage, Trust
 from keepsaid.domain.prompt import Json, Record, Role, ToolCall
 from keepsaid.text.normal import normalise
+from keepsaid.values import frozen
 
 TEXT_CHARS_MAX, NAME_CHARS_MAX = 4_000, 200
 _REFUSED = "error:"
@@ -29,7 +30,7 @@ class MemoryAction(StrEnum):
     CONFIRM = "memory_confirm"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StageMemory:
     """A deed of a turn, the `n`-th from 0; times are milliseconds UTC, `memory_id` is whom it is done to.
 
@@ -49,7 +50,7 @@ class StageMemory:
     trust: Trust | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StagedRequests:
     """Memory requests that a turn or a branch staged: `by` names which, such as `turn:5`.
 

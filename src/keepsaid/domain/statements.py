@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from keepsaid.domain.learning import NAME_CHARS_MAX, TEXT_CHARS_MAX, Statement
 from keepsaid.domain.memory import IMPORTANCE, Kind
+from keepsaid.values import frozen
 
 _PLEASE = r"""
     (?:(?:bitte|also|und|ach|hallo|hey|ok|okay|et|alors|salut|bonjour|s['’]il\ (?:te|vous)\ pla[iî]t|y|oye|hola
@@ -122,7 +122,7 @@ _ENDS = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LooseStatement:
     """A statement before it has a place: `about` says that its subject is the speaker."""
 

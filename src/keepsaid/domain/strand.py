@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ from keepsaid.domain.ids import read, show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Inbound
 from keepsaid.text.references import REACH, MessageText, infer
+from keepsaid.values import frozen
 
 AGENT = "\0"
 """The agent among the speakers; no stored sender is called so."""
@@ -35,7 +36,7 @@ class Placed(NamedTuple):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecentMessage:
     """A message or answer of a conversation: its id, text, the key of its lane, and the provider's names for it.
 

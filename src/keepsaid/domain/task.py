@@ -7,7 +7,7 @@ goes on, or fails with its reason.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
 from keepsaid.domain.commits import Commit, StepEnd
@@ -22,6 +22,7 @@ from keepsaid.domain.staged import StagedRequests
 from keepsaid.domain.states import move
 from keepsaid.domain.turn import Step, Usage
 from keepsaid.domain.work import Notify, OnCrash, TaskKind, WorkTerms
+from keepsaid.values import frozen
 
 DEPTH_MAX = 3
 """How deep work may make work: that of a turn has depth 1 (design: 4.4)."""
@@ -40,7 +41,7 @@ CALL_EXPIRED = "nobody approved it in time"
 CALL_LEFT = "a call that must not be repeated started and has no result"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Task:
     """A stored task. Times are milliseconds UTC.
 
@@ -95,7 +96,7 @@ class Task:
         return self.state in ("failed", "needs_review") and wanted is not Notify.NONE
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NewTask:
     """A task to be made; `after` may name tasks of the same commit. Without a `key` it is known by its id alone.
 
@@ -118,7 +119,7 @@ class NewTask:
     notice: ReplyDraft | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TaskStory:
     """A task with what its worker did so far, and those that wait for it."""
 
@@ -128,7 +129,7 @@ class TaskStory:
     waiting: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TaskFilter:
     """Which tasks to list, newest first; None means any."""
 
@@ -177,7 +178,7 @@ def planned(tasks: Sequence[NewTask]) -> tuple[tuple[NewTask, ...], str]:
     return ordered, TOO_DEEP if any(task.depth > DEPTH_MAX for task in ordered) else ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CreateTasks(Commit[str]):
     """Make tasks, all of them or none; "" when they are made, else why not.
 
@@ -188,7 +189,7 @@ class CreateTasks(Commit[str]):
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ClaimTasks(Commit[tuple[Task, ...]]):
     """Lease up to `limit` tasks of a kind that are due: best priority first, then the oldest.
 
@@ -202,7 +203,7 @@ class ClaimTasks(Commit[tuple[Task, ...]]):
     kind: TaskKind = TaskKind.WORKER
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RenewTask(Commit[bool]):
     """Keep a task; False when it was lost, or cancelled."""
 
@@ -211,7 +212,7 @@ class RenewTask(Commit[bool]):
     lease_until: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TellStatus(Commit[bool]):
     """What a worker says of its task while it runs; refused (False) with an old fence."""
 
@@ -230,7 +231,7 @@ class TaskEnd(StrEnum):
     RELEASE = "release"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EndTask(Commit[str]):
     """End a run of a task; returns its new state, "" when the fence is old.
 
@@ -294,7 +295,7 @@ def verb_after_crash(task: Task, *, call_left: bool) -> tuple[str, str]:
     return "expire", CRASHED
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CancelTask(Commit[bool]):
     """End a task that has not ended, by somebody's word; what waits for it fails. False when it had ended.
 
@@ -306,7 +307,7 @@ class CancelTask(Commit[bool]):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunTask(Commit[bool]):
     """Make a pending task due at once; False when it is not pending."""
 
@@ -314,7 +315,7 @@ class RunTask(Commit[bool]):
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DecideTask(Commit[bool]):
     """A person's word on a task that waits for review; False when it does not.
 
@@ -329,14 +330,14 @@ class DecideTask(Commit[bool]):
     result: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExpireTasks(Commit[int]):
     """Fail the tasks that waited for a person longer than they may; returns how many."""
 
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TaskWork:
     """A completed task whose result is not in memory yet, the messages that it was made of, and what it asked for."""
 
@@ -345,7 +346,7 @@ class TaskWork:
     staged_requests: StagedRequests | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ResultsKept(Commit[int]):
     """Clear the work of tasks whose results are in memory, with what they asked for done; returns how many."""
 

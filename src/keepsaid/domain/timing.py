@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import lru_cache
 from itertools import islice
 from zoneinfo import ZoneInfo
+
+from keepsaid.values import frozen
 
 _MINUTE = timedelta(minutes=1)
 _EPOCH = datetime.fromtimestamp(0, UTC)
@@ -41,7 +42,7 @@ _FIELDS = (
 _PART = re.compile(r"(\*|[0-9a-z]+)(?:-([0-9a-z]+))?(?:/([0-9]+))?")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fields:
     """What the five fields allow. With both a day of the month and one of the week, either is enough (POSIX)."""
 
@@ -183,7 +184,7 @@ _SPAN_MS = 120_000
 _DAY_MINUTES = 1_440
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cron:
     """Five fields, in a time zone of the IANA database."""
 
@@ -195,14 +196,14 @@ class Cron:
         return next_time(fields_of(self.text), ZoneInfo(self.zone), after)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Every:
     """So many milliseconds after the last time."""
 
     ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Once:
     """One time."""
 
@@ -302,7 +303,7 @@ def known_zone(name: str) -> ZoneInfo:
         raise ValueError(f"there is no time zone {name!r}; they are named as Europe/Berlin") from None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QuietHours:
     """Hours of the day in which nothing is said that can wait: minutes after midnight, over midnight or not."""
 

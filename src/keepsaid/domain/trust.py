@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import blake2b
 from typing import NamedTuple
@@ -17,6 +16,7 @@ from keepsaid.domain.prompt import Json, Record, Role
 from keepsaid.domain.scene import PromptInputs
 from keepsaid.domain.visibility import least_of, trust_in, trust_of, trust_of_words
 from keepsaid.text.normal import cut, digest, heading, opens
+from keepsaid.values import frozen
 
 DATA, END = "[Data", "[End of data"
 _NUMBER_BYTES = 4
@@ -24,7 +24,7 @@ _ENDS = re.compile(r"\[\s{0,8}end\s{1,8}of\s{1,8}data[^\[\]\n]{0,40}\]", re.IGNO
 _FOLD = "  "
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fence:
     """Writes texts as data. `key` is a secret of the home; the same text gets the same number in every prompt.
 
@@ -78,7 +78,7 @@ class ToolStanding(StrEnum):
     NEW = "new"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Described:
     """The whole text of a tool that a model would be shown: its description, and the schema of its arguments."""
 
@@ -111,7 +111,7 @@ class ShownSource(NamedTuple):
     whose: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Taint:
     """The trust of a turn, and the first thing shown that has no more trust than that (`why`)."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from keepsaid.domain.batch import StoredBatch
@@ -11,6 +10,7 @@ from keepsaid.domain.effects import Effect
 from keepsaid.domain.focus import TurnInputs
 from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.prompt import Json, Record, ToolCall
+from keepsaid.values import frozen
 
 NO_MODEL = "none"
 """The model of turns that none answered; what it says is no answer, and not remembered."""
@@ -36,7 +36,7 @@ class ToolClass(StrEnum):
     UNSAFE = "unsafe"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Usage:
     """Tokens and cost of model calls; cost in millionths of a US dollar, None when no price is known."""
 
@@ -51,7 +51,7 @@ class Usage:
         return Usage(tokens_in, tokens_out, sum(costs) if costs else None)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Step:
     """A recorded outside call; `output` is None until it is finished. `subject` is a model or tool name.
 
@@ -68,7 +68,7 @@ class Step:
     repeatable: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Steered:
     """A batch whose messages the turn of an earlier one was shown, from its step `n` on."""
 
@@ -77,7 +77,7 @@ class Steered:
     messages: tuple[StoredMessage, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelAnswer:
     """What a model said in one step: text, or calls it wants made, or both."""
 
@@ -87,7 +87,7 @@ class ModelAnswer:
     model: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lease:
     """The right to work on a batch, under its fence, in a turn; `continued` says that an earlier attempt began that.
 
@@ -100,7 +100,7 @@ class Lease:
     continued: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ResumableTurn:
     """What is recorded of a turn that somebody may go on with, under its fence."""
 
@@ -110,7 +110,7 @@ class ResumableTurn:
     trace: Json = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Claimed:
     """A batch leased to this runtime, with its messages, its open turn and the steps already recorded.
 
@@ -146,7 +146,7 @@ class Claimed:
         return (*self.messages, *(message for one in self.steered for message in one.messages))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outcome:
     """How a turn ended: its reply, the records it adds to the transcript, and what it cost.
 
@@ -167,7 +167,7 @@ class Outcome:
     opened: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recent:
     """The tail of a lane's transcript: records, and beside each the message or reply it shows, or "".
 

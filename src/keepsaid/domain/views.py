@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from keepsaid.domain.batch import StoredBatch
@@ -15,9 +15,10 @@ from keepsaid.domain.reply import StoredReply
 from keepsaid.domain.route import Verdict
 from keepsaid.domain.staged import StagedRequests, StageMemory
 from keepsaid.domain.turn import Step, Usage
+from keepsaid.values import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChannelDepth:
     """Messages of one channel that no batch holds yet, and the arrival of the oldest."""
 
@@ -26,7 +27,7 @@ class ChannelDepth:
     oldest_at: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Overview:
     """Counts over the whole operational store.
 
@@ -47,7 +48,7 @@ class Overview:
     held_first: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spawned:
     """Work that a rule wrote down for a batch."""
 
@@ -56,7 +57,7 @@ class Spawned:
     description: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Story:
     """One message with everything that became of it; `placed` says why it is in its lane, where that was inferred."""
 
@@ -69,7 +70,7 @@ class Story:
     placed: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LaneLine:
     """A lane in a list: when somebody last said something, messages that no turn has answered, state of its session,
     version of its summary (0 for none), and records of its transcript that no summary or cut covers.
@@ -83,7 +84,7 @@ class LaneLine:
     records: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MessageFilter:
     """Which messages to list; None means any. Newest first. `reply` is the state of a reply."""
 
@@ -94,7 +95,7 @@ class MessageFilter:
     reply: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnStory:
     """One turn with its batch, messages, steps, transcript records, replies and trace.
 
@@ -120,7 +121,7 @@ class TurnStory:
     feedback: tuple[Feedback, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EpisodeWork:
     """A batch whose messages and reply are not in memory yet.
 
@@ -148,7 +149,7 @@ class EpisodeWork:
         return StagedRequests(f"turn:{self.turn_id}", self.turn_id, self.messages, self.staged, self.external)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StepLife:
     """One outside call of a turn; `tries` counts how often it was started, times are milliseconds UTC."""
 
@@ -162,7 +163,7 @@ class StepLife:
     ended_at: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnLife:
     """One turn of a batch: the first, or one begun anew after a person's word or an interrupt."""
 
@@ -176,7 +177,7 @@ class TurnLife:
     steps: tuple[StepLife, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReplyMove:
     """One move of a reply: the verb of its table, when, and what was said of it."""
 
@@ -185,7 +186,7 @@ class ReplyMove:
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReplyLife:
     """A reply with every move it made; `next_at` is when one that waits may be tried."""
 
@@ -196,7 +197,7 @@ class ReplyLife:
     moves: tuple[ReplyMove, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BatchLife:
     """A batch beside its lease and what it waits for.
 
@@ -214,7 +215,7 @@ class BatchLife:
     ahead: StoredBatch | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Decided:
     """A stored message and the verdict on record, None while it waits; a forgotten one has no words left."""
 
@@ -223,7 +224,7 @@ class Decided:
     forgotten: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Redelivery:
     """Another delivery of a message's body, under another delivery id; it was treated as a duplicate."""
 
@@ -236,7 +237,7 @@ class Redelivery:
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chronicle:
     """Messages that were batched together, or one that waits for its window to close at `due_at`."""
 

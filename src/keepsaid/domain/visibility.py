@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
@@ -14,6 +13,7 @@ from keepsaid.domain.memory import GLOBAL, NewMemory, conversation_scope, person
 from keepsaid.domain.message import Trust, Trusted, is_forwarded
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.text.normal import joined, parted
+from keepsaid.values import frozen
 
 OWN_TOOLS = frozenset(
     [
@@ -137,7 +137,7 @@ class ShareRefusal(StrEnum):
     NOT_WIDER = "who hears it now would not all hear it then"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemoryShared:
     """From which scope to which a memory was let, by whom and why; both are the same where it was so already."""
 
@@ -148,7 +148,7 @@ class MemoryShared:
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ShareMemory(Commit[MemoryShared | ShareRefusal]):
     """Let a memory be heard as far as `to`, where `by` may: who said it, or whom that is joined with, or the owner."""
 
@@ -200,7 +200,7 @@ def identity_in(person: str) -> Identity | None:
     return Identity(*parts) if len(parts) == _PARTS and all(parts) else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Joined:
     """One identity of a person: by its name, when it was joined and by whom."""
 
@@ -209,7 +209,7 @@ class Joined:
     by: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Person:
     """Identities that are one person. The owner's own, which the configuration names, stand as `owner`."""
 
@@ -217,7 +217,7 @@ class Person:
     identities: tuple[Joined, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SeenIdentity:
     """An identity that something is remembered from: what it was last called, how much, and when the last was said."""
 
@@ -227,7 +227,7 @@ class SeenIdentity:
     last_at: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JoinPeople(Commit[Person | None]):
     """Make one person of these, and of all whom they were joined with before; `id` is for one that is new.
 
@@ -245,7 +245,7 @@ class JoinPeople(Commit[Person | None]):
             raise ValueError("a person is made of two or more, each named once")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SplitPerson(Commit[bool]):
     """Let one be a person alone again; whether it was joined. Of two, the other is alone then too."""
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from enum import StrEnum
+
+from keepsaid.values import frozen
 
 
 class TaskKind(StrEnum):
@@ -34,7 +36,7 @@ class Notify(StrEnum):
     ALWAYS = "always"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WorkTerms:
     """The terms of a task.
 

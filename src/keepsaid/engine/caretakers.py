@@ -15,11 +15,12 @@ from keepsaid.domain.retention import DAY_MS, HOUR_MS, SET_MS, Cursor, Retention
 from keepsaid.domain.session import Rest, SessionTerms
 from keepsaid.ports.runtime import Clock, Ids, StopToken
 from keepsaid.ports.store_views import Operations, RetentionView, SessionView
+from keepsaid.values import frozen
 
 _NOTICES_MAX = 64
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CrashNotices:
     """What a person is told of a batch that crashes buried, did so again after its second chance, or that was parked.
 
@@ -31,7 +32,7 @@ class CrashNotices:
     parked: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rescuer:
     """Ends leases that nobody keeps."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Protocol
 
@@ -13,12 +12,13 @@ from keepsaid.domain.timing import next_daily
 from keepsaid.errors import KeepsaidError, StoreError
 from keepsaid.memory.extraction import Collection, CollectionStore
 from keepsaid.ports.runtime import Clock
+from keepsaid.values import frozen
 
 _log = logging.getLogger("keepsaid.collector")
 _DAY_MS = 86_400_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExtractionPace:
     """How many passages a tick reads, and how many calls and tokens of a model a day may cost."""
 

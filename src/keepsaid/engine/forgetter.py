@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from keepsaid.domain.forgetting import (
     Counts,
@@ -31,13 +31,14 @@ from keepsaid.ports.forgetting import (
 )
 from keepsaid.ports.runtime import Clock, Ids, StopToken
 from keepsaid.ports.store_views import Operations
+from keepsaid.values import frozen
 
 _log = logging.getLogger("keepsaid.forget")
 _AGAIN_MS = 500
 _ROUNDS_MAX = 10_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ForgetterStores:
     """Where it is forgotten."""
 

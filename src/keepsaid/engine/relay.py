@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 
 from keepsaid.domain.commits import Received
 from keepsaid.domain.ids import show
@@ -22,6 +21,7 @@ from keepsaid.ports.failpoints import point
 from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store_views import Operations, TaskView
 from keepsaid.text.normal import cut
+from keepsaid.values import frozen
 
 _log = logging.getLogger("keepsaid.task")
 _TOLD_MAX = 500
@@ -31,7 +31,7 @@ _PRIORITY = 50
 """After people, as webhooks."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RelayTerms:
     """Results of a lane are collected for `debounce_ms` after the last of them, and for `wait_ms_max` at most.
 
@@ -43,7 +43,7 @@ class RelayTerms:
     wait_ms_max: int = 2_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Relay:
     """Reports the results of side work to their lanes."""
 

@@ -7,7 +7,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from keepsaid.domain.commits import Received
@@ -29,6 +29,7 @@ from keepsaid.errors import InputError, KeepsaidError
 from keepsaid.ports.runtime import Clock, Ids, Wakeups
 from keepsaid.ports.store_views import Operations, ScheduleView, TaskView
 from keepsaid.text.normal import cut, normalise
+from keepsaid.values import frozen
 
 _log = logging.getLogger("keepsaid.schedules")
 _ERROR_CHARS_MAX = 500
@@ -37,7 +38,7 @@ End = Callable[[str, str], Awaitable[None]]
 """Writes down how a run ended: its verb, and why."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class JobHandler:
     """Function that a schedule runs; it returns False if it was interrupted and has to be started again.
 
@@ -163,7 +164,7 @@ class ScheduleStore(Operations, Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SchedulerDeps:
     """What a schedule can reach: the door, the channels that are open, who delivers and who works; and the owner.
 

@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 
 from keepsaid.domain.event import (
     DeliveryResult,
@@ -24,6 +23,7 @@ from keepsaid.ports.failpoints import point
 from keepsaid.ports.runtime import Clock, Ids, StopToken
 from keepsaid.ports.store_views import JournalView, Operations
 from keepsaid.text.normal import cut, normalise
+from keepsaid.values import frozen
 
 Tell = Callable[[Event], Awaitable[object]]
 """Is told of an event; raises when it could not do what it has to."""
@@ -44,7 +44,7 @@ _ERROR_CHARS_MAX = 500
 _SPREAD = 1_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeliveryTerms:
     """How long one event may take, how often it is tried, and how long after a failure: doubled from one to the next.
 

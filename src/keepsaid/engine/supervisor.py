@@ -6,7 +6,6 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from keepsaid.domain.commits import Relinquish, Tell
@@ -17,13 +16,14 @@ from keepsaid.pipeline.outbox import OutboxSender
 from keepsaid.pipeline.runner import MessagePipeline
 from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store_views import Operations, RetentionView
+from keepsaid.values import frozen
 
 _log = logging.getLogger("keepsaid.engine")
 _FAILED_WAIT_MS = 1_000
 _BROKEN_WAIT_MS = 60_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServiceLoop:
     """A stage as a loop sees it.
 
@@ -84,7 +84,7 @@ class GaugeStore(Operations, RetentionView, Protocol):
     """What is measured, and told to."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BacklogLimits:
     """How many messages may wait, and how long the oldest of them, in milliseconds."""
 
@@ -120,7 +120,7 @@ class BacklogMonitor:
 _RESCUE_MS = 10_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SupervisedServices:
     """The services that the supervisor runs; without `workers`, batches wait for another process to claim them."""
 
@@ -130,7 +130,7 @@ class SupervisedServices:
     workers: Workers | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Recovered:
     """What a start found: replies in doubt and batches that died."""
 

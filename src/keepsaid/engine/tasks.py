@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from keepsaid.domain.ids import show
@@ -23,6 +23,7 @@ from keepsaid.ports.model import Tool
 from keepsaid.ports.runtime import Clock, Ids, Wakeups
 from keepsaid.ports.store_views import Operations, TaskView
 from keepsaid.text.normal import cut, digest, normalise
+from keepsaid.values import frozen
 
 _log = logging.getLogger("keepsaid.task")
 _AGAIN_MS = 100
@@ -35,7 +36,7 @@ Do = Callable[[TaskStory, Mapping[str, Task], StepLog], Awaitable[WorkerResult]]
 FORGOTTEN_FIRST = "what it was about was forgotten before it was done"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TaskLimits:
     """How many tasks run at a time, and how long one may take (seconds), where its own terms do not say.
 
@@ -48,7 +49,7 @@ class TaskLimits:
     renew_ms: int = 20_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TaskHandler:
     """Runs the tasks of one kind; while `is_idle` returns true, none is claimed."""
 
@@ -57,7 +58,7 @@ class TaskHandler:
     kind: TaskKind = TaskKind.WORKER
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TaskRunnerDeps:
     """What runs of tasks need of the runtime."""
 

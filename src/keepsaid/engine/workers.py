@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import partial
 
 from keepsaid.domain.batch import StoredBatch
@@ -31,6 +30,7 @@ from keepsaid.pipeline.turn.run import NeedsReview
 from keepsaid.ports.channel import Progresses, TurnProgress
 from keepsaid.ports.runtime import Clock, Ids
 from keepsaid.ports.store_views import LaneView, Operations
+from keepsaid.values import frozen
 
 _log = logging.getLogger("keepsaid.turn")
 SURVIVED = "the program ran for as long as a trial lasts while it worked on this alone"
@@ -46,7 +46,7 @@ HOPELESS = (ModelAuth, ModelQuota, ModelRejected)
 """Trying again cannot help before a person does something."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RetryPolicy:
     """How long an outage may last before work is given up, and the waits between attempts, in milliseconds."""
 
@@ -66,7 +66,7 @@ class RetryPolicy:
         return min(lasted_ms, sum(map(self.wait_ms, range(tries)))) >= self.outage_ms_max
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Attempt:
     """Runs the work of a batch and settles what it raises."""
 
@@ -165,7 +165,7 @@ _SENT_BACK = 0.1
 """The share of its time in a place that a turn gets which an outage sent back: not none, or all would call at once."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnConcurrency:
     """How many turns run at a time.
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from typing import Any
 
 from keepsaid.domain.prompt import Json
+from keepsaid.values import frozen
 
 Payload = Mapping[str, Json]
 _LANE_PARTS = 4
@@ -26,7 +27,7 @@ class FieldType(StrEnum):
     LANE = "lane"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Field:
     """One field: what it holds and means. `of` is what an id is of; a word may be one of a few (`among`)."""
 
@@ -109,7 +110,7 @@ def lane() -> Field:
     return Field(FieldType.LANE, "channel, account, conversation, key")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Schema:
     """A topic: when it is told, what it is about (a noun of `domain/ids.py`, a word, or nothing), and its fields.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Required, TypedDict, TypeVar, Unpack, get_type_hints, overload
 
 from pydantic import ConfigDict, ValidationError, create_model
@@ -17,6 +16,7 @@ from keepsaid.domain.turn import ToolClass
 from keepsaid.errors import ExtensionError, ToolError
 from keepsaid.ports.model import Tool
 from keepsaid.text.normal import cut
+from keepsaid.values import frozen
 
 API = 1
 """The version of what extensions are written against."""
@@ -27,7 +27,7 @@ MARK = "__keepsaid__"
 """Where a method carries its mark."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolMark:
     """A method that the model may call: what calling again would do, its seconds, and the characters it may return.
 
@@ -43,7 +43,7 @@ class ToolMark:
     output: Trust = Trust.EXTERNAL
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ContextMark:
     """A method that adds to prompts, text of a `trust`; a lower priority comes earlier, memory stands at 100."""
 

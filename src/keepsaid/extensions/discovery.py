@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from importlib.machinery import ModuleSpec
 from importlib.metadata import EntryPoint, entry_points
@@ -16,6 +15,7 @@ from typing import Any
 from keepsaid.errors import ExtensionError
 from keepsaid.extensions.manifest import FILE, Manifest, manifest_of, read_manifest
 from keepsaid.text.normal import normalise
+from keepsaid.values import frozen
 
 _BY_METHOD = {
     "send": "channel",
@@ -36,7 +36,7 @@ _SOURCE_BYTES_MAX = 4_000_000
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScannedClass:
     """A class as read from its source without importing it: declaration, kinds, subscriptions and schedules."""
 
@@ -136,7 +136,7 @@ class ExtensionSource(StrEnum):
     PACKAGE = "package"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FoundExtension:
     """An extension that is there: what it says of itself, or what is wrong with that, and where its code is.
 

@@ -6,7 +6,6 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -20,6 +19,7 @@ from keepsaid.extensions.provided import provided_by
 from keepsaid.extensions.services import RuntimeExtensionContext, Tell
 from keepsaid.ports.extension import AgentProvider
 from keepsaid.ports.runtime import Clock
+from keepsaid.values import frozen
 
 
 async def subscribe_all(extension: LoadedExtension) -> None:
@@ -56,7 +56,7 @@ Wanted = dict[str, Mapping[str, Any]]
 """Settings by extension."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PhaseLimits:
     """Seconds each phase of an extension may take."""
 
@@ -67,7 +67,7 @@ class PhaseLimits:
     health_s: float = 5.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LifecycleDeps:
     """What the lifecycle is given: the context of each extension, the agent a manifest describes, the time.
 

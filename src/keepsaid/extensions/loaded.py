@@ -21,6 +21,7 @@ from keepsaid.extensions.services import RuntimeExtensionContext
 from keepsaid.ports.memory_store import Embedder
 from keepsaid.ports.model import Extracted
 from keepsaid.text.normal import normalise
+from keepsaid.values import frozen
 
 _FRAMES_MAX = 20
 _REASON_CHARS_MAX = 500
@@ -54,7 +55,7 @@ class Phase(StrEnum):
     STOP = "stop"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExtensionFault:
     """Why an extension is quarantined: in which phase, the reason in a sentence, and where it was raised."""
 

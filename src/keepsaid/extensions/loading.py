@@ -6,7 +6,6 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 from keepsaid.errors import ExtensionError
 from keepsaid.extensions.discovery import ExtensionSource, FoundExtension
 from keepsaid.extensions.loaded import ExtensionFault, Phase, fault_of
+from keepsaid.values import frozen
 
 _LEAVE_S = 0.5
 """How long one that was broken off gets to end; one that does not heed it is left behind."""
@@ -45,7 +45,7 @@ async def _guarded(phase: Phase, work: Callable[[], Awaitable[Any]]) -> Extensio
     return None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LoadOrder:
     """Waves of extensions, each depending on earlier ones only; and why the others cannot be let in."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from keepsaid.domain.message import Trust, Trusted
@@ -16,6 +16,7 @@ from keepsaid.extensions.manifest import Manifest, ScheduleEntry
 from keepsaid.ports import extension
 from keepsaid.ports.channel import Channel, Hook, InboundSink
 from keepsaid.ports.model import Tool
+from keepsaid.values import frozen
 
 Say = Callable[[Claimed], Awaitable[str | None]]
 """Makes a text for a prompt, or nothing."""
@@ -55,7 +56,7 @@ class OutwardChannel:
         """Do nothing: the extension closes what it holds when it is stopped."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Provided:
     """What one extension provides: `turn_tools` makes tools for a turn, `says` are texts for prompts, with marks."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
@@ -18,6 +17,7 @@ from keepsaid.extensions.manifest import Manifest, Setting
 from keepsaid.ports.channel import InboundSink, Incoming
 from keepsaid.ports.extension import ExtensionRuntime
 from keepsaid.ports.runtime import Clock
+from keepsaid.values import frozen
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "string": (str,),
@@ -83,7 +83,7 @@ class ChannelInbox:
         return await self._runtime.receive(self._channel, incoming)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PendingSubscription:
     """A subscription, from the moment its extension is active."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from keepsaid.domain.bulletin import MINUTE_MS, Bulletin, Edition, Material, bulletin_key, rendered, shortened
@@ -22,6 +22,7 @@ from keepsaid.memory.injection import listener_of
 from keepsaid.memory.recall.ranking import Missing, ask
 from keepsaid.ports.memory_store import BulletinStore, Editor, EditRequest, Memories
 from keepsaid.ports.runtime import Clock
+from keepsaid.values import frozen
 
 _log = logging.getLogger("keepsaid.bulletin")
 _LOOK_MS, _RETRY_MS = MINUTE_MS, 15 * MINUTE_MS
@@ -35,7 +36,7 @@ _OVER = 1.5
 """A model may write so many times the words it was asked for before its text is cut."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BulletinTerms:
     """How long a bulletin stands at least, its words, the seconds a model may take, and how long a read may."""
 

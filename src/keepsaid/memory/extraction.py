@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from keepsaid.domain import session
@@ -25,6 +25,7 @@ from keepsaid.ports.memory_store import Graph, Learning
 from keepsaid.ports.model import Extracted, Extractor
 from keepsaid.ports.runtime import Clock, Ids, Redactor, masked_texts
 from keepsaid.ports.store_views import CollectionView, Notes, NoteView, Operations
+from keepsaid.values import frozen
 
 _DAY_MS = 86_400_000
 _NAME = "collection spent"
@@ -158,7 +159,7 @@ class CollectionStore(Operations, CollectionView, NoteView, Protocol):
     """Where sessions and findings are."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExtractionLimits:
     """How sessions are read: records and estimated tokens of a passage, and what failing costs.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from math import fsum
@@ -19,6 +18,7 @@ from keepsaid.text.chunks import grams, said_words
 from keepsaid.text.dates import DAYS
 from keepsaid.text.tokens import estimate_tokens
 from keepsaid.text.words import STOPWORDS, DocumentFrequencies, fold, place, root, spelled
+from keepsaid.values import frozen
 
 ENOUGH, ENOUGH_NEAR = 15.5, 17.5
 """What speaks for the best candidate before any is shown: by words alone, and where meaning is compared as well."""
@@ -53,7 +53,7 @@ _OF_TALK = frozenset(map(root, (*DAYS, *_TALKING)))
 """Words that say when, seen from now, and words about talking itself: they stand in small talk as in questions."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MemoryEvidence:
     """What speaks for one memory: the sum, the shared words' part of it, and the first shared word with its place.
 
@@ -155,7 +155,7 @@ Verdict = tuple[Cause, str]
 """What became of a candidate, and why in words."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InjectionSettings:
     """Limits of injection (seed 001; design: section 4.3). Times in milliseconds, tokens estimated.
 
@@ -178,7 +178,7 @@ class InjectionSettings:
     cross: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PromptShown:
     """What the prompt shows without injection, and what it was given before.
 
@@ -217,7 +217,7 @@ class Visible:
         return (Cause.REINJECT, "shown a few turns ago") if memory.id in shown.lately else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Sifted:
     """A candidate that was looked at: the part of the block it would stand in, or what it fell to."""
 

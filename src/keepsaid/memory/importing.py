@@ -29,6 +29,7 @@ from keepsaid.domain.bundle import (
 from keepsaid.domain.message import Trust
 from keepsaid.domain.visibility import Person
 from keepsaid.ports.runtime import Redactor, masked_texts
+from keepsaid.values import frozen
 
 T = TypeVar("T")
 
@@ -41,7 +42,7 @@ TYPES: Mapping[type, str] = {BundleEntry: "memories", Edge: "associations", Pers
 Write = Callable[[Sequence[Record]], Awaitable[Sequence[ImportVerdict]]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ImportLine:
     """A line of what is imported: its record, or why it is none."""
 
@@ -78,7 +79,7 @@ class ImportTarget(Looks, Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ImportTerms:
     """How it is imported: how far who says it is trusted, whether tombstones fit the key of this home.
 

@@ -36,6 +36,7 @@ from keepsaid.errors import EmbedderError, ModelError
 from keepsaid.memory.indexing import AssociationFinder, Embedding, Enough, Pacing, paced
 from keepsaid.ports.memory_maintenance import Auditing, PairJudge, Pairs, SourceView, Upkeep
 from keepsaid.ports.runtime import Clock, Redactor, StopToken, masked_texts
+from keepsaid.values import frozen
 
 UNUSED_DAYS = 180
 """What was not shown to any turn for so long was never needed."""
@@ -221,7 +222,7 @@ _MOST = 1_024
 """Things that one step looks at, if it has the time."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MaintenanceTerms:
     """The curve by which memories fade, and at which hour of the day (UTC) a run begins.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
@@ -22,6 +21,7 @@ from keepsaid.ports.model import Summarised, Summariser, ToSummarise
 from keepsaid.ports.runtime import Clock, Offload, inline
 from keepsaid.ports.store_views import ContextView, LaneView, Operations
 from keepsaid.text.normal import joined
+from keepsaid.values import frozen
 
 _SPAN_MAX = 400
 _PIECE_TOKENS = 8_000
@@ -35,7 +35,7 @@ class CompactionStore(Operations, LaneView, Protocol):
     """What is compacted."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Summaries:
     """How a summary is made: its estimated tokens, the seconds a call may take, and what failing costs.
 
@@ -155,7 +155,7 @@ class SummaryStore(Operations, ContextView, Protocol):
     """Where the truth is."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WholeTerms:
     """When the summary of a conversation is made anew: for each so many messages or tokens that lanes took in.
 

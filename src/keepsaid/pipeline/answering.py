@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 from keepsaid.domain import commits, relay, route, session, slot, staged, trust
@@ -35,12 +35,13 @@ from keepsaid.ports.channel import Progresses, TurnProgress
 from keepsaid.ports.memory_store import Reminder
 from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.runtime import Clock, Ids, Offload, PaddedOffload, Wakeups, inline
+from keepsaid.values import frozen
 
 _turn_log = logging.getLogger("keepsaid.turn")
 _LATE = "it was not ready in time"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PipelineStores:
     """The operational store, as the pipeline needs it."""
 
@@ -49,7 +50,7 @@ class PipelineStores:
     lanes: store_views.LaneView
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AgentDeps:
     """Collaborators of a turn: `tools` makes its tools, `sources` and `reminder` fill its prompt.
 
@@ -70,7 +71,7 @@ class AgentDeps:
     fence: trust.Fence = trust.UNKEYED
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PipelineSettings:
     """How the pipeline runs: rules, budgets and limits, and by channel the windows, modes and ages of a busy lane.
 

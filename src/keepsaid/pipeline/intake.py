@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from difflib import get_close_matches
 
 from keepsaid.domain.batch import Window
@@ -16,6 +16,7 @@ from keepsaid.errors import DiskReserve, InputError, KeyConflict, TooLarge, Unkn
 from keepsaid.ports.runtime import Clock, Ids, Space
 from keepsaid.ports.store_views import Operations
 from keepsaid.text.normal import normalise
+from keepsaid.values import frozen
 
 _log = logging.getLogger("keepsaid.buffer")
 _MEGABYTE = 1_000_000
@@ -63,7 +64,7 @@ _INLINE_CHARS_MAX = 4_096
 """A longer text outside ASCII is made fit to store in a thread, so that it does not hold up the event loop."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class IntakeLimits:
     """Limits of a message: bytes of its payload, characters of its text and of any name."""
 

@@ -7,7 +7,6 @@ import logging
 from asyncio import Event
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 
 from keepsaid.domain.batch import STABLE_MS, Ageing, TrialTerms, next_beat_ms, trial_limit_ms
 from keepsaid.domain.commits import ClaimBatches, Renew
@@ -17,11 +16,12 @@ from keepsaid.errors import KeepsaidError, LeaseLost, StoreError
 from keepsaid.ports.model import at_once
 from keepsaid.ports.runtime import Clock, Ids, Wakeups
 from keepsaid.ports.store_views import Operations
+from keepsaid.values import frozen
 
 _log = logging.getLogger("keepsaid.engine")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LifeTerms:
     """When a trial may begin, and after how many milliseconds without a crash the process is stable."""
 
@@ -111,7 +111,7 @@ _AGAIN_MS = 100
 """After a renewal that the store refused: what the lease was for may be another's by now."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LeaseTerms:
     """How long a lease lasts, how often it is renewed, and how long a first trial may take (ms)."""
 

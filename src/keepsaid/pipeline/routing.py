@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 
@@ -35,6 +35,7 @@ from keepsaid.ports.channel import Progresses, TurnProgress
 from keepsaid.ports.runtime import Clock, Ids, Wakeups
 from keepsaid.ports.store_views import BufferView, Operations
 from keepsaid.text.normal import joined, normalise
+from keepsaid.values import frozen
 
 _log = logging.getLogger("keepsaid.route")
 _LANES_MAX = 64
@@ -127,7 +128,7 @@ async def _batch(part: list[Judged], ids: Ids) -> Routed:
     return Routed(ids.next(), first.number, last.number, first.received_at, last.id, chars, verdict, priority, task)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RoutingRules:
     """The rules, and by channel the windows and what becomes of messages for a busy lane."""
 

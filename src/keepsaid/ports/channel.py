@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from keepsaid.domain.message import Inbound, StoredMessage
 from keepsaid.domain.reply import Sending, SendResult, StoredReply
+from keepsaid.values import frozen
 
 
 class Channel(Protocol):
@@ -43,7 +43,7 @@ class Hook(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Incoming:
     """What somebody said on a medium. `sender` and `conversation` are what the medium calls them.
 
@@ -75,7 +75,7 @@ class InboundSink(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnProgress:
     """Something that happened to a message's turn: a piece of the answer, a wait, or its end."""
 

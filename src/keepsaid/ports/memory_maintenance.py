@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from keepsaid.domain.event import News
 from keepsaid.domain.learning import Pair, Ruled, Ruling
 from keepsaid.domain.maintenance import AuditEntry, Curve, Holdings, Maintain, Outstanding, Stepped, TaskRun, UpkeepTask
 from keepsaid.domain.memory import Source, VectorSpace
+from keepsaid.values import frozen
 
 
 class Auditing(Protocol):
@@ -64,7 +64,7 @@ class Upkeep(Protocol):
         """What memory holds."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unrelated:
     """A memory that may be associated: its vector, as 32-bit floats, and the episodes it was made from."""
 
@@ -86,7 +86,7 @@ class Relating(Protocol):
         """Those of the memories that are learned ones and hold, in the order given."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Undecided:
     """Pairs in the order in which they are looked at, and the memory behind which to go on."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from keepsaid.domain import memory
@@ -16,6 +15,7 @@ from keepsaid.domain.turn import Claimed, Recent, Usage
 from keepsaid.domain.visibility import MemoryShared, Person, SeenIdentity, ShareMemory, ShareRefusal
 from keepsaid.ports.forgetting import Echoes
 from keepsaid.text.words import DocumentFrequencies
+from keepsaid.values import frozen
 
 
 class TextLeg(Protocol):
@@ -225,7 +225,7 @@ class BulletinStore(Protocol):
         """What is known in exactly this scope and holds now: no episodes, nothing external, no results of tasks."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EditRequest:
     """The lines of a bulletin by section, with its target length in words and a time limit in seconds."""
 
@@ -234,7 +234,7 @@ class EditRequest:
     limit_s: float = 60.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EditResult:
     """The edited text of a bulletin, the model, and its usage."""
 
@@ -253,7 +253,7 @@ class Editor(Protocol):
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BundleContents:
     """What is exported: how many records of each type there are, and the records, which are read while one iterates.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, runtime_checkable
 
 from keepsaid.domain.context import Made, Sections
@@ -13,12 +13,13 @@ from keepsaid.domain.prompt import Json, Prompt, Record
 from keepsaid.domain.session import Passage
 from keepsaid.domain.trust import Described
 from keepsaid.domain.turn import ModelAnswer, ToolClass, Usage
+from keepsaid.values import frozen
 
 Delta = Callable[[str], None]
 """Takes a piece of the answer as it is written; what it gets is never stored."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tool:
     """Something the model may call in this turn.
 
@@ -53,7 +54,7 @@ async def at_once() -> None:
     """There is nothing to wait for."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelRequest:
     """One model call: the prompt, what this turn has said and called so far, and the tools on offer.
 
@@ -80,7 +81,7 @@ class Model(Protocol):
         """Make one call, in `limit_s` seconds at most; raises a ModelError that says whether trying again can help."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AgentPrompt:
     """What an answerer of a program's own is given for one batch of messages.
 
@@ -106,7 +107,7 @@ class Loadable(Protocol):
         """Load it; harmless when it is loaded. Raises a KeepsaidError where the first call would."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Extracted:
     """What was found, in how many calls of a model, at what cost, and by which."""
 
@@ -131,7 +132,7 @@ class Extractor(Protocol):
         """The statements in a passage, each naming records of it that people said. Raises a ModelError for none."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToSummarise:
     """Texts of earlier summaries, the oldest first, and the records to be taken in with them.
 
@@ -144,7 +145,7 @@ class ToSummarise:
     limit_s: float = 60.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Summarised:
     """What a summariser made, who it was, and what it cost."""
 
@@ -161,7 +162,7 @@ class Summariser(Protocol):
         """One summary; raises a ModelError when there is none: no answer, a refusal, an empty or unreadable one."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Served:
     """A tool that a server has, by its own name, and whether it may be used."""
 

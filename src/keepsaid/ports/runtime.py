@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, TypeVar
 
 from keepsaid.domain.redaction import Masked, SecretMark, masked
 from keepsaid.domain.work import TaskKind
+from keepsaid.values import frozen
 
 
 class Redactor(Protocol):
@@ -91,7 +92,7 @@ class StopToken:
         await self._requested.wait()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wakeups:
     """Wake-up events, one for each stage; set when there may be work for it.
 

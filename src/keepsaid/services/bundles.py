@@ -13,7 +13,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
@@ -28,6 +27,7 @@ from keepsaid.errors import HomeError, InputError
 from keepsaid.memory.importing import ImportLine
 from keepsaid.ports.memory_store import BundleContents, Bundles
 from keepsaid.text.normal import normalise
+from keepsaid.values import frozen
 
 NAMED = "keepsaid-"
 """How names begin that we give ourselves, with the time behind it."""
@@ -308,7 +308,7 @@ def place_of(target: Path, form: str) -> Path:
     return target.absolute() / f"{NAMED}memory-{stamp}.{FORMATS[form][0]}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Export:
     """What was written: where, in which form, when (ISO 8601), for whom, how many of what, and its size in bytes."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -14,6 +13,7 @@ from keepsaid.domain.turn import Claimed
 from keepsaid.domain.views import TurnStory
 from keepsaid.memory.injection import listener_of
 from keepsaid.text.words import topic
+from keepsaid.values import frozen
 
 
 def commanded(turn: TurnStory) -> str:
@@ -39,7 +39,7 @@ class AbsenceStage(StrEnum):
     NOT_FOUND = "not_found"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Absence:
     """Where a memory fell, and why; `found` is what the trace says of it, if it knows it."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from keepsaid.domain.forgetting import ForgetSelector, Forgetting
 from keepsaid.domain.ids import read
@@ -14,6 +13,7 @@ from keepsaid.errors import InputError
 from keepsaid.memory.forgetting import counted
 from keepsaid.ports.store import MemoryStore
 from keepsaid.text.normal import cut, normalise
+from keepsaid.values import frozen
 
 _SHOWN_MAX = 20
 _UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -26,7 +26,7 @@ _UNDER_WAY_MS = 5_000
 _HINT = "keepsaid memory forget --help"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ForgetRequest:
     """What is to be forgotten, as it was typed."""
 
@@ -37,7 +37,7 @@ class ForgetRequest:
     undo_for: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ForgetPreview:
     """What would go, counted by place, with the first memories of it."""
 
@@ -45,7 +45,7 @@ class ForgetPreview:
     memories: Sequence[Memory]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ForgetReceipt:
     """A request as far as it is done, and the backups that still hold what went."""
 

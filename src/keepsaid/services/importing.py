@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,6 +20,7 @@ from keepsaid.ports.runtime import Clock, Redactor
 from keepsaid.ports.store import MemoryStore
 from keepsaid.services.bundles import BundleFile
 from keepsaid.text.normal import kind_of, normalise
+from keepsaid.values import frozen
 
 FILE_BYTES_MAX = 256_000_000
 EVERYBODY = "*"
@@ -157,7 +158,7 @@ _BECAME = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ImportRequest:
     """What is to be imported.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Literal
 
 from keepsaid.domain.commits import Decide, Drop, MarkReplyShown, Received, Requeue
@@ -19,6 +18,7 @@ from keepsaid.ports.channel import TurnProgress
 from keepsaid.ports.runtime import Clock, Wakeups
 from keepsaid.ports.store import Store
 from keepsaid.text.normal import normalise
+from keepsaid.values import frozen
 
 
 class InboxService:
@@ -67,7 +67,7 @@ _LOOK_S = 1.0
 """Seconds of silence before the store is asked: what is dropped, spawned or answered elsewhere tells nobody here."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AnswerProgress:
     """What was heard of a message: its `story` as it stands now, a piece of its answer, why it waits, or silence."""
 
@@ -76,7 +76,7 @@ class AnswerProgress:
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AskResult:
     """A message that was put in, and its story once it was settled."""
 

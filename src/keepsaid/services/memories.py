@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from keepsaid.domain.commits import RecordFeedback
 from keepsaid.domain.ids import show
@@ -17,6 +16,7 @@ from keepsaid.ports.runtime import Clock, Redactor, masked_texts
 from keepsaid.ports.store import MemoryStore
 from keepsaid.ports.store_views import Operations
 from keepsaid.text.normal import digest, normalise
+from keepsaid.values import frozen
 
 _CHARS_MAX = 50_000
 
@@ -52,7 +52,7 @@ def note(text: str, kind: str, now_ms: int) -> NewMemory:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AddedMemory:
     """A memory that was added: its id, 0 when it was forgotten before; secrets left out, by kind.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from keepsaid.domain.ids import moment, read
 from keepsaid.domain.memory import Kind, Listener, Memory, Narrowing, Recalled
@@ -12,6 +12,7 @@ from keepsaid.memory.recall.recollection import narrowed
 from keepsaid.ports.memory_store import Recall
 from keepsaid.ports.store import MemoryStore
 from keepsaid.text.normal import normalise
+from keepsaid.values import frozen
 
 FOUND_MAX = 10_000
 """So many memories one search or list gives at most."""
@@ -20,7 +21,7 @@ _SAFE = "Nothing was changed."
 OWNER_HEARS = Listener(None, everything=True, cross=True)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SearchRequest:
     """What is looked for, how many are wanted, what the search keeps to, and whether what was `archived` is meant."""
 

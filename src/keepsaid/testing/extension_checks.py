@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from keepsaid.domain.lane import Lane
@@ -19,6 +19,7 @@ from keepsaid.extensions.loaded import LoadedExtension
 from keepsaid.ports.channel import Channel
 from keepsaid.ports.model import Tool
 from keepsaid.testing.recording_runtime import RecordingRuntime, Settings
+from keepsaid.values import frozen
 
 _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _SEND_S, _LISTEN_S, _QUIET_S = 30.0, 0.2, 2.0
@@ -28,7 +29,7 @@ class Amiss(Exception):
     """What an extension does not do."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trial:
     """An extension to be tried: where its data goes, its settings and those of others by id, and what is there too."""
 

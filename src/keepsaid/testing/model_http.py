@@ -7,8 +7,9 @@ import socket
 import struct
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from http import HTTPStatus
+
+from keepsaid.values import frozen
 
 _HEAD_MAX = 64 * 1024
 _BODY_MAX = 64 * 1024 * 1024
@@ -30,7 +31,7 @@ class BadHttpError(Exception):
         self.status = status
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HttpRequest:
     """A whole request; header names are in lower case."""
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import ConfigDict, Field, TypeAdapter
 
+from keepsaid.values import frozen
+
 Json: TypeAlias = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChatRequest:
     """A chat-completions request as the model saw it: the bytes, and what they say.
 
@@ -93,7 +95,7 @@ class Reaction:
     __pydantic_config__ = ConfigDict(extra="forbid")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Say(Reaction):
     """Answer with a text, after a delay; a stream brings it `chunk` characters at a time.
 
@@ -107,7 +109,7 @@ class Say(Reaction):
     kind: Literal["say"] = field(default="say", kw_only=True, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call(Reaction):
     """Call a tool; `arguments` as a text are sent as they are, so that they can be malformed."""
 
@@ -124,7 +126,7 @@ class Call(Reaction):
         return self.arguments if isinstance(self.arguments, str) else json.dumps(self.arguments)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Calls(Reaction):
     """Call several tools at once; texts are joined, the longest delay and the first usage count."""
 
@@ -132,14 +134,14 @@ class Calls(Reaction):
     kind: Literal["calls"] = field(default="calls", kw_only=True, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Empty(Reaction):
     """Answer with a choice that says nothing."""
 
     kind: Literal["empty"] = field(default="empty", kw_only=True, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Refuse(Reaction):
     """Answer with an HTTP error; `retry_after` is in seconds, or a header text sent as it is."""
 
@@ -150,7 +152,7 @@ class Refuse(Reaction):
     kind: Literal["refuse"] = field(default="refuse", kw_only=True, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hang(Reaction):
     """Send nothing, forever or for some seconds, then close the connection without an answer."""
 
@@ -158,7 +160,7 @@ class Hang(Reaction):
     kind: Literal["hang"] = field(default="hang", kw_only=True, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stall(Reaction):
     """Stream the first characters of a text and hang; unstreamed, half of the body."""
 
@@ -167,7 +169,7 @@ class Stall(Reaction):
     kind: Literal["stall"] = field(default="stall", kw_only=True, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cut(Reaction):
     """Stream the first characters of a text and reset the connection; unstreamed, half of the body."""
 
@@ -176,7 +178,7 @@ class Cut(Reaction):
     kind: Literal["cut"] = field(default="cut", kw_only=True, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Garble(Reaction):
     """Answer 200 with a body as it is, of the content type the request expects unless one is given."""
 
@@ -206,7 +208,7 @@ def echo(request: ChatRequest) -> Reaction:
     return Say(f"You said: {request.last('user')}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _ScriptFile:
     reactions: tuple[_AnyReaction, ...] = ()
     default: _AnyReaction | None = None
@@ -256,7 +258,7 @@ class Script:
         return step if isinstance(step, Reaction) else step(request)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """A well-formed answer in the words of the protocol: a text, calls of tools, or both."""
 

@@ -13,13 +13,13 @@ import json
 import random
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 from keepsaid.domain.prompt import Json
 from keepsaid.testing.listener import ListeningServer, serve
 from keepsaid.testing.model_http import BadHttpError, Connection, GoneError, HttpRequest
+from keepsaid.values import frozen
 
 _CLOSE = {"connection": "close"}
 
@@ -33,7 +33,7 @@ class Act(StrEnum):
     RESET = "reset"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReceiverReaction:
     """One act; `status`, `body` and `retry_after` (a header's text) belong to an answer."""
 
@@ -82,7 +82,7 @@ def seeded(seed: int, trouble: float = 0.4) -> Reactor:
     return react
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Posted:
     """An accepted post; `number` is its place among all that this process accepted, from 1."""
 

@@ -9,7 +9,8 @@ import hmac
 import json
 import random
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+
+from keepsaid.values import frozen
 
 _PEOPLE = (("mirelda-h", 7_100_417), ("jun-okavar", 7_100_980), ("tostig9", 7_101_336), ("quill-robot[bot]", 7_101_871))
 _REPOSITORIES = (("brindlewick/lantern", 810_045), ("brindlewick/tideclock", 810_046), ("ostravane/pebble", 822_310))
@@ -38,7 +39,7 @@ _REMARKS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Delivery:
     """One HTTP request of a webhook; header names are in lower case.
 

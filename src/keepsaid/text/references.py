@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from math import exp
 
 from keepsaid.text.words import fold, spelled, topic
+from keepsaid.values import frozen
 
 _READ_CHARS_MAX = 1_000
 _NAME_CHARS_MIN = 3
@@ -27,7 +27,7 @@ done perfect good awesome sorry np yw welcome agreed indeed same cheers
 _GREETS, _ASKS, _ASSENTS = (frozenset(words.split()) for words in (_GREETINGS, _ASKING, _ASSENT))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MessageText:
     """Text of one message or answer in a conversation; `ref` names it there, `speaker` identifies its author.
 
@@ -42,7 +42,7 @@ class MessageText:
     answers: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wording:
     """What the words of a message are by themselves: topic, question, greeting, mere assent; how many there are.
 
@@ -57,7 +57,7 @@ class Wording:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Read:
     """A message as the rules of reference see it: `to` is the speaker it turns to, "" for nobody known.
 
@@ -196,7 +196,7 @@ _REASONS = {
 """Why, in the order in which a reason is looked for."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Guess:
     """The message that is answered, how sure that is (0 to 1), and why it is thought so."""
 

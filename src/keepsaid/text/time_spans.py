@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from itertools import islice
@@ -15,6 +14,7 @@ from itertools import islice
 from keepsaid.text.chunks import said_words
 from keepsaid.text.dates import MONTHS, WEEKDAYS
 from keepsaid.text.words import STOPWORDS, root
+from keepsaid.values import frozen
 
 _DAY_MS = 86_400_000
 _WEEK_MS = 7 * _DAY_MS
@@ -24,7 +24,7 @@ _EARLIEST, _LATEST = -(1 << 62), 1 << 62
 _YEARS_BACK = 10
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Span:
     """A stretch of time in milliseconds UTC, its end not in it."""
 
@@ -40,7 +40,7 @@ class Span:
         return length / (length + (self.start - at if at < self.start else at - self.end + 1))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Anchor:
     """A time told by something that happened: before or after what these stems name, or one of them."""
 
@@ -52,7 +52,7 @@ class Anchor:
         return Span(_EARLIEST, at) if self.before else Span(at + 1, _LATEST)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class When:
     """The times a text speaks of; false when it speaks of none."""
 

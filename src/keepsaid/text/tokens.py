@@ -7,8 +7,9 @@ weights are means of o200k over prose and code. What a model then reports correc
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
+
+from keepsaid.values import frozen
 
 _SMALL, _CAPITAL = "a-zß-öø-ÿ", "A-ZÀ-ÖØ-Þ"
 _WORD = f"(?:[{_CAPITAL}]*[{_SMALL}]+|[{_CAPITAL}]+)"
@@ -37,7 +38,7 @@ _EVIDENCE_MAX = 400_000
 """Estimated tokens after which what was reported before counts half."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Calibration:
     """What a model reported for its prompts, beside what was estimated for the same, in tokens."""
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from itertools import islice
 from math import log
+
+from keepsaid.values import frozen
 
 _LENGTH_MAX = 64
 _ENDING_MAX = 7
@@ -249,7 +251,7 @@ UNSEEN = 500
 """A word counts as if it stood in one of so many pieces more than are kept: what little was said tells little yet."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DocumentFrequencies:
     """In how many pieces the words of a text occur, by stem; `pieces` is the number of all pieces."""
 

@@ -16,7 +16,7 @@ import time
 from array import array
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from keepsaid.adapters.sqlite import full_text
@@ -30,6 +30,7 @@ from keepsaid.domain.memory import Kind, Listener, NewMemory, NewVector, VectorS
 from keepsaid.domain.message import Trust
 from keepsaid.memory.indexing import Embedding
 from keepsaid.memory.recall.recollection import Recollection
+from keepsaid.values import frozen
 from keepsaid_testkit.made_talk import DIMENSION, SPACE, MadeQuestion, MadeTalk
 
 LANE = Lane("library", "default", "made talk", "root:made talk")
@@ -75,7 +76,7 @@ class PrecomputedEmbedder:
         return [await self.query(text) for text in texts]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Times:
     """What each of many took, in milliseconds: by the clock, and of processor time."""
 

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from random import Random
 from types import MappingProxyType
+
+from keepsaid.values import frozen
 
 DAY_MS = 86_400_000
 
@@ -84,7 +86,7 @@ _NOISE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stated:
     """What a saying states: a person's attribute has a value, since `since`, milliseconds UTC."""
 
@@ -94,7 +96,7 @@ class Stated:
     since: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LifeSaying:
     """One saying: when, by whom, its words, and what it states, None for small talk."""
 
@@ -104,7 +106,7 @@ class LifeSaying:
     stated: Stated | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MadeLife:
     """Lives of `PEOPLE` with so many changes of facts, told in order of time; times are milliseconds UTC."""
 

@@ -7,12 +7,12 @@ topic. Vectors lie in 4,000 clusters of 64 dimensions in 384, with a bias that a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from keepsaid.domain.memory import VectorSpace
+from keepsaid.values import frozen
 
 DIMENSION = 384
 SPACE = VectorSpace("made talk", "1", DIMENSION, b"made talk")
@@ -25,7 +25,7 @@ _SYLLABLES = tuple(first + second for first in "bdfgklmnprtvz" for second in "ae
 _QUESTIONS_SEED = 1_000_003
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MadeQuestion:
     """A question: some words that a text could have, and a vector that is near some."""
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+
+from keepsaid.values import frozen
 
 _CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
 """The adversarial fifth is left out: its evidence names the wrong speaker."""
@@ -23,7 +24,7 @@ _EVIDENCE = re.compile(r"D:?(\d+):(\d+)")
 _SESSION = re.compile(r"session_(\d+)")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Text:
     """One thing that was said; `at` is milliseconds UTC, 0 when it is not known."""
 
@@ -38,7 +39,7 @@ class Text:
         return max(1, (len(self.speaker) + 2 + len(self.text) + 3) // 4)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DataQuestion:
     """A question and the texts that answer it."""
 
@@ -47,7 +48,7 @@ class DataQuestion:
     category: str = "all"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Corpus:
     """Texts in the order they were said, and questions about them."""
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from keepsaid.values import frozen
 
 _ROOMS = {
     "talk:harbour": ("Mirelda", "Jun", "Tostig"),
@@ -38,7 +39,7 @@ _CHATTER = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TalkFact:
     """Something said that can be asked for: `answer` stands word for word in the message."""
 
@@ -46,7 +47,7 @@ class TalkFact:
     answer: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TalkMessage:
     """One message of a conversation; `external_id` is unique within a seed. `fact` is None for chatter."""
 

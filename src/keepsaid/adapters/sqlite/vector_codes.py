@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from keepsaid.values import frozen
 
 Longs = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -30,7 +31,7 @@ _FEW, _EVERY = 50_000, 64
 _FAR = np.uint16(65_535)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BinaryVectors:
     """Binary-quantised vectors: ids, memories, audiences, and a row of 64-bit words per 64 dimensions."""
 
@@ -40,7 +41,7 @@ class BinaryVectors:
     planes: NDArray[np.uint64]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NearRows:
     """Rows that are near, by the memory of each, and a sample of all: ids of vectors."""
 

@@ -7,7 +7,6 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -23,9 +22,10 @@ from keepsaid.domain.commits import Commit
 from keepsaid.domain.forgetting import EmptyLog
 from keepsaid.errors import ForeignStore, KeepsaidError, StoreBroken, StoreError
 from keepsaid.ports.failpoints import point
+from keepsaid.values import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RejectedCommit:
     """A commit that was not kept, and why."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -17,12 +16,13 @@ from keepsaid.extensions.manifest import Manifest, manifest_of, read_manifest
 from keepsaid.extensions.services import RuntimeExtensionContext
 from keepsaid.ports.channel import Channel, Hook
 from keepsaid.ports.model import Tool
+from keepsaid.values import frozen
 
 NAMES = ("terminal", "http", "github", "memory", "memory_consolidator")
 """Those there are."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Parts:
     """What an instance has made of its config that built-in extensions bring in.
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import MISSING, Field, dataclass, fields
+from dataclasses import MISSING, Field, fields
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
@@ -21,6 +21,7 @@ from keepsaid.domain.ids import read
 from keepsaid.errors import HomeError, InputError
 from keepsaid.interfaces.cli.escapes import json_line, visible
 from keepsaid.text.normal import cut
+from keepsaid.values import frozen
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CliSession:
     """How one command was called."""
 
@@ -175,7 +176,7 @@ _LAST_MIN = 24
 _GAP = 2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Table:
     """Rows under headings; the last column takes what width is left."""
 

@@ -6,7 +6,7 @@ import asyncio
 import platform
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -19,6 +19,7 @@ from keepsaid.interfaces.cli.console import counted, session, show
 from keepsaid.interfaces.cli.failure import ERRORS, WARNINGS
 from keepsaid.interfaces.cli.remote import recorded
 from keepsaid.interfaces.cli.status import life_of
+from keepsaid.values import frozen
 
 if TYPE_CHECKING:
     from keepsaid.config import Config, Home
@@ -32,7 +33,7 @@ _WAL_WARN = 256 * _MEGABYTE
 _SHOWN_MAX = 5
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DoctorFinding:
     """One thing that was looked at."""
 

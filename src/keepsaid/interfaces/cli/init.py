@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +17,7 @@ from keepsaid.interfaces.cli.escapes import visible
 from keepsaid.interfaces.cli.failure import FAILED
 from keepsaid.interfaces.cli.models import offered
 from keepsaid.interfaces.cli.remote import running
+from keepsaid.values import frozen
 
 if TYPE_CHECKING:
     from keepsaid.config import Config, Home
@@ -30,7 +30,7 @@ _TEMPLATES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Choice:
     """What came of looking: the model to save, if any, how long it took to reply, and how many gave no reply."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -38,6 +38,7 @@ from keepsaid.interfaces.cli.memory_changes import add_to, forget, forgotten
 from keepsaid.interfaces.cli.remote import post
 from keepsaid.interfaces.shapes import holdings_shape, memory_shape, recalled_shape, widened_shape
 from keepsaid.memory.maintenance import UNUSED_DAYS, AuditReport
+from keepsaid.values import frozen
 
 if TYPE_CHECKING:
     from keepsaid.app.stores import ReadOnlyStores
@@ -243,7 +244,7 @@ _ADDED = ", ".join(str(kind) for kind in IMPORTANCE)
 _FIELD_WIDTH = 14
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SearchOptions:
     """A search as the options ask for it."""
 

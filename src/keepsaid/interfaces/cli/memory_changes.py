@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -30,12 +29,13 @@ from keepsaid.interfaces.cli.console import (
 )
 from keepsaid.interfaces.cli.remote import post, running
 from keepsaid.interfaces.shapes import memory_shape
+from keepsaid.values import frozen
 
 _WAIT_S = 20.0
 _PATH = "/v1/forget"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chosen:
     """What is to be forgotten, and how, as it was typed."""
 

@@ -7,13 +7,14 @@ import json
 import os
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 from keepsaid import errors
 from keepsaid.errors import HomeBusy, KeepsaidError, NotRunning
 from keepsaid.interfaces.cli.console import session
+from keepsaid.values import frozen
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance
@@ -26,7 +27,7 @@ _BUSY_S = 5.0
 _BUSY_POLL_S = 0.05
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Remote:
     """Where a runtime listens, the operator's token, its process and the model it answers with."""
 

@@ -21,6 +21,7 @@ from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.route import Action, Routes, judge, payload_fields, unmatched
 from keepsaid.errors import ConfigError, InputError, KeepsaidError
 from keepsaid.interfaces.cli.console import NOTHING, Table, counted, one_line, say, session, show
+from keepsaid.values import frozen
 
 if TYPE_CHECKING:
     from keepsaid.app.stores import ReadOnlyStores
@@ -209,7 +210,7 @@ def judge_samples(
         raise typer.Exit(1)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sample:
     """One line of a file, what it should get, and what it got."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -11,6 +10,7 @@ import typer
 from keepsaid.domain.schedule import LIVE
 from keepsaid.interfaces.cli.console import Table, command_of, facts, one_line, refused, say, session, show
 from keepsaid.interfaces.cli.remote import post
+from keepsaid.values import frozen
 
 app = typer.Typer(help="What comes at a time: said, asked or run.", rich_markup_mode=None)
 _ENDED = ("done", "cancelled")
@@ -53,7 +53,7 @@ def show_one(thing: Named) -> None:
     show(shape, _render_schedule(shape), Table(("DUE", "RUN", "OUTPUT", "WHY"), runs))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScheduleOptions:
     """A schedule as the options ask for it."""
 

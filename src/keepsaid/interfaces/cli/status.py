@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from keepsaid.domain.ids import show as name
 from keepsaid.domain.ids import when
 from keepsaid.interfaces.cli.console import age_ms, counted, duration, facts, session, show, tallied
 from keepsaid.interfaces.cli.remote import Remote, running
+from keepsaid.values import frozen
 
 if TYPE_CHECKING:
     from keepsaid.app.stores import ReadOnlyStores
@@ -103,7 +103,7 @@ def _warnings(shape: dict[str, Any]) -> Iterator[str]:
         yield "too little disk is free to take messages in (buffer.min_free_disk_mb)"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HomeHolder:
     """Who works in a home: a runtime that listens, or a process that only holds the lock; `holder` is its number."""
 

@@ -9,7 +9,6 @@ import signal
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from keepsaid.interfaces.cli.console import coloured, say, session, show
 from keepsaid.interfaces.cli.escapes import VisibleStream, visible
 from keepsaid.interfaces.cli.remote import Remote, problem, running
 from keepsaid.interfaces.shapes import turn_shape
+from keepsaid.values import frozen
 
 HELP = {
     "/help": "this list",
@@ -38,7 +38,7 @@ _HERE = ("/help", "/why", "/quit")
 """Those that the chat carries out itself."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SlashCommand:
     """A slash command as it was typed."""
 
@@ -105,7 +105,7 @@ _READ_S = 60.0
 """The server says that it is still there every second."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Piece:
     """Something heard of an answer: `delta` and `waiting` carry a text, `settled` the message's story."""
 

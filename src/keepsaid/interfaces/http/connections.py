@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import resource
-from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 from typing import Any, ClassVar, cast
@@ -23,6 +22,7 @@ from keepsaid.config.services import ServerConfig
 from keepsaid.errors import InputError
 from keepsaid.interfaces.http.gate import is_loopback
 from keepsaid.interfaces.http.responses import problem
+from keepsaid.values import frozen
 
 _log = logging.getLogger("keepsaid.http")
 
@@ -45,7 +45,7 @@ _FULL = b"HTTP/1.1 503 Service Unavailable\r\n%bcontent-length: %d\r\n\r\n%b" % 
 _LATE = b"HTTP/1.1 408 Request Timeout\r\n%bcontent-length: %d\r\n\r\n%b" % (_HEAD, len(_TOO_SLOW), _TOO_SLOW)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ConnectionLimits:
     """How much connections may take: how many of them, and how many seconds each."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import re
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from starlette.requests import Request
@@ -13,6 +12,7 @@ from starlette.requests import Request
 from keepsaid.config.services import ServerConfig
 from keepsaid.errors import ConfigError
 from keepsaid.interfaces.http.responses import ForeignCaller, Unauthorised
+from keepsaid.values import frozen
 
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 _PASSED_ON = re.compile(
@@ -47,7 +47,7 @@ def _is_passed_on(request: Request) -> bool:
     return request.scope["http_version"] == "1.0" or any(_PASSED_ON.fullmatch(name) for name in request.headers)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Gate:
     """`operator_token` opens everything; `client_token` the routes for messages.
 

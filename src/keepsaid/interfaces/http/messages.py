@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
 
@@ -36,6 +36,7 @@ from keepsaid.interfaces.http.responses import Acknowledgement, BadRequest, Conf
 from keepsaid.interfaces.shapes import Shape, batch_shape, next_try, receipt_shape, story_shape
 from keepsaid.services.inbox import SETTLED, AnswerProgress
 from keepsaid.text.normal import cut, kind_of
+from keepsaid.values import frozen
 
 _TEXTS = ("text", "channel", "account", "sender", "conversation", "name")
 _OPTIONAL = ("provider_id", "reply_to", "topic", "reply_url")
@@ -110,7 +111,7 @@ RETRY_MS = 1_000
 _ORDER = ("received", "batched", "waiting", "settled")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MessageEvent:
     """One event; `id` names it over all connections: its kind, and which of several of that kind."""
 

@@ -11,7 +11,6 @@ import secrets
 import socket
 from collections.abc import AsyncIterator, Generator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from math import ceil
 from urllib.parse import unquote, urlsplit
@@ -31,6 +30,7 @@ from keepsaid.interfaces.http import connections, memories, messages, operator
 from keepsaid.interfaces.http.bodies import FREE_BYTES, Bodies, OwnerRoute, body_of, run_on_reader
 from keepsaid.interfaces.http.gate import Gate, client_token
 from keepsaid.interfaces.http.responses import Acknowledgement, NotFound, guarded, unrouted
+from keepsaid.values import frozen
 
 _REFUSING_S = 10.0
 """Seconds after a full store refused a message in which the server is not ready, unless it takes another before."""
@@ -96,7 +96,7 @@ async def _hook(instance: Instance, request: Request) -> Response:
     return Acknowledgement({"id": show("message", received.id), "intake": received.intake}, 202)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Address:
     """Where a running server listens."""
 

@@ -13,6 +13,7 @@ from keepsaid.domain.memory import Hit, Memory
 from keepsaid.domain.views import Story
 from keepsaid.errors import InputError
 from keepsaid.services.forgetting import ForgetPreview, ForgetReceipt
+from keepsaid.values import frozen
 
 Time = int | datetime
 """Milliseconds UTC, or a datetime that knows its zone."""
@@ -21,7 +22,7 @@ CHANNEL = "library"
 """Where what a program says itself comes in."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Message:
     """Something said to the agent.
 
@@ -40,7 +41,7 @@ class Message:
     direct: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Receipt:
     """Proof that a message is on disk; `duplicate` says it was there before."""
 
@@ -51,7 +52,7 @@ class Receipt:
     duplicate: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Episode:
     """Something that was said, to be remembered word for word.
 
@@ -69,7 +70,7 @@ class Episode:
     external_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reply:
     """What became of a message that was asked.
 
@@ -131,7 +132,7 @@ class Remembered(MemoryRecord):
     score: float
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Forgotten:
     """A request to forget: its id for `undo`, how far it is done, what it takes by place, and backups that hold it yet.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import NamedTuple, TypeVar
 
@@ -13,6 +12,7 @@ from keepsaid.domain.memory import LANE_BOUND, Found, Listener, Memory
 from keepsaid.domain.receipt import Place
 from keepsaid.text.time_spans import NO_TIME, Anchor, When
 from keepsaid.text.words import STOPWORDS, fold, root, spelled
+from keepsaid.values import frozen
 
 Confidence = Callable[[Sequence[Found]], float]
 
@@ -73,7 +73,7 @@ _OPENINGS = frozenset(["who", "whom", "whose", "what", "which", "when", "where",
 _ASKS = ("?", "？", "؟", "?]")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LegShare:
     """What one leg found and what it weighs; its scores are held against `top`, or else against its best."""
 
@@ -199,7 +199,7 @@ Search = Callable[[Listener, str, int], Awaitable[tuple[Found, ...]]]
 Walk = Callable[[Listener, str, Sequence[Seed], int], Awaitable[tuple[Found, ...]]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Leg:
     """One way to search: its weight among the others, and how long it may take, in milliseconds.
 
@@ -216,7 +216,7 @@ class Leg:
         return LegShare(self.name, self.weight * self.confidence(found), found)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class GraphLeg:
     """The leg that goes on from what the others found: its weight beside theirs, and how long it may take."""
 
@@ -230,7 +230,7 @@ class GraphLeg:
         return LegShare(self.name, self.weight, found, top=1.0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Missing:
     """What could not answer, and why: `text: slower than 100 ms`."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from keepsaid.domain.context import TAIL_MAX
@@ -25,6 +24,7 @@ from keepsaid.ports.model import Tool
 from keepsaid.ports.prompt_sources import AgentIdentity, Capabilities, SideWork, SkillShelf
 from keepsaid.ports.store_views import ConversationLanes
 from keepsaid.text.tokens import estimate_tokens
+from keepsaid.values import frozen
 
 T = TypeVar("T")
 
@@ -94,7 +94,7 @@ _OPTIONAL = (
 """Layers that are not worth a word while they are empty."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PromptBudget:
     """What the layers may cost: records and estimated tokens of the lane's tail, characters of the others."""
 
@@ -181,7 +181,7 @@ def measured(prompt: Prompt, tools: Sequence[Tool], outcome: Outcome) -> tuple[M
     return (Measured(outcome.model, estimated(prompt, tools), outcome.usage.tokens_in),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sources:
     """Those that there are; a layer without one is empty."""
 
@@ -207,7 +207,7 @@ class Sources:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SourceReading:
     """What is read of the sources for one turn; a part that was not ready in time is empty."""
 

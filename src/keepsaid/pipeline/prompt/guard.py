@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 from keepsaid.domain.compaction import CompactionTerms, CutContext, CutReason, ahead, due
@@ -21,12 +21,13 @@ from keepsaid.errors import ModelTooLong
 from keepsaid.ports.model import Delta, Model, ModelRequest
 from keepsaid.ports.runtime import Clock, Offload, inline
 from keepsaid.ports.store_views import LaneView, Operations
+from keepsaid.values import frozen
 
 _CUT_SHARE = 0.5
 _CUTS_MAX = 16
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Windows:
     """How many tokens a model's window holds, by its name or else `tokens`, and from which shares on something is done.
 

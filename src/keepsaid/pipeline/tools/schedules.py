@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
@@ -28,6 +28,7 @@ from keepsaid.ports.model import Tool
 from keepsaid.ports.runtime import Clock, Ids
 from keepsaid.ports.store_views import ScheduleView
 from keepsaid.text.normal import cut, normalise
+from keepsaid.values import frozen
 
 ADD, LIST, CANCEL = "schedule_add", "schedule_list", "schedule_cancel"
 _TEXT_CHARS_MAX, _NAME_CHARS_MAX = 4_000, 100
@@ -60,7 +61,7 @@ _NO_ARGUMENTS: Mapping[str, Json] = {"type": "object", "properties": {}}
 _ONE = object_schema({"id": {"type": "string", "description": "as schedule_list names it: sch_..."}}, "id")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScheduleToolTerms:
     """Limits of the agent's schedules in one conversation (number, interval), and the default time zone."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from typing import Protocol
 
 from keepsaid.domain.effects import MakeTask, call_task_in
@@ -21,6 +20,7 @@ from keepsaid.ports.model import Tool
 from keepsaid.ports.runtime import Clock, Ids
 from keepsaid.ports.store_views import TaskView
 from keepsaid.text.normal import digest, normalise
+from keepsaid.values import frozen
 
 REFUSED = "error: refused, nothing was done"
 _WHOM = {Trust.OWNER: "the owner", Trust.KNOWN: "the owner and people known here", Trust.EXTERNAL: "anyone"}
@@ -46,7 +46,7 @@ class NoApprovals:
         return "Do not try again; say that the owner can do it in a conversation without such text.", None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RefusedCall:
     """A refused call: what the model is told, and the task that waits for the owner."""
 
@@ -96,7 +96,7 @@ _NOT_ASKED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ApprovalTerms:
     """How long a call may be approved, and how many may wait at a time: of one lane, and in all."""
 

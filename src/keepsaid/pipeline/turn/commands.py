@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from keepsaid.domain.command import COMMANDS, Command, CommandResult, ExecutedCommand, command_in, may_change
 from keepsaid.domain.effects import Effect, SetPersonality
@@ -20,6 +20,7 @@ from keepsaid.pipeline.tools.tasks import TaskWords
 from keepsaid.pipeline.turn.memory_commands import Claims, FeedbackCommand, ForgetCommand, Receipts, refused
 from keepsaid.ports.forgetting import ForgetOperations
 from keepsaid.ports.store_views import PersonalityView
+from keepsaid.values import frozen
 
 _SCOPES = {"--session": "session", "--person": "person", "--global": "global"}
 _WHO = {
@@ -29,7 +30,7 @@ _WHO = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommandBatchResult:
     """Results of the commands of a batch; `rest` is the batch without them."""
 

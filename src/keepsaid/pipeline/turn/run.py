@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -24,6 +24,7 @@ from keepsaid.ports.model import Delta, Model, ModelRequest, Tool
 from keepsaid.ports.runtime import Clock, Offload, inline
 from keepsaid.ports.store_views import Operations
 from keepsaid.text.normal import cut, digest, normalise, normalise_json
+from keepsaid.values import frozen
 
 
 class NeedsReview(KeepsaidError):
@@ -34,7 +35,7 @@ class NeedsReview(KeepsaidError):
     hint = "keepsaid inbox ls --state review"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OutsideCall:
     """An outside call: what it is, and whether it may be made again when its result is not known.
 
@@ -140,7 +141,7 @@ REPEATABLE = (ToolClass.PURE, ToolClass.IDEMPOTENT)
 """Classes of tools whose calls are made again when nobody knows what came of them."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnLimits:
     """How much one turn may do: steps, tokens of an answer, seconds a call, characters of any tool's output."""
 
@@ -151,7 +152,7 @@ class TurnLimits:
     tokens_in_max: int = 200_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TurnDeps:
     """What a turn works with; `offload` runs what reads long texts."""
 

@@ -10,7 +10,7 @@ import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,6 +20,7 @@ import typer
 from keepsaid.errors import HomeError, KeepsaidError
 from keepsaid.interfaces.cli.console import Table, counted, duration, progress, say, session, show
 from keepsaid.interfaces.cli.failure import ERRORS, Misused
+from keepsaid.values import frozen
 
 if TYPE_CHECKING:
     from keepsaid_testkit.crash.play import Plan
@@ -82,7 +83,7 @@ _SHOWN_MAX = 20
 _REPORT = Annotated[Path | None, typer.Option(help="Write the whole report to this file, as JSON.")]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Proof:
     """What was found: of kills and mixed faults, of power cuts, or of both."""
 

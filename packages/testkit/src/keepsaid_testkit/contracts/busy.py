@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from keepsaid.domain.batch import Window
 from keepsaid.domain.busy import INTERRUPTED, Interrupt, Steer
@@ -13,10 +13,11 @@ from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.route import Action
 from keepsaid.domain.turn import Claimed, Steered, StepKind, Usage
 from keepsaid.testing.builders import AT_ONCE, lane_of, outcome, said, step, verdict
+from keepsaid.values import frozen
 from keepsaid_testkit.contracts.store_driver import ContractStore, Queued, StoreDriver
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BusyLane:
     """A lane with a batch at work."""
 

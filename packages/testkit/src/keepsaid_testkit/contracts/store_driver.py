@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import count
 from typing import Protocol
 
@@ -17,6 +16,7 @@ from keepsaid.domain.views import Story
 from keepsaid.ports import store
 from keepsaid.ports.runtime import MarksView
 from keepsaid.testing.builders import AT_ONCE, arrival, outcome, routed, verdict
+from keepsaid.values import frozen
 
 LEASE_MS = 1_000
 """How long the leases of `Road.claim` last."""
@@ -29,7 +29,7 @@ class ContractStore(store.Store, MarksView, Protocol):
     """The operational store with all its reads, those of marks as well."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Queued:
     """A batch that was routed, and the receipt of its first message."""
 

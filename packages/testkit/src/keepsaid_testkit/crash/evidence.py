@@ -8,11 +8,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import apsw
+
+from keepsaid.values import frozen
 
 T = TypeVar("T")
 HEARER = "ledger"
@@ -185,7 +186,7 @@ SQL = dict(zip(_NAMED[1::2], _NAMED[2::2], strict=True))
 """The statements of `evidence.sql` by name."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AnswerLine:
     """A line of the load's ledger; `told` is all of it, `id` the message it names, 0 when it names none."""
 
@@ -195,7 +196,7 @@ class AnswerLine:
     told: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PostLine:
     """A line of the receiver's ledger: one copy of a reply that arrived; `reply` is 0 when no key names one."""
 
@@ -205,7 +206,7 @@ class PostLine:
     labelled: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Evidence:
     """All that the judge may know."""
 
@@ -236,7 +237,7 @@ class Evidence:
         return [answer for answer in self.answers if answer.what == "taken"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ledgers:
     """The files written outside: what the load was told, what the receiver took, what marks tools left."""
 

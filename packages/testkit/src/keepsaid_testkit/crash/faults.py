@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 from keepsaid.domain.commits import IntakeResult, Receive, Received, VoidLeases
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.reply import Delivered, SendResult, StoredReply
+from keepsaid.values import frozen
 
 REPEAT_UNSAFE = "repeat-unsafe"
 _LATE_S = 0.05
@@ -42,7 +43,7 @@ class _Wrapped:
         return wrapped
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Wraps:
     """What a fault does to the operational store, to memory, and to channels; `broken` is the promise it breaks."""
 

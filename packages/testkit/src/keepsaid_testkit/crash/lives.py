@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 
+from keepsaid.values import frozen
 from keepsaid_testkit.crash.fork import Fork
 from keepsaid_testkit.crash.stage import Sandbox
 
@@ -22,7 +22,7 @@ _LOOP_S = 5.0
 _SHARE_OF_LOOPS = 0.2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServerLife:
     """A server's life.
 

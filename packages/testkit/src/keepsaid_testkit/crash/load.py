@@ -21,7 +21,6 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from typing import Any
 import httpx2
 
 from keepsaid.testing.webhooks import deliveries
+from keepsaid.values import frozen
 from keepsaid_testkit.crash.load_requests import (
     MANY,
     SECRET,
@@ -104,7 +104,7 @@ async def pause(seconds: float, stop: asyncio.Event | None = None) -> None:
             await (stop or asyncio.Event()).wait()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pace:
     """Pauses in seconds, none in a burst; `repeats` is the share sent twice, half of it at once."""
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from keepsaid.testing.webhooks import Delivery, sign
+from keepsaid.values import frozen
 from keepsaid_testkit.talk import conversations
 
 SECRET = "no secret at all"  # noqa: S105 - of a play  # gitleaks:allow
@@ -36,7 +36,7 @@ CHAT = "chat:"
 _COMMANDS = ("/context", "/reset", "/help", "/compact", "/personality")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RetriedCall:
     """A request that is made until it is answered; `told` is what the ledger is to say of it."""
 
@@ -46,7 +46,7 @@ class RetriedCall:
     told: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReplyUrls:
     """The URLs to push replies to: `url` accepts most of them, `closed` accepts none."""
 

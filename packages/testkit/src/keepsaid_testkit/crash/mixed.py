@@ -10,10 +10,10 @@ import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from random import Random
 from time import monotonic
 
+from keepsaid.values import frozen
 from keepsaid_testkit.crash.backup import Backup
 from keepsaid_testkit.crash.deaths import Deaths
 from keepsaid_testkit.crash.fork import Fork, StageError
@@ -33,7 +33,7 @@ Act = Callable[[Sandbox, Fork], object]
 """Does something to the stage, or to the life that is on it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MixedFault:
     """A kind of fault: how it begins, and, for one that is lasting, how it ends after some seconds."""
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from importlib import import_module
 from typing import Any
+
+from keepsaid.values import frozen
 
 Program = Callable[[list[str]], int]
 """Takes a command line, returns an exit code."""
@@ -16,7 +18,7 @@ LEASE_MS = 60_000
 """As the program has it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Order:
     """A life to be lived: its command line, home and log, and where it dies: `aims` has for points at which pass.
 

@@ -6,10 +6,11 @@ import random
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 
+from keepsaid.values import frozen
 from keepsaid_testkit.crash.aims import Aims
 from keepsaid_testkit.crash.deaths import Deaths
 from keepsaid_testkit.crash.fork import Fork, Nursery, StageError
@@ -34,7 +35,7 @@ Tell = Callable[[int, int, str], None]
 """Hears how far the play is: kills and seconds of mixed faults done, these in all, and what is going on."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """What is to be tried: each point so many `times`, and so many `kills` at any moment; `only` these points.
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from keepsaid.values import frozen
 from keepsaid_testkit.crash.points import WHEN, kind_of
 from keepsaid_testkit.crash.stage import Judgement
 
@@ -25,7 +26,7 @@ class Death:
     recovered_ms: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Report:
     """The result of a play.
 

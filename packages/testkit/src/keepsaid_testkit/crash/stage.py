@@ -9,13 +9,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from types import MappingProxyType, TracebackType
 from typing import IO, Any, Self
 from urllib.parse import urlsplit
 
+from keepsaid.values import frozen
 from keepsaid_testkit.crash.evidence import Ledgers, numbers
 from keepsaid_testkit.crash.fork import Events, Fork, Nursery, Running, StageError, nursery
 from keepsaid_testkit.crash.load_requests import SECRET, ReplyUrls
@@ -54,7 +55,7 @@ SERVE = ("serve", "--port", "0")
 NOWHERE: Mapping[str, int] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Judgement:
     """What the judge said."""
 
@@ -82,7 +83,7 @@ class Lines:
         return self._lines
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scenario:
     """The settings of a crash test: the program to run, its load and its faults.
 

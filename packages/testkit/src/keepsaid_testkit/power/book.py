@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from keepsaid.domain.message import Inbound
+from keepsaid.values import frozen
 
 Sign = tuple[str | int, ...]
 """What a commit leaves behind for good, as the judge finds it: `("message", id)`, `("step", turn, n, "finished")`."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """A commit and its sign; `certain` says that the sign is there whenever the commit is."""
 

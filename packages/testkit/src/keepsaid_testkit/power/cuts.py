@@ -7,12 +7,13 @@ and `lying` (a disk that reports a sync and does nothing) must lose: they show t
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import count as counting
 from pathlib import Path
 from random import Random
 from typing import Any
 
+from keepsaid.values import frozen
 from keepsaid_testkit.power.book import Book
 from keepsaid_testkit.power.strike import Mode, PowerPlay, strike, sweep
 
@@ -25,7 +26,7 @@ _CHANGES_EARLY = 150
 """A new store is made in fewer changes."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PowerCut:
     """One cut: the change of the disk it struck, and how many commits were acknowledged since the cut before.
 
@@ -38,7 +39,7 @@ class PowerCut:
     corrupt: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tally:
     """Cuts, commits acknowledged meanwhile, acknowledged commits lost, cuts that left something half there.
 
@@ -51,7 +52,7 @@ class Tally:
     corrupt: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CutReport:
     """What came of all cuts, by mode; `findings` are sentences, each with what is needed to see it again.
 

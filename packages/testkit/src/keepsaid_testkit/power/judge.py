@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -19,13 +18,14 @@ from keepsaid.adapters.sqlite.stores import SqliteOperations, open_operations
 from keepsaid.domain.commits import IntakeResult, Receive
 from keepsaid.errors import KeepsaidError
 from keepsaid.testing.builders import AT_ONCE, arrival
+from keepsaid.values import frozen
 from keepsaid_testkit.power.book import Book, Sign
 
 _STATEMENT = re.compile(r"^-- (find|look|wrong): (.+)$", re.MULTILINE)
 _SENT_AGAIN = 200
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finding:
     """What a cut left: signs that are there, acknowledged ones that are not, and what is not whole."""
 

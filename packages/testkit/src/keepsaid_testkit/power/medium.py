@@ -7,15 +7,16 @@ names of its folder too; anything else may be kept, lost, torn at a sector, or k
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+
+from keepsaid.values import frozen
 
 SECTOR = 512
 """Bytes that a disk writes in one piece."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Written:
     """Bytes at a place of a file."""
 
@@ -23,7 +24,7 @@ class Written:
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Resized:
     """A file cut or filled to a size in bytes."""
 

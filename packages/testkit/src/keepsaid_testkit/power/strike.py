@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from itertools import count
 from pathlib import Path
@@ -19,6 +19,7 @@ from keepsaid.adapters.sqlite.connection import Readers, SqliteSession
 from keepsaid.adapters.sqlite.progress import progress_of
 from keepsaid.adapters.sqlite.stores import SqliteOperations, start
 from keepsaid.errors import KeepsaidError
+from keepsaid.values import frozen
 from keepsaid_testkit.power.book import Book
 from keepsaid_testkit.power.judge import Finding, judge
 from keepsaid_testkit.power.layer import laid
@@ -38,7 +39,7 @@ class Mode(StrEnum):
     LYING = "lying"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PowerPlay:
     """The life of one store over all its cuts: its mode, its book, and the chance that decides everything."""
 

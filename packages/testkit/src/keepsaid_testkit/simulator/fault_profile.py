@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from keepsaid.values import frozen
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
@@ -13,7 +14,7 @@ JUMPS: Sequence[tuple[int, ...]] = ((-HOUR_MS,), (DAY_MS,), (10 * YEAR_MS,), (10
 """How the wall clock is set, milliseconds; a mistake may be set right again."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FaultProfile:
     """Rates of faults and of load in one simulation. Shares are from 0 to 1, times in seconds.
 

@@ -9,6 +9,7 @@ from hashlib import blake2b
 
 from keepsaid.domain.commits import Received
 from keepsaid.domain.message import Inbound
+from keepsaid.values import frozen
 
 
 class Trace:
@@ -38,7 +39,7 @@ class Sent:
     receipt: Received | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Showing:
     """A reply as it arrived at its provider, once."""
 
@@ -66,7 +67,7 @@ class ModelCall:
     worker: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DeliveryAttempt:
     """A delivery of an event to the subscriber: in which process, and whether the event was done already."""
 

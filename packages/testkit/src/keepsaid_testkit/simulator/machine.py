@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,6 +21,7 @@ from keepsaid.domain.task import TaskFilter
 from keepsaid.domain.views import MessageFilter, Story
 from keepsaid.errors import KeepsaidError
 from keepsaid.ports.store import Store
+from keepsaid.values import frozen
 from keepsaid_testkit.simulator.channels import HOOKS, POST, TALK, WEB, Provider, SimChannel
 from keepsaid_testkit.simulator.clock import SimClock
 from keepsaid_testkit.simulator.disk import Disk, MemoryStoreDisk, Roomy
@@ -79,7 +79,7 @@ def settings(turns_max: int) -> Config:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Runtime:
     """One process and what it works with."""
 

@@ -7,11 +7,12 @@ import logging
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from keepsaid.app.work import OWNERS_LANE
 from keepsaid.ports.failpoints import arm
+from keepsaid.values import frozen
 from keepsaid_testkit.simulator.channels import HOOKS, WEB
 from keepsaid_testkit.simulator.disk import Disk, InMemoryDisk
 from keepsaid_testkit.simulator.ears import has_delivered_all
@@ -32,7 +33,7 @@ _IDLE_S, _IDLE_POLLED_S = 600.0, 60.0
 """How long the calm world is idle before the verdict, and the end of that which passes poll by poll, not at once."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Result:
     """What came of one seed: its breaches, and its trace with a digest."""
 

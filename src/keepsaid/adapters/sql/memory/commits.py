@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from keepsaid.adapters.sql.memory import forgetting
@@ -18,6 +17,7 @@ from keepsaid.domain.forgetting import echo_digests, name_digest, slot_digest
 from keepsaid.domain.memory import NewMemory, NewVector, Used, VectorSpace
 from keepsaid.ports.store_views import Operations
 from keepsaid.text.normal import digest, normalise
+from keepsaid.values import frozen
 
 USES = load("memory_uses")
 _REMEMBERED_MS = 30 * 86_400_000
@@ -37,7 +37,7 @@ def count(db: SqlSession, uses: Sequence[Used]) -> None:
         db.execute(USES["forget_turns"], {"before": max(use.at for use in uses) - _REMEMBERED_MS})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KeepMemories(Commit[tuple[int, ...]]):
     """Write memories under their keys, with sources, full text and change log; returns their ids, in order.
 
@@ -52,7 +52,7 @@ class KeepMemories(Commit[tuple[int, ...]]):
     used: tuple[Used, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KeepVectors(Commit[int]):
     """Write vectors of pieces into a space, which is opened with its first; returns how many were written.
 

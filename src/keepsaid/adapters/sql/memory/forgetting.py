@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from keepsaid.adapters.sql.memory.people import joined_with
 from keepsaid.adapters.sql.memory.rows import hexadecimal, own_terms, storable
@@ -32,6 +31,7 @@ from keepsaid.domain.states import move
 from keepsaid.ports.forgetting import Echoes
 from keepsaid.ports.store_views import Operations
 from keepsaid.text.normal import normalise
+from keepsaid.values import frozen
 
 SQL = load("memory_forget")
 TABLES: tuple[str, ...] = ("memory", "memory_source", "memory_statement", "association", "entity", "mention")
@@ -39,14 +39,14 @@ TABLES += ("memory_widened", "identity")
 GRAVES = ("memory_tombstone", "memory_echo")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PutBackMemories(Commit[bool]):
     """Put back what a forgetting kept aside; whether anything was."""
 
     number: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DropMemoryUndo(Commit[bool]):
     """Delete the undo image of a forgetting; the result is whether there was one."""
 
@@ -108,7 +108,7 @@ def lift(db: SqlSession, memory: NewMemory) -> None:
         db.execute(SQL["lift"], (hexadecimal(digests),))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HideMemories(Commit[Counts]):
     """Hide memories and add tombstones, kept for an undo of forgetting `aside`; returns what was deleted."""
 
@@ -119,7 +119,7 @@ class HideMemories(Commit[Counts]):
     echoes: tuple[bytes, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EraseMemories(Commit[Counts]):
     """Delete memories with sources, terms, and things that nobody mentions any more; returns what went.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from keepsaid.ports.runtime import Redactor, masked_texts
 from keepsaid.ports.store_views import Operations
 from keepsaid.text.normal import normalise
 from keepsaid.text.words import root, spelled, topic
+from keepsaid.values import frozen
 
 RELATING = load("memory_relating")
 _KINDS = json.dumps(list(IMPORTANCE))
@@ -59,7 +60,7 @@ _WORDS_FROM_CHARS = 8_000
 """So much of an important memory is searched for a word of the query."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Relate(Commit[int]):
     """Write associations and mentions; returns how many are there now. What is there takes the new weight.
 

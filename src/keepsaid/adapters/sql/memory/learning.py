@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from keepsaid.adapters.sql.memory import forgetting
@@ -20,6 +20,7 @@ from keepsaid.domain.learning import LEARNABLE, LearnOutcome, LearnResult, adds_
 from keepsaid.domain.memory import NewMemory, Source
 from keepsaid.text.chunks import say_the_same, telling
 from keepsaid.text.normal import normalise
+from keepsaid.values import frozen
 
 TRUTH = load("memory_truth")
 
@@ -98,7 +99,7 @@ _SAID = frozenset({"message", "reply", "turn"})
 """Kinds of sources: a memory is not learned once a message or turn it was made of is forgotten."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Learn(Commit[tuple[LearnResult, ...]]):
     """Learn memories, in order; says of each what became of it. `at` is milliseconds UTC.
 

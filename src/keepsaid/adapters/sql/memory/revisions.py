@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import NamedTuple
 
 from keepsaid.adapters.sql.memory.graph import Relate, relate
@@ -20,12 +20,13 @@ from keepsaid.domain.message import Trust
 from keepsaid.ports.memory_maintenance import Undecided
 from keepsaid.ports.runtime import Ids, Redactor
 from keepsaid.ports.store_views import Operations
+from keepsaid.values import frozen
 
 TRUTH = statements("memory_truth")
 _KINDS = json.dumps(sorted(LEARNABLE))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Correct(Commit[LearnResult]):
     """Put a memory right: `memory` takes its place, in its slot and scope; what it said before is kept as past.
 
@@ -38,7 +39,7 @@ class Correct(Commit[LearnResult]):
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pin(Commit[bool]):
     """Pin a memory or unpin it; False when there is none."""
 
@@ -46,7 +47,7 @@ class Pin(Commit[bool]):
     pinned: bool = field(kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Confirm(Commit[bool]):
     """Take a memory for certain; False when there is none. `at` is milliseconds UTC."""
 
@@ -54,7 +55,7 @@ class Confirm(Commit[bool]):
     at: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ArchiveMemories(Commit[tuple[int, ...]]):
     """Archive memories, or restore archived ones (`back`) as used at `at` (ms UTC); returns the changed ids."""
 
@@ -63,7 +64,7 @@ class ArchiveMemories(Commit[tuple[int, ...]]):
     back: bool = field(default=False, kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Merge(Commit[bool]):
     """Have `into` stand for the others, with their sources; False, and nothing done, when they cannot be merged."""
 

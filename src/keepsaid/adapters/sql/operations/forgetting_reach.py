@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from keepsaid.adapters.sql.operations.forgetting import SQL, read_targets, work_made, work_named
 from keepsaid.adapters.sql.operations.routing import lane_id_of
@@ -18,6 +17,7 @@ from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import person_of
 from keepsaid.domain.message import Origin, Trust
+from keepsaid.values import frozen
 
 
 def _forgetting(row: Row) -> Forgetting:
@@ -143,7 +143,7 @@ def _forgotten(db: SqlSession, refs: Sequence[str], keyring: TombstoneKeyring) -
     return frozenset(ref for ref, tombstone in known if one(db, SQL["buried"], (tombstone,)) is not None)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Search:
     """Words to find in these lanes and in turns that were shown the memories, and memory names to find anywhere."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from keepsaid.adapters.sql.operations import rows as stored
 from keepsaid.adapters.sql.operations.journal import write_facts, write_facts_grouped
@@ -19,13 +19,14 @@ from keepsaid.domain.route import Action, Verdict
 from keepsaid.domain.states import move
 from keepsaid.domain.turn import Steered
 from keepsaid.domain.work import TaskKind, encoded
+from keepsaid.values import frozen
 
 SQL = load("routing")
 
 _Row = tuple[object, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Waiting:
     """What routing needs to know of a message that waits."""
 
@@ -36,7 +37,7 @@ class _Waiting:
     chars: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Stand:
     """A lane's row id, last number received, last number batched, and its last batch, if more messages may join it."""
 
@@ -46,7 +47,7 @@ class _Stand:
     tail: Routed | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Written:
     """The rows of a set of dispatches: new batches, those that grew, lanes moved on."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from keepsaid.adapters.sql.operations.journal import write_facts
 from keepsaid.adapters.sql.operations.routing import lane_id_of
@@ -16,6 +16,7 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.session import FIRST, MARKS, SOFT, UNPROCESSED_MAX, QuietSince, Rest, Rested, Session, SessionEnd
 from keepsaid.domain.slot import TAKEN_OVER, Expected, Question, Slot, SlotState
 from keepsaid.domain.states import move
+from keepsaid.values import frozen
 
 SLOTS = load("slots")
 OfSlot = OpenSlot | FillSlot | ClearSlot
@@ -72,7 +73,7 @@ def _slot(row: Row) -> Slot:
 SESSIONS = load("sessions")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Grown:
     """A lane whose transcript has `told` records, and grows by more; `heard_at` is when the first of them came."""
 
