@@ -23,7 +23,6 @@ from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.prompt import Prompt, marks_of, repeated
 from keepsaid.domain.route import Routes
 from keepsaid.domain.turn import Claimed, ModelAnswer, Recent
-from keepsaid.engine.progress import ProgressHub
 from keepsaid.memory.summaries import Compaction
 from keepsaid.pipeline.answering import AgentDeps, PipelineSettings, PipelineStores
 from keepsaid.pipeline.intake import IntakeLimits, MessageIntake
@@ -31,6 +30,7 @@ from keepsaid.pipeline.leasing import Leases, LeaseTerms
 from keepsaid.pipeline.prompt.guard import Guard
 from keepsaid.pipeline.runner import MessagePipeline
 from keepsaid.ports.model import Delta, ModelRequest, Summarised, ToSummarise
+from keepsaid.services.inbox import ProgressHub
 from keepsaid.testing.clock import CountingIds, VirtualClock
 from keepsaid.text.tokens import estimate_tokens
 

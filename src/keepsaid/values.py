@@ -94,12 +94,14 @@ def _compiled_init(cls: Any) -> Callable[..., None]:
     for name, one in getattr(cls, _FIELDS).items():
         names[f"_set_{name}"] = getattr(cls, name).__set__
         names[f"_default_{name}"], names[f"_make_{name}"] = one.default, one.default_factory
-        value, parameter = name, name
-        if one.default_factory is not MISSING:
-            value, parameter = f"_make_{name}() if {name} is _MISSING else {name}", f"{name}=_MISSING"
-        elif one.default is not MISSING:
-            parameter = f"{name}=_default_{name}"
-        (keywords if one.kw_only else positional).append(parameter)
+        has_factory, has_default = one.default_factory is not MISSING, one.default is not MISSING
+        if not one.init:
+            value = f"_make_{name}()" if has_factory else f"_default_{name}" if has_default else ""
+            steps += [f"    _set_{name}(self, {value})\n"] if value else []
+            continue
+        value = f"_make_{name}() if {name} is _MISSING else {name}" if has_factory else name
+        given = f"{name}=_MISSING" if has_factory else f"{name}=_default_{name}" if has_default else name
+        (keywords if one.kw_only else positional).append(given)
         steps.append(f"    _set_{name}(self, {value})\n")
     if hasattr(cls, "__post_init__"):
         steps.append("    self.__post_init__()\n")

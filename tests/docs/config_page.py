@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
-from collections.abc import Iterator, Mapping
+import textwrap
+from collections.abc import Collection, Iterator, Mapping
 from enum import Enum
+from itertools import pairwise
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -79,15 +82,15 @@ _WORDS = {str: "text", int: "whole number", float: "number", bool: "true or fals
 def page() -> str:
     """The whole page."""
     fields = Config.model_fields
-    parts = [_HEAD, "## Top level\n", _settings({"agent": fields["agent"]})]
+    parts = [_HEAD, "## Top level\n", _settings(Config, only=("agent",))]
     for name, field in fields.items():
         if name == "owner":
-            parts += ["## owner\n", _OWNER, _settings(OwnerIdentity.model_fields, variables=False)]
+            parts += ["## owner\n", _OWNER, _settings(OwnerIdentity, variables=False)]
         elif name == "channels":
-            parts += ["## channels\n", _CHANNELS, _settings(ChannelConfig.model_fields, ("channels", "NAME"))]
+            parts += ["## channels\n", _CHANNELS, _settings(ChannelConfig, ("channels", "NAME"))]
             parts += [_BUILT_IN, _built_in()]
         elif name == "extensions":
-            parts += ["## extensions\n", _EXTENSIONS, _settings(ExtensionConfig.model_fields, ("extensions", "ID"))]
+            parts += ["## extensions\n", _EXTENSIONS, _settings(ExtensionConfig, ("extensions", "ID"))]
         elif name != "agent":
             parts += _section(name, field)
     return lines_of("\n".join(parts))
@@ -99,25 +102,40 @@ def _section(name: str, field: FieldInfo) -> Iterator[str]:
     assert issubclass(section, BaseModel), f"{name} is no section"
     yield f"## {name}\n"
     yield f"{inspect.getdoc(section)}\n"
-    yield _settings(section.model_fields, (name,))
+    yield _settings(section, (name,))
     if name == "routes":
         yield "### routes.rules\n"
         yield "How rules work: [routing rules](../how-to/routes.md). Each rule has:\n"
-        yield _settings(RuleConfig.model_fields, variables=False)
+        yield _settings(RuleConfig, variables=False)
 
 
-def _settings(fields: Mapping[str, FieldInfo], above: tuple[str, ...] = (), *, variables: bool = True) -> str:
-    rows = []
-    for name, field in fields.items():
+def _settings(
+    section: type[BaseModel], above: tuple[str, ...] = (), *, only: Collection[str] = (), variables: bool = True
+) -> str:
+    rows, meanings = [], _meanings(section)
+    for name, field in section.model_fields.items():
+        if only and name not in only:
+            continue
         key = (*above, name)
-        row = [f"`{'.'.join(key)}`", _type(field), _default(field), _meaning(field)]
+        row = [f"`{'.'.join(key)}`", _type(field), _default(field), meanings[name]]
         rows.append([*row, f"`{ENV_PREFIX}{'__'.join(key)}`".upper()] if variables else row)
     headings = ["key", "type", "default", "meaning"]
     return table([*headings, "variable"] if variables else headings, rows)
 
 
-def _meaning(field: FieldInfo) -> str:
-    return " ".join((field.description or "").split())
+def _meanings(section: type[BaseModel]) -> dict[str, str]:
+    """What the text below each field says."""
+    [body] = ast.parse(textwrap.dedent(inspect.getsource(section))).body
+    assert isinstance(body, ast.ClassDef)
+    return {
+        field.target.id: " ".join(below.value.value.split())
+        for field, below in pairwise(body.body)
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and isinstance(below, ast.Expr)
+        and isinstance(below.value, ast.Constant)
+        and isinstance(below.value.value, str)
+    }
 
 
 def _type(field: FieldInfo) -> str:

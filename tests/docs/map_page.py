@@ -20,6 +20,7 @@ import whom, the lowest first; inside the pipeline, in the order of a message's 
 
 PARTS = (
     "errors.py",
+    "values.py",
     "text",
     "domain",
     "config",

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keepsaid.domain.effects import FillSlot
-from keepsaid.domain.focus import TurnInputs
 from keepsaid.domain.message import Content, Inbound, Origin, StoredMessage
 from keepsaid.domain.slot import Expected, OnMismatch, Question, Slot, SlotTerms
+from keepsaid.domain.turn import TurnInputs
 from keepsaid.pipeline.prompt.attention import SlotMatcher
 from keepsaid.testing.builders import lane_of
 

@@ -17,7 +17,6 @@ from keepsaid.domain.route import Routes
 from keepsaid.domain.slot import Slot, SlotTerms
 from keepsaid.domain.turn import Claimed, ModelAnswer, Recent
 from keepsaid.domain.views import TurnStory
-from keepsaid.engine.progress import ProgressHub
 from keepsaid.pipeline.answering import AgentDeps, PipelineSettings, PipelineStores
 from keepsaid.pipeline.intake import IntakeLimits, MessageIntake
 from keepsaid.pipeline.leasing import Leases, LeaseTerms
@@ -25,6 +24,7 @@ from keepsaid.pipeline.runner import MessagePipeline
 from keepsaid.pipeline.tools.dialogue import ask_for
 from keepsaid.ports.model import Delta, ModelRequest
 from keepsaid.ports.store import Store
+from keepsaid.services.inbox import ProgressHub
 from keepsaid.testing.clock import CountingIds, VirtualClock
 
 START = 1_795_000_000_000

@@ -6,11 +6,10 @@ from dataclasses import replace
 import pytest
 from tests.unit.memory_cast import claimed, message
 
-from keepsaid.domain.focus import ReplyTarget, TurnInputs
 from keepsaid.domain.message import ProviderMarks, StoredMessage
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.slot import Expected, Question, Slot
-from keepsaid.domain.turn import Claimed, Recent
+from keepsaid.domain.turn import Claimed, Recent, ReplyTarget, TurnInputs
 from keepsaid.memory.recall.recollection import QUERY_CHARS_MAX, query_of
 from keepsaid.text.words import leans
 

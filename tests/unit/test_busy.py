@@ -22,7 +22,6 @@ from keepsaid.domain.route import Routes
 from keepsaid.domain.turn import ModelAnswer, ToolClass
 from keepsaid.domain.views import MessageFilter, Story
 from keepsaid.engine.caretakers import CrashNotices, Rescuer
-from keepsaid.engine.progress import ProgressHub
 from keepsaid.engine.supervisor import ServiceLoop, keep_going
 from keepsaid.engine.workers import TAKEN, Attempt, RetryPolicy, TurnConcurrency, Workers
 from keepsaid.errors import StoreBroken
@@ -32,6 +31,7 @@ from keepsaid.pipeline.leasing import Leases, LeaseTerms
 from keepsaid.pipeline.runner import MessagePipeline
 from keepsaid.ports.model import Delta, ModelRequest, Tool
 from keepsaid.ports.store import Store
+from keepsaid.services.inbox import ProgressHub
 from keepsaid.testing.clock import CountingIds, VirtualClock
 from keepsaid_testkit.simulator.disk import Disk, FileDisk, InMemoryDisk
 

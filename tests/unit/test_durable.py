@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from keepsaid.config import load
-from keepsaid.config.durable import append_line, put_in_place, sync_tree, write_file
+from keepsaid.config.home import append_line, put_in_place, sync_tree, write_file
 from keepsaid.interfaces.cli.data import whole
 from keepsaid.interfaces.cli.program import run
 

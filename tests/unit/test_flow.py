@@ -18,7 +18,6 @@ from keepsaid.domain.prompt import Role
 from keepsaid.domain.route import Action, Routes, Rule
 from keepsaid.domain.turn import Claimed, ModelAnswer, Recent, Usage
 from keepsaid.domain.views import MessageFilter
-from keepsaid.engine.progress import ProgressHub
 from keepsaid.engine.supervisor import ServiceLoop, keep_going
 from keepsaid.errors import InputError, StoreBroken
 from keepsaid.pipeline.answering import AgentDeps, PipelineSettings, PipelineStores
@@ -26,6 +25,7 @@ from keepsaid.pipeline.intake import IntakeLimits, MessageIntake
 from keepsaid.pipeline.leasing import Leases, LeaseTerms
 from keepsaid.pipeline.runner import MessagePipeline
 from keepsaid.ports.model import Delta, ModelRequest, Tool
+from keepsaid.services.inbox import ProgressHub
 from keepsaid.testing.clock import CountingIds, VirtualClock
 
 GITHUB = Window(3_000, 3_000, 15_000)

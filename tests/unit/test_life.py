@@ -6,11 +6,11 @@ from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.batch import TrialTerms
 from keepsaid.domain.commits import VoidLeases
 from keepsaid.engine.caretakers import CrashNotices, Rescuer
-from keepsaid.engine.progress import ProgressHub
 from keepsaid.engine.workers import Attempt, RetryPolicy
 from keepsaid.errors import ModelAuth
 from keepsaid.pipeline.leasing import Leases, LeaseTerms, LifeTerms, ProcessAge
 from keepsaid.pipeline.turn.commands import BURIED, BURIED_AGAIN, PARKED
+from keepsaid.services.inbox import ProgressHub
 from keepsaid.testing.builders import said
 from keepsaid.testing.clock import CountingIds, VirtualClock
 from keepsaid_testkit.contracts.crashes import ProcessGenerations

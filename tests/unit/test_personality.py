@@ -9,7 +9,6 @@ from tests.unit.memory_cast import claimed
 
 from keepsaid.domain.context import LaneTail
 from keepsaid.domain.effects import SetPersonality
-from keepsaid.domain.focus import TurnInputs
 from keepsaid.domain.memory import GLOBAL, OWNER, person_of, person_scope
 from keepsaid.domain.message import Origin, StoredMessage, Trust
 from keepsaid.domain.personality import (
@@ -23,7 +22,7 @@ from keepsaid.domain.personality import (
 )
 from keepsaid.domain.prompt import Record, Role, ToolCall
 from keepsaid.domain.scene import PromptInputs, StaticContext
-from keepsaid.domain.turn import Claimed
+from keepsaid.domain.turn import Claimed, TurnInputs
 from keepsaid.errors import ToolError
 from keepsaid.pipeline.prompt.assemble import PromptBudget, assemble, personality_of
 from keepsaid.pipeline.prompt.layers import POLICY

@@ -6,8 +6,8 @@ import asyncio
 
 from tests.unit.memory_cast import LANE, message
 
-from keepsaid.engine.progress import ProgressHub
 from keepsaid.ports.channel import TurnProgress
+from keepsaid.services.inbox import ProgressHub
 
 FIRST, SECOND = message(1, "first"), message(2, "second")
 ELSEWHERE = LANE._replace(key="root:elsewhere")

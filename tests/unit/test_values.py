@@ -49,6 +49,16 @@ class Positive:
             raise ValueError(self.number)
 
 
+class Counted:
+    text: str
+    length: int = dataclasses.field(init=False)
+    seen: list[str] = dataclasses.field(init=False, default_factory=list)
+    state: str = dataclasses.field(init=False, default="new")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "length", len(self.text))
+
+
 class Empty:
     pass
 
@@ -116,6 +126,16 @@ def test_the_first_value_is_checked_as_every_other(make: Callable[[type], Any]) 
         with pytest.raises(ValueError, match=str(number)):
             cls(number)
     assert cls(1).number == 1
+
+
+@both
+def test_fields_that_are_not_given_have_their_defaults(make: Callable[[type], Any]) -> None:
+    cls = make(again(Counted))
+    assert repr(cls("abc")) == "Counted(text='abc', length=3, seen=[], state='new')"
+    assert cls("a").seen is not cls("a").seen
+    assert dataclasses.replace(cls("abc"), text="abcd").length == 4
+    with pytest.raises(TypeError, match="positional argument"):
+        cls("abc", 3)
 
 
 @both

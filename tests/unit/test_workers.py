@@ -13,11 +13,11 @@ from keepsaid.domain.batch import TrialTerms
 from keepsaid.domain.commits import ExpireLeases, Fail, Failure, Relinquish, VoidLeases
 from keepsaid.domain.turn import Claimed, Lease, ModelAnswer
 from keepsaid.engine.caretakers import CrashNotices, Rescuer
-from keepsaid.engine.progress import ProgressHub
 from keepsaid.engine.workers import Attempt, RetryPolicy, TurnConcurrency, Workers
 from keepsaid.errors import StoreError
 from keepsaid.pipeline.leasing import Leases, LeaseTerms
 from keepsaid.ports.model import Delta, ModelRequest
+from keepsaid.services.inbox import ProgressHub
 from keepsaid.testing.clock import settle
 
 

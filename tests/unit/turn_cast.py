@@ -20,7 +20,6 @@ from keepsaid.domain.reply import StoredReply
 from keepsaid.domain.route import Routes
 from keepsaid.domain.turn import Claimed, Recent, ToolClass
 from keepsaid.domain.views import TurnStory
-from keepsaid.engine.progress import ProgressHub
 from keepsaid.engine.workers import Attempt, RetryPolicy
 from keepsaid.pipeline.answering import AgentDeps, PipelineSettings, PipelineStores
 from keepsaid.pipeline.intake import IntakeLimits, MessageIntake
@@ -29,6 +28,7 @@ from keepsaid.pipeline.prompt.assemble import PromptBudget
 from keepsaid.pipeline.runner import MessagePipeline
 from keepsaid.pipeline.turn.run import TurnLimits
 from keepsaid.ports.model import Tool
+from keepsaid.services.inbox import ProgressHub
 from keepsaid.testing.clock import CountingIds, VirtualClock
 from keepsaid.testing.model_script import Script
 from keepsaid.testing.model_server import ModelServer

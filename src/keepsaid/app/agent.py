@@ -23,7 +23,6 @@ from keepsaid.domain.trust import UNKEYED, Fence, taint_of
 from keepsaid.domain.turn import Claimed, Recent
 from keepsaid.engine.compactor import Compactor
 from keepsaid.engine.forgetter import Forgetter
-from keepsaid.engine.progress import ProgressHub
 from keepsaid.errors import TaskImpossible
 from keepsaid.extensions.contributions import ExtensionContributions, Streams
 from keepsaid.memory.bulletins import Briefings
@@ -51,6 +50,7 @@ from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.runtime import Clock, Ids, Offload, inline
 from keepsaid.ports.store import MemoryStore, Store
 from keepsaid.ports.store_views import TaskView
+from keepsaid.services.inbox import ProgressHub
 from keepsaid.text.normal import cut
 from keepsaid.text.words import leans
 from keepsaid.values import frozen

@@ -34,9 +34,8 @@ from keepsaid.app.extending import (
 )
 from keepsaid.app.memory import collecting_of, maintenance_of, recorder_of
 from keepsaid.app.models import briefings_of, compaction_of, copier_of, embedder_of, former_of, loading_of, model_of
-from keepsaid.app.redaction import redactor_of
 from keepsaid.app.services import RuntimeHooks, Services, forgetter_of, services_of
-from keepsaid.app.stores import PATIENT_MS, folders_of, in_use, recollection, stores_of
+from keepsaid.app.stores import PATIENT_MS, folders_of, in_use, recollection, redactor_of, stores_of
 from keepsaid.app.tools import fence_of, toolbox_of
 from keepsaid.app.work import ScheduleService, TaskService, TaskServiceDeps
 from keepsaid.config import Config, Home
@@ -47,7 +46,6 @@ from keepsaid.domain.trust import UNKEYED, Fence
 from keepsaid.domain.turn import Claimed
 from keepsaid.engine.caretakers import CrashNotices, Pruner, Rescuer, SessionExpirer
 from keepsaid.engine.compactor import Compactor
-from keepsaid.engine.progress import ProgressHub
 from keepsaid.engine.supervisor import (
     BacklogLimits,
     BacklogMonitor,
@@ -74,6 +72,7 @@ from keepsaid.ports.memory_store import Embedder
 from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.runtime import Clock, Ids, Lock, Offload, Space, StopToken, inline
 from keepsaid.ports.store import MemoryStore, Store
+from keepsaid.services.inbox import ProgressHub
 from keepsaid.values import frozen
 
 _SPACE_MS = 2_000

@@ -12,17 +12,15 @@ from keepsaid.adapters.sqlite.stores import carry
 from keepsaid.adapters.system.files import HistoryFile
 from keepsaid.app.stores import archive_of
 from keepsaid.config import Config, Home
-from keepsaid.config.durable import append_line
+from keepsaid.config.home import append_line
 from keepsaid.engine.forgetter import Forgetter, ForgetterStores
-from keepsaid.engine.progress import ProgressHub
 from keepsaid.ports.memory_store import Recall
 from keepsaid.ports.runtime import Clock, Ids, Redactor, StopToken, Wakeups
 from keepsaid.ports.store import MemoryStore, Store
 from keepsaid.services.forgetting import ForgettingService
-from keepsaid.services.inbox import AskService, InboxService, Receive
-from keepsaid.services.memories import MemoryService
+from keepsaid.services.inbox import AskService, InboxService, ProgressHub, Receive
+from keepsaid.services.memories import MemoryService, SearchService
 from keepsaid.services.people import PeopleService
-from keepsaid.services.searching import SearchService
 from keepsaid.values import frozen
 
 _BACKUPS = "backups.jsonl"

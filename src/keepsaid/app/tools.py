@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from keepsaid.adapters.system.clock import SystemClock
 from keepsaid.adapters.tools.mcp import ACCEPTED_FILE, WAITING_FILE, McpServer, ToolPins
 from keepsaid.config import Config, Home
-from keepsaid.config.durable import write_file
+from keepsaid.config.home import write_file
 from keepsaid.domain.trust import Described, Fence, ToolStanding
 from keepsaid.engine.supervisor import ServiceLoop
 from keepsaid.errors import ConfigError, HomeError, ToolError

@@ -23,7 +23,7 @@ FORMER: Mapping[str, Mapping[str, str]] = {
 class ConfigSection(BaseModel):
     """A part of the tree."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
     @model_validator(mode="before")
     @classmethod

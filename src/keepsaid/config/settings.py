@@ -305,9 +305,7 @@ class LogConfig(ConfigSection):
 class Config(BaseSettings):
     """The whole tree. Every key can be set by KEEPSAID_ and its path joined with `__`."""
 
-    model_config = SettingsConfigDict(
-        env_prefix=ENV_PREFIX, env_nested_delimiter="__", frozen=True, extra="ignore", use_attribute_docstrings=True
-    )
+    model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, env_nested_delimiter="__", frozen=True, extra="ignore")
 
     agent: str = "main"
     """Which folder under agents/ holds SOUL.md, IDENTITY.md and USER.md."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from keepsaid.domain.context import LaneTail
 from keepsaid.domain.effects import ClearSlot, FillSlot
-from keepsaid.domain.focus import Focus
 from keepsaid.domain.memory import Injection
 from keepsaid.domain.message import Trust
 from keepsaid.domain.personality import BUILT_IN, Personality, Skills
 from keepsaid.domain.slot import Slot
-from keepsaid.domain.turn import Claimed
+from keepsaid.domain.turn import Claimed, Focus
 from keepsaid.values import frozen
 
 

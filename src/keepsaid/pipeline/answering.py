@@ -30,10 +30,10 @@ from keepsaid.pipeline.tools import dialogue, schedules, tasks
 from keepsaid.pipeline.turn import authorization, steering
 from keepsaid.pipeline.turn.commands import CommandBatchResult, Commands
 from keepsaid.pipeline.turn.run import StepLog, TurnDeps, TurnLimits, opened_in, run
-from keepsaid.ports import prompt_sources, store_views
+from keepsaid.ports import store_views
 from keepsaid.ports.channel import Progresses, TurnProgress
 from keepsaid.ports.memory_store import Reminder
-from keepsaid.ports.model import Model, Tool
+from keepsaid.ports.model import AgentIdentity, Model, Tool
 from keepsaid.ports.runtime import Clock, Ids, Offload, PaddedOffload, Wakeups, inline
 from keepsaid.values import frozen
 
@@ -60,7 +60,7 @@ class AgentDeps:
 
     model: Model
     reminder: Reminder
-    identity: prompt_sources.AgentIdentity
+    identity: AgentIdentity
     tools: Callable[[Claimed], Sequence[Tool]]
     progress: Progresses
     sources: Sources = Sources()

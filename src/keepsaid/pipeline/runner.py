@@ -17,7 +17,7 @@ from keepsaid.pipeline.leasing import Leases, Waking
 from keepsaid.pipeline.outbox import OutboxSender
 from keepsaid.pipeline.routing import Router
 from keepsaid.ports.failpoints import point
-from keepsaid.ports.prompt_sources import AgentIdentity, SkillShelf
+from keepsaid.ports.model import AgentIdentity, SkillShelf
 from keepsaid.ports.runtime import Clock, Ids, Wakeups
 
 

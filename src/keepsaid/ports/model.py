@@ -1,4 +1,4 @@
-"""Models and tools, as ports: chat models, extractors, summarisers, and tools that other programs serve."""
+"""The model, as a port: chat models and their users, tools, sources of a prompt (identity, skills, side work)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from dataclasses import field
 from typing import Protocol, runtime_checkable
 
 from keepsaid.domain.context import Made, Sections
+from keepsaid.domain.lane import Lane
 from keepsaid.domain.learning import Statement
 from keepsaid.domain.message import Trust
+from keepsaid.domain.personality import Skills
 from keepsaid.domain.prompt import Json, Prompt, Record
 from keepsaid.domain.session import Passage
 from keepsaid.domain.trust import Described
@@ -207,3 +209,31 @@ class ToolSource(Protocol):
 
     async def keep(self) -> int | None:
         """Stay connected until it is lost; returns when to try again (ms UTC). What the server does never raises."""
+
+
+class AgentIdentity(Protocol):
+    """Who the agent is: the owner's own words."""
+
+    async def read(self) -> str:
+        """The identity files as they stand now, joined; empty when there are none."""
+
+
+class SkillShelf(Protocol):
+    """What the agent can look up how to do."""
+
+    async def read(self) -> Skills:
+        """The skills as they stand now, and those that were left out."""
+
+
+class Capabilities(Protocol):
+    """What side work can be started for."""
+
+    def lines(self) -> tuple[str, ...]:
+        """One line each, in a fixed order; empty when there are no workers."""
+
+
+class SideWork(Protocol):
+    """What the agent itself has started beside its turns; never what a rule spawned."""
+
+    async def lines(self, lane: Lane) -> tuple[str, ...]:
+        """One line for each piece under way in a lane, newest first."""

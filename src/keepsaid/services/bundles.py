@@ -17,7 +17,7 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
-from keepsaid.config.durable import sync, sync_open
+from keepsaid.config.home import sync, sync_open
 from keepsaid.domain.bundle import BundleEntry
 from keepsaid.domain.bundle_lines import BundleLineError, line_of, record_in
 from keepsaid.domain.ids import show, when

@@ -1,18 +1,18 @@
-"""The inbox: put a message and wait for its reply; drop, requeue, resend."""
+"""The inbox: put a message, wait for its reply and hear its progress; drop, requeue, resend."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from contextlib import aclosing, contextmanager
+from dataclasses import replace
 from typing import Literal
 
 from keepsaid.domain.commits import Decide, Drop, MarkReplyShown, Received, Requeue
 from keepsaid.domain.compaction import CutContext, CutReason
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Inbound
+from keepsaid.domain.message import Inbound, StoredMessage
 from keepsaid.domain.views import Story
-from keepsaid.engine.progress import ProgressHub
 from keepsaid.errors import StoreError
 from keepsaid.ports.channel import TurnProgress
 from keepsaid.ports.runtime import Clock, Wakeups
@@ -63,6 +63,8 @@ SETTLED = ("done", "dropped", "review", "dead")
 
 Receive = Callable[[Inbound], Awaitable[Received]]
 
+_PIECES_MAX = 10_000
+_AHEAD = "an earlier message here has to be answered first: "
 _LOOK_S = 1.0
 """Seconds of silence before the store is asked: what is dropped, spawned or answered elsewhere tells nobody here."""
 
@@ -153,3 +155,45 @@ async def _next(queue: asyncio.Queue[TurnProgress]) -> TurnProgress | None:
         return await asyncio.wait_for(queue.get(), _LOOK_S)
     except TimeoutError:
         return None
+
+
+class ProgressHub:
+    """Listeners by message id, each with the lane of its message where it is known."""
+
+    def __init__(self) -> None:
+        self._listeners: dict[int, dict[asyncio.Queue[TurnProgress], Lane | None]] = {}
+
+    def tell(self, messages: Sequence[StoredMessage], progress: TurnProgress) -> None:
+        """Tell everybody who waits for one of the messages; one who does not keep up misses pieces.
+
+        That a message waits is told to those who wait behind it in its lane, too.
+        """
+        if not self._listeners:
+            return
+        for message in messages:
+            for queue in self._listeners.get(message.id, ()):
+                _put(queue, progress)
+        if progress.kind == "waiting" and messages:
+            told = {message.id for message in messages}
+            behind = replace(progress, text=_AHEAD + progress.text)
+            for id_, queues in self._listeners.items():
+                for queue, lane in queues.items():
+                    if id_ not in told and lane == messages[0].lane:
+                        _put(queue, behind)
+
+    @contextmanager
+    def listening(self, message_id: int, lane: Lane | None = None) -> Iterator[asyncio.Queue[TurnProgress]]:
+        """A queue of what happens to a message, and ahead of it in its lane, while the block runs."""
+        queue: asyncio.Queue[TurnProgress] = asyncio.Queue(_PIECES_MAX)
+        self._listeners.setdefault(message_id, {})[queue] = lane
+        try:
+            yield queue
+        finally:
+            del self._listeners[message_id][queue]
+            if not self._listeners[message_id]:
+                del self._listeners[message_id]
+
+
+def _put(queue: asyncio.Queue[TurnProgress], progress: TurnProgress) -> None:
+    if not queue.full():
+        queue.put_nowait(progress)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from keepsaid.config.durable import write_file
+from keepsaid.config.home import write_file
 from keepsaid.domain.message import Inbound
 
 _SEAL_BYTES = 8

@@ -12,7 +12,7 @@ from keepsaid.adapters.sql.query import load, one
 from keepsaid.adapters.sqlite.connection import APPLICATION_ID, SqliteSession, open_reader, translated
 from keepsaid.adapters.sqlite.progress import check_log
 from keepsaid.adapters.sqlite.sealing import keep_sealed
-from keepsaid.config.durable import put_in_place
+from keepsaid.config.home import put_in_place
 from keepsaid.errors import SchemaTooNew, StoreError
 from keepsaid.ports.failpoints import point
 from keepsaid.text.normal import digest, without_logins

@@ -30,7 +30,7 @@ from keepsaid.adapters.sqlite.piece_index import settled
 from keepsaid.adapters.sqlite.progress import check_log, forget_progress
 from keepsaid.adapters.sqlite.word_blocks import pack_words
 from keepsaid.adapters.sqlite.writer import TransactionExecutor, Writer
-from keepsaid.config.durable import write_file
+from keepsaid.config.home import write_file
 from keepsaid.domain import commits, event, process, session, task
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.memory import Found, Listener, VectorSpace

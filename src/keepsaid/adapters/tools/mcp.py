@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
 
-from keepsaid.config.durable import write_file
+from keepsaid.config.home import write_file
 from keepsaid.config.services import McpServerConfig
 from keepsaid.domain.message import SERVES, Trust
 from keepsaid.domain.prompt import Json

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 import yaml
 
-from keepsaid.config.durable import write_file
+from keepsaid.config.home import write_file
 from keepsaid.errors import ConfigError, HomeError, NotRunning
 from keepsaid.interfaces.cli.console import Table, counted, session, show
 from keepsaid.interfaces.cli.failure import WARNINGS

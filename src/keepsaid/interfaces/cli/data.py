@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 import yaml
 
-from keepsaid.config.durable import sync, sync_tree
+from keepsaid.config.home import sync, sync_tree
 from keepsaid.domain.retention import Prunable
 from keepsaid.errors import HomeBusy, HomeError, StoreError
 from keepsaid.interfaces.cli.bundle import export, import_

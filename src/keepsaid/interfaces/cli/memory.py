@@ -57,7 +57,7 @@ def audit(
 
     The exit code is 0 when all is well, and 5 when there is something to put right.
     """
-    from keepsaid.app.redaction import redactor_of  # noqa: PLC0415
+    from keepsaid.app.stores import redactor_of  # noqa: PLC0415
     from keepsaid.memory.maintenance import Audit  # noqa: PLC0415
 
     redactor = redactor_of(session().config())
@@ -260,7 +260,7 @@ class SearchOptions:
 
 def _search(asked: SearchOptions) -> None:
     """Search memory; best match first, and what holds now before what held once."""
-    from keepsaid.services.searching import SearchRequest, filters_of  # noqa: PLC0415 - `--help` needs no search
+    from keepsaid.services.memories import SearchRequest, filters_of  # noqa: PLC0415 - `--help` needs no search
 
     try:
         request = SearchRequest(asked.query, asked.limit, filters_of(asdict(asked)), asked.archived)

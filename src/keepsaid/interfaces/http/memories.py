@@ -20,7 +20,7 @@ from keepsaid.interfaces.shapes import Shape, memory_shape
 from keepsaid.interfaces.transfer import forget_request, forgetting_shape, preview_shape
 from keepsaid.services.explaining import absence, listened
 from keepsaid.services.importing import LocalMemory
-from keepsaid.services.searching import OWNER_HEARS, SearchRequest, filters_of
+from keepsaid.services.memories import OWNER_HEARS, SearchRequest, filters_of
 
 _WAIT_S_MAX = 60.0
 _SEARCH_ROWS = 10

@@ -39,8 +39,8 @@ from keepsaid.interfaces.transfer import export_shape, import_shape
 from keepsaid.services.bundles import export
 from keepsaid.services.forgetting import ForgetRequest
 from keepsaid.services.importing import KEEPSAID, MEM0, ImportRequest, LocalMemory, import_memories, preview_import
+from keepsaid.services.memories import FOUND_MAX, OWNER_HEARS, SearchRequest
 from keepsaid.services.people import person_in
-from keepsaid.services.searching import FOUND_MAX, OWNER_HEARS, SearchRequest
 from keepsaid.text.normal import digest, normalise
 
 

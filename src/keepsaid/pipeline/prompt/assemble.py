@@ -20,8 +20,7 @@ from keepsaid.pipeline.prompt import layers
 from keepsaid.pipeline.prompt.trace import offered
 from keepsaid.ports.extension import Contributor
 from keepsaid.ports.memory_store import Bulletins
-from keepsaid.ports.model import Tool
-from keepsaid.ports.prompt_sources import AgentIdentity, Capabilities, SideWork, SkillShelf
+from keepsaid.ports.model import AgentIdentity, Capabilities, SideWork, SkillShelf, Tool
 from keepsaid.ports.store_views import ConversationLanes
 from keepsaid.text.tokens import estimate_tokens
 from keepsaid.values import frozen

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from keepsaid.domain.effects import ClearSlot, Effect, FillSlot
-from keepsaid.domain.focus import Focus, FocusKind, TurnInputs
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.prompt import Json, Role
 from keepsaid.domain.scene import Attention, Quote, SlotSettlement
 from keepsaid.domain.slot import DatedText, OnMismatch, Slot, SlotTerms, read_answer
-from keepsaid.domain.turn import Claimed, Recent
+from keepsaid.domain.turn import Claimed, Focus, FocusKind, Recent, TurnInputs
 from keepsaid.pipeline.prompt.labels import is_named, speaker
 from keepsaid.text.references import Guess, MessageText, infer
 

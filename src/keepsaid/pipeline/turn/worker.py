@@ -20,8 +20,7 @@ from keepsaid.pipeline.tools.tasks import made_in
 from keepsaid.pipeline.turn.authorization import ApprovalRequester, CallGate
 from keepsaid.pipeline.turn.run import Ran, StepLog, TurnDeps, TurnLimits, run
 from keepsaid.pipeline.turn.steering import NoSteering
-from keepsaid.ports.model import Model, Tool
-from keepsaid.ports.prompt_sources import SkillShelf
+from keepsaid.ports.model import Model, SkillShelf, Tool
 from keepsaid.ports.store_views import Operations
 from keepsaid.text.normal import cut, normalise
 from keepsaid.values import frozen

@@ -7,11 +7,10 @@ from dataclasses import replace
 from keepsaid.domain.commits import Fail, Failure, Settle, StepEnd, TakeReplies, TurnCommit
 from keepsaid.domain.compaction import CutContext, CutReason
 from keepsaid.domain.effects import ClearSlot, Effect, FillSlot, OpenSlot
-from keepsaid.domain.focus import ReplyTarget, TurnInputs
 from keepsaid.domain.message import Inbound, ProviderMarks, Trust
 from keepsaid.domain.reply import Delivered, ReplyDraft
 from keepsaid.domain.slot import TAKEN_OVER, Expected, Question, Slot, SlotState
-from keepsaid.domain.turn import Claimed, Usage
+from keepsaid.domain.turn import Claimed, ReplyTarget, TurnInputs, Usage
 from keepsaid.testing.builders import ACCOUNT, CHANNEL, lane_of, outcome, said
 from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 

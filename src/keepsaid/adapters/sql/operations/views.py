@@ -16,7 +16,6 @@ from keepsaid.adapters.sql.query import Row, SqlSession, every, load, one, only,
 from keepsaid.domain import views as domain
 from keepsaid.domain.batch import HELD_AFTER, DueLane, StoredBatch, WaitingGroup, shared
 from keepsaid.domain.context import Summary
-from keepsaid.domain.focus import ReplyTarget, TurnInputs
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import StoredMessage, Trust, in_words
 from keepsaid.domain.personality import scopes_around
@@ -24,7 +23,7 @@ from keepsaid.domain.prompt import Role
 from keepsaid.domain.reply import StoredReply
 from keepsaid.domain.session import CollectionLine, Passage, Utterance
 from keepsaid.domain.states import message_state
-from keepsaid.domain.turn import Claimed, Lease, Usage
+from keepsaid.domain.turn import Claimed, Lease, ReplyTarget, TurnInputs, Usage
 
 
 def read_turn_inputs(db: SqlSession, lane: Lane, messages: Sequence[StoredMessage]) -> TurnInputs:
