@@ -56,6 +56,17 @@ def test_a_former_variable_is_read_and_warned_of(tmp_path: Path, monkeypatch: py
     assert any("KEEPSAID_MEMORY__RECALL_CANDIDATES now" in warning for warning in warnings), warnings
 
 
+def test_a_former_variable_goes_before_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEEPSAID_TURNS__STOP_S", "4")
+    config, _ = read(tmp_path / "config.yaml", "turns: {shutdown_timeout_s: 2}\n")
+    assert config.turns.shutdown_timeout_s == 4
+
+
+def test_a_former_key_that_is_of_no_use_is_named(tmp_path: Path) -> None:
+    _, warnings = read(tmp_path / "config.yaml", "channels: {github: {in_doubt: give_up}}\n")
+    assert any("channels.github.on_unknown_delivery is ignored" in warning for warning in warnings), warnings
+
+
 def test_a_wrong_value_under_a_former_key_names_the_key_of_today(tmp_path: Path) -> None:
     with pytest.raises(Exception, match=r"turns\.shutdown_timeout_s"):
         read(tmp_path / "config.yaml", "turns: {stop_s: soon}\n")

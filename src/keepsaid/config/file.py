@@ -13,7 +13,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_settings import SettingsError
 
-from keepsaid.config.section import FORMER
+from keepsaid.config.section import FORMER, with_current_keys
 from keepsaid.config.settings import CHANNELS, ENV_PREFIX, Config, ignored
 from keepsaid.errors import ConfigError
 
@@ -42,8 +42,9 @@ def load(path: Path, settings: Mapping[str, Any] | None = None) -> tuple[Config,
     """
     given = settings or {}
     data = {**read(path), **given}
+    current = with_current_keys(data)
     try:
-        config = Config(**{name: value for name, value in data.items() if name in Config.model_fields})
+        config = Config(**{name: value for name, value in current.items() if name in Config.model_fields})
     except ValidationError as error:
         raise ConfigError(_first(error, path, given)) from error
     except SettingsError as error:
@@ -52,7 +53,7 @@ def load(path: Path, settings: Mapping[str, Any] | None = None) -> tuple[Config,
             hint=f"set one key at a time, e.g. {ENV_PREFIX}BUFFER__WINDOW_MS=0",
         ) from error
     unknown = [f"{path}: {_misnamed(key, near, '.'.join)}" for key, near in _unknown(data, Config)]
-    useless = [f"{path}: {'.'.join(key)} is ignored: {why}" for key, why in _useless(data)]
+    useless = [f"{path}: {'.'.join(key)} is ignored: {why}" for key, why in _useless(current)]
     return config, [*_emptied(path), *unknown, *useless, *_unheard(config), *_variables_of_no_use()]
 
 
@@ -195,7 +196,7 @@ def _unknown(data: Mapping[Any, Any], model: type[BaseModel], above: Key = ()) -
         key = (*above, str(name))
         field = model.model_fields.get(key[-1])
         if field is None:
-            former = FORMER.get(model.__name__, {})
+            former = FORMER.get(above[0], {}) if above else {}
             near = [former[key[-1]]] if key[-1] in former else get_close_matches(key[-1], model.model_fields, 1)
             yield key, (*above, near[0]) if near else None
         else:
@@ -249,7 +250,7 @@ def _variables_of_no_use() -> Iterator[str]:
             data = {part: data}
         for key, near in _unknown(data, Config):
             yield f"environment: {_misnamed(key, near, _variable)}"
-        for key, why in _useless(data):
+        for key, why in _useless(with_current_keys(data)):
             yield f"environment: {_variable(key)} is ignored: {why}"
 
 

@@ -5,35 +5,45 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, field_validator
 
 from keepsaid.text.normal import is_storable
 
 FORMER: Mapping[str, Mapping[str, str]] = {
-    "BufferConfig": {"keys_days": "dedupe_retention_days", "disk_floor_mb": "min_free_disk_mb"},
-    "ChannelConfig": {"in_doubt": "on_unknown_delivery"},
-    "MemoryConfig": {"per_leg": "recall_candidates", "pinned_each": "pinned_per_kind"},
-    "TurnsConfig": {"stop_s": "shutdown_timeout_s"},
-    "SchedulesConfig": {"at_once": "concurrent_max", "agent_least_s": "agent_min_interval_s"},
-    "CollectionConfig": {"calls_a_day": "daily_call_limit"},
+    "buffer": {"keys_days": "dedupe_retention_days", "disk_floor_mb": "min_free_disk_mb"},
+    "channels": {"in_doubt": "on_unknown_delivery"},
+    "memory": {"per_leg": "recall_candidates", "pinned_each": "pinned_per_kind"},
+    "turns": {"stop_s": "shutdown_timeout_s"},
+    "schedules": {"at_once": "concurrent_max", "agent_least_s": "agent_min_interval_s"},
+    "collection": {"calls_a_day": "daily_call_limit"},
 }
-"""Keys of the release before, by section, each with its name of today; they are accepted for one release."""
+"""Keys of the release before, by section (of `channels`, in each), each with its name of today; accepted for one
+release."""
+
+
+def with_current_keys(data: Mapping[str, Any]) -> dict[str, Any]:
+    """One source of settings with its former keys renamed; a key that is set under both names keeps its own."""
+    renamed = dict(data)
+    for section, former in FORMER.items():
+        given = data.get(section)
+        if section == "channels" and isinstance(given, dict):
+            renamed[section] = {name: _renamed(one, former) for name, one in given.items()}
+        elif section in data:
+            renamed[section] = _renamed(given, former)
+    return renamed
+
+
+def _renamed(section: Any, former: Mapping[str, str]) -> Any:
+    if not isinstance(section, dict) or former.keys().isdisjoint(section):
+        return section
+    current = {former[key]: one for key, one in section.items() if key in former}
+    return {**current, **{key: one for key, one in section.items() if key not in former}}
 
 
 class ConfigSection(BaseModel):
     """A part of the tree."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
-
-    @model_validator(mode="before")
-    @classmethod
-    def named_as_today(cls, value: Any) -> Any:
-        """Read a key under its former name, unless it is set under its own as well."""
-        former = FORMER.get(cls.__name__, {})
-        if not isinstance(value, dict) or former.keys().isdisjoint(value):
-            return value
-        renamed = {former[key]: one for key, one in value.items() if key in former}
-        return {**renamed, **{key: one for key, one in value.items() if key not in former}}
 
     @field_validator("*", mode="after")
     @classmethod

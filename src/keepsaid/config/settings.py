@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, SecretStr, field_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from keepsaid.config import conversations, services
-from keepsaid.config.section import ConfigSection
+from keepsaid.config.section import ConfigSection, with_current_keys
 from keepsaid.domain.batch import Ageing, Window
 from keepsaid.domain.busy import BusyPolicy
 from keepsaid.domain.lane import LaneRules
@@ -302,6 +302,11 @@ class LogConfig(ConfigSection):
     """Whether message text may be logged."""
 
 
+class _Environment(EnvSettingsSource):
+    def __call__(self) -> dict[str, Any]:
+        return with_current_keys(super().__call__())
+
+
 class Config(BaseSettings):
     """The whole tree. Every key can be set by KEEPSAID_ and its path joined with `__`."""
 
@@ -340,14 +345,14 @@ class Config(BaseSettings):
     @classmethod
     def settings_customise_sources(
         cls,
-        settings_cls: type[BaseSettings],  # noqa: ARG003 - the signature is pydantic's
+        settings_cls: type[BaseSettings],
         init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - ours takes its place
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """The environment wins over the file, which comes in as the arguments."""
-        return env_settings, init_settings
+        return _Environment(settings_cls), init_settings
 
     def trust_of(self, origin: Origin) -> Trust:
         """What a sender is trusted as: the owner's identities, else what the channel says."""
