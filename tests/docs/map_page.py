@@ -88,7 +88,8 @@ def _modules(part: Path) -> list[Path]:
 
 SQL_FOLDERS = {
     "adapters/sql/statements/": "the named statements of commits and queries, a file a subject",
-    "adapters/sqlite/migrations/": "the tables; a change of the schema is a file with the next number",
+    "adapters/sqlite/schema/": "every table, as a new file has it at the number in the name; later migrations follow",
+    "adapters/sqlite/migrations/": "a change of the schema is a file with the next number",
 }
 """Folders of SQL, which is no module."""
 

@@ -16,14 +16,15 @@ import apsw
 from tests.waits import HANG_S
 
 import keepsaid
-from keepsaid.adapters.sqlite.connection import open_writer
-from keepsaid.adapters.sqlite.migrate import migrate, migrations
+from keepsaid.adapters.sqlite.connection import APPLICATION_ID, SqliteSession, open_writer
+from keepsaid.adapters.sqlite.migrate import SCHEMA, migrate, migrations
 from keepsaid.adapters.sqlite.stores import open_operations
 from keepsaid.domain.commits import Receive
 from keepsaid.testing.builders import AT_ONCE, arrival, said
 
 PARTS = ("buffer", "memory")
 SOURCE = Path(keepsaid.__file__).parent
+FORMER = Path(__file__).parent / "former"
 NEXT = {part: migrations(part)[-1][0] + 1 for part in PARTS}
 
 GROWN = "CREATE TABLE later_PART (id INTEGER PRIMARY KEY) STRICT;\nCREATE INDEX later_PART_id ON later_PART (id);\n"
@@ -60,6 +61,15 @@ def bytes_of(path: Path) -> dict[str, str]:
         for name, content in files.items()
         if content and not name.endswith("-shm")
     }
+
+
+def first_schema(db: SqliteSession, part: str) -> None:
+    """Make a part of the first schema in an open file, as the release that knew no other."""
+    with db.transaction():
+        db.pragma("application_id", APPLICATION_ID)
+        db.execute(SCHEMA["create"])
+        db.execute((FORMER / f"{part}_0001.sql").read_text("utf-8")).fetchall()
+        db.execute(SCHEMA["set_version"], (part, 1))
 
 
 def made(path: Path, parts: Sequence[str] = PARTS) -> Path:

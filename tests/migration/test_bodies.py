@@ -5,11 +5,11 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-from tests.migration.files import rows
+from tests.migration.files import first_schema, rows
 
 from keepsaid.adapters.sql.tombstones import seal
 from keepsaid.adapters.sqlite.connection import SqliteSession, open_writer
-from keepsaid.adapters.sqlite.migrate import migrate, version
+from keepsaid.adapters.sqlite.migrate import version
 from keepsaid.adapters.sqlite.stores import open_operations
 from keepsaid.domain.commits import IntakeResult
 from keepsaid_testkit.contracts.bodies import deliver, signed
@@ -21,7 +21,7 @@ def _version_1(path: Path) -> None:
     inbound = signed("guid-1")
     origin, lane = inbound.origin, inbound.lane
     with closing(open_writer(path)) as db:
-        migrate(db, path, "buffer", until=1)
+        first_schema(db, "buffer")
         db.execute(
             "INSERT INTO lane (id, channel, account, conversation, key, head, priority, oldest_at, newest_at, last_id,"
             " due_at, chars) VALUES (1, ?, ?, ?, ?, 1, 10, 5, 5, 7, 5, 6)",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+from tests.migration.files import first_schema
+
 from keepsaid.adapters.sqlite.connection import open_writer
-from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.stores import open_operations
 from keepsaid.domain.batch import TrialTerms
 from keepsaid.domain.commits import ClaimBatches, VoidLeases
@@ -28,7 +29,7 @@ INSERT INTO ready (lane_id, batch_id, suspect, later, priority, first_at, ready_
 async def test_suspects_of_the_first_schema_wait_for_a_trial(tmp_path: Path) -> None:
     path, after_ms = tmp_path / "buffer.db", TrialTerms().after_ms
     db = open_writer(path)
-    migrate(db, path, "buffer", until=1)
+    first_schema(db, "buffer")
     for lane_id, crashes in ((1, 0), (2, 2)):
         for statement, bound in ((_LANE, (lane_id,)), (_BATCH, (lane_id, crashes)), (_READY, (lane_id, crashes))):
             db.execute(statement, bound)

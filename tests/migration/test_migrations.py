@@ -10,6 +10,7 @@ import re
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.migration.files import (
@@ -19,6 +20,7 @@ from tests.migration.files import (
     SOURCE,
     Newer,
     bytes_of,
+    first_schema,
     made,
     rows,
     schema,
@@ -27,7 +29,7 @@ from tests.migration.files import (
 )
 
 from keepsaid.adapters.sqlite.connection import open_writer
-from keepsaid.adapters.sqlite.migrate import migrate, migrations, version
+from keepsaid.adapters.sqlite.migrate import due, migrate, migrations, version
 from keepsaid.ports import failpoints
 
 # Fresh equals migrated
@@ -36,26 +38,34 @@ from keepsaid.ports import failpoints
 @pytest.mark.parametrize("part", PARTS)
 def test_migrations_are_numbered_without_gaps(part: str) -> None:
     numbers = [number for number, _ in migrations(part)]
-    assert numbers == list(range(1, len(numbers) + 1))
+    assert numbers == list(range(2, len(numbers) + 2))
 
 
 def test_every_migration_has_a_name_that_is_read() -> None:
-    names = sorted(file.name for file in (SOURCE / "adapters" / "sqlite" / "migrations").iterdir())
+    folder = SOURCE / "adapters" / "sqlite"
+    names = sorted(file.name for file in (folder / "migrations").iterdir())
     assert names == sorted(f"{part}_{number:04}.sql" for part in PARTS for number, _ in migrations(part))
-    assert all(re.fullmatch(r"(buffer|memory)_\d{4}\.sql", name) for name in names)
+    whole = sorted(file.name for file in (folder / "schema").iterdir())
+    assert whole == sorted(f"{part}_{due(part, 0)[0][0]:04}.sql" for part in PARTS)
+    assert all(re.fullmatch(r"(buffer|memory)_\d{4}\.sql", name) for name in names + whole)
 
 
 @pytest.mark.parametrize("parts", [("buffer",), ("memory",), ("buffer", "memory"), ("memory", "buffer")])
 def test_a_file_built_step_by_step_equals_one_built_at_once(tmp_path: Path, parts: tuple[str, ...]) -> None:
     fresh, stepped = made(tmp_path / "fresh.db", parts), tmp_path / "stepped.db"
     for part in parts:
-        for number, _ in migrations(part):
-            db = open_writer(stepped)
-            migrate(db, stepped, part, until=number)
-            assert version(db, part) == number
-            db.close()
-    assert schema(stepped) == schema(fresh)
+        db = open_writer(stepped)
+        first_schema(db, part)
+        assert version(db, part) == 1
+        migrate(db, stepped, part)
+        db.close()
+    assert laid_out(stepped) == laid_out(fresh)
     assert versions(stepped) == versions(fresh) == {part: NEXT[part] - 1 for part in parts}
+
+
+def laid_out(path: Path) -> set[tuple[Any, ...]]:
+    """What the file declares, without line breaks: a migration adds a column in the line of the one before."""
+    return {(kind, name, table, " ".join(sql.split()).replace(" ,", ",")) for kind, name, table, sql in schema(path)}
 
 
 def test_two_parts_in_one_file_are_the_two_parts(tmp_path: Path) -> None:
@@ -79,6 +89,9 @@ def test_migrating_again_changes_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("part", PARTS)
 def test_a_death_around_a_migration_leaves_the_old_schema_or_the_new(tmp_path: Path, part: str) -> None:
     path, fresh = tmp_path / "one.db", made(tmp_path / "fresh.db", [part])
+    db = open_writer(path)
+    first_schema(db, part)
+    db.close()
     numbers = [number for number, _ in migrations(part)]
     deaths = [(number, *one) for number in numbers for one in (("before", number - 1), ("after", number))]
     for number, place, found in deaths:
@@ -89,9 +102,24 @@ def test_a_death_around_a_migration_leaves_the_old_schema_or_the_new(tmp_path: P
         failpoints.arm(None)
         assert version(db, part) == found
         db.close()
-    assert schema(path) == schema(fresh)
+    assert laid_out(path) == laid_out(fresh)
     copies = {file.name for file in tmp_path.glob("*.bak*")}
-    assert copies == {f"one.db.schema-{part}-{number}.bak" for number in numbers[:-1]}
+    assert copies == {f"one.db.schema-{part}-{number - 1}.bak" for number in numbers}
+
+
+@pytest.mark.usefixtures("disarmed")
+@pytest.mark.parametrize("part", PARTS)
+def test_a_death_while_a_file_is_made_leaves_none_of_its_tables_or_all(tmp_path: Path, part: str) -> None:
+    path, [(number, _)] = tmp_path / "one.db", due(part, 0)
+    for place, found in (("before", 0), ("after", number)):
+        db = open_writer(path)
+        failpoints.arm(dying_at(f"migrate.{part}.{number}.{place}"))
+        with pytest.raises(Killed):
+            migrate(db, path, part)
+        failpoints.arm(None)
+        assert version(db, part) == found
+        db.close()
+    assert schema(path) == schema(made(tmp_path / "fresh.db", [part]))
 
 
 class Killed(Exception):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-from tests.migration.files import rows
+from tests.migration.files import first_schema, rows
 
 from keepsaid.adapters.embedders.endpoint import revision_of
 from keepsaid.adapters.sql.memory.rows import space_names
@@ -25,7 +25,7 @@ def test_the_password_of_an_endpoint_leaves_the_store_and_its_vectors_stay(tmp_p
     path = tmp_path / "memory.db"
     logins = [("any", ADDRESS.format(password)) for password in PASSWORDS]
     with closing(open_writer(path)) as db:
-        migrate(db, path, "memory", until=1)
+        first_schema(db, "memory")
         for model, revision in (*logins, ("minilm", "a@b"), ("other", "http://x/v1")):
             db.execute(INSERT, (model, revision, digest(revision, model)))
         migrate(db, path, "memory")

@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tests.migration.files import first_schema
 
 from keepsaid import Episode, Keepsaid
 from keepsaid.adapters.sql.operations import outbox, rows
@@ -124,7 +125,7 @@ def test_what_is_written_stays_sealed_and_an_update_does_not_hide_an_alteration(
 def test_rows_of_the_first_schema_are_sealed_when_the_store_is_opened(tmp_path: Path) -> None:
     path = tmp_path / "buffer.db"
     with closing(open_writer(path)) as db:
-        migrate(db, path, "buffer", until=1)
+        first_schema(db, "buffer")
         db.execute("INSERT INTO note (name, text, until) VALUES ('one', 'some text', 1)")
     with closing(open_writer(path)) as db:
         migrate(db, path, "buffer")
@@ -137,7 +138,7 @@ def test_rows_of_the_first_schema_are_sealed_when_the_store_is_opened(tmp_path: 
 def test_a_large_table_of_the_first_schema_is_sealed_by_a_deep_look(tmp_path: Path) -> None:
     path = tmp_path / "buffer.db"
     with closing(open_writer(path)) as db:
-        migrate(db, path, "buffer", until=1)
+        first_schema(db, "buffer")
         db.execute(
             "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50001)"
             " INSERT INTO note (name, text, until) SELECT i, 'some text', 1 FROM n"

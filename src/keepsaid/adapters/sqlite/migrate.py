@@ -1,4 +1,4 @@
-"""Migrations: numbered, each in one transaction; a newer schema is refused, an older one is copied first."""
+"""The schema: whole in a new file; an older file is copied, then migrated by number; a newer one is refused."""
 
 from __future__ import annotations
 
@@ -20,11 +20,27 @@ from keepsaid.text.normal import digest, without_logins
 SCHEMA = load("schema")
 
 
+Script = tuple[int, str]
+"""The number that a file has when a script was run, and the script."""
+
+
 @cache
-def migrations(part: str) -> tuple[tuple[int, str], ...]:
-    """The numbered migrations of a part of the schema ("buffer" or "memory"), in order."""
+def migrations(part: str) -> tuple[Script, ...]:
+    """The migrations of a part of the schema ("buffer" or "memory") from the number before, in order."""
+    return _scripts("migrations", part)
+
+
+@cache
+def due(part: str, found: int) -> tuple[Script, ...]:
+    """What brings a file from a number to the newest; a file without the part begins with the whole schema."""
+    whole = () if found else _scripts("schema", part)
+    begun = whole[0][0] if whole else found
+    return whole + tuple(script for script in migrations(part) if script[0] > begun)
+
+
+def _scripts(folder: str, part: str) -> tuple[Script, ...]:
     found = []
-    for entry in files("keepsaid.adapters.sqlite").joinpath("migrations").iterdir():
+    for entry in files("keepsaid.adapters.sqlite").joinpath(folder).iterdir():
         name, _, number = entry.name.removesuffix(".sql").rpartition("_")
         if name == part and entry.name.endswith(".sql"):
             found.append((int(number), entry.read_text("utf-8")))
@@ -32,7 +48,7 @@ def migrations(part: str) -> tuple[tuple[int, str], ...]:
 
 
 def version(db: SqliteSession, part: str) -> int:
-    """The number of the last migration of a part of the schema; 0 before the first."""
+    """The number of a part of the schema; 0 when the file does not have it."""
     if not db.table_exists("main", "keepsaid_schema"):
         return 0
     row = one(db, SCHEMA["version"], (part,))
@@ -69,19 +85,19 @@ def look(path: Path, parts: Sequence[str]) -> None:
         check_log(db, path)
 
 
-def migrate(db: SqliteSession, path: Path, part: str, until: int | None = None) -> None:
-    """Bring a part of the schema to number `until` (the newest by default)."""
+def migrate(db: SqliteSession, path: Path, part: str) -> None:
+    """Bring a part of the schema to its newest number, each script in a transaction of its own."""
     with translated(path):
         found = check(db, path, part)
-        due = [(number, script) for number, script in migrations(part) if found < number <= (until or number)]
-        if due and found:
+        scripts = due(part, found)
+        if scripts and found:
             back_up(db, path.with_name(f"{path.name}.schema-{part}-{found}.bak"))
         _register(db)
-        for number, script in due:
+        for number, script in scripts:
             point(f"migrate.{part}.{number}.before")
             _step(db, part, number, script)
             point(f"migrate.{part}.{number}.after")
-        if found or due:
+        if found or scripts:
             keep_sealed(db)
 
 

@@ -8,6 +8,7 @@ must not make an altered row look intact. Rows without a checksum, written befor
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from weakref import WeakKeyDictionary
 
 import apsw
@@ -56,24 +57,29 @@ class SealedTable:
 
     def sql(self, statement: str) -> str:
         """A statement of sealing.sql for this table."""
-        words = [f"CAST({name} AS BLOB)" for name, kind in self.columns if kind in ("TEXT", "ANY")]
-        parts = {
-            "table": self.name,
-            "values": self.values(),
-            "new": self.values("new."),
-            "old": self.values("old."),
-            "names": ", ".join(name for name, _ in self.columns),
-            "key": ", ".join(self.key),
-            "shown": ", ".join(f"CAST({name} AS BLOB)" for name in self.key),
-            "same": " AND ".join(f"{name} = new.{name}" for name in self.key),
-            "before": "".join(f"{name} = ? AND " for name in self.key[:-1]),
-            "last": self.key[-1],
-            "text": ", ".join(words) or "NULL",
-        }
-        text = SQL[statement]
-        for name, part in parts.items():
-            text = text.replace(f"/*{name}*/", part)
-        return text
+        return _sql_of(self, statement)
+
+
+@lru_cache(1_024)
+def _sql_of(table: SealedTable, statement: str) -> str:
+    words = [f"CAST({name} AS BLOB)" for name, kind in table.columns if kind in ("TEXT", "ANY")]
+    parts = {
+        "table": table.name,
+        "values": table.values(),
+        "new": table.values("new."),
+        "old": table.values("old."),
+        "names": ", ".join(name for name, _ in table.columns),
+        "key": ", ".join(table.key),
+        "shown": ", ".join(f"CAST({name} AS BLOB)" for name in table.key),
+        "same": " AND ".join(f"{name} = new.{name}" for name in table.key),
+        "before": "".join(f"{name} = ? AND " for name in table.key[:-1]),
+        "last": table.key[-1],
+        "text": ", ".join(words) or "NULL",
+    }
+    text = SQL[statement]
+    for name, part in parts.items():
+        text = text.replace(f"/*{name}*/", part)
+    return text
 
 
 _tables: WeakKeyDictionary[SqlSession, dict[str, SealedTable]] = WeakKeyDictionary()
