@@ -5,8 +5,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 FIGURES ?= build/soak.jsonl
-# What is slow in a file is made once for its tests; a few workers keep the disk as busy as many.
-SPREAD := --numprocesses 4 --dist loadfile --no-loadscope-reorder
+# What is slow in a file is made once for its tests. A third of a run is waiting: there is one worker more than cores.
+WORKERS = $(shell cores=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1); echo $$((cores < 4 ? cores + 1 : 4)))
+SPREAD = --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 # A kill leaves what was written, on whatever disk: homes of tests are in memory, where it has room for them. What is
 # measured, and what runs for hours, has the disk as it is.
 AVAILABLE_GB = df --output=avail --block-size=1G /dev/shm 2>/dev/null | tail -n 1

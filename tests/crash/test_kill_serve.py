@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from keepsaid_testkit.crash.fork import Nursery
 from keepsaid_testkit.crash.play import Plan, Play
 from keepsaid_testkit.crash.report import Report
 
+_KILLS = 30
 SOAK_KILLS = 1_000
 _RESTART_MS_MAX = 2_000
 _ENOUGH = {
@@ -38,24 +40,30 @@ def _killed(forks: Nursery, folder: Path, kills: int, seed: int = 1) -> Report:
     return Play(folder, cast, Plan(times=0, kills=kills), forks=forks).run()
 
 
+def _killed_side_by_side(folder: Path, kills: int, *nurseries: Nursery) -> list[Report]:
+    """Two plays that share the kills: a life waits more than it works."""
+    folders = [folder / f"play-{n}" for n in range(len(nurseries))]
+    for one in folders:
+        one.mkdir()
+    seeds, share = range(1, len(nurseries) + 1), kills // len(nurseries)
+    with ThreadPoolExecutor(len(folders)) as threads:
+        return list(threads.map(_killed, nurseries, folders, [share] * len(folders), seeds))
+
+
 @pytest.mark.alone
-def test_a_server_that_is_killed_keeps_every_promise(forks: Nursery, tmp_path: Path) -> None:
-    report = _killed(forks, tmp_path, 30)
-    assert report.violations == []
-    counts = report.judgement.counts
-    assert {name: counts.get(name, 0) for name, least in _ENOUGH.items() if counts.get(name, 0) < least} == {}
-    assert sum(not death.missed for death in report.deaths) == 30
-    assert report.restart_ms is not None
-    assert report.restart_ms <= slowed(_RESTART_MS_MAX)
+def test_a_server_that_is_killed_keeps_every_promise(forks: Nursery, more_forks: Nursery, tmp_path: Path) -> None:
+    reports = _killed_side_by_side(tmp_path, _KILLS, forks, more_forks)
+    assert [violation for report in reports for violation in report.violations] == []
+    counts = sum((Counter(report.judgement.counts) for report in reports), Counter())
+    assert {name: counts[name] for name, least in _ENOUGH.items() if counts[name] < least} == {}
+    assert sum(not death.missed for report in reports for death in report.deaths) == _KILLS
+    for report in reports:
+        assert report.restart_ms is not None
+        assert report.restart_ms <= slowed(_RESTART_MS_MAX)
 
 
 @pytest.mark.soak
 def test_a_thousand_kills(forks: Nursery, more_forks: Nursery, tmp_path: Path, figures: Figures) -> None:
-    """In two plays side by side: a life waits more than it works."""
-    nurseries, folders = (forks, more_forks), (tmp_path / "one", tmp_path / "two")
-    for folder in folders:
-        folder.mkdir()
-    with ThreadPoolExecutor(len(folders)) as threads:
-        reports = list(threads.map(_killed, nurseries, folders, [SOAK_KILLS // 2] * 2, (1, 2)))
+    reports = _killed_side_by_side(tmp_path, SOAK_KILLS, forks, more_forks)
     figures(plays=[counted(report) for report in reports])
     assert [violation for report in reports for violation in report.violations] == []
