@@ -59,7 +59,7 @@ PLAIN: dict[str, tuple[str, ...]] = {
     "config show": (),
     "tools ls": (),
     "status": (),
-    "collect ls": (),
+    "extract ls": (),
     "events tail": (),
     "events topics": (),
     "events ls": (),
@@ -80,11 +80,11 @@ PLAIN: dict[str, tuple[str, ...]] = {
 
 ERRORS_ALONE = {
     *("chat", "serve", "init", "selftest", "bench recall", "bench latency", "models pull", "models test"),
-    *("inbox drop", "inbox undrop", "inbox requeue", "inbox resend", "inbox send", "inbox routes test"),
+    *("inbox drop", "inbox requeue", "inbox resend", "inbox send", "inbox routes test"),
     *("lanes reset", "lanes compact", "lanes summary"),
-    *("memory wrong", "memory maintain", "memory widen", "memory forget", "memory edit", "memory pin", "memory unpin"),
+    *("memory flag", "memory maintain", "memory share", "memory forget", "memory edit", "memory pin", "memory unpin"),
     *("memory merge", "memory archive", "memory restore", "memory add", "people join", "people split"),
-    *("collect run", "collect requeue", "task run", "task cancel", "task approve", "task reject"),
+    *("extract run", "extract requeue", "task run", "task cancel", "task approve", "task reject"),
     *("events requeue", "events dismiss", "events unsubscribe", "ext enable", "ext disable", "ext new", "ext check"),
     *(
         "schedule add",

@@ -1,4 +1,4 @@
-"""Rules are tried on samples and on what is stored; a person drops and undrops. Each on a home of its own."""
+"""Rules are tried on samples and on what is stored; a person drops and requeues. Each on a home of its own."""
 
 from __future__ import annotations
 
@@ -146,6 +146,5 @@ def test_what_is_not_batched_or_not_queued_is_not_dropped(shell: Shell) -> None:
     done = next(one for one in shell.json("inbox", "ls")["messages"] if one["channel"] == "terminal")
     refused = shell.json("inbox", "drop", done["id"], "--reason", "no", code=1)["error"]
     assert refused["what"] == f"{done['batch']['id']} does not wait: it is done"
-    assert "is not dropped" in shell.json("inbox", "undrop", done["id"], code=1)["error"]["what"]
     assert "is not dead, dropped or in review" in shell.json("inbox", "requeue", done["id"], code=1)["error"]["what"]
     assert "names no message" in shell.json("inbox", "why", "msg_zzz", code=1)["error"]["what"]

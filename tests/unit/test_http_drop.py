@@ -54,6 +54,6 @@ async def test_the_commands_do_the_same(tmp_path: Path, capsys: pytest.CaptureFi
         assert (chronicle["state"], chronicle["batch"]["reason"]) == ("dropped", "not for us")
         assert chronicle["batch"]["ended_at"] is not None
         assert "it is dropped" in (await ran("drop", story["id"], "--reason", "again"))["error"]["what"]
-        assert (await ran("undrop", story["batch"]["id"]))["requeued"] is True
-        assert "is not dropped" in (await ran("undrop", story["batch"]["id"]))["error"]["what"]
+        assert (await ran("requeue", story["batch"]["id"]))["requeued"] is True
+        assert "is not dead, dropped or in review" in (await ran("requeue", story["batch"]["id"]))["error"]["what"]
         assert (await ran("why", story["id"]))["state"] == "queued"

@@ -43,7 +43,7 @@ Reason = Annotated[str, typer.Option(help="Why, for `inbox why`.")]
 
 
 def drop(thing: BatchName, reason: Annotated[str, typer.Option(help="Why, for `inbox why`; needed.")]) -> None:
-    """Drop a batch that waits: nobody answers it. Nothing is deleted; `undrop` brings it back."""
+    """Drop a batch that waits: nobody answers it. Nothing is deleted; `requeue` brings it back."""
     number, state = _batch_of(thing, "keepsaid inbox ls --state batched")
     if not post(f"/v1/batches/{name('batch', number)}/drop", {"reason": reason})[0]["dropped"]:
         now = f"it is {state}" if state != "queued" else "it is being answered"
@@ -52,27 +52,19 @@ def drop(thing: BatchName, reason: Annotated[str, typer.Option(help="Why, for `i
     show({"batch": name("batch", number), "dropped": True}, f"{name('batch', number)}  dropped")
 
 
-def undrop(thing: BatchName, reason: Reason = "undropped by the owner") -> None:
-    """Queue a dropped batch again."""
-    _requeue_batch(thing, reason, ("dropped",))
+_REQUEUED = ("dead", "dropped", "review")
 
 
 def requeue(thing: BatchName, reason: Reason = "requeued by the owner") -> None:
     """Queue a dead, dropped or parked batch again."""
-    _requeue_batch(thing, reason, ("dead", "dropped", "review"))
-
-
-def _requeue_batch(thing: str, reason: str, states: Sequence[str]) -> None:
-    hint = f"keepsaid inbox ls --state {states[0]}"
+    hint = "keepsaid inbox ls --state dead"
     number, state = _batch_of(thing, hint)
     done, up = False, True
-    if state in states:
+    if state in _REQUEUED:
         told, up = post(f"/v1/batches/{name('batch', number)}/requeue", {"reason": reason})
         done = bool(told["requeued"])
     if not done:
-        wanted = {"review": "in review"}
-        listed = " or ".join(", ".join(wanted.get(one, one) for one in states).rsplit(", ", 1))
-        what = f"{name('batch', number)} is not {listed}, or its messages are pruned"
+        what = f"{name('batch', number)} is not dead, dropped or in review, or its messages are pruned"
         raise refused(what, hint)
     show({"batch": name("batch", number), "requeued": True}, f"{name('batch', number)}  queued again")
     if not up:
@@ -233,7 +225,6 @@ def _stages(story: Story, turn: TurnStory | None) -> list[tuple[str, str]]:
 
 app.command("why")(chronicle.why)
 app.command("drop")(drop)
-app.command("undrop")(undrop)
 app.command("requeue")(requeue)
 app.command("resend")(resend)
 app.command("replay")(routes.replay)

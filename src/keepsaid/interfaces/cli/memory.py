@@ -229,11 +229,11 @@ def share_memory(
 
 
 app = typer.Typer(help="What is remembered.", rich_markup_mode=None)
-app.command("wrong")(flag_memory)
+app.command("flag")(flag_memory)
 app.command("audit")(audit)
 app.command("maintain")(maintain)
 app.command("stats")(stats)
-app.command("widen")(share_memory)
+app.command("share")(share_memory)
 app.command("forget")(forget)
 app.command("forgotten")(forgotten)
 add_to(app)

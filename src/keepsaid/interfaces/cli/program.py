@@ -29,7 +29,7 @@ NOUNS = (
     "lanes",
     "memory",
     "people",
-    "collect",
+    "extract",
     "task",
     "events",
     "ext",
@@ -48,7 +48,13 @@ _GROUP = "keepsaid.commands"
 _TESTKIT = ("bench", "selftest")
 """Commands of the testkit, whose absence is told with what to install."""
 
-_FORMER = {"prove": "selftest"}
+_FORMER = {
+    ("prove",): ("selftest",),
+    ("collect",): ("extract",),
+    ("memory", "wrong"): ("memory", "flag"),
+    ("memory", "widen"): ("memory", "share"),
+    ("inbox", "undrop"): ("inbox", "requeue"),
+}
 """Commands by the names they had in the release before; they are taken for one release more."""
 
 _SWITCHES = ("--json", "--quiet", "-q", "--verbose", "-v", "--no-color")
@@ -144,12 +150,11 @@ def _run(front: list[str], rest: list[str], *, as_json: bool) -> int:
         return _version(as_json=as_json)
     if front[-1:] == [_VALUED] or not all(front) or f"{_VALUED}=" in front:
         raise Misused(f"{_VALUED} needs a directory")  # an empty one would be the directory one stands in
-    noun = _FORMER.get(rest[0], rest[0])
-    if noun != rest[0]:
-        say(f"`keepsaid {rest[0]}` is called `keepsaid {noun}` now, and its old name will go in the next release")
+    rest = _named_as_now(rest)
+    noun = rest[0]
     if noun in _TESTKIT and noun not in plugin_commands():
         raise Misused(f"{noun} comes with a distribution of its own", hint="pip install keepsaid-testkit")
-    called, rest = program(noun), [noun, *rest[1:]]
+    called = program(noun)
     try:
         code = called([*front, *rest], prog_name="keepsaid", standalone_mode=False)
     except typer.Abort:
@@ -162,6 +167,16 @@ def _run(front: list[str], rest: list[str], *, as_json: bool) -> int:
             error.hint = _help(called, rest)
         raise
     return code if isinstance(code, int) else 0
+
+
+def _named_as_now(rest: list[str]) -> list[str]:
+    """A command line with a command's former name replaced; says so."""
+    for former, now in _FORMER.items():
+        if tuple(rest[: len(former)]) == former:
+            old, new = " ".join(former), " ".join(now)
+            say(f"`keepsaid {old}` is called `keepsaid {new}` now, and its old name will go in the next release")
+            return [*now, *rest[len(former) :]]
+    return rest
 
 
 def _help(called: typer.Typer, rest: list[str]) -> str:

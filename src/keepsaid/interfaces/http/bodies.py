@@ -228,7 +228,7 @@ def _bodies(request: Request) -> Bodies:
 _LISTED_BY = {
     "delivery": "keepsaid events dead",
     "memory": "keepsaid memory ls",
-    "session": "keepsaid collect ls",
+    "session": "keepsaid extract ls",
     "task": "keepsaid task ls",
     "turn": "keepsaid why",
 }

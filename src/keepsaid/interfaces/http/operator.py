@@ -127,7 +127,7 @@ async def requeue_session(instance: Instance, call: OwnerCall) -> Shape:
 def _session(name: str) -> int:
     number = read("session", name)
     if number is None:
-        raise NotFound(f"there is no session {name}", safe="Nothing was changed.", hint="keepsaid collect ls")
+        raise NotFound(f"there is no session {name}", safe="Nothing was changed.", hint="keepsaid extract ls")
     return number
 
 

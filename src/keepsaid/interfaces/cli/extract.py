@@ -1,4 +1,4 @@
-"""`keepsaid collect`: which sessions wait to be read, reading them now, and reading a parked one again."""
+"""`keepsaid extract`: which sessions wait for the extraction of memories, and starting it now or again."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from keepsaid.app.instance import Instance
     from keepsaid.domain.session import CollectionLine
 
-app = typer.Typer(help="What was said becomes memory: sessions that wait to be read.", rich_markup_mode=None)
+app = typer.Typer(help="Run and inspect the extraction of memories from what was said.", rich_markup_mode=None)
 _STATES = ("marked", "claimed", "parked")
-_FIND = "keepsaid collect ls"
-Named = Annotated[str, typer.Argument(metavar="SESSION", help="A session, as `collect ls` shows: ses_...")]
+_FIND = "keepsaid extract ls"
+Named = Annotated[str, typer.Argument(metavar="SESSION", help="A session, as `extract ls` shows: ses_...")]
 
 
 @app.command("ls")
