@@ -21,7 +21,7 @@ from keepsaid.domain.context import Made
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.prompt import Record, Role
-from keepsaid.domain.turn import Claimed, Outcome, Usage
+from keepsaid.domain.turn import ClaimedBatch, Outcome, Usage
 from keepsaid.pipeline.prompt.trace import trace_of
 from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
@@ -50,13 +50,13 @@ async def speak(road: StoreDriver, words: Vocabulary, records: int) -> Lane:
     return lane
 
 
-async def asked(road: StoreDriver, text: str, at: int) -> Claimed:
+async def asked(road: StoreDriver, text: str, at: int) -> ClaimedBatch:
     """A message, and the turn that is to answer it."""
     await road.queue(Inbound(_HERE, Content(text.encode(), text)), at)
     return await road.claim_one(at)
 
 
-async def once(instance: Instance, claimed: Claimed) -> tuple[float, float, int]:
+async def once(instance: Instance, claimed: ClaimedBatch) -> tuple[float, float, int]:
     """Seconds it takes to read and assemble the context and to note what it held; of these, those without reading."""
     start = time.perf_counter()
     scene, fitting, prompt = await instance.flow.answering.context(claimed, instance.flow.answering.listen(claimed))
@@ -85,7 +85,7 @@ async def run(folder: Path, times: int) -> dict[str, object]:
     return figures
 
 
-async def measured(instance: Instance, claimed: Claimed, times: int) -> dict[str, float]:
+async def measured(instance: Instance, claimed: ClaimedBatch, times: int) -> dict[str, float]:
     """Percentiles over so many contexts of one turn."""
     await once(instance, claimed)
     seen = [await once(instance, claimed) for _ in range(times)]

@@ -22,7 +22,7 @@ from keepsaid.domain.memory import Injection
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.prompt import Prompt, marks_of, repeated
 from keepsaid.domain.route import Routes
-from keepsaid.domain.turn import Claimed, ModelAnswer, Recent
+from keepsaid.domain.turn import ClaimedBatch, ModelAnswer, Recent
 from keepsaid.memory.summaries import Compaction
 from keepsaid.pipeline.answering import AgentDeps, PipelineSettings, PipelineStores
 from keepsaid.pipeline.intake import IntakeLimits, MessageIntake
@@ -92,7 +92,7 @@ class Reader:
 class Nothing:
     """No memory, no files."""
 
-    async def remind(self, claimed: Claimed, recent: Awaitable[Recent]) -> Injection:  # noqa: ARG002
+    async def remind(self, claimed: ClaimedBatch, recent: Awaitable[Recent]) -> Injection:  # noqa: ARG002
         """Nothing comes to mind."""
         return Injection()
 

@@ -19,7 +19,7 @@ from keepsaid import Episode
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home, load
 from keepsaid.domain.memory import Listener
-from keepsaid.interfaces.sdk.memory import MemoryBook
+from keepsaid.interfaces.sdk.memory import MemoryClient
 from keepsaid.memory.gates import ENOUGH, ENOUGH_NEAR, MemoryEvidence, Relevance, enough
 from keepsaid_testkit.recall_data import Corpus, locomo
 
@@ -99,7 +99,7 @@ async def _remembered(corpus: Corpus, folder: Path, memory: Mapping[str, str]) -
     """A home that remembers a corpus, as the library records it."""
     home = Home.at(folder)
     async with opened(home, load(home.config_file, {"memory": dict(memory)})[0]) as instance:
-        book = MemoryBook(instance)
+        book = MemoryClient(instance)
         await book.record(
             [Episode(text.text, text.speaker, corpus.id, text.at, external_id=text.id) for text in corpus.texts]
         )

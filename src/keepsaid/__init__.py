@@ -24,7 +24,7 @@ from keepsaid.errors import (
 if _typing.TYPE_CHECKING:
     from keepsaid.interfaces.sdk.client import BlockingKeepsaid, Keepsaid
     from keepsaid.interfaces.sdk.inbox import Batch, Inbox
-    from keepsaid.interfaces.sdk.memory import MemoryBook
+    from keepsaid.interfaces.sdk.memory import MemoryClient
     from keepsaid.interfaces.sdk.values import Episode, Forgotten, MemoryRecord, Message, Receipt, Remembered, Reply
     from keepsaid.ports.model import AgentPrompt
 
@@ -45,7 +45,7 @@ __all__ = [
     "KeepsaidError",
     "KeyConflict",
     "LeaseLost",
-    "MemoryBook",
+    "MemoryClient",
     "MemoryRecord",
     "Message",
     "ModelError",
@@ -66,7 +66,7 @@ _HOMES = {
     "Forgotten": "values",
     "Inbox": "inbox",
     "Keepsaid": "client",
-    "MemoryBook": "memory",
+    "MemoryClient": "memory",
     "MemoryRecord": "values",
     "Message": "values",
     "Receipt": "values",

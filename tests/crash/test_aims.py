@@ -26,6 +26,8 @@ def test_a_life_after_one_that_reached_nothing_dies_at_the_first_pass() -> None:
     assert passes(*points(), at_once=True) == {1}
 
 
-@pytest.mark.parametrize("point", ["relay.received", "commit.TellBack.before", "commit.TellBack.after"])
+@pytest.mark.parametrize(
+    "point", ["relay.received", "commit.MarkTasksReported.before", "commit.MarkTasksReported.after"]
+)
 def test_a_result_is_told_once_a_life_so_that_its_first_pass_is_aimed_at(point: str) -> None:
     assert passes(point) == {1}

@@ -26,7 +26,7 @@ from keepsaid.domain import busy, commits
 from keepsaid.domain.busy import Steer
 from keepsaid.domain.commits import Commit, ExpireLeases, Fail, Failure, Settle, TakeReplies
 from keepsaid.domain.reply import Delivered, ReplyDraft, StoredReply
-from keepsaid.domain.turn import Claimed, ModelAnswer
+from keepsaid.domain.turn import ClaimedBatch, ModelAnswer
 from keepsaid.engine.workers import TAKEN
 from keepsaid.ports.model import Delta, ModelRequest
 from keepsaid.testing.builders import AT_ONCE, CHANNEL, said
@@ -69,7 +69,7 @@ def with_fence() -> set[type]:
     return {one for one in kinds if any(field.name == "fence" for field in fields(one))}
 
 
-def writes(claimed: Claimed) -> list[Commit[Any]]:
+def writes(claimed: ClaimedBatch) -> list[Commit[Any]]:
     """All that the holder of a batch may write."""
     batch = claimed.batch
     notice = ReplyDraft(10_000 + claimed.turn_id, "late", notice=True)
@@ -90,11 +90,11 @@ async def replies_taken(road: StoreDriver) -> list[tuple[StoredReply, ...]]:
     return taken
 
 
-async def batches_held(road: StoreDriver) -> list[tuple[Claimed, ...]]:
+async def batches_held(road: StoreDriver) -> list[tuple[ClaimedBatch, ...]]:
     """A batch of every lane, with the next waiting behind it, as each of its holders had it."""
     for n in range(_LANES):
         await road.queue(said("work on this", room=f"room {n}"))
-    held: list[tuple[Claimed, ...]] = []
+    held: list[tuple[ClaimedBatch, ...]] = []
     for n in range(_HOLDERS):
         await road.store.apply(ExpireLeases(n * LEASE_MS))
         held.append(await road.claim(n * LEASE_MS, _LANES, f"holder {n}"))

@@ -13,7 +13,7 @@ from tests.crash.remembering import ROUNDS
 from tests.unit.derived import Answers, answers, differing, lose_everything
 
 from keepsaid.adapters.sqlite.connection import open_writer
-from keepsaid.adapters.sqlite.integrity import look_deep
+from keepsaid.adapters.sqlite.integrity import check_integrity
 from keepsaid.adapters.sqlite.stores import open_memories
 from keepsaid.testing.clock import CountingIds
 from keepsaid_testkit.crash.points import points
@@ -50,9 +50,9 @@ async def test_what_a_kill_left_answers_as_if_all_were_made_anew(left: Path, poi
     for count in (1, ROUNDS - 1):
         path = left / f"{point}-{count}" / "memory.db"
         found = await answered(path)
-        assert look_deep(path, ("memory",), mend=False).astray == ()
+        assert check_integrity(path, ("memory",), mend=False).astray == ()
         with closing(open_writer(path)) as db, db:
             lose_everything(db)
-        assert look_deep(path, ("memory",), mend=True).damage == ()
+        assert check_integrity(path, ("memory",), mend=True).damage == ()
         assert differing(await answered(path), found) == []
         assert any(found.values()) is (count > 1 or point != "commit.KeepMemories.before"), "there is what to find"

@@ -14,7 +14,7 @@ from tests.figures import Figures
 
 from keepsaid.adapters.sql.query import CommitTable
 from keepsaid.adapters.sqlite.connection import Readers
-from keepsaid.adapters.sqlite.integrity import look_deep
+from keepsaid.adapters.sqlite.integrity import check_integrity
 from keepsaid.adapters.sqlite.stores import MEMORY_TABLE, SqliteMemories, open_memories, start
 from keepsaid.domain.memory import Kind, Listener, NewMemory, Source, conversation_scope
 from keepsaid.domain.message import Trust
@@ -101,7 +101,7 @@ async def judge(path: Path, told: Told) -> list[str]:
             assert hit.memory.new.key == key
     finally:
         await store.close()
-    look = look_deep(path, ("memory",), mend=True)
+    look = check_integrity(path, ("memory",), mend=True)
     assert (look.damage, look.astray) == ((), ())
     told.kept, told.doubt = everything, {}
     return lost

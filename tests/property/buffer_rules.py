@@ -40,7 +40,7 @@ from keepsaid.domain.commits import (
 from keepsaid.domain.message import BodyKey, Inbound, ProviderMarks, StoredMessage
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.reply import Delivered, ReplyDraft
-from keepsaid.domain.turn import Claimed, Usage
+from keepsaid.domain.turn import ClaimedBatch, Usage
 from keepsaid.testing.builders import arrival, outcome, routed, said, step, verdict
 from keepsaid_testkit.contracts.store_driver import ContractStore
 
@@ -94,7 +94,7 @@ class Walk(RuleBasedStateMachine):
         self.now = 1_000
         self.lives = 0
         self.plan = CrashPlan()
-        self.claims: list[Claimed] = []
+        self.claims: list[ClaimedBatch] = []
         self.begun_under: dict[int, int] = {}
         self.store = self.open()
         self.apply(VoidLeases(self.owner, self.now, "", ()))

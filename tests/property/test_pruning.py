@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.effort import examples
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
-from keepsaid.adapters.sqlite.integrity import look_deep
+from keepsaid.adapters.sqlite.integrity import check_integrity
 from keepsaid.adapters.sqlite.stores import open_operations
 from keepsaid.domain.commits import EpisodesKept, Fail, Failure, IntakeResult, MarkReplyShown
 from keepsaid.domain.message import ProviderMarks
@@ -98,5 +98,5 @@ def test_a_lane_goes_on_in_a_file_that_is_whole(deeds: list[str]) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder, "buffer.db")
         asyncio.run(go(path))
-        looked = look_deep(path, ("buffer",), mend=False)
+        looked = check_integrity(path, ("buffer",), mend=False)
         assert (looked.damaged, looked.damage, looked.astray) == ((), (), ())

@@ -18,7 +18,7 @@ from keepsaid.domain.message import Origin, ProviderMarks, StoredMessage, Trust
 from keepsaid.domain.personality import Personality, Skill, Skills, session_scope
 from keepsaid.domain.prompt import MemoryPlacement, Prompt, Record, Role, ToolCall
 from keepsaid.domain.scene import Attention, Contribution, PromptInputs, Quote, StaticContext, TurnContext
-from keepsaid.domain.turn import Claimed, Recent
+from keepsaid.domain.turn import ClaimedBatch, Recent
 from keepsaid.pipeline.prompt.assemble import PromptBudget, assemble
 
 FOLDER = Path(__file__).parent / "golden"
@@ -106,7 +106,7 @@ TIMED = TurnContext(NOW)
 
 def late(scene: PromptInputs) -> PromptInputs:
     """The scene, its messages late."""
-    asked: Claimed = replace(scene.claimed, late_before=NOW + 1)
+    asked: ClaimedBatch = replace(scene.claimed, late_before=NOW + 1)
     return replace(scene, claimed=asked, turn=TurnContext(NOW + 86_400_000))
 
 

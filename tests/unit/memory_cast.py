@@ -14,7 +14,7 @@ from keepsaid.domain.learning import LearnOutcome, LearnResult
 from keepsaid.domain.memory import GLOBAL, Hit, Kind, Listener, Memory, NewMemory, Recalled, Source, Used
 from keepsaid.domain.message import Content, Inbound, Origin, StoredMessage, Trust
 from keepsaid.domain.route import Action, Verdict
-from keepsaid.domain.turn import Claimed
+from keepsaid.domain.turn import ClaimedBatch
 from keepsaid.domain.views import EpisodeWork, MessageFilter, Overview, Story
 from keepsaid.text.words import STOPWORDS, DocumentFrequencies, fold, root, spelled
 
@@ -28,11 +28,11 @@ def message(id_: int, text: str, origin: Origin = OWNER_ORIGIN, lane: Lane = LAN
     return StoredMessage(id_, lane, id_, Inbound(origin, Content(text.encode("utf-8", "replace"), text)), id_)
 
 
-def claimed(*messages: StoredMessage) -> Claimed:
+def claimed(*messages: StoredMessage) -> ClaimedBatch:
     """A batch of these messages, under lease."""
     verdict = Verdict(Action.FORWARD, "default", "v", "because")
     first, last = messages[0], messages[-1]
-    return Claimed(StoredBatch(1, first.lane, first.number, last.number, "leased", verdict, 10), 900, messages)
+    return ClaimedBatch(StoredBatch(1, first.lane, first.number, last.number, "leased", verdict, 10), 900, messages)
 
 
 def memory(id_: int, text: str, *, key: str = "", state: str = "active", **fields: object) -> Memory:

@@ -15,7 +15,7 @@ from keepsaid.domain.prompt import Json, ToolCall
 from keepsaid.domain.reply import Delivered
 from keepsaid.domain.route import Routes
 from keepsaid.domain.slot import Slot, SlotTerms
-from keepsaid.domain.turn import Claimed, ModelAnswer, Recent
+from keepsaid.domain.turn import ClaimedBatch, ModelAnswer, Recent
 from keepsaid.domain.views import TurnStory
 from keepsaid.pipeline.answering import AgentDeps, PipelineSettings, PipelineStores
 from keepsaid.pipeline.intake import IntakeLimits, MessageIntake
@@ -50,7 +50,7 @@ class Scripted:
         self.asked.append(request)
         return self.lines.pop(0) if self.lines else ModelAnswer("ok", model=self.name)
 
-    async def remind(self, claimed: Claimed, recent: Awaitable[Recent]) -> Injection:
+    async def remind(self, claimed: ClaimedBatch, recent: Awaitable[Recent]) -> Injection:
         """Nothing comes to mind."""
         await recent
         return Injection(skipped=f"nothing for {claimed.turn_id}")

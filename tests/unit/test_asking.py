@@ -9,7 +9,7 @@ from tests.unit.memory_cast import claimed, message
 from keepsaid.domain.message import ProviderMarks, StoredMessage
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.slot import Expected, Question, Slot
-from keepsaid.domain.turn import Claimed, Recent, ReplyTarget, TurnInputs
+from keepsaid.domain.turn import ClaimedBatch, Recent, ReplyTarget, TurnInputs
 from keepsaid.memory.recall.recollection import QUERY_CHARS_MAX, query_of
 from keepsaid.text.words import leans
 
@@ -31,7 +31,7 @@ def replying(text: str) -> StoredMessage:
     return replace(one, inbound=replace(one.inbound, marks=ProviderMarks(reply_to="x-1")))
 
 
-async def asked(batch: Claimed, recent: Recent = LATELY) -> str:
+async def asked(batch: ClaimedBatch, recent: Recent = LATELY) -> str:
     read: asyncio.Future[Recent] = asyncio.get_running_loop().create_future()
     read.set_result(recent)
     return await query_of(batch, batch.messages, read)

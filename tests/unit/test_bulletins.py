@@ -21,7 +21,7 @@ from keepsaid.domain.bulletin import MINUTE_MS, SECTIONS, bulletin_key, rendered
 from keepsaid.domain.memory import GLOBAL, IMPORTANCE, OWNER, Kind, Listener, Memory, NewMemory, person_scope
 from keepsaid.domain.message import Content, Inbound, Trust
 from keepsaid.domain.prompt import Prompt, ToolCall
-from keepsaid.domain.turn import Claimed, ModelAnswer, Usage
+from keepsaid.domain.turn import ClaimedBatch, ModelAnswer, Usage
 from keepsaid.errors import ModelMalformed, ModelUnreachable
 from keepsaid.memory.bulletins import Briefings, BulletinTerms
 from keepsaid.ports.memory_store import EditRequest, EditResult
@@ -101,7 +101,7 @@ class Desk:
     async def know(self, *memories: NewMemory) -> Sequence[int]:
         return await self.store.keep(memories, self.clock.now_ms())
 
-    async def turn(self, turn: Claimed = TURN) -> str:
+    async def turn(self, turn: ClaimedBatch = TURN) -> str:
         """What a turn is told, after which what it named is made."""
         told = await self.briefings.render_bulletins(turn)
         await self.briefings.work()

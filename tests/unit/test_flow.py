@@ -16,7 +16,7 @@ from keepsaid.domain.memory import Injection
 from keepsaid.domain.message import SYSTEM, Content, Inbound, Origin, ProviderMarks, Trust
 from keepsaid.domain.prompt import Role
 from keepsaid.domain.route import Action, Routes, Rule
-from keepsaid.domain.turn import Claimed, ModelAnswer, Recent, Usage
+from keepsaid.domain.turn import ClaimedBatch, ModelAnswer, Recent, Usage
 from keepsaid.domain.views import MessageFilter
 from keepsaid.engine.supervisor import ServiceLoop, keep_going
 from keepsaid.errors import InputError, StoreBroken
@@ -37,7 +37,7 @@ class Nothing:
 
     name = "none"
 
-    async def remind(self, claimed: Claimed, recent: Awaitable[Recent]) -> Injection:
+    async def remind(self, claimed: ClaimedBatch, recent: Awaitable[Recent]) -> Injection:
         return Injection()
 
     async def read(self) -> str:
@@ -47,7 +47,7 @@ class Nothing:
         return ModelAnswer("ok", usage=Usage(1, 1), model="none")
 
 
-def no_tools(claimed: Claimed) -> Sequence[Tool]:
+def no_tools(claimed: ClaimedBatch) -> Sequence[Tool]:
     return ()
 
 

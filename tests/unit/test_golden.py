@@ -9,7 +9,7 @@ from tests.unit.memory_cast import claimed
 from keepsaid.domain.prompt import MemoryPlacement
 from keepsaid.domain.scene import Attention, Contribution, PromptInputs, Quote, StaticContext, TurnContext
 from keepsaid.domain.trust import UNKEYED
-from keepsaid.domain.turn import Claimed
+from keepsaid.domain.turn import ClaimedBatch
 from keepsaid.pipeline.prompt.assemble import PromptBudget, assemble
 
 TEXT = st.text(max_size=40)
@@ -41,7 +41,7 @@ def test_every_file_is_compared() -> None:
 @st.composite
 def scenes(draw: st.DrawFn) -> PromptInputs:
     """A scene of any texts."""
-    asked: Claimed = claimed(*(said(n, draw(TEXT), after_s=n) for n in range(1, draw(st.integers(2, 4)))))
+    asked: ClaimedBatch = claimed(*(said(n, draw(TEXT), after_s=n) for n in range(1, draw(st.integers(2, 4)))))
     records = [user(text) for text in draw(st.lists(TEXT, max_size=3))] + [agent(draw(TEXT))]
     recent = past(*records, summary=draw(TEXT))
     added = tuple(

@@ -13,7 +13,7 @@ from tests.waits import HANG_S
 
 from keepsaid.domain.commits import Failure
 from keepsaid.domain.ids import read, show
-from keepsaid.domain.turn import Claimed
+from keepsaid.domain.turn import ClaimedBatch
 from keepsaid.errors import KeepsaidError
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -256,7 +256,7 @@ async def test_the_operators_routes_are_as_strict(one: Site, path: str, body: by
     refused(await one.client.post(path, content=body, headers=one.owner), status)
 
 
-async def claimed_of(one: Site, conversation: str) -> Claimed:
+async def claimed_of(one: Site, conversation: str) -> ClaimedBatch:
     """The batch of a conversation, once it is routed; those of others go back."""
     async with asyncio.timeout(HANG_S):
         while True:

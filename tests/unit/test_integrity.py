@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from keepsaid import Episode, Keepsaid, Message
-from keepsaid.adapters.sqlite.integrity import look_deep
+from keepsaid.adapters.sqlite.integrity import check_integrity
 from keepsaid.domain.ids import show
 
 SETTINGS = {"models": {"chat": "none"}, "buffer": {"window_ms": 0}}
@@ -79,7 +79,7 @@ async def test_a_deep_look_finds_what_is_damaged(tmp_path: Path, buffer: Path) -
     async with Keepsaid.open(tmp_path, settings=SETTINGS) as ks:
         receipts = [await ks.inbox.put(Message(f"text {n}", "ann", "room")) for n in range(5)]
     change(buffer, "UPDATE message SET text = 'pay mallory' WHERE text = 'text 3'")
-    found = look_deep(buffer, ("buffer",), mend=False)
+    found = check_integrity(buffer, ("buffer",), mend=False)
     assert (found.messages, [show("message", one) for one in found.damaged]) == (5, [receipts[3].id])
     assert (found.damage, found.astray) == ((), ())
 
@@ -110,12 +110,12 @@ async def test_what_is_derived_is_made_anew(tmp_path: Path, buffer: Path, hand: 
     async with Keepsaid.open(tmp_path, settings={**SETTINGS, "buffer": {"window_ms": 60_000}}) as ks:
         await ks.inbox.put(Message("three", "bob", "den"))  # and waits for its window
     change(buffer, hand)
-    seen = look_deep(buffer, ("buffer",), mend=False)
+    seen = check_integrity(buffer, ("buffer",), mend=False)
     assert seen.astray
-    mended = look_deep(buffer, ("buffer",), mend=True)
+    mended = check_integrity(buffer, ("buffer",), mend=True)
     assert mended.astray
     assert set(mended.astray) <= set(seen.astray), "what is mended first may mend the rest"
-    assert look_deep(buffer, ("buffer",), mend=False).astray == ()
+    assert check_integrity(buffer, ("buffer",), mend=False).astray == ()
     async with Keepsaid.open(tmp_path, settings=SETTINGS) as ks:
         heard: list[str] = []
         async with aclosing(ks.inbox.batches("the test")) as batches:
@@ -132,8 +132,8 @@ async def test_a_full_text_that_does_not_match_is_made_anew(tmp_path: Path) -> N
         await ks.memory.record([Episode("the brass lantern", "ann", "room", 1_000)])
     memory = tmp_path / "data" / "memory.db"
     change(memory, "INSERT INTO memory_text (memory_text) VALUES ('delete-all')")
-    assert look_deep(memory, ("memory",), mend=False).astray == ("the full text does not match the memories",)
-    look_deep(memory, ("memory",), mend=True)
-    assert look_deep(memory, ("memory",), mend=True).astray == ()
+    assert check_integrity(memory, ("memory",), mend=False).astray == ("the full text does not match the memories",)
+    check_integrity(memory, ("memory",), mend=True)
+    assert check_integrity(memory, ("memory",), mend=True).astray == ()
     async with Keepsaid.open(tmp_path, settings=SETTINGS) as ks:
         assert await ks.memory.recall("lantern")

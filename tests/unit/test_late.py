@@ -14,7 +14,7 @@ from keepsaid.domain.context import LaneTail
 from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.scene import PromptInputs
-from keepsaid.domain.turn import Claimed, Recent, Step, StepKind
+from keepsaid.domain.turn import ClaimedBatch, Recent, Step, StepKind
 from keepsaid.interfaces.cli.why import explained
 from keepsaid.pipeline.prompt.assemble import PromptBudget, assemble
 from keepsaid.pipeline.prompt.labels import late_before, record_lateness, unforged, with_late_notice, with_lateness
@@ -79,7 +79,7 @@ def test_the_reply_names_the_time_of_the_oldest() -> None:
     assert with_late_notice("yes", asked, HOUR, AT + HOUR) == "yes"
     assert with_late_notice("yes", asked, HOUR, AT + HOUR + 1) == f"[answered late: received {RECEIVED}]\n\nyes"
     assert with_late_notice("yes", asked, 0, AT + 99 * HOUR) == "yes"
-    shown_late: Claimed = replace(asked, late_before=AT + 1)
+    shown_late: ClaimedBatch = replace(asked, late_before=AT + 1)
     assert with_late_notice("yes", shown_late, HOUR, AT).startswith("[answered late"), (
         "the clock was set back meanwhile"
     )

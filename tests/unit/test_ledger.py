@@ -38,7 +38,7 @@ def receive(number: int, text: str = "hello", room: str = "room") -> Receive:
 
 
 @dataclass(frozen=True, slots=True)
-class Claimed(Commit[str]):
+class ClaimedBatch(Commit[str]):
     """A move that its table does not list, after a change that must be undone."""
 
 
@@ -50,7 +50,7 @@ class Wrong(Commit[str]):
 def odd() -> CommitTable:
     """How the commits above are applied."""
 
-    def claim(db: apsw.Connection, commit: Claimed) -> str:
+    def claim(db: apsw.Connection, commit: ClaimedBatch) -> str:
         db.execute("DELETE FROM message")
         return move("batch", "done", "claim")
 
@@ -58,7 +58,7 @@ def odd() -> CommitTable:
         db.execute("DELETE FROM message")
         return str(db.execute("SELECT * FROM nowhere").fetchall())
 
-    return CommitTable({Claimed: claim, Wrong: wrong}, {})
+    return CommitTable({ClaimedBatch: claim, Wrong: wrong}, {})
 
 
 def unfit(number: int) -> Receive:
@@ -84,7 +84,7 @@ def verdicts(results: Sequence[Any]) -> list[object]:
 
 def test_a_bad_commit_is_refused_alone(tmp_path: Path) -> None:
     ledger, _ = opened(tmp_path / "buffer.db", also=odd())
-    group = [receive(1), Wrong(), receive(2), Claimed(), receive(3), Relinquish("me", 5)]
+    group = [receive(1), Wrong(), receive(2), ClaimedBatch(), receive(3), Relinquish("me", 5)]
     first, wrong, second, claim, third, relinquished = ledger.apply(group)
     assert verdicts([first, second, third]) == [IntakeResult.STORED] * 3
     assert [result.number for result in (first, second, third)] == [1, 2, 3]
@@ -113,7 +113,7 @@ def test_a_bad_message_is_refused_alone_among_its_like(tmp_path: Path) -> None:
     ledger.close()
 
 
-@pytest.mark.parametrize(("commit", "error"), [(Wrong(), StoreError), (Claimed(), IllegalMove)])
+@pytest.mark.parametrize(("commit", "error"), [(Wrong(), StoreError), (ClaimedBatch(), IllegalMove)])
 def test_a_bad_commit_alone_leaves_nothing(tmp_path: Path, commit: Commit[str], error: type[Exception]) -> None:
     ledger, db = opened(tmp_path / "buffer.db", also=odd())
     ledger.apply([receive(1)])

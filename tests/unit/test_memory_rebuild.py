@@ -23,7 +23,7 @@ from tests.unit.derived import (
 
 from keepsaid.adapters.embedders.hashed import Hashed
 from keepsaid.adapters.sqlite.connection import open_writer
-from keepsaid.adapters.sqlite.integrity import look_deep
+from keepsaid.adapters.sqlite.integrity import check_integrity
 from keepsaid.adapters.sqlite.stores import open_memories
 from keepsaid.memory.indexing import Embedding
 from keepsaid.testing.clock import CountingIds, VirtualClock
@@ -46,8 +46,8 @@ async def test_what_is_derived_is_made_anew_and_the_same_is_found(
     with closing(open_writer(path)) as db, db:
         assert db.execute("SELECT count(*) FROM vector_block WHERE vectors > 0").fetchall() == [(1,)]
         lose(db)
-    assert look_deep(path, ("memory",), mend=True).damage == ()
+    assert check_integrity(path, ("memory",), mend=True).damage == ()
     store = await open_memories(path, CountingIds())
     assert differing(await answers(store), before) == []
     await store.close()
-    assert look_deep(path, ("memory",), mend=False).astray == ()
+    assert check_integrity(path, ("memory",), mend=False).astray == ()

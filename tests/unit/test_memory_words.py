@@ -11,7 +11,7 @@ import pytest
 from keepsaid.adapters.sql.query import only
 from keepsaid.adapters.sqlite import full_text
 from keepsaid.adapters.sqlite.connection import SqliteSession, open_writer
-from keepsaid.adapters.sqlite.integrity import look_deep
+from keepsaid.adapters.sqlite.integrity import check_integrity
 from keepsaid.adapters.sqlite.piece_index import number, scores, settled
 from keepsaid.adapters.sqlite.stores import open_memories
 from keepsaid.adapters.sqlite.word_blocks import STRETCH, best, outside, pack_words, stretches
@@ -152,13 +152,13 @@ def test_blocks_that_an_end_left_half_made_are_not_read_and_are_made_anew(done: 
         for _ in range(done):
             pack_words(db, False)
     path = tmp_path / "memory.db"
-    assert look_deep(path, ("memory",), mend=False).astray == ()
+    assert check_integrity(path, ("memory",), mend=False).astray == ()
     with closing(open_writer(path)) as db:
         assert (stretches(db), answers(db)) == ([0, 2], by_blocks)
         for _ in range(STEPS):
             pack_words(db, False)
         assert (stretches(db), answers(db)) == ([0, 1, 2], by_blocks)
-    assert look_deep(path, ("memory",), mend=False).astray == ()
+    assert check_integrity(path, ("memory",), mend=False).astray == ()
 
 
 def test_blocks_that_do_not_fit_are_dropped_and_made_anew(tmp_path: Path) -> None:
@@ -168,14 +168,14 @@ def test_blocks_that_do_not_fit_are_dropped_and_made_anew(tmp_path: Path) -> Non
             db.execute("UPDATE word_stretch SET pieces = 7 WHERE number = 1")
             db.execute("DELETE FROM word_block WHERE id < 256")
     path = tmp_path / "memory.db"
-    assert look_deep(path, ("memory",), mend=False).astray == (
+    assert check_integrity(path, ("memory",), mend=False).astray == (
         "2 stretches have blocks of other words than those that are there",
     )
-    assert look_deep(path, ("memory",), mend=True).damage == ()
+    assert check_integrity(path, ("memory",), mend=True).damage == ()
     with closing(open_writer(path)) as db:
         assert stretches(db) == [2]
         pack_words(db, True)
-    assert look_deep(path, ("memory",), mend=False).astray == ()
+    assert check_integrity(path, ("memory",), mend=False).astray == ()
 
 
 def test_the_best_are_those_that_score_best_by_what_words_are_worth(tmp_path: Path) -> None:

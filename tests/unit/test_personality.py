@@ -22,7 +22,7 @@ from keepsaid.domain.personality import (
 )
 from keepsaid.domain.prompt import Record, Role, ToolCall
 from keepsaid.domain.scene import PromptInputs, StaticContext
-from keepsaid.domain.turn import Claimed, TurnInputs
+from keepsaid.domain.turn import ClaimedBatch, TurnInputs
 from keepsaid.errors import ToolError
 from keepsaid.pipeline.prompt.assemble import PromptBudget, assemble, personality_of
 from keepsaid.pipeline.prompt.layers import POLICY
@@ -33,7 +33,7 @@ HERE, ME = session_scope(DIRECT), person_scope(OWNER)
 SET = {scope: Personality(scope, f"as set for {scope}") for scope in (HERE, ME, GLOBAL)}
 
 
-def asked(*origins: Origin, found: tuple[Personality, ...] = ()) -> Claimed:
+def asked(*origins: Origin, found: tuple[Personality, ...] = ()) -> ClaimedBatch:
     made = claimed(*(said(n, "hi", origin) for n, origin in enumerate(origins, 1)))
     return replace(made, around=TurnInputs(personalities=found))
 

@@ -15,7 +15,7 @@ from keepsaid.domain.memory import Injection
 from keepsaid.domain.personality import Skill, Skills
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.scene import Contribution
-from keepsaid.domain.turn import Claimed, Recent
+from keepsaid.domain.turn import ClaimedBatch, Recent
 from keepsaid.domain.views import TurnStory
 from keepsaid.interfaces.cli.why import explained
 from keepsaid.pipeline.prompt.assemble import Preparation, Sources
@@ -40,7 +40,7 @@ async def quickly() -> str:
 class Hangs(Remembers):
     """Memory and identity files that never answer."""
 
-    async def remind(self, claimed: Claimed, recent: Awaitable[Recent]) -> Injection:
+    async def remind(self, claimed: ClaimedBatch, recent: Awaitable[Recent]) -> Injection:
         await never()
         raise AssertionError
 
@@ -135,7 +135,7 @@ async def test_sources_that_are_late_are_empty_and_the_others_are_there() -> Non
         def __init__(self, work: Awaitable[str] | None) -> None:
             self._work = work
 
-        async def contribute(self, claimed: Claimed) -> tuple[Contribution, ...]:
+        async def contribute(self, claimed: ClaimedBatch) -> tuple[Contribution, ...]:
             return (Contribution("weather", await self._work if self._work else "rain"),)
 
     who, preparation = Remembers(), Preparation()

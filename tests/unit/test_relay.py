@@ -18,7 +18,7 @@ from keepsaid.domain.task import Task, TaskStory
 from keepsaid.domain.turn import Step, StepKind
 from keepsaid.domain.views import MessageFilter
 from keepsaid.domain.work import TaskKind
-from keepsaid.engine.relay import Relay, RelayTerms
+from keepsaid.engine.relay import RelayTerms, ResultRelay
 from keepsaid.testing.clock import VirtualClock
 from keepsaid.testing.model_script import Call, ChatRequest, Hang, Reaction, Say, Script
 
@@ -123,7 +123,7 @@ async def test_a_death_between_tells_nothing_twice(tmp_path: Path) -> None:
         await instance.receive(owner_says("which river is it?"))
         await until(instance, "completed")
         view, clock = instance.working.view, instance.clock
-        relay = Relay(instance.operations, view, clock, instance.receive, RelayTerms(debounce_ms=0))
+        relay = ResultRelay(instance.operations, view, clock, instance.receive, RelayTerms(debounce_ms=0))
 
         with dying_at("relay.received"):
             await relay.work()
@@ -141,8 +141,8 @@ async def test_a_lane_is_not_told_without_end(tmp_path: Path) -> None:
         await instance.receive(owner_says("which river is it?"))
         await until(instance, "completed")
         view, clock = instance.working.view, instance.clock
-        assert await Relay(instance.operations, view, clock, instance.receive, RelayTerms(0)).work() is None
-        later = Relay(instance.operations, view, clock, instance.receive, RelayTerms(1, 60_000, 120_000))
+        assert await ResultRelay(instance.operations, view, clock, instance.receive, RelayTerms(0)).work() is None
+        later = ResultRelay(instance.operations, view, clock, instance.receive, RelayTerms(1, 60_000, 120_000))
         due = await later.work()
         task = await only_task(instance)
         assert due == (task.ended_at or 0) + 60_000
@@ -158,7 +158,7 @@ async def test_what_ended_by_a_clock_that_was_set_back_since_is_told(tmp_path: P
         await until(instance, "completed")
         now_ms = ((await only_task(instance)).ended_at or 0) - 315_360_000_000
         clock = VirtualClock(now_ms)
-        relay = Relay(instance.operations, instance.working.view, clock, instance.receive, RelayTerms())
+        relay = ResultRelay(instance.operations, instance.working.view, clock, instance.receive, RelayTerms())
         assert await relay.work() is None
         await model.wait_for(4)
         await model.wait_idle()

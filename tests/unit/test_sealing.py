@@ -13,7 +13,7 @@ from keepsaid.adapters.sql.operations import outbox, rows
 from keepsaid.adapters.sql.operations.context import context, span
 from keepsaid.adapters.sql.operations.rows import WITHHELD
 from keepsaid.adapters.sqlite.connection import SqliteSession, open_writer
-from keepsaid.adapters.sqlite.integrity import look_deep
+from keepsaid.adapters.sqlite.integrity import check_integrity
 from keepsaid.adapters.sqlite.migrate import migrate
 from keepsaid.adapters.sqlite.sealing import keep_sealed, register, seal_all, sealed_tables, unsealed
 from keepsaid.domain.commits import TakeReplies
@@ -91,20 +91,20 @@ def test_an_altered_value_is_found_in_every_column_of_text(tmp_path: Path, part:
         values = {"TEXT": "'[\"some text\"]'", "BLOB": "x'0102030405'", "INTEGER": "7", "REAL": "0.5", "ANY": "'some'"}
         worth = ["'done'" if name == "state" else values[str(kind)] for name, kind in given.items()]
         db.execute(f"INSERT INTO {table} ({', '.join(given)}) VALUES ({', '.join(worth)})")
-    assert look_deep(path, (part,), mend=False).altered == ()
+    assert check_integrity(path, (part,), mend=False).altered == ()
     for name, kind in given.items():
         if kind not in ("TEXT", "BLOB", "ANY") or name in LEASES:
             continue
         former = "'done'" if name == "state" else values[str(kind)]
         other = "x'0102030605'" if kind == "BLOB" else "'[\"some tExt\"]'"
         alter(path, f"UPDATE {table} SET {name} = {other}")
-        [found] = look_deep(path, (part,), mend=False).altered
+        [found] = check_integrity(path, (part,), mend=False).altered
         assert found.startswith(f"{table} "), name
         if kind == "TEXT":
             alter(path, f"UPDATE {table} SET {name} = {NOT_UTF8}")
-            assert "not UTF-8" in str(look_deep(path, (part,), mend=False).altered) or name == "state"
+            assert "not UTF-8" in str(check_integrity(path, (part,), mend=False).altered) or name == "state"
         alter(path, f"UPDATE {table} SET {name} = {former}")
-        assert look_deep(path, (part,), mend=False).altered == (), name
+        assert check_integrity(path, (part,), mend=False).altered == (), name
 
 
 def test_what_is_written_stays_sealed_and_an_update_does_not_hide_an_alteration(tmp_path: Path) -> None:
@@ -114,12 +114,12 @@ def test_what_is_written_stays_sealed_and_an_update_does_not_hide_an_alteration(
         keep_sealed(db)
         db.execute(keep)
         db.execute("UPDATE note SET text = 'another text'")
-    assert look_deep(path, ("buffer",), mend=False).altered == ()
+    assert check_integrity(path, ("buffer",), mend=False).altered == ()
     alter(path, "UPDATE note SET text = 'a third text'")
     with closing(open_writer(path)) as db:
         keep_sealed(db)
         db.execute("UPDATE note SET until = 2")
-    assert look_deep(path, ("buffer",), mend=False).altered == ("note one",)
+    assert check_integrity(path, ("buffer",), mend=False).altered == ("note one",)
 
 
 def test_rows_of_the_first_schema_are_sealed_when_the_store_is_opened(tmp_path: Path) -> None:
@@ -130,9 +130,9 @@ def test_rows_of_the_first_schema_are_sealed_when_the_store_is_opened(tmp_path: 
     with closing(open_writer(path)) as db:
         migrate(db, path, "buffer")
         assert unsealed(db) == []
-    assert look_deep(path, ("buffer",), mend=False).altered == ()
+    assert check_integrity(path, ("buffer",), mend=False).altered == ()
     alter(path, "UPDATE note SET text = 'other text'")
-    assert look_deep(path, ("buffer",), mend=False).altered == ("note one",)
+    assert check_integrity(path, ("buffer",), mend=False).altered == ("note one",)
 
 
 def test_a_large_table_of_the_first_schema_is_sealed_by_a_deep_look(tmp_path: Path) -> None:
@@ -146,9 +146,9 @@ def test_a_large_table_of_the_first_schema_is_sealed_by_a_deep_look(tmp_path: Pa
     with closing(open_writer(path)) as db:
         migrate(db, path, "buffer")
         assert unsealed(db) == ["note"]
-    assert look_deep(path, ("buffer",), mend=False).astray == ("the rows of note have no checksums yet",)
-    assert look_deep(path, ("buffer",), mend=True).astray == ("the rows of note have no checksums yet",)
-    assert look_deep(path, ("buffer",), mend=False).astray == ()
+    assert check_integrity(path, ("buffer",), mend=False).astray == ("the rows of note have no checksums yet",)
+    assert check_integrity(path, ("buffer",), mend=True).astray == ("the rows of note have no checksums yet",)
+    assert check_integrity(path, ("buffer",), mend=False).astray == ()
     with closing(open_writer(path)) as db:
         assert seal_all(db) == 0
 
@@ -165,7 +165,7 @@ async def test_an_altered_memory_is_served_nowhere_and_the_others_are(tmp_path: 
     alter(tmp_path / "data" / "memory.db", f"UPDATE memory SET text = {text} WHERE text = 'the brass lantern'")
     async with Keepsaid.open(tmp_path, settings=SETTINGS) as ks:
         assert [found.text for found in await ks.memory.recall("lantern")] == ["the copper lantern"]
-    found = look_deep(tmp_path / "data" / "memory.db", ("memory",), mend=False)
+    found = check_integrity(tmp_path / "data" / "memory.db", ("memory",), mend=False)
     assert [row.startswith("memory ") for row in found.altered] == [True]
 
 
@@ -205,7 +205,7 @@ def test_an_altered_reply_is_never_sent_and_waits_for_a_person(tmp_path: Path, t
         assert db.execute("SELECT id, state FROM reply ORDER BY id").fetchall() == [(1, "dead"), (2, "sending")]
         [shown] = rows.replies(db, rows.SQL["reply"], (1,))
         assert shown.draft.text == WITHHELD
-    assert look_deep(path, ("buffer",), mend=False).altered[0].startswith("reply 1")
+    assert check_integrity(path, ("buffer",), mend=False).altered[0].startswith("reply 1")
 
 
 @pytest.mark.parametrize("text", ALTERED)

@@ -17,7 +17,7 @@ from keepsaid.domain.prompt import Json, Record, Role, ToolCall
 from keepsaid.domain.schedule import NewSchedule, Target, What
 from keepsaid.domain.scheduling import AddSchedule
 from keepsaid.domain.timing import Cron, Every, Once
-from keepsaid.domain.turn import Claimed
+from keepsaid.domain.turn import ClaimedBatch
 from keepsaid.errors import ToolError
 from keepsaid.pipeline.tools.schedules import ScheduleToolTerms, schedule_tools, scheduled_in
 from keepsaid.ports.model import Tool
@@ -101,7 +101,7 @@ async def test_what_cannot_be_kept_is_refused_and_leaves_nothing(arguments: dict
     assert desk.effects == ()
 
 
-def kept(turn: Claimed, number: int, source: str = "agent") -> AddSchedule:
+def kept(turn: ClaimedBatch, number: int, source: str = "agent") -> AddSchedule:
     new = NewSchedule(number, source, "", Every(HOUR), What.SAY, "stretch", Target(turn.batch.lane))
     return AddSchedule(new, 10, 0)
 

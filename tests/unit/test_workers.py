@@ -11,7 +11,7 @@ from tests.waits import HANG_S
 
 from keepsaid.domain.batch import TrialTerms
 from keepsaid.domain.commits import ExpireLeases, Fail, Failure, Relinquish, VoidLeases
-from keepsaid.domain.turn import Claimed, Lease, ModelAnswer
+from keepsaid.domain.turn import ClaimedBatch, Lease, ModelAnswer
 from keepsaid.engine.caretakers import CrashNotices, Rescuer
 from keepsaid.engine.workers import Attempt, RetryPolicy, TurnConcurrency, Workers
 from keepsaid.errors import StoreError
@@ -172,7 +172,7 @@ async def test_a_batch_that_cannot_be_read_waits_and_comes_again() -> None:
     leases = Leases(road.store, road.clock, road.ids, "alive", LeaseTerms())
     (lease,) = await road.flow.claim(leases, 1)
 
-    async def unreadable(_: Lease) -> Claimed:
+    async def unreadable(_: Lease) -> ClaimedBatch:
         raise StoreError("the disk does not give it")
 
     assert await attempt.opened(lease, unreadable) is None

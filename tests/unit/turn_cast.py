@@ -18,7 +18,7 @@ from keepsaid.domain.prompt import Json
 from keepsaid.domain.receipt import Cause
 from keepsaid.domain.reply import StoredReply
 from keepsaid.domain.route import Routes
-from keepsaid.domain.turn import Claimed, Recent, ToolClass
+from keepsaid.domain.turn import ClaimedBatch, Recent, ToolClass
 from keepsaid.domain.views import TurnStory
 from keepsaid.engine.workers import Attempt, RetryPolicy
 from keepsaid.pipeline.answering import AgentDeps, PipelineSettings, PipelineStores
@@ -44,7 +44,7 @@ class Remembers:
         self.shown: list[str] = []
         self.identity = "# SOUL.md\nBe brief."
 
-    async def remind(self, claimed: Claimed, recent: Awaitable[Recent]) -> Injection:
+    async def remind(self, claimed: ClaimedBatch, recent: Awaitable[Recent]) -> Injection:
         self.shown = [record.text for record in (await recent).records]
         new = NewMemory("k", Kind.FACT, f"the word is {SECRET_WORD}", "global", Trust.OWNER)
         hit = Hit(Memory(4711, new, "active", 0), "text", 1, 2.5)

@@ -20,7 +20,7 @@ from keepsaid.domain.scene import PromptInputs
 from keepsaid.domain.staged import MemoryAction
 from keepsaid.domain.task import DEPTH_MAX, Task, TaskStory, trust_of_task
 from keepsaid.domain.trust import UNKEYED, Fence, taint_of
-from keepsaid.domain.turn import Claimed, Recent
+from keepsaid.domain.turn import ClaimedBatch, Recent
 from keepsaid.engine.compactor import Compactor
 from keepsaid.engine.forgetter import Forgetter
 from keepsaid.errors import TaskImpossible
@@ -99,7 +99,7 @@ def hindsight_of(
     config: Config,
     store: Store,
     ids: Ids,
-    memory_tools: Callable[[Claimed], Sequence[Tool]],
+    memory_tools: Callable[[ClaimedBatch], Sequence[Tool]],
     fence: Fence,
 ) -> Hindsight:
     """What is known where a task was begun: what the lane remembers, and memory, heard as its turn heard it.
@@ -113,7 +113,7 @@ def hindsight_of(
         story = None if task.turn_id is None else await store.turn(task.turn_id)
         if story is None or not story.messages:
             raise TaskImpossible("the turn that began it is not kept any more")
-        claimed = Claimed(story.batch, story.turn_id, story.messages)
+        claimed = ClaimedBatch(story.batch, story.turn_id, story.messages)
         tail = fitted(await store.context(claimed.batch.lane, budget.recent_records), budget.recent_tokens)
         scene = PromptInputs(claimed, tail)
         records, _ = recent(scene, fence)
@@ -174,7 +174,7 @@ class NoReminder:
     def __init__(self, setting: str) -> None:
         self._setting = setting
 
-    async def remind(self, claimed: Claimed, recent: Awaitable[Recent]) -> Injection:  # noqa: ARG002 - the port's signature
+    async def remind(self, claimed: ClaimedBatch, recent: Awaitable[Recent]) -> Injection:  # noqa: ARG002 - the port's signature
         """Nothing, and why."""
         return Injection(skipped=f"memory.injection is {self._setting}")
 
@@ -244,7 +244,7 @@ class AgentBuilder:
         have, (_, memories), (clock, _) = self.faculties, self.stores, self.system
         return Injector(have.recall, memories, have.recorder, clock, settings, self.offload)
 
-    def _tools(self, claimed: Claimed) -> Sequence[Tool]:
+    def _tools(self, claimed: ClaimedBatch) -> Sequence[Tool]:
         given, offers, toolbox = self.tools
         core, brought = offers.tools(claimed)
         tasking = TaskTools(claimed, self.stores[0].tasks, self.system[1], claimed.steps, self.fence)
@@ -252,7 +252,7 @@ class AgentBuilder:
         taken = {tool.name for tool in ours}
         return (*ours, *(tool for tool in (*brought, *toolbox.tools()) if tool.name not in taken))
 
-    def _of_time(self, claimed: Claimed) -> Sequence[Tool]:
+    def _of_time(self, claimed: ClaimedBatch) -> Sequence[Tool]:
         settings = self.config.schedules
         most = settings.agent_max if settings.enabled else 0
         terms = ScheduleToolTerms(most, int(settings.agent_min_interval_s * 1_000), settings.timezone)
@@ -280,7 +280,7 @@ class AgentBuilder:
         operations, _ = self.stores
         return hindsight_of(self.config, operations, self.system[1], self.memory_tools, self.fence)
 
-    def memory_tools(self, claimed: Claimed) -> Sequence[Tool]:
+    def memory_tools(self, claimed: ClaimedBatch) -> Sequence[Tool]:
         """What the agent may ask memory, and have it remember, as the extension `memory` brings it."""
         if self.config.memory.injection == "off":
             return ()

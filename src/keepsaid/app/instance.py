@@ -43,7 +43,7 @@ from keepsaid.config.settings import BufferConfig
 from keepsaid.domain.commits import Received
 from keepsaid.domain.message import Inbound
 from keepsaid.domain.trust import UNKEYED, Fence
-from keepsaid.domain.turn import Claimed
+from keepsaid.domain.turn import ClaimedBatch
 from keepsaid.engine.caretakers import CrashNotices, Pruner, Rescuer, SessionExpirer
 from keepsaid.engine.compactor import Compactor
 from keepsaid.engine.supervisor import (
@@ -219,7 +219,7 @@ class Instance:
         return self.extending.lifecycle.active
 
     def _extending(
-        self, found: Sequence[FoundExtension], memory_tools: Callable[[Claimed], Sequence[Tool]]
+        self, found: Sequence[FoundExtension], memory_tools: Callable[[ClaimedBatch], Sequence[Tool]]
     ) -> ExtensionService:
         outer, ours = (self.telling, self.receive, self.clock, self.ids, self.flow.hints), ours_of(found)
         host = ExtensionHost(self.config, self.operations, *outer, ours)

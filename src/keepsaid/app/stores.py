@@ -16,7 +16,7 @@ from pydantic import BaseModel, SecretStr
 
 from keepsaid.adapters.models.choose import keys_in
 from keepsaid.adapters.sql.operations.chronicle import SqlChronicles
-from keepsaid.adapters.sqlite.integrity import Checkup, DeepLook, copy, examine, library_version, look_deep
+from keepsaid.adapters.sqlite.integrity import Checkup, IntegrityReport, check_integrity, copy, examine, library_version
 from keepsaid.adapters.sqlite.stores import accept_loss, check_stores, read_stores
 from keepsaid.adapters.system.clock import SystemClock, SystemIds
 from keepsaid.adapters.system.lock import FileLock, holder
@@ -170,9 +170,9 @@ async def integrity(home: Home, config: Config) -> list[Checkup | KeepsaidError]
     return await _for_each_file(home, config, examine)
 
 
-async def deep_looks(home: Home, config: Config, *, mend: bool) -> list[DeepLook | KeepsaidError]:
+async def deep_looks(home: Home, config: Config, *, mend: bool) -> list[IntegrityReport | KeepsaidError]:
     """Check every row of every database against its hash and its neighbours; mending needs the home's lock."""
-    return await _for_each_file(home, config, partial(look_deep, mend=mend))
+    return await _for_each_file(home, config, partial(check_integrity, mend=mend))
 
 
 async def _for_each_file(

@@ -23,7 +23,7 @@ from keepsaid.domain.timing import Once, checked, first_due
 from keepsaid.domain.trust import UNKEYED, Fence
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.domain.work import TaskKind
-from keepsaid.engine.relay import Relay, RelayTerms
+from keepsaid.engine.relay import RelayTerms, ResultRelay
 from keepsaid.engine.scheduler import JobHandler, JobRunner, Scheduler, SchedulerDeps, ScheduleStore
 from keepsaid.engine.supervisor import ServiceLoop
 from keepsaid.engine.tasks import Expiry, TaskHandler, TaskLimits, TaskRunnerDeps, Tasks, make_call
@@ -109,7 +109,7 @@ class TaskService:
         """The stages that do tasks, and tell the lanes that asked for them what they came to."""
         branches = ServiceLoop("branches", self._branches.claim, self._branches.hint)
         terms = RelayTerms(self._site.config.tasks.retriggers_max)
-        relay = Relay(self._site.store, self.view, self._clock, receive, terms, self._site.fence)
+        relay = ResultRelay(self._site.store, self.view, self._clock, receive, terms, self._site.fence)
         relaying = ServiceLoop("relay", relay.work, self._hints.relay, poll_ms=_RELAY_MS, vital=False)
         calls = ServiceLoop("calls", self._calls.claim, self._calls.hint)
         expiry = Expiry(self._site.store, self.view, self._clock)

@@ -36,7 +36,7 @@ class UnreportedTasks:
 
 
 @frozen
-class TellBack(Commit[int]):
+class MarkTasksReported(Commit[int]):
     """Results were received as messages of their lane, all at once; returns how many of them were not told before."""
 
     task_ids: tuple[int, ...]

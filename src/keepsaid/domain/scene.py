@@ -8,7 +8,7 @@ from keepsaid.domain.memory import Injection
 from keepsaid.domain.message import Trust
 from keepsaid.domain.personality import BUILT_IN, Personality, Skills
 from keepsaid.domain.slot import Slot
-from keepsaid.domain.turn import Claimed, Focus
+from keepsaid.domain.turn import ClaimedBatch, Focus
 from keepsaid.values import frozen
 
 
@@ -94,7 +94,7 @@ class PromptInputs:
     `left_out` names the parts that were not ready in time, each with its time limit.
     """
 
-    claimed: Claimed
+    claimed: ClaimedBatch
     tail: LaneTail = LaneTail()
     injection: Injection = Injection()
     standing: StaticContext = StaticContext()

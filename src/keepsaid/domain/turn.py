@@ -172,7 +172,7 @@ class TurnInputs:
 
 
 @frozen
-class Claimed:
+class ClaimedBatch:
     """A batch leased to this runtime, with its messages, its open turn and the steps already recorded.
 
     `alone` says that it was in flight at two crashes in a row and runs with nothing beside it. `trace`

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from keepsaid.domain.commits import Received
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import RESULT, SYSTEM, Content, Inbound, Origin, ProviderMarks, Trust
-from keepsaid.domain.relay import TellBack, UnreportedTasks, mark_of, trust_of
+from keepsaid.domain.relay import MarkTasksReported, UnreportedTasks, mark_of, trust_of
 from keepsaid.domain.task import Task
 from keepsaid.domain.trust import UNKEYED, Fence
 from keepsaid.domain.work import TaskKind
@@ -44,7 +44,7 @@ class RelayTerms:
 
 
 @frozen
-class Relay:
+class ResultRelay:
     """Reports the results of side work to their lanes."""
 
     operations: Operations
@@ -80,7 +80,7 @@ class Relay:
                 extra = {"code": refusal.code, "task": task.id}
                 _log.warning("a result cannot be told in its lane: %s", refusal.what, extra=extra)
         point("relay.received")
-        await self.operations.apply(TellBack(tuple(task.id for task in lane.tasks), self.clock.now_ms()))
+        await self.operations.apply(MarkTasksReported(tuple(task.id for task in lane.tasks), self.clock.now_ms()))
 
 
 def build_report(task: Task, untold: UnreportedTasks, trust: Trust, fence: Fence) -> Inbound:

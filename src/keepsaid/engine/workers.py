@@ -11,7 +11,7 @@ from keepsaid.domain.batch import StoredBatch
 from keepsaid.domain.commits import Fail, Failure, Release
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.reply import ReplyDraft, address
-from keepsaid.domain.turn import Claimed, Lease
+from keepsaid.domain.turn import ClaimedBatch, Lease
 from keepsaid.errors import (
     KeepsaidError,
     LeaseLost,
@@ -76,17 +76,17 @@ class Attempt:
     ids: Ids
     patience: RetryPolicy
 
-    async def opened(self, lease: Lease, reading: Callable[[Lease], Awaitable[Claimed]]) -> Claimed | None:
+    async def opened(self, lease: Lease, reading: Callable[[Lease], Awaitable[ClaimedBatch]]) -> ClaimedBatch | None:
         """What a lease is for; None when it cannot be had, and then the batch is settled as after any failure."""
-        found: list[Claimed] = []
+        found: list[ClaimedBatch] = []
 
         async def read() -> None:
             found.append(await reading(lease))
 
-        await self.at(Claimed(lease.batch, lease.turn_id, (), alone=lease.alone), read)
+        await self.at(ClaimedBatch(lease.batch, lease.turn_id, (), alone=lease.alone), read)
         return next(iter(found), None)
 
-    async def at(self, claimed: Claimed, work: Callable[[], Awaitable[None]]) -> str:
+    async def at(self, claimed: ClaimedBatch, work: Callable[[], Awaitable[None]]) -> str:
         """Try once; returns how it ended: done, lost, waiting, or the state the failure led to.
 
         What the batch raised itself is charged to it; an outage or a stop is not. A StoreError comes out when
@@ -117,7 +117,7 @@ class Attempt:
             return await self.failed(claimed, Failure.RETRY, error)
         return "done"
 
-    async def _wait_out(self, claimed: Claimed, outage: ModelUnavailable | StoreError) -> str:
+    async def _wait_out(self, claimed: ClaimedBatch, outage: ModelUnavailable | StoreError) -> str:
         batch = claimed.batch
         now = self.clock.due_ms()
         if self.patience.is_over(batch.deferrals, now - (batch.deferred_from or now) + self.patience.wait_ms_first):
@@ -133,7 +133,7 @@ class Attempt:
         await self.released(batch, now + wait, outage.what)
         return "waiting"
 
-    async def survived(self, claimed: Claimed) -> str:
+    async def survived(self, claimed: ClaimedBatch) -> str:
         """Release a batch after a trial that came to its time limit: the process lives, so it goes on beside others."""
         batch = claimed.batch
         self.progress.tell(claimed.messages, TurnProgress("waiting", SURVIVED))
@@ -145,7 +145,7 @@ class Attempt:
         """Give a batch back without charge; `outage` says what it waits for, if it does."""
         await self.operations.apply(Release(batch.id, batch.fence, not_before, bool(outage), outage))
 
-    async def failed(self, claimed: Claimed, how: Failure, error: Exception) -> str:
+    async def failed(self, claimed: ClaimedBatch, how: Failure, error: Exception) -> str:
         """Charge, park or bury a batch for what it raised; returns its new state."""
         now, batch = self.clock.now_ms(), claimed.batch
         notice = ReplyDraft(self.ids.next(), gave_up(batch.id, error), True, *address(claimed.messages))
@@ -263,7 +263,7 @@ class Workers:
             _log.info("turn ended", extra={"turn": lease.turn_id, "batch": lease.batch.id, "how": how})
 
     async def _worked(self, lease: Lease, before: asyncio.Task[None] | None) -> str:
-        async def opened(lease: Lease) -> Claimed:
+        async def opened(lease: Lease) -> ClaimedBatch:
             if before is not None:  # it lost its lane to this one, and nobody told it yet
                 before.cancel()
                 await asyncio.wait((before,))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.scene import Contribution
-from keepsaid.domain.turn import Claimed
+from keepsaid.domain.turn import ClaimedBatch
 from keepsaid.extensions.discovery import ExtensionSource
 from keepsaid.extensions.loaded import LoadedExtension, Phase
 from keepsaid.extensions.loading import run_phase
@@ -33,7 +33,7 @@ class ExtensionContributions:
         self.active = active
         self._limit_s = limit_s
 
-    def tools(self, claimed: Claimed) -> tuple[Sequence[Tool], Sequence[Tool]]:
+    def tools(self, claimed: ClaimedBatch) -> tuple[Sequence[Tool], Sequence[Tool]]:
         """The tools of built-in extensions, and those of the others; of two with one name the first stays."""
         core: dict[str, Tool] = {}
         others: dict[str, Tool] = {}
@@ -49,12 +49,12 @@ class ExtensionContributions:
             {tool.name: tool for extension in reversed(self.active()) for tool in extension.provided.tools}.values()
         )
 
-    async def contribute(self, claimed: Claimed) -> tuple[Contribution, ...]:
+    async def contribute(self, claimed: ClaimedBatch) -> tuple[Contribution, ...]:
         """What each adds; one that fails or takes too long is named instead."""
         asked = [self._collect_from(extension, claimed) for extension in self.active()]
         return tuple(one for several in await asyncio.gather(*asked) for one in several)
 
-    async def _collect_from(self, extension: LoadedExtension, claimed: Claimed) -> list[Contribution]:
+    async def _collect_from(self, extension: LoadedExtension, claimed: ClaimedBatch) -> list[Contribution]:
         added: list[Contribution] = []
 
         async def ask() -> None:
@@ -76,7 +76,7 @@ class ExtensionContributions:
         return [Contribution(extension.id, "", missing=reason)]
 
 
-def _of_turn(extension: LoadedExtension, claimed: Claimed) -> Iterator[Tool]:
+def _of_turn(extension: LoadedExtension, claimed: ClaimedBatch) -> Iterator[Tool]:
     if extension.provided.turn_tools is None:
         return
     try:

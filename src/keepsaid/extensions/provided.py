@@ -9,7 +9,7 @@ from typing import Any
 
 from keepsaid.domain.message import Trust, Trusted
 from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
-from keepsaid.domain.turn import Claimed
+from keepsaid.domain.turn import ClaimedBatch
 from keepsaid.errors import ExtensionError
 from keepsaid.extensions.declare import MARK, ContextMark, ToolMark, tool_of
 from keepsaid.extensions.manifest import Manifest, ScheduleEntry
@@ -18,7 +18,7 @@ from keepsaid.ports.channel import Channel, Hook, InboundSink
 from keepsaid.ports.model import Tool
 from keepsaid.values import frozen
 
-Say = Callable[[Claimed], Awaitable[str | None]]
+Say = Callable[[ClaimedBatch], Awaitable[str | None]]
 """Makes a text for a prompt, or nothing."""
 
 _ASYNC = (

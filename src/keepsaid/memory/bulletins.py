@@ -15,7 +15,7 @@ from functools import partial
 from keepsaid.domain.bulletin import MINUTE_MS, Bulletin, Edition, Material, bulletin_key, rendered, shortened
 from keepsaid.domain.memory import Kind, NewMemory
 from keepsaid.domain.message import Trust, Trusted
-from keepsaid.domain.turn import Claimed
+from keepsaid.domain.turn import ClaimedBatch
 from keepsaid.domain.visibility import least
 from keepsaid.errors import ModelError
 from keepsaid.memory.injection import listener_of
@@ -71,7 +71,7 @@ class Briefings:
         self._rests: dict[str, float] = {}
         self._one = asyncio.Lock()
 
-    async def render_bulletins(self, claimed: Claimed) -> str:
+    async def render_bulletins(self, claimed: ClaimedBatch) -> str:
         listener, now = listener_of(claimed, claimed.messages), self._clock.now_ms()
         found = await ask("bulletin", partial(self._store.standing, listener, now), self._terms.read_ms)
         if isinstance(found, Missing):

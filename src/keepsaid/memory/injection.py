@@ -10,7 +10,7 @@ from typing import TypeVar
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Hit, Injection, Listener, PinnedOrder, Recalled, chat_of, summary_key
 from keepsaid.domain.message import SYSTEM, Origin, StoredMessage
-from keepsaid.domain.turn import Claimed, Recent
+from keepsaid.domain.turn import ClaimedBatch, Recent
 from keepsaid.memory.gates import InjectionSettings, PromptShown, Relevance, Selection, Visible, read_of
 from keepsaid.memory.recall.ranking import Missing, ask
 from keepsaid.memory.recall.recollection import cut_note, query_of
@@ -48,7 +48,7 @@ class Injector:
         self._offload = offload
         self._recording: dict[str, asyncio.Task[int]] = {}
 
-    async def remind(self, claimed: Claimed, recent: Awaitable[Recent]) -> Injection:
+    async def remind(self, claimed: ClaimedBatch, recent: Awaitable[Recent]) -> Injection:
         began = self._clock.monotonic_ms()
         said = tuple(message for message in claimed.messages if message.inbound.origin.sender != SYSTEM)
         if not said:
@@ -66,7 +66,7 @@ class Injector:
         )
 
     async def _select(
-        self, claimed: Claimed, said: Sequence[StoredMessage], recent: Awaitable[Recent], missing: list[str]
+        self, claimed: ClaimedBatch, said: Sequence[StoredMessage], recent: Awaitable[Recent], missing: list[str]
     ) -> tuple[Selection, Recalled]:
         origins = [message.inbound.origin for message in said]
         listener = listening(claimed.batch.lane, origins, cross=self._settings.cross)
@@ -99,7 +99,7 @@ class Injector:
         found = await ask("alike", partial(self._memories.alike, passing, self._settings.alike), limit)
         return _or(found, (), missing)
 
-    async def _recalled(self, claimed: Claimed, listener: Listener, text: str, missing: list[str]) -> Recalled:
+    async def _recalled(self, claimed: ClaimedBatch, listener: Listener, text: str, missing: list[str]) -> Recalled:
         """Recall that knows the conversation's newest episodes: asked at once, and again if any were unrecorded."""
         settings = self._settings
         first = asyncio.ensure_future(self._recall.recall(listener, text, settings.per_leg))
@@ -156,7 +156,7 @@ def _or(found: T | Missing, otherwise: T, missing: list[str]) -> T:
     return found
 
 
-def listener_of(claimed: Claimed, said: Sequence[StoredMessage]) -> Listener:
+def listener_of(claimed: ClaimedBatch, said: Sequence[StoredMessage]) -> Listener:
     """Who hears the answer: the lane of the batch, and in a direct chat the person who wrote."""
     return listening(claimed.batch.lane, [message.inbound.origin for message in said])
 

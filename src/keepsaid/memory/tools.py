@@ -13,7 +13,7 @@ from keepsaid.domain.message import Trust, Trusted
 from keepsaid.domain.prompt import Json, object_schema
 from keepsaid.domain.receipt import MEMORY_OPEN
 from keepsaid.domain.staged import NAME_CHARS_MAX, TEXT_CHARS_MAX, MemoryAction, StageMemory, parse_staged_request
-from keepsaid.domain.turn import Claimed
+from keepsaid.domain.turn import ClaimedBatch
 from keepsaid.domain.visibility import least
 from keepsaid.errors import ToolError
 from keepsaid.memory.block import line
@@ -240,7 +240,7 @@ _SAYS = {
 }
 
 
-def memory_action_tools(memories: Opening, listener: Listener, claimed: Claimed) -> tuple[Tool, ...]:
+def memory_action_tools(memories: Opening, listener: Listener, claimed: ClaimedBatch) -> tuple[Tool, ...]:
     """Return the tools that change memory; none if the turn answers outside text."""
     trust = least(message.inbound.origin.trust for message in claimed.all_messages)
     if trust is Trust.EXTERNAL:

@@ -19,7 +19,7 @@ from keepsaid.domain.message import attached_to
 from keepsaid.domain.prompt import Prompt
 from keepsaid.domain.reply import ReplyDraft, address
 from keepsaid.domain.scene import PromptInputs
-from keepsaid.domain.turn import Claimed, Outcome, Recent
+from keepsaid.domain.turn import ClaimedBatch, Outcome, Recent
 from keepsaid.errors import LeaseLost, MessageDamaged
 from keepsaid.pipeline.prompt import attention, labels, layers
 from keepsaid.pipeline.prompt.assemble import Preparation, PromptBudget, Sources, assemble, measured, tools_of
@@ -61,13 +61,13 @@ class AgentDeps:
     model: Model
     reminder: Reminder
     identity: AgentIdentity
-    tools: Callable[[Claimed], Sequence[Tool]]
+    tools: Callable[[ClaimedBatch], Sequence[Tool]]
     progress: Progresses
     sources: Sources = Sources()
     guard: Guard | None = None
     commands: Commands | None = None
     offload: Offload = inline
-    asking: Callable[[Claimed], authorization.ApprovalRequester] | None = None
+    asking: Callable[[ClaimedBatch], authorization.ApprovalRequester] | None = None
     fence: trust.Fence = trust.UNKEYED
 
 
@@ -98,7 +98,7 @@ class PipelineSettings:
         return RoutingRules(self.routes, self.windows, self.busy)
 
 
-def check(claimed: Claimed) -> None:
+def check(claimed: ClaimedBatch) -> None:
     """Raise MessageDamaged for a batch that is not all there."""
     if not claimed.messages:
         raise MessageDamaged(f"the messages of {show('batch', claimed.batch.id)} are not where they were stored")
@@ -119,7 +119,7 @@ class Answering:
         self._clock, self._ids, self._hints = system
         self._guard = agent.guard or Guard(stores.operations, stores.lanes, self._clock, lambda *_: None)
 
-    async def answer(self, claimed: Claimed) -> None:
+    async def answer(self, claimed: ClaimedBatch) -> None:
         check(claimed)
         claimed = labels.with_lateness(claimed, self._stale_ms(claimed), self._clock.now_ms())
         whole, commands = claimed, self.agent.commands
@@ -161,14 +161,14 @@ class Answering:
         await self.commit(replace(inbox.claimed, messages=whole.messages), outcome, steps.ending)
         await fitting.settle()
 
-    def listen(self, claimed: Claimed) -> attention.SlotMatcher:
+    def listen(self, claimed: ClaimedBatch) -> attention.SlotMatcher:
         """Match the pending questions of the lane with the messages of the batch."""
         matcher = attention.SlotMatcher(claimed.around, self.settings.slots)
         matcher.hear_all(claimed.messages)
         return matcher
 
     async def context(
-        self, claimed: Claimed, matcher: attention.SlotMatcher, *, begins_anew: bool = False
+        self, claimed: ClaimedBatch, matcher: attention.SlotMatcher, *, begins_anew: bool = False
     ) -> tuple[PromptInputs, Fitting, Prompt]:
         """What the model is shown: read, put together, and fitted to its window; no past where the lane begins anew."""
         reading = asyncio.ensure_future(self._read(claimed, begins_anew=begins_anew))
@@ -178,7 +178,7 @@ class Answering:
         prompt = await fitting.fit()
         return replace(scene, tail=fitting.tail), fitting, prompt
 
-    async def _read(self, claimed: Claimed, *, begins_anew: bool) -> LaneTail:
+    async def _read(self, claimed: ClaimedBatch, *, begins_anew: bool) -> LaneTail:
         lane, lanes, settings = claimed.batch.lane, self._stores.lanes, self.settings
         tail = await lanes.context(lane, settings.budget.recent_records)
         if begins_anew:
@@ -187,7 +187,7 @@ class Answering:
             return tail
         return replace(tail, reminders=await lanes.reminders(lane, settings.reinject_turns, settings.history_blocks))
 
-    async def _scene(self, claimed: Claimed, reading: Awaitable[LaneTail]) -> PromptInputs:
+    async def _scene(self, claimed: ClaimedBatch, reading: Awaitable[LaneTail]) -> PromptInputs:
         """What the prompt is made of; the lane is read, and everything else prepared, side by side.
 
         The turn goes on without a part that is not ready in time; of the lane it needs all.
@@ -226,7 +226,9 @@ class Answering:
         offload = PaddedOffload(self.agent.offload, scene.claimed.chars)
         return Fitting(self._guard, scene.claimed.batch.lane, self.agent.model, make, tail, factor, offload)
 
-    async def commit(self, claimed: Claimed, outcome: Outcome, ending: commits.StepEnd | None = None) -> int | None:
+    async def commit(
+        self, claimed: ClaimedBatch, outcome: Outcome, ending: commits.StepEnd | None = None
+    ) -> int | None:
         """Commit 4; returns the reply's id. Raises LeaseLost when another owner has the batch."""
         batch, now = claimed.batch, self._clock.now_ms()
         reply = self._reply(claimed, outcome.reply, now) if outcome.reply else None
@@ -245,16 +247,16 @@ class Answering:
                 hint.set()
         return reply.id if reply else None
 
-    def _reply(self, claimed: Claimed, text: str, now: int) -> ReplyDraft:
+    def _reply(self, claimed: ClaimedBatch, text: str, now: int) -> ReplyDraft:
         """The reply; one that comes late says so."""
         url, reply_to = address(claimed.all_messages)
         text = labels.with_late_notice(text, claimed, self._stale_ms(claimed), now)
         return ReplyDraft(self._ids.next(), text, url=url, reply_to=reply_to)
 
-    def _stale_ms(self, claimed: Claimed) -> int:
+    def _stale_ms(self, claimed: ClaimedBatch) -> int:
         return self.settings.stale_ms.get(claimed.batch.lane.channel, 0)
 
-    def _joining(self, claimed: Claimed) -> Window | None:
+    def _joining(self, claimed: ClaimedBatch) -> Window | None:
         """The window of messages that are added to the running turn; None if the channel does not steer."""
         lane, settings = claimed.batch.lane, self.settings
         return settings.routing.window(lane) if settings.busy.get(lane.channel) is BusyPolicy.STEER else None

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, contextmanager, nullcontext, suppres
 from keepsaid.domain.batch import STABLE_MS, Ageing, TrialTerms, next_beat_ms, trial_limit_ms
 from keepsaid.domain.commits import ClaimBatches, Renew
 from keepsaid.domain.process import Beat, RequeueCrashed
-from keepsaid.domain.turn import Claimed, Lease
+from keepsaid.domain.turn import ClaimedBatch, Lease
 from keepsaid.errors import KeepsaidError, LeaseLost, StoreError
 from keepsaid.ports.model import at_once
 from keepsaid.ports.runtime import Clock, Ids, Wakeups
@@ -160,7 +160,7 @@ class Leases:
         return await self._operations.apply(claim)
 
     @asynccontextmanager
-    async def kept(self, claimed: Claimed) -> AsyncIterator[None]:
+    async def kept(self, claimed: ClaimedBatch) -> AsyncIterator[None]:
         """Hold the lease while the block runs; the block is cancelled and LeaseLost raised when it is lost.
 
         Raises TimeoutError when a batch that runs alone takes too long.
@@ -183,12 +183,12 @@ class Leases:
             turn.uncancel()
             raise LeaseLost(f"batch {claimed.batch.id} has another owner now") from None
 
-    def limit_s(self, claimed: Claimed) -> float | None:
+    def limit_s(self, claimed: ClaimedBatch) -> float | None:
         """Seconds a batch may take: a bound for a trial, because nothing runs beside it."""
         return trial_limit_ms(self._terms.alone_ms, claimed.batch.survived) / 1000 if claimed.alone else None
 
     @asynccontextmanager
-    async def renewed(self, claimed: Claimed, lost: Callable[[], None]) -> AsyncIterator[None]:
+    async def renewed(self, claimed: ClaimedBatch, lost: Callable[[], None]) -> AsyncIterator[None]:
         """Renew the lease while the block runs; `lost` is called once when another owner has it."""
         held, taken = self._hints.held, asyncio.Event()
         held.setdefault(claimed.batch.id, []).append(taken)
@@ -202,7 +202,7 @@ class Leases:
             if not held[claimed.batch.id]:
                 del held[claimed.batch.id]
 
-    async def _renew(self, claimed: Claimed, lost: Callable[[], None], taken: asyncio.Event) -> None:
+    async def _renew(self, claimed: ClaimedBatch, lost: Callable[[], None], taken: asyncio.Event) -> None:
         held, wait_ms = True, self._terms.renew_ms
         while held:
             await self._clock.wait(taken, wait_ms)

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from keepsaid.domain.commits import Received
 from keepsaid.domain.message import Inbound
-from keepsaid.domain.turn import Claimed, Lease
+from keepsaid.domain.turn import ClaimedBatch, Lease
 from keepsaid.errors import LeaseLost
 from keepsaid.pipeline.answering import AgentDeps, Answering, PipelineSettings, PipelineStores
 from keepsaid.pipeline.intake import MessageIntake
@@ -63,14 +63,14 @@ class MessagePipeline:
         """Take the next batches, each under a lease."""
         return await self._waking.claimed(leases.claim(limit))
 
-    async def open(self, lease: Lease) -> Claimed:
+    async def open(self, lease: Lease) -> ClaimedBatch:
         """What a lease is for, read. Raises LeaseLost when another owner has the batch."""
         claimed = await self._lanes.claimed(lease)
         if claimed is None:
             raise LeaseLost(f"batch {lease.batch.id} has another owner now")
         return claimed
 
-    async def answer(self, claimed: Claimed) -> None:
+    async def answer(self, claimed: ClaimedBatch) -> None:
         """Commits 3 and 4: context, steps, and the turn with its reply, all or nothing."""
         await self.answering.answer(claimed)
 

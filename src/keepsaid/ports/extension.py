@@ -12,7 +12,7 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import SendResult, StoredReply
 from keepsaid.domain.scene import Contribution
-from keepsaid.domain.turn import Claimed
+from keepsaid.domain.turn import ClaimedBatch
 from keepsaid.ports.channel import Channel, Hook, InboundSink, Incoming
 from keepsaid.ports.memory_store import Embedder
 from keepsaid.ports.model import Extractor, Tool
@@ -152,7 +152,7 @@ class HookProvider(Protocol):
 class Contributor(Protocol):
     """Adds to the prompt of a turn (seed 002, context providers)."""
 
-    async def contribute(self, claimed: Claimed) -> tuple[Contribution, ...]:
+    async def contribute(self, claimed: ClaimedBatch) -> tuple[Contribution, ...]:
         """What it adds; each with its priority."""
 
 
@@ -200,5 +200,5 @@ class StreamingProvider(Protocol):
 class ToolProvider(Protocol):
     """Makes the tools of one turn."""
 
-    def tools(self, claimed: Claimed) -> Sequence[Tool]:
+    def tools(self, claimed: ClaimedBatch) -> Sequence[Tool]:
         """The tools, each with its class, time limit and schema. Called at the beginning of every turn: be quick."""

@@ -11,7 +11,7 @@ from keepsaid.domain.bundle import ImportVerdict, Record
 from keepsaid.domain.graph import Association, Mention, Seed
 from keepsaid.domain.learning import LearnResult
 from keepsaid.domain.memory import Found, Kind, Listener, Memory, Narrowing, NewMemory, Used, VectorSpace
-from keepsaid.domain.turn import Claimed, Recent, Usage
+from keepsaid.domain.turn import ClaimedBatch, Recent, Usage
 from keepsaid.domain.visibility import MemoryShared, Person, SeenIdentity, ShareMemory, ShareRefusal
 from keepsaid.ports.forgetting import Echoes
 from keepsaid.text.words import DocumentFrequencies
@@ -42,7 +42,7 @@ class Recall(Protocol):
 class Reminder(Protocol):
     """Recall done for a turn without the model asking."""
 
-    async def remind(self, claimed: Claimed, recent: Awaitable[Recent]) -> memory.Injection:
+    async def remind(self, claimed: ClaimedBatch, recent: Awaitable[Recent]) -> memory.Injection:
         """The memories to inject for these messages, without what the prompt (`recent`) already shows. Never raises."""
 
 
@@ -208,7 +208,7 @@ class Library(Protocol):
 class Bulletins(Protocol):
     """What a turn is briefed with."""
 
-    async def render_bulletins(self, claimed: Claimed) -> str:
+    async def render_bulletins(self, claimed: ClaimedBatch) -> str:
         """Render the bulletins of the scopes that a turn may read; "" for none. Never raises or calls a model."""
 
 

@@ -20,7 +20,7 @@ from keepsaid.domain.schedule import RunOutput, Schedule, ScheduleRun
 from keepsaid.domain.session import CollectionLine, Passage, QuietSince, Session
 from keepsaid.domain.slot import Slot
 from keepsaid.domain.task import Task, TaskFilter, TaskStory, TaskWork
-from keepsaid.domain.turn import Claimed, Lease
+from keepsaid.domain.turn import ClaimedBatch, Lease
 from keepsaid.domain.views import EpisodeWork, LaneLine, MessageFilter, Overview, Story, TurnStory
 from keepsaid.domain.work import TaskKind
 
@@ -88,7 +88,7 @@ class ContextView(Protocol):
 class LaneView(ContextView, Protocol):
     """Reads transcripts and turns."""
 
-    async def claimed(self, lease: Lease) -> Claimed | None:
+    async def claimed(self, lease: Lease) -> ClaimedBatch | None:
         """What a lease is for: messages, open turn and recorded steps; None when the lease was lost."""
 
     async def turn(self, turn_id: int) -> TurnStory | None:

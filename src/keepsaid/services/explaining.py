@@ -9,7 +9,7 @@ from keepsaid.domain.command import command_in
 from keepsaid.domain.memory import LANE_BOUND, Listener, Memory
 from keepsaid.domain.message import SYSTEM, Trust
 from keepsaid.domain.receipt import beyond_in, candidate_in
-from keepsaid.domain.turn import Claimed
+from keepsaid.domain.turn import ClaimedBatch
 from keepsaid.domain.views import TurnStory
 from keepsaid.memory.injection import listener_of
 from keepsaid.text.words import topic
@@ -51,7 +51,7 @@ class Absence:
 def listened(turn: TurnStory) -> Listener:
     """Who listened in a turn."""
     said = tuple(one for one in turn.messages if one.inbound.origin.sender != SYSTEM)
-    return listener_of(Claimed(turn.batch, turn.turn_id, turn.messages), said)
+    return listener_of(ClaimedBatch(turn.batch, turn.turn_id, turn.messages), said)
 
 
 def absence(turn: TurnStory, memory: Memory, *, heard: bool) -> Absence:

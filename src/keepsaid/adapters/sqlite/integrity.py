@@ -80,8 +80,8 @@ _SHOWN_MAX = 5
 
 
 @frozen
-class DeepLook:
-    """What a deep look found in one file; `mended` is derived and was made anew, `damage` needs a person.
+class IntegrityReport:
+    """What a check of one file found; `mended` is derived and was made anew, `damage` needs a person.
 
     `damaged` are the ids of messages that are not what was stored; they are quarantined when next read. `altered` are
     rows of other tables that are not what was written, each named.
@@ -96,7 +96,7 @@ class DeepLook:
     mended: bool
 
 
-def look_deep(path: Path, parts: Sequence[str], *, mend: bool) -> DeepLook:
+def check_integrity(path: Path, parts: Sequence[str], *, mend: bool) -> IntegrityReport:
     """Check a whole file; with `mend`, which needs the lock of the home, rebuild what is derived. Raises StoreError."""
     with closing(open_writer(path) if mend else open_reader(path)) as db, translated(path):
         for part in parts:
@@ -122,7 +122,7 @@ def look_deep(path: Path, parts: Sequence[str], *, mend: bool) -> DeepLook:
             astray += _vectors(db, mend=mend)
         altered = [str(row) for row in every_altered(db)]
         altered += [f"{table} {key}: its state is {state!r}" for table, key, state in _states(db)]
-        return DeepLook(path, messages, tuple(damaged), tuple(altered), damage, tuple(astray), mend)
+        return IntegrityReport(path, messages, tuple(damaged), tuple(altered), damage, tuple(astray), mend)
 
 
 def _states(db: SqliteSession) -> Iterator[tuple[str, str, str]]:

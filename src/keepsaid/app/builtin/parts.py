@@ -9,7 +9,7 @@ from pathlib import Path
 
 from keepsaid.app.channels import channels_of
 from keepsaid.config import Config
-from keepsaid.domain.turn import Claimed
+from keepsaid.domain.turn import ClaimedBatch
 from keepsaid.engine.supervisor import ServiceLoop
 from keepsaid.extensions.discovery import ExtensionSource, FoundExtension
 from keepsaid.extensions.manifest import Manifest, manifest_of, read_manifest
@@ -30,7 +30,7 @@ class Parts:
     """
 
     config: Config
-    memory_tools: Callable[[Claimed], Sequence[Tool]]
+    memory_tools: Callable[[ClaimedBatch], Sequence[Tool]]
     collecting: Callable[[], Sequence[ServiceLoop]]
     elsewhere: frozenset[str] = frozenset()
 
@@ -102,7 +102,7 @@ class MemoryExtension:
         """Keep what makes the tools of a turn."""
         self._tools = context.parts.memory_tools
 
-    def tools(self, claimed: Claimed) -> Sequence[Tool]:
+    def tools(self, claimed: ClaimedBatch) -> Sequence[Tool]:
         """The tools of one turn, which hear what its people may hear."""
         return self._tools(claimed)
 

@@ -16,8 +16,8 @@ from keepsaid.app.models import model_of_agent
 from keepsaid.config import Home, load
 from keepsaid.domain.ids import read
 from keepsaid.errors import InputError
-from keepsaid.interfaces.sdk.inbox import EventBook, Inbox
-from keepsaid.interfaces.sdk.memory import MemoryBook
+from keepsaid.interfaces.sdk.inbox import EventClient, Inbox
+from keepsaid.interfaces.sdk.memory import MemoryClient
 from keepsaid.interfaces.sdk.values import Message, Receipt, Reply, reply_of
 from keepsaid.interfaces.shapes import turn_shape
 from keepsaid.ports.model import AgentFunction, AgentPrompt, Model
@@ -39,8 +39,8 @@ class Keepsaid:
     """
 
     inbox: Inbox
-    memory: MemoryBook
-    events: EventBook
+    memory: MemoryClient
+    events: EventClient
 
     def __init__(
         self, home: Home, *, answering: bool, settings: Mapping[str, Any] | None = None, answerer: Model | None = None
@@ -81,8 +81,8 @@ class Keepsaid:
             )
             await self._instance.start(answering=self._answering)
             self._closing = closing.pop_all()
-        self.inbox, self.memory = Inbox(self._instance), MemoryBook(self._instance)
-        self.events = EventBook(self._instance, self.inbox)
+        self.inbox, self.memory = Inbox(self._instance), MemoryClient(self._instance)
+        self.events = EventClient(self._instance, self.inbox)
         return self
 
     async def __aexit__(
@@ -141,10 +141,10 @@ def _waits(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> Cal
 class BlockingMemory(_Blocking):
     """The memory of one home, behind plain calls."""
 
-    record, recall, search = _waits(MemoryBook.record), _waits(MemoryBook.recall), _waits(MemoryBook.search)
-    get, list, history = _waits(MemoryBook.get), _waits(MemoryBook.list), _waits(MemoryBook.history)
-    add, edit, pin = _waits(MemoryBook.add), _waits(MemoryBook.edit), _waits(MemoryBook.pin)
-    forget, undo = _waits(MemoryBook.forget), _waits(MemoryBook.undo)
+    record, recall, search = _waits(MemoryClient.record), _waits(MemoryClient.recall), _waits(MemoryClient.search)
+    get, list, history = _waits(MemoryClient.get), _waits(MemoryClient.list), _waits(MemoryClient.history)
+    add, edit, pin = _waits(MemoryClient.add), _waits(MemoryClient.edit), _waits(MemoryClient.pin)
+    forget, undo = _waits(MemoryClient.forget), _waits(MemoryClient.undo)
 
 
 class BlockingKeepsaid(_Blocking):

@@ -14,7 +14,7 @@ from keepsaid.domain.event import Event
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks
 from keepsaid.domain.prompt import Json, Record, Role
-from keepsaid.domain.turn import Claimed, Lease, Outcome, Usage
+from keepsaid.domain.turn import ClaimedBatch, Lease, Outcome, Usage
 from keepsaid.errors import InputError, KeepsaidError, MessageDamaged, StoreError, UnknownChannel
 from keepsaid.events.catalog import USER_MESSAGE
 from keepsaid.interfaces.sdk.values import CHANNEL, Message, Receipt, receipt_of
@@ -32,7 +32,7 @@ class Batch:
     is in vain.
     """
 
-    def __init__(self, instance: Instance, claimed: Claimed, consumer: str) -> None:
+    def __init__(self, instance: Instance, claimed: ClaimedBatch, consumer: str) -> None:
         self._instance = instance
         self._claimed = claimed
         self._consumer = consumer
@@ -118,7 +118,7 @@ class Inbox:
                     await asyncio.shield(self._instance.attempt.released(claimed.batch))
 
     @asynccontextmanager
-    async def _held(self, claimed: Claimed, lost: asyncio.Event) -> AsyncIterator[None]:
+    async def _held(self, claimed: ClaimedBatch, lost: asyncio.Event) -> AsyncIterator[None]:
         """Keep the lease while the block runs, within the time that a batch may take which runs alone."""
         leases, limit_s = self._instance.leases, self._instance.leases.limit_s(claimed)
         watch = None if limit_s is None else asyncio.create_task(self._taken_away(claimed, lost, limit_s * 1000))
@@ -129,7 +129,7 @@ class Inbox:
             if watch is not None:
                 watch.cancel()
 
-    async def _taken_away(self, claimed: Claimed, lost: asyncio.Event, limit_ms: float) -> None:
+    async def _taken_away(self, claimed: ClaimedBatch, lost: asyncio.Event, limit_ms: float) -> None:
         """Take back a batch whose trial came to its time limit; again later, when the store refuses."""
         while not lost.is_set():
             await self._instance.clock.wait(asyncio.Event(), limit_ms)
@@ -137,7 +137,7 @@ class Inbox:
                 await self._instance.attempt.survived(claimed)
                 lost.set()
 
-    async def _claimed(self) -> Claimed | None:
+    async def _claimed(self) -> ClaimedBatch | None:
         """The next batch, if one is ready; a caller who is cancelled meanwhile leaves it in the queue."""
         claiming = asyncio.ensure_future(self._instance.flow.claim(self._instance.leases, 1))
         try:
@@ -168,7 +168,7 @@ def _message(inbound: Inbound) -> Message:
 _UNTOLD = "Nothing was stored."
 
 
-class EventBook:
+class EventClient:
     """Facts that happened; every event is a dict in the shape of CloudEvents 1.0."""
 
     def __init__(self, instance: Instance, inbox: Inbox) -> None:

@@ -110,7 +110,7 @@ class ToForget(TypedDict, total=False):
     undo_for: str
 
 
-class MemoryBook(MemoryFiles):
+class MemoryClient(MemoryFiles):
     """The memory of one home, as its owner hears it."""
 
     async def record(self, episodes: Sequence[Episode]) -> tuple[str, ...]:

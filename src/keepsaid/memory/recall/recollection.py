@@ -14,7 +14,7 @@ from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.prompt import Role
 from keepsaid.domain.receipt import Beyond, Searched
 from keepsaid.domain.slot import DatedText, read_answer
-from keepsaid.domain.turn import Claimed, Recent
+from keepsaid.domain.turn import ClaimedBatch, Recent
 from keepsaid.memory.recall import ranking
 from keepsaid.ports.memory_store import Library, Recall, Shelf
 from keepsaid.ports.runtime import Clock
@@ -32,7 +32,7 @@ _LATELY, _LATELY_CHARS = 4, 400
 """So many of the last things said in a lane, and so much of each, stand in for a message without words of its own."""
 
 
-async def query_of(claimed: Claimed, said: Sequence[StoredMessage], recent: Awaitable[Recent]) -> str:
+async def query_of(claimed: ClaimedBatch, said: Sequence[StoredMessage], recent: Awaitable[Recent]) -> str:
     """The messages' own text, with what the newest replies to or answers; or what was last said, when it leans on that.
 
     It has at most 4,000 characters. Of longer messages the newest come first; of one that is too long by itself the
@@ -68,7 +68,7 @@ def cut_note(length: int) -> tuple[str, ...]:
     return (f"query: {QUERY_CHARS_MAX:,} of {length:,} characters were searched for",)
 
 
-def focus_text(claimed: Claimed, newest: StoredMessage) -> str:
+def focus_text(claimed: ClaimedBatch, newest: StoredMessage) -> str:
     """What the newest message replies to, or the question it answers; empty when it does neither."""
     reply_to = newest.inbound.marks.reply_to
     target = None if reply_to is None else claimed.around.target(reply_to)

@@ -14,7 +14,7 @@ from keepsaid.domain.personality import Personality, Skills, effective, scopes_o
 from keepsaid.domain.prompt import Json, Layer, MemoryPlacement, Prompt, object_schema
 from keepsaid.domain.scene import Contribution, PromptInputs, StaticContext, TurnContext
 from keepsaid.domain.trust import UNKEYED, Fence
-from keepsaid.domain.turn import NO_MODEL, Claimed, Outcome
+from keepsaid.domain.turn import NO_MODEL, ClaimedBatch, Outcome
 from keepsaid.errors import ToolError
 from keepsaid.pipeline.prompt import layers
 from keepsaid.pipeline.prompt.trace import offered
@@ -191,7 +191,7 @@ class Sources:
     overview: ConversationLanes | None = None
     bulletins: Bulletins | None = None
 
-    def begin(self, preparation: Preparation, claimed: Claimed, identity: AgentIdentity) -> SourceReading:
+    def begin(self, preparation: Preparation, claimed: ClaimedBatch, identity: AgentIdentity) -> SourceReading:
         """Start to read all of them for a turn, each as a part of its preparation."""
         lane, begin = claimed.batch.lane, preparation.begin
         return SourceReading(
@@ -237,12 +237,12 @@ class SourceReading:
         return TurnContext(now_ms, self.side_work.value if self.side_work else (), added)
 
 
-def personality_of(claimed: Claimed) -> Personality:
+def personality_of(claimed: ClaimedBatch) -> Personality:
     """The one in force: of the lane, of the one person of a direct chat, of everybody, or the built-in."""
     return effective(scopes_of(claimed.batch.lane, person_in(claimed)), claimed.around.personalities)
 
 
-def person_in(claimed: Claimed) -> str:
+def person_in(claimed: ClaimedBatch) -> str:
     """The one person of a direct chat; "" where more than one may be heard."""
     origins = [message.inbound.origin for message in claimed.messages]
     people = {person_of(origin) for origin in origins}

@@ -10,7 +10,7 @@ from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.prompt import Json, Role
 from keepsaid.domain.scene import Attention, Quote, SlotSettlement
 from keepsaid.domain.slot import DatedText, OnMismatch, Slot, SlotTerms, read_answer
-from keepsaid.domain.turn import Claimed, Focus, FocusKind, Recent, TurnInputs
+from keepsaid.domain.turn import ClaimedBatch, Focus, FocusKind, Recent, TurnInputs
 from keepsaid.pipeline.prompt.labels import is_named, speaker
 from keepsaid.text.references import Guess, MessageText, infer
 
@@ -18,14 +18,14 @@ _OURSELVES = "assistant"
 _UNKNOWN = "it replies to a message that is not known here"
 
 
-def attend(claimed: Claimed, recent: Recent, settled: tuple[SlotSettlement, ...]) -> Attention:
+def attend(claimed: ClaimedBatch, recent: Recent, settled: tuple[SlotSettlement, ...]) -> Attention:
     """The focus in seed 003's order, and the quotes; a retry keeps to what an earlier attempt was shown."""
     shown = claimed.trace.get("quoted") if isinstance(claimed.trace, dict) else None
     focus = _focus(claimed, recent, settled)
     return Attention(focus, tuple(_quotes(claimed, recent)), settled, shown if isinstance(shown, str) else None)
 
 
-def _focus(claimed: Claimed, recent: Recent, settled: tuple[SlotSettlement, ...]) -> Focus:
+def _focus(claimed: ClaimedBatch, recent: Recent, settled: tuple[SlotSettlement, ...]) -> Focus:
     """Reply target; else what is inferred where several speak; else our last words; else a question that fits."""
     newest = claimed.messages[-1]
     replied = _replied(claimed, newest)
@@ -46,7 +46,7 @@ def _focus(claimed: Claimed, recent: Recent, settled: tuple[SlotSettlement, ...]
     return Focus(reason="no answer stands in this lane yet")
 
 
-def _replied(claimed: Claimed, newest: StoredMessage) -> Focus | None:
+def _replied(claimed: ClaimedBatch, newest: StoredMessage) -> Focus | None:
     reply_to = newest.inbound.marks.reply_to
     if reply_to is None:
         return None
@@ -65,7 +65,7 @@ def _lane_texts(recent: Recent) -> list[tuple[str, str, str]]:
     ]
 
 
-def _inferred(claimed: Claimed, recent: Recent, newest: StoredMessage) -> Guess | None:
+def _inferred(claimed: ClaimedBatch, recent: Recent, newest: StoredMessage) -> Guess | None:
     """What the newest message answers, where more people than one speak."""
     if not is_named(claimed):
         return None
@@ -80,7 +80,7 @@ def _inferred(claimed: Claimed, recent: Recent, newest: StoredMessage) -> Guess 
     return guess if guess is not None and any(guess.ref == ref for ref, _, _ in _lane_texts(recent)) else None
 
 
-def _quotes(claimed: Claimed, recent: Recent) -> Iterator[Quote]:
+def _quotes(claimed: ClaimedBatch, recent: Recent) -> Iterator[Quote]:
     """The known reply targets of the messages, each once, but for those beside them, and one right above the only one.
 
     That needs no quote: it is the last thing the model reads before the message. With several messages, or with

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.prompt import Json, Record, Role
-from keepsaid.domain.turn import Claimed
+from keepsaid.domain.turn import ClaimedBatch
 from keepsaid.text.normal import heading, opens
 
 MEMORY = "[Context from memory"
@@ -63,17 +63,17 @@ def unforged(text: str) -> str:
 _CONTINUED = "\n  "
 
 
-def is_named(claimed: Claimed) -> bool:
+def is_named(claimed: ClaimedBatch) -> bool:
     """Whether texts of this turn begin with their speakers' names: where more people than one may be heard."""
     return not all(message.inbound.origin.direct for message in claimed.messages)
 
 
-def render_message(claimed: Claimed, message: StoredMessage) -> str:
+def render_message(claimed: ClaimedBatch, message: StoredMessage) -> str:
     """Return a new message as the prompt shows it, below a late marker if it is answered late."""
     return late_marker(message, claimed.late_before) + said(claimed, message)
 
 
-def said(claimed: Claimed, message: StoredMessage) -> str:
+def said(claimed: ClaimedBatch, message: StoredMessage) -> str:
     """The words of a new message, after its speaker's name where several speak."""
     return as_said_by(speaker(message), message.text) if is_named(claimed) else unforged(message.text)
 
@@ -120,7 +120,7 @@ def indented(text: str) -> str:
 _KEY = "late_before"
 
 
-def with_lateness(claimed: Claimed, stale_ms: int, now_ms: int) -> Claimed:
+def with_lateness(claimed: ClaimedBatch, stale_ms: int, now_ms: int) -> ClaimedBatch:
     """Return the batch with the time before which its messages count as late; `stale_ms` 0 calls none late.
 
     A turn with finished steps keeps the time those steps were shown: a retry must send the same bytes. For one
@@ -150,7 +150,7 @@ def late_marker(message: StoredMessage, before: int | None) -> str:
     return f"{RECEIVED} {_late_note(message.received_at)}, answered late]\n"
 
 
-def with_late_notice(reply: str, claimed: Claimed, stale_ms: int, now_ms: int) -> str:
+def with_late_notice(reply: str, claimed: ClaimedBatch, stale_ms: int, now_ms: int) -> str:
     """Return a reply that begins with the time of the oldest late message; unchanged if all were in time.
 
     Lateness is checked at the end as well: a turn that began in time may have waited for days.

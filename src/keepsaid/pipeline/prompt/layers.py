@@ -14,7 +14,7 @@ from keepsaid.domain.personality import PERSONALITY_CHARS_MAX
 from keepsaid.domain.prompt import Layer, Record, Role
 from keepsaid.domain.scene import MEMORY_PRIORITY, PromptInputs, Quote, SlotSettlement
 from keepsaid.domain.trust import Fence
-from keepsaid.domain.turn import Claimed, Recent
+from keepsaid.domain.turn import ClaimedBatch, Recent
 from keepsaid.pipeline.prompt import labels
 from keepsaid.pipeline.prompt.attention import SlotMatcher
 from keepsaid.text.normal import cut, named_short
@@ -208,7 +208,7 @@ def message(scene: PromptInputs) -> Layer:
     return layer("message", shown(scene.claimed))
 
 
-def shown(claimed: Claimed) -> str:
+def shown(claimed: ClaimedBatch) -> str:
     """The messages of a batch; of several each is below a line with its number, time and what it answers."""
     if len(claimed.messages) == 1:
         return with_attachments(claimed, claimed.messages[0])
@@ -217,12 +217,12 @@ def shown(claimed: Claimed) -> str:
     return "\n".join((_hint(claimed), *each))
 
 
-def with_attachments(claimed: Claimed, one: StoredMessage) -> str:
+def with_attachments(claimed: ClaimedBatch, one: StoredMessage) -> str:
     """A message as it stands in the prompt, and below it what is attached, by reference."""
     return labels.with_label(labels.render_message(claimed, one), described(one.inbound.content))
 
 
-def _hint(claimed: Claimed) -> str:
+def _hint(claimed: ClaimedBatch) -> str:
     """How many came, within what time, from whom (seed 001, coalesce hint)."""
     messages = claimed.messages
     span_s = (messages[-1].received_at - messages[0].received_at) // _SECOND_MS
@@ -280,7 +280,7 @@ def answered(one: SlotSettlement) -> str:
     return f'{labels.ANSWERED}: you asked "{question}" ({one.slot.question.expected}); the answer reads as {value}]'
 
 
-def joining(claimed: Claimed, asked: SlotMatcher, message: StoredMessage) -> str:
+def joining(claimed: ClaimedBatch, asked: SlotMatcher, message: StoredMessage) -> str:
     """A message that joins the turn, as it stands in the prompt, below what it settles."""
     lines = [told for one in asked.hear(message) if (told := answered(one))]
     return "\n".join((*lines, with_attachments(claimed, message)))

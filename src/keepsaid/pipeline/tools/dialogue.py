@@ -10,7 +10,7 @@ from keepsaid.domain.message import StoredMessage, Trust
 from keepsaid.domain.personality import PERSONALITY_CHARS_MAX, settable
 from keepsaid.domain.prompt import Json, Record, answered_calls, object_schema
 from keepsaid.domain.slot import Expected, Question
-from keepsaid.domain.turn import Claimed
+from keepsaid.domain.turn import ClaimedBatch
 from keepsaid.domain.visibility import least
 from keepsaid.errors import ToolError
 from keepsaid.ports.model import Tool
@@ -35,7 +35,7 @@ _SCHEMA = object_schema(
 )
 
 
-def ask_for(claimed: Claimed) -> Tool:
+def ask_for(claimed: ClaimedBatch) -> Tool:
     """A tool that lets the next answer of a person be read as a value; nothing is sent by it."""
 
     async def run(arguments: dict[str, Json]) -> str:
@@ -46,7 +46,7 @@ def ask_for(claimed: Claimed) -> Tool:
     return Tool(ASK_FOR, says, _SCHEMA, run, output=Trust.OWNER)
 
 
-def slots_in(records: Sequence[Record], claimed: Claimed, lasts_ms: int) -> tuple[OpenSlot, ...]:
+def slots_in(records: Sequence[Record], claimed: ClaimedBatch, lasts_ms: int) -> tuple[OpenSlot, ...]:
     """Return the slot that a turn's records open: that of the last call not refused; at most one a turn."""
     calls = list(answered_calls(records, ASK_FOR))
     if not calls or not records[-1].text:
@@ -74,7 +74,7 @@ def _question(arguments: Mapping[str, Json]) -> Question:
     return Question(text.strip(), expected, options if expected is Expected.SELECTION else ())
 
 
-def _person(claimed: Claimed, arguments: Mapping[str, Json]) -> StoredMessage:
+def _person(claimed: ClaimedBatch, arguments: Mapping[str, Json]) -> StoredMessage:
     """The last message of the person who is asked."""
     people = [one for one in claimed.all_messages if not one.inbound.content.event]
     if not people:
@@ -95,7 +95,7 @@ def _name(message: StoredMessage) -> str:
 SET_PERSONALITY = "set_personality"
 
 
-def set_personality(claimed: Claimed) -> tuple[Tool, ...]:
+def set_personality(claimed: ClaimedBatch) -> tuple[Tool, ...]:
     """The tool, for who may; it takes effect with the turn's commit, and shows in the next turn."""
     allowed = settable(claimed.batch.lane, claimed.all_messages)
     if not allowed:
@@ -114,7 +114,7 @@ def set_personality(claimed: Claimed) -> tuple[Tool, ...]:
     return (Tool(SET_PERSONALITY, says, schema, run, serves=whose, output=Trust.OWNER),)
 
 
-def set_in(records: Sequence[Record], claimed: Claimed) -> tuple[SetPersonality, ...]:
+def set_in(records: Sequence[Record], claimed: ClaimedBatch) -> tuple[SetPersonality, ...]:
     """What a turn's records set: every call that was answered and not refused, in order."""
     allowed = settable(claimed.batch.lane, claimed.all_messages)
     by = person_of(claimed.all_messages[-1].inbound.origin)

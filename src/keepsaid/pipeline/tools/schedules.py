@@ -21,7 +21,7 @@ from keepsaid.domain.prompt import AnsweredCall, Json, Record, answered_calls, o
 from keepsaid.domain.reply import address
 from keepsaid.domain.schedule import LIVE, NewSchedule, Schedule, Target, What
 from keepsaid.domain.timing import Cron, Every, Once, Timing, checked, first_due, next_due
-from keepsaid.domain.turn import Claimed
+from keepsaid.domain.turn import ClaimedBatch
 from keepsaid.domain.visibility import least
 from keepsaid.errors import ToolError
 from keepsaid.ports.model import Tool
@@ -71,7 +71,7 @@ class ScheduleToolTerms:
 
 
 def schedule_tools(
-    claimed: Claimed, view: ScheduleView, system: tuple[Clock, Ids], terms: ScheduleToolTerms
+    claimed: ClaimedBatch, view: ScheduleView, system: tuple[Clock, Ids], terms: ScheduleToolTerms
 ) -> tuple[Tool, ...]:
     """The tools, where people whom one knows are heard, and nobody else."""
     heard = claimed.all_messages
@@ -170,14 +170,14 @@ def _check_pace(timing: Timing, first: int, terms: ScheduleToolTerms) -> None:
         at = following
 
 
-def scheduled_in(records: Sequence[Record], claimed: Claimed, zone: str) -> tuple[KeepTime | EndSchedule, ...]:
+def scheduled_in(records: Sequence[Record], claimed: ClaimedBatch, zone: str) -> tuple[KeepTime | EndSchedule, ...]:
     """What a turn's records ask for: every call that was granted, in order; read again, they say the same."""
     given = least(message.inbound.origin.trust for message in claimed.all_messages)
     calls = (one._replace(trust=one.trust or given) for one in answered_calls(records, ADD, CANCEL))
     return tuple(effect for one in calls for effect in _effect(one, claimed, zone))
 
 
-def _effect(answered: AnsweredCall, claimed: Claimed, zone: str) -> Iterator[KeepTime | EndSchedule]:
+def _effect(answered: AnsweredCall, claimed: ClaimedBatch, zone: str) -> Iterator[KeepTime | EndSchedule]:
     """Yield the effect of one call; none for a turn that showed text from outside."""
     trust, arguments = answered.trust or Trust.EXTERNAL, answered.arguments
     if trust is Trust.EXTERNAL:

@@ -16,7 +16,7 @@ from keepsaid.domain.message import StoredMessage, Trust, Trusted
 from keepsaid.domain.prompt import Json, Record, answered_calls, object_schema
 from keepsaid.domain.task import CALL_REFUSED, ENDED, Task, TaskFilter, trust_of_task
 from keepsaid.domain.trust import UNKEYED, Fence
-from keepsaid.domain.turn import Claimed, Step, ToolClass
+from keepsaid.domain.turn import ClaimedBatch, Step, ToolClass
 from keepsaid.domain.visibility import least
 from keepsaid.domain.work import TaskKind
 from keepsaid.errors import ToolError
@@ -57,7 +57,7 @@ class TaskTools:
     """
 
     def __init__(
-        self, claimed: Claimed, view: TaskView, ids: Ids, steps: Sequence[Step] = (), fence: Fence = UNKEYED
+        self, claimed: ClaimedBatch, view: TaskView, ids: Ids, steps: Sequence[Step] = (), fence: Fence = UNKEYED
     ) -> None:
         self._claimed = claimed
         self._view = view
@@ -138,7 +138,7 @@ class TaskTools:
         return story.task
 
 
-def tasks_in(records: Sequence[Record], claimed: Claimed) -> tuple[Effect, ...]:
+def tasks_in(records: Sequence[Record], claimed: ClaimedBatch) -> tuple[Effect, ...]:
     """What a turn's records ask for: each call that was not refused, in order."""
     outside = any(one.inbound.origin.trust is not Trust.OWNER for one in claimed.all_messages)
     return tuple(_requested_effects(records, outside=outside))

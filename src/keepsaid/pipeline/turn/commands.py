@@ -13,7 +13,7 @@ from keepsaid.domain.memory import person_of
 from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.personality import PERSONALITY_CHARS_MAX, effective, scopes_of, settable
 from keepsaid.domain.prompt import in_one_line, shares_of
-from keepsaid.domain.turn import NO_MODEL, Claimed, Outcome, Usage
+from keepsaid.domain.turn import NO_MODEL, ClaimedBatch, Outcome, Usage
 from keepsaid.errors import KeepsaidError
 from keepsaid.pipeline.tools.schedules import ScheduleWords
 from keepsaid.pipeline.tools.tasks import TaskWords
@@ -34,7 +34,7 @@ _WHO = {
 class CommandBatchResult:
     """Results of the commands of a batch; `rest` is the batch without them."""
 
-    rest: Claimed
+    rest: ClaimedBatch
     results: tuple[CommandResult, ...] = ()
     executed: tuple[ExecutedCommand, ...] = ()
 
@@ -94,7 +94,7 @@ class Commands:
         self._window = window
         self._claims = claims
 
-    async def run_commands(self, claimed: Claimed) -> CommandBatchResult:
+    async def run_commands(self, claimed: ClaimedBatch) -> CommandBatchResult:
         """Execute the commands of a batch; their changes take effect with the turn's commit only."""
         found = [(message, command) for message in claimed.messages if (command := command_in(message)) is not None]
         if not found:

@@ -11,7 +11,7 @@ from keepsaid.domain.batch import Window
 from keepsaid.domain.busy import Steer
 from keepsaid.domain.message import StoredMessage, described
 from keepsaid.domain.prompt import Record, Role
-from keepsaid.domain.turn import Claimed, Steered
+from keepsaid.domain.turn import ClaimedBatch, Steered
 from keepsaid.ports.runtime import Offload, inline
 from keepsaid.ports.store_views import Operations
 
@@ -47,7 +47,7 @@ class SteeringInbox:
     def __init__(
         self,
         operations: Operations,
-        claimed: Claimed,
+        claimed: ClaimedBatch,
         window: Window | None,
         spoken: Callable[[StoredMessage], str],
         offload: Offload = inline,
@@ -60,7 +60,7 @@ class SteeringInbox:
         self._shown: dict[str, str] = {}
 
     @property
-    def claimed(self) -> Claimed:
+    def claimed(self) -> ClaimedBatch:
         """The turn's batch, with all that has joined it."""
         return self._claimed
 

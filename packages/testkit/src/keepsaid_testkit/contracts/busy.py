@@ -11,7 +11,7 @@ from keepsaid.domain.message import Inbound
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.route import Action
-from keepsaid.domain.turn import Claimed, Steered, StepKind, Usage
+from keepsaid.domain.turn import ClaimedBatch, Steered, StepKind, Usage
 from keepsaid.testing.builders import AT_ONCE, lane_of, outcome, said, step, verdict
 from keepsaid.values import frozen
 from keepsaid_testkit.contracts.store_driver import ContractStore, Queued, StoreDriver
@@ -23,14 +23,14 @@ class BusyLane:
 
     road: StoreDriver
     queued: Queued
-    claimed: Claimed
+    claimed: ClaimedBatch
 
     @property
     def store(self) -> ContractStore:
         """Where it is."""
         return self.road.store
 
-    async def started(self, n: int, *, repeatable: bool = True, of: Claimed | None = None) -> bool:
+    async def started(self, n: int, *, repeatable: bool = True, of: ClaimedBatch | None = None) -> bool:
         """A call of the turn begins."""
         held = of or self.claimed
         begun = replace(step(n, StepKind.TOOL), repeatable=repeatable)
@@ -60,12 +60,12 @@ class BusyLane:
         """The newest message wants the lane."""
         return await self.store.apply(Interrupt(lane_of(), window, 5))
 
-    async def steer(self, n: int, window: Window = AT_ONCE, of: Claimed | None = None) -> tuple[Steered, ...]:
+    async def steer(self, n: int, window: Window = AT_ONCE, of: ClaimedBatch | None = None) -> tuple[Steered, ...]:
         """The turn asks what came."""
         held = of or self.claimed
         return await self.store.apply(Steer(held.turn_id, held.batch.id, held.batch.fence, n, window))
 
-    async def commit(self, *steered: int, of: Claimed | None = None) -> bool:
+    async def commit(self, *steered: int, of: ClaimedBatch | None = None) -> bool:
         """The turn ends, having been shown these batches."""
         held = of or self.claimed
         shown = Record(Role.USER, "more", speaker="Ann", ref="message:77")

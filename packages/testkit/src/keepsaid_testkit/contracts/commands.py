@@ -7,12 +7,12 @@ from dataclasses import replace
 from keepsaid.domain.command import ExecutedCommand
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.reply import ReplyDraft
-from keepsaid.domain.turn import NO_MODEL, Claimed, Outcome, Usage
+from keepsaid.domain.turn import NO_MODEL, ClaimedBatch, Outcome, Usage
 from keepsaid.testing.builders import lane_of, outcome, said
 from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
 
-async def settle_commands(road: StoreDriver, claimed: Claimed, end: Outcome, *commands: int) -> bool:
+async def settle_commands(road: StoreDriver, claimed: ClaimedBatch, end: Outcome, *commands: int) -> bool:
     """Settle a turn that ran the commands in the messages with these ids, with the outcome `end`."""
     obeyed = tuple(ExecutedCommand(message_id, "reset", "done", 0) for message_id in commands)
     reply, batch = ReplyDraft(road.new_id(), end.reply or "done"), claimed.batch

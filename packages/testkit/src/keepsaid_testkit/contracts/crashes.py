@@ -9,7 +9,7 @@ from keepsaid.domain.batch import StoredBatch, TrialTerms
 from keepsaid.domain.commits import Fail, Failure, Release, Relinquish, Requeue, StepEnd, StepStart, VoidLeases
 from keepsaid.domain.message import Inbound
 from keepsaid.domain.process import Beat, RequeueCrashed
-from keepsaid.domain.turn import Claimed, Usage
+from keepsaid.domain.turn import ClaimedBatch, Usage
 from keepsaid.testing.builders import said, step
 from keepsaid_testkit.contracts.busy import busy
 from keepsaid_testkit.contracts.store_driver import ContractStore, Queued, StoreDriver
@@ -39,12 +39,12 @@ class ProcessGenerations:
         """The process says that it has lived so long; returns whether a batch waits for a trial."""
         return await self.store.apply(Beat(self.owner, lived_ms, 2 * lived_ms))
 
-    async def claim(self, lived_ms: int = 0, at: int = 0) -> tuple[Claimed, ...]:
+    async def claim(self, lived_ms: int = 0, at: int = 0) -> tuple[ClaimedBatch, ...]:
         """Claim what a process may that has lived so long."""
         self.road.lived_ms = lived_ms
         return await self.road.claim(at, owner=self.owner)
 
-    async def begin_trial(self, lived_ms: int = HOUR_MS, at: int = 9) -> Claimed:
+    async def begin_trial(self, lived_ms: int = HOUR_MS, at: int = 9) -> ClaimedBatch:
         """Claim the held batch for a trial."""
         [claimed] = await self.claim(lived_ms, at)
         assert claimed.alone

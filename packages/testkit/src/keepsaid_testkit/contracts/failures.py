@@ -20,12 +20,12 @@ from keepsaid.domain.commits import (
 from keepsaid.domain.message import ProviderMarks
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.route import Action
-from keepsaid.domain.turn import Claimed, Usage
+from keepsaid.domain.turn import ClaimedBatch, Usage
 from keepsaid.testing.builders import outcome, said, step, verdict
 from keepsaid_testkit.contracts.store_driver import LEASE_MS, ContractStore, Queued, StoreDriver
 
 
-def fenced(claimed: Claimed) -> tuple[Commit[bool], ...]:
+def fenced(claimed: ClaimedBatch) -> tuple[Commit[bool], ...]:
     """Everything that only the holder of a lease may do, but failing."""
     batch_id, turn_id, fence = claimed.batch.id, claimed.turn_id, claimed.batch.fence
     return (
@@ -37,7 +37,7 @@ def fenced(claimed: Claimed) -> tuple[Commit[bool], ...]:
     )
 
 
-async def is_shut_out(road: StoreDriver, claimed: Claimed, queued: Queued) -> None:
+async def is_shut_out(road: StoreDriver, claimed: ClaimedBatch, queued: Queued) -> None:
     """Nothing the former holder does has any effect."""
     store = road.store
     before = (await road.story(queued.first.id), await store.turn(claimed.turn_id), await store.overview())
@@ -49,7 +49,7 @@ async def is_shut_out(road: StoreDriver, claimed: Claimed, queued: Queued) -> No
     assert before == (await road.story(queued.first.id), await store.turn(claimed.turn_id), await store.overview())
 
 
-async def start(road: StoreDriver, room: str = "room") -> tuple[Queued, Claimed]:
+async def start(road: StoreDriver, room: str = "room") -> tuple[Queued, ClaimedBatch]:
     """A batch in hand, in its first step."""
     queued = await road.queue(said(room=room))
     claimed = await road.claim_one()
@@ -126,7 +126,9 @@ class FenceContract:
             assert await store.apply(commit) is False, commit
 
 
-def fail(claimed: Claimed, how: Failure, at: int = 0, not_before: int = 0, notice: ReplyDraft | None = None) -> Fail:
+def fail(
+    claimed: ClaimedBatch, how: Failure, at: int = 0, not_before: int = 0, notice: ReplyDraft | None = None
+) -> Fail:
     """The holder reports a failure."""
     return Fail(claimed.batch.id, claimed.batch.fence, how, "it broke", at, not_before, notice)
 

@@ -9,7 +9,7 @@ from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.effects import RelayTask
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import RESULT, SYSTEM, Content, ProviderMarks
-from keepsaid.domain.relay import TellBack, UnreportedTasks
+from keepsaid.domain.relay import MarkTasksReported, UnreportedTasks
 from keepsaid.domain.route import Action
 from keepsaid.domain.task import CancelTask, CreateTasks, EndTask, NewTask, Task, TaskEnd
 from keepsaid.testing.builders import ROOM, lane_of, outcome, said, verdict
@@ -63,8 +63,8 @@ class RelayContract:
         await road.queue(said("hello"), 1)
         await _ended(store, 1, 2)
         assert await _list_pending_results(store) == [(ROOM, (1, 2), 0)]
-        assert await store.apply(TellBack((1, 2), 20)) == 2
-        assert await store.apply(TellBack((1, 2), 21)) == 0
+        assert await store.apply(MarkTasksReported((1, 2), 20)) == 2
+        assert await store.apply(MarkTasksReported((1, 2), 21)) == 0
         assert await _list_pending_results(store) == []
         await _ended(store, 3, 4)
         [untold] = await store.tasks.list_unreported_tasks(9)
@@ -82,7 +82,7 @@ class RelayContract:
         await road.receive(said("hello", "elsewhere"), 1)
         for number, at in ((1, 20), (2, 30)):
             await _ended(store, number)
-            await store.apply(TellBack((number,), at))
+            await store.apply(MarkTasksReported((number,), at))
         mine = said("a result")
         program = replace(mine, origin=replace(mine.origin, sender=SYSTEM), content=Content(b"{}", "a result", RESULT))
         await road.receive(program, 25)

@@ -10,7 +10,7 @@ from keepsaid.domain.effects import ClearSlot, Effect, FillSlot, OpenSlot
 from keepsaid.domain.message import Inbound, ProviderMarks, Trust
 from keepsaid.domain.reply import Delivered, ReplyDraft
 from keepsaid.domain.slot import TAKEN_OVER, Expected, Question, Slot, SlotState
-from keepsaid.domain.turn import Claimed, ReplyTarget, TurnInputs, Usage
+from keepsaid.domain.turn import ClaimedBatch, ReplyTarget, TurnInputs, Usage
 from keepsaid.testing.builders import ACCOUNT, CHANNEL, lane_of, outcome, said
 from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
@@ -18,13 +18,13 @@ WHICH = Question("Which day?", Expected.DATE_TIME)
 COLOUR = Question("Which colour?", Expected.SELECTION, ("red", "green"))
 
 
-def leaving(claimed: Claimed, *effects: Effect, at: int = 0) -> TurnCommit:
+def leaving(claimed: ClaimedBatch, *effects: Effect, at: int = 0) -> TurnCommit:
     """The end of a turn that leaves these effects."""
     end = replace(outcome(), effects=effects)
     return TurnCommit(claimed.turn_id, claimed.batch.id, claimed.batch.fence, end, None, at)
 
 
-async def turn(road: StoreDriver, *effects: Effect, at: int = 0, heard: Inbound | None = None) -> Claimed:
+async def turn(road: StoreDriver, *effects: Effect, at: int = 0, heard: Inbound | None = None) -> ClaimedBatch:
     """A whole turn that leaves these effects."""
     await road.queue(heard or said(), at)
     claimed = await road.claim_one(at)
@@ -32,7 +32,7 @@ async def turn(road: StoreDriver, *effects: Effect, at: int = 0, heard: Inbound 
     return claimed
 
 
-def opened(claimed: Claimed, question: Question, at: int = 0, lasts_ms: int = 600_000) -> Slot:
+def opened(claimed: ClaimedBatch, question: Question, at: int = 0, lasts_ms: int = 600_000) -> Slot:
     """The slot that a turn opened for Ann."""
     return Slot(claimed.turn_id, "ann", question, f"reply:{claimed.turn_id}", at, at + lasts_ms)
 

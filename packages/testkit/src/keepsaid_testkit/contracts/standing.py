@@ -8,7 +8,7 @@ from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.effects import Effect, Measured, SetPersonality
 from keepsaid.domain.memory import GLOBAL, person_of, person_scope
 from keepsaid.domain.personality import Personality, session_scope
-from keepsaid.domain.turn import Claimed
+from keepsaid.domain.turn import ClaimedBatch
 from keepsaid.testing.builders import lane_of, outcome, said
 from keepsaid.text.tokens import Calibration
 from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
@@ -27,7 +27,7 @@ async def leave(road: StoreDriver, *effects: Effect, at: int = 0, fence: int | N
     return await road.store.apply(TurnCommit(claimed.turn_id, batch.id, kept, end, None, at))
 
 
-async def around(road: StoreDriver, room: str = "room") -> Claimed:
+async def around(road: StoreDriver, room: str = "room") -> ClaimedBatch:
     """What the next turn of a room finds."""
     await road.queue(said(room=room))
     return await road.claim_one()

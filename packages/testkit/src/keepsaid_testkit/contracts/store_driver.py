@@ -11,7 +11,7 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Inbound
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.route import Verdict
-from keepsaid.domain.turn import Claimed, Lease
+from keepsaid.domain.turn import ClaimedBatch, Lease
 from keepsaid.domain.views import Story
 from keepsaid.ports import store
 from keepsaid.ports.runtime import MarksView
@@ -42,7 +42,7 @@ class Queued:
         return self.first.lane
 
 
-async def read(store: ContractStore, lease: Lease) -> Claimed:
+async def read(store: ContractStore, lease: Lease) -> ClaimedBatch:
     """What a lease is for, while it is held."""
     claimed = await store.claimed(lease)
     assert claimed is not None
@@ -90,18 +90,18 @@ class StoreDriver:
         received = await self.receive(inbound, at)
         return Queued(await self.route(received.lane, at, by), received)
 
-    async def claim(self, at: int = 0, limit: int = 10, owner: str = "one") -> tuple[Claimed, ...]:
+    async def claim(self, at: int = 0, limit: int = 10, owner: str = "one") -> tuple[ClaimedBatch, ...]:
         """Claim what is ready, and read it."""
         turn_ids = tuple(self.new_id() for _ in range(limit))
         leases = await self.store.apply(ClaimBatches(owner, limit, turn_ids, at, at + LEASE_MS, lived_ms=self.lived_ms))
         return tuple([await read(self.store, lease) for lease in leases])
 
-    async def claim_one(self, at: int = 0, owner: str = "one") -> Claimed:
+    async def claim_one(self, at: int = 0, owner: str = "one") -> ClaimedBatch:
         """Claim the one batch that is ready."""
         [claimed] = await self.claim(at, owner=owner)
         return claimed
 
-    async def answer(self, claimed: Claimed, text: str = "hello yourself", at: int = 0) -> int:
+    async def answer(self, claimed: ClaimedBatch, text: str = "hello yourself", at: int = 0) -> int:
         """Commit a turn with a reply; returns the reply's id."""
         draft = ReplyDraft(self.new_id(), text)
         batch = claimed.batch

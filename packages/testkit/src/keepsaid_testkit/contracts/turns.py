@@ -11,23 +11,23 @@ from keepsaid.domain.prompt import Json, Record, Role, ToolCall
 from keepsaid.domain.redaction import Redaction, SecretMark
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.states import IllegalMove
-from keepsaid.domain.turn import NO_MODEL, Claimed, Recent, Step, StepKind, Usage
+from keepsaid.domain.turn import NO_MODEL, ClaimedBatch, Recent, Step, StepKind, Usage
 from keepsaid.domain.views import TurnStory
 from keepsaid.testing.builders import consulted, lane_of, outcome, said, step
 from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
 
-def started(claimed: Claimed, of: Step, at: int = 0, trace: Json = None) -> StepStart:
+def started(claimed: ClaimedBatch, of: Step, at: int = 0, trace: Json = None) -> StepStart:
     """The holder is about to make a call."""
     return StepStart(claimed.turn_id, claimed.batch.fence, of, at, trace)
 
 
-def ended(claimed: Claimed, n: int, output: Json, at: int = 0) -> StepEnd:
+def ended(claimed: ClaimedBatch, n: int, output: Json, at: int = 0) -> StepEnd:
     """The holder had an answer."""
     return StepEnd(claimed.turn_id, claimed.batch.fence, n, output, Usage(5, 2, 9), at)
 
 
-def committed(claimed: Claimed, text: str = "yes", reply: ReplyDraft | None = None, at: int = 0) -> TurnCommit:
+def committed(claimed: ClaimedBatch, text: str = "yes", reply: ReplyDraft | None = None, at: int = 0) -> TurnCommit:
     """The holder settles the turn."""
     return TurnCommit(claimed.turn_id, claimed.batch.id, claimed.batch.fence, outcome(text), reply, at)
 
@@ -41,7 +41,7 @@ async def refusal(store: ContractStore, commit: Commit[bool]) -> IllegalMove | N
     return None
 
 
-async def turn_of(store: ContractStore, claimed: Claimed) -> TurnStory:
+async def turn_of(store: ContractStore, claimed: ClaimedBatch) -> TurnStory:
     """All that is recorded of a turn."""
     turn = await store.turn(claimed.turn_id)
     assert turn is not None

@@ -41,7 +41,7 @@ _SELDOM = (
     "commit.CreateTasks.",
     "commit.ExpireTasks.",
     "commit.RenewTask.",
-    "commit.TellBack.",
+    "commit.MarkTasksReported.",
     "relay.",
     "block.",
 )

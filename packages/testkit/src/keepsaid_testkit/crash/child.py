@@ -32,7 +32,7 @@ from keepsaid.domain.graph import Mention
 from keepsaid.domain.memory import OWNER, NewMemory, Used
 from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Json
-from keepsaid.domain.turn import Claimed, ToolClass
+from keepsaid.domain.turn import ClaimedBatch, ToolClass
 from keepsaid.domain.visibility import ShareMemory, ShareReach
 from keepsaid.engine.supervisor import Recovered
 from keepsaid.engine.tasks import TaskLimits
@@ -187,7 +187,7 @@ def _agent_deps(also: Sequence[Tool], *parts: Any) -> AgentDeps:
     """What thinks, with tools beside its own."""
     model, reminder, identity, tools, *more_parts = parts
 
-    def more(claimed: Claimed) -> Sequence[Tool]:
+    def more(claimed: ClaimedBatch) -> Sequence[Tool]:
         return (*tools(claimed), *also)
 
     return AgentDeps(model, reminder, identity, more, *more_parts)

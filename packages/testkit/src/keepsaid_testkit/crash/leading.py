@@ -204,7 +204,7 @@ _STEPS: Sequence[tuple[str | tuple[str, ...], Step]] = (
             "commit.CancelTask.",
             "commit.RunTask.",
             "commit.DecideTask.",
-            "commit.TellBack.",
+            "commit.MarkTasksReported.",
             "commit.NotifyOwner.",
             "relay.",
             "commit.ResultsKept.",

@@ -149,7 +149,7 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
                 "commit.RunTask.",
                 "commit.DecideTask.",
                 "commit.ExpireTasks.",
-                "commit.TellBack.",
+                "commit.MarkTasksReported.",
                 "relay.",
                 "commit.ResultsKept.",
                 "results.",

@@ -33,7 +33,7 @@ from keepsaid.domain.commits import (
 from keepsaid.domain.message import ProviderMarks
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.route import Action
-from keepsaid.domain.turn import Claimed, Lease, Usage
+from keepsaid.domain.turn import ClaimedBatch, Lease, Usage
 from keepsaid.errors import StoreBroken
 from keepsaid.testing.builders import AT_ONCE, arrival, outcome, routed, said, step, verdict
 from keepsaid_testkit.power.book import Book, Entry, Sign
@@ -71,7 +71,7 @@ class WaveGate:
 class _Held:
     """A batch being worked on, and the step it is at."""
 
-    claimed: Claimed
+    claimed: ClaimedBatch
     n: int
     started: bool = False
 

@@ -14,7 +14,7 @@ from keepsaid.domain.commits import Commit, IntakeResult, Receive, Received, Set
 from keepsaid.domain.compaction import Summarise
 from keepsaid.domain.event import DeliveryResult, SettleDeliveries, TakeDeliveries
 from keepsaid.domain.reply import Delivered
-from keepsaid.domain.turn import Claimed, Lease
+from keepsaid.domain.turn import ClaimedBatch, Lease
 from keepsaid.ports.store_views import R
 from keepsaid_testkit.simulator.making import note_made
 from keepsaid_testkit.simulator.watch import Watched
@@ -84,7 +84,7 @@ class Doubling(Watched):
 class Careless(Watched):
     """Forgets which calls had begun."""
 
-    async def claimed(self, lease: Lease) -> Claimed | None:
+    async def claimed(self, lease: Lease) -> ClaimedBatch | None:
         """Leave out the steps without a result."""
         claimed = await super().claimed(lease)
         if claimed is None:
@@ -130,7 +130,7 @@ class Deaf(Watched):
 class Eager(Watched):
     """Lets whoever speaks next answer what somebody else was asked."""
 
-    async def claimed(self, lease: Lease) -> Claimed | None:
+    async def claimed(self, lease: Lease) -> ClaimedBatch | None:
         """Take the speaker for who was asked."""
         claimed = await super().claimed(lease)
         if claimed is None or not claimed.messages:

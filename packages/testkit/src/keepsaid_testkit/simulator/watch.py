@@ -16,7 +16,7 @@ from keepsaid.domain.retention import Backlog, Prunable, PruneHistory
 from keepsaid.domain.scheduling import EndRun
 from keepsaid.domain.session import CollectionLine, ExtractionLease, Marked, Passage, QuietSince, Session
 from keepsaid.domain.slot import Slot
-from keepsaid.domain.turn import Claimed, Lease
+from keepsaid.domain.turn import ClaimedBatch, Lease
 from keepsaid.domain.views import EpisodeWork, LaneLine, MessageFilter, Overview, Story, TurnStory
 from keepsaid.errors import StoreFull
 from keepsaid.ports.forgetting import ForgettingView, ReachView
@@ -243,7 +243,7 @@ class Watched(Views):
         self._life = life
         self._told_news = False
 
-    async def claimed(self, lease: Lease) -> Claimed | None:
+    async def claimed(self, lease: Lease) -> ClaimedBatch | None:
         """What a lease is for."""
         return await self.store.claimed(lease)
 

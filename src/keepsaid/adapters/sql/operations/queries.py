@@ -83,7 +83,7 @@ _COMMITS: Mapping[type, ApplyOne] = {
     task.RunTask: tasks.run_now,
     task.DecideTask: tasks.decide,
     task.ExpireTasks: tasks.expire_tasks,
-    relay.TellBack: tasks.mark_tasks_reported,
+    relay.MarkTasksReported: tasks.mark_tasks_reported,
     task.ResultsKept: tasks.kept,
     event.Subscribe: journal.subscribe,
     event.Unsubscribe: journal.unsubscribe,

@@ -15,7 +15,7 @@ from keepsaid.domain import task as domain
 from keepsaid.domain.effects import JudgeTask, MakeTask, OfTask, RelayTask, StopTask
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.relay import TellBack
+from keepsaid.domain.relay import MarkTasksReported
 from keepsaid.domain.states import move
 from keepsaid.domain.work import TaskKind, encoded
 
@@ -216,7 +216,7 @@ def apply_effect(db: SqlSession, effect: OfTask, lane: Lane, made_by: tuple[int,
             db.execute(TASKS["relay"], (effect.task_id, lane_id_of(db, lane)))
 
 
-def mark_tasks_reported(db: SqlSession, commit: TellBack) -> int:
+def mark_tasks_reported(db: SqlSession, commit: MarkTasksReported) -> int:
     return run(db, TASKS["tell_back"], (db.numbers(commit.task_ids), commit.at))
 
 

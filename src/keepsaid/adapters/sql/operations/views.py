@@ -23,7 +23,7 @@ from keepsaid.domain.prompt import Role
 from keepsaid.domain.reply import StoredReply
 from keepsaid.domain.session import CollectionLine, Passage, Utterance
 from keepsaid.domain.states import message_state
-from keepsaid.domain.turn import Claimed, Lease, ReplyTarget, TurnInputs, Usage
+from keepsaid.domain.turn import ClaimedBatch, Lease, ReplyTarget, TurnInputs, Usage
 
 
 def read_turn_inputs(db: SqlSession, lane: Lane, messages: Sequence[StoredMessage]) -> TurnInputs:
@@ -192,17 +192,17 @@ def episode_work(db: SqlSession, limit: int, conversation: str | None = None) ->
     return work
 
 
-def claimed(db: SqlSession, lease: Lease) -> Claimed | None:
+def claimed(db: SqlSession, lease: Lease) -> ClaimedBatch | None:
     batch, turn_id = lease.batch, lease.turn_id
     if one(db, leases.LEASES["held"], (batch.id, batch.fence)) is None:
         return None
     messages = rows.messages_of(db, batch.id)
     if not lease.continued:
         around = read_turn_inputs(db, batch.lane, messages)
-        return Claimed(batch, turn_id, messages, (), lease.alone, around=around)
+        return ClaimedBatch(batch, turn_id, messages, (), lease.alone, around=around)
     steps = tuple(rows.step(step) for step in every(db, leases.CLAIMS["steps"], (turn_id,)))
     trace, joined = rows.trace(db, turn_id), list_steered(db, turn_id)
-    claimed = Claimed(batch, turn_id, messages, steps, lease.alone, trace, joined)
+    claimed = ClaimedBatch(batch, turn_id, messages, steps, lease.alone, trace, joined)
     return replace(claimed, around=read_turn_inputs(db, batch.lane, claimed.all_messages))
 
 
