@@ -19,7 +19,7 @@ REGRESSIONS = (62, 122, 169, 198, 208, 248, 262, 287, 329, 330, 332, 10_203, 23_
 """Seeds that once broke a promise: a clock that was set changed the order of replies, or held back what waited; a turn
 went on beside the one that had taken its place."""
 
-MEMORY_SEEDS = 120
+MEMORY_SEEDS = 90
 FILE_SEEDS = 15
 SOAK_SEEDS = 5_000
 _RUN = 15

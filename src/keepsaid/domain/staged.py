@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from enum import StrEnum
 
@@ -14,12 +14,11 @@ from keepsaid.domain.ids import moment
 from keepsaid.domain.ids import read as read_id
 from keepsaid.domain.memory import IMPORTANCE, Kind
 from keepsaid.domain.message import StoredMessage, Trust
-from keepsaid.domain.prompt import Json, Record, Role, ToolCall
+from keepsaid.domain.prompt import Json, Record, answered_calls
 from keepsaid.text.normal import normalise
 from keepsaid.values import frozen
 
 TEXT_CHARS_MAX, NAME_CHARS_MAX = 4_000, 200
-_REFUSED = "error:"
 
 
 class MemoryAction(StrEnum):
@@ -95,24 +94,9 @@ def parse_staged_request(name: str, arguments: Mapping[str, Json], n: int = 0) -
 def staged_in(records: Sequence[Record]) -> tuple[StageMemory, ...]:
     """What a turn's records ask for: every call that was answered and not refused, in order."""
     return tuple(
-        replace(parse_staged_request(call.name, _arguments(call), n), trust=trust)
-        for n, (call, trust) in enumerate(_granted(records))
+        replace(parse_staged_request(one.call.name, one.arguments, n), trust=one.trust)
+        for n, one in enumerate(answered_calls(records, *MemoryAction))
     )
-
-
-def _granted(records: Sequence[Record]) -> Iterator[tuple[ToolCall, Trust | None]]:
-    """The calls that were not refused, in order, with the trust of the turn at each; ids of calls may come again."""
-    calls: dict[str, tuple[ToolCall, Trust | None]] = {}
-    for one in records:
-        if one.role is Role.ASSISTANT:
-            calls = {call.id: (call, one.trust) for call in one.calls if call.name in tuple(MemoryAction)}
-        elif one.role is Role.TOOL and one.call_id in calls and not one.text.startswith(_REFUSED):
-            yield calls[one.call_id]
-
-
-def _arguments(call: ToolCall) -> Mapping[str, Json]:
-    arguments: Json = json.loads(call.arguments or "{}")
-    return arguments if isinstance(arguments, dict) else {}
 
 
 def written(staged: StageMemory) -> str:
