@@ -5,7 +5,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 FIGURES ?= build/soak.jsonl
-# What is slow in a file is made once for its tests. A third of a run is waiting: there is one worker more than cores.
+# What is slow in a file is made once for its tests. Tests wait a third of their time: up to three cores have one worker more.
 WORKERS = $(shell cores=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1); echo $$((cores < 4 ? cores + 1 : 4)))
 SPREAD = --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 # A kill leaves what was written, on whatever disk: homes of tests are in memory, where it has room for them. What is
@@ -26,12 +26,12 @@ run: .venv/.run .venv/.offered ## Install into .venv and start a chat
 check: .venv/.test ## Run the static checks: ruff, format, mypy, arrows
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet
-	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/mypy --no-error-summary --num-workers 2
 	@arrows=$$($(BIN)/lint-imports --no-logo 2>&1) || { printf '%s\n' "$$arrows"; exit 1; }
 
 test: check ## Run the static checks, then the tests, on up to four cores
 	@$(IN_MEMORY) $(BIN)/pytest --quiet -m "not soak and not alone" $(SPREAD)
-	@$(BIN)/pytest --quiet -m "alone and not soak" $(ALONE)
+	@$(BIN)/pytest --quiet -m "alone and not soak" --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ALONE)
 
 bench: .venv/.bench ## Measure
 	@$(BIN)/python -m bench

@@ -1,4 +1,4 @@
-"""Frozen values: what `@dataclass(frozen=True, slots=True)` makes, in a twentieth of its time.
+"""Frozen values: classes as `@dataclass(frozen=True, slots=True)` makes them, in a twentieth of its time.
 
 `dataclass` writes and compiles six methods for each class, and a start makes hundreds of classes. Those made here share
 their methods; the `__init__` of a class is compiled when its first value is made (docs/adr/0040).
@@ -7,7 +7,7 @@ their methods; the `__init__` of a class is compiled when its first value is mad
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
+from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields, replace
 from operator import attrgetter
 from reprlib import recursive_repr
 from typing import Any, Final, NoReturn, TypeVar, cast, dataclass_transform
@@ -35,6 +35,8 @@ def frozen(cls: _Class) -> _Class:
 
     `dataclasses` and `match` take it for one of theirs. Annotations are strings (`from __future__ import annotations`).
     The class is made a second time, as `dataclass` does it for slots, so none of its methods may say `super()`.
+    Not known here are `InitVar`, `KW_ONLY`, `hash=` of a field, and bases that are dataclasses without slots; a field
+    without a default after one with a default is found when the first value is made.
 
     Raises:
         ValueError: a default can be changed, and all values would share it.
@@ -51,6 +53,7 @@ def frozen(cls: _Class) -> _Class:
         namespace.pop(name, None)
     compared = [name for name, one in known.items() if one.compare]
     namespace |= {
+        "__qualname__": cls.__qualname__,
         "__slots__": tuple(name for name in own if name not in slots),
         "__match_args__": tuple(name for name, one in known.items() if one.init and not one.kw_only),
         "__value_key__": attrgetter(*compared) if compared else type,
@@ -67,7 +70,7 @@ def _own_fields(namespace: dict[str, Any]) -> _Fields:
     """The fields that a class adds to those of its bases."""
     own: _Fields = {}
     for name, annotation in namespace.get("__annotations__", {}).items():
-        if not annotation.startswith("ClassVar"):
+        if not annotation.startswith(("ClassVar", "typing.ClassVar")):
             default = namespace.get(name, MISSING)
             one: Any = default if isinstance(default, Field) else field(default=default)
             if one.default.__class__.__hash__ is None:
@@ -152,4 +155,5 @@ _METHODS: Final[dict[str, Any]] = {
     "__delattr__": _refuse_change,
     "__getstate__": _state,
     "__setstate__": _set_state,
+    "__replace__": replace,
 }

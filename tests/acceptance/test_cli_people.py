@@ -42,18 +42,18 @@ def test_a_name_joins_nobody(tmp_path: Path, capsys: Capture) -> None:
     assert f"{ANN} is joined with nobody" in inside(program, capsys, "people", "split", ANN, code=1).err
 
 
-def test_a_memory_is_widened_with_a_reason_that_is_kept(tmp_path: Path, capsys: Capture) -> None:
+def test_a_memory_is_shared_with_a_reason_that_is_kept(tmp_path: Path, capsys: Capture) -> None:
     program = Program(tmp_path / "home")
     added = inside(program, capsys, "memory", "add", "The boiler is serviced every May.", "--json").json["id"]
-    refused = inside(program, capsys, "memory", "widen", added, "--to", "person", "--reason", "mine", code=1).err
+    refused = inside(program, capsys, "memory", "share", added, "--to", "person", "--reason", "mine", code=1).err
     assert "it was said before others, so it is nobody's own" in refused
-    done = inside(program, capsys, "memory", "widen", added, "--to", "global", "--reason", "the house may know")
+    done = inside(program, capsys, "memory", "share", added, "--to", "global", "--reason", "the house may know")
     assert done.out == f"{added}  global  (was person:owner)\n"
-    again = inside(program, capsys, "memory", "widen", added, "--to", "global", "--reason", "again").out
+    again = inside(program, capsys, "memory", "share", added, "--to", "global", "--reason", "again").out
     assert again == f"{added}  global  (is heard as far already)\n"
     shown = inside(program, capsys, "memory", "show", added).out
     assert "from person:owner by owner: the house may know" in shown
     assert (
         "mem_x names no memory"
-        in inside(program, capsys, "memory", "widen", "mem_x", "--to", "global", "--reason", "x", code=1).err
+        in inside(program, capsys, "memory", "share", "mem_x", "--to", "global", "--reason", "x", code=1).err
     )

@@ -10,7 +10,7 @@ import pytest
 
 _PLAYED = """
 import asyncio, ctypes, threading
-from keepsaid.app.watching import watched
+from keepsaid.app.serving import watched
 from keepsaid.config import Config
 async def serve():
     with watched(Config()):
@@ -36,7 +36,7 @@ libc.fflush(None)
 _SPARED = """
 import gc
 from keepsaid.adapters.system.process import Systemd
-from keepsaid.app.watching import started
+from keepsaid.app.serving import started
 stays = [[n] for n in range(1_000)]
 started(Systemd({}))
 print(gc.get_freeze_count(), sum(one in stays for one in gc.get_objects()))

@@ -6,6 +6,8 @@ import asyncio
 import json
 import logging
 import os
+import subprocess
+import sys
 from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -100,6 +102,20 @@ def test_an_error_nobody_foresaw(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert told["code"] == "KS-BUG"
     assert "LookupError" in told["what"]
     assert "person" not in told["what"] + (tmp_path / "state/keepsaid.log").read_text("utf-8")
+
+
+def test_what_breaks_the_stores_is_logged_without_them(tmp_path: Path) -> None:
+    lines = (
+        "import sys",
+        "sys.modules['apsw'] = None",
+        "from keepsaid.interfaces.cli.program import run",
+        f"sys.exit(run(['--home', {str(tmp_path)!r}, 'memory', 'ls']))",
+    )
+    done = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "ModuleNotFoundError" in done.stderr
+    assert "KS-BUG" in done.stderr
+    assert "unexpected error" in (tmp_path / "state/keepsaid.log").read_text("utf-8")
 
 
 def test_the_log_holds_nobodys_words(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from tests.unit.http_cast import site
 from tests.waits import HANG_S
 
 from keepsaid.app.instance import Instance, opened
-from keepsaid.app.reload import Prepared
+from keepsaid.app.serving import Prepared
 from keepsaid.config import Config, Home, load
 from keepsaid.config.file import changed, taken, within
 from keepsaid.domain.views import Story

@@ -174,8 +174,20 @@ def test_the_standard_library_takes_them_for_its_own(make: Callable[[type], Any]
     assert copy.deepcopy(one) == copy.copy(one) == one
 
 
+class Holder:
+    """Holds a class of values."""
+
+    @frozen
+    class Inner:
+        """Of a class, by whose name it is shown and found."""
+
+        number: int
+
+
 def test_values_can_be_pickled() -> None:
-    assert pickle.loads(pickle.dumps(Pair(1, ("a",)))) == Pair(1, ("a",))
+    for value in (Pair(1, ("a",)), Holder.Inner(2)):
+        assert pickle.loads(pickle.dumps(value)) == value
+    assert repr(Holder.Inner(2)) == "Holder.Inner(number=2)"
 
 
 @both

@@ -13,7 +13,7 @@ from typing import Any
 
 from keepsaid.app.builtin.parts import NAMES, BuiltInContext, Parts, built_in
 from keepsaid.app.events import EventService
-from keepsaid.app.reload import IN_FORCE, ConfigReloader, Prepared, ReloadableIdentity, ReloadableRoutes
+from keepsaid.app.serving import IN_FORCE, ConfigReloader, Prepared, ReloadableIdentity, ReloadableRoutes
 from keepsaid.app.work import ScheduleService
 from keepsaid.config import Config, Home
 from keepsaid.config.services import ExtensionConfig

@@ -34,8 +34,9 @@ from keepsaid.app.extending import (
 )
 from keepsaid.app.memory import collecting_of, maintenance_of, recorder_of
 from keepsaid.app.models import briefings_of, compaction_of, copier_of, embedder_of, former_of, loading_of, model_of
+from keepsaid.app.redaction import redactor_of
 from keepsaid.app.services import RuntimeHooks, Services, forgetter_of, services_of
-from keepsaid.app.stores import PATIENT_MS, folders_of, in_use, recollection, redactor_of, stores_of
+from keepsaid.app.stores import PATIENT_MS, folders_of, in_use, recollection, stores_of
 from keepsaid.app.tools import fence_of, toolbox_of
 from keepsaid.app.work import ScheduleService, TaskService, TaskServiceDeps
 from keepsaid.config import Config, Home

@@ -9,7 +9,7 @@ from functools import partial
 
 from keepsaid.adapters.models.choose import LazyChat
 from keepsaid.adapters.system.files import SkillFolder
-from keepsaid.app.reload import Prepared
+from keepsaid.app.serving import Prepared
 from keepsaid.config import Config, Home
 from keepsaid.config.services import SchedulesConfig
 from keepsaid.domain.commits import Received

@@ -19,7 +19,7 @@ from keepsaid.domain.visibility import MemoryShared, Person, SeenIdentity
 from keepsaid.pipeline.prompt.trace import compared
 
 if TYPE_CHECKING:
-    from keepsaid.app.reload import Reloaded
+    from keepsaid.app.serving import Reloaded
     from keepsaid.domain.maintenance import Holdings
     from keepsaid.engine.caretakers import PruneProgress
     from keepsaid.memory.maintenance import MaintenanceProgress

@@ -1,4 +1,4 @@
-"""The model, as a port: chat models and their users, tools, sources of a prompt (identity, skills, side work)."""
+"""Models and tools, as ports: chat models, extractors, summarisers, tools, and the sources of a prompt."""
 
 from __future__ import annotations
 

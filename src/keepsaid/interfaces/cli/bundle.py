@@ -117,7 +117,7 @@ def _request(file: Path, source: str, trust: str, who: Sequence[str]) -> ImportR
 
 
 def _redactor() -> Any:
-    from keepsaid.app.stores import redactor_of  # noqa: PLC0415 - needed here alone
+    from keepsaid.app.redaction import redactor_of  # noqa: PLC0415 - needed here alone
 
     return redactor_of(session().config())
 

@@ -57,15 +57,14 @@ _REQUEUED = ("dead", "dropped", "review")
 
 def requeue(thing: BatchName, reason: Reason = "requeued by the owner") -> None:
     """Queue a dead, dropped or parked batch again."""
-    hint = "keepsaid inbox ls --state dead"
-    number, state = _batch_of(thing, hint)
+    number, state = _batch_of(thing, "keepsaid inbox ls")
     done, up = False, True
     if state in _REQUEUED:
         told, up = post(f"/v1/batches/{name('batch', number)}/requeue", {"reason": reason})
         done = bool(told["requeued"])
     if not done:
         what = f"{name('batch', number)} is not dead, dropped or in review, or its messages are pruned"
-        raise refused(what, hint)
+        raise refused(what, f"keepsaid inbox why {thing}")
     show({"batch": name("batch", number), "requeued": True}, f"{name('batch', number)}  queued again")
     if not up:
         say("no runtime is up: the next one works on it (keepsaid serve)")

@@ -20,6 +20,7 @@ from typing import Annotated, Any, BinaryIO, NoReturn
 
 import typer
 
+from keepsaid.app.redaction import plain_redactor
 from keepsaid.domain import ids
 from keepsaid.interfaces.cli.console import check_choice, envelope, say, session, show
 from keepsaid.interfaces.cli.escapes import json_line, visible
@@ -173,8 +174,6 @@ def keep_log(file: Path, level: str, redactor: Redactor, *, text: bool) -> None:
 
 def append(file: Path, record: logging.LogRecord) -> None:
     """Write one record beside a runtime that may be writing too; raises OSError."""
-    from keepsaid.app.stores import plain_redactor  # noqa: PLC0415 - needed here alone
-
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _private(file) as log:
         log.write(JsonLines(plain_redactor()).format(record) + "\n")

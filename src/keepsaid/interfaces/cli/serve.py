@@ -41,7 +41,7 @@ def bound_to(config: Config, host: str) -> Config:
 
 async def _serve(config: Config, port: int | None) -> None:
     from keepsaid.app.instance import opened  # noqa: PLC0415
-    from keepsaid.app.watching import started, watched  # noqa: PLC0415
+    from keepsaid.app.serving import started, watched  # noqa: PLC0415
     from keepsaid.interfaces.cli.logs import keep_log  # noqa: PLC0415
     from keepsaid.interfaces.http.server import listening  # noqa: PLC0415
 

@@ -1,15 +1,21 @@
-"""Reload: the config is read again while the runtime is at work; all that can change of it does, or nothing."""
+"""A server at work: what can change of its settings is reloaded, all of it or nothing; its event loop is watched.
+
+It runs for months, so its threads share one arena, and no search for garbage looks at what the start made.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+import os
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 from keepsaid.adapters.system.files import IdentityFiles, SkillFolder
+from keepsaid.adapters.system.process import Systemd, Watchdog, share_one_arena, spare_what_stays
 from keepsaid.config import Config, Home, load
 from keepsaid.config.file import Key, changed, taken, within
 from keepsaid.domain.commits import Tell
@@ -167,3 +173,24 @@ class ConfigReloader:
 
 def _names(keys: Iterable[Key]) -> tuple[str, ...]:
     return tuple(".".join(key) for key in keys)
+
+
+@contextmanager
+def watched(config: Config) -> Iterator[Systemd]:
+    """Let threads share one arena, and watch the running event loop while the block runs; yields the way to systemd."""
+    share_one_arena()
+    systemd = Systemd(os.environ)
+    # Half of the time: one notification may come late.
+    feed_s = systemd.watchdog_s / 2 if systemd.watchdog_s is not None else None
+    watchdog = Watchdog(config.runtime.watchdog_s, systemd.alive, feed_s)
+    try:
+        yield systemd
+    finally:
+        watchdog.end()
+        systemd.close()
+
+
+def started(systemd: Systemd) -> None:
+    """Say that the start is over, and spare what it made from searches for garbage."""
+    spare_what_stays()
+    systemd.ready()
