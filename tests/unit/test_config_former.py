@@ -68,5 +68,11 @@ def test_a_former_key_that_is_of_no_use_is_named(tmp_path: Path) -> None:
 
 
 def test_a_wrong_value_under_a_former_key_names_the_key_of_today(tmp_path: Path) -> None:
-    with pytest.raises(Exception, match=r"turns\.shutdown_timeout_s"):
+    with pytest.raises(Exception, match=r"config\.yaml: turns\.shutdown_timeout_s"):
         read(tmp_path / "config.yaml", "turns: {stop_s: soon}\n")
+
+
+def test_a_wrong_value_of_a_former_variable_names_the_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEEPSAID_TURNS__STOP_S", "soon")
+    with pytest.raises(Exception, match=r"environment: KEEPSAID_TURNS__STOP_S: turns\.shutdown_timeout_s"):
+        read(tmp_path / "config.yaml", "")

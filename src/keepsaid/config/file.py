@@ -166,11 +166,18 @@ def _first(error: ValidationError, path: Path, settings: Mapping[str, Any]) -> s
     one = error.errors(include_url=False, include_input=False)[0]
     key = tuple(str(part) for part in one["loc"])
     named = {name.upper() for name in os.environ}
-    variables = (_variable(key[:length]) for length in range(len(key), 0, -1))
+    variables = (_variable(one[:length]) for one in (key, *_former(key)) for length in range(len(one), 0, -1))
     variable = next((name for name in variables if name in named), None)
     source = f"environment: {variable}" if variable else "settings" if key[:1] and key[0] in settings else str(path)
     more = error.error_count() - 1
     return f"{source}: {'.'.join(key)}: {one['msg'].removeprefix(_OURS)}" + (f" (and {more} more)" if more else "")
+
+
+def _former(key: Key) -> Iterator[Key]:
+    """The names a key had in the release before."""
+    for name, now in FORMER.get("".join(key[:1]), {}).items():
+        if key[-1] == now:
+            yield (*key[:-1], name)
 
 
 def _variable(key: Key) -> str:
