@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
@@ -173,6 +174,11 @@ def chunks(rows: Sequence[T]) -> Iterator[Sequence[T]]:
         yield rows[start : start + CHUNK]
 
 
+def as_json(values: Iterable[object]) -> str:
+    """A JSON list, as statements take many values in one."""
+    return json.dumps(list(values), ensure_ascii=False)
+
+
 def flat(rows: Sequence[tuple[object, ...]]) -> list[object]:
     """All values of the rows, one after another."""
     return [value for row in rows for value in row]
@@ -180,7 +186,7 @@ def flat(rows: Sequence[tuple[object, ...]]) -> list[object]:
 
 SQL = load("query")
 
-_log = logging.getLogger("keepsaid.store")
+log = logging.getLogger("keepsaid.store")
 
 
 def every(db: SqlSession, sql: str, bound: Bound = ()) -> list[Row]:
@@ -214,8 +220,13 @@ def _decoded(db: SqlSession, sql: str, bound: Any) -> list[tuple[Row, bool]]:
         found.append((tuple(row), is_text))
         if not is_text:
             shown_id = row[0] if isinstance(row[0], int) else "of a query"
-            _log.error("row %s has text that is not UTF-8", shown_id, extra={"code": MessageDamaged.code})
+            log.error("row %s has text that is not UTF-8", shown_id, extra={"code": MessageDamaged.code})
     return found
+
+
+def column(db: SqlSession, sql: str, bound: Bound = ()) -> list[Any]:
+    """The first column of all rows."""
+    return [row[0] for row in every(db, sql, bound)]
 
 
 def one(db: SqlSession, sql: str, bound: Bound = ()) -> Row | None:

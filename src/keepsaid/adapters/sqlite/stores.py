@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from keepsaid.adapters.sql.memory.commits import KeepVectors
+from keepsaid.adapters.sql.memory.rows import MemoryParts
 from keepsaid.adapters.sql.memory.store import MEMORY_COMMITS, SqlMemories
 from keepsaid.adapters.sql.operations.chronicle import SqlChronicles
 from keepsaid.adapters.sql.operations.forgetting import SQL as FORGETTING
@@ -242,7 +243,7 @@ class SqliteMemories(SqlMemories):
         redactor: Redactor | None = None,
         keyring: TombstoneKeyring | None = None,
     ) -> None:
-        super().__init__(writer, readers, ids, redactor, keyring or open_keyring(readers.path))
+        super().__init__(MemoryParts(writer, readers, ids, redactor, keyring or open_keyring(readers.path)))
         self._file = readers
         self._closing = closing
         self._vectors = vector_index.VectorIndex()

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
-from keepsaid.adapters.sql.memory import forgetting
-from keepsaid.adapters.sql.memory.forgetting import HideMemories, any_echoes
-from keepsaid.adapters.sql.memory.rows import audience, hexadecimal, lane_columns, rows, storable
-from keepsaid.adapters.sql.query import SqlReaders, SqlSession, SqlView, every, load, reads
+from keepsaid.adapters.sql.memory import forgetting, rows
+from keepsaid.adapters.sql.query import SqlSession, as_json, column, every, load, reads
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain.attributes import slot_of
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.forgetting import echo_digests, name_digest, slot_digest
 from keepsaid.domain.memory import NewMemory, NewVector, Used, VectorSpace
-from keepsaid.ports.store_views import Operations
 from keepsaid.text.normal import digest, normalise
 from keepsaid.values import frozen
 
@@ -26,14 +22,10 @@ _REMEMBERED_MS = 30 * 86_400_000
 
 def count(db: SqlSession, uses: Sequence[Used]) -> None:
     """Count what turns used, each turn once; forget turns that were counted long ago."""
-    by_turn = {
-        use.turn_id: {"turn": use.turn_id, "at": use.at, "memories": list(dict.fromkeys(use.memories))} for use in uses
-    }
-    if not by_turn:
-        return
-    new = [by_turn[row[0]] for row in every(db, USES["count_turns"], {"uses": json.dumps(list(by_turn.values()))})]
-    if new:
-        db.execute(USES["count_uses"], {"uses": json.dumps(new)})
+    turns = ({"turn": use.turn_id, "at": use.at, "memories": list(dict.fromkeys(use.memories))} for use in uses)
+    by_turn = {turn["turn"]: turn for turn in turns}
+    if by_turn and (new := column(db, USES["count_turns"], {"uses": as_json(by_turn.values())})):
+        db.execute(USES["count_uses"], {"uses": as_json(by_turn[turn_id] for turn_id in new)})
         db.execute(USES["forget_turns"], {"before": max(use.at for use in uses) - _REMEMBERED_MS})
 
 
@@ -68,18 +60,13 @@ class KeepVectors(Commit[int]):
 
 def key_hash(key: str) -> bytes:
     """The tombstone of one memory by its name."""
-    return name_digest(storable(key))
+    return name_digest(rows.storable(key))
 
 
 def content_hash(memory: NewMemory) -> bytes:
     """The tombstone of what was said, by whom and for whom, under whatever name and at whatever time."""
-    return digest(
-        memory.kind,
-        storable(memory.scope),
-        normalise(memory.speaker),
-        normalise(memory.subject),
-        normalise(memory.text),
-    )
+    said = map(normalise, (memory.speaker, memory.subject, memory.text))
+    return digest(memory.kind, rows.storable(memory.scope), *said)
 
 
 def slot_hash(memory: NewMemory) -> bytes:
@@ -90,57 +77,40 @@ def slot_hash(memory: NewMemory) -> bytes:
 def keep(db: SqlSession, commits: Sequence[KeepMemories]) -> list[tuple[int, ...]]:
     """Apply a run of commits, whatever their number, in four statements and those that index what is new."""
     echoes = forgetting.any_echoes(db)
-    drafts = [
-        draft(memory, memory_id, commit.at) | ({"echoes": forgetting.digests_of(memory)} if echoes else {})
-        for commit in commits
-        for memory_id, memory in zip(commit.ids, commit.memories, strict=True)
-    ]
-    for memory in [memory for commit in commits for memory in commit.memories if memory.asked]:
-        forgetting.lift(db, memory)
-    bound = {"drafts": json.dumps(drafts, ensure_ascii=False)}
+    new = [(*one, commit.at) for commit in commits for one in zip(commit.memories, commit.ids, strict=True)]
+    drafts = (draft(*one) | ({"echoes": forgetting.digests_of(one[0])} if echoes else {}) for one in new)
+    bound = {"drafts": as_json(drafts)}
+    for memory, *_ in new:
+        if memory.asked:
+            forgetting.lift(db, memory)
     for statement in ("keep_audiences", "keep", "keep_sources"):
-        rows(db, statement, bound)
+        every(db, rows.SQL[statement], bound)
     db.reindex()
     count(db, [use for commit in commits for use in commit.used])
-    kept = iter(rows(db, "kept", bound))
+    kept = iter(every(db, rows.SQL["kept"], bound))
     return [tuple(int(next(kept)[0]) for _ in commit.ids) for commit in commits]
+
+
+_AS_THEY_ARE = ("kind", "trust", "said_at", "derived", "asked", "version", "metadata", "valid_from", "corrects")
 
 
 def draft(memory: NewMemory, memory_id: int, at: int) -> dict[str, Any]:
     """A memory as the statements that write it take it."""
     slot = slot_of(memory.subject_id or memory.subject, memory.attribute, memory.value)
+    hashes = {"key": key_hash(memory.key), "content": content_hash(memory), "slot": slot_hash(memory)}
     return {
         "id": memory_id,
-        "key": storable(memory.key),
-        "audience": audience(memory),
-        "kind": memory.kind,
-        "scope": storable(memory.scope),
-        "trust": memory.trust,
-        **lane_columns(memory.lane),
-        "said_at": memory.said_at,
         "at": at,
-        "importance": float(memory.importance),
-        "key_hash": key_hash(memory.key).hex(),
-        "content_hash": content_hash(memory).hex(),
-        "slot_hash": slot_hash(memory).hex(),
-        "subject": normalise(memory.subject),
-        "speaker": normalise(memory.speaker),
-        "derived": memory.derived,
-        "asked": memory.asked,
-        "speaker_id": storable(memory.speaker_id),
-        "subject_id": storable(memory.subject_id),
-        "chat_of": storable(memory.chat_of),
-        "version": memory.version,
-        "metadata": memory.metadata,
-        "attribute": normalise(memory.attribute),
+        "audience": rows.audience(memory),
         "slot": None if slot is None else slot.hex(),
-        "value": normalise(memory.value),
-        "valid_from": memory.valid_from,
         "stated_to": memory.valid_to,
+        "importance": float(memory.importance),
         "confidence": float(memory.confidence),
-        "corrects": memory.corrects,
-        "text": normalise(memory.text),
-        "sources": [[storable(source.kind), storable(source.ref)] for source in memory.sources],
+        "sources": [[rows.storable(source.kind), rows.storable(source.ref)] for source in memory.sources],
+        **{f"{of}_hash": hash_.hex() for of, hash_ in hashes.items()},
+        **{name: getattr(memory, name) for name in _AS_THEY_ARE},
+        **rows.storable_texts(memory),
+        **rows.lane_columns(memory.lane),
     }
 
 
@@ -154,31 +124,27 @@ def _repeated(db: SqlSession, sentences: Sequence[str], ids: Sequence[int]) -> f
 
 
 def _in_texts(db: SqlSession, texts: Sequence[tuple[str, str]], keyring: TombstoneKeyring) -> list[bool]:
-    if not any_echoes(db):
+    if not forgetting.any_echoes(db):
         return [False] * len(texts)
     tombstones = (keyring.compute_tombstones(echo_digests(person, text)) for person, text in texts)
-    return [bool(db.execute(forgetting.SQL["silenced"], (hexadecimal(hashes),)).fetchall()) for hashes in tombstones]
+    return [bool(every(db, forgetting.SQL["silenced"], (rows.hexadecimal(hashes),))) for hashes in tombstones]
 
 
 def _in_memory(db: SqlSession, memory: NewMemory, keyring: TombstoneKeyring) -> bool:
     tombstones = keyring.compute_tombstones((key_hash(memory.key), content_hash(memory), slot_hash(memory)))
-    if db.execute(forgetting.SQL["has_tombstone"], (hexadecimal(tombstones),)).fetchall():
-        return True
-    return _in_texts(db, [(memory.speaker_id, memory.text)], keyring)[0]
+    is_buried = bool(every(db, forgetting.SQL["has_tombstone"], (rows.hexadecimal(tombstones),)))
+    return is_buried or _in_texts(db, [(memory.speaker_id, memory.text)], keyring)[0]
 
 
-class SqlEchoes(SqlView):
+class SqlEchoes(rows.MemoryAccess):
     """Recognises sentences that were forgotten."""
-
-    def __init__(self, writer: Operations, readers: SqlReaders, keyring: TombstoneKeyring) -> None:
-        super().__init__(readers)
-        self._writer = writer
-        self._keyring = keyring
 
     repeated = reads(_repeated)
 
     async def silence(self, sentences: Sequence[bytes], at: int, aside: int = 0) -> None:
-        await self._writer.apply(HideMemories((), (), at, aside, tuple(self._keyring.make_tombstones(sentences))))
+        await self._writer.apply(
+            forgetting.HideMemories((), (), at, aside, tuple(self._keyring.make_tombstones(sentences)))
+        )
 
     async def in_texts(self, said: Sequence[tuple[str, str]]) -> Sequence[bool]:
         return await self._readers.run(_in_texts, said, self._keyring)

@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Sequence
 
 from keepsaid.adapters.sql.memory.people import joined_with
-from keepsaid.adapters.sql.memory.rows import hexadecimal, own_terms, storable
+from keepsaid.adapters.sql.memory.rows import MemoryAccess, MemoryParts, hexadecimal, own_terms, storable
 from keepsaid.adapters.sql.query import (
-    SqlReaders,
+    Row,
     SqlSession,
-    SqlView,
+    as_json,
     chunks,
+    column,
     every,
     load,
     one,
@@ -24,12 +25,10 @@ from keepsaid.adapters.sql.query import (
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain import forgetting as domain
 from keepsaid.domain.commits import Commit
-from keepsaid.domain.forgetting import Counts, EmptyLog, ForgetSelector, Traced, words_in
 from keepsaid.domain.memory import OWNER, Kind, NewMemory, person_scope
 from keepsaid.domain.message import Trust
 from keepsaid.domain.states import move
 from keepsaid.ports.forgetting import Echoes
-from keepsaid.ports.store_views import Operations
 from keepsaid.text.normal import normalise
 from keepsaid.values import frozen
 
@@ -53,11 +52,8 @@ class DropMemoryUndo(Commit[bool]):
     number: int
 
 
-class SqlUndoLog:
+class SqlUndoLog(MemoryAccess):
     """The undo log of memory."""
-
-    def __init__(self, writer: Operations) -> None:
-        self._writer = writer
 
     put_back = writes(PutBackMemories)
     drop = writes(DropMemoryUndo)
@@ -66,7 +62,7 @@ class SqlUndoLog:
 def put_back_memories(db: SqlSession, commit: PutBackMemories) -> bool:
     found = db.put_back(commit.number, SQL["aside"])
     db.reindex()
-    run(db, SQL["drop_aside"], (commit.number,))
+    db.execute(SQL["drop_aside"], (commit.number,))
     return bool(found)
 
 
@@ -83,7 +79,7 @@ REMADE = frozenset({Kind.THREAD_SUMMARY, Kind.SESSION_SUMMARY, Kind.THREAD_STATE
 
 def any_echoes(db: SqlSession) -> bool:
     """Whether any sentence was forgotten in this home."""
-    return bool(db.execute(SQL["any_echoes"]).fetchall())
+    return bool(every(db, SQL["any_echoes"]))
 
 
 def digests_of(memory: NewMemory) -> list[str]:
@@ -95,21 +91,19 @@ def digests_of(memory: NewMemory) -> list[str]:
 
 def repeats(db: SqlSession, memory: NewMemory) -> bool:
     """Whether a memory repeats a sentence that its speaker, or for the agent anybody, had forgotten."""
-    return any_echoes(db) and bool(db.execute(SQL["echoed"], (json.dumps(digests_of(memory)),)).fetchall())
+    return any_echoes(db) and bool(every(db, SQL["echoed"], (as_json(digests_of(memory)),)))
 
 
 def lift(db: SqlSession, memory: NewMemory) -> None:
     """Let the sentences of a memory that a person asked for be remembered again."""
     if any_echoes(db):
-        digests = [
-            *domain.echo_digests(memory.speaker_id, memory.text),
-            *domain.echo_digests(domain.AGENT, memory.text),
-        ]
+        speakers = (memory.speaker_id, domain.AGENT)
+        digests = [digest for speaker in speakers for digest in domain.echo_digests(speaker, memory.text)]
         db.execute(SQL["lift"], (hexadecimal(digests),))
 
 
 @frozen
-class HideMemories(Commit[Counts]):
+class HideMemories(Commit[domain.Counts]):
     """Hide memories and add tombstones, kept for an undo of forgetting `aside`; returns what was deleted."""
 
     ids: tuple[int, ...]
@@ -120,7 +114,7 @@ class HideMemories(Commit[Counts]):
 
 
 @frozen
-class EraseMemories(Commit[Counts]):
+class EraseMemories(Commit[domain.Counts]):
     """Delete memories with sources, terms, and things that nobody mentions any more; returns what went.
 
     Identities of `people` go, too. Names of audiences that no memory is left of go unless it is kept aside.
@@ -132,14 +126,13 @@ class EraseMemories(Commit[Counts]):
 
 
 def _joined(db: SqlSession, person: str) -> tuple[str, ...]:
-    by_id = tuple(str(row[0]) for row in every(db, SQL["of_person"], (storable(person),)))
-    return by_id or joined_with(db, person)
+    return tuple(column(db, SQL["of_person"], (storable(person),))) or joined_with(db, person)
 
 
-def _named(db: SqlSession, wish: ForgetSelector) -> tuple[int, ...]:
-    found = dict.fromkeys(row[0] for row in every(db, SQL["known"], (db.numbers((0, *wish.memories)),)))
+def _named(db: SqlSession, wish: domain.ForgetSelector) -> tuple[int, ...]:
+    found = dict.fromkeys(column(db, SQL["known"], (db.numbers((0, *wish.memories)),)))
     if wish.conversation:
-        found |= dict.fromkeys(row[0] for row in every(db, SQL["of_conversation"], (wish.conversation,)))
+        found |= dict.fromkeys(column(db, SQL["of_conversation"], (wish.conversation,)))
     if wish.person or wish.text:
         text = wish.text.casefold()
         for row in every(db, SQL["everything"]):
@@ -157,18 +150,17 @@ def _of_person(row: Sequence[object], person: str) -> bool:
     return person == OWNER and trust == Trust.OWNER and not derived and kind == Kind.EPISODE
 
 
-def _lineage(db: SqlSession, ids: Sequence[int], refs: Sequence[str]) -> Sequence[Traced]:
+def _lineage(db: SqlSession, ids: Sequence[int], refs: Sequence[str]) -> Sequence[domain.Traced]:
     found = dict.fromkeys(ids)
     for ref in refs:
         kind, _, name = ref.partition(":")
-        found |= dict.fromkeys(row[0] for row in every(db, SQL["by_key"], (ref,)))
-        found |= dict.fromkeys(row[0] for row in every(db, SQL["by_source"], (kind, name)))
+        found |= dict.fromkeys(column(db, SQL["by_key"], (ref,)))
+        found |= dict.fromkeys(column(db, SQL["by_source"], (kind, name)))
     for memory_id in ids:
-        found |= dict.fromkeys(row[0] for row in every(db, SQL["alike"], (memory_id,)))
+        found |= dict.fromkeys(column(db, SQL["alike"], (memory_id,)))
     for memory_id in tuple(found):
-        found |= dict.fromkeys(row[0] for row in every(db, SQL["merged_into"], (memory_id,)))
-    rows = [one(db, SQL["traced"], (memory_id,)) for memory_id in found]
-    return [_traced(*row) for row in rows if row is not None]
+        found |= dict.fromkeys(column(db, SQL["merged_into"], (memory_id,)))
+    return [_traced(row) for memory_id in found for row in every(db, SQL["traced"], (memory_id,))]
 
 
 def _said_elsewhere(db: SqlSession, words: frozenset[str], ids: Sequence[int]) -> frozenset[str]:
@@ -177,24 +169,22 @@ def _said_elsewhere(db: SqlSession, words: frozenset[str], ids: Sequence[int]) -
 
 
 def _holding(db: SqlSession, words: frozenset[str]) -> tuple[int, ...]:
-    summaries = {number for word in words for number in _by_word(db, "made", word)}
+    found = {number for word in words for number in _by_word(db, "made", word)}
     # no search finds a bulletin: it has no pieces
-    bulletins = {number for number, text in every(db, SQL["bulletins"]) if not words.isdisjoint(words_in(text))}
-    return tuple(sorted(summaries | bulletins))
+    found |= {number for number, text in every(db, SQL["bulletins"]) if not words.isdisjoint(domain.words_in(text))}
+    return tuple(sorted(found))
 
 
 def _tombstones(db: SqlSession) -> tuple[bytes, ...]:
-    return tuple(row[0] for row in every(db, SQL["tombstones"]))
+    return tuple(column(db, SQL["tombstones"]))
 
 
-class SqlForgetful(SqlView):
+class SqlForgetful(MemoryAccess):
     """Memory as forgetting needs it."""
 
-    def __init__(self, writer: Operations, readers: SqlReaders, keyring: TombstoneKeyring, echoes: Echoes) -> None:
-        super().__init__(readers)
+    def __init__(self, parts: MemoryParts, echoes: Echoes) -> None:
+        super().__init__(parts)
         self.echoes = echoes
-        self._writer = writer
-        self._keyring = keyring
 
     joined = reads(_joined)
     named = reads(_named)
@@ -202,15 +192,15 @@ class SqlForgetful(SqlView):
     said_elsewhere = reads(_said_elsewhere)
     holding = reads(_holding)
     tombstones = reads(_tombstones)
-    empty_log = writes(EmptyLog)
+    empty_log = writes(domain.EmptyLog)
 
-    async def hide(self, ids: Sequence[int], digests: Sequence[bytes], at: int, aside: int = 0) -> Counts:
+    async def hide(self, ids: Sequence[int], digests: Sequence[bytes], at: int, aside: int = 0) -> domain.Counts:
         hashes = self._keyring.make_tombstones(digests)
         await self._writer.apply(HideMemories((), tuple(hashes), at, aside))
         gone = [await self._writer.apply(HideMemories(tuple(part), (), at, aside)) for part in chunks(ids)]
         return domain.summed(*gone)
 
-    async def erase(self, ids: Sequence[int], aside: int = 0, people: Sequence[str] = ()) -> Counts:
+    async def erase(self, ids: Sequence[int], aside: int = 0, people: Sequence[str] = ()) -> domain.Counts:
         gone = [await self._writer.apply(EraseMemories(tuple(part), aside)) for part in chunks(ids)]
         gone.append(await self._writer.apply(EraseMemories((), aside, tuple(people))))
         return domain.summed(*gone)
@@ -225,14 +215,14 @@ class SqlForgetful(SqlView):
         return await self._readers.run(_revived, frozenset(hashes), self._keyring)
 
 
-def hide(db: SqlSession, commit: HideMemories) -> Counts:
+def hide(db: SqlSession, commit: HideMemories) -> domain.Counts:
     terms: set[str] = set()
     with db.record_undo(commit.aside or None, (*TABLES, *GRAVES), SQL["keep_aside"]):
         counts = _hide(db, commit, terms)
     return _reindexed(db, counts, terms)
 
 
-def _reindexed(db: SqlSession, counts: Counter[str], terms: set[str]) -> Counts:
+def _reindexed(db: SqlSession, counts: Counter[str], terms: set[str]) -> domain.Counts:
     """Reindex what changed, then count words anew that may occur in no memory any more."""
     db.reindex()
     db.executemany(SQL["forget_term"], [(term,) for term in terms])
@@ -244,8 +234,7 @@ def _hide(db: SqlSession, commit: HideMemories, terms: set[str]) -> Counter[str]
     db.executemany(SQL["bury"], [(hash_, commit.at) for hash_ in commit.hashes])
     db.executemany(SQL["bury_echo"], [(hash_, commit.at) for hash_ in commit.echoes])
     for memory_id in commit.ids:
-        row = one(db, SQL["state"], (memory_id,))
-        if row is None or row[0] == "forgotten":
+        if (row := one(db, SQL["state"], (memory_id,))) is None or row[0] == "forgotten":
             continue
         pieces, vectors = only(db, SQL["pieces_of"], (memory_id,))
         mentioned = every(db, SQL["mentioned"], (memory_id,))
@@ -257,7 +246,7 @@ def _hide(db: SqlSession, commit: HideMemories, terms: set[str]) -> Counter[str]
     return counts
 
 
-def erase(db: SqlSession, commit: EraseMemories) -> Counts:
+def erase(db: SqlSession, commit: EraseMemories) -> domain.Counts:
     """Neighbours of what is deleted are indexed anew, without its words."""
     terms: set[str] = set()
     with db.record_undo(commit.aside or None, TABLES, SQL["keep_aside"]):
@@ -270,8 +259,7 @@ def erase(db: SqlSession, commit: EraseMemories) -> Counts:
 def _erase(db: SqlSession, commit: EraseMemories, terms: set[str]) -> Counter[str]:
     counts: Counter[str] = Counter()
     for memory_id in commit.ids:
-        row = one(db, SQL["state"], (memory_id,))
-        if row is None:
+        if (row := one(db, SQL["state"], (memory_id,))) is None:
             continue
         terms.update(own_terms(db, row[1]), db.stems(row[2]))
         counts["sources"] += run(db, SQL["forget_sources"], (memory_id,))
@@ -285,37 +273,35 @@ def _erase(db: SqlSession, commit: EraseMemories, terms: set[str]) -> Counter[st
     return counts
 
 
-def _traced(*row: object) -> Traced:
-    number, key, kind, derived, text, said, subject, attribute, value, person, refs = row
-    hash_ = bytes(said) if isinstance(said, bytes) else b""
-    digests = _digests(str(key), str(kind), hash_, (subject, attribute, value))
-    assert isinstance(number, int), "memories are named by numbers"
-    same = () if str(key).startswith("reply:") else (hash_,)
-    sources = tuple(json.loads(str(refs)))
-    return Traced(number, str(key), str(kind), bool(derived), str(text), sources, digests, same, str(person))
+def _traced(row: Row) -> domain.Traced:
+    number, key, kind, derived, text, said, *slot, person, refs = row
+    same = () if key.startswith("reply:") else (said,)
+    sources, digests = tuple(json.loads(refs)), _digests(key, kind, said, slot)
+    return domain.Traced(number, key, kind, bool(derived), text, sources, digests, same, person)
 
 
-def _digests(key: str, kind: str, said: bytes, slot: tuple[object, ...]) -> tuple[bytes, ...]:
+def _digests(key: str, kind: str, said: bytes, slot: Sequence[str]) -> tuple[bytes, ...]:
     """What is buried with a memory: what it says, its name unless that is used again, and the value of its slot."""
-    subject, attribute, value = map(str, slot)
     if key.startswith("reply:"):
         return (domain.name_digest(key),)  # others may be answered in the same words
+    subject, attribute, value = slot
     named = () if kind in REMADE else (domain.name_digest(key),)
     return (said, *named, *((domain.slot_digest(subject, attribute, value),) if attribute and value else ()))
 
 
 def _by_word(db: SqlSession, statement: str, word: str, *bound: int | None) -> set[int]:
     """The memories that hold a word as it is, found by its stem."""
-    return {row[0] for row in every(db, SQL[statement], (f'body : "{word}"', *bound)) if word in words_in(row[1])}
+    found = every(db, SQL[statement], (f'body : "{word}"', *bound))
+    return {number for number, text in found if word in domain.words_in(text)}
 
 
 def _revived(db: SqlSession, hashes: frozenset[bytes], keyring: TombstoneKeyring) -> tuple[int, ...]:
     buried_at = {hash_: at for hash_, at in every(db, SQL["buried_at"]) if hash_ in hashes}
     found = []
     for number, key, kind, said, *slot, recorded_at in every(db, SQL["all_named"]):
-        tombstones = keyring.compute_tombstones(_digests(key, kind, said, tuple(slot)))
+        tombstones = keyring.compute_tombstones(_digests(key, kind, said, slot))
         forgotten_at = max((buried_at[hash_] for hash_ in tombstones if hash_ in buried_at), default=None)
         # one that was recorded later was asked for
         if forgotten_at is not None and recorded_at <= forgotten_at:
-            found.append(int(number))
+            found.append(number)
     return tuple(found)

@@ -8,21 +8,18 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from keepsaid.adapters.sql.memory.rows import bound, space_names, statements, storable
-from keepsaid.adapters.sql.query import Row, SqlReaders, SqlSession, SqlView, every, load, only, reads
+from keepsaid.adapters.sql.memory.rows import MemoryAccess, bound, space_names, statements, storable
+from keepsaid.adapters.sql.query import Row, SqlSession, SqlView, as_json, column, every, load, only, reads
 from keepsaid.domain import graph as domain
 from keepsaid.domain.commits import Commit
-from keepsaid.domain.graph import Association, Mention, Seed, WalkStep
 from keepsaid.domain.memory import IMPORTANCE, Found, Listener, VectorSpace
 from keepsaid.ports.memory_maintenance import Unrelated
-from keepsaid.ports.runtime import Redactor, masked_texts
-from keepsaid.ports.store_views import Operations
 from keepsaid.text.normal import normalise
 from keepsaid.text.words import root, spelled, topic
 from keepsaid.values import frozen
 
 RELATING = load("memory_relating")
-_KINDS = json.dumps(list(IMPORTANCE))
+_KINDS = as_json(IMPORTANCE)
 
 
 def _related_upto(db: SqlSession) -> int:
@@ -43,8 +40,7 @@ def _unrelated(db: SqlSession, space: VectorSpace, after: int, limit: int) -> tu
 
 
 def _among_learned(db: SqlSession, ids: Sequence[int]) -> Sequence[int]:
-    found = every(db, RELATING["among_learned"], {"ids": json.dumps(list(ids)), "kinds": _KINDS})
-    return tuple(int(row[0]) for row in found)
+    return column(db, RELATING["among_learned"], {"ids": as_json(ids), "kinds": _KINDS})
 
 
 class SqlRelating(SqlView):
@@ -67,22 +63,18 @@ class Relate(Commit[int]):
     One whose memory is gone or forgotten is not written, nor one from a memory to itself. `at` is milliseconds UTC.
     """
 
-    associations: tuple[Association, ...]
-    mentions: tuple[Mention, ...]
+    associations: tuple[domain.Association, ...]
+    mentions: tuple[domain.Mention, ...]
     at: int
 
 
-async def _without_secrets(redactor: Redactor, texts: Sequence[str]) -> list[str]:
-    return [plain.text for plain in await masked_texts(redactor, texts)]
-
-
 def relate(db: SqlSession, commit: Relate) -> int:
-    associations = [(one.source_id, one.target_id, one.relation, one.weight) for one in commit.associations]
-    mentions = [
+    associations = ((one.source_id, one.target_id, one.relation, one.weight) for one in commit.associations)
+    mentions = (
         (one.memory_id, storable(one.entity), normalise(one.name), domain.name_words(one.name), one.weight)
         for one in commit.mentions
-    ]
-    bindings = {"associations": json.dumps(associations), "mentions": json.dumps(mentions), "at": commit.at}
+    )
+    bindings = {"associations": as_json(associations), "mentions": as_json(mentions), "at": commit.at}
     db.execute(MEMORY_GRAPH["name_entities"], bindings)
     return sum(len(every(db, MEMORY_GRAPH[statement], bindings)) for statement in ("associate", "mention"))
 
@@ -99,10 +91,10 @@ class _Trail(NamedTuple):
 
     strength: float
     start: _Node
-    step: WalkStep
+    step: domain.WalkStep
     before: _Trail | None = None
 
-    def path(self) -> tuple[WalkStep, ...]:
+    def path(self) -> tuple[domain.WalkStep, ...]:
         return (*(self.before.path() if self.before else ()), self.step)
 
 
@@ -113,13 +105,12 @@ _Edge = Sequence[Any]
 """How strong it is, whether it leads to an entity, to which id, over which relation, how important it is, its name."""
 
 
-def walk(db: SqlSession, listener: Listener, query: str, seeds: Sequence[Seed], limit: int) -> tuple[Found, ...]:
+def walk(db: SqlSession, listener: Listener, query: str, seeds: Sequence[domain.Seed], limit: int) -> tuple[Found, ...]:
     """The score of a memory is its best path times its importance; of equal ones the larger id comes first."""
-    [(related,)] = every(db, MEMORY_GRAPH["related"])
-    if not related:
+    if not only(db, MEMORY_GRAPH["related"])[0]:
         return ()
     bindings = bound(listener)
-    bindings["audiences"] = _json(row[0] for row in _rows(db, "heard", bindings))
+    bindings["audiences"] = as_json(row[0] for row in _rows(db, "heard", bindings))
     best: dict[int, tuple[float, _Trail]] = {}
     first = _starts(db, bindings, query, seeds)
     second: _Level = {}
@@ -132,24 +123,24 @@ def walk(db: SqlSession, listener: Listener, query: str, seeds: Sequence[Seed], 
     return tuple(Found(id_, score, best[id_][1].path()) for score, id_ in ranked[: max(0, limit)])
 
 
-def _starts(db: SqlSession, bindings: Mapping[str, Any], query: str, seeds: Sequence[Seed]) -> _Level:
+def _starts(db: SqlSession, bindings: Mapping[str, Any], query: str, seeds: Sequence[domain.Seed]) -> _Level:
     """The best seeds, the important ones among the others that are about the query, and the entities it names."""
-    named = _rows(db, "named", {**bindings, "names": _json(domain.names_in(query)), "limit": domain.SEEDS})
+    named = _rows(db, "named", {**bindings, "names": as_json(domain.names_in(query)), "limit": domain.SEEDS})
     first = {seed.memory_id: seed.strength for seed in seeds[: domain.SEEDS]}
     others = {seed.memory_id: seed.strength for seed in seeds[domain.SEEDS :]}
     if others:
         words = topic(query)
-        of_query = {"ids": _json(others), "entities": _json([row[0] for row in named])}
+        of_query = {"ids": as_json(others), "entities": as_json([row[0] for row in named])}
         limits = {"importance": domain.IMPORTANT, "limit": domain.WEIGHTY_SEEDS}
         for id_, text, speaker, mentions in _rows(db, "weighty", {**bindings, **of_query, **limits}):
             searched = f"{speaker} {text[:_WORDS_FROM_CHARS]}" if words else ""
             if mentions or any(root(word) in words for word in spelled(searched)):
                 first[id_] = max(others[id_], domain.NAMED)
-    visible = (_Node(0, row[0]) for row in _rows(db, "starts", {**bindings, "ids": _json(first)}))
-    level: _Level = {node: [_Trail(first[node.id], node, WalkStep("", node.id))] for node in visible}
+    visible = (_Node(0, row[0]) for row in _rows(db, "starts", {**bindings, "ids": as_json(first)}))
+    level: _Level = {node: [_Trail(first[node.id], node, domain.WalkStep("", node.id))] for node in visible}
     for id_, name in named:
         node = _Node(1, id_)
-        level[node] = [_Trail(domain.NAMED, node, WalkStep("", name=name))]
+        level[node] = [_Trail(domain.NAMED, node, domain.WalkStep("", name=name))]
     return level
 
 
@@ -171,7 +162,7 @@ def _stepped(
 def _extended(edge: _Edge, share: float, trail: _Trail) -> _Trail:
     """The path with one step more."""
     _, entity, id_, relation, _, name = edge
-    step = WalkStep(relation, name=name) if entity else WalkStep(relation, id_)
+    step = domain.WalkStep(relation, name=name) if entity else domain.WalkStep(relation, id_)
     return _Trail(trail.strength * share, trail.start, step, trail)
 
 
@@ -201,7 +192,7 @@ def _edges(db: SqlSession, bindings: Mapping[str, Any], nodes: Iterable[_Node]) 
     found: dict[_Node, list[Any]] = {}
     for entity, statement in enumerate(("from_memories", "from_entities")):
         ids = [node.id for node in nodes if node.entity == entity]
-        rows = _rows(db, statement, {**bindings, "nodes": _json(ids)}) if ids else []
+        rows = _rows(db, statement, {**bindings, "nodes": as_json(ids)}) if ids else []
         lists = iter(json.loads(f"[{','.join(edges for row in rows for edges in row[1:])}]"))
         for id_, *ways in rows:
             edges = [edge for _ in ways for edge in next(lists)]
@@ -214,26 +205,16 @@ def _rows(db: SqlSession, statement: str, bindings: Mapping[str, Any]) -> list[R
     return every(db, MEMORY_GRAPH[statement], bindings)
 
 
-def _json(values: Iterable[object]) -> str:
-    return json.dumps(list(values), ensure_ascii=False)
-
-
-class SqlGraph(SqlView):
+class SqlGraph(MemoryAccess):
     """The graph of the memories; a secret in the name of an entity, or in its key, is masked before it is written."""
-
-    def __init__(self, writer: Operations, readers: SqlReaders, redactor: Redactor | None = None) -> None:
-        super().__init__(readers)
-        self._writer = writer
-        self._redactor = redactor
 
     walk = reads(walk)
 
-    async def relate(self, associations: Sequence[Association], mentions: Sequence[Mention], at: int) -> int:
-        if self._redactor is not None and mentions:
-            names = await _without_secrets(self._redactor, [one.name for one in mentions])
-            entities = await _without_secrets(self._redactor, [one.entity for one in mentions])
-            mentions = [
-                replace(one, name=name, entity=entity)
-                for one, name, entity in zip(mentions, names, entities, strict=True)
-            ]
-        return await self._writer.apply(Relate(tuple(associations), tuple(mentions), at))
+    async def relate(
+        self, associations: Sequence[domain.Association], mentions: Sequence[domain.Mention], at: int
+    ) -> int:
+        names = await self._masked([one.name for one in mentions])
+        entities = await self._masked([one.entity for one in mentions])
+        plain = zip(mentions, names, entities, strict=True)
+        clean = tuple(replace(one, name=name, entity=entity) for one, name, entity in plain)
+        return await self._writer.apply(Relate(tuple(associations), clean, at))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,7 +10,7 @@ from keepsaid.adapters.sql.memory import forgetting
 from keepsaid.adapters.sql.memory.commits import KeepMemories, content_hash, keep, key_hash, slot_hash
 from keepsaid.adapters.sql.memory.graph import Relate, relate
 from keepsaid.adapters.sql.memory.rows import hexadecimal, storable
-from keepsaid.adapters.sql.query import SqlSession, every, load
+from keepsaid.adapters.sql.query import SqlSession, as_json, every, load, only
 from keepsaid.domain.attributes import Period, SlotStatement, periods, single, slot_of, value_name
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.forgetting import name_digest, source_name
@@ -28,10 +27,8 @@ TRUTH = load("memory_truth")
 def statements_of(db: SqlSession, slot: bytes) -> list[SlotStatement]:
     """All that was told of a slot and is not forgotten."""
     return [
-        SlotStatement(key, value_name(value), scope, start, said_at, ends, bool(corrects), memory_id, bool(founds))
-        for key, value, scope, start, said_at, ends, corrects, memory_id, founds in every(
-            db, TRUTH["told"], {"slot": slot}
-        )
+        SlotStatement(key, value_name(value), *(*of, bool(corrects), memory_id, bool(founds)))
+        for key, value, *of, corrects, memory_id, founds in every(db, TRUTH["told"], {"slot": slot})
     ]
 
 
@@ -45,13 +42,11 @@ def hold(db: SqlSession, periods: Sequence[Period], spare: Sequence[int], at: in
         if not period.founder.founds and unused:
             _copy(db, period, unused.pop(), at)
     memories = {one.key: period.founder.memory_id for period in periods for one in period.told}
-    for period in periods:
-        if period.founder.founds:
-            for statement in period.told:
-                if statement.memory_id != period.founder.memory_id:
-                    _move(db, statement, period.founder.memory_id)
-            after = None if period.after is None else memories[period.after.key]
-            _hold(db, period, after, at)
+    for period in (one for one in periods if one.founder.founds):
+        for statement in period.told:
+            if statement.memory_id != period.founder.memory_id:
+                _move(db, statement, period.founder.memory_id)
+        _hold(db, period, None if period.after is None else memories[period.after.key], at)
 
 
 def _copy(db: SqlSession, period: Period, id_: int, at: int) -> None:
@@ -64,24 +59,22 @@ def _copy(db: SqlSession, period: Period, id_: int, at: int) -> None:
 
 
 def _move(db: SqlSession, statement: SlotStatement, id_: int) -> None:
-    moved = {"key": statement.key, "of": statement.memory_id, "to": id_}
-    db.execute(TRUTH["move_statement"], moved)
-    db.execute(TRUTH["move_sources"], moved)
-    for memory_id in (statement.memory_id, id_):
-        db.execute(TRUTH["counted"], {"id": memory_id})
+    for sql in ("move_statement", "move_sources"):
+        db.execute(TRUTH[sql], {"key": statement.key, "of": statement.memory_id, "to": id_})
+    db.executemany(TRUTH["counted"], [{"id": statement.memory_id}, {"id": id_}])
 
 
 def _hold(db: SqlSession, period: Period, after: int | None, at: int) -> None:
     id_ = period.founder.memory_id
-    [(start, ends, until, before, state, said_at)] = every(db, TRUTH["held"], {"id": id_})
+    start, ends, until, before, state, said_at = only(db, TRUTH["held"], {"id": id_})
     begins = None if start is None and said_at == period.start else period.start
     is_over = after is not None and period.until is not None and period.until <= at
     new_state = "superseded" if is_over else "active"
-    stored = (start, ends, until, before, "active" if state == "archived" else state)
-    if stored == (begins, period.ends, period.until, after, new_state):
+    times = {"start": begins, "ends": period.ends, "until": period.until, "after": after}
+    stored = [start, ends, until, before, "active" if state == "archived" else state]
+    if stored == [*times.values(), new_state]:
         return
-    times = {"start": begins, "ends": period.ends, "until": period.until}
-    db.execute(TRUTH["hold"], {"id": id_, **times, "after": after})
+    db.execute(TRUTH["hold"], {"id": id_, **times})
     db.execute(TRUTH["turn"], {"id": id_, "state": new_state})
     if before is not None and before != after:
         db.execute(TRUTH["unlink"], {"id": id_, "after": before})
@@ -112,8 +105,7 @@ class Learn(Commit[tuple[LearnResult, ...]]):
 
 
 def learn(db: SqlSession, commit: Learn) -> tuple[LearnResult, ...]:
-    each = 1 + SPARE_IDS
-    results = []
+    each, results = 1 + SPARE_IDS, []
     for n, memory in enumerate(commit.memories):
         results.append(learned(db, memory, commit.ids[n * each : (n + 1) * each], commit.at))
     db.execute(TRUTH["overdue"], {"at": commit.at})
@@ -128,8 +120,7 @@ def is_buried(db: SqlSession, hashes: Sequence[bytes]) -> bool:
 
 def learned(db: SqlSession, memory: NewMemory, ids: tuple[int, ...], at: int, *, anew: bool = False) -> LearnResult:
     """Learn one memory; one without a slot that is to stand `anew` is compared with no other."""
-    why = refused(memory)
-    if why:
+    if why := refused(memory):
         return LearnResult(0, LearnOutcome.REFUSED, why)
     said_in = [f"{source.kind}:{source.ref}" for source in memory.sources if source.kind in _SAID]
     if is_buried(db, [name_digest(source_name(ref)) for ref in said_in]):
@@ -155,20 +146,16 @@ def _in_slot(db: SqlSession, memory: NewMemory, where: tuple[bytes, tuple[int, .
     statements = statements_of(db, slot)
     same = [one for one in statements if (one.scope, one.value) == (new.scope, new.value)]
     if same and not adds_evidence(memory.sources, _sources(db, [one.memory_id for one in same])):
-        latest = max(same, key=lambda one: one.place)
-        return LearnResult(latest.memory_id, LearnOutcome.KNOWN)
+        return LearnResult(max(same, key=lambda one: one.place).memory_id, LearnOutcome.KNOWN)
     if not single(memory.attribute):
         statements = same
     mine = next(period for period in periods([*statements, new]) if new in period.told)
-    if mine.founder is not new:
-        result = _add_evidence(db, memory, mine.founder.memory_id)
-    else:
-        result = _add(db, memory, ids[0], at)
+    founds = mine.founder is new
+    result = _add(db, memory, ids[0], at) if founds else _add_evidence(db, memory, mine.founder.memory_id)
     if not result.memory_id:
         return result
-    placed = replace(new, memory_id=result.memory_id, founds=mine.founder is new)
-    hold(db, periods([*statements, placed]), ids[1:], at)
-    if mine.founder is not new:
+    hold(db, periods([*statements, replace(new, memory_id=result.memory_id, founds=founds)]), ids[1:], at)
+    if not founds:
         return result
     if mine.after is not None:
         return replace(result, how=LearnOutcome.PAST)
@@ -177,15 +164,8 @@ def _in_slot(db: SqlSession, memory: NewMemory, where: tuple[bytes, tuple[int, .
 
 
 def _make_statement(memory: NewMemory) -> SlotStatement:
-    return SlotStatement(
-        key=storable(memory.key),
-        value=value_name(memory.value),
-        scope=storable(memory.scope),
-        start=_start(memory),
-        said_at=memory.said_at,
-        ends=memory.valid_to,
-        corrects=memory.corrects,
-    )
+    names = (storable(memory.key), value_name(memory.value), storable(memory.scope))
+    return SlotStatement(*names, _start(memory), memory.said_at, memory.valid_to, memory.corrects)
 
 
 def _start(memory: NewMemory) -> int:
@@ -202,9 +182,8 @@ def _add(db: SqlSession, memory: NewMemory, id_: int, at: int) -> LearnResult:
 
 def state_founder(db: SqlSession, *ids: int) -> None:
     """Write down what founded these memories as statements of their own, with the sources named for them."""
-    db.execute(TRUTH["say_founder"], {"ids": json.dumps(ids)})
-    for id_ in ids:
-        db.execute(TRUTH["name_source"], {"memory_id": id_})
+    db.execute(TRUTH["say_founder"], {"ids": as_json(ids)})
+    db.executemany(TRUTH["name_source"], [{"memory_id": id_} for id_ in ids])
 
 
 def _add_evidence(db: SqlSession, memory: NewMemory, id_: int) -> LearnResult:
@@ -218,28 +197,22 @@ def _add_evidence(db: SqlSession, memory: NewMemory, id_: int) -> LearnResult:
     for source in memory.sources:
         db.execute(TRUTH["add_source"], {**names, "kind": storable(source.kind), "ref": storable(source.ref)})
     worth = {"confidence": float(memory.confidence), "importance": float(memory.importance)}
-    origin = {"derived": memory.derived, "trust": memory.trust, "start": times["start"]}
-    db.execute(TRUTH["strengthen"], {"id": id_, **worth, **origin})
-    for statement in ("counted", "revive"):
-        db.execute(TRUTH[statement], {"id": id_})
+    origin = {"id": id_, "derived": memory.derived, "trust": memory.trust, "start": times["start"]}
+    for statement in ("strengthen", "counted", "revive"):
+        db.execute(TRUTH[statement], {**origin, **worth})
     return LearnResult(id_, LearnOutcome.EVIDENCE)
 
 
 def _sources(db: SqlSession, ids: Sequence[int]) -> list[Source]:
-    return [Source(*row) for row in every(db, TRUTH["sources_of"], {"ids": json.dumps(sorted(set(ids)))})]
+    return [Source(*row) for row in every(db, TRUTH["sources_of"], {"ids": as_json(sorted(set(ids)))})]
 
 
 def _same_words(db: SqlSession, memory: NewMemory) -> int | None:
     """The oldest memory of the same scope that says the same, of the same subject or of nobody in particular."""
-    bindings = {
-        "query": "{body} : (" + " OR ".join(f'"{word}"' for word in telling(normalise(memory.text))) + ")",
-        "scope": storable(memory.scope),
-        "kinds": json.dumps(sorted(LEARNABLE)),
-        "limit": _LOOKED_AT,
-        "start": _start(memory),
-    }
+    query = "{body} : (" + " OR ".join(f'"{word}"' for word in telling(normalise(memory.text))) + ")"
+    place = {"scope": storable(memory.scope), "kinds": as_json(sorted(LEARNABLE)), "start": _start(memory)}
     about = value_name(memory.subject)
-    for id_, text, subject in every(db, TRUTH["same_words"], bindings):
+    for id_, text, subject in every(db, TRUTH["same_words"], {**place, "query": query, "limit": _LOOKED_AT}):
         other = value_name(subject)
         if (not about or not other or about == other) and say_the_same(memory.text, text):
             return int(id_)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import field, replace
 from typing import NamedTuple
 
 from keepsaid.adapters.sql.memory.graph import Relate, relate
 from keepsaid.adapters.sql.memory.learning import SPARE_IDS, hold, learned, state_founder, statements_of
-from keepsaid.adapters.sql.memory.rows import bound, memories, statements, without_secrets
-from keepsaid.adapters.sql.query import Row, SqlReaders, SqlSession, SqlView, every, load, only, reads, writes
+from keepsaid.adapters.sql.memory.rows import MemoryAccess, bound, memories, statements
+from keepsaid.adapters.sql.query import Row, SqlSession, as_json, column, every, load, only, reads, writes
 from keepsaid.domain.attributes import SlotStatement, periods, single, value_name
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.graph import Association, Relation
@@ -18,12 +17,10 @@ from keepsaid.domain.learning import LEARNABLE, LearnOutcome, LearnResult, Pair,
 from keepsaid.domain.memory import Listener, Memory, NewMemory
 from keepsaid.domain.message import Trust
 from keepsaid.ports.memory_maintenance import Undecided
-from keepsaid.ports.runtime import Ids, Redactor
-from keepsaid.ports.store_views import Operations
 from keepsaid.values import frozen
 
 TRUTH = statements("memory_truth")
-_KINDS = json.dumps(sorted(LEARNABLE))
+_KINDS = as_json(sorted(LEARNABLE))
 
 
 @frozen
@@ -77,14 +74,8 @@ def _history(db: SqlSession, listener: Listener, memory_id: int) -> Sequence[Mem
     return memories(db, TRUTH["history"], {**bound(listener), "id": memory_id})
 
 
-class SqlRevisions(SqlView):
+class SqlRevisions(MemoryAccess):
     """Versions of the memories of one store."""
-
-    def __init__(self, writer: Operations, readers: SqlReaders, ids: Ids, redactor: Redactor | None = None) -> None:
-        super().__init__(readers)
-        self._writer = writer
-        self._ids = ids
-        self._redactor = redactor
 
     history = reads(_history)
     pin = writes(Pin)
@@ -93,9 +84,8 @@ class SqlRevisions(SqlView):
     merge = writes(Merge)
 
     async def correct(self, memory_id: int, memory: NewMemory, at: int) -> LearnResult:
-        [memory] = await without_secrets(self._redactor, [memory])
-        ids = tuple(self._ids.next() for _ in range(1 + SPARE_IDS))
-        return await self._writer.apply(Correct(memory_id, memory, ids, at))
+        [memory] = await self._without_secrets([memory])
+        return await self._writer.apply(Correct(memory_id, memory, self._new_ids(1 + SPARE_IDS), at))
 
 
 def pin(db: SqlSession, commit: Pin) -> bool:
@@ -107,10 +97,14 @@ def confirm(db: SqlSession, commit: Confirm) -> bool:
 
 
 def archive(db: SqlSession, commit: ArchiveMemories) -> tuple[int, ...]:
-    bindings = {"ids": json.dumps(list(commit.memory_ids)), "kinds": _KINDS, "at": commit.at}
-    rows = every(db, TRUTH["bring_back" if commit.back else "put_away"], bindings)
+    bindings = {"ids": as_json(commit.memory_ids), "kinds": _KINDS, "at": commit.at}
+    changed = column(db, TRUTH["bring_back" if commit.back else "put_away"], bindings)
     db.reindex()
-    return tuple(sorted(int(row[0]) for row in rows))
+    return tuple(sorted(changed))
+
+
+_KEPT = ("kind", "scope", "lane", "subject", "subject_id", "chat_of", "importance")
+"""What a memory keeps when it is put right."""
 
 
 def correct(db: SqlSession, commit: Correct) -> LearnResult:
@@ -119,19 +113,9 @@ def correct(db: SqlSession, commit: Correct) -> LearnResult:
         return LearnResult(0, LearnOutcome.REFUSED, "there is no such memory to be corrected")
     old, new = found.new, commit.memory
     slotted = bool(old.attribute and (old.subject_id or old.subject) and old.value)
-    new = replace(
-        new,
-        kind=old.kind,
-        scope=old.scope,
-        lane=old.lane,
-        subject=old.subject,
-        subject_id=old.subject_id,
-        chat_of=old.chat_of,
-        attribute=old.attribute if slotted else "",
-        value=(new.value or new.text) if slotted else "",
-        importance=old.importance,
-        corrects=True,
-    )
+    kept = {name: getattr(old, name) for name in _KEPT}
+    slot = (old.attribute, new.value or new.text) if slotted else ("", "")
+    new = replace(new, **kept, attribute=slot[0], value=slot[1], corrects=True)
     result = learned(db, new, commit.ids, commit.at, anew=not slotted)
     if not slotted and result.how is LearnOutcome.NEW:
         db.execute(TRUTH["replace"], {"id": found.id, "after": result.memory_id, "at": new.said_at})
@@ -180,14 +164,13 @@ _LOOKED_AT = 256
 
 
 def _undecided(db: SqlSession, after: int, limit: int) -> Undecided:
-    bindings = {"after": after, "limit": max(limit, _LOOKED_AT), "kinds": _KINDS}
-    rows = every(db, MEMORY_PAIRS["undecided"], bindings)
-    found: list[Pair] = []
+    looked_at, found = max(limit, _LOOKED_AT), list[Pair]()
+    rows = every(db, MEMORY_PAIRS["undecided"], {"after": after, "limit": looked_at, "kinds": _KINDS})
     for row in rows:
         found.extend(_pairs(row))
         if len(found) == limit:
             return Undecided(tuple(found), row[1] - 1)
-    upto = rows[-1][1] - 1 if len(rows) == bindings["limit"] else int(only(db, MEMORY_PAIRS["newest"])[0])
+    upto = rows[-1][1] - 1 if len(rows) == looked_at else only(db, MEMORY_PAIRS["newest"])[0]
     return Undecided(tuple(found), max(after, upto))
 
 
@@ -195,12 +178,8 @@ def _count_rulings_since(db: SqlSession, at: int) -> int:
     return int(only(db, MEMORY_PAIRS["asked_since"], (at,))[0])
 
 
-class SqlPairs(SqlView):
+class SqlPairs(MemoryAccess):
     """Pairs of memories, and rulings on them."""
-
-    def __init__(self, writer: Operations, readers: SqlReaders) -> None:
-        super().__init__(readers)
-        self._writer = writer
 
     undecided = reads(_undecided)
     count_rulings_since = reads(_count_rulings_since)
@@ -251,8 +230,6 @@ def _apply_ruling(db: SqlSession, one: Ruled, at: int) -> None:
             relate(db, Relate((Association(one.newer, one.older, Relation.UPDATES),), (), at))
         case Ruling.UPDATES | Ruling.CONTRADICTS:
             relate(db, Relate((Association(one.newer, one.older, Relation.CONTRADICTS),), (), at))
-        case Ruling.DIFFERENT:
-            pass
 
 
 def _joined(db: SqlSession, into: int, other: int, at: int) -> bool:

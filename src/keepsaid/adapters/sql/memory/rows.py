@@ -3,34 +3,51 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
-from keepsaid.adapters.sql.query import SqlSession, every, load
+from keepsaid.adapters.sql.query import Row, SqlReaders, SqlSession, as_json, every, load, log
+from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import LANE_BOUND, TASK, Kind, Listener, Memory, NewMemory, Source, VectorSpace
 from keepsaid.domain.message import Trust
 from keepsaid.errors import MessageDamaged
-from keepsaid.ports.runtime import Redactor, masked_texts
+from keepsaid.ports.runtime import Ids, Redactor, masked_texts
+from keepsaid.ports.store_views import Operations
 from keepsaid.text.chunks import grams
+from keepsaid.text.normal import normalise
 
 
-async def without_secrets(redactor: Redactor | None, memories: Sequence[NewMemory]) -> Sequence[NewMemory]:
-    """The memories, with the secrets that the redactor knows masked in text and value."""
-    if redactor is None:
-        return memories
-    found = await masked_texts(redactor, [part for memory in memories for part in (memory.text, memory.value)])
-    return [
-        replace(memory, text=text.text, value=value.text) if text.marks or value.marks else memory
-        for memory, text, value in zip(memories, found[::2], found[1::2], strict=True)
-    ]
+class MemoryParts(NamedTuple):
+    """What all parts of the memory store share; no secret that the `redactor` knows is ever written."""
+
+    writer: Operations
+    readers: SqlReaders
+    ids: Ids
+    redactor: Redactor | None
+    keyring: TombstoneKeyring
 
 
-Row = tuple[Any, ...]
-_log = logging.getLogger("keepsaid.store")
+class MemoryAccess:
+    """A part of the memory store; its methods are `reads(...)` and `writes(...)`."""
+
+    def __init__(self, parts: MemoryParts) -> None:
+        self._writer, self._readers, self._ids, self._redactor, self._keyring = parts
+
+    def _new_ids(self, count: int) -> tuple[int, ...]:
+        return tuple(self._ids.next() for _ in range(count))
+
+    async def _masked(self, texts: Sequence[str]) -> Sequence[str]:
+        """The texts, with the secrets that the redactor knows masked."""
+        return [one.text for one in await masked_texts(self._redactor, texts)] if self._redactor else texts
+
+    async def _without_secrets(self, memories: Sequence[NewMemory]) -> Sequence[NewMemory]:
+        """The memories, with the secrets in text and value masked."""
+        found = await self._masked([part for memory in memories for part in (memory.text, memory.value)])
+        plain = zip(memories, found[::2], found[1::2], strict=True)
+        return [replace(memory, text=text, value=value) for memory, text, value in plain]
+
 
 _KINDS = {str(kind): kind for kind in Kind}
 _TRUSTS = {str(trust): trust for trust in Trust}
@@ -38,11 +55,10 @@ _TRUSTS = {str(trust): trust for trust in Trust}
 
 def statements(page: str) -> Mapping[str, str]:
     """The statements of a page, each with the one rule of who hears what, and the columns, written in."""
-    parts = load("memory")
-    found = dict(load(page))
+    parts, found = load("memory"), load(page)
     for part in ("heard", "audiences", "scopes", "same_lane", "columns"):
         found = {name: sql.replace(f"/*{part}*/", parts[part]) for name, sql in found.items()}
-    return MappingProxyType(found)
+    return found
 
 
 SQL = statements("memory")
@@ -62,13 +78,13 @@ def intact(db: SqlSession, found: Sequence[Row]) -> list[Row]:
     """The rows that begin with the id of a memory, without those of memories that are not what was written."""
     damaged = db.altered("memory", [row[0] for row in found])
     for id_ in damaged:
-        _log.error("memory %d is not what was stored: it is left out", id_, extra={"code": MessageDamaged.code})
+        log.error("memory %d is not what was stored: it is left out", id_, extra={"code": MessageDamaged.code})
     return [row for row in found if row[0] not in damaged] if damaged else list(found)
 
 
 def hexadecimal(hashes: Iterable[bytes]) -> str:
     """Hashes as statements take them: a JSON list in hexadecimal."""
-    return json.dumps([hash_.hex() for hash_ in hashes])
+    return as_json(hash_.hex() for hash_ in hashes)
 
 
 def storable(name: str) -> str:
@@ -78,16 +94,18 @@ def storable(name: str) -> str:
     return name.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
 
 
+def storable_texts(memory: NewMemory) -> dict[str, Any]:
+    """The names and texts of a memory as they are stored."""
+    names = {name: storable(getattr(memory, name)) for name in ("key", "scope", "speaker_id", "subject_id", "chat_of")}
+    texts = ("subject", "speaker", "attribute", "value", "text")
+    return {**names, **{name: normalise(getattr(memory, name)) for name in texts}}
+
+
 def bound(listener: Listener) -> dict[str, Any]:
     """What the rule `heard` is bound to; a listener outside any lane shares a lane with nothing."""
-    return {
-        "everything": listener.everything,
-        "cross": listener.cross,
-        "asked": listener.asked,
-        "person": storable(listener.person) if listener.direct and listener.person else None,
-        "scopes": json.dumps([storable(scope) for scope in listener.scopes], ensure_ascii=False),
-        **lane_columns(listener.lane),
-    }
+    person = storable(listener.person) if listener.direct and listener.person else None
+    names = {"person": person, "scopes": as_json(map(storable, listener.scopes)), **lane_columns(listener.lane)}
+    return {**names, "everything": listener.everything, "cross": listener.cross, "asked": listener.asked}
 
 
 def lane_columns(lane: Lane | None) -> dict[str, str | None]:
@@ -117,39 +135,14 @@ def audience(memory: NewMemory) -> tuple[str | int, ...]:
 
 def memory(row: Row) -> Memory:
     """The memory of a row of `columns`."""
-    (id_, key, kind, state, scope, trust, channel, account, conversation, lane_key, said_at, recorded_at) = row[:12]
-    importance, subject, speaker, text, derived, version, metadata, sources, access_count, last_access_at = row[12:22]
-    attribute, value, valid_from, stated_to, confidence, corrects, superseded_by, valid_to, evidence, pinned = row[
-        22:32
-    ]
-    speaker_id, subject_id, chat_of = row[32:]
-    new = NewMemory(
-        key=key,
-        kind=_KINDS[kind],
-        text=text,
-        scope=scope,
-        trust=_TRUSTS[trust],
-        lane=None if lane_key is None else Lane(channel, account, conversation, lane_key),
-        speaker=speaker,
-        subject=subject,
-        said_at=said_at,
-        importance=importance,
-        sources=tuple(Source(kind, ref) for kind, ref in json.loads(sources)),
-        derived=bool(derived),
-        version=version,
-        metadata=metadata,
-        attribute=attribute,
-        value=value,
-        valid_from=valid_from,
-        valid_to=stated_to,
-        confidence=confidence,
-        corrects=bool(corrects),
-        speaker_id=speaker_id,
-        subject_id=subject_id,
-        chat_of=chat_of,
-    )
-    used = (access_count, last_access_at)
-    return Memory(id_, new, state, recorded_at, *used, superseded_by, valid_to, evidence, bool(pinned))
+    id_, key, kind, state, scope, trust = row[:6]
+    said_at, recorded_at, importance, subject, speaker, text, derived, version, metadata, sources = row[10:20]
+    attribute, value, valid_from, stated_to, confidence, corrects = row[22:28]
+    what = (key, _KINDS[kind], text, scope, _TRUSTS[trust], None if row[9] is None else Lane(*row[6:10]))
+    of = (speaker, subject, said_at, importance, tuple(Source(*one) for one in json.loads(sources)), bool(derived))
+    slot = (attribute, value, valid_from, stated_to, confidence, bool(corrects))
+    new = NewMemory(*what, *of, version, metadata, *slot, *row[32:])
+    return Memory(id_, new, state, recorded_at, *(*row[20:22], *row[28:31], bool(row[31])))
 
 
 def own_terms(db: SqlSession, text: str) -> Iterator[str]:

@@ -5,38 +5,22 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from typing import Any, TypeVar
 
-from keepsaid.adapters.sql.memory import forgetting, people, revisions
+from keepsaid.adapters.sql import query as sql
+from keepsaid.adapters.sql.memory import forgetting, people, revisions, transfer, upkeep
 from keepsaid.adapters.sql.memory.commits import KeepMemories, KeepVectors, SqlEchoes, keep
 from keepsaid.adapters.sql.memory.graph import Relate, SqlGraph, SqlRelating, relate
 from keepsaid.adapters.sql.memory.learning import SPARE_IDS, Learn, learn
-from keepsaid.adapters.sql.memory.rows import SQL, Row, bound, memories, rows, statements, storable, without_secrets
-from keepsaid.adapters.sql.memory.transfer import SqlBundles, take
-from keepsaid.adapters.sql.memory.upkeep import LOOSE_SQL, SqlUpkeep, loose_in, maintain
-from keepsaid.adapters.sql.query import (
-    CommitTable,
-    SqlReaders,
-    SqlSession,
-    SqlView,
-    emptied,
-    every,
-    load,
-    only,
-    reads,
-    run,
-)
-from keepsaid.adapters.sql.tombstones import TombstoneKeyring
+from keepsaid.adapters.sql.memory.rows import SQL, MemoryAccess, MemoryParts, bound, memories, statements, storable
+from keepsaid.adapters.sql.query import SqlSession, SqlView, T, as_json, column, every, load, only, reads
+from keepsaid.domain import learning, visibility
 from keepsaid.domain.bulletin import Bulletin, Material, bulletin_key, edition_in
 from keepsaid.domain.bundle import TakeIn
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.event import DropNews, MemoryChange, News
 from keepsaid.domain.forgetting import EmptyLog
-from keepsaid.domain.learning import LEARNABLE, LearnResult, RulePairs
 from keepsaid.domain.maintenance import AuditEntry, Maintain, UpkeepTask
 from keepsaid.domain.memory import IMPORTANCE, Found, Kind, Listener, Memory, Narrowing, NewMemory, Source, Used
-from keepsaid.domain.visibility import JoinPeople, ShareMemory, SplitPerson
-from keepsaid.ports.runtime import Ids, Redactor
 from keepsaid.ports.store_views import Operations
 from keepsaid.text.words import root, spelled, topic
 
@@ -46,12 +30,12 @@ ARCHIVE = statements("memory_archive")
 def _search(db: SqlSession, listener: Listener, query: str, limit: int) -> tuple[Found, ...]:
     """Memories that share most words with a query, the newest first among equals."""
     stems = sorted({stem.removesuffix("i") or stem for stem in topic(query) or map(root, spelled(query))})
-    bindings = {**bound(listener), "stems": json.dumps(stems, ensure_ascii=False), "limit": max(0, limit)}
+    bindings = {**bound(listener), "stems": as_json(stems), "limit": max(0, limit)}
     return tuple(Found(id_, shared / len(stems)) for id_, shared in every(db, ARCHIVE["archived"], bindings))
 
 
 def _archived(db: SqlSession, listener: Listener, ids: Sequence[int], as_of: int | None = None) -> Sequence[Memory]:
-    return tuple(memories(db, ARCHIVE["fetch"], {**bound(listener), "ids": json.dumps(list(ids)), "as_of": as_of}))
+    return tuple(memories(db, ARCHIVE["fetch"], {**bound(listener), "ids": as_json(ids), "as_of": as_of}))
 
 
 class SqlArchive(SqlView):
@@ -65,14 +49,14 @@ LIBRARY = statements("memory_library")
 
 
 def _narrowed(db: SqlSession, listener: Listener, ids: Sequence[int], to: Narrowing) -> Sequence[int]:
-    limits = {"kind": to.kind, "since": to.since, "until": to.until, "as_of": to.as_of, "ids": json.dumps(list(ids))}
-    return [row[0] for row in every(db, LIBRARY["narrowed"], {**bound(listener), **limits})]
+    limits = {"kind": to.kind, "since": to.since, "until": to.until, "as_of": to.as_of, "ids": as_json(ids)}
+    return column(db, LIBRARY["narrowed"], {**bound(listener), **limits})
 
 
 def _sources(db: SqlSession, listener: Listener, memory: Memory, limit: int) -> Sequence[Memory]:
     new = memory.new
     keys = [new.key] if new.kind is Kind.EPISODE else [f"{one.kind}:{one.ref}" for one in new.sources]
-    bindings = {"keys": json.dumps([storable(key) for key in keys]), "limit": max(0, limit)}
+    bindings = {"keys": as_json(map(storable, keys)), "limit": max(0, limit)}
     return memories(db, LIBRARY["sources"], {**bound(listener), **bindings})
 
 
@@ -95,40 +79,35 @@ class SqlLibrary(SqlView):
 
 _AUDIT_PARTS = load("memory_audit")
 AUDIT = {name: sql.replace("/*entry*/", _AUDIT_PARTS["entry"]) for name, sql in _AUDIT_PARTS.items()}
-_KINDS = json.dumps(sorted(LEARNABLE))
+_KINDS = as_json(sorted(learning.LEARNABLE))
 
 
 def _learned(db: SqlSession, after: int, limit: int) -> Sequence[AuditEntry]:
-    return _read_entries(db, "learned", {"after": after, "limit": limit})
+    return [_entry(row) for row in every(db, AUDIT["learned"], {"after": after, "limit": limit, "kinds": _KINDS})]
 
 
 def _entries(db: SqlSession, ids: Sequence[int]) -> Sequence[AuditEntry]:
-    return _read_entries(db, "entries", {"ids": json.dumps(sorted(set(ids)))})
+    bindings = {"ids": as_json(sorted(set(ids))), "kinds": _KINDS}
+    return [_entry(row) for row in every(db, AUDIT["entries"], bindings)]
 
 
-def _read_entries(db: SqlSession, statement: str, bindings: dict[str, Any]) -> Sequence[AuditEntry]:
-    return tuple(_entry(row) for row in every(db, AUDIT[statement], {**bindings, "kinds": _KINDS}))
-
-
-def _entry(row: Row) -> AuditEntry:
+def _entry(row: sql.Row) -> AuditEntry:
     id_, text, scope, external, *rest, kept, learned, sources = row
     flags = (bool(kept), bool(learned), tuple(Source(*source) for source in json.loads(sources)))
-    columns = (id_, text, scope, bool(external), *rest, *flags)
-    return AuditEntry(*columns)
+    return AuditEntry(*(id_, text, scope, bool(external), *rest, *flags))
 
 
 def _texts(db: SqlSession, after: int, limit: int) -> Sequence[tuple[int, str]]:
-    rows = every(db, AUDIT["texts"], {"after": after, "limit": limit})
-    return tuple((int(row[0]), str(row[1])) for row in rows)
+    return [(id_, text) for id_, text in every(db, AUDIT["texts"], {"after": after, "limit": limit})]
 
 
 def _loose(db: SqlSession, task: UpkeepTask, after: int, limit: int) -> tuple[int, tuple[int, ...]] | None:
-    upto, _ = only(db, LOOSE_SQL[task], (after, limit))
-    return None if upto is None else (upto, tuple(int(row[0]) for row in loose_in(db, task, after, upto)))
+    upto, _ = only(db, upkeep.LOOSE_SQL[task], (after, limit))
+    return None if upto is None else (upto, tuple(row[0] for row in upkeep.loose_in(db, task, after, upto)))
 
 
 def _withdrawn(db: SqlSession, at: int, limit: int) -> Sequence[int]:
-    return tuple(int(row[0]) for row in every(db, LOOSE_SQL["withdrawn"], (at, limit)))
+    return column(db, upkeep.LOOSE_SQL["withdrawn"], (at, limit))
 
 
 def alike(db: SqlSession, ids: Sequence[int], above: float) -> tuple[tuple[int, int], ...]:
@@ -154,8 +133,8 @@ BULLETINS = {name: sql.replace("/*telling*/", _BULLETIN_PARTS["telling"]) for na
 
 
 def _standing(db: SqlSession, listener: Listener, now: int) -> tuple[Bulletin, ...]:
-    scopes = every(db, BULLETINS["heard_scopes"], bound(listener))
-    return _read_bulletins(db, tuple(dict.fromkeys(str(scope) for (scope,) in scopes)), now)
+    scopes = column(db, BULLETINS["heard_scopes"], bound(listener))
+    return _read_bulletins(db, tuple(dict.fromkeys(scopes)), now)
 
 
 def _of(db: SqlSession, scope: str, now: int) -> Bulletin:
@@ -164,7 +143,7 @@ def _of(db: SqlSession, scope: str, now: int) -> Bulletin:
 
 
 def _read_bulletins(db: SqlSession, scopes: tuple[str, ...], now: int) -> tuple[Bulletin, ...]:
-    keys = json.dumps([storable(bulletin_key(scope)) for scope in scopes], ensure_ascii=False)
+    keys = as_json(storable(bulletin_key(scope)) for scope in scopes)
     found: dict[str, Bulletin] = {}
     for scope, text, version, at, metadata, there in every(db, BULLETINS["standing"], {"keys": keys, "now": now}):
         edition = edition_in(metadata)
@@ -176,7 +155,7 @@ def _read_bulletins(db: SqlSession, scopes: tuple[str, ...], now: int) -> tuple[
 def _material(db: SqlSession, scope: str, now: int) -> Material:
     (revision,) = only(db, BULLETINS["revision"])
     known: dict[int, Memory] = {}
-    for (audience,) in every(db, BULLETINS["audience"], (storable(scope),)):
+    for audience in column(db, BULLETINS["audience"], (storable(scope),)):
         for kind in IMPORTANCE:
             bindings = {"audience": audience, "kind": kind, "now": now, "limit": _LIMIT}
             for statement in ("newest", "weightiest"):
@@ -192,7 +171,6 @@ class SqlBulletins(SqlView):
     material = reads(_material)
 
 
-R = TypeVar("R")
 NEWS = load("memory_news")
 
 
@@ -208,16 +186,14 @@ class NotifyingWriter:
         self.changes = 0
         self._writer = writer
 
-    async def apply(self, commit: Commit[R]) -> R:
+    async def apply(self, commit: Commit[T]) -> T:
         try:
             result = await self._writer.apply(commit)
         finally:
             self.changes += 1
-        if isinstance(commit, KeepMemories):
-            is_quiet = all(memory.kind is Kind.EPISODE for memory in commit.memories)
-        else:
-            is_quiet = isinstance(commit, KeepVectors | DropNews)
-        if not is_quiet:
+        kept = commit.memories if isinstance(commit, KeepMemories) else ()
+        is_quiet = isinstance(commit, KeepMemories | KeepVectors | DropNews)
+        if not is_quiet or any(memory.kind is not Kind.EPISODE for memory in kept):
             self.hint.set()
         return result
 
@@ -230,7 +206,7 @@ def _waiting(db: SqlSession, limit: int) -> tuple[News, ...]:
 class SqlNews(SqlView):
     """News of memory that was not published yet."""
 
-    def __init__(self, writer: NotifyingWriter, readers: SqlReaders) -> None:
+    def __init__(self, writer: NotifyingWriter, readers: sql.SqlReaders) -> None:
         super().__init__(readers)
         self.hint = writer.hint
         self._writer = writer
@@ -246,29 +222,29 @@ class SqlNews(SqlView):
 
 
 def drop(db: SqlSession, commit: DropNews) -> int:
-    return run(db, NEWS["told"], (commit.until,))
+    return sql.run(db, NEWS["told"], (commit.until,))
 
 
-MEMORY_COMMITS = CommitTable(
+MEMORY_COMMITS = sql.CommitTable(
     single={
         Relate: relate,
-        Maintain: maintain,
-        JoinPeople: people.join,
-        SplitPerson: people.split,
-        ShareMemory: people.share,
+        Maintain: upkeep.maintain,
+        visibility.JoinPeople: people.join,
+        visibility.SplitPerson: people.split,
+        visibility.ShareMemory: people.share,
         forgetting.HideMemories: forgetting.hide,
         forgetting.EraseMemories: forgetting.erase,
         forgetting.PutBackMemories: forgetting.put_back_memories,
         forgetting.DropMemoryUndo: forgetting.drop_memory_undo,
-        EmptyLog: emptied,
+        EmptyLog: sql.emptied,
         Learn: learn,
         revisions.Correct: revisions.correct,
         revisions.Pin: revisions.pin,
         revisions.Confirm: revisions.confirm,
         revisions.Merge: revisions.merge,
         revisions.ArchiveMemories: revisions.archive,
-        TakeIn: take,
-        RulePairs: revisions.rule,
+        TakeIn: transfer.take,
+        learning.RulePairs: revisions.rule,
         DropNews: drop,
     },
     sets={KeepMemories: keep},
@@ -285,11 +261,11 @@ def _get(db: SqlSession, listener: Listener, memory_id: int) -> Memory | None:
 
 
 def _counts(db: SqlSession) -> dict[str, int]:
-    return {str(kind): int(count) for kind, count in rows(db, "counts", {})}
+    return dict(every(db, SQL["counts"]))
 
 
 def _find(db: SqlSession, listener: Listener, kinds: Sequence[Kind], limit: int) -> Sequence[Memory]:
-    bindings: dict[str, Any] = {**bound(listener), "limit": max(0, limit)}
+    bindings = {**bound(listener), "limit": max(0, limit)}
     if not kinds:
         return tuple(memories(db, SQL["find"], bindings))
     # one ordered walk of an index for each kind: a rare kind is not looked for among all memories
@@ -299,36 +275,32 @@ def _find(db: SqlSession, listener: Listener, kinds: Sequence[Kind], limit: int)
 
 
 def _fetch(db: SqlSession, listener: Listener, ids: Sequence[int], as_of: int | None = None) -> Sequence[Memory]:
-    return tuple(memories(db, SQL["fetch"], {**bound(listener), "ids": json.dumps(list(ids)), "as_of": as_of}))
+    return tuple(memories(db, SQL["fetch"], {**bound(listener), "ids": as_json(ids), "as_of": as_of}))
 
 
-class SqlMemories(SqlView):
-    """Memories in one database; with a `redactor`, no secret it knows is ever written."""
+class SqlMemories(MemoryAccess):
+    """Memories in one database."""
 
-    def __init__(
-        self, writer: Operations, readers: SqlReaders, ids: Ids, redactor: Redactor | None, keyring: TombstoneKeyring
-    ) -> None:
-        super().__init__(readers)
-        writer = NotifyingWriter(writer)
-        self._writer = writer
-        self._ids = ids
-        self._redactor = redactor
-        self.news = SqlNews(writer, readers)
-        self.library = SqlLibrary(readers)
-        self.graph = SqlGraph(writer, readers, redactor)
-        self.people = people.SqlPeople(writer, readers, ids)
-        self.sharing = people.SqlSharing(writer, readers, redactor)
-        self.bulletins = SqlBulletins(readers)
-        self.revisions = revisions.SqlRevisions(writer, readers, ids, redactor)
-        self.archive = SqlArchive(readers)
-        self.relating = SqlRelating(readers)
-        self.pairs = revisions.SqlPairs(writer, readers)
-        self.auditing = SqlAuditing(readers)
-        self.upkeep = SqlUpkeep(writer, readers)
-        self.echoes = SqlEchoes(writer, readers, keyring)
-        self.forgetful = forgetting.SqlForgetful(writer, readers, keyring, self.echoes)
-        self.bundles = SqlBundles(writer, readers, ids, keyring, redactor)
-        self.undo_log = forgetting.SqlUndoLog(writer)
+    def __init__(self, parts: MemoryParts) -> None:
+        writer = NotifyingWriter(parts.writer)
+        parts = parts._replace(writer=writer)
+        super().__init__(parts)
+        self.news = SqlNews(writer, parts.readers)
+        self.library = SqlLibrary(parts.readers)
+        self.graph = SqlGraph(parts)
+        self.people = people.SqlPeople(parts)
+        self.sharing = people.SqlSharing(parts)
+        self.bulletins = SqlBulletins(parts.readers)
+        self.revisions = revisions.SqlRevisions(parts)
+        self.archive = SqlArchive(parts.readers)
+        self.relating = SqlRelating(parts.readers)
+        self.pairs = revisions.SqlPairs(parts)
+        self.auditing = SqlAuditing(parts.readers)
+        self.upkeep = upkeep.SqlUpkeep(parts)
+        self.echoes = SqlEchoes(parts)
+        self.forgetful = forgetting.SqlForgetful(parts, self.echoes)
+        self.bundles = transfer.SqlBundles(parts)
+        self.undo_log = forgetting.SqlUndoLog(parts)
 
     important = reads(_important)
     alike = reads(alike)
@@ -341,13 +313,11 @@ class SqlMemories(SqlView):
         """The id of a memory that was forgotten is 0."""
         if not memories and not used:
             return ()
-        memories = await without_secrets(self._redactor, memories)
-        ids = tuple(self._ids.next() for _ in memories)
-        return await self._writer.apply(KeepMemories(ids, tuple(memories), at, tuple(used)))
+        clean = tuple(await self._without_secrets(memories))
+        return await self._writer.apply(KeepMemories(self._new_ids(len(clean)), clean, at, tuple(used)))
 
-    async def learn(self, memories: Sequence[NewMemory], at: int) -> tuple[LearnResult, ...]:
+    async def learn(self, memories: Sequence[NewMemory], at: int) -> tuple[learning.LearnResult, ...]:
         if not memories:
             return ()
-        memories = await without_secrets(self._redactor, memories)
-        ids = tuple(self._ids.next() for _ in range(len(memories) * (1 + SPARE_IDS)))
-        return await self._writer.apply(Learn(ids, tuple(memories), at))
+        clean = tuple(await self._without_secrets(memories))
+        return await self._writer.apply(Learn(self._new_ids(len(clean) * (1 + SPARE_IDS)), clean, at))

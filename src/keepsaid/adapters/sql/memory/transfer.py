@@ -8,12 +8,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from keepsaid.adapters.sql.memory import people
-from keepsaid.adapters.sql.memory import rows as stored
+from keepsaid.adapters.sql.memory import people, rows
 from keepsaid.adapters.sql.memory.commits import content_hash, draft, key_hash, slot_hash
 from keepsaid.adapters.sql.memory.learning import hold, is_buried, statements_of
-from keepsaid.adapters.sql.query import Row, SqlReaders, SqlSession, SqlView, every, load, only
-from keepsaid.adapters.sql.tombstones import TombstoneKeyring
+from keepsaid.adapters.sql.memory.rows import MemoryAccess, storable
+from keepsaid.adapters.sql.query import Row, SqlSession, as_json, column, every, load, only
 from keepsaid.domain import bundle
 from keepsaid.domain.attributes import SlotStatement, periods, single
 from keepsaid.domain.bundle import BundleEntry, ImportOutcome, ImportVerdict, Record
@@ -22,11 +21,9 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Listener, NewMemory
 from keepsaid.domain.visibility import MemoryShared, Person
 from keepsaid.ports.memory_store import BundleContents
-from keepsaid.ports.runtime import Ids, Redactor
-from keepsaid.ports.store_views import Operations
 from keepsaid.text.normal import normalise
 
-SQL = stored.statements("memory_bundle")
+SQL = rows.statements("memory_bundle")
 SCHEMA = load("schema")
 Buried = Callable[[Sequence[bytes]], bool]
 
@@ -45,7 +42,7 @@ def judged(db: SqlSession, record: Record, buried: Buried) -> ImportVerdict:
         case bundle.BundleLink():
             return _judge_link(db, record)
         case bundle.Tombstone():
-            return _SAME if _rows(db, "entombed", hashes=stored.hexadecimal([record.hash])) else _NEW
+            return _SAME if _rows(db, "entombed", hashes=rows.hexadecimal([record.hash])) else _NEW
 
 
 def _rows(db: SqlSession, statement: str, **values: Any) -> list[Row]:
@@ -56,54 +53,41 @@ def _judge_entry(db: SqlSession, entry: BundleEntry, buried: Buried) -> ImportVe
     new = entry.memory.new
     if buried([key_hash(new.key), content_hash(new), entry.content_hash, slot_hash(new)]):
         return bundle.FORGOTTEN
-    for there in map(stored.memory, _rows(db, "by_key", key=stored.storable(new.key))):
+    for there in map(rows.memory, _rows(db, "by_key", key=storable(new.key))):
         if there.state == "forgotten":
             return bundle.FORGOTTEN
         differs = bundle.difference(there.new, _stored(new))
         return ImportVerdict(ImportOutcome.CONFLICT, f"it is here with another {differs}") if differs else _SAME
-    same = _rows(db, "said_in", key=stored.storable(new.key))
+    same = _rows(db, "said_in", key=storable(new.key))
     slot = entry.slot
     in_slot = [] if slot is None else _rows(db, "beside", slot=slot)
     if slot is None and not same:
         same = _rows(db, "like", content_hash=content_hash(new), kind=new.kind)
-    beside, like = (tuple(str(row[0]) for row in found) for found in (in_slot, same))
+    beside, like = (tuple(row[0] for row in found) for found in (in_slot, same))
     return ImportVerdict(ImportOutcome.NEW, "", beside, like)
 
 
 def _stored(new: NewMemory) -> NewMemory:
     """A memory as it would be read again."""
-    return replace(
-        new,
-        text=normalise(new.text),
-        speaker=normalise(new.speaker),
-        subject=normalise(new.subject),
-        attribute=normalise(new.attribute),
-        value=normalise(new.value),
-        scope=stored.storable(new.scope),
-        speaker_id=stored.storable(new.speaker_id),
-        subject_id=stored.storable(new.subject_id),
-        chat_of=stored.storable(new.chat_of),
-        lane=None if new.lane is None else Lane(*map(stored.storable, new.lane)),
-    )
+    texts = {**rows.storable_texts(new), "key": new.key}
+    return replace(new, **texts, lane=new.lane and Lane(*map(storable, new.lane)))
 
 
 def _judge_person(db: SqlSession, person: Person) -> ImportVerdict:
-    names = {stored.storable(one.name) for one in person.identities}
-    rows = _rows(
-        db, "identities", names=json.dumps(sorted(names), ensure_ascii=False), person=stored.storable(person.id)
-    )
-    if not rows:
+    names = {storable(one.name) for one in person.identities}
+    found = _rows(db, "identities", names=as_json(sorted(names)), person=storable(person.id))
+    if not found:
         return _NEW
-    there = {str(one) for (one,) in _rows(db, "members", person=rows[0][1])}
-    if {row[1] for row in rows} == {rows[0][1]} and there == names:
+    there = set(column(db, SQL["members"], {"person": found[0][1]}))
+    if {row[1] for row in found} == {found[0][1]} and there == names:
         return _SAME
     return ImportVerdict(ImportOutcome.CONFLICT, "some of them are joined with others here; see: keepsaid people ls")
 
 
 def _ends(db: SqlSession, *keys: str) -> tuple[list[int], tuple[str, ...]]:
     """The memories of these keys, and the keys of which there is none."""
-    found = {key: _rows(db, "ends", key=stored.storable(key)) for key in keys}
-    return [int(rows[0][0]) for rows in found.values() if rows], tuple(key for key, rows in found.items() if not rows)
+    found = {key: _rows(db, "ends", key=storable(key)) for key in keys}
+    return [int(ids[0][0]) for ids in found.values() if ids], tuple(key for key, ids in found.items() if not ids)
 
 
 def _judge_edge(db: SqlSession, edge: bundle.Edge) -> ImportVerdict:
@@ -119,7 +103,7 @@ def _judge_link(db: SqlSession, link: bundle.BundleLink) -> ImportVerdict:
     ids, missing = _ends(db, link.key, link.replaced_by)
     if missing or len(ids) < 2:
         return ImportVerdict(ImportOutcome.REJECTED, "what took its place is not here", beside=missing)
-    [(id_, state, valid_to, after)] = _rows(db, "standing", key=stored.storable(link.key))
+    [(id_, state, valid_to, after)] = _rows(db, "standing", key=storable(link.key))
     if after == ids[1]:
         return _SAME
     is_loop = bool(_rows(db, "leads_to", target=ids[1], id=id_))
@@ -178,11 +162,9 @@ def _write(db: SqlSession, record: Record, spare: int) -> None:
         case BundleEntry():
             _write_entry(db, record, spare)
         case Person():
-            rows = [
-                (stored.storable(one.name), stored.storable(record.id), one.at, stored.storable(one.by))
-                for one in record.identities
-            ]
-            db.executemany(SQL["take_identity"], rows)
+            names = [(one.name, record.id, one.at, one.by) for one in record.identities]
+            joined = [(storable(name), storable(id_), at, storable(by)) for name, id_, at, by in names]
+            db.executemany(SQL["take_identity"], joined)
         case bundle.Edge():
             [source, target], _ = _ends(db, record.source, record.target)
             values = {"relation": record.relation, "weight": record.weight, "at": record.at}
@@ -194,34 +176,29 @@ def _write(db: SqlSession, record: Record, spare: int) -> None:
             db.execute(SQL["bury"], (record.hash, record.at))
 
 
+_KEPT = ("state", "valid_to", "last_access_at", "access_count", "evidence", "pinned")
+_NOTED = ("confirmed_at", "last_decayed_at")
+
+
 def _write_entry(db: SqlSession, entry: BundleEntry, spare: int) -> None:
     """Write a memory as it was, under its own id unless another memory has that."""
     found, new = entry.memory, entry.memory.new
     id_ = spare if _rows(db, "id_taken", id=found.id) else found.id
-    place = stored.audience(new)
+    place = rows.audience(new)
     db.execute(SQL["open_audience"], place)
-    [[audience_id]] = every(db, SQL["audience"], place)
-    columns = ("state", "valid_to", "last_access_at", "access_count", "evidence", "pinned")
-    values = {
-        **draft(new, id_, found.recorded_at),
-        **{name: getattr(found, name) for name in columns},
-        "audience": audience_id,
-        "confirmed_at": entry.confirmed_at,
-        "last_decayed_at": entry.last_decayed_at,
-        "content_hash": entry.content_hash.hex(),
-    }
-    left_out = ("sources", "key_hash", "slot_hash", "version")
-    db.execute(SQL["take"], {name: value for name, value in values.items() if name not in left_out})
-    sources = zip(new.sources, entry.said_in, strict=True)
-    rows = [(id_, n, stored.storable(of.kind), stored.storable(of.ref), said) for n, (of, said) in enumerate(sources)]
-    db.executemany(SQL["take_source"], rows)
+    kept = {name: getattr(found, name) for name in _KEPT} | {name: getattr(entry, name) for name in _NOTED}
+    hashed = {"audience": only(db, SQL["audience"], place)[0], "content_hash": entry.content_hash.hex()}
+    db.execute(SQL["take"], {**draft(new, id_, found.recorded_at), **kept, **hashed})
+    sources = enumerate(zip(new.sources, entry.said_in, strict=True))
+    said_in = [(id_, n, storable(of.kind), storable(of.ref), said) for n, (of, said) in sources]
+    db.executemany(SQL["take_source"], said_in)
     db.executemany(SQL["take_statement"], [(id_, *said) for said in entry.statements])
     for named in entry.mentions:
         db.execute(SQL["take_entity"], (named.entity, named.since))
-        words = name_words(named.name)
-        db.execute(SQL["take_mention"], (id_, named.entity, named.name, words, named.weight, named.at))
+        name = (named.name, name_words(named.name))
+        db.execute(SQL["take_mention"], (id_, named.entity, *name, named.weight, named.at))
     for shared in entry.widened:
-        names = (stored.storable(shared.before), stored.storable(shared.after), stored.storable(shared.by))
+        names = map(storable, (shared.before, shared.after, shared.by))
         db.execute(SQL["take_widened"], (id_, *names, normalise(shared.reason), shared.at))
 
 
@@ -230,17 +207,8 @@ _READ_AT_ONCE = 200
 _COLUMNS = 35
 
 
-class SqlBundles(SqlView):
+class SqlBundles(MemoryAccess):
     """Bundles of the memories."""
-
-    def __init__(
-        self, writer: Operations, readers: SqlReaders, ids: Ids, keyring: TombstoneKeyring, redactor: Redactor | None
-    ) -> None:
-        super().__init__(readers)
-        self._writer = writer
-        self._ids = ids
-        self._keyring = keyring
-        self._redactor = redactor
 
     async def export(self, listeners: Sequence[Listener], write: Callable[[BundleContents], T]) -> T:
         mark = await self.key_print()
@@ -250,13 +218,13 @@ class SqlBundles(SqlView):
         return await self._readers.run(lambda db: [judged(db, one, partial(self._is_buried, db)) for one in records])
 
     def _is_buried(self, db: SqlSession, hashes: Sequence[bytes]) -> bool:
-        return bool(_rows(db, "entombed", hashes=stored.hexadecimal(self._keyring.compute_tombstones(hashes))))
+        return bool(_rows(db, "entombed", hashes=rows.hexadecimal(self._keyring.compute_tombstones(hashes))))
 
     async def take(self, records: Sequence[Record], contested: Sequence[bytes], at: int) -> Sequence[ImportVerdict]:
-        entries = [record for record in records if isinstance(record, BundleEntry)]
-        clean = iter(await stored.without_secrets(self._redactor, [entry.memory.new for entry in entries]))
+        found = [record.memory.new for record in records if isinstance(record, BundleEntry)]
+        clean = iter(await self._without_secrets(found))
         masked = tuple(_clean(one, next(clean)) if isinstance(one, BundleEntry) else one for one in records)
-        ids = tuple(self._ids.next() for _ in range(len(masked) * bundle.SPARE_IDS))
+        ids = self._new_ids(len(masked) * bundle.SPARE_IDS)
         return await self._writer.apply(bundle.TakeIn(masked, ids, tuple(contested), at))
 
     async def key_print(self) -> str:
@@ -273,15 +241,13 @@ def _clean(entry: BundleEntry, new: NewMemory) -> BundleEntry:
 
 
 def _read_contents(db: SqlSession, listeners: Sequence[Listener], mark: str) -> BundleContents:
-    ids = sorted({int(row[0]) for listener in listeners for row in every(db, SQL["told"], stored.bound(listener))})
+    ids = sorted({id_ for listener in listeners for id_ in column(db, SQL["told"], rows.bound(listener))})
     visible = frozenset(ids)
     everything = any(listener.everything for listener in listeners)
     names = {name for listener in listeners if listener.person for name in people.joined_with(db, listener.person)}
-    persons = [
-        person
-        for person in people.listed(db)
-        if everything or any(identity.name in names for identity in person.identities)
-    ]
+    persons = people.listed(db)
+    if not everything:
+        persons = tuple(one for one in persons if any(identity.name in names for identity in one.identities))
     tombstones = every(db, SQL["tombstones"]) if everything else []
     edges = sum(1 for row in every(db, SQL["edges"]) if visible.issuperset(row[:2]))
     counts = {"tombstones": len(tombstones), "people": len(persons), "memories": len(ids), "associations": edges}
@@ -290,28 +256,21 @@ def _read_contents(db: SqlSession, listeners: Sequence[Listener], mark: str) -> 
         yield from (bundle.Tombstone(hash_, at) for hash_, at in tombstones)
         yield from persons
         for start in range(0, len(ids), _READ_AT_ONCE):
-            part = every(db, SQL["entries"], {"ids": json.dumps(ids[start : start + _READ_AT_ONCE])})
-            yield from (_entry(row, visible) for row in stored.intact(db, part))
+            part = every(db, SQL["entries"], {"ids": as_json(ids[start : start + _READ_AT_ONCE])})
+            yield from (_entry(row, visible) for row in rows.intact(db, part))
         yield from (bundle.Edge(*row[2:]) for row in every(db, SQL["edges"]) if visible.issuperset(row[:2]))
 
-    version = int(only(db, SCHEMA["version"], ("memory",))[0])
+    version = only(db, SCHEMA["version"], ("memory",))[0]
     return BundleContents(version, counts, mark if tombstones else "", records())
 
 
 def _entry(row: Row, visible: frozenset[int]) -> BundleEntry:
-    content_hash, confirmed_at, last_decayed_at, after, said_in, said, mentions, widened = row[_COLUMNS:]
-    found = stored.memory(row[:_COLUMNS])
-    return BundleEntry(
-        replace(found, new=replace(found.new, version=0), superseded_by=None),
-        content_hash,
-        after if after is not None and found.superseded_by in visible else "",
-        confirmed_at,
-        last_decayed_at,
-        tuple(json.loads(said_in)),
-        tuple(
-            bundle.BundleStatement(*one)._replace(corrects=bool(one[4]), counted=bool(one[5]))
-            for one in json.loads(said)
-        ),
-        tuple(bundle.Named(*one) for one in json.loads(mentions)),
-        tuple(MemoryShared(*one) for one in json.loads(widened)),
-    )
+    content_hash, confirmed_at, last_decayed_at, after, *listed = row[_COLUMNS:]
+    said_in, said, mentions, widened = map(json.loads, listed)
+    found = rows.memory(row[:_COLUMNS])
+    memory = replace(found, new=replace(found.new, version=0), superseded_by=None)
+    replaced_by = after if after is not None and found.superseded_by in visible else ""
+    statements = (bundle.BundleStatement(*one)._replace(corrects=bool(one[4]), counted=bool(one[5])) for one in said)
+    named, shared = (bundle.Named(*one) for one in mentions), (MemoryShared(*one) for one in widened)
+    marks = (confirmed_at, last_decayed_at, tuple(said_in))
+    return BundleEntry(memory, content_hash, replaced_by, *marks, tuple(statements), tuple(named), tuple(shared))

@@ -7,20 +7,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import inf
 from time import monotonic
-from typing import Any
 
-from keepsaid.adapters.sql.memory.rows import space_names
-from keepsaid.adapters.sql.query import Row, SqlReaders, SqlSession, SqlView, every, load, one, only, reads
+from keepsaid.adapters.sql.memory.rows import MemoryAccess, space_names
+from keepsaid.adapters.sql.query import Row, SqlSession, as_json, column, every, load, one, only, reads
 from keepsaid.domain import maintenance
 from keepsaid.domain.forgetting import EmptyLog
 from keepsaid.domain.learning import LEARNABLE
 from keepsaid.domain.maintenance import LOOSE, Maintain, Stepped, UpkeepTask
 from keepsaid.domain.memory import VectorSpace
-from keepsaid.ports.store_views import Operations
 
 MEMORY_UPKEEP = load("memory_upkeep")
 LOOSE_SQL = load("memory_loose")
-_LEARNABLE = json.dumps(sorted(LEARNABLE))
+_LEARNABLE = as_json(sorted(LEARNABLE))
 _ALL = 1 << 62
 _TERMS_EACH = 4
 """So many terms are counted in the time in which one memory is looked at."""
@@ -30,23 +28,14 @@ _ARCHIVED = 1
 
 
 def _runs(db: SqlSession) -> tuple[maintenance.TaskRun, ...]:
-    found = {
-        UpkeepTask(row[0]): maintenance.TaskRun(UpkeepTask(row[0]), *row[1:])
-        for row in every(db, MEMORY_UPKEEP["runs"])
-    }
+    found = {task: maintenance.TaskRun(UpkeepTask(task), *run) for task, *run in every(db, MEMORY_UPKEEP["runs"])}
     return tuple(found[task] for task in UpkeepTask if task in found)
 
 
 def _holdings(db: SqlSession) -> maintenance.Holdings:
     counts = only(db, MEMORY_UPKEEP["counts"])
-    tables = dict(zip(map(str, counts[::2]), map(int, counts[1::2]), strict=True))
-    return maintenance.Holdings(
-        _counted(db, "kinds"), _counted(db, "states"), _counted(db, "scopes"), tables, _runs(db)
-    )
-
-
-def _counted(db: SqlSession, statement: str) -> dict[str, int]:
-    return {str(name): int(count) for name, count in every(db, MEMORY_UPKEEP[statement])}
+    kinds, states, scopes = (dict[str, int](every(db, MEMORY_UPKEEP[of])) for of in ("kinds", "states", "scopes"))
+    return maintenance.Holdings(kinds, states, scopes, dict(zip(counts[::2], counts[1::2], strict=True)), _runs(db))
 
 
 def _outstanding(
@@ -57,23 +46,18 @@ def _outstanding(
     while rows := _memories(db, after, maintenance.PIECE):
         faded, gone = _fading(rows, step)
         fading, archived, after = fading + len(faded), archived + len(gone), rows[-1][0]
-    former = (only(db, MEMORY_UPKEEP["vectors_of"], (number,)) for number in _former(db, space))
     counts = {
         UpkeepTask.FADE: fading,
         UpkeepTask.ENDED: len(every(db, LOOSE_SQL["ended"], (at, _LEARNABLE, _ALL))),
         UpkeepTask.BULLETINS: len(every(db, LOOSE_SQL["withdrawn"], (at, _ALL))),
         **{task: len(loose_in(db, task, 0, _ALL)) for task in LOOSE},
-        UpkeepTask.SPACES: sum(int(count) for (count,) in former),
+        UpkeepTask.SPACES: sum(only(db, MEMORY_UPKEEP["vectors_of"], (id_,))[0] for id_ in _former(db, space)),
     }
     return maintenance.Outstanding(counts, archived)
 
 
-class SqlUpkeep(SqlView):
+class SqlUpkeep(MemoryAccess):
     """Maintenance of the memories."""
-
-    def __init__(self, writer: Operations, readers: SqlReaders) -> None:
-        super().__init__(readers)
-        self._writer = writer
 
     runs = reads(_runs)
     outstanding = reads(_outstanding)
@@ -115,9 +99,9 @@ def _fade(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped]:
         rows, gone = [row for row in rows if row[0] <= upto], gone[:_ARCHIVED]
         faded = [one for one in faded if one[0] <= upto]
     if faded:
-        db.execute(MEMORY_UPKEEP["fade"], {"faded": json.dumps(faded), "at": step.at})
+        db.execute(MEMORY_UPKEEP["fade"], {"faded": as_json(faded), "at": step.at})
     if gone:
-        db.execute(MEMORY_UPKEEP["archive"], {"ids": json.dumps(gone)})
+        db.execute(MEMORY_UPKEEP["archive"], {"ids": as_json(gone)})
         db.reindex()
     reached = rows[-1][0] if rows else after
     return reached, Stepped(len(rows), len(faded), len(gone), over=whole)
@@ -129,7 +113,7 @@ def _memories(db: SqlSession, after: int, limit: int) -> list[Row]:
     return found
 
 
-def _fading(rows: Sequence[tuple[Any, ...]], step: Maintain) -> tuple[list[tuple[int, float]], list[int]]:
+def _fading(rows: Sequence[Row], step: Maintain) -> tuple[list[tuple[int, float]], list[int]]:
     """The memories whose importance is to be written, with what is left of it; and those that are archived."""
     faded, gone = [], []
     for id_, kind, fades, *uses in rows:
@@ -176,21 +160,17 @@ def loose_in(db: SqlSession, task: UpkeepTask, after: int, upto: int) -> list[Ro
 
 def _spaces(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped]:
     """Vectors of former spaces, once the one that serves is filled."""
-    former = _former(db, step.space)
-    if not former:
+    if not (former := _former(db, step.space)):
         return after, Stepped()
     db.execute(MEMORY_UPKEEP["drop_vectors"], (former[0], step.limit))
     dropped = db.changes()
-    if dropped < step.limit:
-        db.execute(MEMORY_UPKEEP["drop_blocks"], former[:1])
-        db.execute(MEMORY_UPKEEP["drop_space"], former[:1])
+    for statement in ("drop_blocks", "drop_space") if dropped < step.limit else ():
+        db.execute(MEMORY_UPKEEP[statement], former[:1])
     return after, Stepped(dropped, dropped, over=dropped < step.limit and len(former) == 1)
 
 
 def _former(db: SqlSession, space: VectorSpace | None) -> list[int]:
-    if space is None:
-        return []
-    return [int(row[0]) for row in every(db, MEMORY_UPKEEP["former"], space_names(space))]
+    return [] if space is None else column(db, MEMORY_UPKEEP["former"], space_names(space))
 
 
 def _terms(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped]:
