@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from keepsaid.adapters.sql.operations import intake, rows, views
 from keepsaid.adapters.sql.operations.queries import SqlLanes
-from keepsaid.adapters.sql.query import SqlReaders, SqlSession, SqlView, every, load, one, only, reads, scalar
+from keepsaid.adapters.sql.query import Row, SqlReaders, SqlSession, SqlView, every, load, one, only, reads, scalar
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
-from keepsaid.domain.memory import Source
+from keepsaid.domain import memory, route
 from keepsaid.domain.reply import StoredReply
-from keepsaid.domain.route import Action, Verdict
 from keepsaid.domain.turn import Usage
 from keepsaid.domain.views import BatchLife, Chronicle, Decided, ReplyLife, ReplyMove, StepLife, TurnLife
 
@@ -19,11 +17,11 @@ TRAILS = load("trails")
 _LOOKUPS = {"message": "said", "reply": "answered", "turn": "answered", "finding": "found"}
 
 
-def _missing(db: SqlSession, sources: Sequence[Source]) -> frozenset[Source]:
+def _missing(db: SqlSession, sources: Sequence[memory.Source]) -> frozenset[memory.Source]:
     return frozenset(source for source in sources if not _is_there(db, source))
 
 
-def _is_there(db: SqlSession, source: Source) -> bool:
+def _is_there(db: SqlSession, source: memory.Source) -> bool:
     """A source of another kind, or with another name, is not of this store: nothing is known of it here."""
     number = source.ref.partition(":")[0]
     lookup = _LOOKUPS.get(source.kind)
@@ -48,20 +46,17 @@ CHRONICLE = load("chronicle")
 
 
 def _of_message(db: SqlSession, message_id: int) -> Chronicle | None:
-    row = one(db, rows.SQL["message"], (message_id,))
-    if row is None:
+    if (row := one(db, rows.SQL["message"], (message_id,))) is None:
         return None
     place = only(db, views.SQL["lane_of_message"], (message_id,))
-    batch_id = scalar(db, views.SQL["batch_of"], place)
-    if batch_id is not None:
+    if (batch_id := scalar(db, views.SQL["batch_of"], place)) is not None:
         return _of_batch(db, batch_id)
     due_at = only(db, CHRONICLE["due_at"], place[:1])[0]
     return Chronicle((rows.message(row),), due_at=due_at, redeliveries=intake.redeliveries(db, [message_id]))
 
 
 def _of_batch(db: SqlSession, batch_id: int) -> Chronicle | None:
-    row = one(db, CHRONICLE["known_batch"], (batch_id,))
-    if row is None:
+    if (row := one(db, CHRONICLE["known_batch"], (batch_id,))) is None:
         return None
     lane_id, first, first_at, later, ended_at, owner, lease_until, alone, task_id = row
     batch, _ = views.batch_of(db, batch_id)
@@ -71,7 +66,7 @@ def _of_batch(db: SqlSession, batch_id: int) -> Chronicle | None:
     return Chronicle(
         messages,
         BatchLife(batch, first_at, bool(later), ended_at, owner, lease_until, bool(alone), ahead),
-        tuple(_turn(db, *turn) for turn in every(db, CHRONICLE["turns"], (batch_id,))),
+        tuple(_turn(db, turn) for turn in every(db, CHRONICLE["turns"], (batch_id,))),
         tuple(_reply(db, reply) for reply in rows.replies(db, views.SQL["replies_of_batch"], (batch_id,))),
         views.spawned_task(db, task_id),
         redeliveries=intake.redeliveries(db, [message.id for message in messages]),
@@ -83,29 +78,22 @@ def _of_turn(db: SqlSession, turn_id: int) -> Chronicle | None:
     return None if batch_id is None else _of_batch(db, batch_id)
 
 
-def _turn(db: SqlSession, turn_id: int, *columns: Any) -> TurnLife:
-    state, reason, model, *usage, started_at, ended_at = columns
-    steps = tuple(_step(*step) for step in every(db, CHRONICLE["steps"], (turn_id,)))
-    return TurnLife(turn_id, state, reason, model, Usage(*usage), started_at, ended_at, steps)
-
-
-def _step(n: int, *columns: Any) -> StepLife:
-    kind, subject, state, tries, *usage, started_at, ended_at = columns
-    return StepLife(n, kind, subject, state, tries, Usage(*usage), started_at, ended_at)
+def _turn(db: SqlSession, row: Row) -> TurnLife:
+    steps = (StepLife(*(*step[:5], Usage(*step[5:8]), *step[8:])) for step in every(db, CHRONICLE["steps"], row[:1]))
+    return TurnLife(*(*row[:4], Usage(*row[4:7]), *row[7:], tuple(steps)))
 
 
 def _reply(db: SqlSession, reply: StoredReply) -> ReplyLife:
-    next_at, ended_at, provider_id = only(db, CHRONICLE["reply"], (reply.id,))
     moves = tuple(ReplyMove(*move) for move in every(db, CHRONICLE["moves"], (reply.id,)))
-    return ReplyLife(reply, next_at, ended_at, provider_id, moves)
+    return ReplyLife(reply, *(*only(db, CHRONICLE["reply"], (reply.id,)), moves))
 
 
 def _decided(db: SqlSession, since: int, before: int, limit: int) -> Sequence[Decided]:
     """Messages received at or after `since` with ids below `before`, newest first, each with its verdict."""
     found = []
     for *message, action, rule, version, reason in every(db, CHRONICLE["decided"], (since, before, limit)):
-        verdict = None if action is None else Verdict(Action(action), rule, version, reason)
-        found.append(Decided(rows.message(message), verdict, forgotten=message[-1] is not None))
+        verdict = None if action is None else route.Verdict(route.Action(action), rule, version, reason)
+        found.append(Decided(rows.message(tuple(message)), verdict, forgotten=message[-1] is not None))
     return found
 
 

@@ -8,20 +8,15 @@ from collections.abc import Sequence
 from keepsaid.adapters.sql.operations import steps
 from keepsaid.adapters.sql.operations.journal import write_facts
 from keepsaid.adapters.sql.operations.sessions import invalidate
-from keepsaid.adapters.sql.query import Row, SqlSession, every, load, one, only, run
-from keepsaid.domain import session
-from keepsaid.domain.commits import EpisodesKept
-from keepsaid.domain.event import read_to, unreadable
+from keepsaid.adapters.sql.query import Row, SqlSession, every, load, one, only, run, scalar
+from keepsaid.domain import commits, event, learning, redaction, session, turn
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.learning import ExtractionResult, decoded, encoded
-from keepsaid.domain.redaction import SecretMark
 from keepsaid.domain.states import move
-from keepsaid.domain.turn import Usage
 
 EPISODES = load("episodes")
 
 
-def kept(db: SqlSession, commit: EpisodesKept) -> int:
+def kept(db: SqlSession, commit: commits.EpisodesKept) -> int:
     """Clear episode work, and keep where messages hold secrets; returns how many batches had work."""
     for message_id, found in commit.redactions:
         run(db, EPISODES["keep_marks"], (message_id, json.dumps(found)))
@@ -30,9 +25,8 @@ def kept(db: SqlSession, commit: EpisodesKept) -> int:
     return sum(run(db, EPISODES["kept"], (batch_id,)) for batch_id in commit.batch_ids)
 
 
-def marks(db: SqlSession, message_id: int) -> tuple[SecretMark, ...]:
-    row = one(db, EPISODES["marks"], (message_id,))
-    return () if row is None else tuple(SecretMark(*mark) for mark in json.loads(row[0]))
+def marks(db: SqlSession, message_id: int) -> tuple[redaction.SecretMark, ...]:
+    return tuple(redaction.SecretMark(*of) for of in json.loads(scalar(db, EPISODES["marks"], (message_id,)) or "[]"))
 
 
 COLLECTION = load("collection")
@@ -42,10 +36,9 @@ RUN = "collection"
 def claim(db: SqlSession, commit: session.ClaimCollection) -> session.ExtractionLease | None:
     """Claim the session that is due for longest; one that has to wait is not due any more."""
     while (row := one(db, COLLECTION["due"], (commit.at,))) is not None:
-        found = _claimable(db, commit, row)
-        if found is not None:
-            state = move("collection", row[2], "claim")
-            db.execute(COLLECTION["claim"], (found.session_id, state, commit.lease_until, commit.owner))
+        if (found := _claimable(db, commit, row)) is not None:
+            taken = (move("collection", row[2], "claim"), commit.lease_until, commit.owner)
+            db.execute(COLLECTION["claim"], (found.session_id, *taken))
             return found
         db.execute(COLLECTION["wait"], (row[0], move("collection", row[2], "wait")))
     return None
@@ -67,12 +60,11 @@ def _claimable(db: SqlSession, commit: session.ClaimCollection, row: Row) -> ses
     return session.ExtractionLease(session_id, lane, fence + 1, after, marked, reason, attempts, finding, after == done)
 
 
-def _finding(db: SqlSession, session_id: int, lane: Lane) -> ExtractionResult | None:
-    row = one(db, COLLECTION["finding"], (session_id,))
-    if row is None:
+def _finding(db: SqlSession, session_id: int, lane: Lane) -> learning.ExtractionResult | None:
+    if (row := one(db, COLLECTION["finding"], (session_id,))) is None:
         return None
-    statements, usage = decoded(row[5]), Usage(row[6], row[7], row[8])
-    return ExtractionResult(row[0], row[1], lane, row[2], row[3], row[4], statements, usage, row[9])
+    found = (lane, *row[2:5], learning.decoded(row[5]), turn.Usage(*row[6:9]), row[9])
+    return learning.ExtractionResult(row[0], session_id, *found)
 
 
 def keep_finding(db: SqlSession, commit: session.KeepFinding) -> bool:
@@ -80,18 +72,15 @@ def keep_finding(db: SqlSession, commit: session.KeepFinding) -> bool:
     row = one(db, COLLECTION["held"], (found.session_id, commit.fence))
     if row is None or one(db, COLLECTION["finding"], (found.session_id,)) is not None:
         return False
-    place = found.id, found.session_id, row[1], found.first, found.last
-    costs = usage.tokens_in, usage.tokens_out, usage.cost_micros
-    db.execute(
-        COLLECTION["keep_finding"], (*place, found.extractor, encoded(found.statements), *costs, found.created_at)
-    )
+    what = found.id, found.session_id, row[1], found.first, found.last, found.extractor
+    costs = usage.tokens_in, usage.tokens_out, usage.cost_micros, found.created_at
+    db.execute(COLLECTION["keep_finding"], (*what, learning.encoded(found.statements), *costs))
     return True
 
 
 def collected(db: SqlSession, commit: session.Collected) -> session.Left:
     """What was read is done with; the mark goes with the last record."""
-    row = one(db, COLLECTION["held"], (commit.session_id, commit.fence))
-    if row is None:
+    if (row := one(db, COLLECTION["held"], (commit.session_id, commit.fence))) is None:
         return session.Left.REFUSED
     state, _, last, processed, ruled, marked = row
     if commit.finding_id is not None:
@@ -100,39 +89,36 @@ def collected(db: SqlSession, commit: session.Collected) -> session.Left:
         processed = max(processed, commit.until)
     ruled = max(ruled, commit.until)
     if processed < last:
-        left = processed or None, ruled, max(marked, last), move("collection", state, "leave"), commit.at
-        db.execute(COLLECTION["read"], (commit.session_id, *left))
+        left = max(marked, last), move("collection", state, "leave"), commit.at
+        db.execute(COLLECTION["read"], (commit.session_id, processed or None, ruled, *left))
         return session.Left.MARKED
-    done = processed, ruled, None, move("collection", state, "finish"), None
-    db.execute(COLLECTION["read"], (commit.session_id, *done))
-    write_facts(db, commit.at, read_to(commit.session_id, processed))
+    done = None, move("collection", state, "finish"), None
+    db.execute(COLLECTION["read"], (commit.session_id, processed, ruled, *done))
+    write_facts(db, commit.at, event.read_to(commit.session_id, processed))
     return session.Left.CLEARED
 
 
 def failed(db: SqlSession, commit: session.CollectionFailed) -> bool:
-    row = one(db, COLLECTION["held"], (commit.session_id, commit.fence))
-    if row is None:
+    if (row := one(db, COLLECTION["held"], (commit.session_id, commit.fence))) is None:
         return False
     state = move("collection", row[0], "park" if commit.next_at is None else "fail")
     db.execute(COLLECTION["failed"], (commit.session_id, state, commit.next_at, commit.charged, commit.error))
     if commit.next_at is None:
-        write_facts(db, commit.at, unreadable(commit.session_id, commit.error))
+        write_facts(db, commit.at, event.unreadable(commit.session_id, commit.error))
     return True
 
 
 def requeue(db: SqlSession, commit: session.RequeueCollection) -> bool:
-    row = one(db, COLLECTION["parked"], (commit.session_id,))
-    if row is None or row[0] != "parked":
+    if scalar(db, COLLECTION["parked"], (commit.session_id,)) != "parked":
         return False
-    db.execute(COLLECTION["requeue"], (commit.session_id, move("collection", row[0], "requeue"), commit.at))
+    db.execute(COLLECTION["requeue"], (commit.session_id, move("collection", "parked", "requeue"), commit.at))
     return True
 
 
 def mark_one(db: SqlSession, commit: session.Invalidate) -> bool:
     row = one(db, COLLECTION["last_record"], (commit.session_id,))
-    if row is None or not row[0] <= commit.record <= row[1]:
-        return False
-    return invalidate(db, commit.session_id, commit.record, commit.reason, commit.at)
+    is_there = row is not None and row[0] <= commit.record <= row[1]
+    return is_there and invalidate(db, commit.session_id, commit.record, commit.reason, commit.at)
 
 
 def mark_unprocessed(db: SqlSession, commit: session.MarkUnprocessed) -> session.Marked:

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from keepsaid.adapters.sql.operations import rows
 from keepsaid.adapters.sql.operations.journal import write_facts
 from keepsaid.adapters.sql.operations.routing import lane_id_of
 from keepsaid.adapters.sql.operations.sessions import mark, rotate
-from keepsaid.adapters.sql.query import Row, SqlSession, every, every_replaced, load, one, only, run
+from keepsaid.adapters.sql.query import SqlSession, every, every_replaced, load, one, only, run, scalar
 from keepsaid.domain import context as domain
+from keepsaid.domain import event, prompt, turn, visibility
 from keepsaid.domain.compaction import CutContext, CutReason, SummariesCopied, Summarise, SummaryFailed
-from keepsaid.domain.event import Fact, compacted
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Trust
-from keepsaid.domain.prompt import Json, Record, Role
 from keepsaid.domain.session import SessionEnd
-from keepsaid.domain.turn import Recent
-from keepsaid.domain.visibility import least, least_of
 
 SQL = load("context")
 
@@ -47,24 +44,17 @@ def context(db: SqlSession, lane: Lane, limit: int) -> domain.LaneTail:
     if lane_id is None:
         return domain.LaneTail()
     head = _head(db, lane_id)
-    found = list(reversed(every_replaced(db, SQL["tail"], (lane_id, head.covered, max(0, limit)))))
-    while found and found[0][0] == Role.TOOL:
+    found = every_replaced(db, SQL["tail"], (lane_id, head.covered, max(0, limit)))[::-1]
+    while found and found[0][0] == prompt.Role.TOOL:
         found.pop(0)
     posted = every(db, SQL["posted"], (lane_id, head.covered, head.floor, head.changed_at, domain.POSTS_MAX))
-    return domain.LaneTail(
-        recent=Recent(rows.records(db, lane_id, found), tuple(row[6] for row in found)),
-        positions=tuple(row[7] for row in found),
-        summary=None if head.summary is None else _summary(db, lane_id, head.summary),
-        summarised_until=head.summarised_until,
-        floor=head.floor,
-        version=head.version,
-        left_out=head.left_out,
-        head=head.last,
-        attempts=head.attempts,
-        next_at=head.next_at,
-        used=only(db, SQL["used"], (lane_id, head.changed_at))[0],
-        posts=tuple(domain.SchedulePost(row[0], row[1], Trust(row[2] or Trust.EXTERNAL)) for row in posted),
-    )
+    posts = tuple(domain.SchedulePost(after, text, Trust(trust or Trust.EXTERNAL)) for after, text, trust in posted)
+    used = only(db, SQL["used"], (lane_id, head.changed_at))[0]
+    recent = turn.Recent(rows.records(db, lane_id, found), tuple(row[6] for row in found))
+    summary = None if head.summary is None else _summary(db, lane_id, head.summary)
+    covered = (head.summarised_until, head.floor, head.version, head.left_out)
+    ends = (head.last, head.attempts, head.next_at, used)
+    return domain.LaneTail(recent, tuple(row[7] for row in found), summary, *covered, *ends, posts=posts)
 
 
 def span(db: SqlSession, lane: Lane, after: int, limit: int) -> domain.TranscriptSpan:
@@ -76,8 +66,7 @@ def span(db: SqlSession, lane: Lane, after: int, limit: int) -> domain.Transcrip
 
 
 def past(db: SqlSession, lane: Lane) -> tuple[domain.DroppedSpan, ...]:
-    lane_id = lane_id_of(db, lane)
-    return () if lane_id is None else tuple(domain.DroppedSpan(*row) for row in every(db, SQL["past"], (lane_id,)))
+    return tuple(domain.DroppedSpan(*row) for row in every(db, SQL["past"], (lane_id_of(db, lane),)))
 
 
 def _head(db: SqlSession, lane_id: int) -> _Head:
@@ -88,47 +77,42 @@ def _summary(db: SqlSession, lane_id: int, version: int) -> domain.Summary | Non
     row = one(db, SQL["summary"], (lane_id, version))
     if row is None or db.altered("lane_summary", [version], lane_id):
         return None
-    made, trust = summary_of(row[:7]), row[7]
-    return replace(made, trust=Trust(trust) if trust else _trust_between(db, lane_id, 1, made.last))
+    trust = rows.trust_of(row[7]) or _trust_between(db, lane_id, 1, row[2])
+    return replace(summary_of(row[:7]), trust=trust)
 
 
 def _trust_between(db: SqlSession, lane_id: int, first: int, last: int) -> Trust:
     """The least trust of the records between two positions."""
     found = every(db, SQL["trusts_between"], (lane_id, first, last))
-    return least_of(
-        Record(Role(role), "", speaker=speaker, trust=Trust(trust) if trust else None) for role, speaker, trust in found
-    )
+    said = (prompt.Record(prompt.Role(role), "", speaker=by, trust=rows.trust_of(trust)) for role, by, trust in found)
+    return visibility.least_of(said)
 
 
-def summary_of(row: Row) -> domain.Summary:
+def summary_of(row: Sequence[Any]) -> domain.Summary:
     """A row of the statements that read summaries: version, first, last, text, kind, model, created_at."""
-    version, first, last, text, kind, model, created_at = row
-    return domain.Summary(version, first, last, text, domain.Made(kind), model, created_at)
+    return domain.Summary(*(*row[:4], domain.Made(row[4]), *row[5:7]))
 
 
 def summarise(db: SqlSession, commit: Summarise) -> bool:
-    place = _movable(db, commit)
-    if place is None:
+    if (place := _movable(db, commit)) is None:
         return False
     lane_id, head = place
     version, first = head.version + 1, head.covered + 1
-    made = (commit.text, str(commit.made), commit.model, commit.at)
     said = only(db, SQL["said_between"], (lane_id, first, commit.last))
     before = None if head.summary is None else _summary(db, lane_id, head.summary)
     earlier = [before.trust] if before is not None and before.trust else []
-    trust = least([_trust_between(db, lane_id, first, commit.last), *earlier])
+    trust = visibility.least([_trust_between(db, lane_id, first, commit.last), *earlier])
+    made = (commit.text, str(commit.made), commit.model, commit.at)
     db.execute(SQL["keep_summary"], (lane_id, version, first, commit.last, *made, *said, str(trust)))
-    moved = (version, commit.last, head.floor, head.left_out, version)
-    db.execute(SQL["set_head"], (lane_id, *moved, commit.at))
+    db.execute(SQL["set_head"], (lane_id, version, commit.last, head.floor, head.left_out, version, commit.at))
     db.execute(SQL["copy_due"], (lane_id, version))
     rotate(db, lane_id, SessionEnd.COMPACTION, commit.at)
-    write_facts(db, commit.at, compacted(commit.lane, str(commit.made), (version, first, commit.last, said[0])))
+    write_facts(db, commit.at, event.compacted(commit.lane, str(commit.made), (version, first, commit.last, said[0])))
     return True
 
 
 def cut(db: SqlSession, commit: CutContext) -> bool:
-    place = _movable(db, commit)
-    if place is None:
+    if (place := _movable(db, commit)) is None:
         return False
     lane_id, head = place
     version, first = head.version + 1, head.covered + 1
@@ -141,7 +125,7 @@ def cut(db: SqlSession, commit: CutContext) -> bool:
         rotate(db, lane_id, SessionEnd.RESET, commit.at)
     else:
         mark(db, lane_id, head.last, "compaction", commit.at)
-    write_facts(db, commit.at, compacted(commit.lane, str(commit.why), (version, first, commit.last, said)))
+    write_facts(db, commit.at, event.compacted(commit.lane, str(commit.why), (version, first, commit.last, said)))
     return True
 
 
@@ -156,8 +140,8 @@ def summary_failed(db: SqlSession, commit: SummaryFailed) -> bool:
     if lane_id is None or (head := _head(db, lane_id)).version != commit.seen:
         return False
     db.execute(SQL["set_failed"], (lane_id, commit.error, commit.next_at, commit.at))
-    failure: dict[str, Json] = {"version": commit.seen, "attempts": head.attempts + 1, "error": commit.error}
-    write_facts(db, commit.at, Fact("lane.summary_failed", "", {"lane": list(commit.lane), **failure}))
+    failure: dict[str, prompt.Json] = {"version": commit.seen, "attempts": head.attempts + 1, "error": commit.error}
+    write_facts(db, commit.at, event.Fact("lane.summary_failed", "", {"lane": list(commit.lane), **failure}))
     return True
 
 
@@ -169,8 +153,8 @@ def _movable(db: SqlSession, commit: Summarise | CutContext) -> tuple[int, _Head
     reset = isinstance(commit, CutContext) and commit.why is CutReason.RESET
     if commit.last < head.covered or (commit.last == head.covered and not reset):
         return None
-    follows = one(db, SQL["role_at"], (lane_id, commit.last + 1))
-    return None if follows is not None and follows[0] == Role.TOOL else (lane_id, head)
+    follows = scalar(db, SQL["role_at"], (lane_id, commit.last + 1))
+    return None if follows == prompt.Role.TOOL else (lane_id, head)
 
 
 def due(db: SqlSession, limit: int) -> Sequence[domain.LaneSummary]:
@@ -179,21 +163,15 @@ def due(db: SqlSession, limit: int) -> Sequence[domain.LaneSummary]:
 
 
 def of_conversation(db: SqlSession, lane: Lane, keep: int) -> Sequence[domain.LaneSummary]:
+    found = every(db, SQL["of_conversation"], (*lane[:3], keep, rows.OWN_TOOLS))
     return [
-        domain.LaneSummary(
-            Lane(*lane[:3], row[0]),
-            _trusted(row[1:8], row[12]),
-            messages=row[8],
-            chars=row[9],
-            external=bool(row[10]),
-            left=bool(row[11]),
-        )
-        for row in every(db, SQL["of_conversation"], (*lane[:3], keep, rows.OWN_TOOLS))
+        domain.LaneSummary(Lane(*lane[:3], key), _trusted(made, trust), messages, chars, bool(external), bool(left))
+        for key, *made, messages, chars, external, left, trust in found
     ]
 
 
-def _trusted(row: Row, trust: str) -> domain.Summary:
-    return replace(summary_of(row), trust=Trust(trust) if trust else None)
+def _trusted(row: Sequence[Any], trust: str) -> domain.Summary:
+    return replace(summary_of(row), trust=rows.trust_of(trust))
 
 
 def copied(db: SqlSession, commit: SummariesCopied) -> int:

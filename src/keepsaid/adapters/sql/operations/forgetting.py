@@ -4,27 +4,18 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
-from keepsaid.adapters.sql.operations import collection, schedules, tasks
-from keepsaid.adapters.sql.operations.journal import write_facts
-from keepsaid.adapters.sql.operations.routing import drop
-from keepsaid.adapters.sql.operations.steps import forget_staged
-from keepsaid.adapters.sql.query import Row, SqlSession, every, load, one, only, run, scalar
+from keepsaid.adapters.sql.operations import collection, journal, routing, schedules, steps, tasks
+from keepsaid.adapters.sql.query import Row, SqlSession, column, every, load, one, only, run, scalar
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
+from keepsaid.domain import commits, event, ids, learning, memory, personality, relay
 from keepsaid.domain import forgetting as domain
-from keepsaid.domain.commits import Drop
-from keepsaid.domain.event import forgot, replied
 from keepsaid.domain.forgetting import Counts, ForgetSelector, ForgetTargets, Scrubbed, ScrubForgotten, Work
-from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane, forgotten_lane
-from keepsaid.domain.learning import decoded, emptied, encoded, stays
-from keepsaid.domain.memory import person_scope
-from keepsaid.domain.personality import session_scope
-from keepsaid.domain.relay import reported_task_id
 from keepsaid.domain.states import TABLES, move
 
 SQL = load("forgetting")
@@ -32,7 +23,7 @@ SQL = load("forgetting")
 
 def touched(db: SqlSession, number: int) -> tuple[int, ...]:
     """The lanes of the messages and turns that a forgetting is about."""
-    return tuple(int(row[0]) for row in every(db, SQL["lanes_of_request"], (number,)))
+    return tuple(column(db, SQL["lanes_of_request"], (number,)))
 
 
 def hold(db: SqlSession, number: int) -> None:
@@ -47,11 +38,11 @@ def unname(db: SqlSession, lanes: Iterable[int]) -> int:
     """
     count = 0
     for lane_id in lanes:
-        named = [(int(row[0]), Lane(*row[1:])) for row in every(db, SQL["beside_of_lane"], (lane_id,))]
-        empty = [(number, lane) for number, lane in named if one(db, SQL["life_of_lane"], (number,)) is None]
+        named = every(db, SQL["beside_of_lane"], (lane_id,))
+        empty = [(number, Lane(*lane)) for number, *lane in named if one(db, SQL["life_of_lane"], (number,)) is None]
         for number, lane in empty:
             after = forgotten_lane(lane, empty[0][0], number)
-            db.execute(SQL["forget_manner"], (session_scope(lane),))
+            db.execute(SQL["forget_manner"], (personality.session_scope(lane),))
             db.execute(SQL["unname_lane"], (number, after.conversation))
             db.execute(SQL["unname_replies_of_lane"], (number, after.conversation))
             for statement in ("unname_schedules_of_lane", "unname_runs_of_lane"):
@@ -61,8 +52,7 @@ def unname(db: SqlSession, lanes: Iterable[int]) -> int:
 
 
 def work_named(db: SqlSession, wish: ForgetSelector) -> Work:
-    of_conversation = every(db, SQL["schedules_of_conversation"], (wish.conversation,)) if wish.conversation else []
-    schedules = [row[0] for row in of_conversation]
+    schedules = column(db, SQL["schedules_of_conversation"], (wish.conversation,)) if wish.conversation else []
     if not wish.text:
         return _work(db, (), schedules)
     text = wish.text.casefold()
@@ -74,16 +64,16 @@ def work_named(db: SqlSession, wish: ForgetSelector) -> Work:
 
 def work_made(db: SqlSession, messages: Sequence[int], turns: Sequence[int]) -> Work:
     of_messages, by_turns = db.numbers((0, *messages)), db.numbers((0, *turns))
-    tasks = [row[0] for row in every(db, SQL["tasks_of"], (of_messages, by_turns))]
-    return _work(db, tasks, [row[0] for row in every(db, SQL["schedules_of"], (by_turns,))])
+    tasks = column(db, SQL["tasks_of"], (of_messages, by_turns))
+    return _work(db, tasks, column(db, SQL["schedules_of"], (by_turns,)))
 
 
 def _work(db: SqlSession, *reached: Iterable[int]) -> Work:
     """Tasks, schedules, turns and turns by their traces, with the messages that the first two led to."""
-    tasks, schedules, turns, traces = (tuple(dict.fromkeys(ids)) for ids in (*reached, (), ())[:4])
-    messages = [row[0] for row in every(db, SQL["asked_by_schedules"], (db.numbers((0, *schedules)),))]
+    tasks, schedules, turns, traces = (tuple(dict.fromkeys(of)) for of in (*reached, (), ())[:4])
+    messages = column(db, SQL["asked_by_schedules"], (db.numbers((0, *schedules)),))
     results = every(db, SQL["results_after"], (min(tasks),)) if tasks else []
-    messages += [message_id for message_id, text in results if reported_task_id(text) in tasks]
+    messages += [message_id for message_id, text in results if relay.reported_task_id(text) in tasks]
     return Work(tasks, schedules, tuple(messages), turns, tuple(one for one in traces if one not in turns))
 
 
@@ -144,12 +134,12 @@ class ForgettingCommits:
             else:
                 db.executemany(SQL["keep_item"], [(commit.id, "lane", lane_id) for lane_id in lanes])
         if commit.verb == "finish":
-            write_facts(db, commit.at, forgot(commit.id, json.loads(only(db, SQL["row"], (commit.id,))[6])))
+            counts = json.loads(only(db, SQL["row"], (commit.id,))[6])
+            journal.write_facts(db, commit.at, event.forgot(commit.id, counts))
         return True
 
     def drop_undo(self, db: SqlSession, commit: domain.DropUndo) -> bool:
-        row = one(db, SQL["row"], (commit.id,))
-        if row is not None:
+        if (row := one(db, SQL["row"], (commit.id,))) is not None:
             lanes = touched(db, commit.id)
             db.execute(SQL["forget_lane_items"], (commit.id,))
             self._unname(db, commit.id, lanes, row[5])
@@ -158,8 +148,7 @@ class ForgettingCommits:
         return bool(run(db, SQL["drop_aside"], (commit.id,)))
 
     def _unname(self, db: SqlSession, number: int, lanes: Sequence[int], at: int) -> None:
-        count = unname(db, lanes)
-        if count:
+        if count := unname(db, lanes):
             _count(db, number, (("lanes", count),), at)
             self._renamed()
 
@@ -168,14 +157,13 @@ class ForgettingCommits:
             db.executemany(SQL["bury"], [(hash_, at) for hash_ in self._keyring.make_tombstones(targets.digests)])
         for kind, name in _TARGETS.items():
             refs = getattr(targets, name)
-            ordered = sorted(refs) if isinstance(refs, frozenset) else refs
-            db.executemany(SQL["keep_item"], [(number, kind, ref) for ref in ordered])
+            refs = sorted(refs) if isinstance(refs, frozenset) else refs
+            db.executemany(SQL["keep_item"], [(number, kind, ref) for ref in refs])
 
 
 def _record_undo(db: SqlSession, number: int) -> AbstractContextManager[None]:
     """Record an undo image of what the block deletes, if the forgetting can be undone."""
-    row = one(db, SQL["row"], (number,))
-    kept = row is not None and row[-1] is not None
+    kept = (one(db, SQL["row"], (number,)) or (None,))[-1] is not None
     return db.record_undo(number if kept else None, _KEPT, SQL["keep_aside"])
 
 
@@ -188,9 +176,8 @@ def restore(db: SqlSession, commit: domain.PutBack) -> bool:
             first[key[0]] = min(key[1], first.get(key[0], key[1]))
     for lane_id, position in first.items():
         _summaries(db, lane_id, position, commit.at)
-    run(db, SQL["drop_aside"], (commit.id,))
-    run(db, SQL["forget_lane_items"], (commit.id,))
-    run(db, SQL["for_good"], (commit.id,))
+    for statement in ("drop_aside", "forget_lane_items", "for_good"):
+        db.execute(SQL[statement], (commit.id,))
     return bool(found)
 
 
@@ -227,17 +214,9 @@ class _Piece:
 
 def _scrubbed(db: SqlSession, commit: ScrubForgotten) -> Scrubbed:
     piece = _Piece(commit.at)
-    each: Mapping[str, Callable[[SqlSession, int, _Piece], bool]] = {
-        "message": _message,
-        "turn": _turn,
-        "trace": _trace,
-        "memory": _memory,
-        "task": _task,
-        "schedule": _schedule,
-    }
     room, waiting = domain.PIECE, 0
-    for kind, scrub_one in each.items():
-        refs = [int(row[0]) for row in every(db, SQL["open_items"], (commit.id, kind, room))]
+    for kind, scrub_one in _SCRUBBERS.items():
+        refs = column(db, SQL["open_items"], (commit.id, kind, room))
         gone = [ref for ref in refs if scrub_one(db, ref, piece)]
         db.execute(SQL["item_done"], (commit.id, kind, db.numbers((0, *gone))))
         waiting += len(refs) - len(gone)
@@ -249,7 +228,7 @@ def _scrubbed(db: SqlSession, commit: ScrubForgotten) -> Scrubbed:
         collection.read_anew(db, lane_id, commit.at)
     # how to speak with a person who goes, notes that name them, and instructions in words of what goes
     for person in targets.people:
-        db.execute(SQL["forget_manner"], (person_scope(person),))
+        db.execute(SQL["forget_manner"], (memory.person_scope(person),))
         db.execute(SQL["forget_notes"], (person,))
     for scope, text in every(db, SQL["manners"]) if targets.words else ():
         if not targets.words.isdisjoint(domain.words_in(text)):
@@ -266,19 +245,16 @@ def _message(db: SqlSession, message_id: int, piece: _Piece) -> bool:
     db.execute(SQL["forget_placing"], (message_id,))
     name = f"message:{message_id}"
     piece.empty(db, every(db, SQL["positions_of"], (name,)))
-    place = one(db, SQL["place"], (message_id,))
-    if place is None:
+    if (place := one(db, SQL["place"], (message_id,))) is None:
         return True
-    lane_id, number = place
-    db.execute(SQL["empty_answers"], (lane_id, name))
-    batch = one(db, SQL["batch_holding"], (lane_id, number))
-    if batch is None:
+    db.execute(SQL["empty_answers"], (place[0], name))
+    if (batch := one(db, SQL["batch_holding"], place)) is None:
         return False
     batch_id, state, steered, task_id = batch
     if task_id is not None and not _task(db, task_id, piece):
         return False
     if state == "queued" and steered is None and only(db, SQL["all_forgotten"], (batch_id,))[0]:
-        drop(db, Drop(batch_id, piece.at, FORGOTTEN))
+        routing.drop(db, commits.Drop(batch_id, piece.at, FORGOTTEN))
     elif state in _UNSETTLED:
         return False
     db.execute(SQL["empty_batch"], (batch_id,))
@@ -293,11 +269,11 @@ def _turn(db: SqlSession, turn_id: int, piece: _Piece) -> bool:
         return False
     _replies(db, notices, None, piece)
     db.execute(SQL["empty_turn"], (turn_id,))
-    piece.counts["staged"] += forget_staged(db, turn_id)
+    piece.counts["staged"] += steps.forget_staged(db, turn_id)
     db.execute(SQL["empty_question"], (turn_id, piece.at))
     piece.empty(db, every(db, SQL["positions_of_turn"], (turn_id,)))
     piece.counts["tasks"] += tasks.scrub_made_by(db, turn_id, piece.at)
-    settled = [_schedule(db, made_id, piece) for (made_id,) in every(db, schedules.SQL["made_by"], (turn_id,))]
+    settled = [_schedule(db, made_id, piece) for made_id in column(db, schedules.SQL["made_by"], (turn_id,))]
     return all(settled) and _trace(db, turn_id, piece)
 
 
@@ -308,7 +284,8 @@ def _replies(db: SqlSession, replies: Sequence[Row], turn_id: int | None, piece:
     for reply_id, state, batch_id, tries in replies:
         verb = _FROM_REPLY.get(state)
         after = state if verb is None else move("reply", state, verb)
-        write_facts(db, piece.at, None if verb is None else replied(reply_id, after, (turn_id, batch_id), tries))
+        fact = None if verb is None else event.replied(reply_id, after, (turn_id, batch_id), tries)
+        journal.write_facts(db, piece.at, fact)
         db.execute(SQL["empty_reply"], (reply_id, after, piece.at))
         db.execute(SQL["empty_moves"], (reply_id,))
         piece.counts["replies"] += 1
@@ -318,7 +295,7 @@ def _replies(db: SqlSession, replies: Sequence[Row], turn_id: int | None, piece:
 def _task(db: SqlSession, task_id: int, piece: _Piece) -> bool:
     """Remove the words of a task and the notices of it; False while one of these is on its way."""
     piece.counts["tasks"] += tasks.scrub(db, task_id, piece.at)
-    return _replies(db, every(db, SQL["notices_of"], (show("task", task_id),)), None, piece)
+    return _replies(db, every(db, SQL["notices_of"], (ids.show("task", task_id),)), None, piece)
 
 
 def _schedule(db: SqlSession, schedule_id: int, piece: _Piece) -> bool:
@@ -326,7 +303,7 @@ def _schedule(db: SqlSession, schedule_id: int, piece: _Piece) -> bool:
     if not _replies(db, every(db, schedules.SQL["posted_by"], (schedule_id,)), None, piece):
         return False
     piece.counts["schedules"] += schedules.scrub(db, schedule_id, piece.at)
-    settled = [_message(db, asked_id, piece) for (asked_id,) in every(db, schedules.SQL["asked_by"], (schedule_id,))]
+    settled = [_message(db, asked_id, piece) for asked_id in column(db, schedules.SQL["asked_by"], (schedule_id,))]
     return all(settled)
 
 
@@ -345,7 +322,7 @@ def _trace(db: SqlSession, turn_id: int, piece: _Piece) -> bool:
 
 def _memory(db: SqlSession, memory_id: int, piece: _Piece) -> bool:
     piece.counts["uses"] += run(db, SQL["forget_injections"], (memory_id,))
-    run(db, SQL["forget_feedback"], (memory_id,))
+    db.execute(SQL["forget_feedback"], (memory_id,))
     return True
 
 
@@ -354,10 +331,10 @@ def _statements(db: SqlSession, lane_id: int, positions: set[int], words: frozen
     gone = 0
     found = {row for position in positions for row in every(db, SQL["findings_over"], (lane_id, position))}
     for number, text in found:
-        before = decoded(text)
-        after = emptied(before, lambda one: stays(one, positions, words))
+        before = learning.decoded(text)
+        after = learning.emptied(before, lambda one: learning.stays(one, positions, words))
         if after != before:
-            db.execute(SQL["change_finding"], (number, encoded(after)))
+            db.execute(SQL["change_finding"], (number, learning.encoded(after)))
             gone += after.count(None) - before.count(None)
     return gone
 
@@ -381,3 +358,7 @@ def _summaries(db: SqlSession, lane_id: int, position: int, at: int) -> int:
     if number is not None:
         db.execute(CONTEXT["copy_due"], (lane_id, number))
     return gone
+
+
+_SCRUBBERS = {"message": _message, "turn": _turn, "trace": _trace, "memory": _memory, "task": _task}
+_SCRUBBERS |= {"schedule": _schedule}

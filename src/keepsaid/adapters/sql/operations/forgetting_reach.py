@@ -6,50 +6,48 @@ import json
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 
+from keepsaid.adapters.sql.operations import views
 from keepsaid.adapters.sql.operations.forgetting import SQL, read_targets, work_made, work_named
 from keepsaid.adapters.sql.operations.routing import lane_id_of
-from keepsaid.adapters.sql.operations.views import SQL as VIEWS
-from keepsaid.adapters.sql.query import Row, SqlReaders, SqlSession, SqlView, every, one, only, reads, scalar
+from keepsaid.adapters.sql.query import Row, SqlReaders, SqlSession, SqlView, column, every, one, only, reads, scalar
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain import forgetting as domain
-from keepsaid.domain.forgetting import ForgetSelector, Forgetting, HoldingTurns, name_digest, words_in
-from keepsaid.domain.ids import show
+from keepsaid.domain import ids
+from keepsaid.domain.forgetting import HoldingTurns
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import person_of
 from keepsaid.domain.message import Origin, Trust
 from keepsaid.values import frozen
 
 
-def _forgetting(row: Row) -> Forgetting:
-    columns = (*row[:6], tuple(sorted(json.loads(row[6]).items())), row[7])
-    return Forgetting(*columns)
+def _forgetting(row: Row) -> domain.Forgetting:
+    return domain.Forgetting(*(*row[:6], tuple(sorted(json.loads(row[6]).items())), row[7]))
 
 
-def _newest(db: SqlSession, limit: int) -> Sequence[Forgetting]:
+def _newest(db: SqlSession, limit: int) -> Sequence[domain.Forgetting]:
     return [_forgetting(row) for row in every(db, SQL["newest"], (limit,))]
 
 
-def _unfinished(db: SqlSession) -> Sequence[Forgetting]:
+def _unfinished(db: SqlSession) -> Sequence[domain.Forgetting]:
     return [_forgetting(row) for row in every(db, SQL["unfinished"])]
 
 
-def _undoable(db: SqlSession) -> Sequence[Forgetting]:
+def _undoable(db: SqlSession) -> Sequence[domain.Forgetting]:
     return [_forgetting(row) for row in every(db, SQL["undoable"])]
 
 
-def _one(db: SqlSession, number: int) -> Forgetting | None:
-    row = one(db, SQL["row"], (number,))
-    return None if row is None else _forgetting(row)
+def _one(db: SqlSession, number: int) -> domain.Forgetting | None:
+    return next((_forgetting(row) for row in every(db, SQL["row"], (number,))), None)
 
 
 def _tombstones(db: SqlSession) -> tuple[bytes, ...]:
-    return tuple(row[0] for row in every(db, SQL["tombstones"]))
+    return tuple(column(db, SQL["tombstones"]))
 
 
 def _revived(db: SqlSession, hashes: frozenset[bytes], keyring: TombstoneKeyring) -> tuple[int, ...]:
-    there = dict.fromkeys(row[0] for row in every(db, SQL["all_messages"]))
+    there = dict.fromkeys(column(db, SQL["all_messages"]))
     there |= dict.fromkeys(_named(row for row in every(db, SQL["all_said"]) if row[1]))
-    digests = {number: [name_digest(domain.message_name(number))] for number in there}
+    digests = {number: [domain.name_digest(domain.message_name(number))] for number in there}
     return tuple(n for n, digest in digests.items() if not hashes.isdisjoint(keyring.compute_tombstones(digest)))
 
 
@@ -71,22 +69,25 @@ class SqlForgettings(SqlView):
         return await self._readers.run(_revived, frozenset(hashes), self._keyring)
 
 
-def _messages(db: SqlSession, wish: ForgetSelector) -> tuple[int, ...]:
+def _messages(db: SqlSession, wish: domain.ForgetSelector) -> tuple[int, ...]:
     found = dict.fromkeys(wish.messages)
     if wish.conversation:
         for lane in every(db, SQL["lanes_of_conversation"], (wish.conversation,)):
-            found |= dict.fromkeys(row[0] for row in every(db, SQL["messages_of_lane"], lane))
+            found |= dict.fromkeys(column(db, SQL["messages_of_lane"], lane))
             found |= dict.fromkeys(_named(every(db, SQL["refs_of_lane"], lane)))
     text = wish.text.casefold()
     if wish.person or text:
-        for message_id, channel, account, sender, trust, body in every(db, SQL["all_messages"]):
-            origin = Origin(channel, account, "", sender, trust=Trust(trust))
-            by_person = bool(wish.persons) and (person_of(origin) in wish.persons or sender == wish.person)
+        for message_id, *origin, body in every(db, SQL["all_messages"]):
+            by_person = bool(wish.persons) and (_person(*origin) in wish.persons or origin[2] == wish.person)
             if by_person or (text and text in body.casefold()):
                 found[message_id] = None
     if text:
         found |= dict.fromkeys(_named(row for row in every(db, SQL["all_said"]) if text in row[1].casefold()))
     return tuple(found)
+
+
+def _person(channel: str, account: str, sender: str, trust: str) -> str:
+    return person_of(Origin(channel, account, "", sender, trust=Trust(trust)))
 
 
 def _named(rows: Iterable[Row]) -> Iterator[int]:
@@ -101,31 +102,28 @@ def _answering(db: SqlSession, messages: Sequence[int]) -> tuple[int, ...]:
     found: dict[int, None] = {}
     for message_id in messages:
         place = one(db, SQL["place"], (message_id,))
-        batch_id = None if place is None else scalar(db, VIEWS["batch_of"], place)
-        bound = (f"message:{message_id}", batch_id)
-        found |= dict.fromkeys(row[0] for row in every(db, SQL["turns_answering"], bound))
+        batch_id = None if place is None else scalar(db, views.SQL["batch_of"], place)
+        found |= dict.fromkeys(column(db, SQL["turns_answering"], (f"message:{message_id}", batch_id)))
     return tuple(found)
 
 
 def _list_texts(db: SqlSession, messages: Sequence[int]) -> tuple[str, ...]:
-    return tuple({row[0]: None for number in messages for row in every(db, SQL["said_in"], (number,)) if row[0]})
+    return tuple({text: None for number in messages for text in column(db, SQL["said_in"], (number,)) if text})
 
 
 def _list_attributed_texts(db: SqlSession, messages: Sequence[int]) -> tuple[tuple[str, str], ...]:
-    rows = [row for number in messages for row in every(db, SQL["spoken_in"], (number,))]
-    return tuple(
-        (person_of(Origin(channel, account, "", sender, trust=Trust(trust))), text)
-        for channel, account, sender, trust, text in rows
-    )
+    spoken = (row for number in messages for row in every(db, SQL["spoken_in"], (number,)))
+    return tuple((_person(*origin), text) for *origin, text in spoken)
 
 
 def _lanes(db: SqlSession, messages: Sequence[int], turns: Sequence[int]) -> tuple[Lane, ...]:
-    ids = {row[0] for number in messages for row in every(db, SQL["lanes_of_message"], (number,))}
-    return _lane_names(db, ids | {row[0] for number in turns for row in every(db, SQL["lanes_of_turn"], (number,))})
+    there = {lane_id for number in messages for lane_id in column(db, SQL["lanes_of_message"], (number,))}
+    there |= {lane_id for number in turns for lane_id in column(db, SQL["lanes_of_turn"], (number,))}
+    return _lane_names(db, there)
 
 
-def _lane_names(db: SqlSession, ids: Iterable[int]) -> tuple[Lane, ...]:
-    return tuple(Lane(*row) for row in every(db, SQL["lane_names"], (db.numbers((0, *sorted(ids))),)))
+def _lane_names(db: SqlSession, lanes: Iterable[int]) -> tuple[Lane, ...]:
+    return tuple(Lane(*row) for row in every(db, SQL["lane_names"], (db.numbers((0, *sorted(lanes))),)))
 
 
 def _summarised(db: SqlSession, messages: Sequence[int], turns: Sequence[int]) -> tuple[Lane, ...]:
@@ -138,7 +136,7 @@ def _summarised(db: SqlSession, messages: Sequence[int], turns: Sequence[int]) -
 
 
 def _forgotten(db: SqlSession, refs: Sequence[str], keyring: TombstoneKeyring) -> frozenset[str]:
-    tombstones = keyring.compute_tombstones([name_digest(domain.source_name(ref)) for ref in refs])
+    tombstones = keyring.compute_tombstones([domain.name_digest(domain.source_name(ref)) for ref in refs])
     known = zip(refs, tombstones, strict=False)
     return frozenset(ref for ref, tombstone in known if one(db, SQL["buried"], (tombstone,)) is not None)
 
@@ -156,20 +154,20 @@ class _Search:
         if any(name in text for name in self.names):
             return True
         close = lane_id in self.lanes or turn_id in self.shown
-        return close and not self.words.isdisjoint(words_in(text))
+        return close and not self.words.isdisjoint(domain.words_in(text))
 
 
 def _holding(db: SqlSession, lanes: Sequence[Lane], words: frozenset[str], memories: Sequence[int]) -> HoldingTurns:
-    shown = frozenset(row[0] for number in memories for row in every(db, SQL["shown_to"], (number,)))
-    search = _Search(words, tuple(show("memory", number) for number in memories), _ids(db, lanes), shown)
+    shown = frozenset(turn_id for number in memories for turn_id in column(db, SQL["shown_to"], (number,)))
+    search = _Search(words, tuple(ids.show("memory", number) for number in memories), _ids(db, lanes), shown)
     written = (row for statement in ("all_records", "all_replies") for row in every(db, SQL[statement]))
     turns = dict.fromkeys(row[0] for row in written if search.matches(*row))
     traces = dict.fromkeys(sorted(shown))
     traces |= dict.fromkeys(row[0] for row in every(db, SQL["all_steps"]) if search.matches(*row))
-    ids = [f'"id":{number},'.encode() for number in memories]
+    named = [f'"id":{number},'.encode() for number in memories]
     for turn_id, packed, lane_id in every(db, SQL["all_traces"]):
         trace = zlib.decompress(packed)
-        if any(id_ in trace for id_ in ids) or search.matches(turn_id, trace.decode("utf-8", "replace"), lane_id):
+        if any(id_ in trace for id_ in named) or search.matches(turn_id, trace.decode("utf-8", "replace"), lane_id):
             traces[turn_id] = None
     return HoldingTurns(tuple(turns), tuple(turn_id for turn_id in traces if turn_id not in turns))
 

@@ -7,25 +7,11 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from keepsaid.adapters.sql.query import (
-    Row,
-    SqlReaders,
-    SqlSession,
-    SqlView,
-    every,
-    load,
-    one,
-    reads,
-    run,
-    scalar,
-    write_rows,
-)
+from keepsaid.adapters.sql import query
+from keepsaid.adapters.sql.query import Row, SqlSession, column, every, load, reads, run, scalar, write_rows
 from keepsaid.adapters.sql.tombstones import seal_of
+from keepsaid.domain import commits, process, retention
 from keepsaid.domain import event as events
-from keepsaid.domain.commits import Prune, Received, Tell
-from keepsaid.domain.event import EACH, DeliveryResult, Event, EventDelivery, Fact
-from keepsaid.domain.process import ENDLESSLY
-from keepsaid.domain.retention import Pruned
 from keepsaid.domain.states import move
 
 _LINE = load("journal")["keep_line"]
@@ -36,18 +22,17 @@ def write_line(db: SqlSession, topic: str, payload: str, correlation_id: str, at
     db.execute(_LINE, (topic, payload, correlation_id, at, seal_of(topic, payload, correlation_id, at)))
 
 
-def write_facts(db: SqlSession, at: int, *facts: Fact | None) -> None:
+def write_facts(db: SqlSession, at: int, *facts: events.Fact | None) -> None:
     """Write facts to the journal, a line each; None is skipped."""
-    for fact in facts:
-        if fact is not None:
-            payload = json.dumps(fact.payload, ensure_ascii=False, separators=(",", ":"))
-            write_line(db, fact.topic, payload, fact.about, at)
+    for fact in filter(None, facts):
+        payload = json.dumps(fact.payload, ensure_ascii=False, separators=(",", ":"))
+        write_line(db, fact.topic, payload, fact.about, at)
 
 
-def write_facts_grouped(db: SqlSession, at: int, facts: Sequence[Fact]) -> None:
+def write_facts_grouped(db: SqlSession, at: int, facts: Sequence[events.Fact]) -> None:
     """Write facts of one topic to the journal, up to `EACH` in a line."""
-    for start in range(0, len(facts), EACH):
-        run = facts[start : start + EACH]
+    for start in range(0, len(facts), events.EACH):
+        run = facts[start : start + events.EACH]
         write_line(db, run[0].topic, events.several((fact.about, fact.payload) for fact in run), "", at)
 
 
@@ -55,7 +40,7 @@ SQL = load("journal")
 NOTES = load("notes")
 
 
-def write_fact(db: SqlSession, commit: Tell) -> None:
+def write_fact(db: SqlSession, commit: commits.Tell) -> None:
     write_line(db, commit.topic, commit.payload, commit.correlation_id, commit.at)
 
 
@@ -67,20 +52,19 @@ def write_news(db: SqlSession, commit: events.TellNews) -> int:
     facts = [fact for fact in map(events.of_memory, events.news_after(commit.news, last_mark)) if fact is not None]
     for what in events.MemoryChange:
         write_facts_grouped(db, commit.at, [fact for fact in facts if fact.topic == f"memory.{what}"])
-    db.execute(NOTES["keep"], (events.TOLD, commit.news[-1].mark, ENDLESSLY))
+    db.execute(NOTES["keep"], (events.TOLD, commit.news[-1].mark, process.ENDLESSLY))
     return len(facts)
 
 
-def write_received(db: SqlSession, stored: Sequence[Received], at: int) -> None:
+def write_received(db: SqlSession, stored: Sequence[commits.Received], at: int) -> None:
     """Write that messages were received: one line for up to `EACH` messages of a commit."""
-    for start in range(0, len(stored), EACH):
-        write_line(db, events.RECEIVED, events.arrivals(stored[start : start + EACH]), "", at)
+    for start in range(0, len(stored), events.EACH):
+        write_line(db, events.RECEIVED, events.arrivals(stored[start : start + events.EACH]), "", at)
 
 
 def subscribe(db: SqlSession, commit: events.Subscribe) -> None:
     """Know a subscriber, put back what it was working on, and wait for nothing that a former process waited for."""
-    topics = json.dumps(commit.topics)
-    db.execute(SQL["subscribe"], (commit.name, topics, commit.at, commit.from_start))
+    db.execute(SQL["subscribe"], (commit.name, json.dumps(commit.topics), commit.at, commit.from_start))
     db.execute(SQL["pick_up"], (commit.name, move("delivery", "processing", "retry")))
     db.execute(SQL["soon"], (commit.name, commit.at))
 
@@ -101,17 +85,16 @@ def distribute(db: SqlSession, commit: events.Distribute) -> int:
         read += len(found)
         for name, topics in subscribers if found else ():
             wanted = {topic for topic in {event.topic for event in found} if events.wants(topics, topic)}
-            rows: list[tuple[object, ...]] = [
-                (name, event.id, event.correlation_id, "pending", commit.at) for event in found if event.topic in wanted
-            ]
+            due = (event for event in found if event.topic in wanted)
+            rows = [(name, event.id, event.correlation_id, "pending", commit.at) for event in due]
             write_rows(db, SQL["keep_deliveries"], rows)
-            db.execute(SQL["reach"], (name, found[-1].id // EACH))
+            db.execute(SQL["reach"], (name, found[-1].id // events.EACH))
     return read
 
 
-def _next(db: SqlSession, reached: int, events_max: int) -> list[Event]:
+def _next(db: SqlSession, reached: int, events_max: int) -> list[events.Event]:
     """The events of the next lines; no line is split."""
-    found: list[Event] = []
+    found: list[events.Event] = []
     for row in every(db, SQL["lines"], (reached, events_max)):
         found += events.events_of(events.JournalLine(*row))
         if len(found) >= events_max:
@@ -119,10 +102,9 @@ def _next(db: SqlSession, reached: int, events_max: int) -> list[Event]:
     return found
 
 
-def take(db: SqlSession, commit: events.TakeDeliveries) -> tuple[EventDelivery, ...]:
+def take(db: SqlSession, commit: events.TakeDeliveries) -> tuple[events.EventDelivery, ...]:
     """Take what is due, unless an earlier delivery about the same thing is not settled."""
-    overdue = [row[0] for row in every(db, SQL["overdue"], (commit.subscriber, commit.steady))]
-    if overdue:
+    if overdue := column(db, SQL["overdue"], (commit.subscriber, commit.steady)):
         db.execute(SQL["put_back"], (db.numbers(overdue), move("delivery", "processing", "retry")))
     ready = every(db, SQL["ready"], (commit.subscriber, commit.at, commit.limit))
     # the first alone, if it was attempted before; else those before the first that was
@@ -130,46 +112,43 @@ def take(db: SqlSession, commit: events.TakeDeliveries) -> tuple[EventDelivery, 
     if not ready:
         return ()
     rows = [row for row in ready if row[2] < commit.attempts_max]
-    held_until = commit.steady + commit.lease_ms
-    taken = move("delivery", "pending", "take")
-    db.execute(SQL["take"], (db.numbers([row[0] for row in ready]), taken, commit.fence, held_until))
-    endless = [DeliveryResult(row[0], events.ENDLESS) for row in ready if row[2] >= commit.attempts_max]
+    taken = (move("delivery", "pending", "take"), commit.fence, commit.steady + commit.lease_ms)
+    db.execute(SQL["take"], (db.numbers([row[0] for row in ready]), *taken))
+    endless = [events.DeliveryResult(row[0], events.ENDLESS) for row in ready if row[2] >= commit.attempts_max]
     _end(db, endless, commit.at)
     return _deliveries(db, commit, rows) if rows else ()
 
 
-def _deliveries(db: SqlSession, commit: events.TakeDeliveries, rows: Sequence[Row]) -> tuple[EventDelivery, ...]:
-    lines = sorted({event_id // EACH for _, event_id, _ in rows})
+def _deliveries(db: SqlSession, commit: events.TakeDeliveries, rows: Sequence[Row]) -> tuple[events.EventDelivery, ...]:
+    lines = sorted({event_id // events.EACH for _, event_id, _ in rows})
     found = {event.id: event for event in _parse_events(every(db, SQL["told"], (db.numbers(lines),)))}
     return tuple(
-        EventDelivery(number, commit.subscriber, found[event_id], attempts + 1, commit.fence)
+        events.EventDelivery(number, commit.subscriber, found[event_id], attempts + 1, commit.fence)
         for number, event_id, attempts in rows
     )
 
 
 def settle(db: SqlSession, commit: events.SettleDeliveries) -> int:
     ids = db.numbers([result.delivery_id for result in commit.settled])
-    held = {row[0] for row in every(db, SQL["held"], (ids, commit.subscriber, commit.fence))}
+    held = set(column(db, SQL["held"], (ids, commit.subscriber, commit.fence)))
     results = [result for result in commit.settled if result.delivery_id in held]
-    done = [result.delivery_id for result in results if result.tried and not result.error]
-    if done:
+    if done := [result.delivery_id for result in results if result.tried and not result.error]:
         db.execute(SQL["finish"], (db.numbers(done), move("delivery", "processing", "finish"), commit.at))
-    untried = [result.delivery_id for result in results if not result.tried]
-    if untried:
+    if untried := [result.delivery_id for result in results if not result.tried]:
         db.execute(SQL["uncharge"], (db.numbers(untried), move("delivery", "processing", "retry")))
     _end(db, [result for result in results if result.error], commit.at)
     return len(results)
 
 
-def prune(db: SqlSession, commit: Prune) -> Pruned:
+def prune(db: SqlSession, commit: commits.Prune) -> retention.Pruned:
     """Remove what everybody has been told of, and then what nobody has to be told of."""
     deliveries = run(db, SQL["forget_deliveries"], (commit.before, commit.rows_max))
     lines = run(db, SQL["forget_lines"], (commit.before, commit.rows_max))
     more = commit.rows_max in (deliveries, lines)
-    return Pruned(0, 0, 0, (lines,) if more else None, lines)
+    return retention.Pruned(0, 0, 0, (lines,) if more else None, lines)
 
 
-def _end(db: SqlSession, failed: Iterable[DeliveryResult], at: int) -> None:
+def _end(db: SqlSession, failed: Iterable[events.DeliveryResult], at: int) -> None:
     for result in failed:
         dead = result.again_at is None
         state = move("delivery", "processing", "bury" if dead else "retry")
@@ -178,30 +157,29 @@ def _end(db: SqlSession, failed: Iterable[DeliveryResult], at: int) -> None:
 
 
 def decide(db: SqlSession, commit: events.DecideDelivery) -> bool:
-    found = one(db, SQL["state_of"], (commit.delivery_id,))
-    if found is None or found[0] != "dead":
+    if scalar(db, SQL["state_of"], (commit.delivery_id,)) != "dead":
         return False
     state = move("delivery", "dead", "requeue" if commit.again else "dismiss")
     db.execute(SQL["decide"], (commit.delivery_id, state, commit.at, None if commit.again else commit.at))
     return True
 
 
-def _parse_events(rows: Iterable[Row]) -> Iterator[Event]:
+def _parse_events(rows: Iterable[Row]) -> Iterator[events.Event]:
     return (event for row in rows for event in events.events_of(events.JournalLine(*row)))
 
 
-def _events(db: SqlSession, after: int, limit: int) -> list[Event]:
+def _events(db: SqlSession, after: int, limit: int) -> list[events.Event]:
     """The line of `after` is read again: it may hold more events."""
-    rows = every(db, SQL["lines"], (after // EACH - 1, limit + 1))
+    rows = every(db, SQL["lines"], (after // events.EACH - 1, limit + 1))
     return [event for event in _parse_events(rows) if event.id > after]
 
 
-def _latest(db: SqlSession, limit: int) -> list[Event]:
+def _latest(db: SqlSession, limit: int) -> list[events.Event]:
     return list(_parse_events(reversed(every(db, SQL["newest_lines"], (limit,)))))[-limit:]
 
 
-def _happened(db: SqlSession, topic: str, correlation_id: str, after: int) -> Event | None:
-    return next(_parse_events(every(db, SQL["happened"], (correlation_id, topic, after // EACH))), None)
+def _happened(db: SqlSession, topic: str, correlation_id: str, after: int) -> events.Event | None:
+    return next(_parse_events(every(db, SQL["happened"], (correlation_id, topic, after // events.EACH))), None)
 
 
 def _subscribers(db: SqlSession) -> list[events.SubscriberLine]:
@@ -210,18 +188,18 @@ def _subscribers(db: SqlSession) -> list[events.SubscriberLine]:
 
 
 def _deliveries_in(db: SqlSession, states: Sequence[str], subscriber: str, limit: int) -> list[events.DeliveryLine]:
-    bound = (json.dumps(list(states)), subscriber, limit)
-    return [events.DeliveryLine(*row) for row in every(db, SQL["deliveries"], bound)]
+    found = every(db, SQL["deliveries"], (query.as_json(states), subscriber, limit))
+    return [events.DeliveryLine(*row) for row in found]
 
 
 def _next_delivery(db: SqlSession, subscriber: str, after: int = -1) -> int | None:
     return scalar(db, SQL["next_due"], (subscriber, after))
 
 
-class SqlJournal(SqlView):
+class SqlJournal(query.SqlView):
     """Events, subscribers and deliveries, read only."""
 
-    def __init__(self, readers: SqlReaders, hint: asyncio.Event) -> None:
+    def __init__(self, readers: query.SqlReaders, hint: asyncio.Event) -> None:
         super().__init__(readers)
         self.hint = hint
 

@@ -47,8 +47,7 @@ class LaneHeads:
             self.forget()
         for lanes in by_window.values():
             window = gains[lanes[0]][0].window
-            known = [lane for lane in lanes if lane in self._stand]
-            for part in chunks(known):
+            for part in chunks([lane for lane in lanes if lane in self._stand]):
                 places |= self._move(db, {lane: gains[lane] for lane in part}, window)
             for part in chunks([lane for lane in lanes if lane not in self._stand]):
                 places |= self._meet(db, {lane: gains[lane] for lane in part}, window)
@@ -96,8 +95,7 @@ def _counted(gain: Sequence[Receive]) -> tuple[int, int, int, int, int, int]:
     last = gain[-1].arrival
     oldest = newest = last.at
     priority, chars = last.inbound.priority, len(last.inbound.content.text)
-    for commit in gain[:-1]:
-        arrival = commit.arrival
+    for arrival in (commit.arrival for commit in gain[:-1]):
         oldest, newest = min(oldest, arrival.at), max(newest, arrival.at)
         priority = min(priority, arrival.inbound.priority)
         chars += len(arrival.inbound.content.text)

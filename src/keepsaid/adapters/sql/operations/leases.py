@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from itertools import chain, groupby, islice
+from itertools import groupby, islice
 from typing import NamedTuple
 
-from keepsaid.adapters.sql.operations import rows, tasks
-from keepsaid.adapters.sql.operations.collection import void
+from keepsaid.adapters.sql.operations import collection, routing, rows, tasks
 from keepsaid.adapters.sql.operations.journal import write_facts, write_facts_grouped
 from keepsaid.adapters.sql.operations.outbox import keep_notices
-from keepsaid.adapters.sql.operations.routing import SQL as ROUTING
-from keepsaid.adapters.sql.operations.routing import abandon, leave_unseen, refresh_ready
-from keepsaid.adapters.sql.operations.rows import messages_of
-from keepsaid.adapters.sql.query import Row, SqlSession, every, load, one, only, write_rows
+from keepsaid.adapters.sql.operations.routing import abandon, refresh_ready
+from keepsaid.adapters.sql.query import Row, SqlSession, column, every, load, one, only, scalar, write_rows
 from keepsaid.domain import batch as domain
-from keepsaid.domain import commits
+from keepsaid.domain import commits, event, ids, process, reply, route
 from keepsaid.domain.batch import Suspicion
-from keepsaid.domain.commits import VoidLeases
-from keepsaid.domain.event import OVER, AbandonReason, ended, judged, started
-from keepsaid.domain.ids import show
-from keepsaid.domain.process import Beat, RequeueCrashed
-from keepsaid.domain.reply import ReplyDraft
-from keepsaid.domain.route import Action, Verdict
 from keepsaid.domain.states import move
 from keepsaid.domain.turn import Lease
 
@@ -72,8 +63,8 @@ def wake(db: SqlSession, at: int | None) -> None:
 
 def _ready(db: SqlSession, commit: commits.ClaimBatches, suspect: int, limit: int) -> list[Row]:
     """The best of every level of priority, those first that count as best: id, priority, arrival, ready since."""
-    levels = every(db, CLAIMS["levels"], (suspect,))
-    found = [row for (priority,) in levels for row in every(db, CLAIMS["ready"], (suspect, priority, limit))]
+    levels = column(db, CLAIMS["levels"], (suspect,))
+    found = [row for priority in levels for row in every(db, CLAIMS["ready"], (suspect, priority, limit))]
     return sorted(found, key=lambda row: _order(commit, row))[:limit]
 
 
@@ -88,12 +79,11 @@ def _leased(db: SqlSession, taken: Sequence[_Taking], *, alone: bool = False) ->
         return ()
     for owner, part in groupby(taken, key=lambda one: one[0].owner):
         mine = list(part)
-        until = max(commit.lease_until for commit, _, _ in mine)
-        state = move("batch", "queued", "claim")
-        db.execute(CLAIMS["lease"], (db.numbers([batch_id for _, batch_id, _ in mine]), state, owner, until, alone))
-    ids = db.numbers([batch_id for _, batch_id, _ in taken])
-    found = {row[0]: row for row in every(db, CLAIMS["batch"], (ids,))}
-    open_turns: dict[int, int] = dict(every(db, CLAIMS["open_turns"], (ids,)))
+        terms = (move("batch", "queued", "claim"), owner, max(commit.lease_until for commit, _, _ in mine), alone)
+        db.execute(CLAIMS["lease"], (db.numbers([batch_id for _, batch_id, _ in mine]), *terms))
+    numbers = (db.numbers([batch_id for _, batch_id, _ in taken]),)
+    found = {row[0]: row for row in every(db, CLAIMS["batch"], numbers)}
+    open_turns: dict[int, int] = dict(every(db, CLAIMS["open_turns"], numbers))
     db.execute(CLAIMS["not_ready"], (db.numbers([row[18] for row in found.values()]),))
     begun = [
         (turn_id, found[batch_id][18], batch_id, "open", commit.at)
@@ -101,9 +91,9 @@ def _leased(db: SqlSession, taken: Sequence[_Taking], *, alone: bool = False) ->
         if batch_id not in open_turns
     ]
     write_rows(db, CLAIMS["start_turns"], begun)
-    write_facts_grouped(db, taken[-1][0].at, [started(turn_id, batch_id) for turn_id, _, batch_id, *_ in begun])
+    write_facts_grouped(db, taken[-1][0].at, [event.started(turn_id, batch_id) for turn_id, _, batch_id, *_ in begun])
     for open_turn in open_turns.values():
-        leave_unseen(db, open_turn)
+        routing.leave_unseen(db, open_turn)
     return tuple(
         Lease(rows.batch(found[batch_id]), open_turns.get(batch_id, turn_id), alone, continued=batch_id in open_turns)
         for _, batch_id, turn_id in taken
@@ -138,18 +128,16 @@ class _InFlight(NamedTuple):
         return Suspicion(self.attempts, self.crashes, evidence, self.charges, self.trial_after_ms)
 
 
-def void_leases(db: SqlSession, commit: VoidLeases) -> tuple[int, ...]:
+def void_leases(db: SqlSession, commit: commits.VoidLeases) -> tuple[int, ...]:
     reply_ids = iter(commit.reply_ids)
     wake(db, None)
-    void(db, commit.owner, commit.at)
+    collection.void(db, commit.owner, commit.at)
     tasks.void(db, commit.owner, commit.at)
     db.execute(_CLOSE_WINDOWS, (commit.at,))
     in_flight = [_InFlight(*row) for row in every(db, CRASHES["in_flight"], (commit.owner,))]
     trials = _end_lives(db, commit, {one.owner for one in in_flight if one.alone})
-    mean_ms = domain.mean_life_ms(
-        [domain.PastLife(lived_ms, bool(died)) for lived_ms, died in every(db, CRASHES["lives"])]
-    )
-    dead = []
+    lives = [domain.PastLife(lived_ms, bool(died)) for lived_ms, died in every(db, CRASHES["lives"])]
+    mean_ms, dead = domain.mean_life_ms(lives), []
     for batch in in_flight:
         trial = trials.get(batch.owner) if batch.alone else None
         after = batch.before.after_death(trial, mean_ms, commit.terms)
@@ -159,7 +147,7 @@ def void_leases(db: SqlSession, commit: VoidLeases) -> tuple[int, ...]:
     return tuple(dead)
 
 
-def _end_lives(db: SqlSession, commit: VoidLeases, in_trial: Set[str]) -> Mapping[str, domain.FatalTrial]:
+def _end_lives(db: SqlSession, commit: commits.VoidLeases, in_trial: Set[str]) -> Mapping[str, domain.FatalTrial]:
     """Record how former lives ended, and that one begins; returns the trials that were fatal, by owner."""
     trials: dict[str, domain.FatalTrial] = {}
     for owner, before, due_ms, trial_ms in every(db, CRASHES["unended"], (commit.owner,)):
@@ -172,9 +160,11 @@ def _end_lives(db: SqlSession, commit: VoidLeases, in_trial: Set[str]) -> Mappin
     return trials
 
 
-def _settle(db: SqlSession, commit: VoidLeases, batch: _InFlight, after: Suspicion, reply_ids: Iterator[int]) -> str:
+def _settle(
+    db: SqlSession, commit: commits.VoidLeases, batch: _InFlight, after: Suspicion, reply_ids: Iterator[int]
+) -> str:
     """Queue, split, park or bury a batch that was in flight; returns its state."""
-    joined = [batch_id for (batch_id,) in every(db, CRASHES["joined"], (batch.id,))]
+    joined = column(db, CRASHES["joined"], (batch.id,))
     has_parts = batch.last > batch.first or bool(joined)
     if has_parts and after.charges > batch.before.charges and _split(db, commit, batch, after, joined):
         return "queued"
@@ -184,12 +174,12 @@ def _settle(db: SqlSession, commit: VoidLeases, batch: _InFlight, after: Suspici
     state = move("batch", batch.state, verb)
     _keep(db, batch.id, state, after, (domain.DIED, commit.at))
     if state != "queued":
-        write_facts(db, commit.at, ended(batch.id, state))
-        parked = abandon(db, batch.id, (domain.DIED, OVER[state]), commit.at)
+        write_facts(db, commit.at, event.ended(batch.id, state))
+        parked = abandon(db, batch.id, (domain.DIED, event.OVER[state]), commit.at)
         if (reply_id := next(reply_ids, None)) is not None:
             special = commit.notice_parked if state == "review" else commit.notice_again if batch.requeued else ""
-            text = domain.notice_text(special or commit.notice, show("batch", batch.id), after.crashes)
-            keep_notices(db, (batch.id, *parked), ReplyDraft(reply_id, text, notice=True), reply_ids, commit.at)
+            text = domain.notice_text(special or commit.notice, ids.show("batch", batch.id), after.crashes)
+            keep_notices(db, (batch.id, *parked), reply.ReplyDraft(reply_id, text, notice=True), reply_ids, commit.at)
     return state
 
 
@@ -199,13 +189,13 @@ def _keep(db: SqlSession, batch_id: int, state: str, after: Suspicion, why: tupl
     db.execute(CRASHES["crashed"], (batch_id, state, error, None if state == "queued" else at, at, *counts))
 
 
-def _split(db: SqlSession, commit: VoidLeases, batch: _InFlight, after: Suspicion, joined: list[int]) -> bool:
+def _split(db: SqlSession, commit: commits.VoidLeases, batch: _InFlight, after: Suspicion, joined: list[int]) -> bool:
     """Separate a batch from what joined its turn, or halve it; False where a call might be repeated that must not."""
-    messages = messages_of(db, batch.id)
+    messages = rows.messages_of(db, batch.id)
     whole = len(messages) == batch.last - batch.first + 1
-    if one(db, ROUTING["unrepeatable"], (batch.id,)) is not None or not (joined or (whole and commit.split_id)):
+    if one(db, routing.SQL["unrepeatable"], (batch.id,)) is not None or not (joined or (whole and commit.split_id)):
         return False
-    abandon(db, batch.id, (domain.SPLIT, AbandonReason.SPLIT), commit.at)
+    abandon(db, batch.id, (domain.SPLIT, event.AbandonReason.SPLIT), commit.at)
     after = after.in_parts()
     _keep(db, batch.id, move("batch", batch.state, "expire"), after, (domain.SPLIT, commit.at))
     if joined:
@@ -213,39 +203,36 @@ def _split(db: SqlSession, commit: VoidLeases, batch: _InFlight, after: Suspicio
         return True
     kept = domain.halves(len(messages))
     chars = [len(message.text) for message in messages]
-    second = messages[kept]
-    made = (batch.id, commit.split_id, second.number, second.received_at, sum(chars[kept:]))
-    db.execute(CRASHES["second_part"], made)
-    db.execute(CRASHES["first_part"], (batch.id, messages[kept - 1].number, messages[kept - 1].id, sum(chars[:kept])))
+    first, second = messages[kept - 1], messages[kept]
+    made = (commit.split_id, second.number, second.received_at, sum(chars[kept:]))
+    db.execute(CRASHES["second_part"], (batch.id, *made))
+    db.execute(CRASHES["first_part"], (batch.id, first.number, first.id, sum(chars[:kept])))
     action, *by = only(db, CRASHES["verdict"], (batch.id,))
     assert commit.split_id is not None, "it was just looked at"
-    write_facts_grouped(db, commit.at, [judged(commit.split_id, len(messages) - kept, Verdict(Action(action), *by))])
+    verdict = route.Verdict(route.Action(action), *by)
+    write_facts_grouped(db, commit.at, [event.judged(commit.split_id, len(messages) - kept, verdict)])
     return True
 
 
 def end_life(db: SqlSession, owner: str, verb: str) -> None:
     """Record how the life of an owner ended, if it is on record and has not ended."""
-    row = one(db, CRASHES["running"], (owner,))
-    if row is not None:
-        db.execute(CRASHES["end_life"], (owner, move("life", row[0], verb)))
+    for (state,) in every(db, CRASHES["running"], (owner,)):
+        db.execute(CRASHES["end_life"], (owner, move("life", state, verb)))
 
 
-def beat(db: SqlSession, commit: Beat) -> bool:
+def beat(db: SqlSession, commit: process.Beat) -> bool:
     db.execute(CRASHES["beat"], (commit.owner, commit.lived_ms, commit.due_ms))
     return one(db, CRASHES["waits_for_trial"]) is not None
 
 
-def requeue_crashed(db: SqlSession, commit: RequeueCrashed) -> int:
+def requeue_crashed(db: SqlSession, commit: process.RequeueCrashed) -> int:
     """Queue again, once, what crashes alone buried."""
-    acquitted = chain.from_iterable(every(db, CRASHES["acquit"]))
+    acquitted = column(db, CRASHES["acquit"])
     buried = every(db, CRASHES["buried"], (commit.limit,))
+    anew = (commit.at, commit.reason, commit.terms.after_ms, domain.HELD_AFTER)
     for batch_id, _, before in buried:
-        state = move("batch", before, "requeue")
-        db.execute(
-            CRASHES["requeue"], (batch_id, state, commit.at, commit.reason, commit.terms.after_ms, domain.HELD_AFTER)
-        )
-    changed = {*acquitted, *(lane_id for _, lane_id, _ in buried)}
-    if changed:
+        db.execute(CRASHES["requeue"], (batch_id, move("batch", before, "requeue"), *anew))
+    if changed := {*acquitted, *(lane_id for _, lane_id, _ in buried)}:
         refresh_ready(db, *sorted(changed))
     return len(buried)
 
@@ -259,8 +246,7 @@ def renew(db: SqlSession, commit: commits.Renew) -> bool:
 
 
 def release(db: SqlSession, commit: commits.Release) -> bool:
-    held = one(db, LEASES["held"], (commit.batch_id, commit.fence))
-    if held is None:
+    if (held := one(db, LEASES["held"], (commit.batch_id, commit.fence))) is None:
         return False
     state = move("batch", held[0], "release")
     db.execute(LEASES["release"], (commit.batch_id, state, commit.not_before, commit.deferred, commit.reason))
@@ -272,22 +258,18 @@ def release(db: SqlSession, commit: commits.Release) -> bool:
 
 def fail(db: SqlSession, commit: commits.Fail) -> str:
     """Charge an attempt or park; the third attempt buries."""
-    held = one(db, LEASES["held"], (commit.batch_id, commit.fence))
-    if held is None:
-        row = one(db, LEASES["state"], (commit.batch_id,))
-        return str(row[0]) if row else "unknown"
+    if (held := one(db, LEASES["held"], (commit.batch_id, commit.fence))) is None:
+        return scalar(db, LEASES["state"], (commit.batch_id,)) or "unknown"
     before, lane_id, attempts = held
-    charge = commit.how is not commits.Failure.PARK
-    how = commit.how
+    how, charge = commit.how, commit.how is not commits.Failure.PARK
     if how is commits.Failure.RETRY and attempts + 1 >= commits.ATTEMPTS_MAX:
         how = commits.Failure.BURY
     state = move("batch", before, how)
-    ended_at = None if state == "queued" else commit.at
-    bound = (commit.batch_id, state, charge, commit.error, max(commit.not_before, commit.at), ended_at)
-    db.execute(LEASES["settle"], bound)
+    times = (max(commit.not_before, commit.at), None if state == "queued" else commit.at)
+    db.execute(LEASES["settle"], (commit.batch_id, state, charge, commit.error, *times))
     if state != "queued":
-        write_facts(db, commit.at, ended(commit.batch_id, state))
-        parked = abandon(db, commit.batch_id, (commit.error, OVER[state]), commit.at)
+        write_facts(db, commit.at, event.ended(commit.batch_id, state))
+        parked = abandon(db, commit.batch_id, (commit.error, event.OVER[state]), commit.at)
         if commit.notice is not None:
             keep_notices(db, (commit.batch_id, *parked), commit.notice, iter(commit.reply_ids), commit.at)
     refresh_ready(db, lane_id)
@@ -295,22 +277,21 @@ def fail(db: SqlSession, commit: commits.Fail) -> str:
 
 
 def expire_leases(db: SqlSession, commit: commits.ExpireLeases) -> int:
-    batches = every(db, LEASES["expired"], (commit.at,))
-    return _back(db, batches, "expire") + tasks.give_back(db, "expired", commit.at, "expire")
+    return _give_back(db, "expired", commit.at, "expire")
 
 
 def relinquish(db: SqlSession, commit: commits.Relinquish) -> int:
     """Queue everything an owner holds, by its own word."""
     end_life(db, commit.owner, "stop")
-    batches = every(db, LEASES["owned"], (commit.owner,))
-    return _back(db, batches, "release") + tasks.give_back(db, "owned", commit.owner, "release")
+    return _give_back(db, "owned", commit.owner, "release")
 
 
-def _back(db: SqlSession, batches: list[tuple[int, int, str]], verb: str) -> int:
+def _give_back(db: SqlSession, which: str, bound: object, verb: str) -> int:
+    batches = every(db, LEASES[which], (bound,))
     for batch_id, lane_id, before in batches:
         db.execute(LEASES["release"], (batch_id, move("batch", before, verb), 0, False, ""))
         refresh_ready(db, lane_id)
-    return len(batches)
+    return len(batches) + tasks.give_back(db, which, bound, verb)
 
 
 def requeue(db: SqlSession, commit: commits.Requeue) -> bool:
@@ -318,9 +299,7 @@ def requeue(db: SqlSession, commit: commits.Requeue) -> bool:
     row = one(db, LEASES["state"], (commit.batch_id,))
     if row is None or row[0] not in ("dead", "dropped", "review") or row[2] is not None:
         return False
-    again = [(commit.batch_id, row[0]), *every(db, LEASES["parked_with"], (commit.batch_id,))]
-    for batch_id, before in again:
-        state = move("batch", before, "requeue")
-        db.execute(LEASES["requeue"], (batch_id, state, commit.at, commit.reason))
+    for batch_id, before in [(commit.batch_id, row[0]), *every(db, LEASES["parked_with"], (commit.batch_id,))]:
+        db.execute(LEASES["requeue"], (batch_id, move("batch", before, "requeue"), commit.at, commit.reason))
     refresh_ready(db, row[1])
     return True

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from keepsaid.adapters.sql.operations import rows
 from keepsaid.adapters.sql.operations.journal import write_facts
-from keepsaid.adapters.sql.query import SqlSession, every, load, one, only
+from keepsaid.adapters.sql.query import SqlSession, every, load, one, only, scalar
+from keepsaid.domain import event
 from keepsaid.domain.commits import Decide, Doubt, MarkReplyShown, Resend, Settle, TakeReplies
-from keepsaid.domain.event import replied
 from keepsaid.domain.reply import IN_DOUBT, SENT_AGAIN, Delivered, ReplyDraft, StoredReply, accepted, address
 from keepsaid.domain.states import move
 
@@ -29,12 +29,12 @@ def keep_reply(
 
 def keep_for_owner(db: SqlSession, draft: ReplyDraft, at: int, about_task: int | None = None) -> bool:
     """Put a notice where the owner last wrote in a direct chat; False if none. It is deleted with `about_task`."""
-    lane = one(db, SQL["owner_lane"])
-    if lane is not None:
-        keep_reply(db, lane[0], (None, None), replace(draft, notice=True), at)
-        if about_task is not None:
-            db.execute(SQL["about"], (draft.id, about_task))
-    return lane is not None
+    if (lane_id := scalar(db, SQL["owner_lane"])) is None:
+        return False
+    keep_reply(db, lane_id, (None, None), replace(draft, notice=True), at)
+    if about_task is not None:
+        db.execute(SQL["about"], (draft.id, about_task))
+    return True
 
 
 def keep_notices(db: SqlSession, batches: Sequence[int], draft: ReplyDraft, reply_ids: Iterator[int], at: int) -> None:
@@ -75,11 +75,10 @@ def _keep_move(db: SqlSession, reply_id: int, verb: str, at: int, detail: str = 
 
 
 def settle(db: SqlSession, commit: Settle) -> bool:
-    held = one(db, SQL["held"], (commit.reply_id, commit.fence))
-    if held is None or held[0] != "sending":
-        return False
-    _settle(db, held[0], commit)
-    return True
+    is_held = scalar(db, SQL["held"], (commit.reply_id, commit.fence)) == "sending"
+    if is_held:
+        _settle(db, "sending", commit)
+    return is_held
 
 
 def _settle(db: SqlSession, state: str, commit: Settle) -> None:
@@ -93,7 +92,7 @@ def _move(db: SqlSession, reply: tuple[int, str, str], columns: tuple[object, ..
     reply_id, before, verb = reply
     bound = (reply_id, move("reply", before, verb), *columns)
     for _, state, turn_id, batch_id, tries in every(db, SQL["settle"], bound):
-        write_facts(db, at, replied(reply_id, state, (turn_id, batch_id), tries))
+        write_facts(db, at, event.replied(reply_id, state, (turn_id, batch_id), tries))
     _keep_move(db, reply_id, verb, at, str(columns[1]))
 
 
@@ -102,8 +101,7 @@ def doubt(db: SqlSession, commit: Doubt) -> int:
     found = every(db, SQL["sending_elsewhere"], (commit.owner,))
     for reply_id, state in found:
         db.execute(SQL["uncharge"], (reply_id,))
-        columns = (0, "the process died while sending it", None, None, False)
-        _move(db, (reply_id, state, "doubt"), columns, commit.at)
+        _move(db, (reply_id, state, "doubt"), (0, "the process died while sending it", None, None, False), commit.at)
     db.execute(SQL["due_now"], (commit.at,))
     return len(found)
 
@@ -119,22 +117,19 @@ def resend(db: SqlSession, commit: Resend) -> int:
 
 
 def shown(db: SqlSession, commit: MarkReplyShown) -> bool:
-    row = one(db, SQL["state"], (commit.reply_id,))
-    if row is None or row[0] != "pending":
+    if scalar(db, SQL["state"], (commit.reply_id,)) != "pending":
         return False
     columns = (0, "pulled", commit.provider_id, commit.at, False)
-    _move(db, (commit.reply_id, row[0], "show"), columns, commit.at)
+    _move(db, (commit.reply_id, "pending", "show"), columns, commit.at)
     return True
 
 
 def decide(db: SqlSession, commit: Decide) -> bool:
-    row = one(db, SQL["state"], (commit.reply_id,))
-    if row is None or row[0] != "dead":
+    if (row := one(db, SQL["state"], (commit.reply_id,))) is None or row[0] != "dead":
         return False
     if commit.again:
         db.execute(SQL["send_again"], (commit.reply_id, move("reply", row[0], "requeue"), commit.at))
         _keep_move(db, commit.reply_id, "requeue", commit.at)
     else:
-        columns = (0, accepted(row[1]), None, commit.at, False)
-        _move(db, (commit.reply_id, row[0], "refuse"), columns, commit.at)
+        _move(db, (commit.reply_id, row[0], "refuse"), (0, accepted(row[1]), None, commit.at, False), commit.at)
     return True

@@ -62,13 +62,13 @@ class Pruning:
             return _PRUNERS[commit.what](db, commit)
         piece = self._piece(db, commit)
         if piece.rows:
-            db.execute(SQL["forget_messages"], (db.numbers(tuple(row[1] for row in piece.rows)),))
+            db.execute(SQL["forget_messages"], (db.numbers([row[1] for row in piece.rows]),))
             db.execute(SQL["count"], (len(piece.rows),))
             _note_lanes(db, piece.rows)
             self._intake.pruned()
         if piece.emptied:
-            db.execute(SQL["forget_steps"], (db.numbers(tuple(piece.emptied)),))
-            db.execute(SQL["empty"], (db.numbers(tuple(piece.emptied)), commit.at))
+            db.execute(SQL["forget_steps"], (db.numbers(piece.emptied),))
+            db.execute(SQL["empty"], (db.numbers(piece.emptied), commit.at))
         if piece.begun is not None:
             db.execute(SQL["begun"], (piece.begun, commit.at))
         return Pruned(len(piece.rows), 0, 0, piece.after)
@@ -117,8 +117,7 @@ def _note_lanes(db: SqlSession, rows: Sequence[Row]) -> None:
             external[lane_id] = min(number, external.get(lane_id, number))
         if number % MARKED_EACH == 0:
             db.execute(SQL["forget_mark"], (lane_id, number))
-    table: list[tuple[object, ...]] = [(lane, number, external.get(lane)) for lane, number in last.items()]
-    write_rows(db, SQL["note_lanes"], table)
+    write_rows(db, SQL["note_lanes"], [(lane_id, number, external.get(lane_id)) for lane_id, number in last.items()])
 
 
 def _records(db: SqlSession, commit: Prune) -> Pruned:
@@ -130,8 +129,7 @@ def _records(db: SqlSession, commit: Prune) -> Pruned:
     db.execute(SQL["unprompt"], (ids,))
     for what in ("steps", "traces", "injections", "replies", "turns", "batches"):
         db.execute(SQL[f"forget_{what}"], (ids,))
-    batch_id, ended_at = found[-1]
-    return Pruned(0, len(found), 0, (ended_at, batch_id) if len(found) == limit else None)
+    return Pruned(0, len(found), 0, found[-1][::-1] if len(found) == limit else None)
 
 
 def _oldest(statement: str, db: SqlSession, commit: Prune) -> Pruned:
@@ -143,8 +141,7 @@ def _oldest(statement: str, db: SqlSession, commit: Prune) -> Pruned:
 
 def _keys(db: SqlSession, commit: Prune) -> Pruned:
     [start] = commit.after or (b"",)
-    last = only(db, SQL["last_key"], (start, commit.rows_max))[0]
-    if last is None:
+    if (last := only(db, SQL["last_key"], (start, commit.rows_max))[0]) is None:
         return Pruned(0, 0, 0, None)
     return Pruned(0, 0, run(db, SQL["forget_keys"], (start, last, commit.before)), (last,))
 
