@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Any
 
 from keepsaid.adapters.sql.operations import journal
 from keepsaid.adapters.sql.operations.lane_heads import Gains, LaneHeads
-from keepsaid.adapters.sql.query import SqlSession, every, load, one, only, scalar, write_rows
+from keepsaid.adapters.sql.query import Row, SqlSession, every, load, one, only, scalar, write_rows
 from keepsaid.adapters.sql.tombstones import seal
-from keepsaid.domain import strand
-from keepsaid.domain.commits import Arrival, Receive, Received
-from keepsaid.domain.commits import IntakeResult as Verdict
+from keepsaid.domain import strand, views
+from keepsaid.domain.commits import Arrival, IntakeResult, Receive, Received
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.views import Redelivery
 from keepsaid.text.references import MessageText
 
 SQL = load("intake")
@@ -60,12 +57,12 @@ class RecentMessages:
     def _read(self, db: SqlSession, place: _Place) -> list[strand.RecentMessage]:
         if place not in self._recent:
             rows = every(db, SQL["lately"], (*place, strand.LATELY_MAX, strand.TEXT_CHARS_MAX))
-            self._recent[place] = [_recent_message(*row) for row in reversed(rows)]
+            self._recent[place] = [_recent_message(row) for row in reversed(rows)]
         return self._recent[place]
 
 
-def _recent_message(message_id: int, key: str, sender: str, name: str, *row: Any) -> strand.RecentMessage:
-    provider_id, reply_to, text, at = row
+def _recent_message(row: Row) -> strand.RecentMessage:
+    message_id, key, sender, name, provider_id, reply_to, text, at = row
     said = MessageText(f"message:{message_id}", sender, text, at, name)
     return strand.RecentMessage(message_id, said, key, provider_id, reply_to)
 
@@ -78,9 +75,7 @@ _EXPIRED_EACH = 8
 
 def first_with(db: SqlSession, arrival: Arrival) -> int | None:
     """The id of the message that was stored with this body and still counts; None for a new body or none."""
-    if arrival.body is None:
-        return None
-    return scalar(db, BODIES["first"], (arrival.body.hash, arrival.at))
+    return None if arrival.body is None else scalar(db, BODIES["first"], (arrival.body.hash, arrival.at))
 
 
 def keep(db: SqlSession, arrival: Arrival) -> None:
@@ -92,15 +87,14 @@ def keep(db: SqlSession, arrival: Arrival) -> None:
 
 def note(db: SqlSession, message_id: int, arrival: Arrival) -> None:
     """Note that a message was delivered under another id, unless there are too many notes already."""
-    marks, content = arrival.inbound.marks, arrival.inbound.content
-    db.execute(BODIES["note"], (message_id, marks.external_id or "", content.event, arrival.at, Redelivery.NOTED_MAX))
+    delivery = (arrival.inbound.marks.external_id or "", arrival.inbound.content.event, arrival.at)
+    db.execute(BODIES["note"], (message_id, *delivery, views.Redelivery.NOTED_MAX))
 
 
-def redeliveries(db: SqlSession, message_ids: Sequence[int]) -> tuple[Redelivery, ...]:
+def redeliveries(db: SqlSession, message_ids: Sequence[int]) -> tuple[views.Redelivery, ...]:
     """The other deliveries of some messages, oldest first."""
-    if not message_ids:
-        return ()
-    return tuple(Redelivery(*row) for row in every(db, BODIES["redeliveries"], (db.numbers(tuple(message_ids)),)))
+    found = every(db, BODIES["redeliveries"], (db.numbers(message_ids),)) if message_ids else ()
+    return tuple(views.Redelivery(*row) for row in found)
 
 
 MARKED_EACH = 64
@@ -157,12 +151,11 @@ class MessageInserter:
     def _signed(self, db: SqlSession, commit: Receive) -> list[Received]:
         """Store one message, unless its body was stored before and still counts."""
         arrival = commit.arrival
-        first_id = first_with(db, arrival)
-        if first_id is not None:
+        if (first_id := first_with(db, arrival)) is not None:
             note(db, first_id, arrival)
-            return [Received(Verdict.DUPLICATE, first_id, *_place(db, first_id, arrival))]
+            return [Received(IntakeResult.DUPLICATE, first_id, *_place(db, first_id, arrival))]
         received = self._received(db, [commit])
-        if received[0].intake is Verdict.STORED:
+        if received[0].intake is IntakeResult.STORED:
             keep(db, arrival)
         return received
 
@@ -172,15 +165,13 @@ class MessageInserter:
         fresh = [commit for commit in commits if commit.arrival.id not in known]
         gains = self._by_lane(db, fresh)
         places = self._lanes.extend(db, gains)
-        rows: list[tuple[object, ...]] = []
-        stored: dict[int, Received] = {}
-        marks: list[tuple[object, ...]] = []
+        rows, marks, stored = list[Row](), list[Row](), dict[int, Received]()
         for lane, gain in gains.items():
             lane_id, head, previous_id = places[lane]
             for number, commit in enumerate(gain, head - len(gain) + 1):
                 arrival = commit.arrival
                 rows.append((arrival.id, lane_id, number, previous_id, *_columns(arrival)))
-                stored[arrival.id] = Received(Verdict.STORED, arrival.id, lane, number)
+                stored[arrival.id] = Received(IntakeResult.STORED, arrival.id, lane, number)
                 previous_id = arrival.id
                 if number % MARKED_EACH == 0:
                     marks.append((lane_id, number, arrival.id))
@@ -195,8 +186,7 @@ class MessageInserter:
 
     def _catch_up(self, db: SqlSession) -> None:
         """Read anew after another process wrote: one that is taken for dead may still be at work."""
-        version: int = only(db, "PRAGMA data_version")[0]
-        if version != self._version:
+        if (version := only(db, "PRAGMA data_version")[0]) != self._version:
             self._version = version
             self._until = only(db, SQL["keyed_until"])[0]
             self._tail = dict(every(db, SQL["unkeyed"]))
@@ -229,8 +219,7 @@ class MessageInserter:
         """Remember the keys of new messages; one whose id the index has passed goes into the index at once."""
         keyed = [(arrival.key_hash, arrival.content_hash, arrival.id) for arrival in fresh if arrival.key_hash]
         self._tail.update((key, id_) for key, _, id_ in keyed)
-        late = [row for row in keyed if row[2] <= self._until]
-        write_rows(db, SQL["keep_keys"], late)
+        write_rows(db, SQL["keep_keys"], [row for row in keyed if row[2] <= self._until])
 
     def _known(self, db: SqlSession, arrivals: Sequence[Arrival]) -> dict[int, Received]:
         """Those that came before, by the id they would have had."""
@@ -244,13 +233,11 @@ class MessageInserter:
             if arrival.key_hash is None:
                 continue
             earlier = first_here.setdefault(arrival.key_hash, arrival)
-            found = indexed.get(arrival.key_hash) or self._unfolded(db, arrival.key_hash)
-            if found is not None:
+            if (found := indexed.get(arrival.key_hash) or self._unfolded(db, arrival.key_hash)) is not None:
                 content, first_id = found
                 known[arrival.id] = _repeated(arrival, content, first_id, _place(db, first_id, arrival))
             elif earlier is not arrival:
-                place = (earlier.inbound.lane, 0)
-                known[arrival.id] = _repeated(arrival, earlier.content_hash, earlier.id, place)
+                known[arrival.id] = _repeated(arrival, earlier.content_hash, earlier.id, (earlier.inbound.lane, 0))
         return known
 
     def _unfolded(self, db: SqlSession, key: bytes) -> tuple[bytes, int] | None:
@@ -273,15 +260,14 @@ class MessageInserter:
 
 def _receipt(arrival_id: int, known: dict[int, Received], stored: dict[int, Received]) -> Received:
     """The receipt of one message; a copy within the set points at where the first of them went."""
-    repeated = known.get(arrival_id)
-    if repeated is None:
+    if (repeated := known.get(arrival_id)) is None:
         return stored[arrival_id]
     first = stored.get(repeated.id)
     return repeated if first is None else Received(repeated.intake, first.id, first.lane, first.number)
 
 
 def _repeated(arrival: Arrival, content: bytes, first_id: int, place: tuple[Lane, int]) -> Received:
-    intake = Verdict.DUPLICATE if content == arrival.content_hash else Verdict.CONFLICT
+    intake = IntakeResult.DUPLICATE if content == arrival.content_hash else IntakeResult.CONFLICT
     return Received(intake, first_id, *place)
 
 
@@ -293,11 +279,7 @@ def _place(db: SqlSession, message_id: int, arrival: Arrival) -> tuple[Lane, int
 def _columns(arrival: Arrival) -> tuple[object, ...]:
     inbound = arrival.inbound
     origin, content, marks = inbound.origin, inbound.content, inbound.marks
-    return (
-        *(origin.sender, origin.name, origin.direct, str(origin.trust)),
-        *(marks.external_id, marks.provider_id, marks.reply_to),
-        *(inbound.topic, inbound.reply_url),
-        *(content.event, content.payload, content.text),
-        *(inbound.priority, arrival.at),
-        *(arrival.key_hash, arrival.content_hash, seal(inbound, arrival.at)),
-    )
+    who = (origin.sender, origin.name, origin.direct, str(origin.trust))
+    which = (marks.external_id, marks.provider_id, marks.reply_to, inbound.topic, inbound.reply_url)
+    what = (content.event, content.payload, content.text, inbound.priority, arrival.at)
+    return (*who, *which, *what, arrival.key_hash, arrival.content_hash, seal(inbound, arrival.at))

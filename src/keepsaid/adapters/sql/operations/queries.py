@@ -7,14 +7,12 @@ from collections.abc import Mapping, Sequence
 
 from keepsaid.adapters.sql.operations import (
     collection,
-    context,
     journal,
     leases,
     outbox,
     pruning,
     routing,
     schedules,
-    sessions,
     steps,
     tasks,
     turns,
@@ -25,7 +23,6 @@ from keepsaid.adapters.sql.operations import forgetting as forgetful
 from keepsaid.adapters.sql.operations import sessions as lane_sessions
 from keepsaid.adapters.sql.operations.forgetting_reach import SqlForgettings, SqlReach
 from keepsaid.adapters.sql.operations.intake import MessageInserter
-from keepsaid.adapters.sql.operations.journal import SqlJournal
 from keepsaid.adapters.sql.operations.work_views import SqlSchedules, SqlTasks
 from keepsaid.adapters.sql.query import ApplyOne, CommitTable, SqlReaders, SqlSession, SqlView, emptied, reads
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
@@ -51,13 +48,13 @@ _COMMITS: Mapping[type, ApplyOne] = {
     commits.Resend: outbox.resend,
     commits.MarkReplyShown: outbox.shown,
     commits.Decide: outbox.decide,
-    compaction.Summarise: context.summarise,
-    compaction.CutContext: context.cut,
-    compaction.SummaryFailed: context.summary_failed,
-    compaction.SummariesCopied: context.copied,
+    compaction.Summarise: lane_context.summarise,
+    compaction.CutContext: lane_context.cut,
+    compaction.SummaryFailed: lane_context.summary_failed,
+    compaction.SummariesCopied: lane_context.copied,
     busy.Interrupt: routing.interrupt,
     busy.Steer: routing.steer,
-    session.Rest: sessions.rest,
+    session.Rest: lane_sessions.rest,
     session.ClaimCollection: collection.claim,
     session.KeepFinding: collection.keep_finding,
     session.Collected: collection.collected,
@@ -137,7 +134,7 @@ class SqlLanes(SqlView):
         self.forgettings = SqlForgettings(readers, keyring)
         self.reach = SqlReach(readers, keyring)
         self.tasks = SqlTasks(readers)
-        self.journal = SqlJournal(readers, self._committed)
+        self.journal = journal.SqlJournal(readers, self._committed)
         self.schedules = SqlSchedules(readers)
 
     # BufferView, MarksView

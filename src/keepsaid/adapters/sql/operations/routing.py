@@ -8,33 +8,17 @@ from dataclasses import field, replace
 
 from keepsaid.adapters.sql.operations import rows as stored
 from keepsaid.adapters.sql.operations.journal import write_facts, write_facts_grouped
-from keepsaid.adapters.sql.operations.rows import write_task_event
-from keepsaid.adapters.sql.query import CHUNK, SqlSession, every, flat, load, many, one, row_of, scalar, write_rows
+from keepsaid.adapters.sql.query import CHUNK, Row, SqlSession, every, flat, load, many, one, row_of, scalar, write_rows
+from keepsaid.domain import busy, event, work
 from keepsaid.domain.batch import DESCRIPTION_CHARS_MAX, Routed, Window
-from keepsaid.domain.busy import INTERRUPTED, JOINED_DOUBT, Interrupt, Steer, may_join
 from keepsaid.domain.commits import Dispatch, Drop
-from keepsaid.domain.event import ROUTED, AbandonReason, Fact, abandoned, dropped, ended, judged
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.route import Action, Verdict
 from keepsaid.domain.states import move
 from keepsaid.domain.turn import Steered
-from keepsaid.domain.work import TaskKind, encoded
 from keepsaid.values import frozen
 
 SQL = load("routing")
-
-_Row = tuple[object, ...]
-
-
-@frozen
-class _Waiting:
-    """What routing needs to know of a message that waits."""
-
-    number: int
-    id: int
-    received_at: int
-    priority: int
-    chars: int
 
 
 @frozen
@@ -51,10 +35,10 @@ class _Stand:
 class _Written:
     """The rows of a set of dispatches: new batches, those that grew, lanes moved on."""
 
-    batches: list[_Row] = field(default_factory=list)
-    grown: list[_Row] = field(default_factory=list)
-    lanes: list[_Row] = field(default_factory=list)
-    facts: list[Fact] = field(default_factory=list)
+    batches: list[Row] = field(default_factory=list)
+    grown: list[Row] = field(default_factory=list)
+    lanes: list[Row] = field(default_factory=list)
+    facts: list[event.Fact] = field(default_factory=list)
 
 
 def lane_id_of(db: SqlSession, lane: Lane) -> int | None:
@@ -102,8 +86,8 @@ def _dispatched(db: SqlSession, commits: Sequence[Dispatch]) -> list[bool]:
         db.execute(SQL["routed"], counted)
     if written.lanes:
         refresh_ready(db, *(stand.lane_id for stand, done in zip(stands.values(), kept, strict=True) if done))
-    write_facts_grouped(db, commits[-1].at, [one for one in written.facts if one.topic == ROUTED])
-    write_facts(db, commits[-1].at, *(one for one in written.facts if one.topic != ROUTED))
+    write_facts_grouped(db, commits[-1].at, [one for one in written.facts if one.topic == event.ROUTED])
+    write_facts(db, commits[-1].at, *(one for one in written.facts if one.topic != event.ROUTED))
     return kept
 
 
@@ -129,23 +113,21 @@ def _write(db: SqlSession, commit: Dispatch, stand: _Stand, written: _Written) -
         grown, *batches = batches
         if grown is not stand.tail:
             written.grown.append((grown.id, grown.last, grown.chars, grown.priority, grown.last_id))
-            written.facts.append(judged(grown.id, grown.last - stand.tail.last, commit.batches[0].verdict))
+            written.facts.append(event.judged(grown.id, grown.last - stand.tail.last, commit.batches[0].verdict))
     for routed in batches:
         task_id = _task(db, commit, stand.lane_id, routed)
         written.batches.append(_batch_row(commit, stand.lane_id, routed, task_id))
-        written.facts.append(judged(routed.id, routed.last - routed.first + 1, routed.verdict, task_id))
+        written.facts.append(event.judged(routed.id, routed.last - routed.first + 1, routed.verdict, task_id))
     last, window = commit.batches[-1].last, commit.window
-    rest = _rest(db, stand.lane_id, last, min(stand.head, last + window.count_max))
+    until = min(stand.head, last + window.count_max)
+    waiting = every(db, SQL["waiting"], (stand.lane_id, until)) if until != last else ()
+    rest = [row for row in waiting if row[0] > last]
     written.lanes.append((stand.lane_id, last, *_begun(rest, window, commit.at)))
 
 
 def _contiguous(commit: Dispatch) -> bool:
-    expected = commit.after + 1
-    for routed in commit.batches:
-        if routed.first != expected or routed.last < routed.first:
-            return False
-        expected = routed.last + 1
-    return True
+    before = (commit.after, *(routed.last for routed in commit.batches))
+    return all(last + 1 == routed.first <= routed.last for last, routed in zip(before, commit.batches, strict=False))
 
 
 def _joined(tail: Routed | None, commit: Dispatch) -> list[Routed]:
@@ -164,12 +146,10 @@ def _joined(tail: Routed | None, commit: Dispatch) -> list[Routed]:
     return joined
 
 
-def _batch_row(commit: Dispatch, lane_id: int, routed: Routed, task_id: int | None) -> _Row:
+def _batch_row(commit: Dispatch, lane_id: int, routed: Routed, task_id: int | None) -> Row:
     verdict, state = routed.verdict, "queued"
-    if verdict.action is Action.DROP:
-        state = move("batch", state, "drop")
-    elif verdict.action is Action.SPAWN:
-        state = move("batch", state, "spawn")
+    if verdict.action in (Action.DROP, Action.SPAWN):
+        state = move("batch", state, verdict.action)
     ended_at = None if state == "queued" else commit.at
     place = (routed.id, lane_id, routed.first, routed.last, routed.last_id, routed.first_at, routed.chars)
     decided = (state, str(verdict.action), verdict.rule, verdict.version, verdict.reason, routed.priority)
@@ -184,39 +164,29 @@ def _task(db: SqlSession, commit: Dispatch, lane_id: int, routed: Routed) -> int
     assert draft is not None, "a spawn verdict carries its task"
     db.execute(SQL["episodes_due"], (routed.id, lane_id, None))
     count = routed.last - routed.first + 1
-    row = one(db, SQL["pending_task"], (draft.key,))
-    if row is not None:
+    if (task_id := scalar(db, SQL["pending_task"], (draft.key,))) is not None:
         more = (draft.description, count, DESCRIPTION_CHARS_MAX, draft.outside, routed.priority)
-        db.execute(SQL["merge_task"], (row[0], *more))
-        return int(row[0])
+        db.execute(SQL["merge_task"], (task_id, *more))
+        return int(task_id)
     place = (draft.id, draft.key, lane_id, routed.verdict.rule)
-    what = (draft.description, encoded(draft.terms), draft.outside, count, routed.priority)
+    what = (draft.description, work.encoded(draft.terms), draft.outside, count, routed.priority)
     db.execute(SQL["keep_task"], (*place, *what, commit.at))
-    write_task_event(db, "created", draft.id, commit.at, kind=str(TaskKind.WORKER), after=0)
+    stored.write_task_event(db, "created", draft.id, commit.at, kind=str(work.TaskKind.WORKER), after=0)
     return draft.id
 
 
-def _rest(db: SqlSession, lane_id: int, last: int, until: int) -> Sequence[_Waiting]:
-    """What came after the messages that are routed now."""
-    if until == last:
-        return ()
-    waiting = (_Waiting(*row) for row in every(db, SQL["waiting"], (lane_id, until)))
-    return [message for message in waiting if message.number > last]
-
-
-def _begun(rest: Sequence[_Waiting], window: Window, at: int) -> _Row:
+def _begun(rest: Sequence[Row], window: Window, at: int) -> Row:
     """What remains of a lane decides when it is due again: priority, oldest and newest arrival, characters, due."""
     if not rest:
         return 100, None, None, 0, None
-    oldest, newest = min(one.received_at for one in rest), max(one.received_at for one in rest)
-    chars = sum(one.chars for one in rest)
-    full = len(rest) >= window.count_max or chars >= window.chars_max
-    return min(one.priority for one in rest), oldest, newest, chars, at if full else window.due_at(oldest, newest)
+    _, _, arrivals, priorities, chars = zip(*rest, strict=True)
+    oldest, newest = min(arrivals), max(arrivals)
+    full = len(rest) >= window.count_max or sum(chars) >= window.chars_max
+    return min(priorities), oldest, newest, sum(chars), at if full else window.due_at(oldest, newest)
 
 
-def interrupt(db: SqlSession, commit: Interrupt) -> int | None:
-    lane_id = lane_id_of(db, commit.lane)
-    if lane_id is None:
+def interrupt(db: SqlSession, commit: busy.Interrupt) -> int | None:
+    if (lane_id := lane_id_of(db, commit.lane)) is None:
         raise LookupError("no such lane")
     held = one(db, SQL["at_work"], (lane_id,))
     newer = None if held is None else one(db, SQL["next_open"], (lane_id, held[3]))
@@ -229,14 +199,14 @@ def interrupt(db: SqlSession, commit: Interrupt) -> int | None:
     if newer_last - first + 1 > commit.window.count_max or chars + newer_chars > commit.window.chars_max:
         return None
     db.execute(SQL["interrupt"], (batch_id, move("batch", state, "interrupt")))
-    abandon(db, batch_id, (INTERRUPTED, AbandonReason.INTERRUPTED), commit.at)
+    abandon(db, batch_id, (busy.INTERRUPTED, event.AbandonReason.INTERRUPTED), commit.at)
     db.execute(SQL["forget_batch"], (newer_id,))
     db.execute(SQL["extend_batch"], (batch_id, newer_last, newer_chars, priority, last_id))
     refresh_ready(db, lane_id)
     return int(batch_id)
 
 
-def abandon(db: SqlSession, batch_id: int, over: tuple[str, AbandonReason], at: int) -> Sequence[int]:
+def abandon(db: SqlSession, batch_id: int, over: tuple[str, event.AbandonReason], at: int) -> Sequence[int]:
     """End the open turn of a batch, for a reason; what was steered into it waits for a turn of its own.
 
     But what the turn was shown before it began something that must not be repeated is parked: a turn of its own
@@ -245,18 +215,17 @@ def abandon(db: SqlSession, batch_id: int, over: tuple[str, AbandonReason], at: 
     doubtful = every(db, SQL["in_doubt"], (batch_id,))
     for joined_id, state in doubtful:
         parked = move("batch", state, "park")
-        db.execute(SQL["park"], (joined_id, parked, JOINED_DOUBT, at))
-        write_facts(db, at, ended(joined_id, parked))
+        db.execute(SQL["park"], (joined_id, parked, busy.JOINED_DOUBT, at))
+        write_facts(db, at, event.ended(joined_id, parked))
     db.execute(SQL["unsteer"], (batch_id,))
     reason, why = over
     for (turn_id,) in every(db, SQL["abandon"], (batch_id, reason, at)):
-        write_facts(db, at, abandoned(turn_id, batch_id, why))
+        write_facts(db, at, event.abandoned(turn_id, batch_id, why))
     return [joined_id for joined_id, _ in doubtful]
 
 
-def steer(db: SqlSession, commit: Steer) -> tuple[Steered, ...]:
-    turn = one(db, SQL["steered_turn"], (commit.turn_id, commit.batch_id, commit.fence))
-    if turn is None:
+def steer(db: SqlSession, commit: busy.Steer) -> tuple[Steered, ...]:
+    if (turn := one(db, SQL["steered_turn"], (commit.turn_id, commit.batch_id, commit.fence))) is None:
         return ()
     last, count, chars, lane_id = turn
     for joined in every(db, SQL["steered"], (commit.turn_id,)):
@@ -269,7 +238,7 @@ def steer(db: SqlSession, commit: Steer) -> tuple[Steered, ...]:
         if count > commit.window.count_max or chars > commit.window.chars_max:
             break
         messages = stored.messages_of(db, batch_id)
-        if not may_join(held, messages):
+        if not busy.may_join(held, messages):
             break
         db.execute(SQL["steer"], (batch_id, commit.turn_id, commit.n))
         taken.append(Steered(batch_id, commit.n, messages))
@@ -291,12 +260,11 @@ DROP = load("drop")
 
 def drop(db: SqlSession, commit: Drop) -> bool:
     """Drop a queued batch that no turn was shown; a turn that an earlier attempt left open is over."""
-    row = one(db, DROP["waiting"], (commit.batch_id,))
-    if row is None:
+    if (row := one(db, DROP["waiting"], (commit.batch_id,))) is None:
         return False
     state, lane_id, messages = row
     db.execute(DROP["drop"], (commit.batch_id, move("batch", state, "drop"), commit.reason, commit.at))
-    write_facts(db, commit.at, dropped(commit.batch_id, messages))
-    abandon(db, commit.batch_id, (commit.reason, AbandonReason.DROPPED), commit.at)
+    write_facts(db, commit.at, event.dropped(commit.batch_id, messages))
+    abandon(db, commit.batch_id, (commit.reason, event.AbandonReason.DROPPED), commit.at)
     refresh_ready(db, lane_id)
     return True

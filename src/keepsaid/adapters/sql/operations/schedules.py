@@ -9,16 +9,11 @@ from keepsaid.adapters.sql.operations.journal import write_line
 from keepsaid.adapters.sql.operations.outbox import keep_for_owner, keep_reply
 from keepsaid.adapters.sql.operations.tasks import keep
 from keepsaid.adapters.sql.operations.work_views import content_of, run_of, schedule_of
-from keepsaid.adapters.sql.query import SqlSession, every, load, one, only, run
-from keepsaid.domain import scheduling
-from keepsaid.domain.commits import Prune
-from keepsaid.domain.effects import EndSchedule, KeepTime
+from keepsaid.adapters.sql.query import SqlSession, column, every, load, one, only, run, scalar
+from keepsaid.domain import commits, effects, reply, retention, scheduling
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.prompt import Json
-from keepsaid.domain.reply import ReplyDraft
-from keepsaid.domain.retention import Pruned
 from keepsaid.domain.schedule import LIVE, OPEN, Fire, NewSchedule, ScheduleRun, What, charged
-from keepsaid.domain.scheduling import EndRun, RunKey, SettleRun
 from keepsaid.domain.states import TABLES, move
 from keepsaid.domain.task import NewTask
 
@@ -41,8 +36,8 @@ def _insert(db: SqlSession, new: NewSchedule, times: tuple[int, int], turn_id: i
     _write_event(db, "added", new.id, at, {"source": new.source, "what": str(new.what)})
 
 
-def apply_effect(db: SqlSession, effect: KeepTime | EndSchedule, turn_id: int, at: int) -> None:
-    if isinstance(effect, KeepTime):
+def apply_effect(db: SqlSession, effect: effects.KeepTime | effects.EndSchedule, turn_id: int, at: int) -> None:
+    if isinstance(effect, effects.KeepTime):
         add(db, scheduling.AddSchedule(effect.new, effect.next_at, at), turn_id)
     else:
         move_one(db, scheduling.MoveSchedule(effect.schedule_id, "cancel", at))
@@ -50,13 +45,12 @@ def apply_effect(db: SqlSession, effect: KeepTime | EndSchedule, turn_id: int, a
 
 def scrub(db: SqlSession, schedule_id: int, at: int) -> bool:
     """Forget the words of a schedule; it comes no more. False when it had none."""
-    row = one(db, SQL["words_of"], (schedule_id,))
-    if row is None:
+    if (state := scalar(db, SQL["words_of"], (schedule_id,))) is None:
         return False
-    if row[0] in LIVE:
-        _stop(db, schedule_id, (row[0], "cancel"), at)
-    db.execute(SQL["scrub"], (schedule_id,))
-    db.execute(SQL["scrub_runs"], (schedule_id,))
+    if state in LIVE:
+        _stop(db, schedule_id, (state, "cancel"), at)
+    for statement in ("scrub", "scrub_runs"):
+        db.execute(SQL[statement], (schedule_id,))
     return True
 
 
@@ -122,14 +116,12 @@ def run_now(db: SqlSession, commit: scheduling.RunNow) -> bool:
     return _make(db, (commit.schedule_id, commit.at), commit.at, commit.at)
 
 
-def _run(db: SqlSession, key: RunKey) -> ScheduleRun | None:
-    row = one(db, SQL["run"], key)
-    return None if row is None else run_of(row)
+def _run(db: SqlSession, key: scheduling.RunKey) -> ScheduleRun | None:
+    return next(map(run_of, every(db, SQL["run"], key)), None)
 
 
 def begin(db: SqlSession, commit: scheduling.BeginRun) -> bool:
-    known = _run(db, commit.run)
-    if known is None or known.state != "due":
+    if (known := _run(db, commit.run)) is None or known.state != "due":
         return False
     if commit.task is not None and not _make_task(db, commit, commit.task):
         return False
@@ -148,35 +140,31 @@ def _make_task(db: SqlSession, commit: scheduling.BeginRun, task: NewTask) -> bo
     return True
 
 
-def end(db: SqlSession, commit: EndRun) -> str:
-    known = _run(db, commit.run)
-    if known is None or known.state not in OPEN:
+def end(db: SqlSession, commit: scheduling.EndRun) -> str:
+    if (known := _run(db, commit.run)) is None or known.state not in OPEN:
         return ""
     state = move("run", known.state, commit.verb)
     released = commit.verb == "release"
     db.execute(SQL["move_run"], (*commit.run, state, commit.reason, None if released else commit.at))
-    if released:
-        return str(only(db, SQL["stand"], (commit.run.schedule_id,))[0])
-    _write_run_event(db, state, commit)
-    is_delivered = _record_output(db, known, commit)
-    failed = commit.verb == "fail"
-    if failed or (commit.verb == "execute" and not is_delivered):
-        return _charge(db, commit, failed=failed)
+    if not released:
+        _write_run_event(db, state, commit)
+        is_delivered = _record_output(db, known, commit)
+        failed = commit.verb == "fail"
+        if failed or (commit.verb == "execute" and not is_delivered):
+            return _charge(db, commit, failed=failed)
     return str(only(db, SQL["stand"], (commit.run.schedule_id,))[0])
 
 
-def _record_output(db: SqlSession, known: ScheduleRun, commit: EndRun) -> bool:
+def _record_output(db: SqlSession, known: ScheduleRun, commit: scheduling.EndRun) -> bool:
     """Record the output of a run; returns whether one has to be delivered."""
     if commit.message_id is not None:
-        output = move("output", known.output, "ask")
-        db.execute(SQL["hear"], (*commit.run, output, commit.message_id, None, ""))
+        db.execute(SQL["hear"], (*commit.run, move("output", known.output, "ask"), commit.message_id, None, ""))
         return True
     notice = None if commit.verb != "execute" or commit.notice is None else commit.notice.draft
     posted = notice or (None if known.target is None else commit.reply)
     if posted is None:
         return False
-    output = move("output", known.output, "post")
-    db.execute(SQL["hear"], (*commit.run, output, None, posted.id, ""))
+    db.execute(SQL["hear"], (*commit.run, move("output", known.output, "post"), None, posted.id, ""))
     if commit.notice is not None:
         _notify(db, commit.notice, commit.at)
     elif known.target is not None:
@@ -185,9 +173,8 @@ def _record_output(db: SqlSession, known: ScheduleRun, commit: EndRun) -> bool:
     return True
 
 
-def settle(db: SqlSession, commit: SettleRun) -> str:
-    known = _run(db, commit.run)
-    if known is None or (known.output, commit.verb) not in TABLES["output"]:
+def settle(db: SqlSession, commit: scheduling.SettleRun) -> str:
+    if (known := _run(db, commit.run)) is None or (known.output, commit.verb) not in TABLES["output"]:
         return ""
     output = move("output", known.output, commit.verb)
     db.execute(SQL["hear"], (*commit.run, output, None, commit.reply_id, commit.reason))
@@ -197,12 +184,12 @@ def settle(db: SqlSession, commit: SettleRun) -> str:
     return _charge(db, commit, failed=commit.verb == "lose")
 
 
-def _write_run_event(db: SqlSession, topic: str, commit: EndRun | SettleRun) -> None:
+def _write_run_event(db: SqlSession, topic: str, commit: scheduling.EndRun | scheduling.SettleRun) -> None:
     reason: dict[str, Json] = {"reason": commit.reason} if commit.reason else {}
     _write_event(db, topic, commit.run.schedule_id, commit.at, {"due": commit.run.due_at, **reason})
 
 
-def _charge(db: SqlSession, commit: EndRun | SettleRun, *, failed: bool) -> str:
+def _charge(db: SqlSession, commit: scheduling.EndRun | scheduling.SettleRun, *, failed: bool) -> str:
     schedule_id = commit.run.schedule_id
     before = schedule_of(only(db, SQL["one"], (schedule_id,)))
     state, failures, disabled = charged(before.state, before.failures, failed=failed)
@@ -220,22 +207,20 @@ def _notify(db: SqlSession, notice: scheduling.Notice, at: int) -> None:
         _post(db, notice.lane, replace(notice.draft, notice=True), at)
 
 
-def _post(db: SqlSession, lane: Lane, draft: ReplyDraft, at: int) -> None:
+def _post(db: SqlSession, lane: Lane, draft: reply.ReplyDraft, at: int) -> None:
     db.execute(SQL["place_lane"], lane)
     keep_reply(db, only(db, SQL["lane_id"], lane)[0], (None, None), draft, at)
 
 
 def move_one(db: SqlSession, commit: scheduling.MoveSchedule) -> bool:
-    stand = one(db, SQL["stand"], (commit.schedule_id,))
-    if stand is None or (stand[0], commit.verb) not in TABLES["schedule"]:
+    state = (one(db, SQL["stand"], (commit.schedule_id,)) or ("",))[0]
+    if (state, commit.verb) not in TABLES["schedule"] or (commit.verb == "resume" and commit.next_at is None):
         return False
-    if commit.verb != "resume":
-        _stop(db, commit.schedule_id, (stand[0], commit.verb), commit.at)
-        return True
-    if commit.next_at is None:
-        return False
-    db.execute(SQL["resume"], (commit.schedule_id, move("schedule", stand[0], "resume"), commit.next_at))
-    _write_event(db, "resumed", commit.schedule_id, commit.at)
+    if commit.verb == "resume":
+        db.execute(SQL["resume"], (commit.schedule_id, move("schedule", state, "resume"), commit.next_at))
+        _write_event(db, "resumed", commit.schedule_id, commit.at)
+    else:
+        _stop(db, commit.schedule_id, (state, commit.verb), commit.at)
     return True
 
 
@@ -244,7 +229,7 @@ def _stop(db: SqlSession, schedule_id: int, change: tuple[str, str], at: int) ->
     before = schedule_of(only(db, SQL["one"], (schedule_id,)))
     db.execute(SQL["move_on"], (schedule_id, before.next_at, move("schedule", *change)))
     _write_event(db, topic, schedule_id, at)
-    for (due_at,) in every(db, SQL["waiting_runs"], (schedule_id,)):
+    for due_at in column(db, SQL["waiting_runs"], (schedule_id,)):
         _skip(db, (schedule_id, due_at), f"the schedule was {topic}", at)
 
 
@@ -257,17 +242,17 @@ def recover(db: SqlSession, commit: scheduling.RecoverRuns) -> int:
     """Begin runs of a former process again, or interrupt them."""
     running = every(db, SQL["running"])
     for schedule_id, due_at, what, text in running:
-        key = RunKey(schedule_id, due_at)
+        key = scheduling.RunKey(schedule_id, due_at)
         if what == What.RUN and text in commit.again:
             db.execute(SQL["move_run"], (*key, move("run", "running", "release"), "", None))
             continue
-        why = "the process ended"
-        db.execute(SQL["move_run"], (*key, move("run", "running", "interrupt"), why, commit.at))
-        _write_run_event(db, "interrupted", EndRun(key, "interrupt", commit.at, why))
+        ended = scheduling.EndRun(key, "interrupt", commit.at, "the process ended")
+        db.execute(SQL["move_run"], (*key, move("run", "running", "interrupt"), ended.reason, commit.at))
+        _write_run_event(db, "interrupted", ended)
     return len(running)
 
 
-def prune(db: SqlSession, commit: Prune) -> Pruned:
+def prune(db: SqlSession, commit: commits.Prune) -> retention.Pruned:
     """Remove runs that ended long ago with what they posted, and schedules that come no more."""
     old = every(db, SQL["old_runs"], (commit.before, commit.rows_max))
     for schedule_id, due_at, reply_id in old:
@@ -275,7 +260,7 @@ def prune(db: SqlSession, commit: Prune) -> Pruned:
         if reply_id is not None:
             db.execute(SQL["forget_post"], (reply_id,))
     gone = run(db, SQL["forget_schedules"], (commit.before, commit.rows_max))
-    return Pruned(0, 0, 0, (len(old) + gone,) if commit.rows_max in (len(old), gone) else None)
+    return retention.Pruned(0, 0, 0, (len(old) + gone,) if commit.rows_max in (len(old), gone) else None)
 
 
 def _write_event(db: SqlSession, what: str, schedule_id: int, at: int, more: dict[str, Json] | None = None) -> None:

@@ -4,38 +4,33 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 
 from keepsaid.adapters.sql.operations.journal import write_facts
 from keepsaid.adapters.sql.operations.routing import lane_id_of
 from keepsaid.adapters.sql.query import Row, SqlSession, every, load, one, only, scalar
-from keepsaid.domain.commits import TurnCommit
-from keepsaid.domain.effects import ClearSlot, FillSlot, OpenSlot
-from keepsaid.domain.event import of_session, session_over
+from keepsaid.domain import commits, effects, event, slot
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.session import FIRST, MARKS, SOFT, UNPROCESSED_MAX, QuietSince, Rest, Rested, Session, SessionEnd
-from keepsaid.domain.slot import TAKEN_OVER, Expected, Question, Slot, SlotState
 from keepsaid.domain.states import move
 from keepsaid.values import frozen
 
 SLOTS = load("slots")
-OfSlot = OpenSlot | FillSlot | ClearSlot
+OfSlot = effects.OpenSlot | effects.FillSlot | effects.ClearSlot
 
 
 def apply_effect(db: SqlSession, effect: OfSlot, lane_id: int, made_by: tuple[int, int]) -> None:
     """Apply what a turn requested of slots; `made_by` is its id and time. A new question replaces the person's last."""
     turn_id, at = made_by
-    if isinstance(effect, OpenSlot):
+    if isinstance(effect, effects.OpenSlot):
         for row in every(db, SLOTS["pending_of"], (lane_id, effect.person)):
-            _end_slot(db, row, "clear", at, reason=TAKEN_OVER)
+            _end_slot(db, row, "clear", at, reason=slot.TAKEN_OVER)
         asked = effect.question
         question = (asked.text, str(asked.expected), json.dumps(asked.options), f"reply:{turn_id}")
         db.execute(SLOTS["open_slot"], (turn_id, lane_id, effect.person, *question, at, at + effect.lasts_ms))
         return
-    state = scalar(db, SLOTS["slot_state"], (effect.slot_id, lane_id))
-    if state != SlotState.OPEN:
+    if (state := scalar(db, SLOTS["slot_state"], (effect.slot_id, lane_id))) != slot.SlotState.OPEN:
         return
-    if isinstance(effect, FillSlot):
+    if isinstance(effect, effects.FillSlot):
         filled_by = f"message:{effect.message_id}"
         _end_slot(db, (effect.slot_id, state), "fill", at, filled_by=filled_by, value=effect.value)
     else:
@@ -53,21 +48,17 @@ def _end_slot(db: SqlSession, row: Row, verb: str, at: int, **columns: str) -> N
     db.execute(SLOTS["end_slot"], (slot_id, move("slot", state, verb), *values, at))
 
 
-def pending(db: SqlSession, lane_id: int) -> tuple[Slot, ...]:
+def pending(db: SqlSession, lane_id: int) -> tuple[slot.Slot, ...]:
     return tuple(_slot(row) for row in every(db, SLOTS["open_slots"], (lane_id,)))
 
 
-def slots(db: SqlSession, lane: Lane, limit: int) -> Sequence[Slot]:
-    lane_id = lane_id_of(db, lane)
-    return [] if lane_id is None else [_slot(row) for row in every(db, SLOTS["slots"], (lane_id, limit))]
+def slots(db: SqlSession, lane: Lane, limit: int) -> Sequence[slot.Slot]:
+    return [_slot(row) for row in every(db, SLOTS["slots"], (lane_id_of(db, lane), limit))]
 
 
-def _slot(row: Row) -> Slot:
-    slot_id, person, text, expected, options, anchor, opened_at, expires_at, state, *ending = row
-    question = Question(text, Expected(expected), tuple(json.loads(options)))
-    filled_by, value, reason, ended_at = ending
-    slot = Slot(slot_id, person, question, anchor, opened_at, expires_at, SlotState(state))
-    return replace(slot, filled_by=filled_by, value=value, reason=reason, ended_at=ended_at)
+def _slot(row: Row) -> slot.Slot:
+    question = slot.Question(row[2], slot.Expected(row[3]), tuple(json.loads(row[4])))
+    return slot.Slot(*(*row[:2], question, *row[5:8], slot.SlotState(row[8]), *row[9:]))
 
 
 SESSIONS = load("sessions")
@@ -82,7 +73,7 @@ class Grown:
     heard_at: int
 
 
-def enter(db: SqlSession, commit: TurnCommit, grown: Grown) -> tuple[int, int]:
+def enter(db: SqlSession, commit: commits.TurnCommit, grown: Grown) -> tuple[int, int]:
     """The session a turn belongs to, begun or woken by it, and the record after which its count begins."""
     row = one(db, SESSIONS["current"], (grown.lane_id,))
     steady = commit.at if commit.steady is None else commit.steady
@@ -90,16 +81,15 @@ def enter(db: SqlSession, commit: TurnCommit, grown: Grown) -> tuple[int, int]:
         _end(db, row, (grown.told, commit.at), SessionEnd.INACTIVITY)
         row = None
     if row is None:
-        before = one(db, SESSIONS["ended_before"], (grown.lane_id,))
-        reason, first = before[0] if before else FIRST, grown.told + 1
+        reason, first = scalar(db, SESSIONS["ended_before"], (grown.lane_id,)) or FIRST, grown.told + 1
         db.execute(SESSIONS["start"], (commit.turn_id, grown.lane_id, first, commit.at, reason, steady))
-        write_facts(db, commit.at, of_session("started", commit.turn_id, reason=reason, first=first))
+        write_facts(db, commit.at, event.of_session("started", commit.turn_id, reason=reason, first=first))
         return commit.turn_id, grown.told
     session_id, state, _, first, processed_until = row
     db.execute(SESSIONS["touch"], (session_id, commit.at, steady))
     if state == "sleeping":
         db.execute(SESSIONS["wake"], (session_id, move("session", state, "wake")))
-        write_facts(db, commit.at, of_session("woke", session_id, reason="a message came"))
+        write_facts(db, commit.at, event.of_session("woke", session_id, reason="a message came"))
     return session_id, max(processed_until, first - 1)
 
 
@@ -127,15 +117,13 @@ def invalidate(db: SqlSession, session_id: int, record: int, reason: str, at: in
 
 def mark(db: SqlSession, lane_id: int, last: int, reason: str, at: int) -> None:
     """Mark the session of a lane, if it has one, for all that was said in it, up to the lane's last record."""
-    row = one(db, SESSIONS["current"], (lane_id,))
-    if row is not None and last >= row[3]:
+    if (row := one(db, SESSIONS["current"], (lane_id,))) is not None and last >= row[3]:
         invalidate(db, row[0], last, reason, at)
 
 
 def rotate(db: SqlSession, lane_id: int, ending: SessionEnd, at: int) -> None:
     """End the session of a lane, if it has one; the next record starts another. A reset asks nothing any more."""
-    row = one(db, SESSIONS["current"], (lane_id,))
-    if row is not None:
+    if (row := one(db, SESSIONS["current"], (lane_id,))) is not None:
         _end(db, row, (only(db, SESSIONS["told"], (lane_id,))[0], at), ending)
     if ending is SessionEnd.RESET:
         clear_lane(db, lane_id, "the lane was reset", at)
@@ -147,20 +135,17 @@ def _end(db: SqlSession, row: Row, when: tuple[int, int], ending: SessionEnd) ->
     if last >= first:
         invalidate(db, session_id, last, MARKS[ending], at)
     db.execute(SESSIONS["end"], (session_id, move("session", state, "end"), last, at, str(ending)))
-    write_facts(db, at, session_over(session_id, ending, first, last))
+    write_facts(db, at, event.session_over(session_id, ending, first, last))
 
 
 def rest(db: SqlSession, commit: Rest) -> Rested:
-    done = {}
-    looked = 0
+    done, looked = {}, 0
     for state, before in (("active", commit.sleep_before), ("sleeping", commit.end_before)):
         db.execute(SESSIONS["never_quiet"], (state, commit.steady))
         found = every(db, SESSIONS["quiet"], (state, before, commit.limit))
         looked += len(found)
         quiet = [row for row in found if not row[3]]
-        for row in found:
-            if row[3]:
-                db.execute(SESSIONS["not_quiet"], (row[0], commit.steady))
+        db.executemany(SESSIONS["not_quiet"], [(row[0], commit.steady) for row in found if row[3]])
         for session_id, first, last, _ in quiet:
             if state == "sleeping":
                 _end(db, (session_id, state, 0, first), (last, commit.at), SessionEnd.IDLE)
@@ -168,14 +153,13 @@ def rest(db: SqlSession, commit: Rest) -> Rested:
             if last >= first:
                 invalidate(db, session_id, last, "sleep", commit.at)
             db.execute(SESSIONS["sleep"], (session_id, move("session", "active", "sleep")))
-            write_facts(db, commit.at, of_session("sleeping", session_id, reason="the lane is quiet"))
+            write_facts(db, commit.at, event.of_session("sleeping", session_id, reason="the lane is quiet"))
         done[state] = len(quiet)
     return Rested(done["active"], done["sleeping"], looked)
 
 
 def sessions(db: SqlSession, lane: Lane, limit: int) -> Sequence[Session]:
-    lane_id = lane_id_of(db, lane)
-    return [] if lane_id is None else [Session(*row) for row in every(db, SESSIONS["sessions"], (lane_id, limit))]
+    return [Session(*row) for row in every(db, SESSIONS["sessions"], (lane_id_of(db, lane), limit))]
 
 
 def quiet_since(db: SqlSession) -> QuietSince:

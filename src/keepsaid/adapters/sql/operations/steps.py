@@ -7,7 +7,7 @@ import zlib
 
 from pydantic_core import PydanticSerializationError, to_json
 
-from keepsaid.adapters.sql.query import SqlSession, every, load, one, run
+from keepsaid.adapters.sql.query import SqlSession, column, load, one, run, scalar
 from keepsaid.domain.commits import StepEnd, StepStart
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.staged import StageMemory, read_back, written
@@ -23,7 +23,7 @@ def stage(db: SqlSession, request: StageMemory, turn_id: int) -> None:
 
 def staged(db: SqlSession, turn_id: int | None) -> tuple[StageMemory, ...]:
     """The memory requests of a turn that are not known to be done, in order."""
-    return tuple(read_back(text) for (text,) in every(db, STAGING["staged"], (turn_id,)))
+    return tuple(map(read_back, column(db, STAGING["staged"], (turn_id,))))
 
 
 def forget_staged(db: SqlSession, turn_id: int) -> int:
@@ -44,8 +44,8 @@ def start_step(db: SqlSession, commit: StepStart) -> bool:
     if not _held_turn(db, commit) and not _held_task(db, commit):
         return False
     step = commit.step
-    known = one(db, STEPS["step_state"], (commit.turn_id, step.n))
-    if known is not None and known[0] == "finished":
+    known = scalar(db, STEPS["step_state"], (commit.turn_id, step.n))
+    if known == "finished":
         return False
     if commit.trace is not None:
         packed = zlib.compress(trace_bytes(commit.trace), 1)
@@ -62,13 +62,11 @@ def end_step(db: SqlSession, commit: StepEnd) -> bool:
     of_task = not _held_turn(db, commit)
     if of_task and not _held_task(db, commit):
         return False
-    known = one(db, STEPS["step_state"], (commit.turn_id, commit.n))
-    if known is None:
+    if (known := scalar(db, STEPS["step_state"], (commit.turn_id, commit.n))) is None:
         return False
-    state = move("step", known[0], "finish")
-    usage = commit.usage
-    costs = (usage.tokens_in, usage.tokens_out, usage.cost_micros)
-    db.execute(STEPS["end_step"], (commit.turn_id, commit.n, state, _json(commit.output), *costs, commit.at))
+    result, usage = (move("step", known, "finish"), _json(commit.output)), commit.usage
+    costs = (usage.tokens_in, usage.tokens_out, usage.cost_micros, commit.at)
+    db.execute(STEPS["end_step"], (commit.turn_id, commit.n, *result, *costs))
     if of_task:
         db.execute(TASKS["went_on"], (commit.turn_id,))
     return True

@@ -5,19 +5,13 @@ from __future__ import annotations
 import json
 from collections import deque
 
-from keepsaid.adapters.sql.operations import steps
-from keepsaid.adapters.sql.operations.outbox import keep_for_owner
-from keepsaid.adapters.sql.operations.routing import lane_id_of
+from keepsaid.adapters.sql.operations import outbox, routing, steps
 from keepsaid.adapters.sql.operations.rows import TASKS, task_or_none, tasks_of, write_task_event
-from keepsaid.adapters.sql.operations.steps import forget_staged
-from keepsaid.adapters.sql.query import SqlSession, every, one, run
+from keepsaid.adapters.sql.query import SqlSession, column, every, one, run
+from keepsaid.domain import effects, ids, relay, work
 from keepsaid.domain import task as domain
-from keepsaid.domain.effects import JudgeTask, MakeTask, OfTask, RelayTask, StopTask
-from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.relay import MarkTasksReported
 from keepsaid.domain.states import move
-from keepsaid.domain.work import TaskKind, encoded
 
 _LOST = ("failed", "cancelled")
 
@@ -28,11 +22,11 @@ def create(db: SqlSession, commit: domain.CreateTasks) -> str:
         return refused
     made = {task.id for task in ordered}
     for task in ordered:
-        known = {found.id: found for found in tasks_of(db, [number for number in task.after if number not in made])}
-        for number in task.after:
-            found = known.get(number)
-            if number not in made and (found is None or found.state in _LOST):
-                return f"{show('task', number)} {'does not exist' if found is None else f'is {found.state}'}"
+        others = [number for number in task.after if number not in made]
+        known = {found.id: found.state for found in tasks_of(db, others)}
+        for number in others:
+            if (state := known.get(number)) is None or state in _LOST:
+                return f"{ids.show('task', number)} {'does not exist' if state is None else f'is {state}'}"
     for task in ordered:
         keep(db, task, commit.at)
     return ""
@@ -44,22 +38,21 @@ def keep(db: SqlSession, task: domain.NewTask, at: int, *, relays: bool = True) 
     What a turn asked for in its lane comes back there by itself, unless it is not to (`relays`). A call that waits for
     approval is not made where the same one waits or runs already.
     """
-    if task.review and task.kind is TaskKind.CALL and one(db, TASKS["same_call"], (task.key,)) is not None:
+    if task.review and task.kind is work.TaskKind.CALL and one(db, TASKS["same_call"], (task.key,)) is not None:
         return
-    earlier = {found.id: found for found in tasks_of(db, task.after)}
-    states = {number: earlier[number].state if number in earlier else "failed" for number in task.after}
+    states = dict.fromkeys(task.after, "failed") | {found.id: found.state for found in tasks_of(db, task.after)}
     lost = next((number for number, state in states.items() if state in _LOST), None)
     waits = any(state != "completed" for state in states.values())
-    reason = "" if lost is None else f"{show('task', lost)}, which it waits for, came to nothing"
+    reason = "" if lost is None else f"{ids.show('task', lost)}, which it waits for, came to nothing"
     reason = domain.TOO_DEEP if task.depth > domain.DEPTH_MAX else reason
     state = "failed" if reason else "needs_review" if task.review else "blocked" if waits else "pending"
     reason = reason or task.review
     at_end = at if state == "failed" else None
-    lane_id = None if task.lane is None else lane_id_of(db, task.lane)
-    place = (task.id, task.key or show("task", task.id), str(task.kind), state, lane_id, task.turn_id, task.depth)
-    work = (task.description, encoded(task.terms), task.outside, task.priority)
-    relay = relays and lane_id is not None and task.turn_id is not None
-    db.execute(TASKS["keep"], (*place, *work, reason, at, at_end, relay, task.expires_at))
+    lane_id = None if task.lane is None else routing.lane_id_of(db, task.lane)
+    place = (task.id, task.key or ids.show("task", task.id), str(task.kind), state, lane_id, task.turn_id, task.depth)
+    what = (task.description, work.encoded(task.terms), task.outside, task.priority)
+    is_relayed = relays and lane_id is not None and task.turn_id is not None
+    db.execute(TASKS["keep"], (*place, *what, reason, at, at_end, is_relayed, task.expires_at))
     if task.after:
         db.execute(TASKS["keep_after"], (task.id, db.numbers(task.after)))
     write_task_event(db, "created", task.id, at, kind=str(task.kind), after=len(task.after))
@@ -68,12 +61,11 @@ def keep(db: SqlSession, task: domain.NewTask, at: int, *, relays: bool = True) 
     elif state == "needs_review":
         write_task_event(db, state, task.id, at, attempts=0)
         if task.notice is not None:
-            keep_for_owner(db, task.notice, at, task.id)
+            outbox.keep_for_owner(db, task.notice, at, task.id)
 
 
 def end(db: SqlSession, commit: domain.EndTask) -> str:
-    task = task_or_none(db, commit.task_id)
-    if task is None or task.fence != commit.fence or task.state != "running":
+    if (task := task_or_none(db, commit.task_id)) is None or task.fence != commit.fence or task.state != "running":
         return ""
     if commit.ending is not None and not steps.end_step(db, commit.ending):
         return ""
@@ -83,7 +75,7 @@ def end(db: SqlSession, commit: domain.EndTask) -> str:
     if commit.how is not domain.TaskEnd.RELEASE:
         db.execute(TASKS["spent"], (task.id, now.usage.tokens_in, now.usage.tokens_out, now.usage.cost_micros))
     for effect in commit.effects if now.state == "completed" else ():
-        if isinstance(effect, MakeTask):
+        if isinstance(effect, effects.MakeTask):
             keep(db, domain.made_of(effect, task.lane, task.turn_id, task.depth + 1), commit.at)
         else:
             steps.stage(db, effect, task.id)
@@ -92,7 +84,7 @@ def end(db: SqlSession, commit: domain.EndTask) -> str:
         write_task_event(db, now.state, task.id, commit.at, attempts=now.attempts)
         ended(db, task.id, now.state, now.reason, commit.at)
         if commit.notice is not None and now.notifies_owner:
-            keep_for_owner(db, commit.notice, commit.at, task.id)
+            outbox.keep_for_owner(db, commit.notice, commit.at, task.id)
     return now.state
 
 
@@ -102,7 +94,7 @@ def ended(db: SqlSession, task_id: int, state: str, reason: str, at: int) -> Non
         for waiting, before in every(db, TASKS["freed"], (task_id,)):
             db.execute(TASKS["go"], (waiting, move("task", before, "unblock"), "", None))
         return
-    why = f"{show('task', task_id)}, which it waits for, was {state}: {reason}"
+    why = f"{ids.show('task', task_id)}, which it waits for, was {state}: {reason}"
     lost = deque([task_id] if state in _LOST else [])
     while lost:
         for waiting, before in every(db, TASKS["waiting"], (lost.popleft(),)):
@@ -113,43 +105,38 @@ def ended(db: SqlSession, task_id: int, state: str, reason: str, at: int) -> Non
 
 def void(db: SqlSession, owner: str, at: int) -> None:
     """Count a crash for each task that a dead owner ran; its terms decide what becomes of it."""
-    for (task_id,) in every(db, TASKS["in_flight"], (owner,)):
-        task = task_or_none(db, task_id)
-        assert task is not None, "it was just found"
-        left = one(db, TASKS["call_left"], (task_id,)) is not None
+    for task in tasks_of(db, column(db, TASKS["in_flight"], (owner,))):
+        left = one(db, TASKS["call_left"], (task.id,)) is not None
         verb, reason = domain.verb_after_crash(task, call_left=left)
         state = move("task", task.state, verb)
         ended_at = at if state == "failed" else None
-        db.execute(TASKS["crashed"], (task_id, state, task.crashes + 1, reason, at, ended_at))
+        db.execute(TASKS["crashed"], (task.id, state, task.crashes + 1, reason, at, ended_at))
         if state != "pending":
-            write_task_event(db, state, task_id, at, attempts=task.attempts)
-            ended(db, task_id, state, reason, at)
+            write_task_event(db, state, task.id, at, attempts=task.attempts)
+            ended(db, task.id, state, reason, at)
     db.execute(TASKS["all_soon"], (at,))
 
 
 def give_back(db: SqlSession, statement: str, bound: object, verb: str) -> int:
     """Queue again the tasks that are `expired` at a time or `owned` by an owner; returns how many."""
-    found = every(db, TASKS[statement], (bound,))
-    for (task_id,) in found:
+    found = column(db, TASKS[statement], (bound,))
+    for task_id in found:
         db.execute(TASKS["back"], (task_id, move("task", "running", verb)))
     return len(found)
 
 
 def claim(db: SqlSession, commit: domain.ClaimTasks) -> tuple[domain.Task, ...]:
     """Lease tasks that are due; of one key only one at a time."""
-    claimed: list[int] = []
-    keys: set[str] = set()
-    found = [row[0] for row in every(db, TASKS["due"], (str(commit.kind), commit.at, commit.limit))]
+    found = column(db, TASKS["due"], (str(commit.kind), commit.at, commit.limit))
     known = {task.id: task for task in tasks_of(db, found)}
+    first: dict[str, domain.Task] = {}
     for task in (known[task_id] for task_id in found):
-        if task.key not in keys:
-            keys.add(task.key)
+        if first.setdefault(task.key, task) is task:
             state = move("task", task.state, "start")
             db.execute(TASKS["claim"], (task.id, state, commit.owner, commit.lease_until, commit.at))
             write_task_event(db, "started", task.id, commit.at, attempt=task.attempts + 1)
-            claimed.append(task.id)
-    taken = {task.id: task for task in tasks_of(db, claimed)}
-    return tuple(taken[task_id] for task_id in claimed)
+    taken = {task.id: task for task in tasks_of(db, [task.id for task in first.values()])}
+    return tuple(taken[task.id] for task in first.values())
 
 
 def renew(db: SqlSession, commit: domain.RenewTask) -> bool:
@@ -165,8 +152,7 @@ def run_now(db: SqlSession, commit: domain.RunTask) -> bool:
 
 
 def cancel(db: SqlSession, commit: domain.CancelTask) -> bool:
-    task = task_or_none(db, commit.task_id)
-    if task is None or task.state in domain.ENDED:
+    if (task := task_or_none(db, commit.task_id)) is None or task.state in domain.ENDED:
         return False
     db.execute(TASKS["go"], (task.id, move("task", task.state, "cancel"), commit.reason, commit.at))
     write_task_event(db, "cancelled", task.id, commit.at)
@@ -175,15 +161,14 @@ def cancel(db: SqlSession, commit: domain.CancelTask) -> bool:
 
 
 def expire_tasks(db: SqlSession, commit: domain.ExpireTasks) -> int:
-    overdue = [row[0] for row in every(db, TASKS["overdue"], (commit.at,))]
+    overdue = column(db, TASKS["overdue"], (commit.at,))
     for task_id in overdue:
         decide(db, domain.DecideTask(task_id, commit.at, False, domain.CALL_EXPIRED))
     return len(overdue)
 
 
 def decide(db: SqlSession, commit: domain.DecideTask) -> bool:
-    task = task_or_none(db, commit.task_id)
-    if task is None or task.state != "needs_review":
+    if (task := task_or_none(db, commit.task_id)) is None or task.state != "needs_review":
         return False
     if commit.approved and task.expires_at is not None and task.expires_at <= commit.at:
         return False
@@ -202,41 +187,40 @@ def decide(db: SqlSession, commit: domain.DecideTask) -> bool:
     return True
 
 
-def apply_effect(db: SqlSession, effect: OfTask, lane: Lane, made_by: tuple[int, int]) -> None:
+def apply_effect(db: SqlSession, effect: effects.OfTask, lane: Lane, made_by: tuple[int, int]) -> None:
     """Apply what a turn requested of tasks; `made_by` is the id of the turn and the time (milliseconds UTC)."""
     turn_id, at = made_by
     match effect:
-        case MakeTask():
+        case effects.MakeTask():
             keep(db, domain.made_of(effect, lane, turn_id, 1), at)
-        case StopTask():
+        case effects.StopTask():
             cancel(db, domain.CancelTask(effect.task_id, at, effect.reason))
-        case JudgeTask():
+        case effects.JudgeTask():
             decide(db, domain.DecideTask(effect.task_id, at, effect.approved, effect.reason))
-        case RelayTask():
-            db.execute(TASKS["relay"], (effect.task_id, lane_id_of(db, lane)))
+        case effects.RelayTask():
+            db.execute(TASKS["relay"], (effect.task_id, routing.lane_id_of(db, lane)))
 
 
-def mark_tasks_reported(db: SqlSession, commit: MarkTasksReported) -> int:
+def mark_tasks_reported(db: SqlSession, commit: relay.MarkTasksReported) -> int:
     return run(db, TASKS["tell_back"], (db.numbers(commit.task_ids), commit.at))
 
 
 def kept(db: SqlSession, commit: domain.ResultsKept) -> int:
     for task_id in commit.task_ids:
-        forget_staged(db, task_id)
+        steps.forget_staged(db, task_id)
     return run(db, TASKS["remembered"], (db.numbers(commit.task_ids),))
 
 
 def scrub(db: SqlSession, task_id: int, at: int) -> bool:
     """Forget the words of a task and of its steps; one that has not ended is cancelled. False when there were none."""
-    task = task_or_none(db, task_id)
-    if task is None or not task.description:
+    if (task := task_or_none(db, task_id)) is None or not task.description:
         return False
     cancel(db, domain.CancelTask(task_id, at, domain.FORGOTTEN))
-    db.execute(TASKS["scrub"], (task_id,))
-    db.execute(TASKS["forget_steps"], (task_id,))
-    forget_staged(db, task_id)
+    for statement in ("scrub", "forget_steps"):
+        db.execute(TASKS[statement], (task_id,))
+    steps.forget_staged(db, task_id)
     return True
 
 
 def scrub_made_by(db: SqlSession, turn_id: int, at: int) -> int:
-    return sum(scrub(db, task_id, at) for (task_id,) in every(db, TASKS["made_by"], (turn_id,)))
+    return sum(scrub(db, task_id, at) for task_id in column(db, TASKS["made_by"], (turn_id,)))

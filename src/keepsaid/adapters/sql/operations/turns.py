@@ -6,42 +6,28 @@ import json
 import zlib
 from collections.abc import Sequence
 
-from keepsaid.adapters.sql.operations import rows, schedules, sessions, steps, tasks
-from keepsaid.adapters.sql.operations.context import begin_anew
-from keepsaid.adapters.sql.operations.journal import write_facts
-from keepsaid.adapters.sql.operations.outbox import keep_for_owner, keep_reply
-from keepsaid.adapters.sql.operations.routing import SQL as ROUTING
-from keepsaid.adapters.sql.operations.routing import lane_id_of, refresh_ready
-from keepsaid.adapters.sql.query import Row, SqlSession, every, load, one, only, scalar, write_rows
-from keepsaid.domain import effects, receipt
-from keepsaid.domain.commits import TurnCommit
+from keepsaid.adapters.sql.operations import context, journal, outbox, routing, rows, schedules, sessions, steps, tasks
+from keepsaid.adapters.sql.query import Row, SqlSession, column, every, load, one, only, scalar, write_rows
+from keepsaid.domain import commits, effects, event, personality, process, receipt, staged, trust
 from keepsaid.domain.context import Block, Reminders
-from keepsaid.domain.event import answered
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.personality import Personality
-from keepsaid.domain.process import Note, NotifyOwner
 from keepsaid.domain.prompt import Record, Role
-from keepsaid.domain.receipt import JudgeMemory, MemoryUse, block_in
-from keepsaid.domain.staged import StageMemory
 from keepsaid.domain.states import move
-from keepsaid.domain.trust import taint_in
 from keepsaid.text.tokens import Calibration
 
 NOTES = load("notes")
 
 
-def keep(db: SqlSession, commit: Note) -> None:
+def keep(db: SqlSession, commit: process.Note) -> None:
     db.execute(NOTES["over"], (commit.at,))
     db.execute(NOTES["keep"], (commit.name, commit.text, commit.until))
 
 
-def notify(db: SqlSession, commit: NotifyOwner) -> bool:
-    if one(db, NOTES["read"], (commit.name, commit.at)) is not None:
-        return True
-    if not keep_for_owner(db, commit.notice, commit.at):
-        return False
-    keep(db, Note(commit.name, "told", commit.until, commit.at))
-    return True
+def notify(db: SqlSession, commit: process.NotifyOwner) -> bool:
+    is_told = one(db, NOTES["read"], (commit.name, commit.at)) is not None
+    if not is_told and (is_told := outbox.keep_for_owner(db, commit.notice, commit.at)):
+        keep(db, process.Note(commit.name, "told", commit.until, commit.at))
+    return is_told
 
 
 def note(db: SqlSession, name: str, at: int) -> str:
@@ -54,22 +40,20 @@ RECEIPTS = load("receipts")
 def judged(db: SqlSession, word: receipt.JudgeMemory, at: int) -> bool:
     """Whether the word stands now; False where the turn was not shown the memory, or nothing is to withdraw."""
     place = (word.turn_id, word.memory_id)
-    known = one(db, RECEIPTS["judged"], place)
-    if known is not None:
+    if (known := scalar(db, RECEIPTS["judged"], place)) is not None:
         stands = receipt.FeedbackState.WRONG if word.verb == "mark" else receipt.FeedbackState.WITHDRAWN
-        if known[0] != stands:
-            db.execute(RECEIPTS["judge_again"], (*place, move("feedback", known[0], word.verb), word.by, at))
+        if known != stands:
+            db.execute(RECEIPTS["judge_again"], (*place, move("feedback", known, word.verb), word.by, at))
         return True
-    shown = one(db, RECEIPTS["shown"], place)
-    if shown is None or word.verb != "mark":
+    if (lane_id := scalar(db, RECEIPTS["shown"], place)) is None or word.verb != "mark":
         return False
-    db.execute(RECEIPTS["judge"], (*place, shown[0], str(receipt.FeedbackState.WRONG), word.by, at))
+    db.execute(RECEIPTS["judge"], (*place, lane_id, str(receipt.FeedbackState.WRONG), word.by, at))
     return True
 
 
 def list_flagged_memories(db: SqlSession, lane_id: int) -> frozenset[int]:
     """The memories that feedback in force marks as wrong for turns of a lane."""
-    return frozenset(row[0] for row in every(db, RECEIPTS["wrong_here"], (lane_id,)))
+    return frozenset(column(db, RECEIPTS["wrong_here"], (lane_id,)))
 
 
 def feedback_of_turn(db: SqlSession, turn_id: int) -> tuple[receipt.Feedback, ...]:
@@ -77,16 +61,15 @@ def feedback_of_turn(db: SqlSession, turn_id: int) -> tuple[receipt.Feedback, ..
 
 
 def reminded(db: SqlSession, lane: Lane) -> receipt.Reminded | None:
-    shown = every(db, RECEIPTS["reminded"], (lane_id_of(db, lane),))
+    shown = every(db, RECEIPTS["reminded"], (routing.lane_id_of(db, lane),))
     return receipt.Reminded(shown[0][0], tuple(memory_id for _, memory_id in shown)) if shown else None
 
 
 def uses(db: SqlSession, memory_id: int, turns: int) -> Sequence[receipt.Use]:
     found = {}
     for turn_id, *lane, at, how in every(db, RECEIPTS["shown_to"], (memory_id,)):
-        found[turn_id] = receipt.Use(
-            turn_id, Lane(*lane), at, receipt.MemoryUse(how), receipt.candidate_in(rows.trace(db, turn_id), memory_id)
-        )
+        candidate = receipt.candidate_in(rows.trace(db, turn_id), memory_id)
+        found[turn_id] = receipt.Use(turn_id, Lane(*lane), at, receipt.MemoryUse(how), candidate)
     named = f'"id":{memory_id},'.encode()
     for turn_id, *lane, at, body in every(db, RECEIPTS["traces"], (turns,)):
         text = zlib.decompress(body)
@@ -102,7 +85,7 @@ def uses(db: SqlSession, memory_id: int, turns: int) -> Sequence[receipt.Use]:
 
 
 def list_active_feedback(db: SqlSession, lane: Lane) -> Sequence[receipt.Feedback]:
-    return [_feedback(row) for row in every(db, RECEIPTS["wrong_of_lane"], (lane_id_of(db, lane),))]
+    return [_feedback(row) for row in every(db, RECEIPTS["wrong_of_lane"], (routing.lane_id_of(db, lane),))]
 
 
 def feedback(db: SqlSession, memory_id: int) -> Sequence[receipt.Feedback]:
@@ -117,8 +100,8 @@ def _feedback(row: Row) -> receipt.Feedback:
 STANDING = load("standing")
 
 
-def personalities(db: SqlSession, scopes: Sequence[str]) -> tuple[Personality, ...]:
-    found = [Personality(*row) for row in every(db, STANDING["personalities"], (json.dumps(scopes),))]
+def personalities(db: SqlSession, scopes: Sequence[str]) -> tuple[personality.Personality, ...]:
+    found = [personality.Personality(*row) for row in every(db, STANDING["personalities"], (json.dumps(scopes),))]
     return tuple(sorted(found, key=lambda each: each.scope))
 
 
@@ -134,29 +117,27 @@ REMINDERS = load("reminders")
 
 
 def reminders(db: SqlSession, lane: Lane, turns: int, blocks: int) -> Reminders:
-    lane_id = lane_id_of(db, lane)
+    lane_id = routing.lane_id_of(db, lane)
     if lane_id is None:
         return Reminders()
-    lately = frozenset(row[0] for row in every(db, REMINDERS["lately"], (lane_id, turns))) if turns > 0 else frozenset()
-    last = every(db, REMINDERS["reminded"], (lane_id, blocks)) if blocks > 0 else []
-    found = (_block(db, lane_id, turn_id) for (turn_id,) in reversed(last))
-    return Reminders(tuple(block for block in found if block is not None), lately)
+    lately = column(db, REMINDERS["lately"], (lane_id, turns)) if turns > 0 else ()
+    last = column(db, REMINDERS["reminded"], (lane_id, blocks)) if blocks > 0 else []
+    found = (_block(db, lane_id, turn_id) for turn_id in reversed(last))
+    return Reminders(tuple(block for block in found if block is not None), frozenset(lately))
 
 
 def _block(db: SqlSession, lane_id: int, turn_id: int) -> Block | None:
-    begins = every(db, REMINDERS["begins"], (lane_id, turn_id))
+    begins = scalar(db, REMINDERS["begins"], (lane_id, turn_id))
     trace = rows.trace(db, turn_id)
-    text = block_in(trace)
-    if not begins or not text:
+    if begins is None or not (text := receipt.block_in(trace)):
         return None
-    shown = tuple(row[0] for row in every(db, REMINDERS["shown"], (turn_id,)))
-    return Block(begins[0][0], text, shown, taint_in(trace).trust)
+    return Block(begins, text, tuple(column(db, REMINDERS["shown"], (turn_id,))), trust.taint_in(trace).trust)
 
 
 TURNS = load("turns")
 
 
-def _apply_effects(db: SqlSession, commit: TurnCommit, lane_id: int) -> None:
+def _apply_effects(db: SqlSession, commit: commits.TurnCommit, lane_id: int) -> None:
     made_by = (commit.turn_id, commit.at)
     for effect in commit.outcome.effects:
         match effect:
@@ -166,9 +147,9 @@ def _apply_effects(db: SqlSession, commit: TurnCommit, lane_id: int) -> None:
                 db.execute(STANDING["reset_personality"], (effect.scope,))
             case effects.SetPersonality():
                 db.execute(STANDING["set_personality"], (effect.scope, effect.text, commit.at, effect.by))
-            case JudgeMemory():
+            case receipt.JudgeMemory():
                 judged(db, effect, commit.at)
-            case StageMemory():
+            case staged.StageMemory():
                 steps.stage(db, effect, commit.turn_id)
             case effects.KeepTime() | effects.EndSchedule():
                 schedules.apply_effect(db, effect, *made_by)
@@ -179,9 +160,9 @@ def _apply_effects(db: SqlSession, commit: TurnCommit, lane_id: int) -> None:
                 tasks.apply_effect(db, effect, Lane(*only(db, TURNS["lane"], (lane_id,))), made_by)
 
 
-def commit_turn(db: SqlSession, commit: TurnCommit) -> bool:
+def commit_turn(db: SqlSession, commit: commits.TurnCommit) -> bool:
     held = one(db, TURNS["held_turn"], (commit.turn_id, commit.fence))
-    steered = every(db, ROUTING["steered"], (commit.turn_id,))
+    steered = every(db, routing.SQL["steered"], (commit.turn_id,))
     if held is None or held[1] != commit.batch_id or tuple(row[0] for row in steered) != commit.steered:
         return False
     if commit.ending is not None and not steps.end_step(db, commit.ending):
@@ -192,25 +173,25 @@ def commit_turn(db: SqlSession, commit: TurnCommit) -> bool:
     settled = (move("turn", held[0], "commit"), outcome.model, usage.tokens_in, usage.tokens_out, usage.cost_micros)
     db.execute(TURNS["commit_turn"], (commit.turn_id, *settled, commit.at))
     if outcome.begins_anew:
-        begin_anew(db, lane_id, Lane(*only(db, TURNS["lane"], (lane_id,))), commit.at)
+        context.begin_anew(db, lane_id, Lane(*only(db, TURNS["lane"], (lane_id,))), commit.at)
     _keep_records(db, commit, lane_id)
     _apply_effects(db, commit, lane_id)
     if commit.reply is not None:
-        keep_reply(db, lane_id, (commit.turn_id, commit.batch_id), commit.reply, commit.at)
-    shown = [(MemoryUse.INJECTED, memory_id) for memory_id in outcome.chosen]
-    shown += [(MemoryUse.OPENED, memory_id) for memory_id in outcome.opened]
+        outbox.keep_reply(db, lane_id, (commit.turn_id, commit.batch_id), commit.reply, commit.at)
+    shown = [(receipt.MemoryUse.INJECTED, memory_id) for memory_id in outcome.chosen]
+    shown += [(receipt.MemoryUse.OPENED, memory_id) for memory_id in outcome.opened]
     used = [(commit.turn_id, memory_id, rank, str(how)) for rank, (how, memory_id) in enumerate(shown, 1)]
     write_rows(db, TURNS["keep_injections"], used)
-    write_facts(db, commit.at, *answered(commit))
-    db.execute(ROUTING["episodes_due"], (commit.batch_id, lane_id, commit.turn_id))
+    journal.write_facts(db, commit.at, *event.answered(commit))
+    db.execute(routing.SQL["episodes_due"], (commit.batch_id, lane_id, commit.turn_id))
     for batch_id, _, _, _, _, waiting in steered:
         db.execute(TURNS["finish_batch"], (batch_id, move("batch", waiting, "steer"), commit.at))
-        db.execute(ROUTING["episodes_due"], (batch_id, lane_id, None))
-    refresh_ready(db, lane_id)
+        db.execute(routing.SQL["episodes_due"], (batch_id, lane_id, None))
+    routing.refresh_ready(db, lane_id)
     return True
 
 
-def _keep_records(db: SqlSession, commit: TurnCommit, lane_id: int) -> None:
+def _keep_records(db: SqlSession, commit: commits.TurnCommit, lane_id: int) -> None:
     said = every(db, TURNS["speakers"], (commit.batch_id,))
     commands = {one.message_id for one in commit.outcome.executed}
     attached = dict(commit.outcome.attached)
@@ -227,7 +208,7 @@ def _keep_records(db: SqlSession, commit: TurnCommit, lane_id: int) -> None:
     start = only(db, TURNS["extend_transcript"], (lane_id, len(records)))[0]
     session = sessions.enter(db, commit, sessions.Grown(lane_id, start, records[0][2] if records else commit.at))
     origins = _origins(db, said, records)
-    table: list[tuple[object, ...]] = []
+    table = list[Row]()
     for position, (record, ref, at) in enumerate(records, start + 1):
         place = (lane_id, position, session[0], commit.turn_id)
         content = (str(record.role), record.speaker, record.text, record.attached, rows.calls_text(record))

@@ -2,38 +2,30 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from keepsaid.adapters.sql.operations import leases, rows, sessions, steps, turns
-from keepsaid.adapters.sql.operations.collection import COLLECTION, RUN
-from keepsaid.adapters.sql.operations.context import summary_of
-from keepsaid.adapters.sql.operations.routing import lane_id_of, list_steered
-from keepsaid.adapters.sql.operations.turns import feedback_of_turn
-from keepsaid.adapters.sql.query import Row, SqlSession, every, load, one, only, scalar
+from keepsaid.adapters.sql.operations import collection, context, leases, routing, rows, sessions, steps, turns
+from keepsaid.adapters.sql.query import Row, SqlSession, as_json, column, every, load, one, only, scalar
+from keepsaid.domain import personality, prompt, session, states
 from keepsaid.domain import views as domain
 from keepsaid.domain.batch import HELD_AFTER, DueLane, StoredBatch, WaitingGroup, shared
 from keepsaid.domain.context import Summary
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import StoredMessage, Trust, in_words
-from keepsaid.domain.personality import scopes_around
-from keepsaid.domain.prompt import Role
 from keepsaid.domain.reply import StoredReply
-from keepsaid.domain.session import CollectionLine, Passage, Utterance
-from keepsaid.domain.states import message_state
 from keepsaid.domain.turn import ClaimedBatch, Lease, ReplyTarget, TurnInputs, Usage
 
 
 def read_turn_inputs(db: SqlSession, lane: Lane, messages: Sequence[StoredMessage]) -> TurnInputs:
     """Read the open questions of a lane, and what these messages reply to in any lane of its conversation."""
-    lane_id = lane_id_of(db, lane)
+    lane_id = routing.lane_id_of(db, lane)
     names = dict.fromkeys(message.inbound.marks.reply_to for message in messages)
     targets = (_reply_target(db, lane, name) for name in names if name is not None)
     questions = () if lane_id is None else sessions.pending(db, lane_id)
     found = tuple(target for target in targets if target is not None)
-    personalities = turns.personalities(db, scopes_around(lane, messages))
+    personalities = turns.personalities(db, personality.scopes_around(lane, messages))
     flagged = frozenset[int]() if lane_id is None else turns.list_flagged_memories(db, lane_id)
     return TurnInputs(questions, found, personalities, turns.calibrations(db), flagged)
 
@@ -42,8 +34,7 @@ def _reply_target(db: SqlSession, lane: Lane, target: str) -> ReplyTarget | None
     """The first message of that name that is whole, else the reply; without an outsider's words of another lane."""
     place = (target, lane.channel, lane.account, lane.conversation)
     named = one(db, sessions.SESSIONS["said_message"], place)
-    row = None if named is None else one(db, rows.SQL["message"], named)
-    if row is not None:
+    if named is not None and (row := one(db, rows.SQL["message"], named)) is not None:
         message = rows.message(row)
         origin = message.inbound.origin
         ref = f"message:{message.id}"
@@ -52,38 +43,37 @@ def _reply_target(db: SqlSession, lane: Lane, target: str) -> ReplyTarget | None
         if message.lane != lane and origin.trust is Trust.EXTERNAL:
             return ReplyTarget(target, ref, "")
         return ReplyTarget(target, ref, in_words(message.inbound.content), origin.name or origin.sender, origin.trust)
-    reply = one(db, sessions.SESSIONS["said_reply"], (*place, lane.key))
-    if reply is None:
+    if (reply := one(db, sessions.SESSIONS["said_reply"], (*place, lane.key))) is None:
         return None
     reply_id, turn_id, text, trust = reply
     ref = f"notice:{reply_id}" if turn_id is None else f"reply:{turn_id}"
     return ReplyTarget(target, ref, text, trust=Trust(trust or Trust.EXTERNAL))
 
 
-def collections(db: SqlSession, states: Sequence[str], limit: int) -> Sequence[CollectionLine]:
-    rows = every(db, COLLECTION["lines"], (json.dumps(list(states)), limit))
-    return [CollectionLine(row[0], Lane(*row[1:5]), *row[5:]) for row in rows]
+def collections(db: SqlSession, states: Sequence[str], limit: int) -> Sequence[session.CollectionLine]:
+    found = every(db, collection.COLLECTION["lines"], (as_json(states), limit))
+    return [session.CollectionLine(row[0], Lane(*row[1:5]), *row[5:]) for row in found]
 
 
-def passage(db: SqlSession, session_id: int, after: int, limit: int) -> Passage | None:
-    extent = one(db, COLLECTION["extent"], (session_id,))
-    if extent is None:
+def passage(db: SqlSession, session_id: int, after: int, limit: int) -> session.Passage | None:
+    if (extent := one(db, collection.COLLECTION["extent"], (session_id,))) is None:
         return None
     lane_id, *place, first, last, external = extent
     begins = max(after, first - 1)
-    found = every(db, COLLECTION["utterances"], (lane_id, begins, last, limit, external, first, rows.OWN_TOOLS))
+    found = every(
+        db, collection.COLLECTION["utterances"], (lane_id, begins, last, limit, external, first, rows.OWN_TOOLS)
+    )
     ends = found[-1][0] if len(found) == limit else last
-    return Passage(Lane(*place), begins + 1, ends, tuple(map(_utterance, found)))
+    return session.Passage(Lane(*place), begins + 1, ends, tuple(map(_utterance, found)))
 
 
 def marked_at(db: SqlSession) -> int | None:
-    return scalar(db, COLLECTION["last_run"], (RUN,))
+    return scalar(db, collection.COLLECTION["last_run"], (collection.RUN,))
 
 
-def _utterance(row: Row) -> Utterance:
-    position, role, text, ref, speaker, sender, trust, direct, at = row
-    believed = Trust(trust) if trust else Trust.EXTERNAL
-    return Utterance(position, Role(role), text, ref, speaker, sender, believed, bool(direct), at)
+def _utterance(row: Row) -> session.Utterance:
+    believed = Trust(row[6] or Trust.EXTERNAL)
+    return session.Utterance(row[0], prompt.Role(row[1]), *(*row[2:6], believed, bool(row[7]), row[8]))
 
 
 SQL = load("views")
@@ -98,12 +88,8 @@ def due(db: SqlSession, at: int, limit: int) -> tuple[DueLane, ...]:
 
 
 def waiting(db: SqlSession, lanes: Sequence[Lane]) -> tuple[WaitingGroup, ...]:
-    groups = []
-    for lane in lanes:
-        messages = tuple(rows.message(row) for row in every(db, SQL["waiting"], (*lane, _GROUP_MAX)))
-        if messages:
-            groups.append(WaitingGroup(lane, messages[0].number - 1, messages))
-    return tuple(groups)
+    found = ((lane, tuple(map(rows.message, every(db, SQL["waiting"], (*lane, _GROUP_MAX))))) for lane in lanes)
+    return tuple(WaitingGroup(lane, messages[0].number - 1, messages) for lane, messages in found if messages)
 
 
 def next_due(db: SqlSession) -> int | None:
@@ -111,31 +97,26 @@ def next_due(db: SqlSession) -> int | None:
 
 
 def story(db: SqlSession, message_id: int) -> domain.Story | None:
-    row = one(db, rows.SQL["message"], (message_id,))
-    if row is None:
+    if (row := one(db, rows.SQL["message"], (message_id,))) is None:
         return None
     message = rows.message(row)
     why = placed(db, (message,)).get(message_id, "")
-    found = one(db, SQL["batch_of"], only(db, SQL["lane_of_message"], (message_id,)))
+    found = scalar(db, SQL["batch_of"], only(db, SQL["lane_of_message"], (message_id,)))
     if found is None:
-        return domain.Story(message, message_state(None), placed=why)
-    batch, stored = batch_of(db, found[0])
-    turn = one(db, SQL["turn_of_batch"], (batch.id,))
+        return domain.Story(message, states.message_state(None), placed=why)
+    batch, stored = batch_of(db, found)
     replies = tuple(rows.replies(db, SQL["replies_of_batch"], (batch.id,)))
-    spawned = spawned_task(db, stored[19])
-    return domain.Story(message, message_state(batch.state), batch, turn[0] if turn else None, spawned, replies, why)
+    work = (scalar(db, SQL["turn_of_batch"], (batch.id,)), spawned_task(db, stored[19]))
+    return domain.Story(message, states.message_state(batch.state), batch, *work, replies, why)
 
 
 def spawned_task(db: SqlSession, task_id: int | None) -> domain.Spawned | None:
-    row = one(db, SQL["task"], (task_id,))
-    return None if row is None else domain.Spawned(*row)
+    return next((domain.Spawned(*row) for row in every(db, SQL["task"], (task_id,))), None)
 
 
 def placed(db: SqlSession, messages: Sequence[StoredMessage]) -> dict[int, str]:
     """Why messages are in their lanes, where that was inferred."""
-    if not messages:
-        return {}
-    return dict(every(db, SQL["placed"], (db.numbers([message.id for message in messages]),)))
+    return dict(every(db, SQL["placed"], (db.numbers([message.id for message in messages]),))) if messages else {}
 
 
 def batch_of(db: SqlSession, batch_id: int) -> tuple[StoredBatch, Row]:
@@ -146,7 +127,7 @@ def batch_of(db: SqlSession, batch_id: int) -> tuple[StoredBatch, Row]:
 
 def find(db: SqlSession, wanted: domain.MessageFilter) -> Sequence[domain.Story]:
     bound = (wanted.channel, wanted.conversation, wanted.state, wanted.limit, wanted.reply)
-    stories = (story(db, row[0]) for row in every(db, SQL["find"], bound))
+    stories = (story(db, message_id) for message_id in column(db, SQL["find"], bound))
     return [found for found in stories if found is not None]
 
 
@@ -160,24 +141,11 @@ def overview(db: SqlSession) -> domain.Overview:
     depths = tuple(
         domain.ChannelDepth(name, n, scalar(db, SQL["oldest"], (name,)) if n else None) for name, n in unrouted
     )
-    episodes_due, deferred, held, held_first = only(db, SQL["totals"], (HELD_AFTER,))
-    return domain.Overview(
-        depths,
-        _some(tally["batch"]),
-        _some(tally["reply"]),
-        dict(every(db, SQL["tasks"])),
-        _some(tally["turn"]),
-        Usage(usage.get("in", 0), usage.get("out", 0), usage.get("cost") if usage.get("priced") else None),
-        episodes_due,
-        sum(heard.values()),
-        deferred,
-        held,
-        held_first,
-    )
-
-
-def _some(counts: dict[str, int]) -> dict[str, int]:
-    return {name: n for name, n in counts.items() if n}
+    batches, replies, turns = ({name: n for name, n in tally[of].items() if n} for of in ("batch", "reply", "turn"))
+    spent = Usage(usage.get("in", 0), usage.get("out", 0), usage.get("cost") if usage.get("priced") else None)
+    episodes_due, *held = only(db, SQL["totals"], (HELD_AFTER,))
+    counts = (batches, replies, dict[str, int](every(db, SQL["tasks"])), turns)
+    return domain.Overview(depths, *counts, spent, episodes_due, sum(heard.values()), *held)
 
 
 def episode_work(db: SqlSession, limit: int, conversation: str | None = None) -> Sequence[domain.EpisodeWork]:
@@ -186,8 +154,8 @@ def episode_work(db: SqlSession, limit: int, conversation: str | None = None) ->
         messages = rows.messages_of(db, batch_id)
         answer = one(db, SQL["answer"], (turn_id, rows.OWN_TOOLS)) if turn_id is not None else None
         *reply, trust, external = answer or ("", 0, "", "", False)
-        used = tuple(row[0] for row in every(db, SQL["used"], (turn_id,)))
-        columns = (*reply, bool(external), used, steps.staged(db, turn_id), Trust(trust) if trust else None)
+        used = tuple(column(db, SQL["used"], (turn_id,)))
+        columns = (*reply, bool(external), used, steps.staged(db, turn_id), rows.trust_of(trust))
         work.append(domain.EpisodeWork(batch_id, messages, turn_id, *columns))
     return work
 
@@ -200,42 +168,32 @@ def claimed(db: SqlSession, lease: Lease) -> ClaimedBatch | None:
     if not lease.continued:
         around = read_turn_inputs(db, batch.lane, messages)
         return ClaimedBatch(batch, turn_id, messages, (), lease.alone, around=around)
-    steps = tuple(rows.step(step) for step in every(db, leases.CLAIMS["steps"], (turn_id,)))
-    trace, joined = rows.trace(db, turn_id), list_steered(db, turn_id)
+    steps = tuple(map(rows.step, every(db, leases.CLAIMS["steps"], (turn_id,))))
+    trace, joined = rows.trace(db, turn_id), routing.list_steered(db, turn_id)
     claimed = ClaimedBatch(batch, turn_id, messages, steps, lease.alone, trace, joined)
     return replace(claimed, around=read_turn_inputs(db, batch.lane, claimed.all_messages))
 
 
 def turn(db: SqlSession, turn_id: int) -> domain.TurnStory | None:
-    row = one(db, SQL["turn"], (turn_id,))
-    if row is None:
+    if (row := one(db, SQL["turn"], (turn_id,))) is None:
         return None
-    batch_id, state, reason, tokens_in, tokens_out, cost, started_at, ended_at = row
+    batch_id, state, reason, *spent, started_at, ended_at = row
     batch, _ = batch_of(db, batch_id)
-    before = one(db, SQL["turn_before"], (turn_id,))
-    steered = (joined[0] for joined in every(db, SQL["steered"], (turn_id,)))
-    messages = tuple(message for one in (batch_id, *steered) for message in rows.messages_of(db, one))
-    return domain.TurnStory(
-        turn_id,
-        state,
-        batch,
-        messages,
-        tuple(rows.step(step) for step in every(db, leases.CLAIMS["steps"], (turn_id,))),
-        tuple(rows.record(record) for record in every(db, SQL["records"], (turn_id,))),
-        tuple(rows.replies(db, SQL["replies_of_batch"], (batch_id,))),
-        rows.trace(db, turn_id),
-        Usage(tokens_in, tokens_out, cost),
-        started_at,
-        ended_at,
-        reason,
-        rows.trace(db, before[0]) if before else None,
-        placed(db, messages),
-        feedback_of_turn(db, turn_id),
-    )
+    before = scalar(db, SQL["turn_before"], (turn_id,))
+    joined = column(db, SQL["steered"], (turn_id,))
+    messages = tuple(message for one in (batch_id, *joined) for message in rows.messages_of(db, one))
+    steps = tuple(map(rows.step, every(db, leases.CLAIMS["steps"], (turn_id,))))
+    records = tuple(map(rows.record, every(db, SQL["records"], (turn_id,))))
+    replies = tuple(rows.replies(db, SQL["replies_of_batch"], (batch_id,)))
+    of = (turn_id, state, batch, messages, steps, records, replies, rows.trace(db, turn_id))
+    ends = (Usage(*spent), started_at, ended_at, reason, rows.trace(db, before) if before else None)
+    return domain.TurnStory(*of, *ends, placed(db, messages), turns.feedback_of_turn(db, turn_id))
 
 
 def last_turn(db: SqlSession, lane: Lane | None) -> int | None:
-    return scalar(db, SQL["last_turn_of_lane"], (lane_id_of(db, lane),)) if lane else scalar(db, SQL["last_turn"])
+    return (
+        scalar(db, SQL["last_turn_of_lane"], (routing.lane_id_of(db, lane),)) if lane else scalar(db, SQL["last_turn"])
+    )
 
 
 def next_ready(db: SqlSession) -> int | None:
@@ -256,7 +214,7 @@ def last_id(db: SqlSession) -> int:
 
 
 def next_send(db: SqlSession, channels: tuple[str, ...]) -> int | None:
-    return scalar(db, SQL["next_send"], (json.dumps(channels),))
+    return scalar(db, SQL["next_send"], (as_json(channels),))
 
 
 LANE_LIST = load("lane_list")
@@ -267,13 +225,11 @@ def lanes(db: SqlSession, limit: int) -> Sequence[domain.LaneLine]:
 
 
 def line(db: SqlSession, lane: Lane) -> domain.LaneLine | None:
-    row = one(db, LANE_LIST["line"], lane)
-    return None if row is None else _line_of(row)
+    return next(map(_line_of, every(db, LANE_LIST["line"], lane)), None)
 
 
 def summaries(db: SqlSession, lane: Lane) -> Sequence[Summary]:
-    lane_id = lane_id_of(db, lane)
-    return [] if lane_id is None else [summary_of(row) for row in every(db, LANE_LIST["versions"], (lane_id,))]
+    return [context.summary_of(row) for row in every(db, LANE_LIST["versions"], (routing.lane_id_of(db, lane),))]
 
 
 def _line_of(row: Row) -> domain.LaneLine:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 from keepsaid.adapters.sql.operations import rows
 from keepsaid.adapters.sql.operations.routing import lane_id_of
 from keepsaid.adapters.sql.operations.rows import TASKS, task_of, task_or_none, tasks_of
 from keepsaid.adapters.sql.operations.steps import staged
-from keepsaid.adapters.sql.query import Row, SqlSession, SqlView, every, load, one, only, reads, scalar
+from keepsaid.adapters.sql.query import Row, SqlSession, SqlView, as_json, column, every, load, one, only, reads, scalar
+from keepsaid.domain import relay, timing, work
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import SYSTEM, Trust
-from keepsaid.domain.relay import UnreportedTasks
 from keepsaid.domain.schedule import NewSchedule, RunOutput, Schedule, ScheduleRun, Target, What, verdict_on
 from keepsaid.domain.staged import StagedRequests
 from keepsaid.domain.task import Task, TaskFilter, TaskStory, TaskWork
-from keepsaid.domain.timing import timing_of, written
-from keepsaid.domain.turn import Step, StepKind, Usage
-from keepsaid.domain.work import TaskKind
 
 SCHEDULES = load("schedules")
 _NOWHERE = (None, None, None, None, None, False)
@@ -26,17 +22,13 @@ _NOWHERE = (None, None, None, None, None, False)
 
 def schedule_of(row: Row) -> Schedule:
     """A schedule of the columns that `parts.sql` names."""
-    number, source, name, timing, what, text = row[:6]
-    trust, urgent, whenever, state, next_at, failures, reason, created_at = row[12:]
-    content = timing_of(timing), What(what), text, _target(row[6:12])
-    new = NewSchedule(number, source, name, *content, Trust(trust), bool(urgent), bool(whenever))
-    return Schedule(new, state, next_at, failures, reason, created_at)
+    what = (timing.timing_of(row[3]), What(row[4]), row[5], _target(row[6:12]), Trust(row[12]))
+    return Schedule(NewSchedule(*(*row[:3], *what, *map(bool, row[13:15]))), *row[15:])
 
 
 def run_of(row: Row) -> ScheduleRun:
     """A run of the columns that `parts.sql` names."""
-    columns = (*row[:5], _target(row[5:11]), *row[11:])
-    return ScheduleRun(*columns)
+    return ScheduleRun(*(*row[:5], _target(row[5:11]), *row[11:]))
 
 
 def _target(row: Row) -> Target | None:
@@ -47,7 +39,7 @@ def _target(row: Row) -> Target | None:
 def content_of(new: NewSchedule) -> tuple[object, ...]:
     """The columns of what is asked for, from `what` to `whenever`."""
     place = _NOWHERE if new.target is None else (*new.target.lane, new.target.url, new.target.direct)
-    return (str(new.what), written(new.timing), new.text, *place, str(new.trust), new.urgent, new.whenever)
+    return (str(new.what), timing.written(new.timing), new.text, *place, str(new.trust), new.urgent, new.whenever)
 
 
 def _due(db: SqlSession, at: int, limit: int, *, once: bool = True) -> list[Schedule]:
@@ -73,12 +65,11 @@ def _list_orphaned_runs(db: SqlSession, limit: int) -> list[ScheduleRun]:
 
 
 def _schedule(db: SqlSession, schedule_id: int) -> Schedule | None:
-    row = one(db, SCHEDULES["one"], (schedule_id,))
-    return None if row is None else schedule_of(row)
+    return next(map(schedule_of, every(db, SCHEDULES["one"], (schedule_id,))), None)
 
 
 def _schedules(db: SqlSession, states: Sequence[str], after: int, limit: int) -> list[Schedule]:
-    return [schedule_of(row) for row in every(db, SCHEDULES["list"], (json.dumps(list(states)), after, limit))]
+    return [schedule_of(row) for row in every(db, SCHEDULES["list"], (as_json(states), after, limit))]
 
 
 def _runs(db: SqlSession, schedule_id: int, limit: int) -> list[ScheduleRun]:
@@ -107,14 +98,10 @@ _MESSAGES_MAX = 100
 
 
 def _story(db: SqlSession, task_id: int) -> TaskStory | None:
-    task = task_or_none(db, task_id)
-    if task is None:
+    if (task := task_or_none(db, task_id)) is None:
         return None
-    steps = tuple(
-        Step(n, StepKind(kind), subject, input_hash, state, json.loads(output or "null"), Usage(*spent), bool(again))
-        for n, kind, subject, input_hash, state, output, *spent, again in every(db, TASKS["steps"], (task_id,))
-    )
-    waiting = tuple(row[0] for row in every(db, TASKS["waiting_for"], (task_id,)))
+    steps = tuple(map(rows.step, every(db, TASKS["steps"], (task_id,))))
+    waiting = tuple(column(db, TASKS["waiting_for"], (task_id,)))
     return TaskStory(task, steps, tasks_of(db, task.after), waiting)
 
 
@@ -124,7 +111,7 @@ def _find(db: SqlSession, wanted: TaskFilter) -> list[Task]:
     return [task_of(row) for row in every(db, TASKS["find"], bound)]
 
 
-def _next_ready(db: SqlSession, kind: TaskKind) -> int | None:
+def _next_ready(db: SqlSession, kind: work.TaskKind) -> int | None:
     return scalar(db, TASKS["next_ready"], (str(kind),))
 
 
@@ -133,11 +120,11 @@ def _next_expiry(db: SqlSession) -> int | None:
 
 
 def _results(db: SqlSession, limit: int) -> list[TaskWork]:
-    work = []
-    for task in tasks_of(db, [row[0] for row in every(db, TASKS["unremembered"], (limit,))]):
-        messages = tuple(row[0] for row in every(db, TASKS["messages_of"], (task.id, _MESSAGES_MAX)))
-        work.append(TaskWork(task, messages, _read_staged_requests(db, task)))
-    return work
+    found = []
+    for task in tasks_of(db, column(db, TASKS["unremembered"], (limit,))):
+        messages = tuple(column(db, TASKS["messages_of"], (task.id, _MESSAGES_MAX)))
+        found.append(TaskWork(task, messages, _read_staged_requests(db, task)))
+    return found
 
 
 def _read_staged_requests(db: SqlSession, task: Task) -> StagedRequests | None:
@@ -145,30 +132,29 @@ def _read_staged_requests(db: SqlSession, task: Task) -> StagedRequests | None:
     requests = staged(db, task.id)
     if not requests or task.turn_id is None:
         return None
-    batches = every(db, TASKS["answered_by"], (task.turn_id,))
-    messages = tuple(message for (batch_id,) in batches for message in rows.messages_of(db, batch_id))
+    batches = column(db, TASKS["answered_by"], (task.turn_id,))
+    messages = tuple(message for batch_id in batches for message in rows.messages_of(db, batch_id))
     [external] = only(db, TASKS["heard_outside"], (task.turn_id, rows.OWN_TOOLS))
     return StagedRequests(f"task:{task.id}", task.turn_id, messages, requests, bool(external))
 
 
 def _list_open_tasks(db: SqlSession, lane: Lane, limit: int) -> list[Task]:
-    lane_id = lane_id_of(db, lane)
-    return [] if lane_id is None else [task_of(row) for row in every(db, TASKS["beside"], (lane_id, limit))]
+    return [task_of(row) for row in every(db, TASKS["beside"], (lane_id_of(db, lane), limit))]
 
 
-def _list_unreported_tasks(db: SqlSession, limit: int) -> list[UnreportedTasks]:
+def _list_unreported_tasks(db: SqlSession, limit: int) -> list[relay.UnreportedTasks]:
     lanes: dict[int, list[int]] = {}
     for task_id, lane_id in every(db, TASKS["untold"], (limit,)):
         lanes.setdefault(lane_id, []).append(task_id)
     return [_of_lane(db, lane_id, tasks_of(db, ids)) for lane_id, ids in lanes.items()]
 
 
-def _of_lane(db: SqlSession, lane_id: int, tasks: tuple[Task, ...]) -> UnreportedTasks:
+def _of_lane(db: SqlSession, lane_id: int, tasks: tuple[Task, ...]) -> relay.UnreportedTasks:
     lane = tasks[0].lane
     assert lane is not None, "a task without a lane is never reported"
     said_at, url, direct = one(db, TASKS["last_said"], (lane_id, SYSTEM)) or (0, None, 0)
     [rounds] = only(db, TASKS["rounds"], (lane_id, said_at))
-    return UnreportedTasks(lane, tasks, rounds, url, bool(direct))
+    return relay.UnreportedTasks(lane, tasks, rounds, url, bool(direct))
 
 
 class SqlTasks(SqlView):
