@@ -12,15 +12,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Concatenate
 from weakref import WeakKeyDictionary
 
 import apsw
 
+from keepsaid.adapters.sql.query import P, T
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring, open_keyring
-from keepsaid.adapters.sqlite.piece_index import count_terms, reindex, stems
-from keepsaid.adapters.sqlite.sealing import altered, register
-from keepsaid.adapters.sqlite.vector_index import alike
+from keepsaid.adapters.sqlite import piece_index, sealing, vector_index
 from keepsaid.errors import ForeignStore, KeepsaidError, StoreBroken, StoreError, StoreFull, StoreGone, StoreLocked
 
 
@@ -51,11 +50,11 @@ class SqliteSession(apsw.Connection):
             if self.in_transaction:
                 self.execute("ROLLBACK")
 
-    reindex = reindex
-    stems = stems
-    count_terms = count_terms
-    alike = alike
-    altered = altered
+    reindex = piece_index.reindex
+    stems = piece_index.stems
+    count_terms = piece_index.count_terms
+    alike = vector_index.alike
+    altered = sealing.altered
 
     @contextmanager
     def record_undo(self, number: int | None, tables: Sequence[str], keep: str) -> Iterator[None]:
@@ -113,8 +112,7 @@ class FileWatch:
 
     def add(self, path: Path) -> None:
         """Watch a path from now on, as it stands; a path where nothing stands is not watched."""
-        found = identity(path)
-        if found is not None:
+        if (found := identity(path)) is not None:
             self._known[str(path)] = found
 
     def check(self) -> None:
@@ -194,6 +192,10 @@ def translated(path: Path) -> Iterator[None]:
         raise StoreError(f"{path}: {error}") from error
 
 
+_PRAGMAS = {"journal_mode": "wal", "synchronous": "full", "fullfsync": True, "checkpoint_fullfsync": True}
+_PRAGMAS |= {"secure_delete": True, "foreign_keys": False, "temp_store": "memory", "cache_size": -WRITES_KIB}
+
+
 def open_writer(path: Path) -> SqliteSession:
     """The one connection that writes a file: WAL, synchronous=FULL, secure deletes, no checkpoint but ours.
 
@@ -207,19 +209,13 @@ def open_writer(path: Path) -> SqliteSession:
         if fresh:
             path.chmod(0o600)
         db.set_busy_timeout(BUSY_MS)
-        _checked_owner(db, path)
-        db.pragma("journal_mode", "wal")
-        db.pragma("synchronous", "full")
-        db.pragma("fullfsync", True)
-        db.pragma("checkpoint_fullfsync", True)
-        db.pragma("secure_delete", True)
-        db.pragma("foreign_keys", False)
-        db.pragma("temp_store", "memory")
-        db.pragma("cache_size", -WRITES_KIB)
+        _check_owner(db, path)
+        for name, value in _PRAGMAS.items():
+            db.pragma(name, value)
         _plan_once(db)
         db.wal_autocheckpoint(0)
         db.attach(open_keyring(path))
-        register(db)
+        sealing.register(db)
         return db
 
 
@@ -229,9 +225,9 @@ def open_reader(path: Path, cached_kib: int = SEARCHES_KIB) -> SqliteSession:
     with translated(path):
         db = _opened(path, apsw.SQLITE_OPEN_READONLY)
         db.set_busy_timeout(BUSY_MS)
-        _checked_owner(db, path)
+        _check_owner(db, path)
         db.pragma("query_only", True)
-        register(db)
+        sealing.register(db)
         db.pragma("cache_size", -cached_kib)
         _plan_once(db)
         return db
@@ -271,35 +267,24 @@ def check_header(path: Path) -> None:
 
 def _opened(path: Path, flags: int) -> SqliteSession:
     db = _Connection(str(path), flags=flags, statementcachesize=_CACHED_STATEMENTS)
-    found = identity(path)
-    if found is not None:
+    if (found := identity(path)) is not None:
         with _changing:
             _open_files[db] = found
     return db
 
 
-def _checked_owner(db: apsw.Connection, path: Path) -> None:
-    """The same for a connection that nobody holds yet: a file that is refused is not kept open."""
+def _check_owner(db: apsw.Connection, path: Path) -> None:
+    """Refuse another program's file, and close it: ours carry an application id, a new one has no tables."""
     try:
-        check_owner(db, path)
+        with translated(path):
+            if db.pragma("application_id") != APPLICATION_ID and db.pragma("schema_version") != 0:
+                raise ForeignStore(f"{path} is another program's database")
     except StoreError:
         db.close()
         raise
 
 
-def check_owner(db: apsw.Connection, path: Path) -> None:
-    """Refuse another program's SQLite file: ours carry an application id, a new one has no tables."""
-    with translated(path):
-        if db.pragma("application_id") == APPLICATION_ID:
-            return
-        if db.pragma("schema_version") != 0:
-            raise ForeignStore(f"{path} is another program's database")
-
-
 _MOMENT_S = 0.05
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 class Readers:
@@ -330,8 +315,7 @@ class Readers:
     def _connection(self) -> SqliteSession:
         db: SqliteSession | None = getattr(self._local, "db", None)
         if db is None:
-            db = open_reader(self.path, self._cached_kib)
-            self._local.db = db
+            db = self._local.db = open_reader(self.path, self._cached_kib)
             self._open.append(db)
         return db
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from heapq import nlargest
@@ -14,6 +13,7 @@ from typing import Any
 import apsw
 
 from keepsaid.adapters.sql.memory.rows import bound, rows
+from keepsaid.adapters.sql.query import as_json
 from keepsaid.adapters.sqlite.connection import SqliteSession
 from keepsaid.adapters.sqlite.piece_index import AFTER, BEFORE, KNOWN, MOST, number, numbers, scores
 from keepsaid.adapters.sqlite.word_blocks import best, outside, stretches
@@ -249,14 +249,14 @@ def _matches(db: SqliteSession, asked: _QueryPlan) -> list[int]:
 
 
 def _filter_visible(db: SqliteSession, bindings: dict[str, Any], top: Sequence[int]) -> list[_Row]:
-    return rows(db, "pieces_heard", {**bindings, "pieces": json.dumps(top)})
+    return rows(db, "pieces_heard", {**bindings, "pieces": as_json(top)})
 
 
 def _add_neighbours(db: SqliteSession, worth: Mapping[int, float], heard: list[_Row]) -> list[_Weighed]:
     """Score the visible pieces, and the neighbours that the best of them add terms to, for the same listeners."""
     found = _weighed(worth, heard)
     lending = [row[-1] for _, row in nlargest(_LENDING, found, key=lambda scored: (scored[0], scored[1][-1]))]
-    beside = rows(db, "pieces_beside", {"pieces": json.dumps(lending), "before": BEFORE, "after": AFTER})
+    beside = rows(db, "pieces_beside", {"pieces": as_json(lending), "before": BEFORE, "after": AFTER})
     there = {row[-1] for row in heard}
     return [*found, *_weighed(worth, list({row[-1]: row for row in beside if row[-1] not in there}.values()))]
 
@@ -285,18 +285,14 @@ def _words(db: SqliteSession, query: str) -> dict[str, str]:
 
 def _counted(db: SqliteSession, words: Mapping[str, str]) -> tuple[dict[str, _Term], int]:
     """The terms that any memory has, rarest first, and the number of pieces."""
-    bindings = {"terms": json.dumps(list(words), ensure_ascii=False)}
     [(pieces,)] = rows(db, "counted", {})
     [(about,)] = rows(db, "pieces_about", {})
     counting = about <= _COUNT_NOW_MAX or not pieces
     if counting:
         [(pieces,)] = rows(db, "pieces", {})
-    found = [
-        (visits or 0, stem, count or 0)
-        for stem, count, visits in rows(db, "frequencies_now" if counting else "frequencies", bindings)
-        if visits or not counting
-    ]
-    rarest = sorted(found)[:TERMS_MAX]
+    found = rows(db, "frequencies_now" if counting else "frequencies", {"terms": as_json(words)})
+    visited = ((visits or 0, stem, count or 0) for stem, count, visits in found if visits or not counting)
+    rarest = sorted(visited)[:TERMS_MAX]
     return {stem: _Term(words[stem], count, visits) for visits, stem, count in rarest}, max(pieces, 1)
 
 

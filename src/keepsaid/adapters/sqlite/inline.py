@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate
 
 from keepsaid.adapters.sql.operations.queries import buffer_commits
+from keepsaid.adapters.sql.query import P, T
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring, open_keyring
+from keepsaid.adapters.sqlite import migrate, sealing
 from keepsaid.adapters.sqlite.connection import Readers, SqliteSession
-from keepsaid.adapters.sqlite.migrate import migrate
-from keepsaid.adapters.sqlite.sealing import register
 from keepsaid.adapters.sqlite.stores import MEMORY_TABLE, SqliteOperations, open_ledger
 from keepsaid.adapters.sqlite.writer import RejectedCommit, TransactionExecutor
 from keepsaid.domain.commits import Commit
 
-P = ParamSpec("P")
-R = TypeVar("R")
-T = TypeVar("T")
 _IN_MEMORY = Path(":memory:")
 
 
@@ -28,12 +25,12 @@ class InlineWriter:
     def __init__(self, ledger: TransactionExecutor) -> None:
         self._ledger = ledger
 
-    async def apply(self, commit: Commit[R]) -> R:
+    async def apply(self, commit: Commit[T]) -> T:
         [result] = self._ledger.apply([commit])
         if isinstance(result, RejectedCommit):
             raise result.error
         self._ledger.tidy()
-        done: R = result
+        done: T = result
         return done
 
     def drop(self) -> None:
@@ -115,7 +112,7 @@ class _SharedWriter(InlineWriter):
         self._database = database
         database.wrote_last = self
 
-    async def apply(self, commit: Commit[R]) -> R:
+    async def apply(self, commit: Commit[T]) -> T:
         if self._database.wrote_last is not self:
             self._ledger, self._database.wrote_last = self._database.ledger(), self
         return await super().apply(commit)
@@ -131,12 +128,12 @@ def _in_memory(part: str, tombs: TombstoneKeyring) -> SqliteSession:
 def _connected(tombs: TombstoneKeyring) -> SqliteSession:
     db = SqliteSession(str(_IN_MEMORY))
     db.attach(tombs)
-    register(db)
+    sealing.register(db)
     return db
 
 
 @cache
 def _migrated(part: str) -> bytes:
     db = _connected(open_keyring(_IN_MEMORY))
-    migrate(db, _IN_MEMORY, part)
+    migrate.migrate(db, _IN_MEMORY, part)
     return db.serialize("main")

@@ -9,13 +9,11 @@ from pathlib import Path
 
 import apsw
 
-from keepsaid.adapters.sql.operations import rows
-from keepsaid.adapters.sql.operations.routing import refresh_ready
+from keepsaid.adapters.sql.operations import routing, rows
 from keepsaid.adapters.sql.query import every, every_replaced, load, only
+from keepsaid.adapters.sqlite import piece_index, sealing
 from keepsaid.adapters.sqlite.connection import SqliteSession, check_library, open_reader, open_writer, translated
 from keepsaid.adapters.sqlite.migrate import back_up, check
-from keepsaid.adapters.sqlite.piece_index import reindex
-from keepsaid.adapters.sqlite.sealing import every_altered, keep_sealed, seal_all, sealed_tables, unsealed
 from keepsaid.domain.states import STATES
 from keepsaid.errors import ForeignStore, KeepsaidError
 from keepsaid.values import frozen
@@ -102,11 +100,11 @@ def check_integrity(path: Path, parts: Sequence[str], *, mend: bool) -> Integrit
         for part in parts:
             check(db, path, part)
         if mend:
-            keep_sealed(db)
+            sealing.keep_sealed(db)
         found = every(db, f"PRAGMA integrity_check({_SHOWN_MAX})")
-        astray = [f"the rows of {table} have no checksums yet" for table in unsealed(db)]
+        astray = [f"the rows of {table} have no checksums yet" for table in sealing.unsealed(db)]
         if mend:
-            seal_all(db)
+            sealing.seal_all(db)
         damage = () if found == _WHOLE else tuple(str(row[0]) for row in found)
         messages = 0
         damaged: list[int] = []
@@ -120,7 +118,7 @@ def check_integrity(path: Path, parts: Sequence[str], *, mend: bool) -> Integrit
         if "memory" in parts:
             astray += _text(db, mend=mend)
             astray += _vectors(db, mend=mend)
-        altered = [str(row) for row in every_altered(db)]
+        altered = [str(row) for row in sealing.every_altered(db)]
         altered += [f"{table} {key}: its state is {state!r}" for table, key, state in _states(db)]
         return IntegrityReport(path, messages, tuple(damaged), tuple(altered), damage, tuple(astray), mend)
 
@@ -128,7 +126,7 @@ def check_integrity(path: Path, parts: Sequence[str], *, mend: bool) -> Integrit
 def _states(db: SqliteSession) -> Iterator[tuple[str, str, str]]:
     """States that there are not: the checksums of rows leave states out, because they move."""
     known = json.dumps(sorted(STATES))
-    for table in sealed_tables(db).values():
+    for table in sealing.sealed_tables(db).values():
         if table.has_state:
             yield from (
                 (table.name, str(key), state) for key, state in every_replaced(db, table.sql("states"), (known,))
@@ -153,7 +151,7 @@ def _lanes(db: SqliteSession, *, mend: bool) -> Iterator[str]:
         for lane in lanes:
             db.execute(DEEP["mend_lane"], lane)
         for (lane_id,) in [*offered, *((lane[0],) for lane in lanes)]:
-            refresh_ready(db, lane_id)
+            routing.refresh_ready(db, lane_id)
         db.execute("COMMIT")
     if lanes:
         yield f"{len(lanes)} lanes do not say how far their messages go"
@@ -178,7 +176,7 @@ def _text(db: SqliteSession, *, mend: bool) -> Iterator[str]:
             with db:
                 db.execute(DEEP["rebuild_text"])
                 db.execute(DEEP["mark_stale"])
-                reindex(db)
+                piece_index.reindex(db)
         yield "the full text does not match the memories"
     if stretches := every(db, DEEP["stretches_astray"]):
         if mend:

@@ -9,9 +9,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from keepsaid.adapters.sql.query import load, one
+from keepsaid.adapters.sqlite import progress, sealing
 from keepsaid.adapters.sqlite.connection import APPLICATION_ID, SqliteSession, open_reader, translated
-from keepsaid.adapters.sqlite.progress import check_log
-from keepsaid.adapters.sqlite.sealing import keep_sealed
 from keepsaid.config.home import put_in_place
 from keepsaid.errors import SchemaTooNew, StoreError
 from keepsaid.ports.failpoints import point
@@ -71,7 +70,7 @@ def look(path: Path, parts: Sequence[str]) -> None:
     if not path.exists():
         return
     if not path.stat().st_size:
-        check_log(None, path)
+        progress.check_log(None, path)
         return
     try:
         db = open_reader(path)
@@ -82,7 +81,7 @@ def look(path: Path, parts: Sequence[str]) -> None:
     with closing(db), translated(path):
         for part in parts:
             check(db, path, part)
-        check_log(db, path)
+        progress.check_log(db, path)
 
 
 def migrate(db: SqliteSession, path: Path, part: str) -> None:
@@ -98,7 +97,7 @@ def migrate(db: SqliteSession, path: Path, part: str) -> None:
             _step(db, part, number, script)
             point(f"migrate.{part}.{number}.after")
         if found or scripts:
-            keep_sealed(db)
+            sealing.keep_sealed(db)
 
 
 def _register(db: SqliteSession) -> None:

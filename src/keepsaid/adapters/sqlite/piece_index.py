@@ -181,25 +181,16 @@ def _made(db: SqlSession, memory: _Stale) -> Iterator[dict[str, Any]]:
     around = [*before, *bodies, *after]
     marks = said_words(memory.said_at)
     marked = db.stems(f"{memory.speaker} {marks}")
+    of = {name: getattr(memory, name) for name in ("memory_id", "audience", "said_at", "beside", "speaker")}
+    said = marks if memory.beside else f"{marks} {KNOWN}".lstrip()
     for n, body in enumerate(bodies):
         place = len(before) + n
         lent = around[max(0, place - BEFORE) : place] + around[place + 1 : place + 1 + AFTER]
         near = "\n".join(text[:NEAR_CHARS] for text in lent)
         own = list(own_terms(db, body))
-        yield {
-            "memory_id": memory.memory_id,
-            "n": n,
-            "audience": memory.audience,
-            "said_at": memory.said_at,
-            "own_terms": len(own),
-            "mark_terms": len(marked),
-            "beside": memory.beside,
-            "terms": numbers([*own, *marked, *db.stems(near)]),
-            "speaker": memory.speaker,
-            "said": marks if memory.beside else f"{marks} {KNOWN}".lstrip(),
-            "grams": " ".join(grams(body, letters=True)),
-            "body": body,
-        }
+        terms = numbers([*own, *marked, *db.stems(near)])
+        counts = {"n": n, "own_terms": len(own), "mark_terms": len(marked)}
+        yield {**of, **counts, "terms": terms, "said": said, "grams": " ".join(grams(body, letters=True)), "body": body}
 
 
 def _read_neighbours(db: SqlSession, memory: _Stale) -> tuple[list[str], list[str]]:

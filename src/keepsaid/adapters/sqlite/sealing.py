@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 import apsw
 
-from keepsaid.adapters.sql.query import SqlSession, every, load, one, only
+from keepsaid.adapters.sql.query import SqlSession, every, load, only, scalar
 from keepsaid.adapters.sql.tombstones import seal_of
 from keepsaid.values import frozen
 
@@ -131,16 +131,13 @@ def unsealed(db: SqlSession) -> list[str]:
 
 
 def _sealed_as(db: SqlSession, table: SealedTable) -> str | None:
-    row = one(db, SQL["sealed_as"], (table.name,))
-    return None if row is None else str(row[0])
+    return scalar(db, SQL["sealed_as"], (table.name,))
 
 
 def _settle(db: SqlSession, table: SealedTable, most: int | None = None) -> bool:
     """Seal the rows of a table that were sealed over other columns, or not at all; altered ones stay as they are."""
     before = _sealed_as(db, table)
-    if before == table.values():
-        return False
-    if most is not None and only(db, table.sql("count"))[0] > most:
+    if before == table.values() or (most is not None and only(db, table.sql("count"))[0] > most):
         return False
     db.execute(table.sql("reseal").replace("/*before_values*/", before or "NULL"))
     db.execute(SQL["note_sealed"], (table.name, table.values()))

@@ -3,37 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, ExitStack, closing
 from pathlib import Path
-from types import MappingProxyType
-from typing import TypeVar
 
 from keepsaid.adapters.sql.memory.commits import KeepVectors
 from keepsaid.adapters.sql.memory.rows import MemoryParts
 from keepsaid.adapters.sql.memory.store import MEMORY_COMMITS, SqlMemories
+from keepsaid.adapters.sql.operations import forgetting
 from keepsaid.adapters.sql.operations.chronicle import SqlChronicles
-from keepsaid.adapters.sql.operations.forgetting import SQL as FORGETTING
 from keepsaid.adapters.sql.operations.queries import SqlLanes, buffer_commits
-from keepsaid.adapters.sql.query import CommitTable, every, load, only, reads, writes
+from keepsaid.adapters.sql.query import CommitTable, T, column, load, only, reads, writes
 from keepsaid.adapters.sql.tombstones import KEY_NAME, TombstoneKeyring, open_keyring
-from keepsaid.adapters.sqlite import full_text, vector_index
-from keepsaid.adapters.sqlite.connection import (
-    LOOKUPS_KIB,
-    Readers,
-    SqliteSession,
-    open_reader,
-    open_writer,
-    translated,
-)
+from keepsaid.adapters.sqlite import connection, full_text, piece_index, progress, vector_index, word_blocks
+from keepsaid.adapters.sqlite.connection import Readers, SqliteSession, open_reader, open_writer, translated
 from keepsaid.adapters.sqlite.migrate import check, look, migrate, version
-from keepsaid.adapters.sqlite.piece_index import settled
-from keepsaid.adapters.sqlite.progress import check_log, forget_progress
-from keepsaid.adapters.sqlite.word_blocks import pack_words
 from keepsaid.adapters.sqlite.writer import TransactionExecutor, Writer
 from keepsaid.config.home import write_file
 from keepsaid.domain import commits, event, process, session, task
-from keepsaid.domain.commits import Commit
 from keepsaid.domain.memory import Found, Listener, VectorSpace
 from keepsaid.errors import LogLost, StoreError, StoreUnpaired
 from keepsaid.ports.runtime import Ids, Redactor
@@ -42,8 +29,8 @@ from keepsaid.text.words import DocumentFrequencies
 from keepsaid.values import frozen
 
 PAIR = load("pair")
-_OTHER: Mapping[str, str] = MappingProxyType({"buffer": "memory", "memory": "buffer"})
-_HELD: Mapping[str, str] = MappingProxyType({"buffer": "messages", "memory": "memories"})
+_OTHER = {"buffer": "memory", "memory": "buffer"}
+_HELD = {"buffer": "messages", "memory": "memories"}
 
 
 @frozen
@@ -76,9 +63,9 @@ def check_pair(buffer: Path, memory: Path) -> bool:
     for half in halves:
         if half.schema:
             with closing(open_reader(half.path)) as db, translated(half.path):
-                check_log(db, half.path)
+                progress.check_log(db, half.path)
         elif half.path.exists():
-            check_log(None, half.path)
+            progress.check_log(None, half.path)
     first, second = halves
     for lost, left in ((first, second), (second, first)):
         if not lost.schema and left.stored:
@@ -113,7 +100,7 @@ def join(buffer: Path, memory: Path) -> None:
 def accept_loss(buffer: Path, memory: Path) -> None:
     """Accept both files as they are: create a missing one, empty, and join the two."""
     for path in (buffer, memory):
-        forget_progress(path)
+        progress.forget_progress(path)
     if buffer.resolve() != memory.resolve():
         join(buffer, memory)
 
@@ -158,25 +145,16 @@ _QUIET = frozenset[type]((
 """Types of commits that never write events."""
 
 
-R = TypeVar("R")
-
-
 class SqliteOperations(SqlLanes):
     """The operational store: every read, and the one way to write."""
 
     def __init__(
-        self,
-        writer: Operations,
-        readers: Readers,
-        own_writer: Writer | None = None,
-        keyring: TombstoneKeyring | None = None,
+        self, writer: Operations, readers: Readers, own: Writer | None = None, keyring: TombstoneKeyring | None = None
     ) -> None:
         super().__init__(readers, keyring or open_keyring(readers.path))
-        self._own_readers = readers
-        self._writer = writer
-        self._own_writer = own_writer
+        self._writer, self._own_readers, self._own_writer = writer, readers, own
 
-    async def apply(self, commit: Commit[R]) -> R:
+    async def apply(self, commit: commits.Commit[T]) -> T:
         result = await self._writer.apply(commit)
         if type(commit) not in _QUIET:
             self._committed.set()
@@ -192,7 +170,7 @@ class SqliteOperations(SqlLanes):
 async def open_operations(path: Path) -> SqliteOperations:
     """Open or create the operational store at `path`; raises a StoreError with the file untouched."""
     writer = await start(path, ("buffer",), lambda db: buffer_commits(db, open_keyring(path)))
-    return SqliteOperations(writer, Readers(path, cached_kib=LOOKUPS_KIB), writer)
+    return SqliteOperations(writer, Readers(path, cached_kib=connection.LOOKUPS_KIB), writer)
 
 
 async def start(path: Path, parts: Sequence[str], table: Callable[[SqliteSession], CommitTable]) -> Writer:
@@ -223,7 +201,7 @@ def _open(path: Path, parts: Sequence[str]) -> SqliteSession:
 
 
 MEMORY_TABLE = MEMORY_COMMITS | CommitTable(
-    {KeepVectors: vector_index.keep_vectors}, {}, (settled, vector_index.pack, pack_words)
+    {KeepVectors: vector_index.keep_vectors}, {}, (piece_index.settled, vector_index.pack, word_blocks.pack_words)
 )
 """For a ledger that writes memory; join it with the operational ones where one file holds both stores."""
 
@@ -244,8 +222,7 @@ class SqliteMemories(SqlMemories):
         keyring: TombstoneKeyring | None = None,
     ) -> None:
         super().__init__(MemoryParts(writer, readers, ids, redactor, keyring or open_keyring(readers.path)))
-        self._file = readers
-        self._closing = closing
+        self._file, self._closing = readers, closing
         self._vectors = vector_index.VectorIndex()
 
     unembedded = reads(vector_index.unembedded)
@@ -299,7 +276,7 @@ async def open_stores(
     writer = await start(
         buffer, ("buffer", "memory"), lambda db: buffer_commits(db, open_keyring(buffer)) | MEMORY_TABLE
     )
-    readers, searching = Readers(buffer, cached_kib=LOOKUPS_KIB), Readers(buffer)
+    readers, searching = Readers(buffer, cached_kib=connection.LOOKUPS_KIB), Readers(buffer)
     for part in (writer, readers, searching):
         closing.push_async_callback(part.close)
     return SqliteOperations(writer, readers), SqliteMemories(writer, searching, ids, (), redactor, open_keyring(buffer))
@@ -325,15 +302,15 @@ def _check(buffer: Path, memory: Path) -> None:
         check_pair(buffer, memory)
     elif buffer.exists() and buffer.stat().st_size:
         with closing(open_reader(buffer)) as db:
-            check_log(db, buffer)
+            progress.check_log(db, buffer)
     elif buffer.exists():
-        check_log(None, buffer)
+        progress.check_log(None, buffer)
 
 
 class ReadOnly:
     """Refuses every commit."""
 
-    async def apply(self, commit: Commit[R]) -> R:
+    async def apply(self, commit: commits.Commit[T]) -> T:
         raise StoreError(f"{type(commit).__name__} needs the runtime: these files were opened for reading only")
 
 
@@ -364,8 +341,8 @@ def carry(present: Path, restored: Path) -> int:
     if not present.exists() or not key.exists():
         return 0
     with closing(open_reader(present)) as db, translated(present):
-        hashes = every(db, FORGETTING["tombstones"])
+        hashes = column(db, forgetting.SQL["tombstones"])
     write_file(restored.with_name(KEY_NAME), key.read_bytes())
     with closing(open_writer(restored)) as db, translated(restored):
-        db.executemany(FORGETTING["bury"], [(hash_, 0) for (hash_,) in hashes])
+        db.executemany(forgetting.SQL["bury"], [(hash_, 0) for hash_ in hashes])
     return len(hashes)

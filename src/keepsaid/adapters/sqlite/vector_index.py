@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from keepsaid.adapters.sql.memory.commits import KeepVectors
 from keepsaid.adapters.sql.memory.rows import SQL, bound, space_names
-from keepsaid.adapters.sql.query import SqlSession, every, load, only
+from keepsaid.adapters.sql.query import SqlSession, as_json, column, every, load, only
 from keepsaid.domain.memory import Found, Listener, Reached, Unembedded, VectorSpace
 from keepsaid.ports.failpoints import point
 
@@ -73,7 +72,7 @@ def _unpacked(db: SqlSession, ranges: int) -> Iterator[tuple[int, int, int]]:
 
 
 def _numbers(db: SqlSession, space: int) -> set[int]:
-    return {int(str(row[0])) for row in every(db, _SQL["block_numbers"], (space,))}
+    return set(column(db, _SQL["block_numbers"], (space,)))
 
 
 def _block(db: SqlSession, space: int, dimension: int, number: int) -> tuple[object, ...]:
@@ -87,8 +86,7 @@ def _of_rows(db: SqlSession, space: int, dimension: int, number: int) -> Iterato
     """The signs of a range that has any vector of the space."""
     from keepsaid.adapters.sqlite.vector_codes import quantise_vectors  # noqa: PLC0415 - imports numpy
 
-    rows = every(db, _SQL["vectors_between"], (space, number * _RANGE, (number + 1) * _RANGE))
-    if rows:
+    if rows := every(db, _SQL["vectors_between"], (space, number * _RANGE, (number + 1) * _RANGE)):
         yield quantise_vectors(rows, dimension)
 
 
@@ -145,9 +143,9 @@ class VectorIndex:
         asked, depth = np.frombuffer(query, np.float32), max(_READ_BACK, int(limit * _READ_BACK_EACH))
         audiences = None
         if not listener.everything:
-            audiences = tuple(int(str(row[0])) for row in every(db, SQL["audiences"], bound(listener)))
+            audiences = tuple(column(db, SQL["audiences"], bound(listener)))
         with self._lock:
-            held = self._follow(db, int(str(found[0][0])), space.dimension)
+            held = self._follow(db, found[0][0], space.dimension)
             heard = held.codes.mask_visible(audiences)
             if np.count_nonzero(heard) <= self._exact_max:
                 whole = held.wholes.of(partial(_read, db), audiences, held.codes)
@@ -171,14 +169,12 @@ class VectorIndex:
             return held
         # a snapshot may be older than what another reader saw already
         if changes > held.changes:
-            gone = [int(str(row[0])) for row in every(db, _SQL["changed"], (held.changes,))]
-            if gone:
+            if gone := column(db, _SQL["changed"], (held.changes,)):
                 held.codes.drop(gone)
             held.changes = changes
         while newest > held.newest:
             reached = min(newest, held.newest + _READ_EACH)
-            rows: list[tuple[Any, ...]] = every(db, _SQL["vectors_between"], (space, held.newest + 1, reached + 1))
-            if rows:
+            if rows := every(db, _SQL["vectors_between"], (space, held.newest + 1, reached + 1)):
                 held.codes.add(quantise_vectors(rows, dimension))
             held.newest = reached
         return held
@@ -200,12 +196,9 @@ def _ranked(there: Sequence[tuple[int, float]], background: float, limit: int) -
 
 def _mean(db: SqlSession, means: dict[tuple[int, ...], Any], sample: tuple[int, ...]) -> Any:
     """The mean vector of a sample; its cosine is the mean of theirs."""
-    mean = means.pop(sample, None)
-    if mean is None:
-        import numpy as np  # noqa: PLC0415 - a program that asks nothing starts without
-
+    if (mean := means.pop(sample, None)) is None:
         _, vectors = _read(db, sample)
-        mean = vectors.mean(axis=0) if len(vectors) else np.zeros(0, np.float32)
+        mean = vectors.mean(axis=0) if len(vectors) else vectors.ravel()
     means[sample] = mean
     if len(means) > _MEANS:
         del means[next(iter(means))]
@@ -216,7 +209,7 @@ def _read(db: SqlSession, ids: Sequence[int]) -> tuple[list[int], Any]:
     """Vectors read back, with their ids: those that are gone in this snapshot are not there to be read."""
     import numpy as np  # noqa: PLC0415 - a program that asks nothing starts without
 
-    rows: list[tuple[Any, ...]] = every(db, _SQL["vectors_by_id"], (db.numbers(ids),)) if ids else []
+    rows = every(db, _SQL["vectors_by_id"], (db.numbers(ids),)) if ids else []
     stored = np.frombuffer(b"".join(row[1] for row in rows), np.float16).astype(np.float32)
     return [row[0] for row in rows], stored.reshape(len(rows), -1 if rows else 0)
 
@@ -252,9 +245,8 @@ def alike(db: SqlSession, ids: Sequence[int], above: float) -> tuple[tuple[int, 
 
     Compared in the newest space in which both have vectors; a memory that has none is like no other.
     """
-    found: list[tuple[Any, ...]] = every(db, _ALIKE["vectors_of"], {"ids": json.dumps(sorted(set(ids)))})
-    pairs: set[tuple[int, int]] = set()
-    for _, rows in groupby(found, key=lambda row: row[0]):
+    found, pairs = every(db, _ALIKE["vectors_of"], {"ids": as_json(sorted(set(ids)))}), set[tuple[int, int]]()
+    for _, rows in groupby(found, key=itemgetter(0)):
         there, same = _compared(list(rows), above)
         pairs = {pair for pair in pairs if not there.issuperset(pair)} | same
     return tuple(sorted(pairs))

@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from keepsaid.adapters.sql.query import every, load, only
+from keepsaid.adapters.sql.query import column, every, load, only
 from keepsaid.adapters.sqlite.connection import SqliteSession
 from keepsaid.ports.failpoints import point
 
@@ -60,8 +60,7 @@ def pack_words(db: SqliteSession, finish: bool) -> None:
         full, there = only(db, _SQL["full"], (STRETCH,))
         if full <= there:
             return
-        making = _making.pop(db, None)
-        if making is None:
+        if (making := _making.pop(db, None)) is None:
             number = min(set(range(full)).difference(stretches(db)))
             making = _Making(number, number * STRETCH)
         if making.upto < (making.number + 1) * STRETCH:
@@ -79,8 +78,7 @@ def pack_words(db: SqliteSession, finish: bool) -> None:
 
 
 def _read_on(db: SqliteSession, making: _Making) -> None:
-    rows = every(db, _SQL["pieces"], (making.upto, making.upto + _READ_EACH))
-    if rows:
+    if rows := every(db, _SQL["pieces"], (making.upto, making.upto + _READ_EACH)):
         making.pieces += len(rows)
         making.words.append(_words_of(rows, making.number * STRETCH))
     making.upto += _READ_EACH
@@ -109,7 +107,7 @@ def _write_on(db: SqliteSession, making: _Making) -> bool:
 
 def stretches(db: SqliteSession) -> list[int]:
     """The stretches that have their blocks, in order."""
-    return [int(row[0]) for row in every(db, _SQL["stretches"])]
+    return column(db, _SQL["stretches"])
 
 
 def outside(there: Sequence[int], newest: int) -> Iterator[tuple[int, int]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -11,11 +10,11 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, TypeVar
+from typing import Any
 
 import apsw
 
-from keepsaid.adapters.sql.query import CommitTable
+from keepsaid.adapters.sql.query import CommitTable, T, log
 from keepsaid.adapters.sqlite.connection import BUSY_MS, FileWatch, SqliteSession, log_of, translated
 from keepsaid.adapters.sqlite.progress import ProgressMarks
 from keepsaid.domain.commits import Commit
@@ -183,8 +182,6 @@ def _ours(error: Exception, path: Path) -> Exception:
         return ours
 
 
-R = TypeVar("R")
-_log = logging.getLogger("keepsaid.store")
 _GROUP_MAX = 512
 
 Job = tuple[object, "asyncio.Future[Any]"]
@@ -202,13 +199,13 @@ class Writer:
         self._thread = threading.Thread(target=self._work, name=f"keepsaid-{name}", daemon=True)
         self._thread.start()
 
-    async def apply(self, commit: Commit[R]) -> R:
+    async def apply(self, commit: Commit[T]) -> T:
         """Apply one commit; returns after it is on disk."""
         if self._broken is not None:
             raise copy(self._broken) from self._broken
         if self._closed:
             raise StoreBroken("the store is closed")
-        future: asyncio.Future[R] = self._loop.create_future()
+        future: asyncio.Future[T] = self._loop.create_future()
         self._queue.put((commit, future))
         return await future
 
@@ -276,7 +273,7 @@ class Writer:
         except StoreError:
             pass  # full or held by another program: it is tried again after the next group
         except Exception as error:  # noqa: BLE001  # guard: store writer - upkeep that fails must not stop commits
-            _log.error("upkeep of a store failed", exc_info=error)
+            log.error("upkeep of a store failed", exc_info=error)
 
 
 def _broken(error: StoreBroken | ForeignStore) -> StoreBroken:

@@ -8,20 +8,7 @@ from collections.abc import Sequence
 
 from keepsaid.adapters.sql.memory.people import joined_with
 from keepsaid.adapters.sql.memory.rows import MemoryAccess, MemoryParts, hexadecimal, own_terms, storable
-from keepsaid.adapters.sql.query import (
-    Row,
-    SqlSession,
-    as_json,
-    chunks,
-    column,
-    every,
-    load,
-    one,
-    only,
-    reads,
-    run,
-    writes,
-)
+from keepsaid.adapters.sql.query import Row, SqlSession, chunks, column, every, load, one, only, reads, run, writes
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain import forgetting as domain
 from keepsaid.domain.commits import Commit
@@ -91,7 +78,7 @@ def digests_of(memory: NewMemory) -> list[str]:
 
 def repeats(db: SqlSession, memory: NewMemory) -> bool:
     """Whether a memory repeats a sentence that its speaker, or for the agent anybody, had forgotten."""
-    return any_echoes(db) and bool(every(db, SQL["echoed"], (as_json(digests_of(memory)),)))
+    return any_echoes(db) and bool(every(db, SQL["echoed"], (json.dumps(digests_of(memory)),)))
 
 
 def lift(db: SqlSession, memory: NewMemory) -> None:

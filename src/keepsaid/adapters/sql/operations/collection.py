@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from keepsaid.adapters.sql.operations import steps
-from keepsaid.adapters.sql.operations.journal import write_facts
-from keepsaid.adapters.sql.operations.sessions import invalidate
+from keepsaid.adapters.sql.operations import journal, sessions, steps
 from keepsaid.adapters.sql.query import Row, SqlSession, every, load, one, only, run, scalar
 from keepsaid.domain import commits, event, learning, redaction, session, turn
 from keepsaid.domain.lane import Lane
@@ -94,7 +92,7 @@ def collected(db: SqlSession, commit: session.Collected) -> session.Left:
         return session.Left.MARKED
     done = None, move("collection", state, "finish"), None
     db.execute(COLLECTION["read"], (commit.session_id, processed, ruled, *done))
-    write_facts(db, commit.at, event.read_to(commit.session_id, processed))
+    journal.write_facts(db, commit.at, event.read_to(commit.session_id, processed))
     return session.Left.CLEARED
 
 
@@ -104,7 +102,7 @@ def failed(db: SqlSession, commit: session.CollectionFailed) -> bool:
     state = move("collection", row[0], "park" if commit.next_at is None else "fail")
     db.execute(COLLECTION["failed"], (commit.session_id, state, commit.next_at, commit.charged, commit.error))
     if commit.next_at is None:
-        write_facts(db, commit.at, event.unreadable(commit.session_id, commit.error))
+        journal.write_facts(db, commit.at, event.unreadable(commit.session_id, commit.error))
     return True
 
 
@@ -118,7 +116,7 @@ def requeue(db: SqlSession, commit: session.RequeueCollection) -> bool:
 def mark_one(db: SqlSession, commit: session.Invalidate) -> bool:
     row = one(db, COLLECTION["last_record"], (commit.session_id,))
     is_there = row is not None and row[0] <= commit.record <= row[1]
-    return is_there and invalidate(db, commit.session_id, commit.record, commit.reason, commit.at)
+    return is_there and sessions.invalidate(db, commit.session_id, commit.record, commit.reason, commit.at)
 
 
 def mark_unprocessed(db: SqlSession, commit: session.MarkUnprocessed) -> session.Marked:
@@ -126,7 +124,7 @@ def mark_unprocessed(db: SqlSession, commit: session.MarkUnprocessed) -> session
     count = 0
     for session_id, first, last, processed, ruled in rows:
         if last >= first and last > (processed if commit.thorough else max(processed, ruled)):
-            count += invalidate(db, session_id, last, commit.reason, commit.at)
+            count += sessions.invalidate(db, session_id, last, commit.reason, commit.at)
     if len(rows) == commit.limit:
         return session.Marked(count, rows[-1][0])
     db.execute(COLLECTION["ran"], (RUN, commit.at))

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from keepsaid.adapters.sql.operations import rows
+from keepsaid.adapters.sql.operations import rows, sessions
 from keepsaid.adapters.sql.operations.journal import write_facts
 from keepsaid.adapters.sql.operations.routing import lane_id_of
-from keepsaid.adapters.sql.operations.sessions import mark, rotate
 from keepsaid.adapters.sql.query import SqlSession, every, every_replaced, load, one, only, run, scalar
 from keepsaid.domain import context as domain
 from keepsaid.domain import event, prompt, turn, visibility
@@ -106,7 +105,7 @@ def summarise(db: SqlSession, commit: Summarise) -> bool:
     db.execute(SQL["keep_summary"], (lane_id, version, first, commit.last, *made, *said, str(trust)))
     db.execute(SQL["set_head"], (lane_id, version, commit.last, head.floor, head.left_out, version, commit.at))
     db.execute(SQL["copy_due"], (lane_id, version))
-    rotate(db, lane_id, SessionEnd.COMPACTION, commit.at)
+    sessions.rotate(db, lane_id, SessionEnd.COMPACTION, commit.at)
     write_facts(db, commit.at, event.compacted(commit.lane, str(commit.made), (version, first, commit.last, said[0])))
     return True
 
@@ -122,9 +121,9 @@ def cut(db: SqlSession, commit: CutContext) -> bool:
     kept = (0, None) if reset else (head.left_out + said, head.summary)
     db.execute(SQL["set_head"], (lane_id, version, head.summarised_until, commit.last, *kept, commit.at))
     if reset:
-        rotate(db, lane_id, SessionEnd.RESET, commit.at)
+        sessions.rotate(db, lane_id, SessionEnd.RESET, commit.at)
     else:
-        mark(db, lane_id, head.last, "compaction", commit.at)
+        sessions.mark(db, lane_id, head.last, "compaction", commit.at)
     write_facts(db, commit.at, event.compacted(commit.lane, str(commit.why), (version, first, commit.last, said)))
     return True
 

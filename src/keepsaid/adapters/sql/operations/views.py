@@ -60,9 +60,8 @@ def passage(db: SqlSession, session_id: int, after: int, limit: int) -> session.
         return None
     lane_id, *place, first, last, external = extent
     begins = max(after, first - 1)
-    found = every(
-        db, collection.COLLECTION["utterances"], (lane_id, begins, last, limit, external, first, rows.OWN_TOOLS)
-    )
+    wanted = (lane_id, begins, last, limit, external, first, rows.OWN_TOOLS)
+    found = every(db, collection.COLLECTION["utterances"], wanted)
     ends = found[-1][0] if len(found) == limit else last
     return session.Passage(Lane(*place), begins + 1, ends, tuple(map(_utterance, found)))
 
@@ -191,9 +190,9 @@ def turn(db: SqlSession, turn_id: int) -> domain.TurnStory | None:
 
 
 def last_turn(db: SqlSession, lane: Lane | None) -> int | None:
-    return (
-        scalar(db, SQL["last_turn_of_lane"], (routing.lane_id_of(db, lane),)) if lane else scalar(db, SQL["last_turn"])
-    )
+    if lane is None:
+        return scalar(db, SQL["last_turn"])
+    return scalar(db, SQL["last_turn_of_lane"], (routing.lane_id_of(db, lane),))
 
 
 def next_ready(db: SqlSession) -> int | None:
