@@ -269,7 +269,7 @@ class AgentBuilder:
         lasts_ms = int(settings.approval_hours * 3_600_000)
         terms = ApprovalTerms(lasts_ms, settings.approvals_lane_max, settings.approvals_max)
         names = {tool.name for tool in self.worker_tools()}
-        return Approvals(self.stores[0].tasks, self.system, lane, names, terms)
+        return Approvals(self.stores[0].tasks, *self.system, lane, names, terms)
 
     def task_approvals(self, task: Task) -> Approvals:
         """Return the approvals that ask the owner about calls refused to the worker of a task."""

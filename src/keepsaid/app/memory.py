@@ -48,7 +48,7 @@ def maintenance_of(
     judging = PairReviewer(memories.pairs, clock, judge, settings.judge_pairs_a_day)
     terms = MaintenanceTerms(settings.curve(), settings.hour, settings.step_ms or None)
     associating = AssociationFinder(memories.relating, memories, memories.graph, clock)
-    return Maintenance(memories.upkeep, clock, terms, embedding, associating, halt, judging)
+    return Maintenance(memories.upkeep, clock, terms, embedding, associating, halt or StopToken(), judging)
 
 
 _NIGHT_MS = 60_000

@@ -30,7 +30,7 @@ from keepsaid.engine.tasks import Expiry, TaskHandler, TaskLimits, TaskRunnerDep
 from keepsaid.engine.workers import RetryPolicy
 from keepsaid.errors import InputError
 from keepsaid.memory.recording import Results, StagedRequestExecutor
-from keepsaid.pipeline.turn.authorization import ApprovalRequester
+from keepsaid.pipeline.turn.authorization import Approvals
 from keepsaid.pipeline.turn.run import TurnLimits
 from keepsaid.pipeline.turn.worker import Hindsight, WorkerDeps, run_branch, work
 from keepsaid.ports.model import Model, Tool
@@ -64,7 +64,7 @@ class TaskServiceDeps:
     model: Model
     tools: Tooling
     past: Hindsight
-    asking: Callable[[Task], ApprovalRequester] | None = None
+    asking: Callable[[Task], Approvals] | None = None
     fence: Fence = UNKEYED
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from functools import partial
 
 from keepsaid.domain.batch import StoredBatch
@@ -179,38 +180,30 @@ class TurnConcurrency:
     open_max: int = 256
 
 
+@dataclass(slots=True, eq=False)
 class Workers:
     """Runs turns."""
 
-    def __init__(
-        self,
-        flow: MessagePipeline,
-        lanes: LaneView,
-        leases: Leases,
-        attempt: Attempt,
-        clock: Clock,
-        places: TurnConcurrency,
-    ) -> None:
-        self._flow = flow
-        self._lanes = lanes
-        self._leases = leases
-        self._attempt = attempt
-        self._clock = clock
-        self._places = places
-        self._running: set[asyncio.Task[None]] = set()
-        self._slow: set[asyncio.Task[None]] = set()
-        self._of_lane: dict[Lane, asyncio.Task[None]] = {}
-        self._full = False
+    flow: MessagePipeline
+    lanes: LaneView
+    leases: Leases
+    attempt: Attempt
+    clock: Clock
+    places: TurnConcurrency
+    _running: set[asyncio.Task[None]] = field(default_factory=set, init=False)
+    _slow: set[asyncio.Task[None]] = field(default_factory=set, init=False)
+    _of_lane: dict[Lane, asyncio.Task[None]] = field(default_factory=dict, init=False)
+    _full: bool = field(default=False, init=False)
 
     async def claim(self) -> int | None:
         """Fill the free places; returns when the next batch is ready, or None while all places are taken."""
-        places = self._places
+        places = self.places
         free = min(places.at_once + len(self._slow), places.open_max) - len(self._running)
         self._full = True
         if free < 1:
             return None
-        now, lived_ms = self._clock.due_ms(), self._leases.lived_ms
-        leases = await self._flow.claim(self._leases, free)
+        now, lived_ms = self.clock.due_ms(), self.leases.lived_ms
+        leases = await self.flow.claim(self.leases, free)
         for one in leases:
             lane = one.batch.lane
             task = asyncio.create_task(self._work(one, self._of_lane.get(lane)), name=f"turn-{one.turn_id}")
@@ -224,7 +217,7 @@ class Workers:
             return None
         if leases:
             return now + _MOMENT_MS
-        due = await self._lanes.next_ready()
+        due = await self.lanes.next_ready()
         return due if due is None or due > now else await self._trial_due(now, lived_ms)
 
     async def _trial_due(self, now: int, lived_ms: int) -> int | None:
@@ -233,13 +226,13 @@ class Workers:
         A ready batch that was not claimed waits for one or the other. `lived_ms` is the age of the process at `now`,
         before the claim: read after it, an age that was reached meanwhile would be missed until the next poll.
         """
-        after_ms = await self._lanes.next_trial()
+        after_ms = await self.lanes.next_trial()
         return None if after_ms is None or after_ms <= lived_ms else now + after_ms - lived_ms
 
     def _slowed(self, task: asyncio.Task[None]) -> None:
         if task in self._running:
             self._slow.add(task)
-            self._flow.hints.work.set()
+            self.flow.hints.work.set()
 
     def _finished(self, lane: Lane, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
@@ -247,7 +240,7 @@ class Workers:
         if self._of_lane.get(lane) is task:
             del self._of_lane[lane]
         if self._full:
-            self._flow.hints.work.set()
+            self.flow.hints.work.set()
 
     async def _work(self, lease: Lease, before: asyncio.Task[None] | None) -> None:
         how = "broken off"
@@ -256,9 +249,9 @@ class Workers:
         except StoreError as error:
             _log.error("turn broken off: %s", error.what, extra={"code": error.code, "turn": lease.turn_id})
         finally:
-            self._flow.hints.deliver.set()
+            self.flow.hints.deliver.set()
             if how != "done":
-                self._flow.hints.work.set()  # it may be due again soon; a committed turn has told so itself
+                self.flow.hints.work.set()  # it may be due again soon; a committed turn has told so itself
         if how not in ("broken off", "waiting"):
             _log.info("turn ended", extra={"turn": lease.turn_id, "batch": lease.batch.id, "how": how})
 
@@ -267,17 +260,17 @@ class Workers:
             if before is not None:  # it lost its lane to this one, and nobody told it yet
                 before.cancel()
                 await asyncio.wait((before,))
-            return await self._flow.open(lease)
+            return await self.flow.open(lease)
 
-        claimed = await self._attempt.opened(lease, opened)
+        claimed = await self.attempt.opened(lease, opened)
         if claimed is None:
             return "waiting"
 
         async def answer() -> None:
-            async with self._leases.kept(claimed):
-                await self._flow.answer(claimed)
+            async with self.leases.kept(claimed):
+                await self.flow.answer(claimed)
 
-        return await self._attempt.at(claimed, answer)
+        return await self.attempt.at(claimed, answer)
 
     async def stop(self, patience_s: float) -> None:
         """Let running turns end; those that take too long are returned to the queue."""

@@ -254,89 +254,83 @@ class MaintenanceProgress:
         self.longest_ms = max(self.longest_ms, took_ms)
 
 
+@dataclass(slots=True, eq=False)
 class Maintenance:
     """Runs the tasks one after another; a run at a person's word and the nightly one are one at a time."""
 
-    def __init__(
-        self,
-        upkeep: Upkeep,
-        clock: Clock,
-        terms: MaintenanceTerms | None = None,
-        embedding: Embedding | None = None,
-        associating: AssociationFinder | None = None,
-        halt: StopToken | None = None,
-        judging: PairReviewer | None = None,
-    ) -> None:
-        self._upkeep = upkeep
-        self._clock = clock
-        self._terms = terms or MaintenanceTerms()
-        self._embedding = embedding
-        self._associating = associating
-        self._judging = judging
-        self._halt = halt or StopToken()
-        self._last_ms = clock.now_ms()
-        self._one = asyncio.Lock()
+    upkeep: Upkeep
+    clock: Clock
+    terms: MaintenanceTerms = MaintenanceTerms()
+    embedding: Embedding | None = None
+    associating: AssociationFinder | None = None
+    halt: StopToken = field(default_factory=StopToken)
+    judging: PairReviewer | None = None
+    _last_ms: int = field(init=False)
+    _one: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+
+    def __post_init__(self) -> None:
+        self._last_ms = self.clock.now_ms()
 
     async def work(self) -> int | None:
         """A run, when a night has come since the last, or one was broken off; returns when the next is due."""
-        runs = await self._upkeep.runs()
+        runs = await self.upkeep.runs()
         last = max((run.begun_at for run in runs), default=self._last_ms)
         broken_off = any(run.ended_at is None for run in runs)
-        if broken_off or self._clock.now_ms() >= next_daily(last, self._terms.hour, UTC):
+        if broken_off or self.clock.now_ms() >= next_daily(last, self.terms.hour, UTC):
             done = await self.run()
             faded = done.changed[UpkeepTask.FADE]
             _log.info("maintained: %d memories faded, %d archived, %d steps", faded, done.archived, done.steps)
-        return next_daily(self._clock.due_ms(), self._terms.hour, UTC)
+        return next_daily(self.clock.due_ms(), self.terms.hour, UTC)
 
     async def run(self, limit_ms: float | None = None) -> MaintenanceProgress:
         """A run; broken off after `limit_ms` and by a stop, so that it goes on from there when it is called again."""
         async with self._one:
             done, enough = MaintenanceProgress(), self._until(limit_ms)
-            self._last_ms = self._clock.now_ms()
+            self._last_ms = self.clock.now_ms()
             space = await self._space()
-            pacing = Pacing(self._clock)
+            pacing = Pacing(self.clock)
             for task in UpkeepTask:
                 while not await self._step(task, space, done, pacing):
                     if enough():
                         return done
                     await pacing.rest()
             await self._rest_of(done, space, limit_ms, pacing)
-            done.over = not self._halt.is_set
-            await self._upkeep.empty_log()
+            done.over = not self.halt.is_set
+            await self.upkeep.empty_log()
             return done
 
     async def _rest_of(
         self, done: MaintenanceProgress, space: VectorSpace | None, limit_ms: float | None, pacing: Pacing
     ) -> None:
         """What is no task of the store: vectors, what belongs together, and close pairs."""
-        if self._embedding is not None:
-            self._embedding.restart_scan()
-        if self._associating is not None and space is not None:
-            done.related = await self._associating.run(space, enough=self._until(limit_ms), pacing=pacing)
-        if self._judging is not None and not self._halt.is_set:
-            done.ruled = await self._judging.run(self._until(limit_ms), pacing)
+        if self.embedding is not None:
+            self.embedding.restart_scan()
+        if self.associating is not None and space is not None:
+            done.related = await self.associating.run(space, enough=self._until(limit_ms), pacing=pacing)
+        if self.judging is not None and not self.halt.is_set:
+            done.ruled = await self.judging.run(self._until(limit_ms), pacing)
 
     def _until(self, limit_ms: float | None) -> Enough:
         """Whether to leave off: when so much time has passed from now, or the runtime is told to stop."""
-        end = None if limit_ms is None else self._clock.monotonic_ms() + limit_ms
-        return lambda: self._halt.is_set or (end is not None and self._clock.monotonic_ms() >= end)
+        end = None if limit_ms is None else self.clock.monotonic_ms() + limit_ms
+        return lambda: self.halt.is_set or (end is not None and self.clock.monotonic_ms() >= end)
 
     async def _step(
         self, task: UpkeepTask, space: VectorSpace | None, done: MaintenanceProgress, pacing: Pacing
     ) -> bool:
         """A step, measured until it is on disk; whether its task is over."""
         with pacing.step():
-            wanted = Maintain(task, self._last_ms, _MOST, self._terms.curve, space, self._terms.step_ms)
-            step = await self._upkeep.step(wanted)
+            wanted = Maintain(task, self._last_ms, _MOST, self.terms.curve, space, self.terms.step_ms)
+            step = await self.upkeep.step(wanted)
         done.add(task, step, pacing.took_ms)
         return step.over
 
     async def _space(self) -> VectorSpace | None:
         """The space whose vectors serve; None where there is none, or nobody knows."""
         try:
-            return await self._embedding.space() if self._embedding is not None else None
+            return await self.embedding.space() if self.embedding is not None else None
         except EmbedderError:
             return None
 
     async def outstanding(self) -> Outstanding:
-        return await self._upkeep.outstanding(self._clock.now_ms(), self._terms.curve, await self._space())
+        return await self.upkeep.outstanding(self.clock.now_ms(), self.terms.curve, await self._space())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from keepsaid.domain.command import command_in
@@ -38,6 +38,7 @@ from keepsaid.ports.memory_store import Learning, Memories
 from keepsaid.ports.runtime import Clock, Redactor, masked_texts
 from keepsaid.ports.store_views import BufferView, Operations, TaskView
 from keepsaid.text.words import fold
+from keepsaid.values import frozen
 
 _SPEAKER = frozenset({"i", "me", "myself", "user", "the user", "speaker"})
 """Subjects by which a model means the person it speaks with."""
@@ -122,6 +123,7 @@ ASSISTANT = "assistant"
 """The speaker of replies."""
 
 
+@dataclass(slots=True, eq=False)
 class Recorder:
     """Follows the operational store: batches whose episodes are not known to be in memory are its work.
 
@@ -130,24 +132,15 @@ class Recorder:
     doing it again after a crash between the two changes nothing.
     """
 
-    def __init__(
-        self,
-        buffer: BufferView,
-        memories: Memories,
-        operations: Operations,
-        clock: Clock,
-        redactor: Redactor,
-        executor: StagedRequestExecutor,
-    ) -> None:
-        self._buffer = buffer
-        self._memories = memories
-        self._operations = operations
-        self._clock = clock
-        self._redactor = redactor
-        self._executor = executor
-        self._hint: asyncio.Event | None = None
-        self._running = 0
-        self._left = True
+    buffer: BufferView
+    memories: Memories
+    operations: Operations
+    clock: Clock
+    redactor: Redactor
+    executor: StagedRequestExecutor
+    _hint: asyncio.Event | None = field(default=None, init=False)
+    _running: int = field(default=0, init=False)
+    _left: bool = field(default=True, init=False)
 
     def watch(self, hint: asyncio.Event) -> None:
         """Learn of new work from the hint that wakes who records: only one runtime makes work in a store."""
@@ -167,7 +160,7 @@ class Recorder:
         self._running += 1
         try:
             self._left = self._left or conversation is None
-            work = await self._buffer.episode_work(limit, conversation)
+            work = await self.buffer.episode_work(limit, conversation)
             if work:
                 await self._record(work)
             if conversation is None:
@@ -178,17 +171,17 @@ class Recorder:
 
     async def _record(self, work: Sequence[EpisodeWork]) -> None:
         said = [episode for batch in work for episode in episodes(batch)]
-        fit, found = await _masked(said, self._redactor)
+        fit, found = await _masked(said, self.redactor)
         used = [
-            Used(batch.turn_id, batch.used, batch.replied_at or self._clock.now_ms())
+            Used(batch.turn_id, batch.used, batch.replied_at or self.clock.now_ms())
             for batch in work
             if batch.turn_id is not None and batch.used
         ]
         if said or used:
-            await self._memories.keep(fit, self._clock.now_ms(), used)
-        await self._executor.do([one.staged_requests for one in work], self._clock.now_ms())
+            await self.memories.keep(fit, self.clock.now_ms(), used)
+        await self.executor.do([one.staged_requests for one in work], self.clock.now_ms())
         point("episodes.kept")
-        await self._operations.apply(EpisodesKept(tuple(batch.batch_id for batch in work), _redactions(said, found)))
+        await self.operations.apply(EpisodesKept(tuple(batch.batch_id for batch in work), _redactions(said, found)))
 
 
 async def _masked(said: Sequence[NewMemory], redactor: Redactor) -> tuple[list[NewMemory], Sequence[Masked]]:
@@ -262,6 +255,7 @@ WORKER = "worker"
 """The speaker of results."""
 
 
+@frozen
 class Results:
     """Follows the operational store: completed tasks whose results are not known to be in memory.
 
@@ -269,32 +263,23 @@ class Results:
     changes nothing.
     """
 
-    def __init__(
-        self,
-        view: TaskView,
-        operations: Operations,
-        memories: Memories,
-        clock: Clock,
-        redactor: Redactor,
-        executor: StagedRequestExecutor,
-    ) -> None:
-        self._view = view
-        self._operations = operations
-        self._memories = memories
-        self._clock = clock
-        self._redactor = redactor
-        self._executor = executor
+    view: TaskView
+    operations: Operations
+    memories: Memories
+    clock: Clock
+    redactor: Redactor
+    executor: StagedRequestExecutor
 
     async def catch_up(self) -> int:
         """Keep what is due, twenty at most; returns how many. Raises a StoreError: then it is still due."""
-        due = await self._view.results(KEPT_MAX)
+        due = await self.view.results(KEPT_MAX)
         if not due:
             return 0
-        fit, _ = await _masked([episode_of(one) for one in due if one.task.result], self._redactor)
-        await self._memories.keep(fit, self._clock.now_ms())
-        await self._executor.do([one.staged_requests for one in due], self._clock.now_ms())
+        fit, _ = await _masked([episode_of(one) for one in due if one.task.result], self.redactor)
+        await self.memories.keep(fit, self.clock.now_ms())
+        await self.executor.do([one.staged_requests for one in due], self.clock.now_ms())
         point("results.kept")
-        await self._operations.apply(ResultsKept(tuple(one.task.id for one in due)))
+        await self.operations.apply(ResultsKept(tuple(one.task.id for one in due)))
         return len(due)
 
 

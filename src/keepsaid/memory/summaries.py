@@ -63,27 +63,17 @@ class ExtractiveSummariser:
         return Summarised(sections, Made.EXTRACTIVE)
 
 
+@frozen
 class Compaction:
     """Summarises lanes that are due. Nothing changes but by one commit, which names the version it saw."""
 
-    def __init__(
-        self,
-        store: CompactionStore,
-        summariser: Summariser,
-        clock: Clock,
-        redacted: Callable[[str], str],
-        terms: CompactionTerms | None = None,
-        summaries: Summaries | None = None,
-        offload: Offload = inline,
-    ) -> None:
-        self._store = store
-        self._summariser = summariser
-        self._clock = clock
-        self._redacted = redacted
-        self._terms = terms or CompactionTerms()
-        self._summaries = summaries or Summaries()
-        self._offload = offload
-        self._extractor = ExtractiveSummariser(offload)
+    store: CompactionStore
+    summariser: Summariser
+    clock: Clock
+    redacted: Callable[[str], str]
+    terms: CompactionTerms = CompactionTerms()
+    summaries: Summaries = Summaries()
+    offload: Offload = inline
 
     async def compact(self, lane: Lane, share: float = 0.0, *, at_once: bool = False) -> int:
         """Summarise a lane if it is due, or up to a share of its messages; returns how many summaries were made.
@@ -92,13 +82,13 @@ class Compaction:
         """
         full = 0
         for made in range(_PIECES_MAX):
-            tail = await self._store.context(lane, TAIL_MAX)
-            now = self._clock.now_ms()
+            tail = await self.store.context(lane, TAIL_MAX)
+            now = self.clock.now_ms()
             if tail.next_at > now and not at_once:
                 return made
             if not made:
                 full = ahead(tail, share) or 0
-            wanted = await self._offload(tail.chars, partial(due, tail, self._terms, now))
+            wanted = await self.offload(tail.chars, partial(due, tail, self.terms, now))
             last = max(full, 0 if wanted is None else wanted.last)
             if last <= tail.covered or not await self._summarised(lane, tail, last):
                 return made
@@ -106,38 +96,38 @@ class Compaction:
 
     async def _summarised(self, lane: Lane, tail: LaneTail, last: int) -> bool:
         """Whether the oldest piece has given way to a summary."""
-        span = await self._store.span(lane, tail.covered, _SPAN_MAX)
-        end = await self._offload(_chars(span.records), partial(piece, span, last, _PIECE_TOKENS))
+        span = await self.store.span(lane, tail.covered, _SPAN_MAX)
+        end = await self.offload(_chars(span.records), partial(piece, span, last, _PIECE_TOKENS))
         if end is None:
             return False
         records = tuple(one for one, at in zip(span.records, span.positions, strict=True) if at <= end)
         earlier = () if tail.summary is None else (tail.summary.text,)
-        given = ToSummarise(earlier, records, self._summaries.tokens_max, self._summaries.limit_s)
+        given = ToSummarise(earlier, records, self.summaries.tokens_max, self.summaries.limit_s)
         try:
             made = await self._made(given, tail.attempts)
         except ModelError as error:
             await self._failed(lane, tail, error.what)
             return False
         chars = sum(len(line) for name in HEADINGS for line in getattr(made.sections, name))
-        text = await self._offload(chars, lambda: self._redacted(written(made.sections, made.made, given.tokens_max)))
+        text = await self.offload(chars, lambda: self.redacted(written(made.sections, made.made, given.tokens_max)))
         if not read(text).count:
             await self._failed(lane, tail, _SAYS_NOTHING)
             return False
         point("summary.written")
-        commit = Summarise(lane, tail.version, end, text, made.made, made.model, self._clock.now_ms())
-        return await self._store.apply(commit)
+        commit = Summarise(lane, tail.version, end, text, made.made, made.model, self.clock.now_ms())
+        return await self.store.apply(commit)
 
     async def _made(self, given: ToSummarise, attempts: int) -> Summarised:
-        if attempts >= self._summaries.tries:
-            picked = await self._extractor.summarise(given)
+        if attempts >= self.summaries.tries:
+            picked = await ExtractiveSummariser(self.offload).summarise(given)
             if picked.sections.count:
                 return picked
-        return await self._summariser.summarise(given)
+        return await self.summariser.summarise(given)
 
     async def _failed(self, lane: Lane, tail: LaneTail, why: str) -> None:
-        now = self._clock.now_ms()
-        wait = min(_WAIT_MS_MAX, self._summaries.wait_ms * 2 ** min(tail.attempts, 16))
-        await self._store.apply(SummaryFailed(lane, tail.version, why, now + wait, now))
+        now = self.clock.now_ms()
+        wait = min(_WAIT_MS_MAX, self.summaries.wait_ms * 2 ** min(tail.attempts, 16))
+        await self.store.apply(SummaryFailed(lane, tail.version, why, now + wait, now))
 
 
 def _chars(records: Iterable[Record]) -> int:

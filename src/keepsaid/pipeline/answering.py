@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from keepsaid.domain import commits, relay, route, session, slot, staged, trust
@@ -67,7 +67,7 @@ class AgentDeps:
     guard: Guard | None = None
     commands: Commands | None = None
     offload: Offload = inline
-    asking: Callable[[ClaimedBatch], authorization.ApprovalRequester] | None = None
+    asking: Callable[[ClaimedBatch], authorization.Approvals] | None = None
     fence: trust.Fence = trust.UNKEYED
 
 
@@ -107,21 +107,20 @@ def check(claimed: ClaimedBatch) -> None:
             raise MessageDamaged(f"{show('message', message.id)} is not what was stored: it does not match its hash")
 
 
+@dataclass(slots=True, eq=False)
 class Answering:
     """Answers claimed batches, as `settings` say and with what `agent` has; both may be exchanged between turns."""
 
-    def __init__(
-        self, stores: PipelineStores, agent: AgentDeps, settings: PipelineSettings, system: tuple[Clock, Ids, Wakeups]
-    ) -> None:
-        self.agent = agent
-        self.settings = settings
-        self._stores = stores
-        self._clock, self._ids, self._hints = system
-        self._guard = agent.guard or Guard(stores.operations, stores.lanes, self._clock, lambda *_: None)
+    stores: PipelineStores
+    agent: AgentDeps
+    settings: PipelineSettings
+    clock: Clock
+    ids: Ids
+    hints: Wakeups
 
     async def answer(self, claimed: ClaimedBatch) -> None:
         check(claimed)
-        claimed = labels.with_lateness(claimed, self._stale_ms(claimed), self._clock.now_ms())
+        claimed = labels.with_lateness(claimed, self._stale_ms(claimed), self.clock.now_ms())
         whole, commands = claimed, self.agent.commands
         executed = CommandBatchResult(claimed) if commands is None else await commands.run_commands(claimed)
         claimed = executed.rest
@@ -135,9 +134,9 @@ class Answering:
         trace = labels.record_lateness(
             merge_retry_trace(claimed.trace, await offload(prompt.chars, tracing)), claimed.late_before
         )
-        steps = StepLog(self._stores.operations, self._clock, claimed.held, trace)
+        steps = StepLog(self.stores.operations, self.clock, claimed.held, trace)
         inbox = steering.SteeringInbox(
-            self._stores.operations, claimed, self._joining(claimed), partial(layers.joining, claimed, matcher), offload
+            self.stores.operations, claimed, self._joining(claimed), partial(layers.joining, claimed, matcher), offload
         )
 
         def delta(text: str) -> None:
@@ -179,7 +178,7 @@ class Answering:
         return replace(scene, tail=fitting.tail), fitting, prompt
 
     async def _read(self, claimed: ClaimedBatch, *, begins_anew: bool) -> LaneTail:
-        lane, lanes, settings = claimed.batch.lane, self._stores.lanes, self.settings
+        lane, lanes, settings = claimed.batch.lane, self.stores.lanes, self.settings
         tail = await lanes.context(lane, settings.budget.recent_records)
         if begins_anew:
             tail = LaneTail(floor=tail.head, version=tail.version, head=tail.head)
@@ -192,7 +191,7 @@ class Answering:
 
         The turn goes on without a part that is not ready in time; of the lane it needs all.
         """
-        agent, now = self.agent, shown_at(claimed.trace, self._clock.now_ms())
+        agent, now = self.agent, shown_at(claimed.trace, self.clock.now_ms())
         tail = asyncio.ensure_future(self._tail(reading))
         preparation = Preparation()
         parts = agent.sources.begin(preparation, claimed, agent.identity)
@@ -217,33 +216,34 @@ class Answering:
 
     def _fitting(self, scene: PromptInputs, tail: LaneTail) -> Fitting:
         """The prompt, and how it is made again when the lane's oldest messages have to go."""
-        budget, fence = self.settings.budget, self.agent.fence
+        budget, fence, stores = self.settings.budget, self.agent.fence, self.stores
+        guard = self.agent.guard or Guard(stores.operations, stores.lanes, self.clock, lambda *_: None)
 
         def make(tail: LaneTail) -> Prompt:
             return assemble(replace(scene, tail=layers.fitted(tail, budget.recent_tokens)), budget, fence)
 
         factor = scene.claimed.around.calibration(self.agent.model.name).factor
         offload = PaddedOffload(self.agent.offload, scene.claimed.chars)
-        return Fitting(self._guard, scene.claimed.batch.lane, self.agent.model, make, tail, factor, offload)
+        return Fitting(guard, scene.claimed.batch.lane, self.agent.model, make, tail, factor, offload)
 
     async def commit(
         self, claimed: ClaimedBatch, outcome: Outcome, ending: commits.StepEnd | None = None
     ) -> int | None:
         """Commit 4; returns the reply's id. Raises LeaseLost when another owner has the batch."""
-        batch, now = claimed.batch, self._clock.now_ms()
+        batch, now = claimed.batch, self.clock.now_ms()
         reply = self._reply(claimed, outcome.reply, now) if outcome.reply else None
         outcome = replace(outcome, attached=attached_to(claimed.messages))
         steered = tuple(one.batch_id for one in claimed.steered)
         settled = commits.TurnCommit(claimed.turn_id, batch.id, batch.fence, outcome, reply, now, ending, steered)
-        settled = replace(settled, inactive_ms=self.settings.sessions.inactive_ms, steady=self._clock.steady_ms())
-        if not await self._stores.operations.apply(settled):
+        settled = replace(settled, inactive_ms=self.settings.sessions.inactive_ms, steady=self.clock.steady_ms())
+        if not await self.stores.operations.apply(settled):
             raise LeaseLost(f"batch {batch.id} has another owner now")
         self.agent.progress.tell(claimed.all_messages, TurnProgress("settled"))
-        self._hints.deliver.set()
-        self._hints.record.set()
-        self._hints.work.set()
+        self.hints.deliver.set()
+        self.hints.record.set()
+        self.hints.work.set()
         if any(isinstance(effect, OfTask) for effect in outcome.effects):
-            for hint in self._hints.of_tasks.values():
+            for hint in self.hints.of_tasks.values():
                 hint.set()
         return reply.id if reply else None
 
@@ -251,7 +251,7 @@ class Answering:
         """The reply; one that comes late says so."""
         url, reply_to = address(claimed.all_messages)
         text = labels.with_late_notice(text, claimed, self._stale_ms(claimed), now)
-        return ReplyDraft(self._ids.next(), text, url=url, reply_to=reply_to)
+        return ReplyDraft(self.ids.next(), text, url=url, reply_to=reply_to)
 
     def _stale_ms(self, claimed: ClaimedBatch) -> int:
         return self.settings.stale_ms.get(claimed.batch.lane.channel, 0)

@@ -141,26 +141,17 @@ def _hashes(inbound: Inbound, same_body_ms: int) -> tuple[bytes, bytes]:
     return inbound.content_hash, inbound.body_hash if same_body_ms else b""
 
 
+@frozen
 class MessageIntake:
     """The single way into the buffer."""
 
-    def __init__(
-        self,
-        operations: Operations,
-        clock: Clock,
-        ids: Ids,
-        windows: Mapping[str, Window],
-        limits: IntakeLimits,
-        reserve: DiskSpaceGuard | None = None,
-        lanes: LaneRules | None = None,
-    ) -> None:
-        self._operations = operations
-        self._clock = clock
-        self._ids = ids
-        self._windows = windows
-        self._limits = limits
-        self._reserve = reserve
-        self._lanes = lanes or LaneRules()
+    operations: Operations
+    clock: Clock
+    ids: Ids
+    windows: Mapping[str, Window]
+    limits: IntakeLimits
+    reserve: DiskSpaceGuard | None = None
+    lanes: LaneRules = LaneRules()
 
     async def receive(self, inbound: Inbound) -> Received:
         """Store a message; returns once it is on disk, or says that it was there before.
@@ -170,20 +161,20 @@ class MessageIntake:
         when the disk refuses.
         """
         whole = _whole(inbound)
-        if not _is_fit(whole) or len(whole) > self._limits.name_chars_max:  # else nothing in it is too long
+        if not _is_fit(whole) or len(whole) > self.limits.name_chars_max:  # else nothing in it is too long
             inbound = await self._storable(inbound, whole)
         window = self._checked(inbound)
-        if self._reserve is not None:
-            self._reserve.check()
-        same_body_ms = self._limits.same_body_ms.get(inbound.origin.channel, 0)
+        if self.reserve is not None:
+            self.reserve.check()
+        same_body_ms = self.limits.same_body_ms.get(inbound.origin.channel, 0)
         if len(inbound.content.payload) > _INLINE_BYTES_MAX:
             content, body = await asyncio.to_thread(_hashes, inbound, same_body_ms)
         else:
             content, body = _hashes(inbound, same_body_ms)
-        now = self._clock.now_ms()
+        now = self.clock.now_ms()
         body_key = BodyKey(body, now + same_body_ms) if body else None
-        arrival = Arrival(self._ids.next(), inbound, now, inbound.key_hash, content, body_key)
-        received = await self._operations.apply(Receive(arrival, window, self._lanes))
+        arrival = Arrival(self.ids.next(), inbound, now, inbound.key_hash, content, body_key)
+        received = await self.operations.apply(Receive(arrival, window, self.lanes))
         if received.intake is IntakeResult.CONFLICT:
             key = inbound.marks.external_id
             raise KeyConflict(f"the id {key!r} was used before on {inbound.origin.channel} with other content")
@@ -191,7 +182,7 @@ class MessageIntake:
 
     async def _storable(self, inbound: Inbound, whole: str) -> Inbound:
         """The message, fit to store. Raises TooLarge and InputError for what is far too long."""
-        _refuse_oversized(inbound, self._limits)
+        _refuse_oversized(inbound, self.limits)
         if _is_fit(whole):
             return inbound
         if len(whole) > _INLINE_CHARS_MAX:
@@ -199,11 +190,11 @@ class MessageIntake:
         return _normalised(inbound)
 
     def _checked(self, inbound: Inbound) -> Window:
-        origin, content, limits = inbound.origin, inbound.content, self._limits
-        window = self._windows.get(origin.channel)
+        origin, content, limits = inbound.origin, inbound.content, self.limits
+        window = self.windows.get(origin.channel)
         if window is None:
-            near = get_close_matches(origin.channel, self._windows, 1)
-            known = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(self._windows))}"
+            near = get_close_matches(origin.channel, self.windows, 1)
+            known = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(self.windows))}"
             raise UnknownChannel(f"there is no channel {origin.channel!r}; {known}")
         if not content.text.strip() and not content.event and not attachments_of(content):
             raise InputError("the message is empty: it has no text, names nothing attached, and is no event")

@@ -7,6 +7,7 @@ import logging
 from asyncio import Event
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
 
 from keepsaid.domain.batch import STABLE_MS, Ageing, TrialTerms, next_beat_ms, trial_limit_ms
 from keepsaid.domain.commits import ClaimBatches, Renew
@@ -121,29 +122,24 @@ class LeaseTerms:
     ageing: Ageing = Ageing()
 
 
+@dataclass(slots=True, eq=False)
 class Leases:
     """Claims batches for one owner. `hints` notify at once that a batch was taken away, else the next renewal does.
 
     `life`, the age of this process, decides when trials may begin.
     """
 
-    def __init__(
-        self,
-        operations: Operations,
-        clock: Clock,
-        ids: Ids,
-        owner: str,
-        terms: LeaseTerms,
-        hints: Wakeups | None = None,
-        life: ProcessAge | None = None,
-    ) -> None:
-        self._operations = operations
-        self._clock = clock
-        self._ids = ids
-        self._owner = owner
-        self._terms = terms
-        self._hints = hints or Wakeups()
-        self._life = life or ProcessAge(operations, clock, owner)
+    operations: Operations
+    clock: Clock
+    ids: Ids
+    owner: str
+    terms: LeaseTerms
+    hints: Wakeups = field(default_factory=Wakeups)
+    life: ProcessAge | None = None
+    _life: ProcessAge = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._life = self.life or ProcessAge(self.operations, self.clock, self.owner)
 
     @property
     def lived_ms(self) -> int:
@@ -151,13 +147,13 @@ class Leases:
 
     async def claim(self, limit: int) -> tuple[Lease, ...]:
         """Lease up to `limit` batches, best first."""
-        turn_ids = tuple(self._ids.next() for _ in range(limit))
-        until = self._clock.steady_ms() + self._terms.lease_ms
-        now, life = self._clock.due_ms(), self._life
+        turn_ids = tuple(self.ids.next() for _ in range(limit))
+        until = self.clock.steady_ms() + self.terms.lease_ms
+        now, life = self.clock.due_ms(), self._life
         claim = ClaimBatches(
-            self._owner, limit, turn_ids, now, until, self._terms.ageing, life.trial_age_ms, life.terms.trials
+            self.owner, limit, turn_ids, now, until, self.terms.ageing, life.trial_age_ms, life.terms.trials
         )
-        return await self._operations.apply(claim)
+        return await self.operations.apply(claim)
 
     @asynccontextmanager
     async def kept(self, claimed: ClaimedBatch) -> AsyncIterator[None]:
@@ -185,12 +181,12 @@ class Leases:
 
     def limit_s(self, claimed: ClaimedBatch) -> float | None:
         """Seconds a batch may take: a bound for a trial, because nothing runs beside it."""
-        return trial_limit_ms(self._terms.alone_ms, claimed.batch.survived) / 1000 if claimed.alone else None
+        return trial_limit_ms(self.terms.alone_ms, claimed.batch.survived) / 1000 if claimed.alone else None
 
     @asynccontextmanager
     async def renewed(self, claimed: ClaimedBatch, lost: Callable[[], None]) -> AsyncIterator[None]:
         """Renew the lease while the block runs; `lost` is called once when another owner has it."""
-        held, taken = self._hints.held, asyncio.Event()
+        held, taken = self.hints.held, asyncio.Event()
         held.setdefault(claimed.batch.id, []).append(taken)
         renewal = asyncio.create_task(self._renew(claimed, lost, taken))
         try:
@@ -203,14 +199,14 @@ class Leases:
                 del held[claimed.batch.id]
 
     async def _renew(self, claimed: ClaimedBatch, lost: Callable[[], None], taken: asyncio.Event) -> None:
-        held, wait_ms = True, self._terms.renew_ms
+        held, wait_ms = True, self.terms.renew_ms
         while held:
-            await self._clock.wait(taken, wait_ms)
-            renewal = Renew(claimed.batch.id, claimed.batch.fence, self._clock.steady_ms() + self._terms.lease_ms)
-            wait_ms = min(_AGAIN_MS, self._terms.renew_ms)
+            await self.clock.wait(taken, wait_ms)
+            renewal = Renew(claimed.batch.id, claimed.batch.fence, self.clock.steady_ms() + self.terms.lease_ms)
+            wait_ms = min(_AGAIN_MS, self.terms.renew_ms)
             with suppress(StoreError):
-                held = await self._operations.apply(renewal)
-                wait_ms = self._terms.renew_ms
+                held = await self.operations.apply(renewal)
+                wait_ms = self.terms.renew_ms
         lost()
 
 

@@ -140,41 +140,36 @@ class RoutingRules:
         return self.windows.get(lane.channel, Window())
 
 
+@frozen
 class Router:
     """Routes every lane whose window has closed, many side by side; one that cannot be routed stops no other.
 
     `writing` surrounds the commit of a batch; `hints` are told of what there is to do then.
     """
 
-    def __init__(
-        self,
-        stores: tuple[Operations, BufferView],
-        system: tuple[Clock, Ids, Wakeups],
-        writing: Callable[[], AbstractContextManager[None]],
-        progress: Progresses,
-    ) -> None:
-        self._operations, self._buffer = stores
-        self._clock, self._ids, self._hints = system
-        self._writing = writing
-        self._progress = progress
+    operations: Operations
+    buffer: BufferView
+    clock: Clock
+    ids: Ids
+    hints: Wakeups
+    writing: Callable[[], AbstractContextManager[None]]
+    progress: Progresses
 
     async def route(self, rules: RoutingRules) -> int | None:
         """Lanes whose window has closed become batches with a verdict; returns when the next closes."""
-        now = self._clock.due_ms()
-        lanes = await self._buffer.due(now, _LANES_MAX)
+        now = self.clock.due_ms()
+        lanes = await self.buffer.due(now, _LANES_MAX)
         if not lanes:
-            return await self._buffer.next_due()
-        unread = {
-            lane.lane: route_unread(rules.routes, lane, rules.window(lane.lane), self._ids, now) for lane in lanes
-        }
+            return await self.buffer.next_due()
+        unread = {lane.lane: route_unread(rules.routes, lane, rules.window(lane.lane), self.ids, now) for lane in lanes}
         read = [lane for lane, dispatch in unread.items() if dispatch is None]
-        groups = await self._buffer.waiting(read) if read else ()
+        groups = await self.buffer.waiting(read) if read else ()
         ready = (
             self._routed(one.batches[-1].last_id, partial(self._dispatch, rules, one)) for one in unread.values() if one
         )
         judged = (self._routed(group.messages[-1].id, partial(self._judge, rules, group, now)) for group in groups)
         routing = asyncio.gather(*ready, *judged)
-        self._hints.work.set()
+        self.hints.work.set()
         if not all(await routing):
             return now + _FAILED_MS
         return now if len(lanes) == _LANES_MAX else now + _MOMENT_MS
@@ -191,26 +186,26 @@ class Router:
         return True
 
     async def _judge(self, rules: RoutingRules, group: WaitingGroup, now: int) -> None:
-        dispatch = await route(rules.routes, group, rules.window(group.lane), self._ids, now)
+        dispatch = await route(rules.routes, group, rules.window(group.lane), self.ids, now)
         await self._dispatch(rules, dispatch)
         self._tell_settled(group, dispatch)
         if any(batch.task is not None for batch in dispatch.batches):
-            self._hints.record.set()
-            self._hints.task.set()
+            self.hints.record.set()
+            self.hints.task.set()
 
     async def _dispatch(self, rules: RoutingRules, dispatch: Dispatch) -> None:
-        with self._writing():
-            await self._operations.apply(dispatch)
+        with self.writing():
+            await self.operations.apply(dispatch)
         if rules.busy.get(dispatch.lane.channel) is BusyPolicy.INTERRUPT:
             # the new messages join the batch at work, which begins anew
-            begun_anew = await self._operations.apply(Interrupt(dispatch.lane, dispatch.window, self._clock.now_ms()))
+            begun_anew = await self.operations.apply(Interrupt(dispatch.lane, dispatch.window, self.clock.now_ms()))
             if begun_anew is not None:
-                self._hints.wake_holders(begun_anew)
-            self._hints.work.set()
+                self.hints.wake_holders(begun_anew)
+            self.hints.work.set()
 
     def _tell_settled(self, group: WaitingGroup, dispatch: Dispatch) -> None:
         """Messages that no turn will answer are settled here."""
         for routed in dispatch.batches:
             if routed.verdict.action is not Action.FORWARD:
                 settled = [one for one in group.messages if routed.first <= one.number <= routed.last]
-                self._progress.tell(settled, TurnProgress("settled", routed.verdict.reason))
+                self.progress.tell(settled, TurnProgress("settled", routed.verdict.reason))

@@ -28,11 +28,11 @@ class MessagePipeline:
         self, stores: PipelineStores, agent: AgentDeps, settings: PipelineSettings, clock: Clock, ids: Ids
     ) -> None:
         self.hints = Wakeups()
-        self.answering = Answering(stores, agent, settings, (clock, ids, self.hints))
+        self.answering = Answering(stores, agent, settings, clock, ids, self.hints)
         self._lanes = stores.lanes
         self._waking = Waking(self.hints.work)
-        routed = stores.operations, stores.buffer
-        self._router = Router(routed, (clock, ids, self.hints), self._waking.writing, agent.progress)
+        system = clock, ids, self.hints
+        self._router = Router(stores.operations, stores.buffer, *system, self._waking.writing, agent.progress)
 
     @property
     def settings(self) -> PipelineSettings:

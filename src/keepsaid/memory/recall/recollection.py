@@ -21,6 +21,7 @@ from keepsaid.ports.runtime import Clock
 from keepsaid.text.normal import ends_of
 from keepsaid.text.time_spans import When, times_in
 from keepsaid.text.words import leans, topic
+from keepsaid.values import frozen
 
 QUERY_CHARS_MAX = 4_000
 """So many characters are searched for. Of a longer text these are its beginning and its end."""
@@ -129,6 +130,7 @@ class _RecallQuery(NamedTuple):
     as_of: int | None
 
 
+@frozen
 class Recollection:
     """Ranked recall over legs, ungated. `absent` names the legs that are not configured, each with its reason.
 
@@ -136,21 +138,11 @@ class Recollection:
     wait longer, make another with slower legs. The graph leg, if there is one, goes on from what the others found.
     """
 
-    def __init__(
-        self,
-        legs: Sequence[ranking.Leg],
-        memories: Shelf,
-        clock: Clock,
-        absent: Sequence[str] = (NO_EMBEDDER,),
-        graph: ranking.GraphLeg | None = None,
-    ) -> None:
-        self._legs = tuple(legs)
-        self._memories = memories
-        self._clock = clock
-        self._absent = tuple(absent)
-        self._graph = graph
-        self._by_meaning = any(leg.name == ranking.VECTOR for leg in self._legs)
-        self._limit_ms = max((leg.limit_ms for leg in self._legs), default=0.0)
+    legs: Sequence[ranking.Leg]
+    memories: Shelf
+    clock: Clock
+    absent: Sequence[str] = (NO_EMBEDDER,)
+    graph: ranking.GraphLeg | None = None
 
     async def recall(self, listener: Listener, query: str, limit: int, as_of: int | None = None) -> Recalled:
         """The best `limit` memories of all legs, best first, and the legs that could not answer. Never raises.
@@ -158,23 +150,23 @@ class Recollection:
         With `as_of`, of what held true at that time (milliseconds UTC); else what holds now comes first. Of a query of
         more than 4,000 characters the beginning and the end are searched for, and `missing` says so.
         """
-        began = self._clock.monotonic_ms()
+        began = self.clock.monotonic_ms()
         limit = max(0, limit)
         depth = max(_DEPTH if as_of is None else _DEPTH_AS_OF, limit * _DEPTH_EACH) if limit else 0
-        now = self._clock.now_ms()
+        now = self.clock.now_ms()
         cut, query = cut_note(len(query)), ends_of(query, QUERY_CHARS_MAX)
         when = times_in(query, now)
         sought = query
         if when.spans and len([word for word in topic(query) if not word.isdigit()]) <= _FEW_WORDS:
             sought = f"{query} {when.days()}".rstrip()
-        searches = (self._run_leg(leg, partial(leg.search, listener, sought, depth)) for leg in self._legs)
+        searches = (self._run_leg(leg, partial(leg.search, listener, sought, depth)) for leg in self.legs)
         answers = await asyncio.gather(*searches)
         shares = [share for _, share in answers if share is not None]
         fused = ranking.fuse(shares)
-        if self._graph is not None and depth and shares:
+        if self.graph is not None and depth and shares:
             seeds = [Seed(id_, value / fused[0].value) for id_, value in fused[:_DEPTH] if value > 0]
-            walk = partial(self._graph.walk, listener, query, seeds, _WALKED_MAX)
-            how, walked = await self._run_leg(self._graph, walk)
+            walk = partial(self.graph.walk, listener, query, seeds, _WALKED_MAX)
+            how, walked = await self._run_leg(self.graph, walk)
             answers.append((how, walked))
             if walked is not None and walked.found:
                 shares.append(walked)
@@ -182,22 +174,24 @@ class Recollection:
         searched = tuple(how for how, _ in answers)
         missing = [how.why for how in searched if how.why]
         asked = _RecallQuery(query, when, now, as_of)
-        read = await ranking.ask("memories", partial(self._read, listener, asked, shares, fused, limit), self._limit_ms)
+        slowest_ms = max((leg.limit_ms for leg in self.legs), default=0.0)
+        read = await ranking.ask("memories", partial(self._read, listener, asked, shares, fused, limit), slowest_ms)
         answered = bool(shares)
         if isinstance(read, ranking.Missing):
             missing.append(read.why)
             read, answered = ((), ()), False
-        took = self._clock.monotonic_ms() - began
+        took = self.clock.monotonic_ms() - began
         hits, beyond = read
-        return Recalled(hits, (*missing, *cut, *self._absent), took, answered, searched, beyond, self._by_meaning)
+        by_meaning = any(leg.name == ranking.VECTOR for leg in self.legs)
+        return Recalled(hits, (*missing, *cut, *self.absent), took, answered, searched, beyond, by_meaning)
 
     async def _run_leg(
         self, leg: ranking.Leg | ranking.GraphLeg, search: Callable[[], Awaitable[tuple[Found, ...]]]
     ) -> tuple[Searched, ranking.LegShare | None]:
         """Run a leg; returns its measurements and its results."""
-        began = self._clock.monotonic_ms()
+        began = self.clock.monotonic_ms()
         found = await ranking.ask(leg.name, search, leg.limit_ms)
-        took = self._clock.monotonic_ms() - began
+        took = self.clock.monotonic_ms() - began
         if isinstance(found, ranking.Missing):
             return Searched(leg.name, 0, took, found.why), None
         return Searched(leg.name, len(found), took), leg.share(found)
@@ -214,7 +208,7 @@ class Recollection:
         first = fused if asked.as_of is not None else fused[: max(_READ_MIN, int(limit * _READ_SHARE))]
         if not first:
             return (), ()
-        read = await self._memories.fetch(listener, [one.memory_id for one in first], asked.as_of)
+        read = await self.memories.fetch(listener, [one.memory_id for one in first], asked.as_of)
         found = {memory.id: memory for memory in read}
         now = asked.now if asked.as_of is None else None
         ranked = ranking.apart(ranking.weighed(asked.query, first, found, asked.when, now), found)

@@ -199,23 +199,19 @@ def _effect(answered: AnsweredCall, claimed: ClaimedBatch, zone: str) -> Iterato
     yield KeepTime(NewSchedule(number, "agent", name, timing, what, text, target, trust), first)
 
 
-class ScheduleWords:
-    """`/schedules`: what comes at a time. The owner sees all in a direct chat, others what is heard where they are."""
+async def show_schedules(view: ScheduleView, message: StoredMessage) -> CommandResult:
+    """`/schedules`: those that live, first those that were disabled.
 
-    def __init__(self, view: ScheduleView) -> None:
-        self._view = view
-
-    async def listed(self, message: StoredMessage, _arguments: str) -> CommandResult:
-        """Those that live, those first that were disabled."""
-        origin, place = message.inbound.origin, message.lane[:3]
-        found = await self._view.schedules(LIVE, 0, 1 << 31)
-        if not (origin.trust is Trust.OWNER and origin.direct):
-            found = [one for one in found if one.new.target is not None and one.new.target.lane[:3] == place]
-        lines = [
-            _render_schedule(one) for one in sorted(found, key=lambda one: (one.state != "disabled", one.next_at or 0))
-        ]
-        more = [f"and {len(lines) - _TOLD_MAX} more: keepsaid schedule ls"] if len(lines) > _TOLD_MAX else []
-        return CommandResult("\n".join((*lines[:_TOLD_MAX], *more)) or "There is no schedule.")
+    The owner sees all in a direct chat, others what is heard where they are.
+    """
+    origin, place = message.inbound.origin, message.lane[:3]
+    found = await view.schedules(LIVE, 0, 1 << 31)
+    if not (origin.trust is Trust.OWNER and origin.direct):
+        found = [one for one in found if one.new.target is not None and one.new.target.lane[:3] == place]
+    found = sorted(found, key=lambda one: (one.state != "disabled", one.next_at or 0))
+    lines = [_render_schedule(one) for one in found[:_TOLD_MAX]]
+    lines += [f"and {len(found) - _TOLD_MAX} more: keepsaid schedule ls"] if len(found) > _TOLD_MAX else []
+    return CommandResult("\n".join(lines) or "There is no schedule.")
 
 
 def _render_schedule(one: Schedule) -> str:

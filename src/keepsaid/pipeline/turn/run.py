@@ -18,7 +18,7 @@ from keepsaid.domain.receipt import MEMORY_OPEN
 from keepsaid.domain.turn import ModelAnswer, ResumableTurn, Step, StepKind, ToolClass, Usage
 from keepsaid.errors import KeepsaidError, LeaseLost, ModelMalformed, ToolError
 from keepsaid.pipeline.turn.authorization import CallGate, as_json, refusal_in
-from keepsaid.pipeline.turn.steering import SteeringSource
+from keepsaid.pipeline.turn.steering import SteeringInbox
 from keepsaid.ports.failpoints import point
 from keepsaid.ports.model import Delta, Model, ModelRequest, Tool
 from keepsaid.ports.runtime import Clock, Offload, inline
@@ -154,14 +154,14 @@ class TurnLimits:
 
 @frozen
 class TurnDeps:
-    """What a turn works with; `offload` runs what reads long texts."""
+    """What a turn works with: `inbox` has what joins it, where anything may; `offload` runs what reads long texts."""
 
     model: Model
     prompt: Prompt
     tools: Sequence[Tool]
     limits: TurnLimits
     delta: Delta
-    offers: SteeringSource
+    inbox: SteeringInbox | None
     gate: CallGate
     offload: Offload = inline
 
@@ -183,8 +183,8 @@ async def run(turn: TurnDeps, steps: StepLog) -> Ran:
     exchange: list[Record] = []
     waiting: list[MakeTask] = []
     for n in range(turn.limits.steps_max):
-        if n:
-            joined = await turn.offers.before(steps.next, replayed=steps.replaying)
+        if n and turn.inbox is not None:
+            joined = await turn.inbox.before(steps.next, replayed=steps.replaying)
             turn.gate.see(joined)
             exchange += joined
         answer = await _ask(turn, steps, tuple(exchange))
@@ -202,7 +202,7 @@ async def run(turn: TurnDeps, steps: StepLog) -> Ran:
 
 
 async def _ask(turn: TurnDeps, steps: StepLog, exchange: tuple[Record, ...]) -> ModelAnswer:
-    exchange = turn.offers.sent(exchange)
+    exchange = turn.inbox.sent(exchange) if turn.inbox is not None else exchange
     request = ModelRequest(turn.prompt, exchange, turn.tools, turn.limits.tokens_max, turn.limits.call_s_max)
     chars = turn.prompt.chars + sum(len(record.text) for record in exchange)
     sent = await turn.offload(chars, partial(_hashed, turn.prompt, exchange))

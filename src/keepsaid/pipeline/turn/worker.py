@@ -17,9 +17,8 @@ from keepsaid.domain.trust import UNKEYED, Fence, ShownSource, Taint
 from keepsaid.domain.turn import ToolClass
 from keepsaid.errors import TaskImpossible, ToolError
 from keepsaid.pipeline.tools.tasks import made_in
-from keepsaid.pipeline.turn.authorization import ApprovalRequester, CallGate
+from keepsaid.pipeline.turn.authorization import Approvals, CallGate
 from keepsaid.pipeline.turn.run import Ran, StepLog, TurnDeps, TurnLimits, run
-from keepsaid.pipeline.turn.steering import NoSteering
 from keepsaid.ports.model import Model, SkillShelf, Tool
 from keepsaid.ports.store_views import Operations
 from keepsaid.text.normal import cut, normalise
@@ -57,7 +56,7 @@ class WorkerDeps:
     tools: Callable[[], Sequence[Tool]]
     skills: SkillShelf
     limits: TurnLimits = TurnLimits()
-    asking: Callable[[Task], ApprovalRequester] | None = None
+    asking: Callable[[Task], Approvals] | None = None
     fence: Fence = UNKEYED
 
 
@@ -86,7 +85,7 @@ async def _run(deps: WorkerDeps, task: Task, shown: tuple[Prompt, Sequence[Tool]
     prompt, tools, taint = shown
     # tools that the task's rule lists may always be called
     gate = CallGate(taint, deps.asking(task) if deps.asking else None, granted=task.terms.tools or ())
-    turn = TurnDeps(deps.model(task.terms.model), prompt, tools, deps.limits, lambda _: None, NoSteering(), gate)
+    turn = TurnDeps(deps.model(task.terms.model), prompt, tools, deps.limits, lambda _: None, None, gate)
     return await run(turn, steps)
 
 
