@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from keepsaid.domain.batch import TrialTerms
 from keepsaid.domain.commits import BeginPruning, ExpireLeases, Prune, VoidLeases
@@ -14,7 +13,8 @@ from keepsaid.domain.forgetting import EmptyLog
 from keepsaid.domain.retention import DAY_MS, HOUR_MS, SET_MS, Cursor, RetentionTerms, Stale
 from keepsaid.domain.session import Rest, SessionTerms
 from keepsaid.ports.runtime import Clock, Ids, StopToken
-from keepsaid.ports.store_views import Operations, RetentionView, SessionView
+from keepsaid.ports.store import Store
+from keepsaid.ports.store_views import Operations
 from keepsaid.values import frozen
 
 _NOTICES_MAX = 64
@@ -63,17 +63,13 @@ _PAUSE_MS = 20
 """Between two commits, so that intake goes first."""
 
 
-class SessionStore(Operations, SessionView, Protocol):
-    """Whose sessions they are."""
-
-
 class SessionExpirer:
     """Lets sessions sleep and end when their time comes; until then it only reads when that is.
 
     Lanes are quiet by the steady clock, so that a wall clock that was set neither ends nor keeps a session.
     """
 
-    def __init__(self, store: SessionStore, clock: Clock, terms: SessionTerms) -> None:
+    def __init__(self, store: Store, clock: Clock, terms: SessionTerms) -> None:
         self._store = store
         self._clock = clock
         self._terms = terms
@@ -101,10 +97,6 @@ class SessionExpirer:
 _log = logging.getLogger("keepsaid.pruner")
 _STALLS_MAX = 3
 """Pieces that find nothing and get nowhere before a pass is given up until the next run."""
-
-
-class PruneStore(Operations, RetentionView, Protocol):
-    """What is pruned."""
 
 
 @dataclass(slots=True)
@@ -139,7 +131,7 @@ class Pruner:
     last recorded one or before it; that run is only recorded, and the next one prunes.
     """
 
-    def __init__(self, store: PruneStore, clock: Clock, terms: RetentionTerms, halt: StopToken | None = None) -> None:
+    def __init__(self, store: Store, clock: Clock, terms: RetentionTerms, halt: StopToken | None = None) -> None:
         self._store = store
         self._clock = clock
         self._terms = terms

@@ -8,7 +8,6 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from keepsaid.domain.commits import Received
 from keepsaid.domain.ids import show
@@ -27,7 +26,7 @@ from keepsaid.engine.relay import build_report
 from keepsaid.engine.tasks import render_owner_notice
 from keepsaid.errors import InputError, KeepsaidError
 from keepsaid.ports.runtime import Clock, Ids, Wakeups
-from keepsaid.ports.store_views import Operations, ScheduleView, TaskView
+from keepsaid.ports.store import Store
 from keepsaid.text.normal import cut, normalise
 from keepsaid.values import frozen
 
@@ -150,20 +149,6 @@ _SET_BACK_MS = 1_000
 _SPREAD_MS = 10
 
 
-class ScheduleStore(Operations, Protocol):
-    """Where schedules are kept, and the tasks that they make."""
-
-    @property
-    def schedules(self) -> ScheduleView:
-        """What comes at a time."""
-        ...
-
-    @property
-    def tasks(self) -> TaskView:
-        """Tasks."""
-        ...
-
-
 @frozen
 class SchedulerDeps:
     """What a schedule can reach: the door, the channels that are open, who delivers and who works; and the owner.
@@ -182,7 +167,7 @@ class SchedulerDeps:
 class Scheduler:
     """One stage. It sleeps until something is due."""
 
-    store: ScheduleStore
+    store: Store
     clock: Clock
     ids: Ids
     reach: SchedulerDeps

@@ -59,12 +59,16 @@ class RetryPolicy:
         """The wait after a number of tries, doubling."""
         return int(min(self.wait_ms_max, self.wait_ms_first * 2 ** min(tries, 16)))
 
-    def is_over(self, tries: int, lasted_ms: int) -> bool:
-        """Whether an outage has lasted too long: by its own length, and by the waits after so many tries.
+    def outage_wait_ms(self, outage: ModelUnavailable | StoreError, tries: int, lasted_ms: int) -> int | None:
+        """The wait after an outage, as long as a provider asks for; None when the outage has lasted too long.
 
-        Both, because a new process does not wait out what the last one began, and a clock may be set forward.
+        That is by its own length, and by the waits after so many tries: both, because a new process does not wait out
+        what the last one began, and a clock may be set forward.
         """
-        return min(lasted_ms, sum(map(self.wait_ms, range(tries)))) >= self.outage_ms_max
+        if min(lasted_ms + self.wait_ms_first, sum(map(self.wait_ms, range(tries)))) >= self.outage_ms_max:
+            return None
+        asked_s = outage.retry_after_s if isinstance(outage, ModelUnavailable) else None
+        return max(self.wait_ms(tries), min(int((asked_s or 0) * 1000), self.outage_ms_max))
 
 
 @frozen
@@ -121,14 +125,11 @@ class Attempt:
     async def _wait_out(self, claimed: ClaimedBatch, outage: ModelUnavailable | StoreError) -> str:
         batch = claimed.batch
         now = self.clock.due_ms()
-        if self.patience.is_over(batch.deferrals, now - (batch.deferred_from or now) + self.patience.wait_ms_first):
+        wait = self.patience.outage_wait_ms(outage, batch.deferrals, now - (batch.deferred_from or now))
+        if wait is None:
             return await self.failed(claimed, Failure.BURY, outage)
-        wait = self.patience.wait_ms(batch.deferrals)
-        if isinstance(outage, ModelUnavailable) and outage.retry_after_s is not None:
-            wait = max(wait, min(int(outage.retry_after_s * 1000), self.patience.outage_ms_max))
-        self.progress.tell(
-            claimed.messages, TurnProgress("waiting", f"{outage.what}; trying again in {wait / 1000:g} s")
-        )
+        told = f"{outage.what}; trying again in {wait / 1000:g} s"
+        self.progress.tell(claimed.messages, TurnProgress("waiting", told))
         details = {"code": outage.code, "turn": claimed.turn_id, "batch": batch.id}
         _log.warning("turn waits: %s; trying again in %g s", outage.what, wait / 1000, extra=details)
         await self.released(batch, now + wait, outage.what)

@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from keepsaid.domain import session
 from keepsaid.domain.forgetting import AGENT
@@ -24,7 +23,8 @@ from keepsaid.ports.failpoints import point
 from keepsaid.ports.memory_store import Graph, Learning
 from keepsaid.ports.model import Extracted, Extractor
 from keepsaid.ports.runtime import Clock, Ids, Redactor, masked_texts
-from keepsaid.ports.store_views import CollectionView, Notes, NoteView, Operations
+from keepsaid.ports.store import Store
+from keepsaid.ports.store_views import Notes
 from keepsaid.values import frozen
 
 _DAY_MS = 86_400_000
@@ -155,10 +155,6 @@ _WAIT_MS_MAX = 3_600_000
 _FINDING_RECORDS_MAX = 1_000
 
 
-class CollectionStore(Operations, CollectionView, NoteView, Protocol):
-    """Where sessions and findings are."""
-
-
 @frozen
 class ExtractionLimits:
     """How sessions are read: records and estimated tokens of a passage, and what failing costs.
@@ -179,7 +175,7 @@ class Collection:
 
     def __init__(
         self,
-        store: CollectionStore,
+        store: Store,
         learning: Learning,
         extractor: Extractor,
         time: tuple[Clock, Ids],

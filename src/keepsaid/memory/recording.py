@@ -36,7 +36,8 @@ from keepsaid.domain.visibility import least, trust_of_words
 from keepsaid.ports.failpoints import point
 from keepsaid.ports.memory_store import Learning, Memories
 from keepsaid.ports.runtime import Clock, Redactor, masked_texts
-from keepsaid.ports.store_views import BufferView, Operations, TaskView
+from keepsaid.ports.store import Store
+from keepsaid.ports.store_views import BufferView, Operations
 from keepsaid.text.words import fold
 from keepsaid.values import frozen
 
@@ -263,8 +264,7 @@ class Results:
     changes nothing.
     """
 
-    view: TaskView
-    operations: Operations
+    store: Store
     memories: Memories
     clock: Clock
     redactor: Redactor
@@ -272,14 +272,14 @@ class Results:
 
     async def catch_up(self) -> int:
         """Keep what is due, twenty at most; returns how many. Raises a StoreError: then it is still due."""
-        due = await self.view.results(KEPT_MAX)
+        due = await self.store.tasks.results(KEPT_MAX)
         if not due:
             return 0
         fit, _ = await _masked([episode_of(one) for one in due if one.task.result], self.redactor)
         await self.memories.keep(fit, self.clock.now_ms())
         await self.executor.do([one.staged_requests for one in due], self.clock.now_ms())
         point("results.kept")
-        await self.operations.apply(ResultsKept(tuple(one.task.id for one in due)))
+        await self.store.apply(ResultsKept(tuple(one.task.id for one in due)))
         return len(due)
 
 

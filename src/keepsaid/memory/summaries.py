@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Protocol
 
 from keepsaid.domain.compaction import CompactionTerms, SummariesCopied, Summarise, SummaryFailed, ahead, due, piece
 from keepsaid.domain.context import HEADINGS, TAIL_MAX, LaneSummary, LaneTail, Made, Sections, extracted, read, written
@@ -19,7 +18,8 @@ from keepsaid.ports.failpoints import point
 from keepsaid.ports.memory_store import Memories
 from keepsaid.ports.model import Summarised, Summariser, ToSummarise
 from keepsaid.ports.runtime import Clock, Offload, inline
-from keepsaid.ports.store_views import ContextView, LaneView, Operations
+from keepsaid.ports.store import Store
+from keepsaid.ports.store_views import ContextView
 from keepsaid.text.normal import joined
 from keepsaid.values import frozen
 
@@ -29,10 +29,6 @@ _PIECES_MAX = 50
 _FEW = 8
 _WAIT_MS_MAX = 3_600_000
 _SAYS_NOTHING = "the summary would say nothing of these messages"
-
-
-class CompactionStore(Operations, LaneView, Protocol):
-    """What is compacted."""
 
 
 @frozen
@@ -67,7 +63,7 @@ class ExtractiveSummariser:
 class Compaction:
     """Summarises lanes that are due. Nothing changes but by one commit, which names the version it saw."""
 
-    store: CompactionStore
+    store: Store
     summariser: Summariser
     clock: Clock
     redacted: Callable[[str], str]
@@ -141,10 +137,6 @@ COPIED_MAX = 20
 _CHARS_PER_TOKEN = 4
 
 
-class SummaryStore(Operations, ContextView, Protocol):
-    """Where the truth is."""
-
-
 @frozen
 class WholeTerms:
     """When the summary of a conversation is made anew: for each so many messages or tokens that lanes took in.
@@ -164,7 +156,7 @@ class SummaryCopier:
     A copy is named by its lane and replaces only what is older: doing it again changes nothing.
     """
 
-    def __init__(self, store: SummaryStore, memories: Memories, clock: Clock, terms: WholeTerms | None = None) -> None:
+    def __init__(self, store: Store, memories: Memories, clock: Clock, terms: WholeTerms | None = None) -> None:
         self._store = store
         self._memories = memories
         self._clock = clock

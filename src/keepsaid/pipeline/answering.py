@@ -30,24 +30,15 @@ from keepsaid.pipeline.tools import dialogue, schedules, tasks
 from keepsaid.pipeline.turn import authorization, steering
 from keepsaid.pipeline.turn.commands import CommandBatchResult, Commands
 from keepsaid.pipeline.turn.run import StepLog, TurnDeps, TurnLimits, opened_in, run
-from keepsaid.ports import store_views
 from keepsaid.ports.channel import Progresses, TurnProgress
 from keepsaid.ports.memory_store import Reminder
 from keepsaid.ports.model import AgentIdentity, Model, Tool
 from keepsaid.ports.runtime import Clock, Ids, Offload, PaddedOffload, Wakeups, inline
+from keepsaid.ports.store import Store
 from keepsaid.values import frozen
 
 _turn_log = logging.getLogger("keepsaid.turn")
 _LATE = "it was not ready in time"
-
-
-@frozen
-class PipelineStores:
-    """The operational store, as the pipeline needs it."""
-
-    operations: store_views.Operations
-    buffer: store_views.BufferView
-    lanes: store_views.LaneView
 
 
 @frozen
@@ -111,7 +102,7 @@ def check(claimed: ClaimedBatch) -> None:
 class Answering:
     """Answers claimed batches, as `settings` say and with what `agent` has; both may be exchanged between turns."""
 
-    stores: PipelineStores
+    store: Store
     agent: AgentDeps
     settings: PipelineSettings
     clock: Clock
@@ -134,9 +125,9 @@ class Answering:
         trace = labels.record_lateness(
             merge_retry_trace(claimed.trace, await offload(prompt.chars, tracing)), claimed.late_before
         )
-        steps = StepLog(self.stores.operations, self.clock, claimed.held, trace)
+        steps = StepLog(self.store, self.clock, claimed.held, trace)
         inbox = steering.SteeringInbox(
-            self.stores.operations, claimed, self._joining(claimed), partial(layers.joining, claimed, matcher), offload
+            self.store, claimed, self._joining(claimed), partial(layers.joining, claimed, matcher), offload
         )
 
         def delta(text: str) -> None:
@@ -178,7 +169,7 @@ class Answering:
         return replace(scene, tail=fitting.tail), fitting, prompt
 
     async def _read(self, claimed: ClaimedBatch, *, begins_anew: bool) -> LaneTail:
-        lane, lanes, settings = claimed.batch.lane, self.stores.lanes, self.settings
+        lane, lanes, settings = claimed.batch.lane, self.store, self.settings
         tail = await lanes.context(lane, settings.budget.recent_records)
         if begins_anew:
             tail = LaneTail(floor=tail.head, version=tail.version, head=tail.head)
@@ -216,8 +207,8 @@ class Answering:
 
     def _fitting(self, scene: PromptInputs, tail: LaneTail) -> Fitting:
         """The prompt, and how it is made again when the lane's oldest messages have to go."""
-        budget, fence, stores = self.settings.budget, self.agent.fence, self.stores
-        guard = self.agent.guard or Guard(stores.operations, stores.lanes, self.clock, lambda *_: None)
+        budget, fence = self.settings.budget, self.agent.fence
+        guard = self.agent.guard or Guard(self.store, self.clock, lambda *_: None)
 
         def make(tail: LaneTail) -> Prompt:
             return assemble(replace(scene, tail=layers.fitted(tail, budget.recent_tokens)), budget, fence)
@@ -236,7 +227,7 @@ class Answering:
         steered = tuple(one.batch_id for one in claimed.steered)
         settled = commits.TurnCommit(claimed.turn_id, batch.id, batch.fence, outcome, reply, now, ending, steered)
         settled = replace(settled, inactive_ms=self.settings.sessions.inactive_ms, steady=self.clock.steady_ms())
-        if not await self.stores.operations.apply(settled):
+        if not await self.store.apply(settled):
             raise LeaseLost(f"batch {batch.id} has another owner now")
         self.agent.progress.tell(claimed.all_messages, TurnProgress("settled"))
         self.hints.deliver.set()

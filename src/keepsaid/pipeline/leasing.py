@@ -6,8 +6,9 @@ import asyncio
 import logging
 from asyncio import Event
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 from keepsaid.domain.batch import STABLE_MS, Ageing, TrialTerms, next_beat_ms, trial_limit_ms
 from keepsaid.domain.commits import ClaimBatches, Renew
@@ -112,6 +113,52 @@ _AGAIN_MS = 100
 """After a renewal that the store refused: what the lease was for may be another's by now."""
 
 
+@asynccontextmanager
+async def renewing(
+    clock: Clock, every_ms: int, renew: Callable[[], Awaitable[bool]], lost: Callable[[], None], taken: Event
+) -> AsyncIterator[None]:
+    """Renew a lease while the block runs, at once when `taken` is set; `lost` is called once when another has it."""
+
+    async def go_on() -> None:
+        held, wait_ms = True, every_ms
+        while held:
+            await clock.wait(taken, wait_ms)
+            wait_ms = min(_AGAIN_MS, every_ms)
+            with suppress(StoreError):
+                held = await renew()
+                wait_ms = every_ms
+        lost()
+
+    renewal = asyncio.create_task(go_on())
+    try:
+        yield
+    finally:
+        renewal.cancel()
+
+
+@asynccontextmanager
+async def cancelled_when_lost(
+    what: str, renewed: Callable[[Callable[[], None]], AbstractAsyncContextManager[None]]
+) -> AsyncIterator[None]:
+    """Hold a lease while the block runs; the block is cancelled and LeaseLost raised when `renewed` says it is lost."""
+    run, is_lost = asyncio.current_task(), False
+    assert run is not None, "a lease is kept by a coroutine"
+
+    def give_up() -> None:
+        nonlocal is_lost
+        is_lost = True
+        run.cancel()
+
+    try:
+        async with renewed(give_up):
+            yield
+    except asyncio.CancelledError:
+        if not is_lost:
+            raise
+        run.uncancel()
+        raise LeaseLost(f"{what} has another owner now") from None
+
+
 @frozen
 class LeaseTerms:
     """How long a lease lasts, how often it is renewed, and how long a first trial may take (ms)."""
@@ -161,23 +208,9 @@ class Leases:
 
         Raises TimeoutError when a batch that runs alone takes too long.
         """
-        turn = asyncio.current_task()
-        assert turn is not None, "a lease is kept by a coroutine"
-        lost = False
-
-        def give_up() -> None:
-            nonlocal lost
-            lost = True
-            turn.cancel()
-
-        try:
-            async with self.renewed(claimed, give_up), asyncio.timeout(self.limit_s(claimed)):
-                yield
-        except asyncio.CancelledError:
-            if not lost:
-                raise
-            turn.uncancel()
-            raise LeaseLost(f"batch {claimed.batch.id} has another owner now") from None
+        held = cancelled_when_lost(f"batch {claimed.batch.id}", partial(self.renewed, claimed))
+        async with held, asyncio.timeout(self.limit_s(claimed)):
+            yield
 
     def limit_s(self, claimed: ClaimedBatch) -> float | None:
         """Seconds a batch may take: a bound for a trial, because nothing runs beside it."""
@@ -186,28 +219,21 @@ class Leases:
     @asynccontextmanager
     async def renewed(self, claimed: ClaimedBatch, lost: Callable[[], None]) -> AsyncIterator[None]:
         """Renew the lease while the block runs; `lost` is called once when another owner has it."""
-        held, taken = self.hints.held, asyncio.Event()
-        held.setdefault(claimed.batch.id, []).append(taken)
-        renewal = asyncio.create_task(self._renew(claimed, lost, taken))
-        try:
-            with self._life.trial() if claimed.alone else nullcontext():
-                yield
-        finally:
-            renewal.cancel()
-            held[claimed.batch.id].remove(taken)
-            if not held[claimed.batch.id]:
-                del held[claimed.batch.id]
+        held, taken, batch = self.hints.held, Event(), claimed.batch
 
-    async def _renew(self, claimed: ClaimedBatch, lost: Callable[[], None], taken: asyncio.Event) -> None:
-        held, wait_ms = True, self.terms.renew_ms
-        while held:
-            await self.clock.wait(taken, wait_ms)
-            renewal = Renew(claimed.batch.id, claimed.batch.fence, self.clock.steady_ms() + self.terms.lease_ms)
-            wait_ms = min(_AGAIN_MS, self.terms.renew_ms)
-            with suppress(StoreError):
-                held = await self.operations.apply(renewal)
-                wait_ms = self.terms.renew_ms
-        lost()
+        async def renew() -> bool:
+            until = self.clock.steady_ms() + self.terms.lease_ms
+            return await self.operations.apply(Renew(batch.id, batch.fence, until))
+
+        held.setdefault(batch.id, []).append(taken)
+        try:
+            async with renewing(self.clock, self.terms.renew_ms, renew, lost, taken):
+                with self._life.trial() if claimed.alone else nullcontext():
+                    yield
+        finally:
+            held[batch.id].remove(taken)
+            if not held[batch.id]:
+                del held[batch.id]
 
 
 class Waking:

@@ -13,7 +13,7 @@ from keepsaid.errors import StoreBroken, StoreError
 from keepsaid.ports.channel import Channel
 from keepsaid.ports.failpoints import point
 from keepsaid.ports.runtime import Clock
-from keepsaid.ports.store_views import Operations, OutboxView
+from keepsaid.ports.store import Store
 
 _log = logging.getLogger("keepsaid.outbox")
 _TAKEN_MAX = 32
@@ -33,8 +33,7 @@ class OutboxSender:
     What may have arrived is sent again, marked; on a channel in `without_resend` it is not.
     """
 
-    operations: Operations
-    outbox: OutboxView
+    store: Store
     channels: Mapping[str, Channel]
     clock: Clock
     owner: str
@@ -49,7 +48,7 @@ class OutboxSender:
 
     async def recover(self) -> int:
         """At start: what a dead process was sending may or may not have arrived."""
-        return await self.operations.apply(Doubt(self.owner, self.clock.now_ms()))
+        return await self.store.apply(Doubt(self.owner, self.clock.now_ms()))
 
     async def deliver(self) -> int | None:
         """Start sending what is due, one reply a conversation; returns when the next may be tried.
@@ -57,17 +56,17 @@ class OutboxSender:
         A receiver that hangs holds up its own conversation and nobody else's.
         """
         now, free = self.clock.due_ms(), _TAKEN_MAX - len(self._sending)
-        due = await self.outbox.next_send(self._called)
+        due = await self.store.next_send(self._called)
         if due is None or due > now or not free:
             return due if free else None
         self._taking = asyncio.create_task(self._take(free, now))
         taken = await asyncio.shield(self._taking)
-        return await self.outbox.next_send(self._called) if taken else now + _BLOCKED_WAIT_MS
+        return await self.store.next_send(self._called) if taken else now + _BLOCKED_WAIT_MS
 
     async def _take(self, free: int, now: int) -> int:
         """Take replies and start sending them; a stop lets this end, or what is taken would have no sender."""
-        await self.operations.apply(Resend(self.without_resend, now))
-        taken = await self.operations.apply(TakeReplies(self._called, self.owner, free, now))
+        await self.store.apply(Resend(self.without_resend, now))
+        taken = await self.store.apply(TakeReplies(self._called, self.owner, free, now))
         for reply in taken:
             task = asyncio.create_task(self._send(reply), name=f"send-{reply.id}")
             self._sending.add(task)
@@ -105,7 +104,7 @@ class OutboxSender:
         """Record how a try ended, as soon as the store takes it."""
         while True:
             try:
-                await self.operations.apply(commit)
+                await self.store.apply(commit)
                 return
             except StoreBroken as error:
                 _log.error("reply not settled: %s", error.what, extra={"code": error.code, "reply": commit.reply_id})

@@ -33,7 +33,7 @@ from keepsaid.domain.work import WorkTerms
 from keepsaid.errors import KeepsaidError
 from keepsaid.ports.channel import Progresses, TurnProgress
 from keepsaid.ports.runtime import Clock, Ids, Wakeups
-from keepsaid.ports.store_views import BufferView, Operations
+from keepsaid.ports.store import Store
 from keepsaid.text.normal import joined, normalise
 from keepsaid.values import frozen
 
@@ -147,8 +147,7 @@ class Router:
     `writing` surrounds the commit of a batch; `hints` are told of what there is to do then.
     """
 
-    operations: Operations
-    buffer: BufferView
+    store: Store
     clock: Clock
     ids: Ids
     hints: Wakeups
@@ -158,12 +157,12 @@ class Router:
     async def route(self, rules: RoutingRules) -> int | None:
         """Lanes whose window has closed become batches with a verdict; returns when the next closes."""
         now = self.clock.due_ms()
-        lanes = await self.buffer.due(now, _LANES_MAX)
+        lanes = await self.store.due(now, _LANES_MAX)
         if not lanes:
-            return await self.buffer.next_due()
+            return await self.store.next_due()
         unread = {lane.lane: route_unread(rules.routes, lane, rules.window(lane.lane), self.ids, now) for lane in lanes}
         read = [lane for lane, dispatch in unread.items() if dispatch is None]
-        groups = await self.buffer.waiting(read) if read else ()
+        groups = await self.store.waiting(read) if read else ()
         ready = (
             self._routed(one.batches[-1].last_id, partial(self._dispatch, rules, one)) for one in unread.values() if one
         )
@@ -195,10 +194,10 @@ class Router:
 
     async def _dispatch(self, rules: RoutingRules, dispatch: Dispatch) -> None:
         with self.writing():
-            await self.operations.apply(dispatch)
+            await self.store.apply(dispatch)
         if rules.busy.get(dispatch.lane.channel) is BusyPolicy.INTERRUPT:
             # the new messages join the batch at work, which begins anew
-            begun_anew = await self.operations.apply(Interrupt(dispatch.lane, dispatch.window, self.clock.now_ms()))
+            begun_anew = await self.store.apply(Interrupt(dispatch.lane, dispatch.window, self.clock.now_ms()))
             if begun_anew is not None:
                 self.hints.wake_holders(begun_anew)
             self.hints.work.set()

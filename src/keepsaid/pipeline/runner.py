@@ -11,7 +11,7 @@ from keepsaid.domain.commits import Received
 from keepsaid.domain.message import Inbound
 from keepsaid.domain.turn import ClaimedBatch, Lease
 from keepsaid.errors import LeaseLost
-from keepsaid.pipeline.answering import AgentDeps, Answering, PipelineSettings, PipelineStores
+from keepsaid.pipeline.answering import AgentDeps, Answering, PipelineSettings
 from keepsaid.pipeline.intake import MessageIntake
 from keepsaid.pipeline.leasing import Leases, Waking
 from keepsaid.pipeline.outbox import OutboxSender
@@ -19,20 +19,19 @@ from keepsaid.pipeline.routing import Router
 from keepsaid.ports.failpoints import point
 from keepsaid.ports.model import AgentIdentity, SkillShelf
 from keepsaid.ports.runtime import Clock, Ids, Wakeups
+from keepsaid.ports.store import Store
 
 
 class MessagePipeline:
     """The steps of a message, in order. They meet here and nowhere else."""
 
-    def __init__(
-        self, stores: PipelineStores, agent: AgentDeps, settings: PipelineSettings, clock: Clock, ids: Ids
-    ) -> None:
+    def __init__(self, store: Store, agent: AgentDeps, settings: PipelineSettings, clock: Clock, ids: Ids) -> None:
         self.hints = Wakeups()
-        self.answering = Answering(stores, agent, settings, clock, ids, self.hints)
-        self._lanes = stores.lanes
+        self.answering = Answering(store, agent, settings, clock, ids, self.hints)
+        self._store = store
         self._waking = Waking(self.hints.work)
         system = clock, ids, self.hints
-        self._router = Router(stores.operations, stores.buffer, *system, self._waking.writing, agent.progress)
+        self._router = Router(store, *system, self._waking.writing, agent.progress)
 
     @property
     def settings(self) -> PipelineSettings:
@@ -65,7 +64,7 @@ class MessagePipeline:
 
     async def open(self, lease: Lease) -> ClaimedBatch:
         """What a lease is for, read. Raises LeaseLost when another owner has the batch."""
-        claimed = await self._lanes.claimed(lease)
+        claimed = await self._store.claimed(lease)
         if claimed is None:
             raise LeaseLost(f"batch {lease.batch.id} has another owner now")
         return claimed

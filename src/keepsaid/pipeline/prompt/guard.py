@@ -20,7 +20,7 @@ from keepsaid.domain.turn import ModelAnswer
 from keepsaid.errors import ModelTooLong
 from keepsaid.ports.model import Delta, Model, ModelRequest
 from keepsaid.ports.runtime import Clock, Offload, inline
-from keepsaid.ports.store_views import LaneView, Operations
+from keepsaid.ports.store import Store
 from keepsaid.values import frozen
 
 _CUT_SHARE = 0.5
@@ -56,8 +56,7 @@ class Windows:
 class Guard:
     """Watches the prompts of all lanes; `name` tells who summarises that a lane is due, or a share of its messages."""
 
-    operations: Operations
-    lanes: LaneView
+    store: Store
     clock: Clock
     name: Callable[[Lane, float], None]
     windows: Windows = Windows()
@@ -74,8 +73,8 @@ class Guard:
         try:
             async with asyncio.timeout(self.windows.limit_s):
                 commit = CutContext(lane, tail.version, last, CutReason.GUARD, self.clock.now_ms())
-                await self.operations.apply(commit)
-                cut = await self.lanes.context(lane, TAIL_MAX)
+                await self.store.apply(commit)
+                cut = await self.store.context(lane, TAIL_MAX)
         except TimeoutError:
             return None
         return replace(cut, reminders=tail.reminders) if cut.version != tail.version else None

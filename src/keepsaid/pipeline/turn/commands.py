@@ -17,8 +17,9 @@ from keepsaid.domain.turn import NO_MODEL, ClaimedBatch, Outcome, Usage
 from keepsaid.errors import KeepsaidError
 from keepsaid.pipeline.tools.schedules import show_schedules
 from keepsaid.pipeline.tools.tasks import judge_task, show_tasks
-from keepsaid.pipeline.turn.memory_commands import Claims, FeedbackCommand, Receipts, forget, refused
+from keepsaid.pipeline.turn.memory_commands import Claims, FeedbackCommand, forget, refused
 from keepsaid.ports.forgetting import ForgetOperations
+from keepsaid.ports.store import Store
 from keepsaid.ports.store_views import PersonalityView
 from keepsaid.values import frozen
 
@@ -62,7 +63,7 @@ class CommandBatchResult:
 class Commands:
     """Carries out commands. `compact` summarises a lane and says what came of it; `window` is the model's tokens."""
 
-    lanes: Receipts
+    lanes: Store
     personalities: PersonalityView
     compact: Callable[[Lane], Awaitable[str]]
     claims: Claims

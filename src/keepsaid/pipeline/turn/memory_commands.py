@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from keepsaid.domain.command import ASKED, REFUSED, CommandResult, command_in
 from keepsaid.domain.effects import Effect
@@ -19,7 +19,8 @@ from keepsaid.domain.visibility import ShareMemory, ShareReach, ShareRefusal
 from keepsaid.ports.forgetting import ForgetOperations
 from keepsaid.ports.memory_store import MemorySharing, People
 from keepsaid.ports.runtime import Clock
-from keepsaid.ports.store_views import LaneView, Notes, ReceiptView, ScheduleView, TaskView
+from keepsaid.ports.store import Store
+from keepsaid.ports.store_views import LaneView, Notes
 from keepsaid.text.normal import cut, digest
 from keepsaid.values import frozen
 
@@ -176,21 +177,11 @@ class Claims:
 _TEXT_CHARS = 100
 
 
-class Receipts(ReceiptView, LaneView, Protocol):
-    """The receipts, turns, tasks and schedules of lanes."""
-
-    @property
-    def tasks(self) -> TaskView: ...
-
-    @property
-    def schedules(self) -> ScheduleView: ...
-
-
 @frozen
 class FeedbackCommand:
     """Executes `/wrong`: a person's feedback on a memory; the turn's commit stores it."""
 
-    receipts: Receipts
+    receipts: Store
 
     async def run(self, message: StoredMessage, arguments: str) -> CommandResult:
         """Execute `/wrong`, `/wrong N`, `/wrong ID` or `/wrong undo [ID]`."""
