@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
@@ -48,15 +48,12 @@ class Injector:
             return Injection(skipped="system turn")
         missing = [*cut_note(sum(len(message.text) + 1 for message in said) - 1)]
         made = await ask("recall", partial(self._select, claimed, said, recent, missing), self.settings.deadline_ms)
-        if isinstance(made, Missing):
-            missing.append(made.why)
-            return Injection(missing=tuple(missing), took_ms=self.clock.monotonic_ms() - began)
         took = self.clock.monotonic_ms() - began
+        if isinstance(made, Missing):
+            return Injection(missing=(*missing, made.why), took_ms=took)
         selection, recalled = made
-        candidates = tuple(selection.candidates)
-        return Injection(
-            selection.block, candidates, tuple(missing), took, searched=recalled.searched, beyond=recalled.beyond
-        )
+        found = Injection(selection.block, tuple(selection.candidates), tuple(missing), took)
+        return replace(found, searched=recalled.searched, beyond=recalled.beyond)
 
     async def _select(
         self, claimed: ClaimedBatch, said: Sequence[StoredMessage], recent: Awaitable[Recent], missing: list[str]

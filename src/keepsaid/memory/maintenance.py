@@ -143,15 +143,9 @@ class Audit:
             after = 0
             while found := await self._auditing.loose(task, after, _PAGE):
                 after, ids = found
-                report.add(
-                    AuditFinding(
-                        AuditProblem.ORPHANED,
-                        () if task is UpkeepTask.ENTITIES else (one,),
-                        Fix.MAINTAIN,
-                        f"{task} of nothing",
-                    )
-                    for one in ids
-                )
+                what, named = f"{task} of nothing", task is not UpkeepTask.ENTITIES
+                cases = ((one,) if named else () for one in ids)
+                report.add(AuditFinding(AuditProblem.ORPHANED, case, Fix.MAINTAIN, what) for case in cases)
 
 
 _judging_log = logging.getLogger("keepsaid.judging")

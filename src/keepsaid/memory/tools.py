@@ -26,22 +26,6 @@ AROUND_DEFAULT, AROUND_MAX = 3, 10
 _PERSON_CHARS_MAX = 200
 
 
-def query_in(arguments: Mapping[str, Json]) -> str:
-    """The words to look for."""
-    query = arguments.get("query")
-    if not isinstance(query, str) or not query.strip():
-        raise ToolError("query must be a text that is not empty")
-    return query
-
-
-def archived_in(arguments: Mapping[str, Json]) -> bool:
-    """Whether what was archived is to be searched."""
-    given = arguments.get("archived", False)
-    if not isinstance(given, bool):
-        raise ToolError("archived must be true or false")
-    return given
-
-
 def memory_in(arguments: Mapping[str, Json]) -> int:
     """The memory that is meant."""
     given = arguments.get("id")
@@ -56,7 +40,13 @@ def narrowing_in(arguments: Mapping[str, Json]) -> Narrowing:
     since, until = _time(arguments, "since"), _time(arguments, "until", ends=True)
     if since is not None and until is not None and since > until:
         raise ToolError("since must not be later than until")
-    return Narrowing(_kind(arguments), _person(arguments), since, until, _time(arguments, "as_of", ends=True))
+    kind, person = arguments.get("kind"), arguments.get("person")
+    if kind is not None and kind not in list(Kind):
+        raise ToolError(f"kind must be one of {', '.join(Kind)}")
+    if person is not None and not (isinstance(person, str) and person.strip() and len(person) <= _PERSON_CHARS_MAX):
+        raise ToolError(f"person must be a name of at most {_PERSON_CHARS_MAX} characters")
+    as_of = _time(arguments, "as_of", ends=True)
+    return Narrowing(None if kind is None else Kind(str(kind)), str(person or ""), since, until, as_of)
 
 
 def _number(arguments: Mapping[str, Json], name: str, default: int, bounds: tuple[int, int]) -> int:
@@ -65,24 +55,6 @@ def _number(arguments: Mapping[str, Json], name: str, default: int, bounds: tupl
     if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= most:
         raise ToolError(f"{name} must be a whole number from {least} to {most}")
     return number
-
-
-def _kind(arguments: Mapping[str, Json]) -> Kind | None:
-    kind = arguments.get("kind")
-    if kind is None:
-        return None
-    if kind not in list(Kind):
-        raise ToolError(f"kind must be one of {', '.join(Kind)}")
-    return Kind(str(kind))
-
-
-def _person(arguments: Mapping[str, Json]) -> str:
-    person = arguments.get("person")
-    if person is None:
-        return ""
-    if not isinstance(person, str) or not person.strip() or len(person) > _PERSON_CHARS_MAX:
-        raise ToolError(f"person must be a name of at most {_PERSON_CHARS_MAX} characters")
-    return person
 
 
 def _time(arguments: Mapping[str, Json], name: str, *, ends: bool = False) -> int | None:
@@ -135,9 +107,14 @@ def memory_search(recall: Recall, library: Library, listener: Listener, archive:
 
     async def run(arguments: dict[str, Json]) -> str:
         _known(arguments, _SEARCH)
-        query, narrowing = query_in(arguments), narrowing_in(arguments)
+        query, archived = arguments.get("query"), arguments.get("archived", False)
+        if not isinstance(query, str) or not query.strip():
+            raise ToolError("query must be a text that is not empty")
+        narrowing = narrowing_in(arguments)
         limit = _number(arguments, "limit", LIMIT_DEFAULT, (1, LIMIT_MAX))
-        if archived_in(arguments):
+        if not isinstance(archived, bool):
+            raise ToolError("archived must be true or false")
+        if archived:
             return _written(await archive.recall(hearing, query, limit, narrowing.as_of) if archive else Recalled(()))
         return _written(await narrowed(recall, library, hearing, (query, limit), narrowing))
 

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import field
 from difflib import get_close_matches
+from functools import partial
 
 from keepsaid.domain.batch import Window
 from keepsaid.domain.commits import Arrival, IntakeResult, Receive, Received
@@ -128,11 +129,10 @@ _SHRINKS = 4
 
 def _refuse_oversized(inbound: Inbound, limits: IntakeLimits) -> None:
     """Refuse what is far too long before time is spent on it; the limits proper hold for what is stored."""
-    origin, content, marks = inbound.origin, inbound.content, inbound.marks
-    if len(content.text) > _SHRINKS * limits.text_chars_max:
-        raise TooLarge(f"the text has {len(content.text):,} characters; {limits.text_chars_max:,} are allowed")
-    names = (origin.channel, origin.account, origin.sender, origin.conversation, origin.name, content.event)
-    for given in (*names, marks.external_id, marks.provider_id, marks.reply_to, inbound.topic, inbound.reply_url):
+    strings, text = _strings(inbound), inbound.content.text
+    if len(text) > _SHRINKS * limits.text_chars_max:
+        raise TooLarge(f"the text has {len(text):,} characters; {limits.text_chars_max:,} are allowed")
+    for given in strings[:5] + strings[6:]:  # without the text
         if given is not None and len(given) > _SHRINKS * limits.name_chars_max:
             raise InputError(f"no name, id or URL may have more than {limits.name_chars_max} characters")
 
@@ -167,10 +167,9 @@ class MessageIntake:
         if self.reserve is not None:
             self.reserve.check()
         same_body_ms = self.limits.same_body_ms.get(inbound.origin.channel, 0)
-        if len(inbound.content.payload) > _INLINE_BYTES_MAX:
-            content, body = await asyncio.to_thread(_hashes, inbound, same_body_ms)
-        else:
-            content, body = _hashes(inbound, same_body_ms)
+        hashes = partial(_hashes, inbound, same_body_ms)
+        is_large = len(inbound.content.payload) > _INLINE_BYTES_MAX
+        content, body = await asyncio.to_thread(hashes) if is_large else hashes()
         now = self.clock.now_ms()
         body_key = BodyKey(body, now + same_body_ms) if body else None
         arrival = Arrival(self.ids.next(), inbound, now, inbound.key_hash, content, body_key)

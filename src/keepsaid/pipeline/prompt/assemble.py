@@ -114,20 +114,13 @@ class PromptBudget:
 def assemble(scene: PromptInputs, budget: PromptBudget, fence: Fence = UNKEYED) -> Prompt:
     """The prompt: what stands, the lane's summary and records, what holds for this turn, the new messages."""
     standing = standing_layers(scene, budget)
-    told, beside = (
-        layers.summary(scene, budget.summary_chars),
-        layers.session_summary(scene, budget.session_summary_chars),
-    )
+    told = layers.summary(scene, budget.summary_chars)
+    beside = layers.session_summary(scene, budget.session_summary_chars)
     history, lately = layers.recent(scene, fence)
-    now, (above, below) = (
-        layers.status(scene, budget.status_chars),
-        layers.extensions(scene, budget.extensions_chars, fence),
-    )
-    memory, quote, asked = (
-        layers.recalled(scene, fence),
-        layers.quoted(scene, budget.quoted_chars, fence),
-        layers.message(scene),
-    )
+    now = layers.status(scene, budget.status_chars)
+    above, below = layers.extensions(scene, budget.extensions_chars, fence)
+    memory, asked = layers.recalled(scene, fence), layers.message(scene)
+    quote = layers.quoted(scene, budget.quoted_chars, fence)
     shown = (*standing, told, beside, lately, now, above, memory, below, quote, asked)
     if budget.order is MemoryPlacement.SEED003:
         shown = (*standing, told, beside, memory, lately, now, above, below, quote, asked)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from keepsaid.domain.effects import OpenSlot, SetPersonality
 from keepsaid.domain.memory import person_of
@@ -118,16 +119,12 @@ def set_in(records: Sequence[Record], claimed: ClaimedBatch) -> tuple[SetPersona
     """What a turn's records set: every call that was answered and not refused, in order."""
     allowed = settable(claimed.batch.lane, claimed.all_messages)
     by = person_of(claimed.all_messages[-1].inbound.origin)
-    read = (_read_recorded(call.arguments, allowed) for call in answered_calls(records, SET_PERSONALITY))
-    return tuple(SetPersonality(allowed[one[0]], one[1], by) for one in read if one is not None)
-
-
-def _read_recorded(arguments: Mapping[str, Json], allowed: Mapping[str, str]) -> tuple[str, str] | None:
-    """Return scope and text of a recorded call; None if a person who joined the turn since makes it forbidden."""
-    try:
-        return _read_personality(arguments, allowed)
-    except ToolError:
-        return None
+    found: list[SetPersonality] = []
+    for call in answered_calls(records, SET_PERSONALITY):
+        with suppress(ToolError):  # a person who joined the turn since makes it forbidden
+            scope, text = _read_personality(call.arguments, allowed)
+            found.append(SetPersonality(allowed[scope], text, by))
+    return tuple(found)
 
 
 def _read_personality(arguments: Mapping[str, Json], allowed: Mapping[str, str]) -> tuple[str, str]:
