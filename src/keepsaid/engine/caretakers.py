@@ -7,11 +7,9 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from keepsaid.domain.batch import TrialTerms
+from keepsaid.domain import batch, forgetting, session
 from keepsaid.domain.commits import BeginPruning, ExpireLeases, Prune, VoidLeases
-from keepsaid.domain.forgetting import EmptyLog
 from keepsaid.domain.retention import DAY_MS, HOUR_MS, SET_MS, Cursor, RetentionTerms, Stale
-from keepsaid.domain.session import Rest, SessionTerms
 from keepsaid.ports.runtime import Clock, Ids, StopToken
 from keepsaid.ports.store import Store
 from keepsaid.ports.store_views import Operations
@@ -41,7 +39,7 @@ class Rescuer:
     ids: Ids
     owner: str
     notices: CrashNotices
-    terms: TrialTerms = TrialTerms()
+    terms: batch.TrialTerms = batch.TrialTerms()
 
     async def recover(self) -> tuple[int, ...]:
         """At start, under the instance lock: every lease of a former owner is void; returns dead batches."""
@@ -69,7 +67,7 @@ class SessionExpirer:
     Lanes are quiet by the steady clock, so that a wall clock that was set neither ends nor keeps a session.
     """
 
-    def __init__(self, store: Store, clock: Clock, terms: SessionTerms) -> None:
+    def __init__(self, store: Store, clock: Clock, terms: session.SessionTerms) -> None:
         self._store = store
         self._clock = clock
         self._terms = terms
@@ -90,7 +88,7 @@ class SessionExpirer:
         if min(dues) > steady and max(active or 0, sleeping or 0) <= steady:
             return self._clock.due_ms() + min(dues) - steady
         before = (steady - terms.sleep_ms, steady - terms.end_ms)
-        await self._store.apply(Rest(*before, steady, self._clock.now_ms(), LOOKED_MAX))
+        await self._store.apply(session.Rest(*before, steady, self._clock.now_ms(), LOOKED_MAX))
         return self._clock.due_ms() + _PAUSE_MS
 
 
@@ -154,7 +152,7 @@ class Pruner:
         if not run.over:
             return self._clock.due_ms() + _PAUSE_MS
         self._run = None
-        await self._store.apply(EmptyLog(whole=False))
+        await self._store.apply(forgetting.EmptyLog(whole=False))
         if run.refusal is None:
             _log.info("pruned %d messages, %d batches, %d keys", run.messages, run.batches, run.keys)
         return None

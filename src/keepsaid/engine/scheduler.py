@@ -9,18 +9,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from keepsaid.domain.commits import Received
+from keepsaid.domain import commits, reply, retention, timing, trust
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import SYSTEM, Content, Inbound, Origin, ProviderMarks, Trust
 from keepsaid.domain.relay import UnreportedTasks, trust_of
-from keepsaid.domain.reply import ReplyDraft
-from keepsaid.domain.retention import SILENT_MS
 from keepsaid.domain.schedule import FAILURES_MAX, Fire, Schedule, ScheduleRun, Target, What, astray, fired, verdict_on
 from keepsaid.domain.scheduling import BeginRun, EndRun, FireSchedules, Notice, RecoverRuns, RunKey, SettleRun
 from keepsaid.domain.task import NewTask, TaskEnd, TaskStory
-from keepsaid.domain.timing import QuietHours
-from keepsaid.domain.trust import UNKEYED, Fence
 from keepsaid.domain.work import Notify, WorkTerms
 from keepsaid.engine.relay import build_report
 from keepsaid.engine.tasks import render_owner_notice
@@ -133,7 +129,7 @@ def verdict_of(story: TaskStory | None) -> tuple[str, str]:
     return "fail", cut(f"its task failed: {story.task.reason}", _WHY_CHARS_MAX)
 
 
-def come_back(story: TaskStory, target: Target, fence: Fence) -> Inbound:
+def come_back(story: TaskStory, target: Target, fence: trust.Fence) -> Inbound:
     """What it came to, as a message of the lane that hears it; its words are data."""
     untold = UnreportedTasks(target.lane, (story.task,), url=target.url, direct=target.direct)
     return replace(build_report(story.task, untold, trust_of(story), fence), priority=PRIORITY)
@@ -156,11 +152,11 @@ class SchedulerDeps:
     The owner is told where he last wrote in a direct chat, and in the lane `owner` where he never did.
     """
 
-    receive: Callable[[Inbound], Awaitable[Received]]
+    receive: Callable[[Inbound], Awaitable[commits.Received]]
     channels: frozenset[str]
     hints: Wakeups
     owner: Lane
-    fence: Fence = UNKEYED
+    fence: trust.Fence = trust.UNKEYED
 
 
 @dataclass(slots=True, eq=False)
@@ -172,7 +168,7 @@ class Scheduler:
     ids: Ids
     reach: SchedulerDeps
     errands: JobRunner
-    quiet: QuietHours | None = None
+    quiet: timing.QuietHours | None = None
     hint: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _seen: int | None = field(default=None, init=False)
     _looking_after: int | None = field(default=None, init=False)
@@ -206,7 +202,7 @@ class Scheduler:
         return len(found) if self._looking_after is not None else 0
 
     async def _fire(self, now: int) -> int:
-        believed = abs(now - self.clock.steady_ms()) < SILENT_MS
+        believed = abs(now - self.clock.steady_ms()) < retention.SILENT_MS
         due = await self.store.schedules.due(now, _FIRED, once=believed)
         fires = tuple(fire for one in due if (fire := self._fired(one, now, believed=believed)) is not None)
         if fires:
@@ -236,7 +232,7 @@ class Scheduler:
         elif target is None or not self._is_open(target):
             await self._end(run, schedule, "fail", _closed(target))
         elif new.what is What.SAY:
-            draft = ReplyDraft(self.ids.next(), new.text, url=target.url)
+            draft = reply.ReplyDraft(self.ids.next(), new.text, url=target.url)
             await self.store.apply(EndRun(_key(run), "execute", self.clock.now_ms(), reply=draft))
             self.reach.hints.deliver.set()
         else:
@@ -270,7 +266,7 @@ class Scheduler:
             await self._end(run, schedule, verb, why)
         elif target is None:
             text = render_owner_notice(story.task, TaskEnd.COMPLETE, story.task.result)
-            notice = Notice(self.reach.owner, ReplyDraft(self.ids.next(), text, notice=True))
+            notice = Notice(self.reach.owner, reply.ReplyDraft(self.ids.next(), text, notice=True))
             await self.store.apply(EndRun(_key(run), verb, self.clock.now_ms(), notice=notice))
             self.reach.hints.deliver.set()
         elif not self._is_open(target):
@@ -317,7 +313,7 @@ class Scheduler:
         if schedule.state == "active":
             text = f"The schedule {named} failed {FAILURES_MAX} times in a row and comes no more. The last time: {why}."
             text += f" To let it come again: keepsaid schedule resume {known}"
-        return Notice(self.reach.owner, ReplyDraft(self.ids.next(), text, notice=True))
+        return Notice(self.reach.owner, reply.ReplyDraft(self.ids.next(), text, notice=True))
 
     def _warn(self, schedule: Schedule, state: str, verb: str, why: str) -> None:
         if verb in ("fail", "lose"):

@@ -9,26 +9,23 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from functools import partial
 
+from keepsaid.domain import reply, turn
 from keepsaid.domain.ids import show
-from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.task import ClaimTasks, EndTask, ExpireTasks, RenewTask, Task, TaskEnd, TaskFilter, TaskStory
-from keepsaid.domain.turn import ResumableTurn, StepKind, Usage
 from keepsaid.domain.work import TaskKind
 from keepsaid.engine.workers import HOPELESS, RetryPolicy
 from keepsaid.errors import KeepsaidError, LeaseLost, ModelUnavailable, StoreBroken, StoreError, TaskImpossible
 from keepsaid.pipeline.leasing import cancelled_when_lost, renewing
-from keepsaid.pipeline.turn.authorization import call_of
+from keepsaid.pipeline.turn import authorization, worker
 from keepsaid.pipeline.turn.run import REPEATABLE, Begun, NeedsReview, OutsideCall, StepLog, call_tool
-from keepsaid.pipeline.turn.worker import WorkerResult, references
-from keepsaid.ports.model import Tool
-from keepsaid.ports.runtime import Clock, Ids, Wakeups
+from keepsaid.ports import model, runtime
 from keepsaid.ports.store import Store
 from keepsaid.text.normal import cut, digest, normalise
 from keepsaid.values import frozen
 
 _log = logging.getLogger("keepsaid.task")
 _TOLD_CHARS_MAX = 2_000
-Do = Callable[[TaskStory, Mapping[str, Task], StepLog], Awaitable[WorkerResult]]
+Do = Callable[[TaskStory, Mapping[str, Task], StepLog], Awaitable[worker.WorkerResult]]
 """Does a task, given the tasks its text refers to by name."""
 
 FORGOTTEN_FIRST = "what it was about was forgotten before it was done"
@@ -61,9 +58,9 @@ class TaskRunnerDeps:
     """What runs of tasks need of the runtime."""
 
     store: Store
-    clock: Clock
-    ids: Ids
-    hints: Wakeups
+    clock: runtime.Clock
+    ids: runtime.Ids
+    hints: runtime.Wakeups
     owner: str
 
 
@@ -140,7 +137,7 @@ class Tasks:
         steps = StepLog(
             self._around.store,
             self._around.clock,
-            ResumableTurn(task.id, task.fence, story.steps if story else ()),
+            turn.ResumableTurn(task.id, task.fence, story.steps if story else ()),
         )
         timeout_s = task.terms.timeout_s or self._limits.timeout_s
         try:
@@ -168,7 +165,7 @@ class Tasks:
             return await self._end(task, TaskEnd.RETRY, what, steps)
         return await self._completed(task, done, steps)
 
-    async def _completed(self, task: Task, done: WorkerResult, steps: StepLog) -> str:
+    async def _completed(self, task: Task, done: worker.WorkerResult, steps: StepLog) -> str:
         """Its result, what it leaves behind and the end of its last call are on disk at once, or nothing is."""
         end = replace(
             self._ended(task, TaskEnd.COMPLETE, done.result, steps), ending=steps.ending, effects=done.effects
@@ -178,11 +175,11 @@ class Tasks:
             hint.set()
         return state
 
-    async def _done(self, story: TaskStory | None, steps: StepLog) -> WorkerResult:
+    async def _done(self, story: TaskStory | None, steps: StepLog) -> worker.WorkerResult:
         if story is None or not story.task.description:
             raise TaskImpossible(FORGOTTEN_FIRST)
         view, named = self._around.store.tasks, dict[str, Task]()
-        for name in references(story.task):
+        for name in worker.references(story.task):
             found = await view.find(TaskFilter(state="completed", key=name, limit=1))
             named |= dict.fromkeys((name,), next(iter(found))) if found else {}
         return await self._craft.do(story, named, steps)
@@ -207,7 +204,7 @@ class Tasks:
 
     def _ended(self, task: Task, how: TaskEnd, text: str, steps: StepLog) -> EndTask:
         around = self._around
-        notice = ReplyDraft(around.ids.next(), render_owner_notice(task, how, text), notice=True)
+        notice = reply.ReplyDraft(around.ids.next(), render_owner_notice(task, how, text), notice=True)
         return EndTask(task.id, task.fence, how, around.clock.now_ms(), text, usage=steps.usage, notice=notice)
 
     def _kept(self, task: Task) -> AbstractAsyncContextManager[None]:
@@ -243,25 +240,25 @@ def render_owner_notice(task: Task, how: TaskEnd, text: str) -> str:
 
 
 async def make_call(
-    tools: Callable[[], Sequence[Tool]], story: TaskStory, _named: Mapping[str, Task], steps: StepLog
-) -> WorkerResult:
+    tools: Callable[[], Sequence[model.Tool]], story: TaskStory, _named: Mapping[str, Task], steps: StepLog
+) -> worker.WorkerResult:
     """Make the one call of a task, with exactly the arguments that were approved.
 
     It is recorded as a step: a call that must not be repeated and has no result waits for a person again. Raises
     TaskImpossible where the tool is gone, NeedsReview, and LeaseLost.
     """
-    call = call_of(story.task)
+    call = authorization.call_of(story.task)
     tool = next((one for one in tools() if one.name == call.name), None)
     if tool is None:
         raise TaskImpossible(f"the tool {call.name} of {show('task', story.task.id)} is not there any more")
 
-    async def make(begun: Begun) -> tuple[str, Usage]:
+    async def make(begun: Begun) -> tuple[str, turn.Usage]:
         await begun()
-        return cut(normalise(str(await call_tool(tool, call.arguments))), tool.chars_max), Usage()
+        return cut(normalise(str(await call_tool(tool, call.arguments))), tool.chars_max), turn.Usage()
 
     what = digest(call.name, call.arguments)
-    output = await steps.once(OutsideCall(StepKind.TOOL, call.name, what, tool.kind in REPEATABLE), make)
-    return WorkerResult(str(output))
+    output = await steps.once(OutsideCall(turn.StepKind.TOOL, call.name, what, tool.kind in REPEATABLE), make)
+    return worker.WorkerResult(str(output))
 
 
 @frozen
@@ -269,7 +266,7 @@ class Expiry:
     """Ends what waited for the owner's approval longer than it may."""
 
     store: Store
-    clock: Clock
+    clock: runtime.Clock
 
     async def work(self) -> int | None:
         """Fail what is overdue; returns when the next is (milliseconds UTC), None when nothing waits."""

@@ -8,29 +8,16 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 
+from keepsaid import errors
 from keepsaid.domain.batch import StoredBatch
 from keepsaid.domain.commits import Fail, Failure, Release
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.reply import ReplyDraft, address
 from keepsaid.domain.turn import ClaimedBatch, Lease
-from keepsaid.errors import (
-    KeepsaidError,
-    LeaseLost,
-    MessageDamaged,
-    ModelAuth,
-    ModelQuota,
-    ModelRejected,
-    ModelUnavailable,
-    StoreBroken,
-    StoreError,
-)
-from keepsaid.pipeline.leasing import Leases
-from keepsaid.pipeline.runner import MessagePipeline
-from keepsaid.pipeline.turn.commands import gave_up
-from keepsaid.pipeline.turn.run import NeedsReview
+from keepsaid.pipeline import leasing, runner
+from keepsaid.pipeline.turn import commands, run
+from keepsaid.ports import runtime, store_views
 from keepsaid.ports.channel import Progresses, TurnProgress
-from keepsaid.ports.runtime import Clock, Ids
-from keepsaid.ports.store_views import LaneView, Operations
 from keepsaid.values import frozen
 
 _log = logging.getLogger("keepsaid.turn")
@@ -43,7 +30,7 @@ TAKEN = "this try was broken off; the message is taken up again"
 _ADDRESSES_MAX = 16
 """So many more addresses are told when others had joined the turn; what has none is still listed as in review."""
 
-HOPELESS = (ModelAuth, ModelQuota, ModelRejected)
+HOPELESS = (errors.ModelAuth, errors.ModelQuota, errors.ModelRejected)
 """Trying again cannot help before a person does something."""
 
 
@@ -59,7 +46,9 @@ class RetryPolicy:
         """The wait after a number of tries, doubling."""
         return int(min(self.wait_ms_max, self.wait_ms_first * 2 ** min(tries, 16)))
 
-    def outage_wait_ms(self, outage: ModelUnavailable | StoreError, tries: int, lasted_ms: int) -> int | None:
+    def outage_wait_ms(
+        self, outage: errors.ModelUnavailable | errors.StoreError, tries: int, lasted_ms: int
+    ) -> int | None:
         """The wait after an outage, as long as a provider asks for; None when the outage has lasted too long.
 
         That is by its own length, and by the waits after so many tries: both, because a new process does not wait out
@@ -67,7 +56,7 @@ class RetryPolicy:
         """
         if min(lasted_ms + self.wait_ms_first, sum(map(self.wait_ms, range(tries)))) >= self.outage_ms_max:
             return None
-        asked_s = outage.retry_after_s if isinstance(outage, ModelUnavailable) else None
+        asked_s = outage.retry_after_s if isinstance(outage, errors.ModelUnavailable) else None
         return max(self.wait_ms(tries), min(int((asked_s or 0) * 1000), self.outage_ms_max))
 
 
@@ -75,10 +64,10 @@ class RetryPolicy:
 class Attempt:
     """Runs the work of a batch and settles what it raises."""
 
-    operations: Operations
+    operations: store_views.Operations
     progress: Progresses
-    clock: Clock
-    ids: Ids
+    clock: runtime.Clock
+    ids: runtime.Ids
     patience: RetryPolicy
 
     async def opened(self, lease: Lease, reading: Callable[[Lease], Awaitable[ClaimedBatch]]) -> ClaimedBatch | None:
@@ -99,21 +88,21 @@ class Attempt:
         """
         try:
             await work()
-        except LeaseLost:
+        except errors.LeaseLost:
             self.progress.tell(claimed.messages, TurnProgress("waiting", TAKEN))
             return "lost"
         except asyncio.CancelledError:
             await asyncio.shield(self.released(claimed.batch))
             raise
-        except ModelUnavailable as outage:
+        except errors.ModelUnavailable as outage:
             return await self._wait_out(claimed, outage)
-        except (NeedsReview, MessageDamaged) as unknown:
+        except (run.NeedsReview, errors.MessageDamaged) as unknown:
             return await self.failed(claimed, Failure.PARK, unknown)
         except HOPELESS as refusal:
             return await self.failed(claimed, Failure.BURY, refusal)
-        except StoreBroken:
+        except errors.StoreBroken:
             raise
-        except StoreError as refusal:
+        except errors.StoreError as refusal:
             return await self._wait_out(claimed, refusal)
         except TimeoutError:
             return await self.survived(claimed)
@@ -122,7 +111,7 @@ class Attempt:
             return await self.failed(claimed, Failure.RETRY, error)
         return "done"
 
-    async def _wait_out(self, claimed: ClaimedBatch, outage: ModelUnavailable | StoreError) -> str:
+    async def _wait_out(self, claimed: ClaimedBatch, outage: errors.ModelUnavailable | errors.StoreError) -> str:
         batch = claimed.batch
         now = self.clock.due_ms()
         wait = self.patience.outage_wait_ms(outage, batch.deferrals, now - (batch.deferred_from or now))
@@ -150,8 +139,8 @@ class Attempt:
     async def failed(self, claimed: ClaimedBatch, how: Failure, error: Exception) -> str:
         """Charge, park or bury a batch for what it raised; returns its new state."""
         now, batch = self.clock.now_ms(), claimed.batch
-        notice = ReplyDraft(self.ids.next(), gave_up(batch.id, error), True, *address(claimed.messages))
-        reason = error.what if isinstance(error, KeepsaidError) else f"{type(error).__name__}"
+        notice = ReplyDraft(self.ids.next(), commands.gave_up(batch.id, error), True, *address(claimed.messages))
+        reason = error.what if isinstance(error, errors.KeepsaidError) else f"{type(error).__name__}"
         retry_at = self.clock.due_ms() + self.patience.wait_ms(batch.attempts)
         more_ids = tuple(self.ids.next() for _ in range(_ADDRESSES_MAX))
         failure = Fail(batch.id, batch.fence, how, reason, now, retry_at, notice, more_ids)
@@ -185,11 +174,11 @@ class TurnConcurrency:
 class Workers:
     """Runs turns."""
 
-    flow: MessagePipeline
-    lanes: LaneView
-    leases: Leases
+    flow: runner.MessagePipeline
+    lanes: store_views.LaneView
+    leases: leasing.Leases
     attempt: Attempt
-    clock: Clock
+    clock: runtime.Clock
     places: TurnConcurrency
     _running: set[asyncio.Task[None]] = field(default_factory=set, init=False)
     _slow: set[asyncio.Task[None]] = field(default_factory=set, init=False)
@@ -247,7 +236,7 @@ class Workers:
         how = "broken off"
         try:
             how = await self._worked(lease, before)
-        except StoreError as error:
+        except errors.StoreError as error:
             _log.error("turn broken off: %s", error.what, extra={"code": error.code, "turn": lease.turn_id})
         finally:
             self.flow.hints.deliver.set()

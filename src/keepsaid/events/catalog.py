@@ -8,12 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from keepsaid.domain.compaction import CutReason
-from keepsaid.domain.context import Made
+from keepsaid.domain import compaction, context, prompt, session, work
 from keepsaid.domain.event import RECEIVED, ROUTED, STARTED, AbandonReason
-from keepsaid.domain.prompt import Json
-from keepsaid.domain.session import SessionEnd
-from keepsaid.domain.work import TaskKind
 from keepsaid.errors import InputError
 from keepsaid.events.schema import Field, Schema, an_id, flag, ids, lane, number, word
 
@@ -28,7 +24,7 @@ _MESSAGES = number("how many of them people and agent said")
 _LANE = {"lane": lane(), "version": number("of what its context begins with")}
 _LANE |= {"first": number("the first record that went"), "last": number("the last one"), "messages": _MESSAGES}
 _SESSION = {"first": number("its first record"), "last": number("its last")}
-_SESSION_ENDS = tuple(one for one in SessionEnd if one is not SessionEnd.IDLE)
+_SESSION_ENDS = tuple(one for one in session.SessionEnd if one is not session.SessionEnd.IDLE)
 _ATTEMPTS = number("attempts that were charged to it")
 _KIND = word("its kind")
 _WHY = word("why")
@@ -110,7 +106,7 @@ _CORE = {
     "lane.compacted": Schema(
         "Records left a lane's context: a summary stands for them, or they did not fit (`guard`).",
         "",
-        {**_LANE, "how": word("how", *Made, CutReason.GUARD)},
+        {**_LANE, "how": word("how", *context.Made, compaction.CutReason.GUARD)},
     ),
     "lane.summary_failed": Schema(
         "A summary could not be made.",
@@ -138,7 +134,7 @@ _CORE = {
         "session",
         "A session ended, because its lane was quiet for long.",
         **_SESSION,
-        reason=word("why", SessionEnd.IDLE),
+        reason=word("why", session.SessionEnd.IDLE),
     ),
     # memory
     "memory.saved": _topic(
@@ -173,7 +169,7 @@ _CORE = {
     "task.created": _topic(
         "task",
         "Work was written down, by a rule or by somebody's word.",
-        kind=word("who is to do it", *TaskKind),
+        kind=word("who is to do it", *work.TaskKind),
         after=number("how many tasks must be completed first"),
     ),
     "task.started": _topic(
@@ -271,7 +267,7 @@ def topics_of(patterns: tuple[str, ...]) -> tuple[str, ...]:
     return patterns
 
 
-def checked(topic: str, payload: Mapping[str, Json]) -> str:
+def checked(topic: str, payload: Mapping[str, prompt.Json]) -> str:
     """The payload as it is kept; raises InputError for a topic of the core, no topic, or too large a payload."""
     if len(topic) > _TOPIC_CHARS_MAX or not _TOPIC.fullmatch(topic):
         raise InputError(f"{topic!r} is no topic: words joined by dots, as deploy.finished", safe=_UNTOLD)

@@ -12,16 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from keepsaid.domain import memory, message, turn, visibility
 from keepsaid.domain.bulletin import MINUTE_MS, Bulletin, Edition, Material, bulletin_key, rendered, shortened
-from keepsaid.domain.memory import Kind, NewMemory
-from keepsaid.domain.message import Trust, Trusted
-from keepsaid.domain.turn import ClaimedBatch
-from keepsaid.domain.visibility import least
 from keepsaid.errors import ModelError
 from keepsaid.memory.injection import listener_of
 from keepsaid.memory.recall.ranking import Missing, ask
-from keepsaid.ports.memory_store import BulletinStore, Editor, EditRequest, Memories
-from keepsaid.ports.runtime import Clock
+from keepsaid.ports import memory_store, runtime
 from keepsaid.values import frozen
 
 _log = logging.getLogger("keepsaid.bulletin")
@@ -54,17 +50,17 @@ class Briefings:
     leaves the old one as it is. One whose sources were withdrawn is not told, and is rendered anew without a model.
     """
 
-    store: BulletinStore
-    memories: Memories
-    clock: Clock
-    editor: Editor | None = None
+    store: memory_store.BulletinStore
+    memories: memory_store.Memories
+    clock: runtime.Clock
+    editor: memory_store.Editor | None = None
     terms: BulletinTerms = BulletinTerms()
     hint: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _named: dict[str, None] = field(default_factory=dict, init=False)
     _rests: dict[str, float] = field(default_factory=dict, init=False)
     _one: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
-    async def render_bulletins(self, claimed: ClaimedBatch) -> str:
+    async def render_bulletins(self, claimed: turn.ClaimedBatch) -> str:
         listener, now = listener_of(claimed, claimed.messages), self.clock.now_ms()
         found = await ask("bulletin", partial(self.store.standing, listener, now), self.terms.read_ms)
         if isinstance(found, Missing):
@@ -72,8 +68,8 @@ class Briefings:
             return ""
         self._name(found, now)
         told = [one for one in found if one.whole and one.text]
-        trusts = (one.edition.trust if one.edition else Trust.KNOWN for one in told)
-        return Trusted("\n\n".join(one.text for one in told), least([Trust.OWNER, *trusts]))
+        trusts = (one.edition.trust if one.edition else message.Trust.KNOWN for one in told)
+        return message.Trusted("\n\n".join(one.text for one in told), visibility.least([message.Trust.OWNER, *trusts]))
 
     def _name(self, found: Sequence[Bulletin], now: int) -> None:
         """Name the scopes that may be due."""
@@ -140,7 +136,7 @@ class Briefings:
             return plain, edition
         whole, memories = rendered(material.memories, _ALL_WORDS)
         try:
-            edited = await self.editor.edit(EditRequest(whole, self.terms.words, self.terms.limit_s))
+            edited = await self.editor.edit(memory_store.EditRequest(whole, self.terms.words, self.terms.limit_s))
         except ModelError as error:
             _log.warning("bulletin not written: %s", error.what, extra={"code": error.code})
             self._rest(scope, _RETRY_MS)
@@ -152,10 +148,10 @@ class Briefings:
 
 def _rendered(material: Material, words: int) -> tuple[str, Edition]:
     text, memories = rendered(material.memories, words)
-    trust = least([Trust.OWNER, *(one.new.trust for one in material.memories)])
+    trust = visibility.least([message.Trust.OWNER, *(one.new.trust for one in material.memories)])
     return text, Edition(material.revision, material.digest, memories, trust=trust)
 
 
-def _memory(scope: str, text: str, edition: Edition, version: int, at: int) -> NewMemory:
-    new = NewMemory(bulletin_key(scope), Kind.BULLETIN, text, scope, Trust.KNOWN)
+def _memory(scope: str, text: str, edition: Edition, version: int, at: int) -> memory.NewMemory:
+    new = memory.NewMemory(bulletin_key(scope), memory.Kind.BULLETIN, text, scope, message.Trust.KNOWN)
     return replace(new, said_at=at, derived=True, version=version, metadata=edition.as_json)

@@ -7,24 +7,15 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from keepsaid.domain import session
-from keepsaid.domain.forgetting import AGENT
+from keepsaid.domain import forgetting, message, process, prompt, session, visibility
 from keepsaid.domain.graph import Association
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.learning import RULES, ExtractionResult, Statement, kept
 from keepsaid.domain.memory import NewMemory, Source, chat_of, episode_scope, person_of
-from keepsaid.domain.message import Origin
-from keepsaid.domain.process import Note
-from keepsaid.domain.prompt import Role
 from keepsaid.domain.statements import asks_to_remember, extract_statements
-from keepsaid.domain.visibility import Parent, shares
 from keepsaid.errors import KeepsaidError, ModelAuth, ModelQuota, ModelUnavailable
-from keepsaid.ports.failpoints import point
-from keepsaid.ports.memory_store import Graph, Learning
-from keepsaid.ports.model import Extracted, Extractor
-from keepsaid.ports.runtime import Clock, Ids, Redactor, masked_texts
+from keepsaid.ports import failpoints, memory_store, model, runtime, store_views
 from keepsaid.ports.store import Store
-from keepsaid.ports.store_views import Notes
 from keepsaid.values import frozen
 
 _DAY_MS = 86_400_000
@@ -34,7 +25,7 @@ _NAME = "collection spent"
 class Spending:
     """Calls and tokens of one day (UTC)."""
 
-    def __init__(self, notes: Notes, clock: Clock) -> None:
+    def __init__(self, notes: store_views.Notes, clock: runtime.Clock) -> None:
         self._notes = notes
         self._clock = clock
         self._day = -1
@@ -58,7 +49,7 @@ class Spending:
         self.calls += calls
         self.tokens += tokens
         now, ends = self._clock.now_ms(), (self._day + 1) * _DAY_MS
-        await self._notes.apply(Note(f"{_NAME} {self._day}", json.dumps([self.calls, self.tokens]), ends, now))
+        await self._notes.apply(process.Note(f"{_NAME} {self._day}", json.dumps([self.calls, self.tokens]), ends, now))
 
 
 _WEIGHT_LEAST = 0.1
@@ -100,8 +91,8 @@ def _of_statement(
         return
     cited = [sources[at] for at in sorted(set(one.records))]
     origins = [_origin(said, finding.lane) for said in cited]
-    parents = [Parent(episode_scope(origin, finding.lane), origin.trust) for origin in origins]
-    for place, share in enumerate(shares(parents)):
+    parents = [visibility.Parent(episode_scope(origin, finding.lane), origin.trust) for origin in origins]
+    for place, share in enumerate(visibility.shares(parents)):
         said = [cited[at] for at in share.parents]
         last, origin = said[-1], origins[share.parents[-1]]
         ref = f"{finding.id}:{n}"
@@ -133,11 +124,11 @@ def _of_statement(
 
 def speaker_of(one: session.Utterance, lane: Lane) -> str:
     """The person who said something, or AGENT."""
-    return person_of(_origin(one, lane)) if one.role is Role.USER else AGENT
+    return person_of(_origin(one, lane)) if one.role is prompt.Role.USER else forgetting.AGENT
 
 
-def _origin(one: session.Utterance, lane: Lane) -> Origin:
-    return Origin(lane.channel, lane.account, lane.conversation, one.sender, one.speaker, one.direct, one.trust)
+def _origin(one: session.Utterance, lane: Lane) -> message.Origin:
+    return message.Origin(lane.channel, lane.account, lane.conversation, one.sender, one.speaker, one.direct, one.trust)
 
 
 def _source(one: session.Utterance) -> Source:
@@ -176,12 +167,12 @@ class Collection:
     def __init__(
         self,
         store: Store,
-        learning: Learning,
-        extractor: Extractor,
-        time: tuple[Clock, Ids],
-        redactor: Redactor,
+        learning: memory_store.Learning,
+        extractor: model.Extractor,
+        time: tuple[runtime.Clock, runtime.Ids],
+        redactor: runtime.Redactor,
         reading: ExtractionLimits | None = None,
-        graph: Graph | None = None,
+        graph: memory_store.Graph | None = None,
     ) -> None:
         self._store = store
         self._learning = learning
@@ -217,9 +208,9 @@ class Collection:
                 return session.Left.REFUSED
             if not finding.statements:
                 return await self._done(claimed, finding.last, thorough=finding.thorough)
-        point("finding.kept")
+        failpoints.point("finding.kept")
         await self._apply(finding)
-        point("finding.applied")
+        failpoints.point("finding.applied")
         return await self._done(claimed, finding.last, thorough=finding.thorough, finding_id=finding.id)
 
     async def failed(self, claimed: session.ExtractionLease, error: Exception) -> bool:
@@ -241,7 +232,7 @@ class Collection:
         if passage is None:
             return session.Passage(claimed.lane, claimed.after + 1, claimed.marked)
         readable = tuple(one for one in passage.utterances if one.is_readable)
-        found = await masked_texts(self._redactor, [one.text for one in readable])
+        found = await runtime.masked_texts(self._redactor, [one.text for one in readable])
         plain = tuple(replace(one, text=text) for one, (text, _) in zip(readable, found, strict=True))
         kept = await self._unforgotten(replace(passage, utterances=plain))
         return session.fitted(kept, self._reading.tokens_max)
@@ -294,9 +285,9 @@ class ExplicitExtractor:
     name = RULES
     thorough = False
 
-    async def extract(self, passage: session.Passage) -> Extracted:
+    async def extract(self, passage: session.Passage) -> model.Extracted:
         statements = []
         for one in passage.sources:
             statements += [told.by(one.speaker, one.position) for told in extract_statements(one.text)]
             await asyncio.sleep(0)
-        return Extracted(tuple(statements))
+        return model.Extracted(tuple(statements))

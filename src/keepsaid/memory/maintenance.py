@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC
 from itertools import chain
 
-from keepsaid.domain.learning import Pair, Ruled, Ruling
+from keepsaid.domain import learning, memory, timing
 from keepsaid.domain.maintenance import (
     DAY_MS,
     LOOSE,
@@ -29,9 +29,7 @@ from keepsaid.domain.maintenance import (
     sourceless,
     unused,
 )
-from keepsaid.domain.memory import VectorSpace
 from keepsaid.domain.redaction import counted_kinds
-from keepsaid.domain.timing import next_daily
 from keepsaid.errors import EmbedderError, ModelError
 from keepsaid.memory.indexing import AssociationFinder, Embedding, Enough, Pacing, paced
 from keepsaid.ports.memory_maintenance import Auditing, PairJudge, Pairs, SourceView, Upkeep
@@ -179,7 +177,7 @@ class PairReviewer:
                 break
             async with paced(pacing):
                 found = await self._pairs.undecided(self._after, _EACH)
-            equal = [Ruled(one.older, one.newer, Ruling.SAME) for one in found.pairs if one.equal]
+            equal = [learning.Ruled(one.older, one.newer, learning.Ruling.SAME) for one in found.pairs if one.equal]
             open_ = [one for one in found.pairs if not one.equal]
             asked = await self._request_rulings(open_)
             async with paced(pacing):
@@ -191,7 +189,7 @@ class PairReviewer:
                 break
         return ruled
 
-    async def _request_rulings(self, pairs: Sequence[Pair]) -> list[Ruled] | None:
+    async def _request_rulings(self, pairs: Sequence[learning.Pair]) -> list[learning.Ruled] | None:
         """Return the rulings of the judge; None if the pass has to stop before these pairs."""
         if self._judge is None or not pairs:
             return []
@@ -205,7 +203,7 @@ class PairReviewer:
             return None
         name = self._judge.name
         return [
-            Ruled(one.older, one.newer, ruling, name)
+            learning.Ruled(one.older, one.newer, ruling, name)
             for one, ruling in zip(pairs, rulings, strict=True)
             if ruling is not None
         ]
@@ -270,11 +268,11 @@ class Maintenance:
         runs = await self.upkeep.runs()
         last = max((run.begun_at for run in runs), default=self._last_ms)
         broken_off = any(run.ended_at is None for run in runs)
-        if broken_off or self.clock.now_ms() >= next_daily(last, self.terms.hour, UTC):
+        if broken_off or self.clock.now_ms() >= timing.next_daily(last, self.terms.hour, UTC):
             done = await self.run()
             faded = done.changed[UpkeepTask.FADE]
             _log.info("maintained: %d memories faded, %d archived, %d steps", faded, done.archived, done.steps)
-        return next_daily(self.clock.due_ms(), self.terms.hour, UTC)
+        return timing.next_daily(self.clock.due_ms(), self.terms.hour, UTC)
 
     async def run(self, limit_ms: float | None = None) -> MaintenanceProgress:
         """A run; broken off after `limit_ms` and by a stop, so that it goes on from there when it is called again."""
@@ -294,7 +292,7 @@ class Maintenance:
             return done
 
     async def _rest_of(
-        self, done: MaintenanceProgress, space: VectorSpace | None, limit_ms: float | None, pacing: Pacing
+        self, done: MaintenanceProgress, space: memory.VectorSpace | None, limit_ms: float | None, pacing: Pacing
     ) -> None:
         """What is no task of the store: vectors, what belongs together, and close pairs."""
         if self.embedding is not None:
@@ -310,7 +308,7 @@ class Maintenance:
         return lambda: self.halt.is_set or (end is not None and self.clock.monotonic_ms() >= end)
 
     async def _step(
-        self, task: UpkeepTask, space: VectorSpace | None, done: MaintenanceProgress, pacing: Pacing
+        self, task: UpkeepTask, space: memory.VectorSpace | None, done: MaintenanceProgress, pacing: Pacing
     ) -> bool:
         """A step, measured until it is on disk; whether its task is over."""
         with pacing.step():
@@ -319,7 +317,7 @@ class Maintenance:
         done.add(task, step, pacing.took_ms)
         return step.over
 
-    async def _space(self) -> VectorSpace | None:
+    async def _space(self) -> memory.VectorSpace | None:
         """The space whose vectors serve; None where there is none, or nobody knows."""
         try:
             return await self.embedding.space() if self.embedding is not None else None

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from keepsaid.domain.command import command_in
+from keepsaid.domain import command, ids, redaction, statements, turn, views, visibility
 from keepsaid.domain.commits import EpisodesKept
-from keepsaid.domain.ids import show
 from keepsaid.domain.learning import LearnResult
 from keepsaid.domain.memory import (
     IMPORTANCE,
@@ -26,18 +25,11 @@ from keepsaid.domain.memory import (
     person_scope,
 )
 from keepsaid.domain.message import StoredMessage, Trust
-from keepsaid.domain.redaction import Masked, Redaction
 from keepsaid.domain.staged import MemoryAction, StagedRequests, StageMemory
-from keepsaid.domain.statements import asks_to_remember
 from keepsaid.domain.task import ResultsKept, Task, TaskWork
-from keepsaid.domain.turn import NO_MODEL
-from keepsaid.domain.views import EpisodeWork
-from keepsaid.domain.visibility import least, trust_of_words
-from keepsaid.ports.failpoints import point
-from keepsaid.ports.memory_store import Learning, Memories
+from keepsaid.ports import failpoints, memory_store, store_views
 from keepsaid.ports.runtime import Clock, Redactor, masked_texts
 from keepsaid.ports.store import Store
-from keepsaid.ports.store_views import BufferView, Operations
 from keepsaid.text.words import fold
 from keepsaid.values import frozen
 
@@ -56,7 +48,7 @@ class Correcting(Protocol):
 class StagedRequestExecutor:
     """Executes the memory requests that turns and branches staged; repeating them changes nothing."""
 
-    def __init__(self, learning: Learning, truth: Correcting) -> None:
+    def __init__(self, learning: memory_store.Learning, truth: Correcting) -> None:
         self._learning = learning
         self._truth = truth
 
@@ -82,9 +74,9 @@ class StagedRequestExecutor:
 
 def _trust(staged: StagedRequests, request: StageMemory) -> Trust:
     """The least trust of who wrote and of the turn when it asked; without the latter what the lane ever held counts."""
-    said = least(message.inbound.origin.trust for message in staged.messages)
+    said = visibility.least(message.inbound.origin.trust for message in staged.messages)
     if request.trust is not None:
-        return least((said, request.trust))
+        return visibility.least((said, request.trust))
     return Trust.EXTERNAL if staged.external else said
 
 
@@ -113,7 +105,7 @@ def _memory(staged: StagedRequests, request: StageMemory) -> NewMemory:
         importance=IMPORTANCE[request.kind],
         sources=(Source("turn", str(staged.turn_id)), *(Source("message", str(one.id)) for one in staged.messages)),
         derived=True,
-        asked=any(asks_to_remember(message.text) for message in staged.messages),
+        asked=any(statements.asks_to_remember(message.text) for message in staged.messages),
     )
 
 
@@ -133,9 +125,9 @@ class Recorder:
     doing it again after a crash between the two changes nothing.
     """
 
-    buffer: BufferView
-    memories: Memories
-    operations: Operations
+    buffer: store_views.BufferView
+    memories: memory_store.Memories
+    operations: store_views.Operations
     clock: Clock
     redactor: Redactor
     executor: StagedRequestExecutor
@@ -170,7 +162,7 @@ class Recorder:
         finally:
             self._running -= 1
 
-    async def _record(self, work: Sequence[EpisodeWork]) -> None:
+    async def _record(self, work: Sequence[views.EpisodeWork]) -> None:
         said = [episode for batch in work for episode in episodes(batch)]
         fit, found = await _masked(said, self.redactor)
         used = [
@@ -181,32 +173,32 @@ class Recorder:
         if said or used:
             await self.memories.keep(fit, self.clock.now_ms(), used)
         await self.executor.do([one.staged_requests for one in work], self.clock.now_ms())
-        point("episodes.kept")
+        failpoints.point("episodes.kept")
         await self.operations.apply(EpisodesKept(tuple(batch.batch_id for batch in work), _redactions(said, found)))
 
 
-async def _masked(said: Sequence[NewMemory], redactor: Redactor) -> tuple[list[NewMemory], Sequence[Masked]]:
+async def _masked(said: Sequence[NewMemory], redactor: Redactor) -> tuple[list[NewMemory], Sequence[redaction.Masked]]:
     """Return the memories without their secrets, and the places of the secrets."""
     found = await masked_texts(redactor, [one.text for one in said])
     return [replace(one, text=plain.text) for one, plain in zip(said, found, strict=True)], found
 
 
-def _redactions(said: Sequence[NewMemory], found: Sequence[Masked]) -> tuple[Redaction, ...]:
+def _redactions(said: Sequence[NewMemory], found: Sequence[redaction.Masked]) -> tuple[redaction.Redaction, ...]:
     """The marks of the messages that hold secrets; a reply is ours, and what it holds was said before it."""
     return tuple(
-        Redaction(int(source.ref), plain.marks)
+        redaction.Redaction(int(source.ref), plain.marks)
         for episode, plain in zip(said, found, strict=True)
         for source in episode.sources
         if plain.marks and source.kind == "message"
     )
 
 
-def episodes(work: EpisodeWork) -> list[NewMemory]:
+def episodes(work: views.EpisodeWork) -> list[NewMemory]:
     """The episodes of one batch: each message that says something, and the reply a model or program gave."""
     # a command is said to the program alone
-    remembered = [one for one in work.messages if one.text.strip() and command_in(one) is None]
+    remembered = [one for one in work.messages if one.text.strip() and command.command_in(one) is None]
     said = [_message_episode(message) for message in remembered]
-    if work.turn_id is not None and work.messages and work.reply.strip() and work.model != NO_MODEL:
+    if work.turn_id is not None and work.messages and work.reply.strip() and work.model != turn.NO_MODEL:
         said.append(_answered(work, work.turn_id))
     return said
 
@@ -218,7 +210,7 @@ def _message_episode(message: StoredMessage) -> NewMemory:
         kind=Kind.EPISODE,
         text=message.text,
         scope=episode_scope(origin, message.lane),
-        trust=trust_of_words(origin.trust, message.text),
+        trust=visibility.trust_of_words(origin.trust, message.text),
         lane=message.lane,
         speaker=origin.name or origin.sender,
         speaker_id=person_of(origin),
@@ -228,7 +220,7 @@ def _message_episode(message: StoredMessage) -> NewMemory:
     )
 
 
-def _answered(work: EpisodeWork, turn_id: int) -> NewMemory:
+def _answered(work: views.EpisodeWork, turn_id: int) -> NewMemory:
     """The reply: heard in its conversation only, trusted as its turn, and external when anything in its lane is.
 
     Other lanes never show external words, and within a lane they live on in the replies to them: so the
@@ -265,7 +257,7 @@ class Results:
     """
 
     store: Store
-    memories: Memories
+    memories: memory_store.Memories
     clock: Clock
     redactor: Redactor
     executor: StagedRequestExecutor
@@ -278,7 +270,7 @@ class Results:
         fit, _ = await _masked([episode_of(one) for one in due if one.task.result], self.redactor)
         await self.memories.keep(fit, self.clock.now_ms())
         await self.executor.do([one.staged_requests for one in due], self.clock.now_ms())
-        point("results.kept")
+        failpoints.point("results.kept")
         await self.store.apply(ResultsKept(tuple(one.task.id for one in due)))
         return len(due)
 
@@ -291,7 +283,7 @@ def episode_of(work: TaskWork) -> NewMemory:
     return NewMemory(
         key=f"task:{task.id}",
         kind=Kind.EPISODE,
-        text=f"Task {show('task', task.id)}{f' ({task.rule})' if task.rule else ''}: {task.result}",
+        text=f"Task {ids.show('task', task.id)}{f' ({task.rule})' if task.rule else ''}: {task.result}",
         scope=scope_of(task),
         trust=Trust.EXTERNAL if task.outside else Trust.KNOWN,
         lane=task.lane,

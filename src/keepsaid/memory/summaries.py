@@ -14,12 +14,10 @@ from keepsaid.domain.message import Trust, Trusted
 from keepsaid.domain.prompt import Record
 from keepsaid.domain.visibility import least
 from keepsaid.errors import ModelError
-from keepsaid.ports.failpoints import point
+from keepsaid.ports import failpoints, runtime, store_views
 from keepsaid.ports.memory_store import Memories
 from keepsaid.ports.model import Summarised, Summariser, ToSummarise
-from keepsaid.ports.runtime import Clock, Offload, inline
 from keepsaid.ports.store import Store
-from keepsaid.ports.store_views import ContextView
 from keepsaid.text.normal import joined
 from keepsaid.values import frozen
 
@@ -48,7 +46,7 @@ class Summaries:
 class ExtractiveSummariser:
     """Picks summaries word for word, where no model is set or none answers."""
 
-    def __init__(self, offload: Offload = inline) -> None:
+    def __init__(self, offload: runtime.Offload = runtime.inline) -> None:
         self._offload = offload
 
     async def summarise(self, given: ToSummarise) -> Summarised:
@@ -65,11 +63,11 @@ class Compaction:
 
     store: Store
     summariser: Summariser
-    clock: Clock
+    clock: runtime.Clock
     redacted: Callable[[str], str]
     terms: CompactionTerms = CompactionTerms()
     summaries: Summaries = Summaries()
-    offload: Offload = inline
+    offload: runtime.Offload = runtime.inline
 
     async def compact(self, lane: Lane, share: float = 0.0, *, at_once: bool = False) -> int:
         """Summarise a lane if it is due, or up to a share of its messages; returns how many summaries were made.
@@ -109,7 +107,7 @@ class Compaction:
         if not read(text).count:
             await self._failed(lane, tail, _SAYS_NOTHING)
             return False
-        point("summary.written")
+        failpoints.point("summary.written")
         commit = Summarise(lane, tail.version, end, text, made.made, made.model, self.clock.now_ms())
         return await self.store.apply(commit)
 
@@ -156,7 +154,7 @@ class SummaryCopier:
     A copy is named by its lane and replaces only what is older: doing it again changes nothing.
     """
 
-    def __init__(self, store: Store, memories: Memories, clock: Clock, terms: WholeTerms | None = None) -> None:
+    def __init__(self, store: Store, memories: Memories, clock: runtime.Clock, terms: WholeTerms | None = None) -> None:
         self._store = store
         self._memories = memories
         self._clock = clock
@@ -172,7 +170,7 @@ class SummaryCopier:
             whole = session_summary(await self._store.summaries_of(lane, self._terms.keep), self._terms)
             copies += [whole] if whole is not None else []
         await self._memories.keep(copies, self._clock.now_ms())
-        point("summaries.kept")
+        failpoints.point("summaries.kept")
         await self._store.apply(SummariesCopied(tuple((one.lane, one.summary.version) for one in due)))
         return len(due)
 
@@ -259,7 +257,7 @@ class OtherLanes:
     the prompt; so are lanes that hold words from outside, and those that began anew since.
     """
 
-    def __init__(self, contexts: ContextView, terms: WholeTerms) -> None:
+    def __init__(self, contexts: store_views.ContextView, terms: WholeTerms) -> None:
         self._contexts = contexts
         self._terms = terms
 

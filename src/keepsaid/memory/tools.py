@@ -6,14 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from keepsaid.domain import learning, receipt, turn
 from keepsaid.domain.ids import moment, read, show
-from keepsaid.domain.learning import LEARNABLE, junk
 from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, Memory, Narrowing, NewMemory, Recalled
 from keepsaid.domain.message import Trust, Trusted
 from keepsaid.domain.prompt import Json, object_schema
-from keepsaid.domain.receipt import MEMORY_OPEN
 from keepsaid.domain.staged import NAME_CHARS_MAX, TEXT_CHARS_MAX, MemoryAction, StageMemory, parse_staged_request
-from keepsaid.domain.turn import ClaimedBatch
 from keepsaid.domain.visibility import least
 from keepsaid.errors import ToolError
 from keepsaid.memory.block import line
@@ -136,7 +134,7 @@ def memory_open(memories: Opening, library: Library, listener: Listener) -> Tool
         return await _opened(memory, [(one, await library.around(hearing, one, each)) for one in sources])
 
     says = "Show one memory in full, with what was said around the messages it came from."
-    return Tool(MEMORY_OPEN, says, _OPEN, run, output=Trust.OWNER)
+    return Tool(receipt.MEMORY_OPEN, says, _OPEN, run, output=Trust.OWNER)
 
 
 def _restrict_listener(listener: Listener) -> Listener:
@@ -217,7 +215,7 @@ _SAYS = {
 }
 
 
-def memory_action_tools(memories: Opening, listener: Listener, claimed: ClaimedBatch) -> tuple[Tool, ...]:
+def memory_action_tools(memories: Opening, listener: Listener, claimed: turn.ClaimedBatch) -> tuple[Tool, ...]:
     """Return the tools that change memory; none if the turn answers outside text."""
     trust = least(message.inbound.origin.trust for message in claimed.all_messages)
     if trust is Trust.EXTERNAL:
@@ -248,7 +246,7 @@ def _parse_call(action: MemoryAction, arguments: Mapping[str, Json]) -> StageMem
         raise ToolError(str(error)) from None
     if action is not MemoryAction.CONFIRM:
         said = NewMemory("", asked.kind, asked.text, "", Trust.KNOWN, subject=asked.subject, attribute=asked.attribute)
-        why = junk(replace(said, value=asked.value))
+        why = learning.junk(replace(said, value=asked.value))
         if why:
             raise ToolError(f"this is not worth remembering: {why}")
     return asked
@@ -257,7 +255,7 @@ def _parse_call(action: MemoryAction, arguments: Mapping[str, Json]) -> StageMem
 def _check(memory: Memory | None, memory_id: int, trust: Trust) -> None:
     if memory is None:
         raise ToolError(f"there is no memory {show('memory', memory_id)} that may be heard here")
-    if memory.new.kind not in LEARNABLE:
+    if memory.new.kind not in learning.LEARNABLE:
         raise ToolError(f"{show('memory', memory_id)} is what was said; what is known now can be saved beside it")
     if memory.new.trust is Trust.OWNER and trust is not Trust.OWNER:
         raise ToolError(f"only the owner can change {show('memory', memory_id)}")

@@ -30,10 +30,8 @@ from keepsaid.pipeline.tools import dialogue, schedules, tasks
 from keepsaid.pipeline.turn import authorization, steering
 from keepsaid.pipeline.turn.commands import CommandBatchResult, Commands
 from keepsaid.pipeline.turn.run import StepLog, TurnDeps, TurnLimits, opened_in, run
-from keepsaid.ports.channel import Progresses, TurnProgress
-from keepsaid.ports.memory_store import Reminder
+from keepsaid.ports import channel, memory_store, runtime
 from keepsaid.ports.model import AgentIdentity, Model, Tool
-from keepsaid.ports.runtime import Clock, Ids, Offload, PaddedOffload, Wakeups, inline
 from keepsaid.ports.store import Store
 from keepsaid.values import frozen
 
@@ -50,14 +48,14 @@ class AgentDeps:
     """
 
     model: Model
-    reminder: Reminder
+    reminder: memory_store.Reminder
     identity: AgentIdentity
     tools: Callable[[ClaimedBatch], Sequence[Tool]]
-    progress: Progresses
+    progress: channel.Progresses
     sources: Sources = Sources()
     guard: Guard | None = None
     commands: Commands | None = None
-    offload: Offload = inline
+    offload: runtime.Offload = runtime.inline
     asking: Callable[[ClaimedBatch], authorization.Approvals] | None = None
     fence: trust.Fence = trust.UNKEYED
 
@@ -105,9 +103,9 @@ class Answering:
     store: Store
     agent: AgentDeps
     settings: PipelineSettings
-    clock: Clock
-    ids: Ids
-    hints: Wakeups
+    clock: runtime.Clock
+    ids: runtime.Ids
+    hints: runtime.Wakeups
 
     async def answer(self, claimed: ClaimedBatch) -> None:
         check(claimed)
@@ -131,7 +129,7 @@ class Answering:
         )
 
         def delta(text: str) -> None:
-            self.agent.progress.tell(inbox.claimed.all_messages, TurnProgress("delta", text))
+            self.agent.progress.tell(inbox.claimed.all_messages, channel.TurnProgress("delta", text))
 
         gate = authorization.CallGate(trust.taint_in(trace), self.agent.asking(claimed) if self.agent.asking else None)
         turn = TurnDeps(fitting, prompt, tools, self.settings.limits, delta, inbox, gate, offload)
@@ -214,7 +212,7 @@ class Answering:
             return assemble(replace(scene, tail=layers.fitted(tail, budget.recent_tokens)), budget, fence)
 
         factor = scene.claimed.around.calibration(self.agent.model.name).factor
-        offload = PaddedOffload(self.agent.offload, scene.claimed.chars)
+        offload = runtime.PaddedOffload(self.agent.offload, scene.claimed.chars)
         return Fitting(guard, scene.claimed.batch.lane, self.agent.model, make, tail, factor, offload)
 
     async def commit(
@@ -229,7 +227,7 @@ class Answering:
         settled = replace(settled, inactive_ms=self.settings.sessions.inactive_ms, steady=self.clock.steady_ms())
         if not await self.store.apply(settled):
             raise LeaseLost(f"batch {batch.id} has another owner now")
-        self.agent.progress.tell(claimed.all_messages, TurnProgress("settled"))
+        self.agent.progress.tell(claimed.all_messages, channel.TurnProgress("settled"))
         self.hints.deliver.set()
         self.hints.record.set()
         self.hints.work.set()

@@ -9,13 +9,10 @@ from dataclasses import field
 from difflib import get_close_matches
 from functools import partial
 
-from keepsaid.domain.batch import Window
-from keepsaid.domain.commits import Arrival, IntakeResult, Receive, Received
-from keepsaid.domain.lane import LaneRules
+from keepsaid.domain import batch, commits, lane
 from keepsaid.domain.message import SYSTEM, BodyKey, Content, Inbound, Origin, ProviderMarks, attachments_of
 from keepsaid.errors import DiskReserve, InputError, KeyConflict, TooLarge, UnknownChannel
-from keepsaid.ports.runtime import Clock, Ids, Space
-from keepsaid.ports.store_views import Operations
+from keepsaid.ports import runtime, store_views
 from keepsaid.text.normal import normalise
 from keepsaid.values import frozen
 
@@ -29,7 +26,7 @@ class DiskSpaceGuard:
     The space below the floor is for replies, steps and the write-ahead log.
     """
 
-    def __init__(self, space: Space, floor_mb: int) -> None:
+    def __init__(self, space: runtime.Space, floor_mb: int) -> None:
         self._space = space
         self._floor_mb = floor_mb
         self._refusal: str | None = None
@@ -145,15 +142,15 @@ def _hashes(inbound: Inbound, same_body_ms: int) -> tuple[bytes, bytes]:
 class MessageIntake:
     """The single way into the buffer."""
 
-    operations: Operations
-    clock: Clock
-    ids: Ids
-    windows: Mapping[str, Window]
+    operations: store_views.Operations
+    clock: runtime.Clock
+    ids: runtime.Ids
+    windows: Mapping[str, batch.Window]
     limits: IntakeLimits
     reserve: DiskSpaceGuard | None = None
-    lanes: LaneRules = LaneRules()
+    lanes: lane.LaneRules = lane.LaneRules()
 
-    async def receive(self, inbound: Inbound) -> Received:
+    async def receive(self, inbound: Inbound) -> commits.Received:
         """Store a message; returns once it is on disk, or says that it was there before.
 
         Raises UnknownChannel, TooLarge or another InputError with nothing stored, KeyConflict when its
@@ -172,9 +169,9 @@ class MessageIntake:
         content, body = await asyncio.to_thread(hashes) if is_large else hashes()
         now = self.clock.now_ms()
         body_key = BodyKey(body, now + same_body_ms) if body else None
-        arrival = Arrival(self.ids.next(), inbound, now, inbound.key_hash, content, body_key)
-        received = await self.operations.apply(Receive(arrival, window, self.lanes))
-        if received.intake is IntakeResult.CONFLICT:
+        arrival = commits.Arrival(self.ids.next(), inbound, now, inbound.key_hash, content, body_key)
+        received = await self.operations.apply(commits.Receive(arrival, window, self.lanes))
+        if received.intake is commits.IntakeResult.CONFLICT:
             key = inbound.marks.external_id
             raise KeyConflict(f"the id {key!r} was used before on {inbound.origin.channel} with other content")
         return received
@@ -188,7 +185,7 @@ class MessageIntake:
             return await asyncio.to_thread(_normalised, inbound)
         return _normalised(inbound)
 
-    def _checked(self, inbound: Inbound) -> Window:
+    def _checked(self, inbound: Inbound) -> batch.Window:
         origin, content, limits = inbound.origin, inbound.content, self.limits
         window = self.windows.get(origin.channel)
         if window is None:

@@ -10,14 +10,10 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from dataclasses import dataclass, field
 from functools import partial
 
+from keepsaid.domain import commits, process, turn
 from keepsaid.domain.batch import STABLE_MS, Ageing, TrialTerms, next_beat_ms, trial_limit_ms
-from keepsaid.domain.commits import ClaimBatches, Renew
-from keepsaid.domain.process import Beat, RequeueCrashed
-from keepsaid.domain.turn import ClaimedBatch, Lease
 from keepsaid.errors import KeepsaidError, LeaseLost, StoreError
-from keepsaid.ports.model import at_once
-from keepsaid.ports.runtime import Clock, Ids, Wakeups
-from keepsaid.ports.store_views import Operations
+from keepsaid.ports import model, runtime, store_views
 from keepsaid.values import frozen
 
 _log = logging.getLogger("keepsaid.engine")
@@ -36,11 +32,11 @@ class ProcessAge:
 
     def __init__(
         self,
-        operations: Operations,
-        clock: Clock,
+        operations: store_views.Operations,
+        clock: runtime.Clock,
         owner: str,
         terms: LifeTerms | None = None,
-        load: Callable[[], Awaitable[None]] = at_once,
+        load: Callable[[], Awaitable[None]] = model.at_once,
     ) -> None:
         self.hint = Event()
         self.terms = terms or LifeTerms()
@@ -51,7 +47,7 @@ class ProcessAge:
         self._began_ms = clock.monotonic_ms()
         self._next_ms = 0
         self._trial_ms: int | None = None
-        self._is_loaded = load is at_once
+        self._is_loaded = load is model.at_once
         self._is_stable = False
 
     @property
@@ -82,7 +78,7 @@ class ProcessAge:
         waiting = False
         if lived_ms >= self._next_ms:
             self._next_ms = next_beat_ms(lived_ms, self._trial_ms, self.terms.trials)
-            waiting = await self._operations.apply(Beat(self._owner, lived_ms, self._next_ms))
+            waiting = await self._operations.apply(process.Beat(self._owner, lived_ms, self._next_ms))
         if lived_ms >= self.terms.stable_ms and not self._is_stable:
             waiting = await self._second_chance() or waiting
         if waiting and not self._is_loaded:
@@ -93,7 +89,7 @@ class ProcessAge:
     async def _second_chance(self) -> bool:
         """Queue batches again that are dead because of crashes alone; returns whether there were any."""
         reason = f"the program had run without a crash for {self.terms.stable_ms // 60_000} minutes"
-        requeue = RequeueCrashed(self._clock.now_ms(), reason, self.terms.trials)
+        requeue = process.RequeueCrashed(self._clock.now_ms(), reason, self.terms.trials)
         count = await self._operations.apply(requeue)
         self._is_stable = count < requeue.limit
         if count:
@@ -115,7 +111,7 @@ _AGAIN_MS = 100
 
 @asynccontextmanager
 async def renewing(
-    clock: Clock, every_ms: int, renew: Callable[[], Awaitable[bool]], lost: Callable[[], None], taken: Event
+    clock: runtime.Clock, every_ms: int, renew: Callable[[], Awaitable[bool]], lost: Callable[[], None], taken: Event
 ) -> AsyncIterator[None]:
     """Renew a lease while the block runs, at once when `taken` is set; `lost` is called once when another has it."""
 
@@ -176,12 +172,12 @@ class Leases:
     `life`, the age of this process, decides when trials may begin.
     """
 
-    operations: Operations
-    clock: Clock
-    ids: Ids
+    operations: store_views.Operations
+    clock: runtime.Clock
+    ids: runtime.Ids
     owner: str
     terms: LeaseTerms
-    hints: Wakeups = field(default_factory=Wakeups)
+    hints: runtime.Wakeups = field(default_factory=runtime.Wakeups)
     life: ProcessAge | None = None
     _life: ProcessAge = field(init=False)
 
@@ -192,18 +188,18 @@ class Leases:
     def lived_ms(self) -> int:
         return self._life.lived_ms
 
-    async def claim(self, limit: int) -> tuple[Lease, ...]:
+    async def claim(self, limit: int) -> tuple[turn.Lease, ...]:
         """Lease up to `limit` batches, best first."""
         turn_ids = tuple(self.ids.next() for _ in range(limit))
         until = self.clock.steady_ms() + self.terms.lease_ms
         now, life = self.clock.due_ms(), self._life
-        claim = ClaimBatches(
+        claim = commits.ClaimBatches(
             self.owner, limit, turn_ids, now, until, self.terms.ageing, life.trial_age_ms, life.terms.trials
         )
         return await self.operations.apply(claim)
 
     @asynccontextmanager
-    async def kept(self, claimed: ClaimedBatch) -> AsyncIterator[None]:
+    async def kept(self, claimed: turn.ClaimedBatch) -> AsyncIterator[None]:
         """Hold the lease while the block runs; the block is cancelled and LeaseLost raised when it is lost.
 
         Raises TimeoutError when a batch that runs alone takes too long.
@@ -212,18 +208,18 @@ class Leases:
         async with held, asyncio.timeout(self.limit_s(claimed)):
             yield
 
-    def limit_s(self, claimed: ClaimedBatch) -> float | None:
+    def limit_s(self, claimed: turn.ClaimedBatch) -> float | None:
         """Seconds a batch may take: a bound for a trial, because nothing runs beside it."""
         return trial_limit_ms(self.terms.alone_ms, claimed.batch.survived) / 1000 if claimed.alone else None
 
     @asynccontextmanager
-    async def renewed(self, claimed: ClaimedBatch, lost: Callable[[], None]) -> AsyncIterator[None]:
+    async def renewed(self, claimed: turn.ClaimedBatch, lost: Callable[[], None]) -> AsyncIterator[None]:
         """Renew the lease while the block runs; `lost` is called once when another owner has it."""
         held, taken, batch = self.hints.held, Event(), claimed.batch
 
         async def renew() -> bool:
             until = self.clock.steady_ms() + self.terms.lease_ms
-            return await self.operations.apply(Renew(batch.id, batch.fence, until))
+            return await self.operations.apply(commits.Renew(batch.id, batch.fence, until))
 
         held.setdefault(batch.id, []).append(taken)
         try:
@@ -257,7 +253,7 @@ class Waking:
         if claims == self._claims or not self._claiming:
             self._hint.set()
 
-    async def claimed(self, claim: Awaitable[tuple[Lease, ...]]) -> tuple[Lease, ...]:
+    async def claimed(self, claim: Awaitable[tuple[turn.Lease, ...]]) -> tuple[turn.Lease, ...]:
         written = self._written
         self._claims += 1
         self._claiming = True

@@ -8,19 +8,15 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
+from keepsaid.domain import prompt, receipt, turn
 from keepsaid.domain.graph import Seed
 from keepsaid.domain.memory import Found, Hit, Listener, Narrowing, Recalled
 from keepsaid.domain.message import StoredMessage
-from keepsaid.domain.prompt import Role
-from keepsaid.domain.receipt import Beyond, Searched
 from keepsaid.domain.slot import DatedText, read_answer
-from keepsaid.domain.turn import ClaimedBatch, Recent
 from keepsaid.memory.recall import ranking
 from keepsaid.ports.memory_store import Library, Recall, Shelf
 from keepsaid.ports.runtime import Clock
-from keepsaid.text.normal import ends_of
-from keepsaid.text.time_spans import When, times_in
-from keepsaid.text.words import leans, topic
+from keepsaid.text import normal, time_spans, words
 from keepsaid.values import frozen
 
 QUERY_CHARS_MAX = 4_000
@@ -33,7 +29,7 @@ _LATELY, _LATELY_CHARS = 4, 400
 """So many of the last things said in a lane, and so much of each, stand in for a message without words of its own."""
 
 
-async def query_of(claimed: ClaimedBatch, said: Sequence[StoredMessage], recent: Awaitable[Recent]) -> str:
+async def query_of(claimed: turn.ClaimedBatch, said: Sequence[StoredMessage], recent: Awaitable[turn.Recent]) -> str:
     """The messages' own text, with what the newest replies to or answers; or what was last said, when it leans on that.
 
     It has at most 4,000 characters. Of longer messages the newest come first; of one that is too long by itself the
@@ -44,11 +40,11 @@ async def query_of(claimed: ClaimedBatch, said: Sequence[StoredMessage], recent:
     text = bounded_text([message.text for message in said], QUERY_CHARS_MAX - len(focus) - 1)
     if focus:
         return f"{text}\n{focus}"
-    if not leans(text):
+    if not words.leans(text):
         return text
-    texts = [record.text for record in (await recent).records if record.text and record.role is not Role.TOOL]
+    texts = [record.text for record in (await recent).records if record.text and record.role is not prompt.Role.TOOL]
     last = "\n".join(one[:_LATELY_CHARS] for one in texts[-_LATELY:])
-    return ends_of(f"{text}\n{last}".rstrip(), QUERY_CHARS_MAX)
+    return normal.ends_of(f"{text}\n{last}".rstrip(), QUERY_CHARS_MAX)
 
 
 def bounded_text(texts: Sequence[str], limit: int) -> str:
@@ -57,7 +53,7 @@ def bounded_text(texts: Sequence[str], limit: int) -> str:
     for text in reversed(texts):
         if limit <= 0:
             break
-        kept.append(ends_of(text, limit))
+        kept.append(normal.ends_of(text, limit))
         limit -= len(kept[-1]) + 1
     return "\n".join(reversed(kept))
 
@@ -69,7 +65,7 @@ def cut_note(length: int) -> tuple[str, ...]:
     return (f"query: {QUERY_CHARS_MAX:,} of {length:,} characters were searched for",)
 
 
-def focus_text(claimed: ClaimedBatch, newest: StoredMessage) -> str:
+def focus_text(claimed: turn.ClaimedBatch, newest: StoredMessage) -> str:
     """What the newest message replies to, or the question it answers; empty when it does neither."""
     reply_to = newest.inbound.marks.reply_to
     target = None if reply_to is None else claimed.around.target(reply_to)
@@ -125,7 +121,7 @@ class _RecallQuery(NamedTuple):
     """A query, the times it mentions, when it is asked, and the time whose truth it asks for."""
 
     query: str
-    when: When
+    when: time_spans.When
     now: int
     as_of: int | None
 
@@ -154,10 +150,10 @@ class Recollection:
         limit = max(0, limit)
         depth = max(_DEPTH if as_of is None else _DEPTH_AS_OF, limit * _DEPTH_EACH) if limit else 0
         now = self.clock.now_ms()
-        cut, query = cut_note(len(query)), ends_of(query, QUERY_CHARS_MAX)
-        when = times_in(query, now)
+        cut, query = cut_note(len(query)), normal.ends_of(query, QUERY_CHARS_MAX)
+        when = time_spans.times_in(query, now)
         sought = query
-        if when.spans and len([word for word in topic(query) if not word.isdigit()]) <= _FEW_WORDS:
+        if when.spans and len([word for word in words.topic(query) if not word.isdigit()]) <= _FEW_WORDS:
             sought = f"{query} {when.days()}".rstrip()
         searches = (self._run_leg(leg, partial(leg.search, listener, sought, depth)) for leg in self.legs)
         answers = await asyncio.gather(*searches)
@@ -187,14 +183,14 @@ class Recollection:
 
     async def _run_leg(
         self, leg: ranking.Leg | ranking.GraphLeg, search: Callable[[], Awaitable[tuple[Found, ...]]]
-    ) -> tuple[Searched, ranking.LegShare | None]:
+    ) -> tuple[receipt.Searched, ranking.LegShare | None]:
         """Run a leg; returns its measurements and its results."""
         began = self.clock.monotonic_ms()
         found = await ranking.ask(leg.name, search, leg.limit_ms)
         took = self.clock.monotonic_ms() - began
         if isinstance(found, ranking.Missing):
-            return Searched(leg.name, 0, took, found.why), None
-        return Searched(leg.name, len(found), took), leg.share(found)
+            return receipt.Searched(leg.name, 0, took, found.why), None
+        return receipt.Searched(leg.name, len(found), took), leg.share(found)
 
     async def _read(
         self,
@@ -203,7 +199,7 @@ class Recollection:
         shares: Sequence[ranking.LegShare],
         fused: Sequence[ranking.Fused],
         limit: int,
-    ) -> tuple[tuple[Hit, ...], tuple[Beyond, ...]]:
+    ) -> tuple[tuple[Hit, ...], tuple[receipt.Beyond, ...]]:
         """The best, read; and what came next."""
         first = fused if asked.as_of is not None else fused[: max(_READ_MIN, int(limit * _READ_SHARE))]
         if not first:
@@ -216,7 +212,7 @@ class Recollection:
         after = [*ranked[limit:], *fused[len(first) :]][:_BEYOND_MAX]
         there = ranking.places(shares, [one.memory_id for one in (*best, *after)])
         hits = [Hit(found[id_], *there[id_][0][:3], value, there[id_]) for id_, value in best]
-        beyond = [Beyond(id_, rank, value, there[id_]) for rank, (id_, value) in enumerate(after, limit + 1)]
+        beyond = [receipt.Beyond(id_, rank, value, there[id_]) for rank, (id_, value) in enumerate(after, limit + 1)]
         return tuple(hits), tuple(beyond)
 
 

@@ -7,18 +7,14 @@ import unicodedata
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
+from keepsaid.domain import reply, trust, work
 from keepsaid.domain.effects import MakeTask, call_task_in
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Json, Record, ToolCall
-from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.task import CALL_EXPIRED, Task, TaskFilter
-from keepsaid.domain.trust import Taint, of_records
-from keepsaid.domain.work import TaskKind
-from keepsaid.ports.model import Tool
-from keepsaid.ports.runtime import Clock, Ids
-from keepsaid.ports.store_views import TaskView
+from keepsaid.ports import model, runtime, store_views
 from keepsaid.text.normal import digest, normalise
 from keepsaid.values import frozen
 
@@ -43,16 +39,16 @@ class RefusedCall:
 class CallGate:
     """The taint of one turn as it goes on, and the calls that it lets through."""
 
-    def __init__(self, taint: Taint, asking: Approvals | None = None, *, granted: Iterable[str] = ()) -> None:
+    def __init__(self, taint: trust.Taint, asking: Approvals | None = None, *, granted: Iterable[str] = ()) -> None:
         self.taint = taint
         self._asking = asking
         self._granted = frozenset(granted)
 
     def see(self, records: Iterable[Record]) -> None:
         """Take into account what a step has shown."""
-        self.taint = self.taint.showing(of_records(records))
+        self.taint = self.taint.showing(trust.of_records(records))
 
-    async def refusal(self, tool: Tool, call: ToolCall) -> RefusedCall | None:
+    async def refusal(self, tool: model.Tool, call: ToolCall) -> RefusedCall | None:
         """Why a call may not be made now; None where it may. Tools that were granted by name may always be called."""
         if self.taint.allows(tool.needs) or tool.name in self._granted:
             return None
@@ -99,15 +95,15 @@ class Approvals:
     again for as long after it was refused or expired.
     """
 
-    view: TaskView
-    clock: Clock
-    ids: Ids
+    view: store_views.TaskView
+    clock: runtime.Clock
+    ids: runtime.Ids
     lane: Lane | None
     names: Collection[str]
     terms: ApprovalTerms = ApprovalTerms()
     _new: dict[str, int] = field(default_factory=dict, init=False)
 
-    async def ask(self, tool: Tool, call: ToolCall, taint: Taint) -> tuple[str, MakeTask | None]:
+    async def ask(self, tool: model.Tool, call: ToolCall, taint: trust.Taint) -> tuple[str, MakeTask | None]:
         """What the model is told about it, and the task that waits for the owner; None where nothing new is asked."""
         if tool.name not in self.names:
             return _NOT_ASKED.format("it belongs to the turn itself"), None
@@ -122,10 +118,10 @@ class Approvals:
             return _NOT_ASKED.format("too many calls wait for the owner already"), None
         number, now = self.ids.next(), self.clock.now_ms()
         self._new[key] = number
-        notice = ReplyDraft(self.ids.next(), _notice(number, tool.name, arguments, taint), notice=True)
+        notice = reply.ReplyDraft(self.ids.next(), _notice(number, tool.name, arguments, taint), notice=True)
         text = f"{tool.name} {arguments}"
         until = now + self.terms.lasts_ms
-        task = MakeTask(number, text, key, (), True, TaskKind.CALL, taint.why or str(taint.trust), until, notice)
+        task = MakeTask(number, text, key, (), True, work.TaskKind.CALL, taint.why or str(taint.trust), until, notice)
         return _waits(number), task
 
     async def _known(self, key: str) -> str:
@@ -147,7 +143,7 @@ class Approvals:
 
     async def _crowded(self) -> bool:
         waiting = await self.view.find(TaskFilter(state="needs_review", limit=_LISTED))
-        calls = [one for one in waiting if one.kind is TaskKind.CALL]
+        calls = [one for one in waiting if one.kind is work.TaskKind.CALL]
         here = sum(one.lane == self.lane for one in calls) + len(self._new)
         return here >= self.terms.lane_max or len(calls) + len(self._new) >= self.terms.all_max
 
@@ -181,7 +177,7 @@ def _waits(number: int) -> str:
     return f"The owner is asked and sees the arguments ({name}). It runs once they approve. Say so; do not try again."
 
 
-def _notice(number: int, name: str, arguments: str, taint: Taint) -> str:
+def _notice(number: int, name: str, arguments: str, taint: trust.Taint) -> str:
     task = show("task", number)
     return normalise(
         f"A tool call needs your approval ({task}).\nTool: {name}\n"

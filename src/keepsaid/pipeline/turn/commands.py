@@ -5,22 +5,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
+from keepsaid.domain import ids, memory, personality, prompt
 from keepsaid.domain.command import COMMANDS, Command, CommandResult, ExecutedCommand, command_in, may_change
 from keepsaid.domain.effects import SetPersonality
-from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.memory import person_of
 from keepsaid.domain.message import StoredMessage
-from keepsaid.domain.personality import PERSONALITY_CHARS_MAX, effective, scopes_of, settable
-from keepsaid.domain.prompt import in_one_line, shares_of
 from keepsaid.domain.turn import NO_MODEL, ClaimedBatch, Outcome, Usage
 from keepsaid.errors import KeepsaidError
-from keepsaid.pipeline.tools.schedules import show_schedules
-from keepsaid.pipeline.tools.tasks import judge_task, show_tasks
+from keepsaid.pipeline.tools import schedules, tasks
 from keepsaid.pipeline.turn.memory_commands import Claims, FeedbackCommand, forget, refused
-from keepsaid.ports.forgetting import ForgetOperations
-from keepsaid.ports.store import Store
-from keepsaid.ports.store_views import PersonalityView
+from keepsaid.ports import forgetting, store, store_views
 from keepsaid.values import frozen
 
 _SCOPES = {"--session": "session", "--person": "person", "--global": "global"}
@@ -63,11 +57,11 @@ class CommandBatchResult:
 class Commands:
     """Carries out commands. `compact` summarises a lane and says what came of it; `window` is the model's tokens."""
 
-    lanes: Store
-    personalities: PersonalityView
+    lanes: store.Store
+    personalities: store_views.PersonalityView
     compact: Callable[[Lane], Awaitable[str]]
     claims: Claims
-    forgets: ForgetOperations
+    forgets: forgetting.ForgetOperations
     window: int = 0
 
     async def run_commands(self, claimed: ClaimedBatch) -> CommandBatchResult:
@@ -109,11 +103,11 @@ class Commands:
             case "forget":
                 return await forget(self.lanes, self.forgets, message, arguments)
             case "tasks":
-                return await show_tasks(self.lanes.tasks, message)
+                return await tasks.show_tasks(self.lanes.tasks, message)
             case "approve" | "reject":
-                return await judge_task(self.lanes.tasks, message, arguments, approved=name == "approve")
+                return await tasks.judge_task(self.lanes.tasks, message, arguments, approved=name == "approve")
             case "schedules":
-                return await show_schedules(self.lanes.schedules, message)
+                return await schedules.show_schedules(self.lanes.schedules, message)
             case "reset":
                 return CommandResult("We begin anew. What was said stays stored and remembered.", begins_anew=True)
         assert name == "compact", f"/{name} is listed, and nothing carries it out"
@@ -122,9 +116,9 @@ class Commands:
     async def _context(self, lane: Lane) -> CommandResult:
         number = await self.lanes.last_turn(lane)
         story = None if number is None else await self.lanes.turn(number)
-        shares = () if story is None else shares_of(story.trace)
+        shares = () if story is None else prompt.shares_of(story.trace)
         tail = await self.lanes.context(lane, 1)
-        lines = [in_one_line(shares, self.window) if shares else "No turn here has asked a model yet."]
+        lines = [prompt.in_one_line(shares, self.window) if shares else "No turn here has asked a model yet."]
         if tail.summary is not None:
             lines.append(f"A summary (version {tail.summary.version}) stands for what was said before.")
         return CommandResult("\n".join(lines))
@@ -132,16 +126,16 @@ class Commands:
     async def _personality(self, message: StoredMessage, arguments: str) -> CommandResult:
         verb, scope, text = _parted(arguments)
         origin, lane = message.inbound.origin, message.lane
-        person = person_of(origin)
+        person = memory.person_of(origin)
         if verb == "show":
-            scopes = scopes_of(lane, person if origin.direct else "")
-            inforce = effective(scopes, await self.personalities.personalities(scopes))
+            scopes = personality.scopes_of(lane, person if origin.direct else "")
+            inforce = personality.effective(scopes, await self.personalities.personalities(scopes))
             return CommandResult(f"{inforce.text}\n\n({inforce.scope.partition(':')[0]})")
         if verb == "set" and not text:
             return refused("/personality set needs a text.")
-        if len(text) > PERSONALITY_CHARS_MAX:
-            return refused(f"A personality may have {PERSONALITY_CHARS_MAX:,} characters.")
-        allowed = settable(lane, (message,))
+        if len(text) > personality.PERSONALITY_CHARS_MAX:
+            return refused(f"A personality may have {personality.PERSONALITY_CHARS_MAX:,} characters.")
+        allowed = personality.settable(lane, (message,))
         if scope not in allowed:
             return refused(_WHO[scope])
         said = {"session": "in this conversation", "person": "with you", "global": "with everybody"}[scope]
@@ -182,7 +176,7 @@ PARKED = (
 
 def gave_up(batch_id: int, error: Exception) -> str:
     """What happened, whether the message is safe, and what to run."""
-    name = show("batch", batch_id)
+    name = ids.show("batch", batch_id)
     what = error.what if isinstance(error, KeepsaidError) else f"an unexpected {type(error).__name__}"
     hint = error.hint if isinstance(error, KeepsaidError) else "keepsaid logs"
     return f"I could not answer this: {what}. Your message is kept. Run `{hint}`, then `keepsaid inbox requeue {name}`."

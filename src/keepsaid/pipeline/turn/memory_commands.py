@@ -6,20 +6,16 @@ import json
 from collections.abc import Callable
 from typing import NamedTuple
 
+from keepsaid.domain import memory, process, receipt
 from keepsaid.domain.command import ASKED, REFUSED, CommandResult, command_in
 from keepsaid.domain.effects import Effect
 from keepsaid.domain.forgetting import ForgetSelector, ForgetTargets
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.memory import OWNER, chat_of, person_of
 from keepsaid.domain.message import StoredMessage, Trust
-from keepsaid.domain.process import Note
-from keepsaid.domain.receipt import JudgeMemory, Reminded, candidate_in
 from keepsaid.domain.visibility import ShareMemory, ShareReach, ShareRefusal
+from keepsaid.ports import memory_store, runtime, store
 from keepsaid.ports.forgetting import ForgetOperations
-from keepsaid.ports.memory_store import MemorySharing, People
-from keepsaid.ports.runtime import Clock
-from keepsaid.ports.store import Store
 from keepsaid.ports.store_views import LaneView, Notes
 from keepsaid.text.normal import cut, digest
 from keepsaid.values import frozen
@@ -44,7 +40,7 @@ async def forget(lanes: LaneView, forgets: ForgetOperations, message: StoredMess
     memory_id = read("memory", name) if message_id is None else None
     selector = ForgetSelector(() if memory_id is None else (memory_id,), () if message_id is None else (message_id,))
     if sure.strip() == "yes":
-        done = await forgets.forget(selector, person_of(origin))
+        done = await forgets.forget(selector, memory.person_of(origin))
         return CommandResult("It is forgotten.") if done else refused(f"There is no {name} any more.")
     targets = await forgets.find_targets(selector)
     if not (targets.memories or targets.messages):
@@ -99,23 +95,23 @@ class Claims:
     A code outlasts a restart; what is noted is not the code, but what it comes to when it is said.
     """
 
-    people: People
-    sharing: MemorySharing
-    clock: Clock
+    people: memory_store.People
+    sharing: memory_store.MemorySharing
+    clock: runtime.Clock
     code: Callable[[], str]
     notes: Notes
 
     async def join(self, message: StoredMessage, arguments: str) -> CommandResult:
         """What `/join`, `/join CODE` or `/join undo` comes to; saying a code again changes nothing."""
         origin = message.inbound.origin
-        person = chat_of((origin,))
+        person = memory.chat_of((origin,))
         if not person or origin.trust is Trust.EXTERNAL:
             return refused("That is for a chat between the two of us, if I know you.")
         if arguments == "undo":
             if await self.people.split(person):
                 return CommandResult("You are a person alone again here.")
             return refused("You are joined with nobody.")
-        if person == OWNER:
+        if person == memory.OWNER:
             return refused("You join people on the command line: keepsaid people join.")
         return await self._said(person, arguments.upper()) if arguments else await self._offered(person)
 
@@ -130,8 +126,8 @@ class Claims:
 
     async def _note(self, code: str, claim: _Claim) -> None:
         now, name = self.clock.due_ms(), _name("code", code)
-        await self.notes.apply(Note(name, json.dumps(claim), claim.until, now))
-        await self.notes.apply(Note(_name("last code", claim.person), name, claim.until, now))
+        await self.notes.apply(process.Note(name, json.dumps(claim), claim.until, now))
+        await self.notes.apply(process.Note(_name("last code", claim.person), name, claim.until, now))
 
     async def _shown(self, code: str) -> _Claim | None:
         """What was noted of a code; None for none, and for one after which its person was shown another."""
@@ -165,7 +161,7 @@ class Claims:
         if memory_id is None:
             return refused(_NOT_YOURS)
         reason = why[0] or "said in a chat"
-        word = ShareMemory(memory_id, reach, person_of(origin), reason, self.clock.now_ms())
+        word = ShareMemory(memory_id, reach, memory.person_of(origin), reason, self.clock.now_ms())
         done = await self.sharing.share(word)
         if done in (ShareRefusal.GONE, ShareRefusal.NOT_THEIRS):
             return refused(_NOT_YOURS)
@@ -181,12 +177,12 @@ _TEXT_CHARS = 100
 class FeedbackCommand:
     """Executes `/wrong`: a person's feedback on a memory; the turn's commit stores it."""
 
-    receipts: Store
+    receipts: store.Store
 
     async def run(self, message: StoredMessage, arguments: str) -> CommandResult:
         """Execute `/wrong`, `/wrong N`, `/wrong ID` or `/wrong undo [ID]`."""
         verb, _, which = arguments.partition(" ") if arguments.startswith("undo") else ("mark", "", arguments)
-        by = person_of(message.inbound.origin)
+        by = memory.person_of(message.inbound.origin)
         if verb == "undo":
             return await self._withdrawn(message.lane, which.strip(), by)
         return await self._marked(message.lane, which, by)
@@ -203,7 +199,7 @@ class FeedbackCommand:
             return refused(f"{which} is not among them.\n{await self._listed(reminded)}")
         turn_id, memory_id = found
         text = await self._text(turn_id, memory_id)
-        effects: tuple[Effect, ...] = (JudgeMemory(turn_id, memory_id, by),)
+        effects: tuple[Effect, ...] = (receipt.JudgeMemory(turn_id, memory_id, by),)
         return CommandResult(f"Left out here from now on: {text}\n/wrong undo brings it back.", effects=effects)
 
     async def _known(self, lane: Lane, which: str) -> tuple[int, int] | None:
@@ -220,22 +216,22 @@ class FeedbackCommand:
         newest = active[0]
         text = await self._text(newest.turn_id, newest.memory_id)
         same = [one for one in active if one.memory_id == newest.memory_id]
-        effects = tuple(JudgeMemory(one.turn_id, one.memory_id, by, "withdraw") for one in same)
+        effects = tuple(receipt.JudgeMemory(one.turn_id, one.memory_id, by, "withdraw") for one in same)
         return CommandResult(f"May come to mind again: {text}", effects=effects)
 
-    async def _listed(self, reminded: Reminded) -> str:
+    async def _listed(self, reminded: receipt.Reminded) -> str:
         texts = [await self._text(reminded.turn_id, memory_id) for memory_id in reminded.memories]
         return "\n".join(("Which one? /wrong and its number:", *(f"{n}. {text}" for n, text in enumerate(texts, 1))))
 
     async def _text(self, turn_id: int, memory_id: int) -> str:
         """A memory as its turn was shown it, with its name."""
         story = await self.receipts.turn(turn_id)
-        found = candidate_in(story.trace, memory_id) if story else None
+        found = receipt.candidate_in(story.trace, memory_id) if story else None
         words = f"[{found['kind']}] {cut(' '.join(str(found['text']).split()), _TEXT_CHARS)} " if found else ""
         return f"{words}({show('memory', memory_id)})"
 
 
-def _meant(reminded: Reminded, which: str) -> int | None:
+def _meant(reminded: receipt.Reminded, which: str) -> int | None:
     """The memory of the last turn that was meant by its number, by its name, or as the only one."""
     if which.isdecimal():
         return reminded.memories[int(which) - 1] if 0 < int(which) <= len(reminded.memories) else None

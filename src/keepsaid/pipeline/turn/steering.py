@@ -6,13 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from keepsaid.domain import busy, turn
 from keepsaid.domain.batch import Window
-from keepsaid.domain.busy import Steer
 from keepsaid.domain.message import StoredMessage, described
 from keepsaid.domain.prompt import Record, Role
-from keepsaid.domain.turn import ClaimedBatch, Steered
-from keepsaid.ports.runtime import Offload, inline
-from keepsaid.ports.store_views import Operations
+from keepsaid.ports import runtime, store_views
 
 
 @dataclass(slots=True, eq=False)
@@ -22,23 +20,23 @@ class SteeringInbox:
     `claimed` is the turn's batch with all that has joined it, `spoken` renders a message for the prompt.
     """
 
-    operations: Operations
-    claimed: ClaimedBatch
+    operations: store_views.Operations
+    claimed: turn.ClaimedBatch
     window: Window | None
     spoken: Callable[[StoredMessage], str]
-    offload: Offload = inline
+    offload: runtime.Offload = runtime.inline
     _shown: dict[str, str] = field(default_factory=dict, init=False)
 
     async def before(self, n: int, *, replayed: bool) -> list[Record]:
         """What joins before step `n`: one that is replayed is shown again what it was shown, and no more."""
         if not replayed and self.window is not None:
             batch = self.claimed.batch
-            steer = Steer(self.claimed.turn_id, batch.id, batch.fence, n, self.window)
+            steer = busy.Steer(self.claimed.turn_id, batch.id, batch.fence, n, self.window)
             fresh = await self.operations.apply(steer)
             self.claimed = replace(self.claimed, steered=(*self.claimed.steered, *fresh))
         return [record for one in self.claimed.steered if one.n == n for record in await self._records(one)]
 
-    async def _records(self, steered: Steered) -> list[Record]:
+    async def _records(self, steered: turn.Steered) -> list[Record]:
         records = []
         for message in steered.messages:
             ref, origin = f"message:{message.id}", message.inbound.origin

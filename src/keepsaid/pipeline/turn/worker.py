@@ -6,12 +6,10 @@ import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from keepsaid.domain import ids, personality, staged
 from keepsaid.domain.effects import OfBranch
-from keepsaid.domain.ids import show
 from keepsaid.domain.message import Trust
-from keepsaid.domain.personality import Skills
 from keepsaid.domain.prompt import Json, Prompt, Record, object_schema
-from keepsaid.domain.staged import staged_in
 from keepsaid.domain.task import Task, TaskStory, TellStatus
 from keepsaid.domain.trust import UNKEYED, Fence, ShownSource, Taint
 from keepsaid.domain.turn import ToolClass
@@ -109,7 +107,7 @@ def build_task_prompt(story: TaskStory, named: Mapping[str, Task], fence: Fence)
     if task.description not in ("", own):
         parts += ["", *fence.data("what came in, with every place of the task filled in", task.description)]
     for one in story.before:
-        parts += ["", *fence.data(f"the result of {show('task', one.id)}", cut(one.result, _EARLIER_CHARS_MAX))]
+        parts += ["", *fence.data(f"the result of {ids.show('task', one.id)}", cut(one.result, _EARLIER_CHARS_MAX))]
     return "\n".join(parts)
 
 
@@ -117,19 +115,19 @@ def shown_to(story: TaskStory, named: Mapping[str, Task]) -> Iterator[ShownSourc
     """What a worker is shown before its first step: its task, and the results that it is given."""
     task = story.task
     if task.outside:
-        yield ShownSource(Trust.EXTERNAL, f"the text of {show('task', task.id)}")
+        yield ShownSource(Trust.EXTERNAL, f"the text of {ids.show('task', task.id)}")
     for one in (*story.before, *named.values()):
         if one.result:
-            yield ShownSource(Trust.EXTERNAL, f"the result of {show('task', one.id)}")
+            yield ShownSource(Trust.EXTERNAL, f"the result of {ids.show('task', one.id)}")
 
 
 def _result(name: str, task: Task | None, fence: Fence) -> str:
     if task is None or task.state != "completed":
         return f"(task {name}: there is no result)"
-    return "\n".join(fence.data(f"the result of {show('task', task.id)}", cut(task.result, _EARLIER_CHARS_MAX)))
+    return "\n".join(fence.data(f"the result of {ids.show('task', task.id)}", cut(task.result, _EARLIER_CHARS_MAX)))
 
 
-def _skill(task: Task, skills: Skills) -> str:
+def _skill(task: Task, skills: personality.Skills) -> str:
     if not task.terms.skill:
         return ""
     skill = skills.named(task.terms.skill)
@@ -212,4 +210,4 @@ async def run_branch(
     prompt = Prompt(BRANCH_POLICY, past.records, "", asked, summary=past.summary)
     ran = await _run(deps, story.task, (prompt, past.tools, past.taint.showing(shown_to(story, named))), steps)
     made = made_in(ran.records, outside=story.task.outside)
-    return WorkerResult(cut(ran.text, RESULT_CHARS_MAX), (*staged_in(ran.records), *made, *ran.waiting))
+    return WorkerResult(cut(ran.text, RESULT_CHARS_MAX), (*staged.staged_in(ran.records), *made, *ran.waiting))
