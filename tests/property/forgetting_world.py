@@ -66,7 +66,7 @@ class World:
     def read_with(self, extractor: Extractor) -> None:
         """Collect with this extractor."""
         time = self.clock, self.ids
-        self.collection = Collection(self.operations, self.memories, extractor, time, PatternRedactor())
+        self.collection = Collection(self.operations, self.memories, extractor, *time, PatternRedactor())
         self.collector = Collector(self.collection)
 
     async def say(self, text: str, room: str = "room", sender: str = "ann", answer: str = "fine") -> int:

@@ -143,7 +143,7 @@ def collecting_of(
         int(settings.timeout_s * 1000) * (CALLS_MAX + 1),
     )
     clock = time[0]
-    collection = Collection(store, memories, extractor, time, redactor, reading, memories.graph)
+    collection = Collection(store, memories, extractor, *time, redactor, reading, memories.graph)
     collector = Collector(
         collection, ExtractionPace(settings.passages_max, settings.daily_call_limit, settings.model_tokens_a_day)
     )

@@ -134,11 +134,8 @@ class Tasks:
     async def _tried(self, task: Task) -> str:
         """Try once; returns the state that led to. What a task raised itself is charged to it, an outage is not."""
         story = await self._around.store.tasks.task(task.id)
-        steps = StepLog(
-            self._around.store,
-            self._around.clock,
-            turn.ResumableTurn(task.id, task.fence, story.steps if story else ()),
-        )
+        held = turn.ResumableTurn(task.id, task.fence, story.steps if story else ())
+        steps = StepLog(self._around.store, self._around.clock, held)
         timeout_s = task.terms.timeout_s or self._limits.timeout_s
         try:
             async with self._kept(task), asyncio.timeout(timeout_s):

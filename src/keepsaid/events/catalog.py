@@ -74,10 +74,7 @@ _CORE = {
         steered=ids("batch", "batches that joined it, where some did").if_any(),
     ),
     "turn.abandoned": _topic(
-        "turn",
-        "A turn is over without an answer.",
-        batch=_BATCH,
-        why=word("what became of its batch", *AbandonReason),
+        "turn", "A turn is over without an answer.", batch=_BATCH, why=word("what became of its batch", *AbandonReason)
     ),
     "command.executed": Schema(
         "A turn obeyed a command.",
@@ -186,9 +183,7 @@ _CORE = {
     ),
     "task.cancelled": _topic("task", "Somebody ended it."),
     "task.needs_review": _topic(
-        "task",
-        "It waits for a person's word: a call that must not be repeated may have been made.",
-        attempts=_ATTEMPTS,
+        "task", "It waits for a person's word: a call that must not be repeated may have been made.", attempts=_ATTEMPTS
     ),
     # schedules
     "schedule.added": _topic(
@@ -230,13 +225,10 @@ _TOGETHER = (RECEIVED, ROUTED, STARTED, "memory.saved", "memory.superseded", "me
 ALIASES: Mapping[str, str] = MappingProxyType({"user_message": RECEIVED, "agent_response": "turn.committed"})
 """Other names of topics, as seed 002 has them."""
 
+_ALIAS_OF = {topic: alias for alias, topic in ALIASES.items()}
 CORE: Mapping[str, Schema] = MappingProxyType(
     {
-        topic: replace(
-            schema,
-            alias=next((alias for alias, named in ALIASES.items() if named == topic), ""),
-            together=topic in _TOGETHER,
-        )
+        topic: replace(schema, alias=_ALIAS_OF.get(topic, ""), together=topic in _TOGETHER)
         for topic, schema in _CORE.items()
     }
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from keepsaid.domain import forgetting, message, process, prompt, session, visibility
 from keepsaid.domain.graph import Association
@@ -161,38 +161,34 @@ class ExtractionLimits:
     lease_ms: int = 600_000
 
 
+@dataclass(slots=True, eq=False)
 class Collection:
     """Reads marked sessions, one passage at a time."""
 
-    def __init__(
-        self,
-        store: Store,
-        learning: memory_store.Learning,
-        extractor: model.Extractor,
-        time: tuple[runtime.Clock, runtime.Ids],
-        redactor: runtime.Redactor,
-        reading: ExtractionLimits | None = None,
-        graph: memory_store.Graph | None = None,
-    ) -> None:
-        self._store = store
-        self._learning = learning
-        self._extractor = extractor
-        self._clock, self._ids = time
-        self.spending = Spending(store, self._clock)
-        self._redactor = redactor
-        self._reading = reading or ExtractionLimits()
-        self._graph = graph
-        self._owner = f"{self._ids.next():x}"
+    store: Store
+    learning: memory_store.Learning
+    extractor: model.Extractor
+    clock: runtime.Clock
+    ids: runtime.Ids
+    redactor: runtime.Redactor
+    reading: ExtractionLimits = ExtractionLimits()
+    graph: memory_store.Graph | None = None
+    spending: Spending = field(init=False)
+    _owner: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.spending = Spending(self.store, self.clock)
+        self._owner = f"{self.ids.next():x}"
 
     @property
     def thorough(self) -> bool:
-        return self._extractor.thorough
+        return self.extractor.thorough
 
     async def claim(self) -> session.ExtractionLease | None:
         """The session that is due for longest."""
-        now = self._clock.due_ms()
-        claim = session.ClaimCollection(self._owner, now, now + self._reading.lease_ms, self._extractor.thorough)
-        return await self._store.apply(claim)
+        now = self.clock.due_ms()
+        claim = session.ClaimCollection(self._owner, now, now + self.reading.lease_ms, self.extractor.thorough)
+        return await self.store.apply(claim)
 
     async def read(self, claimed: session.ExtractionLease) -> session.Left:
         """Read the next passage of a session. Raises a ModelError or a StoreError: then it is read again."""
@@ -204,7 +200,7 @@ class Collection:
             if self.thorough and not session.may_state(passage):
                 return await self._done(claimed, passage.last, thorough=True)
             finding = await self._found(claimed, passage)
-            if finding.statements and not await self._store.apply(session.KeepFinding(finding, claimed.fence)):
+            if finding.statements and not await self.store.apply(session.KeepFinding(finding, claimed.fence)):
                 return session.Left.REFUSED
             if not finding.statements:
                 return await self._done(claimed, finding.last, thorough=finding.thorough)
@@ -216,65 +212,65 @@ class Collection:
     async def failed(self, claimed: session.ExtractionLease, error: Exception) -> bool:
         """Record a reading that came to nothing; returns whether that is an outage, which nobody is charged for."""
         outage = isinstance(error, ModelUnavailable | ModelAuth | ModelQuota)
-        now, reading = self._clock.due_ms(), self._reading
+        now, reading = self.clock.due_ms(), self.reading
         attempts = claimed.attempts + (not outage)
         wait = min(_WAIT_MS_MAX, reading.wait_ms * 2 ** min(claimed.attempts, 16))
         what = error.what if isinstance(error, KeepsaidError) else f"unexpected {type(error).__name__}"
         next_at = None if attempts >= reading.tries else now + wait
-        await self._store.apply(
+        await self.store.apply(
             session.CollectionFailed(claimed.session_id, claimed.fence, what, now, next_at, charged=not outage)
         )
         return outage
 
     async def _passage(self, claimed: session.ExtractionLease) -> session.Passage:
         """What is to be read next, without the secrets in it."""
-        passage = await self._store.passage(claimed.session_id, claimed.after, self._reading.records_max)
+        passage = await self.store.passage(claimed.session_id, claimed.after, self.reading.records_max)
         if passage is None:
             return session.Passage(claimed.lane, claimed.after + 1, claimed.marked)
         readable = tuple(one for one in passage.utterances if one.is_readable)
-        found = await runtime.masked_texts(self._redactor, [one.text for one in readable])
+        found = await runtime.masked_texts(self.redactor, [one.text for one in readable])
         plain = tuple(replace(one, text=text) for one, (text, _) in zip(readable, found, strict=True))
         kept = await self._unforgotten(replace(passage, utterances=plain))
-        return session.fitted(kept, self._reading.tokens_max)
+        return session.fitted(kept, self.reading.tokens_max)
 
     async def _unforgotten(self, passage: session.Passage) -> session.Passage:
         """The passage without texts that repeat a sentence that was forgotten, unless they ask to remember it."""
         lane, said = passage.lane, passage.utterances
-        echoes = await self._learning.echoes.in_texts([(speaker_of(one, lane), one.text) for one in said])
+        echoes = await self.learning.echoes.in_texts([(speaker_of(one, lane), one.text) for one in said])
         left = [one for one, echo in zip(said, echoes, strict=True) if not echo or asks_to_remember(one.text)]
         return replace(passage, utterances=tuple(left))
 
     async def _found(self, claimed: session.ExtractionLease, passage: session.Passage) -> ExtractionResult:
         if self.thorough:
             await self.spending.spend(1, 0)
-        found = await self._extractor.extract(passage)
+        found = await self.extractor.extract(passage)
         if found.calls:
             await self.spending.spend(found.calls - 1, found.usage.tokens_in + found.usage.tokens_out)
         sources = {one.position for one in passage.sources}
         fit = kept(found.statements, lambda one: sources.issuperset(one.records))
-        statements = tuple(without_secrets(one, self._redactor.redacted) for one in fit)
-        number, now, name = self._ids.next(), self._clock.now_ms(), self._extractor.name
+        statements = tuple(without_secrets(one, self.redactor.redacted) for one in fit)
+        number, now, name = self.ids.next(), self.clock.now_ms(), self.extractor.name
         place = (claimed.session_id, claimed.lane, passage.first, passage.last)
         return ExtractionResult(number, *place, name, statements, found.usage, now)
 
     async def _apply(self, finding: ExtractionResult) -> None:
         many = min(_FINDING_RECORDS_MAX, finding.last - finding.first + 1)
-        passage = await self._store.passage(finding.session_id, finding.first - 1, many)
+        passage = await self.store.passage(finding.session_id, finding.first - 1, many)
         utterances = () if passage is None else passage.utterances
         memories = memories_of(finding, utterances)
         if not memories:
             return
-        now = self._clock.now_ms()
-        learnt = await self._learning.learn(memories, now)
+        now = self.clock.now_ms()
+        learnt = await self.learning.learn(memories, now)
         links = links_of(finding, memories, [one.memory_id for one in learnt])
-        if links and self._graph is not None:
-            await self._graph.relate(links, (), now)
+        if links and self.graph is not None:
+            await self.graph.relate(links, (), now)
 
     async def _done(
         self, claimed: session.ExtractionLease, until: int, *, thorough: bool, finding_id: int | None = None
     ) -> session.Left:
-        now = self._clock.due_ms()
-        return await self._store.apply(
+        now = self.clock.due_ms()
+        return await self.store.apply(
             session.Collected(claimed.session_id, claimed.fence, until, now, thorough, finding_id)
         )
 

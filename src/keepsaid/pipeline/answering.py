@@ -135,18 +135,14 @@ class Answering:
         turn = TurnDeps(fitting, prompt, tools, self.settings.limits, delta, inbox, gate, offload)
         records = (ran := await run(turn, steps)).records
         outcome = Outcome(ran.text, records, steps.usage, ran.model, chosen(trace), opened=opened_in(records))
-        slots = (*matcher.effects, *dialogue.slots_in(records, inbox.claimed, self.settings.slots.expiry_ms))
-        staged_effects: tuple[Effect, ...] = (
-            *dialogue.set_in(records, inbox.claimed),
-            *staged.staged_in(records),
-            *tasks.tasks_in(records, inbox.claimed),
-            *relay.relayed_in(inbox.claimed.all_messages),
-            *schedules.scheduled_in(records, inbox.claimed, self.settings.zone),
-            *ran.waiting,
-        )
-        effects = (*slots, *staged_effects, *measured(fitting.prompt, tools, outcome))
+        claimed, lasts_ms = inbox.claimed, self.settings.slots.expiry_ms
+        effects: tuple[Effect, ...] = (*matcher.effects, *dialogue.slots_in(records, claimed, lasts_ms))
+        effects += (*dialogue.set_in(records, claimed), *staged.staged_in(records), *tasks.tasks_in(records, claimed))
+        effects += relay.relayed_in(claimed.all_messages)
+        effects += schedules.scheduled_in(records, claimed, self.settings.zone)
+        effects += (*ran.waiting, *measured(fitting.prompt, tools, outcome))
         outcome = executed.with_answer(replace(outcome, effects=effects))
-        await self.commit(replace(inbox.claimed, messages=whole.messages), outcome, steps.ending)
+        await self.commit(replace(claimed, messages=whole.messages), outcome, steps.ending)
         await fitting.settle()
 
     def listen(self, claimed: ClaimedBatch) -> attention.SlotMatcher:

@@ -80,20 +80,9 @@ def storable(inbound: Inbound) -> Inbound:
 
 def _strings(inbound: Inbound) -> tuple[str | None, ...]:
     origin, content, marks = inbound.origin, inbound.content, inbound.marks
-    return (
-        origin.channel,
-        origin.account,
-        origin.conversation,
-        origin.sender,
-        origin.name,
-        content.text,
-        content.event,
-        marks.external_id,
-        marks.provider_id,
-        marks.reply_to,
-        inbound.topic,
-        inbound.reply_url,
-    )
+    names = origin.channel, origin.account, origin.conversation, origin.sender, origin.name
+    ids = marks.external_id, marks.provider_id, marks.reply_to
+    return (*names, content.text, content.event, *ids, inbound.topic, inbound.reply_url)
 
 
 def _whole(inbound: Inbound) -> str:

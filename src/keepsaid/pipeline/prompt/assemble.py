@@ -73,17 +73,7 @@ def _retrieve(task: asyncio.Task[Any]) -> None:
         task.exception()
 
 
-_OPTIONAL = (
-    "identity",
-    "skills",
-    "workers",
-    "bulletin",
-    "summary",
-    "session_summary",
-    "status",
-    "extensions",
-    "quoted",
-)
+_IF_ANY = ("identity", "skills", "workers", "bulletin", "summary", "session_summary", "status", "extensions", "quoted")
 """Layers that are not worth a word while they are empty."""
 
 
@@ -123,7 +113,7 @@ def assemble(scene: PromptInputs, budget: PromptBudget, fence: trust.Fence = tru
         history=history,
         recalled=memory.text,
         user=asked.text,
-        layers=tuple(layer for layer in shown if layer.text or layer.cut or layer.name not in _OPTIONAL),
+        layers=tuple(layer for layer in shown if layer.text or layer.cut or layer.name not in _IF_ANY),
         summary=told.text,
         status=_joined((now, above)),
         quoted=quote.text,
