@@ -4,51 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import field
 
 from keepsaid.domain import forgetting
 from keepsaid.domain.ids import show
 from keepsaid.memory.forgetting import ForgetTargetFinder, fresh, repeats
-from keepsaid.ports.forgetting import (
-    ForgetfulMemory,
-    ForgettingView,
-    MemoryUndoLog,
-    NoTypedLines,
-    ReachView,
-    TypedLines,
-)
+from keepsaid.ports.forgetting import NoTypedLines, TypedLines
 from keepsaid.ports.runtime import Clock, Ids, StopToken
-from keepsaid.ports.store_views import Operations
-from keepsaid.values import frozen
+from keepsaid.ports.store import MemoryStore, Store
 
 _log = logging.getLogger("keepsaid.forget")
 _AGAIN_MS = 500
 _ROUNDS_MAX = 10_000
 
 
-@frozen
-class ForgetterStores:
-    """Where it is forgotten."""
-
-    operations: Operations
-    view: ForgettingView
-    reach: ReachView
-    memory: ForgetfulMemory
-    undo_log: MemoryUndoLog
-    typed: TypedLines = field(default_factory=NoTypedLines)
-
-
 class Forgetter:
     """Forgets, step by step; every step may be repeated, and what waits for a running turn is tried again."""
 
-    def __init__(self, stores: ForgetterStores, clock: Clock, ids: Ids, halt: StopToken | None = None) -> None:
-        self._stores = stores
-        self._operations, self._view, self._memory = stores.operations, stores.view, stores.memory
+    def __init__(
+        self,
+        stores: tuple[Store, MemoryStore],
+        clock: Clock,
+        ids: Ids,
+        halt: StopToken | None = None,
+        typed: TypedLines | None = None,
+    ) -> None:
+        self._operations, memories = stores
+        self._view, self._memory, self._undo_log = self._operations.forgettings, memories.forgetful, memories.undo_log
         self._clock = clock
         self._ids = ids
-        self._halt = halt or StopToken()
+        self._halt, self._typed = halt or StopToken(), typed or NoTypedLines()
         self._moved = asyncio.Event()
-        self._targets = ForgetTargetFinder(stores.reach, stores.memory)
+        self._targets = ForgetTargetFinder(self._operations.reach, self._memory)
 
     async def find_targets(self, selector: forgetting.ForgetSelector) -> forgetting.ForgetTargets:
         """Find everything that a request to forget would delete; nothing is changed."""
@@ -94,7 +80,7 @@ class Forgetter:
         kept = await self._view.undoable()
         over = [one for one in kept if one.state != "restoring" and now >= (one.undo_until or 0)]
         for one in over:
-            await self._stores.undo_log.drop(one.id)
+            await self._undo_log.drop(one.id)
             await self._operations.apply(forgetting.DropUndo(one.id))
         if over:
             if not (await self._operations.apply(forgetting.EmptyLog()) and await self._memory.empty_log()):
@@ -172,7 +158,7 @@ class Forgetter:
             case "checkpointed":
                 return await self._move(one, "finish")
             case "restoring":
-                await self._stores.undo_log.put_back(number)
+                await self._undo_log.put_back(number)
                 await self._operations.apply(forgetting.PutBack(number, self._clock.now_ms()))
                 return await self._move(one, "restore")
         return False
@@ -197,9 +183,9 @@ class Forgetter:
             await self._operations.apply(forgetting.ScrubForgotten(one.id, now, found))
             return True
         lanes = await self._targets.lanes(known)
-        if left.left or left.waiting or await self._stores.reach.at_work(one.requested_at, lanes):
+        if left.left or left.waiting or await self._operations.reach.at_work(one.requested_at, lanes):
             return False
-        lines = await self._stores.typed.forget(lambda line: repeats(line, known))
+        lines = await self._typed.forget(lambda line: repeats(line, known))
         return await self._move(one, "scrub", (("lines", lines),) if lines else ())
 
     async def _scrubbed(self, number: int) -> forgetting.Scrubbed:
