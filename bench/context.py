@@ -24,7 +24,7 @@ from keepsaid.domain.prompt import Prompt, marks_of, repeated
 from keepsaid.domain.route import Routes
 from keepsaid.domain.turn import ClaimedBatch, ModelAnswer, Recent
 from keepsaid.memory.summaries import Compaction
-from keepsaid.pipeline.answering import AgentDeps, PipelineSettings, PipelineStores
+from keepsaid.pipeline.answering import AgentDeps, PipelineSettings
 from keepsaid.pipeline.intake import IntakeLimits, MessageIntake
 from keepsaid.pipeline.leasing import Leases, LeaseTerms
 from keepsaid.pipeline.prompt.guard import Guard
@@ -117,9 +117,9 @@ async def replay(talk: Sequence[Exchange]) -> Replayed:
     named: list[Lane] = []
     model, nothing = Reader(iter([one.answered for one in talk])), Nothing()
     compaction = Compaction(store, Scripted(), clock, lambda text: text)
-    guard = Guard(store, store, clock, lambda lane, _: named.append(lane))
+    guard = Guard(store, clock, lambda lane, _: named.append(lane))
     mind = AgentDeps(model, nothing, nothing, lambda _: (), ProgressHub(), guard=guard)
-    flow = MessagePipeline(PipelineStores(store, store, store), mind, PipelineSettings(Routes(), _WINDOWS), clock, ids)
+    flow = MessagePipeline(store, mind, PipelineSettings(Routes(), _WINDOWS), clock, ids)
     leases = Leases(store, clock, ids, "bench", LeaseTerms())
     door = MessageIntake(store, clock, ids, _WINDOWS, IntakeLimits())
     versions: list[int] = []

@@ -106,7 +106,7 @@ async def _maintained(path: Path) -> tuple[MaintenanceProgress, float]:
         embedding = Embedding(Hashed(), store, clock)
         associating = AssociationFinder(store.relating, store, store.graph, clock)
         began = time.perf_counter()
-        done = await Maintenance(store.upkeep, clock, None, embedding, associating).run()
+        done = await Maintenance(store.upkeep, clock, embedding=embedding, associating=associating).run()
         return done, time.perf_counter() - began
 
 

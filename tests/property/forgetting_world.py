@@ -16,7 +16,7 @@ from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.session import Invalidate, Passage
 from keepsaid.domain.turn import Usage
 from keepsaid.engine.collector import Collector
-from keepsaid.engine.forgetter import Forgetter, ForgetterStores
+from keepsaid.engine.forgetter import Forgetter
 from keepsaid.memory.extraction import Collection
 from keepsaid.memory.recording import Recorder, StagedRequestExecutor
 from keepsaid.ports.model import Extracted, Extractor
@@ -58,15 +58,12 @@ class World:
         deeds = StagedRequestExecutor(memories, memories.revisions)
         self.recorder = Recorder(operations, memories, operations, self.clock, redactor, deeds)
         self.read_with(EachSentence())
-        stores = ForgetterStores(
-            operations, operations.forgettings, operations.reach, memories.forgetful, memories.undo_log
-        )
-        self.forgetter = Forgetter(stores, self.clock, self.ids)
+        self.forgetter = Forgetter((operations, memories), self.clock, self.ids)
 
     def read_with(self, extractor: Extractor) -> None:
         """Collect with this extractor."""
         time = self.clock, self.ids
-        self.collection = Collection(self.operations, self.memories, extractor, time, PatternRedactor())
+        self.collection = Collection(self.operations, self.memories, extractor, *time, PatternRedactor())
         self.collector = Collector(self.collection)
 
     async def say(self, text: str, room: str = "room", sender: str = "ann", answer: str = "fine") -> int:

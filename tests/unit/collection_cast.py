@@ -84,7 +84,7 @@ class Scene:
         """A process begins: whoever collected before is dead."""
         time = self.clock, self.ids
         self.collection = Collection(
-            self.operations, self.learnings, extractor or self.extractor, time, PatternRedactor(), self.reading
+            self.operations, self.learnings, extractor or self.extractor, *time, PatternRedactor(), self.reading
         )
         self.collector = Collector(self.collection, pace)
 

@@ -17,7 +17,7 @@ from keepsaid.domain.route import Routes
 from keepsaid.domain.slot import Slot, SlotTerms
 from keepsaid.domain.turn import ClaimedBatch, ModelAnswer, Recent
 from keepsaid.domain.views import TurnStory
-from keepsaid.pipeline.answering import AgentDeps, PipelineSettings, PipelineStores
+from keepsaid.pipeline.answering import AgentDeps, PipelineSettings
 from keepsaid.pipeline.intake import IntakeLimits, MessageIntake
 from keepsaid.pipeline.leasing import Leases, LeaseTerms
 from keepsaid.pipeline.runner import MessagePipeline
@@ -77,9 +77,7 @@ class Stage:
         """A new process over the same store."""
         mind = AgentDeps(self.model, self.model, self.model, lambda claimed: (ask_for(claimed),), ProgressHub())
         course = replace(PipelineSettings(Routes(), WINDOWS), slots=self.terms)
-        self.flow = MessagePipeline(
-            PipelineStores(self.store, self.store, self.store), mind, course, self.clock, self.ids
-        )
+        self.flow = MessagePipeline(self.store, mind, course, self.clock, self.ids)
         self.leases = Leases(self.store, self.clock, self.ids, f"owner-{self.ids.next()}", LeaseTerms())
         self.door = MessageIntake(self.store, self.clock, self.ids, WINDOWS, IntakeLimits())
 

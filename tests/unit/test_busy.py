@@ -25,7 +25,7 @@ from keepsaid.engine.caretakers import CrashNotices, Rescuer
 from keepsaid.engine.supervisor import ServiceLoop, keep_going
 from keepsaid.engine.workers import TAKEN, Attempt, RetryPolicy, TurnConcurrency, Workers
 from keepsaid.errors import StoreBroken
-from keepsaid.pipeline.answering import AgentDeps, PipelineSettings, PipelineStores
+from keepsaid.pipeline.answering import AgentDeps, PipelineSettings
 from keepsaid.pipeline.intake import IntakeLimits, MessageIntake
 from keepsaid.pipeline.leasing import Leases, LeaseTerms
 from keepsaid.pipeline.runner import MessagePipeline
@@ -110,7 +110,7 @@ class House:
         nothing, owner = Nothing(), f"owner-{self.ids.next()}"
         mind = AgentDeps(self.model, nothing, nothing, lambda _: (self.tool(),), self.hub)
         course = PipelineSettings(Routes(), self.windows, busy={"chat": self.busy}, stale_ms={"chat": self.stale_ms})
-        self.flow = MessagePipeline(PipelineStores(store, store, store), mind, course, self.clock, self.ids)
+        self.flow = MessagePipeline(store, mind, course, self.clock, self.ids)
         self.door = MessageIntake(store, self.clock, self.ids, self.windows, IntakeLimits())
         leases = Leases(store, self.clock, self.ids, owner, LeaseTerms(), self.flow.hints)
         attempt = Attempt(store, self.hub, self.clock, self.ids, RetryPolicy())

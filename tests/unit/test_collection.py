@@ -321,7 +321,7 @@ async def test_an_idle_day_costs_no_call_and_writes_nothing_but_the_night() -> N
 def night_of(scene: Scene) -> Nightly:
     thorough = scene.extractor.thorough
     unread = UnreadSessions(scene.operations, scene.collector, scene.clock, thorough=thorough)
-    return Nightly(scene.operations, scene.clock, unread, (3, UTC))
+    return Nightly(scene.operations, scene.clock, unread.night, 3, UTC)
 
 
 async def test_at_night_two_records_are_read_too() -> None:

@@ -20,7 +20,7 @@ from keepsaid.domain.turn import ClaimedBatch, ModelAnswer, Recent, Usage
 from keepsaid.domain.views import MessageFilter
 from keepsaid.engine.supervisor import ServiceLoop, keep_going
 from keepsaid.errors import InputError, StoreBroken
-from keepsaid.pipeline.answering import AgentDeps, PipelineSettings, PipelineStores
+from keepsaid.pipeline.answering import AgentDeps, PipelineSettings
 from keepsaid.pipeline.intake import IntakeLimits, MessageIntake
 from keepsaid.pipeline.leasing import Leases, LeaseTerms
 from keepsaid.pipeline.runner import MessagePipeline
@@ -67,9 +67,7 @@ class Road:
         nothing = Nothing()
         mind = AgentDeps(self.model, nothing, nothing, no_tools, ProgressHub())
         course = PipelineSettings(self.routes, self.windows)
-        self.flow = MessagePipeline(
-            PipelineStores(self.store, self.store, self.store), mind, course, self.clock, self.ids
-        )
+        self.flow = MessagePipeline(self.store, mind, course, self.clock, self.ids)
         self.door = MessageIntake(self.store, self.clock, self.ids, self.windows, IntakeLimits())
 
     @asynccontextmanager

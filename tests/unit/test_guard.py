@@ -81,7 +81,7 @@ class House:
         return await self.store.context(lane_of(), 1_000)
 
     async def fitting(self, make: Callable[[LaneTail], Prompt] = made) -> Fitting:
-        guard = Guard(self.store, self.store, self.clock, self._name, self.windows, self.terms)
+        guard = Guard(self.store, self.clock, self._name, self.windows, self.terms)
         return Fitting(guard, lane_of(), self.model, make, await self.tail())
 
     def _name(self, lane: Lane, share: float) -> None:
@@ -231,7 +231,7 @@ async def test_what_a_provider_says_is_understood(house: House, refusal: Refuse)
     await house.talk(6)
     async with ModelServer(Script(refusal, Say("ok"))) as server:
         chat = ProviderChat("openai/scripted", lambda: build("openai", "scripted", "key", server.url))
-        guard = Guard(house.store, house.store, house.clock, lambda *_: None)
+        guard = Guard(house.store, house.clock, lambda *_: None)
         answer = await Fitting(guard, lane_of(), chat, made, await house.tail()).answer(
             ModelRequest(made(await house.tail())), lambda _: None
         )

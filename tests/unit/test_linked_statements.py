@@ -108,7 +108,7 @@ async def test_the_graph_walks_from_what_was_learned_to_what_caused_it(tmp_path:
     try:
         time = scene.clock, scene.ids
         collection = Collection(
-            scene.operations, memories, Linking(), time, PatternRedactor(), scene.reading, memories.graph
+            scene.operations, memories, Linking(), *time, PatternRedactor(), scene.reading, memories.graph
         )
         await scene.talk("the bridge of Porto is closed", "Ann came too late to work", "Bob took the ferry to Gaia")
         assert await Collector(collection).tick() == 1

@@ -47,7 +47,7 @@ async def test_what_may_have_arrived_is_repeated_or_given_up(
     await road.queue(said(), clock.now_ms())
     claimed = await road.claim_one(clock.now_ms())
     await road.answer(claimed, at=clock.now_ms())
-    post = OutboxSender(road.store, road.store, {CHANNEL: channel}, clock, "one", asyncio.Event(), given_up)
+    post = OutboxSender(road.store, {CHANNEL: channel}, clock, "one", asyncio.Event(), given_up)
     for _ in range(3):
         await post.deliver()
         await post.stop(5)

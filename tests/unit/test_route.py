@@ -11,7 +11,7 @@ import pytest
 from keepsaid.domain.batch import DueLane, Routed, WaitingGroup, Window
 from keepsaid.domain.message import Content, StoredMessage
 from keepsaid.domain.route import Action, Routes, Rule, describe, reasoned, unmatched
-from keepsaid.pipeline.routing import route, route_unread
+from keepsaid.pipeline.routing import route_group, route_unread
 from keepsaid.testing.builders import lane_of, said
 
 AT = 1_790_000_000_000
@@ -44,7 +44,7 @@ def heard(*said_by: tuple[str, str, str], payload: object = None) -> list[Stored
 
 async def judged(rule: Rule, messages: Sequence[StoredMessage]) -> Sequence[Routed]:
     group = WaitingGroup(lane_of(), 0, tuple(messages))
-    return (await route(Routes((rule,)), group, Window(), Ids(), AT)).batches
+    return (await route_group(Routes((rule,)), group, Window(), Ids(), AT)).batches
 
 
 def test_a_template_tells_of_the_batch_and_of_its_first_message() -> None:
@@ -121,7 +121,7 @@ OF_THE_LANE = (
 async def test_what_a_lane_decides_is_decided_as_if_its_messages_were_read(rules: tuple[Rule, ...]) -> None:
     routes, messages = Routes(rules), heard(*HEARD)
     unread = route_unread(routes, due(messages), Window(), Ids(), AT)
-    assert unread == await route(routes, WaitingGroup(lane_of(), 0, tuple(messages)), Window(), Ids(), AT)
+    assert unread == await route_group(routes, WaitingGroup(lane_of(), 0, tuple(messages)), Window(), Ids(), AT)
 
 
 @pytest.mark.parametrize(

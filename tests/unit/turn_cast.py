@@ -21,7 +21,7 @@ from keepsaid.domain.route import Routes
 from keepsaid.domain.turn import ClaimedBatch, Recent, ToolClass
 from keepsaid.domain.views import TurnStory
 from keepsaid.engine.workers import Attempt, RetryPolicy
-from keepsaid.pipeline.answering import AgentDeps, PipelineSettings, PipelineStores
+from keepsaid.pipeline.answering import AgentDeps, PipelineSettings
 from keepsaid.pipeline.intake import IntakeLimits, MessageIntake
 from keepsaid.pipeline.leasing import Leases, LeaseTerms
 from keepsaid.pipeline.prompt.assemble import PromptBudget
@@ -77,9 +77,7 @@ class Stage:
         """A new process over the same store."""
         mind = AgentDeps(self.chat, self.memory, self.memory, lambda _: self.tools, self.hub)
         course = PipelineSettings(Routes(), WINDOWS, self.budget, self.limits)
-        self.flow = MessagePipeline(
-            PipelineStores(self.store, self.store, self.store), mind, course, self.clock, self.ids
-        )
+        self.flow = MessagePipeline(self.store, mind, course, self.clock, self.ids)
         self.leases = Leases(self.store, self.clock, self.ids, f"owner-{self.ids.next()}", LeaseTerms())
         self.attempt = Attempt(self.store, self.hub, self.clock, self.ids, RetryPolicy())
         self.door = MessageIntake(self.store, self.clock, self.ids, WINDOWS, IntakeLimits())

@@ -32,7 +32,7 @@ from keepsaid.memory.injection import Injector, listener_of, listening
 from keepsaid.memory.recall.recollection import QUERY_CHARS_MAX, RecallPrefetch, Recollection
 from keepsaid.memory.recording import Recorder
 from keepsaid.memory.tools import memory_action_tools, memory_open, memory_search
-from keepsaid.pipeline.answering import AgentDeps, PipelineSettings, PipelineStores
+from keepsaid.pipeline.answering import AgentDeps, PipelineSettings
 from keepsaid.pipeline.intake import storable
 from keepsaid.pipeline.prompt.assemble import Sources
 from keepsaid.pipeline.prompt.layers import fitted, recent, summary
@@ -208,9 +208,7 @@ class AgentBuilder:
 
     def flow(self) -> MessagePipeline:
         """The road of its messages."""
-        operations, _ = self.stores
-        stores = PipelineStores(operations, operations, operations)
-        return MessagePipeline(stores, self._build_deps(), pipeline_settings(self.config), *self.system)
+        return MessagePipeline(self.stores[0], self._build_deps(), pipeline_settings(self.config), *self.system)
 
     def _build_deps(self) -> AgentDeps:
         config, (operations, memories), (clock, _) = self.config, self.stores, self.system
@@ -269,7 +267,7 @@ class AgentBuilder:
         lasts_ms = int(settings.approval_hours * 3_600_000)
         terms = ApprovalTerms(lasts_ms, settings.approvals_lane_max, settings.approvals_max)
         names = {tool.name for tool in self.worker_tools()}
-        return Approvals(self.stores[0].tasks, self.system, lane, names, terms)
+        return Approvals(self.stores[0].tasks, *self.system, lane, names, terms)
 
     def task_approvals(self, task: Task) -> Approvals:
         """Return the approvals that ask the owner about calls refused to the worker of a task."""

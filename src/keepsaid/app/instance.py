@@ -250,8 +250,8 @@ class Instance:
         await self.extending.begin(self.channels, self.hooks)
         self.reloading.add(self.scheduling)
         self.reloading.add(ReloadableExtensions(self.extending.lifecycle))
-        outbox, hint = (self.operations, self.operations), self.flow.hints.deliver
-        post = OutboxSender(*outbox, self.channels, self.clock, self.owner, hint, channels_without_resend(self.config))
+        hint, once = self.flow.hints.deliver, channels_without_resend(self.config)
+        post = OutboxSender(self.operations, self.channels, self.clock, self.owner, hint, once)
         turns = self.config.turns
         places = TurnConcurrency(turns.concurrent_max, turns.slow_s, turns.open_max)
         workers = None

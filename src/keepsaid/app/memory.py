@@ -17,7 +17,7 @@ from keepsaid.engine.collector import Collector, ExtractionPace, Nightly, Unread
 from keepsaid.engine.supervisor import ServiceLoop
 from keepsaid.errors import ConfigError
 from keepsaid.extensions.loaded import Active, ExtensionExtractor, extension_id_of
-from keepsaid.memory.extraction import Collection, CollectionStore, ExplicitExtractor, ExtractionLimits
+from keepsaid.memory.extraction import Collection, ExplicitExtractor, ExtractionLimits
 from keepsaid.memory.indexing import AssociationFinder, Embedding
 from keepsaid.memory.maintenance import Maintenance, MaintenanceTerms, PairReviewer
 from keepsaid.memory.recording import Recorder, StagedRequestExecutor
@@ -48,7 +48,7 @@ def maintenance_of(
     judging = PairReviewer(memories.pairs, clock, judge, settings.judge_pairs_a_day)
     terms = MaintenanceTerms(settings.curve(), settings.hour, settings.step_ms or None)
     associating = AssociationFinder(memories.relating, memories, memories.graph, clock)
-    return Maintenance(memories.upkeep, clock, terms, embedding, associating, halt, judging)
+    return Maintenance(memories.upkeep, clock, terms, embedding, associating, halt or StopToken(), judging)
 
 
 _NIGHT_MS = 60_000
@@ -61,7 +61,7 @@ _TICKS_MAX = 100
 class ExtractionService:
     """What collects in an instance; `on` says whether anything is to be."""
 
-    store: CollectionStore
+    store: Store
     collector: Collector
     nightly: Nightly
     clock: Clock
@@ -126,7 +126,7 @@ class ExtractionService:
 
 def collecting_of(
     config: Config,
-    stores: tuple[CollectionStore, MemoryStore],
+    stores: tuple[Store, MemoryStore],
     readers: tuple[Model, Active],
     time: tuple[Clock, Ids],
     redactor: Redactor,
@@ -143,12 +143,12 @@ def collecting_of(
         int(settings.timeout_s * 1000) * (CALLS_MAX + 1),
     )
     clock = time[0]
-    collection = Collection(store, memories, extractor, time, redactor, reading, memories.graph)
+    collection = Collection(store, memories, extractor, *time, redactor, reading, memories.graph)
     collector = Collector(
         collection, ExtractionPace(settings.passages_max, settings.daily_call_limit, settings.model_tokens_a_day)
     )
     unread = UnreadSessions(store, collector, clock, thorough=extractor.thorough)
-    nightly = Nightly(store, clock, unread, (settings.nightly_hour, ZoneInfo(config.slots.timezone)))
+    nightly = Nightly(store, clock, unread.night, settings.nightly_hour, ZoneInfo(config.slots.timezone))
     every_ms, on = int(settings.every_s * 1000), settings.extractor != "none"
     return ExtractionService(store, collector, nightly, clock, every_ms, extractor.thorough, on)
 

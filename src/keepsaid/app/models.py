@@ -34,12 +34,10 @@ from keepsaid.errors import ConfigError, EmbedderError, InputError, ModelMalform
 from keepsaid.memory.bulletins import Briefings, BulletinTerms
 from keepsaid.memory.summaries import (
     Compaction,
-    CompactionStore,
     ExtractiveSummariser,
     OtherLanes,
     Summaries,
     SummaryCopier,
-    SummaryStore,
     WholeTerms,
 )
 from keepsaid.pipeline.prompt.assemble import PromptBudget
@@ -47,7 +45,7 @@ from keepsaid.pipeline.prompt.guard import Guard, Windows
 from keepsaid.ports.memory_store import Embedder, Memories
 from keepsaid.ports.model import Loadable, Model, ModelRequest, at_once
 from keepsaid.ports.runtime import Clock, Offload, Redactor
-from keepsaid.ports.store import MemoryStore
+from keepsaid.ports.store import MemoryStore, Store
 from keepsaid.ports.store_views import ContextView, ConversationLanes
 
 
@@ -221,7 +219,7 @@ async def try_embedder(home: Home, config: Config) -> tuple[str, float]:
 
 
 def compaction_of(
-    config: Config, store: CompactionStore, model: Model, clock: Clock, reading: tuple[Redactor, Offload]
+    config: Config, store: Store, model: Model, clock: Clock, reading: tuple[Redactor, Offload]
 ) -> Compaction:
     """What summarises one lane, by the chat model or, where none is set, word for word.
 
@@ -234,7 +232,7 @@ def compaction_of(
     return Compaction(store, summariser, clock, redactor.redacted, settings.terms(), summaries, offload)
 
 
-def copier_of(config: Config, store: SummaryStore, memories: Memories, clock: Clock) -> SummaryCopier:
+def copier_of(config: Config, store: Store, memories: Memories, clock: Clock) -> SummaryCopier:
     """What copies summaries to memory."""
     return SummaryCopier(store, memories, clock, _whole(config))
 
@@ -251,13 +249,13 @@ def _whole(config: Config) -> WholeTerms:
     )
 
 
-def guard_of(config: Config, store: CompactionStore, clock: Clock, compactor: Compactor) -> Guard:
+def guard_of(config: Config, store: Store, clock: Clock, compactor: Compactor) -> Guard:
     """What watches prompts, and names the lanes that are due."""
     settings = config.compaction
     windows = Windows(
         settings.window_tokens, settings.windows, settings.background, settings.aggressive, settings.emergency
     )
-    return Guard(store, store, clock, compactor.name, windows, settings.terms())
+    return Guard(store, clock, compactor.name, windows, settings.terms())
 
 
 def briefings_of(config: Config, memories: MemoryStore, model: Model, clock: Clock) -> Briefings | None:

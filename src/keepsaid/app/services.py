@@ -13,7 +13,7 @@ from keepsaid.adapters.system.files import HistoryFile
 from keepsaid.app.stores import archive_of
 from keepsaid.config import Config, Home
 from keepsaid.config.home import append_line
-from keepsaid.engine.forgetter import Forgetter, ForgetterStores
+from keepsaid.engine.forgetter import Forgetter
 from keepsaid.ports.memory_store import Recall
 from keepsaid.ports.runtime import Clock, Ids, Redactor, StopToken, Wakeups
 from keepsaid.ports.store import MemoryStore, Store
@@ -30,11 +30,7 @@ def forgetter_of(
     operations: Store, memories: MemoryStore, time: tuple[Clock, Ids], halt: StopToken, home: Home
 ) -> Forgetter:
     """What forgets in these stores and in the lines that were typed in the chat, until the halt is asked."""
-    typed = HistoryFile(home.typed_file)
-    stores = ForgetterStores(
-        operations, operations.forgettings, operations.reach, memories.forgetful, memories.undo_log, typed
-    )
-    return Forgetter(stores, *time, halt)
+    return Forgetter((operations, memories), *time, halt, HistoryFile(home.typed_file))
 
 
 def note_backup(home: Home, made: Path) -> None:

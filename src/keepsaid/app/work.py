@@ -24,13 +24,13 @@ from keepsaid.domain.trust import UNKEYED, Fence
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.domain.work import TaskKind
 from keepsaid.engine.relay import RelayTerms, ResultRelay
-from keepsaid.engine.scheduler import JobHandler, JobRunner, Scheduler, SchedulerDeps, ScheduleStore
+from keepsaid.engine.scheduler import JobHandler, JobRunner, Scheduler, SchedulerDeps
 from keepsaid.engine.supervisor import ServiceLoop
 from keepsaid.engine.tasks import Expiry, TaskHandler, TaskLimits, TaskRunnerDeps, Tasks, make_call
 from keepsaid.engine.workers import RetryPolicy
 from keepsaid.errors import InputError
 from keepsaid.memory.recording import Results, StagedRequestExecutor
-from keepsaid.pipeline.turn.authorization import ApprovalRequester
+from keepsaid.pipeline.turn.authorization import Approvals
 from keepsaid.pipeline.turn.run import TurnLimits
 from keepsaid.pipeline.turn.worker import Hindsight, WorkerDeps, run_branch, work
 from keepsaid.ports.model import Model, Tool
@@ -64,7 +64,7 @@ class TaskServiceDeps:
     model: Model
     tools: Tooling
     past: Hindsight
-    asking: Callable[[Task], ApprovalRequester] | None = None
+    asking: Callable[[Task], Approvals] | None = None
     fence: Fence = UNKEYED
 
 
@@ -81,7 +81,7 @@ class TaskService:
         limits = TurnLimits(terms.steps_max, models.tokens_max, models.timeout_s, tokens_in_max=terms.tokens_in_max)
         skills = SkillFolder(site.home.agent(config.agent))
         bench = WorkerDeps(site.store, self._model, site.tools, skills, limits, site.asking, site.fence)
-        around = TaskRunnerDeps(site.store, site.store.tasks, *system, hints, owner)
+        around = TaskRunnerDeps(site.store, *system, hints, owner)
         patience = RetryPolicy(outage_ms_max=int(models.outage_s * 1000))
         working, thinking, calling = (
             TaskHandler(partial(work, bench), self._idle),
@@ -93,7 +93,7 @@ class TaskService:
         self._calls = Tasks(calling, around, TaskLimits(terms.concurrent_max, terms.timeout_s), patience)
         self.view = site.store.tasks
         deeds = StagedRequestExecutor(site.memories, site.memories.revisions)
-        self.results = Results(site.store.tasks, site.store, site.memories, self._clock, site.redactor, deeds)
+        self.results = Results(site.store, site.memories, self._clock, site.redactor, deeds)
 
     def _model(self, name: str) -> Model:
         if not name:
@@ -112,7 +112,7 @@ class TaskService:
         relay = ResultRelay(self._site.store, self.view, self._clock, receive, terms, self._site.fence)
         relaying = ServiceLoop("relay", relay.work, self._hints.relay, poll_ms=_RELAY_MS, vital=False)
         calls = ServiceLoop("calls", self._calls.claim, self._calls.hint)
-        expiry = Expiry(self._site.store, self.view, self._clock)
+        expiry = Expiry(self._site.store, self._clock)
         expiring = ServiceLoop("approvals", expiry.work, asyncio.Event(), poll_ms=_EXPIRY_MS, vital=False)
         return (ServiceLoop("tasks", self._tasks.claim, self._tasks.hint), branches, calls, relaying, expiring)
 
@@ -186,7 +186,7 @@ async def one_of(view: ScheduleView, known_as: str, number: int | None) -> Sched
 class ScheduleService:
     """Schedules of one instance. Times are milliseconds UTC."""
 
-    def __init__(self, config: Config, store: ScheduleStore, clock: Clock, ids: Ids, fence: Fence) -> None:
+    def __init__(self, config: Config, store: Store, clock: Clock, ids: Ids, fence: Fence) -> None:
         self.view = store.schedules
         self._config = config.schedules
         self._store = store

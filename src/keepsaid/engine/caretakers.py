@@ -6,15 +6,13 @@ import asyncio
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from keepsaid.domain.batch import TrialTerms
+from keepsaid.domain import batch, forgetting, session
 from keepsaid.domain.commits import BeginPruning, ExpireLeases, Prune, VoidLeases
-from keepsaid.domain.forgetting import EmptyLog
 from keepsaid.domain.retention import DAY_MS, HOUR_MS, SET_MS, Cursor, RetentionTerms, Stale
-from keepsaid.domain.session import Rest, SessionTerms
 from keepsaid.ports.runtime import Clock, Ids, StopToken
-from keepsaid.ports.store_views import Operations, RetentionView, SessionView
+from keepsaid.ports.store import Store
+from keepsaid.ports.store_views import Operations
 from keepsaid.values import frozen
 
 _NOTICES_MAX = 64
@@ -41,7 +39,7 @@ class Rescuer:
     ids: Ids
     owner: str
     notices: CrashNotices
-    terms: TrialTerms = TrialTerms()
+    terms: batch.TrialTerms = batch.TrialTerms()
 
     async def recover(self) -> tuple[int, ...]:
         """At start, under the instance lock: every lease of a former owner is void; returns dead batches."""
@@ -63,17 +61,13 @@ _PAUSE_MS = 20
 """Between two commits, so that intake goes first."""
 
 
-class SessionStore(Operations, SessionView, Protocol):
-    """Whose sessions they are."""
-
-
 class SessionExpirer:
     """Lets sessions sleep and end when their time comes; until then it only reads when that is.
 
     Lanes are quiet by the steady clock, so that a wall clock that was set neither ends nor keeps a session.
     """
 
-    def __init__(self, store: SessionStore, clock: Clock, terms: SessionTerms) -> None:
+    def __init__(self, store: Store, clock: Clock, terms: session.SessionTerms) -> None:
         self._store = store
         self._clock = clock
         self._terms = terms
@@ -94,17 +88,13 @@ class SessionExpirer:
         if min(dues) > steady and max(active or 0, sleeping or 0) <= steady:
             return self._clock.due_ms() + min(dues) - steady
         before = (steady - terms.sleep_ms, steady - terms.end_ms)
-        await self._store.apply(Rest(*before, steady, self._clock.now_ms(), LOOKED_MAX))
+        await self._store.apply(session.Rest(*before, steady, self._clock.now_ms(), LOOKED_MAX))
         return self._clock.due_ms() + _PAUSE_MS
 
 
 _log = logging.getLogger("keepsaid.pruner")
 _STALLS_MAX = 3
 """Pieces that find nothing and get nowhere before a pass is given up until the next run."""
-
-
-class PruneStore(Operations, RetentionView, Protocol):
-    """What is pruned."""
 
 
 @dataclass(slots=True)
@@ -139,7 +129,7 @@ class Pruner:
     last recorded one or before it; that run is only recorded, and the next one prunes.
     """
 
-    def __init__(self, store: PruneStore, clock: Clock, terms: RetentionTerms, halt: StopToken | None = None) -> None:
+    def __init__(self, store: Store, clock: Clock, terms: RetentionTerms, halt: StopToken | None = None) -> None:
         self._store = store
         self._clock = clock
         self._terms = terms
@@ -162,7 +152,7 @@ class Pruner:
         if not run.over:
             return self._clock.due_ms() + _PAUSE_MS
         self._run = None
-        await self._store.apply(EmptyLog(whole=False))
+        await self._store.apply(forgetting.EmptyLog(whole=False))
         if run.refusal is None:
             _log.info("pruned %d messages, %d batches, %d keys", run.messages, run.batches, run.keys)
         return None

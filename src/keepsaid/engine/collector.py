@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from datetime import tzinfo
-from typing import Protocol
 
 from keepsaid.domain.session import Left, MarkUnprocessed
 from keepsaid.domain.timing import next_daily
 from keepsaid.errors import KeepsaidError, StoreError
-from keepsaid.memory.extraction import Collection, CollectionStore
+from keepsaid.memory.extraction import Collection
 from keepsaid.ports.runtime import Clock
+from keepsaid.ports.store import Store
 from keepsaid.values import frozen
 
 _log = logging.getLogger("keepsaid.collector")
@@ -80,53 +82,48 @@ class Collector:
         return False
 
 
-class Nights(Protocol):
-    """What is done at night."""
-
-    async def night(self) -> None:
-        """Do it; raises a StoreError: then it is done at the next occasion."""
-        ...
-
-
+@frozen
 class UnreadSessions:
     """At night, every session with unread records is marked, whatever it waits for."""
 
-    def __init__(self, store: CollectionStore, collector: Collector, clock: Clock, *, thorough: bool) -> None:
-        self._store = store
-        self._collector = collector
-        self._clock = clock
-        self._thorough = thorough
+    store: Store
+    collector: Collector
+    clock: Clock
+    thorough: bool = field(kw_only=True)
 
     async def night(self) -> None:
         """Mark them, a hundred at a time, and wake the collector."""
         after: int | None = 0
         while after is not None:
-            _, after = await self._store.apply(
-                MarkUnprocessed(self._clock.due_ms(), after=after, thorough=self._thorough)
-            )
-        self._collector.hint.set()
+            unread = MarkUnprocessed(self.clock.due_ms(), after=after, thorough=self.thorough)
+            _, after = await self.store.apply(unread)
+        self.collector.hint.set()
 
 
+@dataclass(slots=True, eq=False)
 class Nightly:
-    """Once a day, at an hour of the place it is set to; at once where the last time is more than a day ago."""
+    """Once a day, at an hour of the place it is set to; at once where the last time is more than a day ago.
 
-    def __init__(self, store: CollectionStore, clock: Clock, work: Nights, at: tuple[int, tzinfo]) -> None:
-        self._store = store
-        self._clock = clock
-        self._work = work
-        self._hour, self._zone = at
-        self._next_ms: int | None = None
+    What `do` raises is raised; then it is done at the next occasion.
+    """
+
+    store: Store
+    clock: Clock
+    do: Callable[[], Awaitable[None]]
+    hour: int
+    zone: tzinfo
+    _next_ms: int | None = field(default=None, init=False)
 
     async def work(self) -> int | None:
         """Do the night's work when its time has come; returns when that is."""
-        now = self._clock.due_ms()
+        now = self.clock.due_ms()
         if self._next_ms is None:
-            last = await self._store.marked_at()
+            last = await self.store.marked_at()
             self._next_ms = now if last is None or now - last >= _DAY_MS else self._after(max(last, now - _DAY_MS))
         if now >= self._next_ms:
-            await self._work.night()
+            await self.do()
             self._next_ms = self._after(now)
         return self._next_ms
 
     def _after(self, ms: int) -> int:
-        return next_daily(ms, self._hour, self._zone)
+        return next_daily(ms, self.hour, self.zone)

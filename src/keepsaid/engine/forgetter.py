@@ -4,69 +4,45 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import field
 
-from keepsaid.domain.forgetting import (
-    Counts,
-    DropUndo,
-    EmptyLog,
-    ForgetSelector,
-    ForgetTargets,
-    Forgetting,
-    MoveForgetting,
-    PutBack,
-    RequestForgetting,
-    Scrubbed,
-    ScrubForgotten,
-)
+from keepsaid.domain import forgetting
 from keepsaid.domain.ids import show
 from keepsaid.memory.forgetting import ForgetTargetFinder, fresh, repeats
-from keepsaid.ports.forgetting import (
-    ForgetfulMemory,
-    ForgettingView,
-    MemoryUndoLog,
-    NoTypedLines,
-    ReachView,
-    TypedLines,
-)
+from keepsaid.ports.forgetting import NoTypedLines, TypedLines
 from keepsaid.ports.runtime import Clock, Ids, StopToken
-from keepsaid.ports.store_views import Operations
-from keepsaid.values import frozen
+from keepsaid.ports.store import MemoryStore, Store
 
 _log = logging.getLogger("keepsaid.forget")
 _AGAIN_MS = 500
 _ROUNDS_MAX = 10_000
 
 
-@frozen
-class ForgetterStores:
-    """Where it is forgotten."""
-
-    operations: Operations
-    view: ForgettingView
-    reach: ReachView
-    memory: ForgetfulMemory
-    undo_log: MemoryUndoLog
-    typed: TypedLines = field(default_factory=NoTypedLines)
-
-
 class Forgetter:
     """Forgets, step by step; every step may be repeated, and what waits for a running turn is tried again."""
 
-    def __init__(self, stores: ForgetterStores, clock: Clock, ids: Ids, halt: StopToken | None = None) -> None:
-        self._stores = stores
-        self._operations, self._view, self._memory = stores.operations, stores.view, stores.memory
+    def __init__(
+        self,
+        stores: tuple[Store, MemoryStore],
+        clock: Clock,
+        ids: Ids,
+        halt: StopToken | None = None,
+        typed: TypedLines | None = None,
+    ) -> None:
+        self._operations, memories = stores
+        self._view, self._memory, self._undo_log = self._operations.forgettings, memories.forgetful, memories.undo_log
         self._clock = clock
         self._ids = ids
-        self._halt = halt or StopToken()
+        self._halt, self._typed = halt or StopToken(), typed or NoTypedLines()
         self._moved = asyncio.Event()
-        self._targets = ForgetTargetFinder(stores.reach, stores.memory)
+        self._targets = ForgetTargetFinder(self._operations.reach, self._memory)
 
-    async def find_targets(self, selector: ForgetSelector) -> ForgetTargets:
+    async def find_targets(self, selector: forgetting.ForgetSelector) -> forgetting.ForgetTargets:
         """Find everything that a request to forget would delete; nothing is changed."""
         return await self._targets.find_targets(selector)
 
-    async def forget(self, selector: ForgetSelector, by: str, undo_ms: int = 0) -> Forgetting | None:
+    async def forget(
+        self, selector: forgetting.ForgetSelector, by: str, undo_ms: int = 0
+    ) -> forgetting.Forgetting | None:
         """Forget what a selector names: hidden from every read when this returns, gone soon after; None for nothing.
 
         With `undo_ms` what goes is kept aside for so long, and can be undone.
@@ -77,16 +53,18 @@ class Forgetter:
             return None
         now = self._clock.now_ms()
         until = now + undo_ms if undo_ms else None
-        return await self._begun(RequestForgetting(self._ids.next(), selector.how, by, wanted, now, (), until))
+        return await self._begun(
+            forgetting.RequestForgetting(self._ids.next(), selector.how, by, wanted, now, (), until)
+        )
 
-    async def _begun(self, request: RequestForgetting) -> Forgetting:
+    async def _begun(self, request: forgetting.RequestForgetting) -> forgetting.Forgetting:
         await self._operations.apply(request)
         await self._advance(request.id)
         found = await self._view.one(request.id)
         assert found is not None, "what was asked for is on record"
         return found
 
-    async def undo(self, number: int) -> Forgetting | None:
+    async def undo(self, number: int) -> forgetting.Forgetting | None:
         """Put back what a request took, while that is kept aside; None where it is not, or not all is gone yet."""
         one = await self._view.one(number)
         if one is None or not one.undoable(self._clock.now_ms()) or not await self._move(one, "undo"):
@@ -102,17 +80,17 @@ class Forgetter:
         kept = await self._view.undoable()
         over = [one for one in kept if one.state != "restoring" and now >= (one.undo_until or 0)]
         for one in over:
-            await self._stores.undo_log.drop(one.id)
-            await self._operations.apply(DropUndo(one.id))
+            await self._undo_log.drop(one.id)
+            await self._operations.apply(forgetting.DropUndo(one.id))
         if over:
-            if not (await self._operations.apply(EmptyLog()) and await self._memory.empty_log()):
+            if not (await self._operations.apply(forgetting.EmptyLog()) and await self._memory.empty_log()):
                 return self._clock.due_ms() + _AGAIN_MS
             for one in over:
-                await self._operations.apply(DropUndo(one.id, emptied=True))
+                await self._operations.apply(forgetting.DropUndo(one.id, emptied=True))
         left = [one.undo_until for one in kept if one not in over and one.undo_until is not None]
         return min(left, default=None)
 
-    async def finish(self, number: int) -> Forgetting | None:
+    async def finish(self, number: int) -> forgetting.Forgetting | None:
         """Go on with one request as far as it goes now."""
         while not self._halt.is_set and await self._advance(number):
             pass
@@ -152,11 +130,13 @@ class Forgetter:
             return
         both, now = tuple(sorted(ours | theirs)), self._clock.now_ms()
         await self._memory.add_tombstones(both, now)
-        selector = ForgetSelector(await self._memory.revived(both), await self._view.revived(both), is_repeat=True)
+        selector = forgetting.ForgetSelector(
+            await self._memory.revived(both), await self._view.revived(both), is_repeat=True
+        )
         wanted = await self._targets.find_targets(selector)
         _log.warning("a store was put in place that holds less of what was forgotten: it is forgotten again")
         lost = tuple(sorted(theirs - ours))
-        await self._begun(RequestForgetting(self._ids.next(), "restored", "keepsaid", wanted, now, lost))
+        await self._begun(forgetting.RequestForgetting(self._ids.next(), "restored", "keepsaid", wanted, now, lost))
 
     async def _advance(self, number: int) -> bool:
         """Take the next step of a request; False when it is done or has to wait."""
@@ -173,17 +153,17 @@ class Forgetter:
             case "erased":
                 return await self._scrub(one)
             case "scrubbed":
-                emptied = await self._operations.apply(EmptyLog()) and await self._memory.empty_log()
+                emptied = await self._operations.apply(forgetting.EmptyLog()) and await self._memory.empty_log()
                 return emptied and await self._move(one, "checkpoint")
             case "checkpointed":
                 return await self._move(one, "finish")
             case "restoring":
-                await self._stores.undo_log.put_back(number)
-                await self._operations.apply(PutBack(number, self._clock.now_ms()))
+                await self._undo_log.put_back(number)
+                await self._operations.apply(forgetting.PutBack(number, self._clock.now_ms()))
                 return await self._move(one, "restore")
         return False
 
-    async def _hide(self, one: Forgetting) -> bool:
+    async def _hide(self, one: forgetting.Forgetting) -> bool:
         wanted = await self._view.get_targets(one.id)
         now = self._clock.now_ms()
         await self._memory.echoes.silence(wanted.echoes, now, _kept(one))
@@ -192,7 +172,7 @@ class Forgetter:
             return False
         return await self._move(one, "hide", counts)
 
-    async def _scrub(self, one: Forgetting) -> bool:
+    async def _scrub(self, one: forgetting.Forgetting) -> bool:
         """Scrub what was left, and what came since: a turn that was running may have told it again."""
         known, now = await self._view.get_targets(one.id), self._clock.now_ms()
         await self._memory.hide(known.memories, known.digests, now, _kept(one))
@@ -200,23 +180,23 @@ class Forgetter:
         left = await self._scrubbed(one.id)
         found = fresh(await self._targets.widened(known), known)
         if not found.is_empty:
-            await self._operations.apply(ScrubForgotten(one.id, now, found))
+            await self._operations.apply(forgetting.ScrubForgotten(one.id, now, found))
             return True
         lanes = await self._targets.lanes(known)
-        if left.left or left.waiting or await self._stores.reach.at_work(one.requested_at, lanes):
+        if left.left or left.waiting or await self._operations.reach.at_work(one.requested_at, lanes):
             return False
-        lines = await self._stores.typed.forget(lambda line: repeats(line, known))
+        lines = await self._typed.forget(lambda line: repeats(line, known))
         return await self._move(one, "scrub", (("lines", lines),) if lines else ())
 
-    async def _scrubbed(self, number: int) -> Scrubbed:
+    async def _scrubbed(self, number: int) -> forgetting.Scrubbed:
         for _ in range(_ROUNDS_MAX):
-            done = await self._operations.apply(ScrubForgotten(number, self._clock.now_ms()))
+            done = await self._operations.apply(forgetting.ScrubForgotten(number, self._clock.now_ms()))
             if not done.left or self._halt.is_set:
                 break
         return done
 
-    async def _move(self, one: Forgetting, verb: str, counts: Counts = ()) -> bool:
-        done = await self._operations.apply(MoveForgetting(one.id, verb, self._clock.now_ms(), counts))
+    async def _move(self, one: forgetting.Forgetting, verb: str, counts: forgetting.Counts = ()) -> bool:
+        done = await self._operations.apply(forgetting.MoveForgetting(one.id, verb, self._clock.now_ms(), counts))
         moved, self._moved = self._moved, asyncio.Event()
         moved.set()
         if verb == "finish":
@@ -224,6 +204,6 @@ class Forgetter:
         return done
 
 
-def _kept(one: Forgetting) -> int:
+def _kept(one: forgetting.Forgetting) -> int:
     """Under which number what goes is kept aside; 0 where it is gone for good."""
     return one.id if one.undo_until is not None else 0

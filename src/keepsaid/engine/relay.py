@@ -9,17 +9,13 @@ import json
 import logging
 from collections.abc import Awaitable, Callable
 
-from keepsaid.domain.commits import Received
-from keepsaid.domain.ids import show
+from keepsaid.domain import commits, ids, relay
 from keepsaid.domain.message import RESULT, SYSTEM, Content, Inbound, Origin, ProviderMarks, Trust
-from keepsaid.domain.relay import MarkTasksReported, UnreportedTasks, mark_of, trust_of
 from keepsaid.domain.task import Task
 from keepsaid.domain.trust import UNKEYED, Fence
 from keepsaid.domain.work import TaskKind
 from keepsaid.errors import InputError
-from keepsaid.ports.failpoints import point
-from keepsaid.ports.runtime import Clock
-from keepsaid.ports.store_views import Operations, TaskView
+from keepsaid.ports import failpoints, runtime, store_views
 from keepsaid.text.normal import cut
 from keepsaid.values import frozen
 
@@ -47,10 +43,10 @@ class RelayTerms:
 class ResultRelay:
     """Reports the results of side work to their lanes."""
 
-    operations: Operations
-    view: TaskView
-    clock: Clock
-    receive: Callable[[Inbound], Awaitable[Received]]
+    operations: store_views.Operations
+    view: store_views.TaskView
+    clock: runtime.Clock
+    receive: Callable[[Inbound], Awaitable[commits.Received]]
     terms: RelayTerms
     fence: Fence = UNKEYED
 
@@ -68,24 +64,24 @@ class ResultRelay:
                 await self._tell(lane)
         return next_at
 
-    def _due_at(self, lane: UnreportedTasks) -> int:
+    def _due_at(self, lane: relay.UnreportedTasks) -> int:
         ended = [task.ended_at or 0 for task in lane.tasks]
         return min(max(ended) + self.terms.debounce_ms, min(ended) + self.terms.wait_ms_max)
 
-    async def _tell(self, lane: UnreportedTasks) -> None:
+    async def _tell(self, lane: relay.UnreportedTasks) -> None:
         for task in lane.tasks:
             try:
-                await self.receive(build_report(task, lane, trust_of(await self.view.task(task.id)), self.fence))
+                await self.receive(build_report(task, lane, relay.trust_of(await self.view.task(task.id)), self.fence))
             except InputError as refusal:
                 extra = {"code": refusal.code, "task": task.id}
                 _log.warning("a result cannot be told in its lane: %s", refusal.what, extra=extra)
-        point("relay.received")
-        await self.operations.apply(MarkTasksReported(tuple(task.id for task in lane.tasks), self.clock.now_ms()))
+        failpoints.point("relay.received")
+        await self.operations.apply(relay.MarkTasksReported(tuple(task.id for task in lane.tasks), self.clock.now_ms()))
 
 
-def build_report(task: Task, untold: UnreportedTasks, trust: Trust, fence: Fence) -> Inbound:
+def build_report(task: Task, untold: relay.UnreportedTasks, trust: Trust, fence: Fence) -> Inbound:
     """Return the result of a task as a message of its lane; its text is marked as data."""
-    lane, name = untold.lane, show("task", task.id)
+    lane, name = untold.lane, ids.show("task", task.id)
     kind = str(task.kind)
     about = cut(" ".join(task.description.split()), _ABOUT_CHARS)
     began = "asked for" if task.kind is TaskKind.CALL else "started"
@@ -95,4 +91,4 @@ def build_report(task: Task, untold: UnreportedTasks, trust: Trust, fence: Fence
     origin = Origin(lane.channel, lane.account, lane.conversation, SYSTEM, kind, untold.direct, trust)
     payload = json.dumps({"task": name, "state": task.state}).encode()
     content = Content(payload, text, RESULT)
-    return Inbound(origin, content, ProviderMarks(mark_of(task)), _PRIORITY, reply_url=untold.url, key=lane.key)
+    return Inbound(origin, content, ProviderMarks(relay.mark_of(task)), _PRIORITY, reply_url=untold.url, key=lane.key)

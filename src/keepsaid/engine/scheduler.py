@@ -7,27 +7,22 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
-from typing import Protocol
+from dataclasses import dataclass, field, replace
 
-from keepsaid.domain.commits import Received
+from keepsaid.domain import commits, reply, retention, timing, trust
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import SYSTEM, Content, Inbound, Origin, ProviderMarks, Trust
 from keepsaid.domain.relay import UnreportedTasks, trust_of
-from keepsaid.domain.reply import ReplyDraft
-from keepsaid.domain.retention import SILENT_MS
 from keepsaid.domain.schedule import FAILURES_MAX, Fire, Schedule, ScheduleRun, Target, What, astray, fired, verdict_on
 from keepsaid.domain.scheduling import BeginRun, EndRun, FireSchedules, Notice, RecoverRuns, RunKey, SettleRun
 from keepsaid.domain.task import NewTask, TaskEnd, TaskStory
-from keepsaid.domain.timing import QuietHours
-from keepsaid.domain.trust import UNKEYED, Fence
 from keepsaid.domain.work import Notify, WorkTerms
 from keepsaid.engine.relay import build_report
 from keepsaid.engine.tasks import render_owner_notice
 from keepsaid.errors import InputError, KeepsaidError
 from keepsaid.ports.runtime import Clock, Ids, Wakeups
-from keepsaid.ports.store_views import Operations, ScheduleView, TaskView
+from keepsaid.ports.store import Store
 from keepsaid.text.normal import cut, normalise
 from keepsaid.values import frozen
 
@@ -134,7 +129,7 @@ def verdict_of(story: TaskStory | None) -> tuple[str, str]:
     return "fail", cut(f"its task failed: {story.task.reason}", _WHY_CHARS_MAX)
 
 
-def come_back(story: TaskStory, target: Target, fence: Fence) -> Inbound:
+def come_back(story: TaskStory, target: Target, fence: trust.Fence) -> Inbound:
     """What it came to, as a message of the lane that hears it; its words are data."""
     untold = UnreportedTasks(target.lane, (story.task,), url=target.url, direct=target.direct)
     return replace(build_report(story.task, untold, trust_of(story), fence), priority=PRIORITY)
@@ -150,20 +145,6 @@ _SET_BACK_MS = 1_000
 _SPREAD_MS = 10
 
 
-class ScheduleStore(Operations, Protocol):
-    """Where schedules are kept, and the tasks that they make."""
-
-    @property
-    def schedules(self) -> ScheduleView:
-        """What comes at a time."""
-        ...
-
-    @property
-    def tasks(self) -> TaskView:
-        """Tasks."""
-        ...
-
-
 @frozen
 class SchedulerDeps:
     """What a schedule can reach: the door, the channels that are open, who delivers and who works; and the owner.
@@ -171,70 +152,61 @@ class SchedulerDeps:
     The owner is told where he last wrote in a direct chat, and in the lane `owner` where he never did.
     """
 
-    receive: Callable[[Inbound], Awaitable[Received]]
+    receive: Callable[[Inbound], Awaitable[commits.Received]]
     channels: frozenset[str]
     hints: Wakeups
     owner: Lane
-    fence: Fence = UNKEYED
+    fence: trust.Fence = trust.UNKEYED
 
 
+@dataclass(slots=True, eq=False)
 class Scheduler:
     """One stage. It sleeps until something is due."""
 
-    def __init__(
-        self,
-        store: ScheduleStore,
-        clock: Clock,
-        ids: Ids,
-        reach: SchedulerDeps,
-        errands: JobRunner,
-        quiet: QuietHours | None = None,
-    ) -> None:
-        self.hint = asyncio.Event()
-        self.errands = errands
-        self.quiet = quiet
-        self._store = store
-        self._view = store.schedules
-        self._clock = clock
-        self._ids = ids
-        self._reach = reach
-        self._seen: int | None = None
-        self._looking_after: int | None = None
+    store: Store
+    clock: Clock
+    ids: Ids
+    reach: SchedulerDeps
+    errands: JobRunner
+    quiet: timing.QuietHours | None = None
+    hint: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _seen: int | None = field(default=None, init=False)
+    _looking_after: int | None = field(default=None, init=False)
 
     async def recover(self) -> None:
         """At start: what a former process was running is begun again, or interrupted."""
-        await self._store.apply(RecoverRuns(self.errands.repeatable, self._clock.now_ms()))
-        self._seen = await self._view.latest()
+        await self.store.apply(RecoverRuns(self.errands.repeatable, self.clock.now_ms()))
+        self._seen = await self.store.schedules.latest()
 
     async def work(self) -> int | None:
         """Do what is due; returns when to come again."""
-        now = self._clock.now_ms()
+        now = self.clock.now_ms()
         if self._seen is not None and now < self._seen - _SET_BACK_MS:
             self._looking_after = 0
         self._seen = now
         moved = await self._find_astray(now) if self._looking_after is not None else 0
         busy = moved + await self._fire(now) + await self._execute(now) + await self._take_in() + await self._follow()
         if busy:
-            return self._clock.due_ms() + _SPREAD_MS
-        due = await self._view.next_due()
-        return None if due is None or due <= now else self._clock.due_ms() + due - now
+            return self.clock.due_ms() + _SPREAD_MS
+        due = await self.store.schedules.next_due()
+        return None if due is None or due <= now else self.clock.due_ms() + due - now
 
     async def _find_astray(self, now: int) -> int:
         """The clock was set back: whatever waits for a time too far away comes when it should."""
-        found = await self._view.schedules(("active",), self._looking_after or 0, _PIECE)
+        found = await self.store.schedules.schedules(("active",), self._looking_after or 0, _PIECE)
         moves = tuple(move for one in found if (move := astray(one, now)) is not None)
         if moves:
             _log.warning("the clock was set back: %d schedules come sooner", len(moves))
-            await self._store.apply(FireSchedules(moves, now))
+            await self.store.apply(FireSchedules(moves, now))
         self._looking_after = found[-1].id if len(found) == _PIECE else None
         return len(found) if self._looking_after is not None else 0
 
     async def _fire(self, now: int) -> int:
-        believed = abs(now - self._clock.steady_ms()) < SILENT_MS
-        due = await self._view.due(now, _FIRED, once=believed)
+        believed = abs(now - self.clock.steady_ms()) < retention.SILENT_MS
+        due = await self.store.schedules.due(now, _FIRED, once=believed)
         fires = tuple(fire for one in due if (fire := self._fired(one, now, believed=believed)) is not None)
         if fires:
-            await self._store.apply(FireSchedules(fires, now))
+            await self.store.apply(FireSchedules(fires, now))
         return len(fires)
 
     def _fired(self, schedule: Schedule, now: int, *, believed: bool) -> Fire | None:
@@ -245,7 +217,7 @@ class Scheduler:
 
     async def _execute(self, now: int) -> int:
         """What may begin; what a person ran in quiet hours is not kept waiting, because he is there."""
-        ready = await self._view.ready(now, _AT_ONCE, self.errands.room)
+        ready = await self.store.schedules.ready(now, _AT_ONCE, self.errands.room)
         await asyncio.gather(*(self._begin(run, schedule) for run, schedule in ready))
         return len(ready)
 
@@ -254,58 +226,58 @@ class Scheduler:
         if new.what is What.RUN:
             await self._run(run, schedule)
         elif new.what is What.TASK and (target is None or self._is_open(target)):
-            begin = BeginRun(_key(run), self._clock.now_ms(), task_of(self._ids.next(), schedule))
-            await self._store.apply(begin)
-            self._reach.hints.task.set()
+            begin = BeginRun(_key(run), self.clock.now_ms(), task_of(self.ids.next(), schedule))
+            await self.store.apply(begin)
+            self.reach.hints.task.set()
         elif target is None or not self._is_open(target):
             await self._end(run, schedule, "fail", _closed(target))
         elif new.what is What.SAY:
-            draft = ReplyDraft(self._ids.next(), new.text, url=target.url)
-            await self._store.apply(EndRun(_key(run), "execute", self._clock.now_ms(), reply=draft))
-            self._reach.hints.deliver.set()
+            draft = reply.ReplyDraft(self.ids.next(), new.text, url=target.url)
+            await self.store.apply(EndRun(_key(run), "execute", self.clock.now_ms(), reply=draft))
+            self.reach.hints.deliver.set()
         else:
             await self._ask(run, schedule, _question(run, schedule, target))
 
     def _is_open(self, target: Target) -> bool:
-        return target.lane.channel in self._reach.channels
+        return target.lane.channel in self.reach.channels
 
     async def _ask(self, run: ScheduleRun, schedule: Schedule, asked: Inbound) -> None:
         """Asked again after a crash, it is the same message: so it is in the buffer once."""
         try:
-            received = await self._reach.receive(asked)
+            received = await self.reach.receive(asked)
         except InputError as error:
             await self._end(run, schedule, "fail", error.what)
             return
-        await self._store.apply(EndRun(_key(run), "execute", self._clock.now_ms(), message_id=received.id))
+        await self.store.apply(EndRun(_key(run), "execute", self.clock.now_ms(), message_id=received.id))
 
     async def _take_in(self) -> int:
         """What workers have done: it counts, and is told in the lane that hears it, else to the owner."""
-        ended = await self._view.list_orphaned_runs(_AT_ONCE)
+        ended = await self.store.schedules.list_orphaned_runs(_AT_ONCE)
         for run in ended:
-            schedule = await self._view.schedule(run.schedule_id)
+            schedule = await self.store.schedules.schedule(run.schedule_id)
             if schedule is not None and run.task_id is not None:
                 await self._taken_in(run, schedule, run.task_id)
         return len(ended)
 
     async def _taken_in(self, run: ScheduleRun, schedule: Schedule, task_id: int) -> None:
-        story, target = await self._store.tasks.task(task_id), run.target
+        story, target = await self.store.tasks.task(task_id), run.target
         verb, why = verdict_of(story)
         if story is None or verb != "execute":
             await self._end(run, schedule, verb, why)
         elif target is None:
             text = render_owner_notice(story.task, TaskEnd.COMPLETE, story.task.result)
-            notice = Notice(self._reach.owner, ReplyDraft(self._ids.next(), text, notice=True))
-            await self._store.apply(EndRun(_key(run), verb, self._clock.now_ms(), notice=notice))
-            self._reach.hints.deliver.set()
+            notice = Notice(self.reach.owner, reply.ReplyDraft(self.ids.next(), text, notice=True))
+            await self.store.apply(EndRun(_key(run), verb, self.clock.now_ms(), notice=notice))
+            self.reach.hints.deliver.set()
         elif not self._is_open(target):
             await self._end(run, schedule, "fail", _closed(target))
         else:
-            await self._ask(run, schedule, come_back(story, target, self._reach.fence))
+            await self._ask(run, schedule, come_back(story, target, self.reach.fence))
 
     async def _run(self, run: ScheduleRun, schedule: Schedule) -> None:
         if schedule.new.text not in self.errands.known:
             await self._end(run, schedule, "fail", f"nothing here is called {schedule.new.text}")
-        elif await self._store.apply(BeginRun(_key(run), self._clock.now_ms())):
+        elif await self.store.apply(BeginRun(_key(run), self.clock.now_ms())):
 
             async def end(verb: str, why: str) -> None:
                 await self._end(run, schedule, verb, why)
@@ -314,22 +286,22 @@ class Scheduler:
             self.errands.begin(run, schedule, end)
 
     async def _end(self, run: ScheduleRun, schedule: Schedule, verb: str, why: str) -> None:
-        key, now = _key(run), self._clock.now_ms()
+        key, now = _key(run), self.clock.now_ms()
         notice = self._notice(schedule, why) if verb == "fail" else None
-        state = await self._store.apply(EndRun(key, verb, now, why, notice=notice))
+        state = await self.store.apply(EndRun(key, verb, now, why, notice=notice))
         self._warn(schedule, state, verb, why)
 
     async def _follow(self) -> int:
         """What is heard of runs, as far as it has come."""
-        heard = await self._view.list_unsettled_outputs(_PIECE)
+        heard = await self.store.schedules.list_unsettled_outputs(_PIECE)
         for one in heard:
             verb, why = verdict_on(one)
             key, notice, schedule = RunKey(one.schedule_id, one.due_at), None, None
             if verb == "lose":
-                schedule = await self._view.schedule(one.schedule_id)
+                schedule = await self.store.schedules.schedule(one.schedule_id)
                 notice = None if schedule is None else self._notice(schedule, why)
-            settled = SettleRun(key, verb, self._clock.now_ms(), why, one.reply_id, notice)
-            state = await self._store.apply(settled)
+            settled = SettleRun(key, verb, self.clock.now_ms(), why, one.reply_id, notice)
+            state = await self.store.apply(settled)
             if schedule is not None:
                 self._warn(schedule, state, verb, why)
         return len(heard)
@@ -341,13 +313,13 @@ class Scheduler:
         if schedule.state == "active":
             text = f"The schedule {named} failed {FAILURES_MAX} times in a row and comes no more. The last time: {why}."
             text += f" To let it come again: keepsaid schedule resume {known}"
-        return Notice(self._reach.owner, ReplyDraft(self._ids.next(), text, notice=True))
+        return Notice(self.reach.owner, reply.ReplyDraft(self.ids.next(), text, notice=True))
 
     def _warn(self, schedule: Schedule, state: str, verb: str, why: str) -> None:
         if verb in ("fail", "lose"):
             stands = "it is disabled" if state == "disabled" else f"it is {state}"
             _log.warning("schedule %s failed, %s: %s", show("schedule", schedule.id), stands, why)
-            self._reach.hints.deliver.set()
+            self.reach.hints.deliver.set()
 
 
 def _key(run: ScheduleRun) -> RunKey:

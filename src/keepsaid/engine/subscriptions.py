@@ -7,15 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from keepsaid.domain.event import (
-    DeliveryResult,
-    Event,
-    EventDelivery,
-    SettleDeliveries,
-    Subscribe,
-    TakeDeliveries,
-    Unsubscribe,
-)
+from keepsaid.domain import event
 from keepsaid.engine.supervisor import ServiceLoop, keep_going
 from keepsaid.errors import StoreBroken
 from keepsaid.events.dispatcher import Dispatcher, EventNotifier
@@ -25,7 +17,7 @@ from keepsaid.ports.store_views import JournalView, Operations
 from keepsaid.text.normal import cut, normalise
 from keepsaid.values import frozen
 
-Tell = Callable[[Event], Awaitable[object]]
+Tell = Callable[[event.Event], Awaitable[object]]
 """Is told of an event; raises when it could not do what it has to."""
 
 _log = logging.getLogger("keepsaid.events")
@@ -82,7 +74,7 @@ class Subscriber:
         self._terms = DeliveryTerms()
         self._at_once = 1
         self._fence = 0
-        self._settled: list[DeliveryResult] = []
+        self._settled: list[event.DeliveryResult] = []
         self._halt = StopToken()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -94,7 +86,7 @@ class Subscriber:
 
     async def subscribe(self, topics: tuple[str, ...], *, from_start: bool) -> None:
         """Be known, and take up what a former process left."""
-        await self._operations.apply(Subscribe(self.name, topics, self._clock.now_ms(), from_start))
+        await self._operations.apply(event.Subscribe(self.name, topics, self._clock.now_ms(), from_start))
 
     async def work(self) -> int | None:
         """Be told of what is due; returns when to come again: at once while there is more."""
@@ -116,7 +108,9 @@ class Subscriber:
     async def _deliver_due(self) -> int | None:
         clock, terms = self._clock, self._terms
         times = clock.due_ms(), clock.steady_ms()
-        asked = TakeDeliveries(self.name, self._ids.next(), *times, terms.lease_ms, terms.attempts_max, self._at_once)
+        asked = event.TakeDeliveries(
+            self.name, self._ids.next(), *times, terms.lease_ms, terms.attempts_max, self._at_once
+        )
         await self._settle()
         taken = await self._operations.apply(asked)
         if not taken:
@@ -135,7 +129,7 @@ class Subscriber:
                     await self._settle()
                     since = clock.monotonic_ms()
         finally:
-            self._settled += [DeliveryResult(one.id, tried=False) for one in taken[count:]]
+            self._settled += [event.DeliveryResult(one.id, tried=False) for one in taken[count:]]
         await self._settle()
         each_ms = (clock.monotonic_ms() - began) / max(1, count)
         self._at_once = min(2 * self._at_once, _TAKEN_MAX) if each_ms <= _QUICK_MS else 1
@@ -144,11 +138,11 @@ class Subscriber:
     async def _settle(self) -> None:
         """Write down what became of what was taken; where the disk refuses, that is done before anything is taken."""
         if self._settled:
-            settled = SettleDeliveries(self.name, self._fence, tuple(self._settled), self._clock.now_ms())
+            settled = event.SettleDeliveries(self.name, self._fence, tuple(self._settled), self._clock.now_ms())
             await self._operations.apply(settled)
             self._settled.clear()
 
-    async def _deliver(self, delivery: EventDelivery) -> DeliveryResult:
+    async def _deliver(self, delivery: event.EventDelivery) -> event.DeliveryResult:
         point("tell.before")
         try:
             async with asyncio.timeout(self._terms.limit_ms / 1_000):
@@ -158,14 +152,14 @@ class Subscriber:
         except Exception as error:  # noqa: BLE001  # guard: engine loop - what one does with an event is its own
             return self._failed(delivery, cut(normalise(f"{type(error).__name__}: {error}"), _ERROR_CHARS_MAX))
         point("tell.after")
-        return DeliveryResult(delivery.id)
+        return event.DeliveryResult(delivery.id)
 
-    def _failed(self, delivery: EventDelivery, error: str) -> DeliveryResult:
+    def _failed(self, delivery: event.EventDelivery, error: str) -> event.DeliveryResult:
         wait_ms = self._terms.retry_delay_ms(delivery.attempt, delivery.id)
         again_at = None if wait_ms is None else self._clock.due_ms() + wait_ms
         details = self.name, delivery.event.topic, delivery.attempt, "" if wait_ms is not None else ", given up"
         _log.warning("%s was not told of %s, attempt %d%s", *details)
-        return DeliveryResult(delivery.id, error or "it failed", again_at)
+        return event.DeliveryResult(delivery.id, error or "it failed", again_at)
 
 
 _LOOK_MS = 1_000
@@ -200,7 +194,7 @@ class Subscribers:
     async def remove(self, name: str) -> bool:
         """Tell somebody of nothing any more, and drop what was on its way; False when nobody has this name."""
         await self._end(name)
-        return await self._operations.apply(Unsubscribe(name))
+        return await self._operations.apply(event.Unsubscribe(name))
 
     async def work(self) -> int | None:
         """Make deliveries of what was told, for those who are here and those who may come back.

@@ -6,7 +6,6 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
 
 from keepsaid.domain.commits import Relinquish, Tell
 from keepsaid.engine.caretakers import Rescuer
@@ -15,7 +14,8 @@ from keepsaid.errors import KeepsaidError, StoreBroken
 from keepsaid.pipeline.outbox import OutboxSender
 from keepsaid.pipeline.runner import MessagePipeline
 from keepsaid.ports.runtime import Clock
-from keepsaid.ports.store_views import Operations, RetentionView
+from keepsaid.ports.store import Store
+from keepsaid.ports.store_views import Operations
 from keepsaid.values import frozen
 
 _log = logging.getLogger("keepsaid.engine")
@@ -80,10 +80,6 @@ _CALM = 0.8
 """A warning is given again only after what it is about fell below this part of its limit."""
 
 
-class GaugeStore(Operations, RetentionView, Protocol):
-    """What is measured, and told to."""
-
-
 @frozen
 class BacklogLimits:
     """How many messages may wait, and how long the oldest of them, in milliseconds."""
@@ -95,7 +91,7 @@ class BacklogLimits:
 class BacklogMonitor:
     """Measures what waits; each limit is warned of in the log and the journal when it is crossed."""
 
-    def __init__(self, store: GaugeStore, clock: Clock, marks: BacklogLimits) -> None:
+    def __init__(self, store: Store, clock: Clock, marks: BacklogLimits) -> None:
         self._store = store
         self._clock = clock
         self._limits = {"count": marks.count, "age": marks.age_ms}

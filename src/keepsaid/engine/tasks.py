@@ -4,33 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from functools import partial
 
+from keepsaid.domain import reply, turn
 from keepsaid.domain.ids import show
-from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.task import ClaimTasks, EndTask, ExpireTasks, RenewTask, Task, TaskEnd, TaskFilter, TaskStory
-from keepsaid.domain.turn import ResumableTurn, StepKind, Usage
 from keepsaid.domain.work import TaskKind
 from keepsaid.engine.workers import HOPELESS, RetryPolicy
 from keepsaid.errors import KeepsaidError, LeaseLost, ModelUnavailable, StoreBroken, StoreError, TaskImpossible
-from keepsaid.pipeline.turn.authorization import call_of
+from keepsaid.pipeline.leasing import cancelled_when_lost, renewing
+from keepsaid.pipeline.turn import authorization, worker
 from keepsaid.pipeline.turn.run import REPEATABLE, Begun, NeedsReview, OutsideCall, StepLog, call_tool
-from keepsaid.pipeline.turn.worker import WorkerResult, references
-from keepsaid.ports.model import Tool
-from keepsaid.ports.runtime import Clock, Ids, Wakeups
-from keepsaid.ports.store_views import Operations, TaskView
+from keepsaid.ports import model, runtime
+from keepsaid.ports.store import Store
 from keepsaid.text.normal import cut, digest, normalise
 from keepsaid.values import frozen
 
 _log = logging.getLogger("keepsaid.task")
-_AGAIN_MS = 100
-"""After a renewal that the store refused."""
-
 _TOLD_CHARS_MAX = 2_000
-Do = Callable[[TaskStory, Mapping[str, Task], StepLog], Awaitable[WorkerResult]]
+Do = Callable[[TaskStory, Mapping[str, Task], StepLog], Awaitable[worker.WorkerResult]]
 """Does a task, given the tasks its text refers to by name."""
 
 FORGOTTEN_FIRST = "what it was about was forgotten before it was done"
@@ -62,11 +57,10 @@ class TaskHandler:
 class TaskRunnerDeps:
     """What runs of tasks need of the runtime."""
 
-    operations: Operations
-    view: TaskView
-    clock: Clock
-    ids: Ids
-    hints: Wakeups
+    store: Store
+    clock: runtime.Clock
+    ids: runtime.Ids
+    hints: runtime.Wakeups
     owner: str
 
 
@@ -95,20 +89,20 @@ class Tasks:
         if free < 1:
             return None
         now = around.clock.due_ms()
-        due = await around.view.next_ready(kind)
+        due = await around.store.tasks.next_ready(kind)
         if due is None or due > now:
             return due
         commit = ClaimTasks(around.owner, free, now, around.clock.steady_ms() + self._limits.lease_ms, kind)
-        for task in await self._around.operations.apply(commit):
+        for task in await self._around.store.apply(commit):
             running = asyncio.create_task(self._work(task), name=f"task-{task.id}")
             self._running[task.id] = running
             running.add_done_callback(partial(self._finished, task.id))
-        return None if len(self._running) >= self._limits.at_once else await around.view.next_ready(kind)
+        return None if len(self._running) >= self._limits.at_once else await around.store.tasks.next_ready(kind)
 
     async def _stop_cancelled(self) -> None:
         """Stop the runs of what a turn cancelled."""
         if self._running:
-            for task in await self._around.view.find(TaskFilter(state="cancelled")):
+            for task in await self._around.store.tasks.find(TaskFilter(state="cancelled")):
                 if task.id in self._running:
                     self.cancelled(task.id)
 
@@ -139,12 +133,9 @@ class Tasks:
 
     async def _tried(self, task: Task) -> str:
         """Try once; returns the state that led to. What a task raised itself is charged to it, an outage is not."""
-        story = await self._around.view.task(task.id)
-        steps = StepLog(
-            self._around.operations,
-            self._around.clock,
-            ResumableTurn(task.id, task.fence, story.steps if story else ()),
-        )
+        story = await self._around.store.tasks.task(task.id)
+        held = turn.ResumableTurn(task.id, task.fence, story.steps if story else ())
+        steps = StepLog(self._around.store, self._around.clock, held)
         timeout_s = task.terms.timeout_s or self._limits.timeout_s
         try:
             async with self._kept(task), asyncio.timeout(timeout_s):
@@ -171,33 +162,30 @@ class Tasks:
             return await self._end(task, TaskEnd.RETRY, what, steps)
         return await self._completed(task, done, steps)
 
-    async def _completed(self, task: Task, done: WorkerResult, steps: StepLog) -> str:
+    async def _completed(self, task: Task, done: worker.WorkerResult, steps: StepLog) -> str:
         """Its result, what it leaves behind and the end of its last call are on disk at once, or nothing is."""
         end = replace(
             self._ended(task, TaskEnd.COMPLETE, done.result, steps), ending=steps.ending, effects=done.effects
         )
-        state = await self._around.operations.apply(end)
+        state = await self._around.store.apply(end)
         for hint in self._around.hints.of_tasks.values():
             hint.set()
         return state
 
-    async def _done(self, story: TaskStory | None, steps: StepLog) -> WorkerResult:
+    async def _done(self, story: TaskStory | None, steps: StepLog) -> worker.WorkerResult:
         if story is None or not story.task.description:
             raise TaskImpossible(FORGOTTEN_FIRST)
-        view, named = self._around.view, dict[str, Task]()
-        for name in references(story.task):
+        view, named = self._around.store.tasks, dict[str, Task]()
+        for name in worker.references(story.task):
             found = await view.find(TaskFilter(state="completed", key=name, limit=1))
             named |= dict.fromkeys((name,), next(iter(found))) if found else {}
         return await self._craft.do(story, named, steps)
 
     async def _wait_out(self, task: Task, outage: ModelUnavailable | StoreError, steps: StepLog) -> str:
-        now, patience = self._around.clock.due_ms(), self._patience
-        lasted_ms = now - (task.deferred_from or now) + patience.wait_ms_first
-        if patience.is_over(task.deferrals, lasted_ms):
+        now = self._around.clock.due_ms()
+        wait = self._patience.outage_wait_ms(outage, task.deferrals, now - (task.deferred_from or now))
+        if wait is None:
             return await self._end(task, TaskEnd.FAIL, outage.what, steps)
-        wait = patience.wait_ms(task.deferrals)
-        if isinstance(outage, ModelUnavailable) and outage.retry_after_s is not None:
-            wait = max(wait, min(int(outage.retry_after_s * 1000), patience.outage_ms_max))
         details = {"code": outage.code, "task": task.id}
         _log.warning("task waits: %s; trying again in %g s", outage.what, wait / 1000, extra=details)
         await self._end(task, TaskEnd.RELEASE, outage.what, steps, ready_at=now + wait)
@@ -209,42 +197,22 @@ class Tasks:
             ready_at = self._around.clock.due_ms() + self._patience.wait_ms(task.attempts)
         deferred = how is TaskEnd.RELEASE and ready_at > 0
         end = replace(self._ended(task, how, text, steps), ready_at=ready_at, deferred=deferred)
-        return await self._around.operations.apply(end)
+        return await self._around.store.apply(end)
 
     def _ended(self, task: Task, how: TaskEnd, text: str, steps: StepLog) -> EndTask:
         around = self._around
-        notice = ReplyDraft(around.ids.next(), render_owner_notice(task, how, text), notice=True)
+        notice = reply.ReplyDraft(around.ids.next(), render_owner_notice(task, how, text), notice=True)
         return EndTask(task.id, task.fence, how, around.clock.now_ms(), text, usage=steps.usage, notice=notice)
 
-    @asynccontextmanager
-    async def _kept(self, task: Task) -> AsyncIterator[None]:
+    def _kept(self, task: Task) -> AbstractAsyncContextManager[None]:
         """Hold the lease while the block runs; the block is cancelled and LeaseLost raised when it is lost."""
-        run, lost = asyncio.current_task(), False
-        assert run is not None, "a lease is kept by a coroutine"
+        operations, clock, limits = self._around.store, self._around.clock, self._limits
 
-        async def renew() -> None:
-            nonlocal lost
-            clock, held, wait_ms = self._around.clock, True, self._limits.renew_ms
-            while held:
-                await clock.wait(asyncio.Event(), wait_ms)
-                wait_ms = _AGAIN_MS
-                with suppress(StoreError):
-                    until = clock.steady_ms() + self._limits.lease_ms
-                    held = await self._around.operations.apply(RenewTask(task.id, task.fence, until))
-                    wait_ms = self._limits.renew_ms
-            lost = True
-            run.cancel()
+        async def renew() -> bool:
+            return await operations.apply(RenewTask(task.id, task.fence, clock.steady_ms() + limits.lease_ms))
 
-        renewal = asyncio.create_task(renew())
-        try:
-            yield
-        except asyncio.CancelledError:
-            if not lost:
-                raise
-            run.uncancel()
-            raise LeaseLost(f"{show('task', task.id)} has another owner now") from None
-        finally:
-            renewal.cancel()
+        renewed = partial(renewing, clock, limits.renew_ms, renew, taken=asyncio.Event())
+        return cancelled_when_lost(show("task", task.id), renewed)
 
     async def stop(self, patience_s: float) -> None:
         """Let running tasks end; those that take too long are given back, uncharged."""
@@ -269,39 +237,38 @@ def render_owner_notice(task: Task, how: TaskEnd, text: str) -> str:
 
 
 async def make_call(
-    tools: Callable[[], Sequence[Tool]], story: TaskStory, _named: Mapping[str, Task], steps: StepLog
-) -> WorkerResult:
+    tools: Callable[[], Sequence[model.Tool]], story: TaskStory, _named: Mapping[str, Task], steps: StepLog
+) -> worker.WorkerResult:
     """Make the one call of a task, with exactly the arguments that were approved.
 
     It is recorded as a step: a call that must not be repeated and has no result waits for a person again. Raises
     TaskImpossible where the tool is gone, NeedsReview, and LeaseLost.
     """
-    call = call_of(story.task)
+    call = authorization.call_of(story.task)
     tool = next((one for one in tools() if one.name == call.name), None)
     if tool is None:
         raise TaskImpossible(f"the tool {call.name} of {show('task', story.task.id)} is not there any more")
 
-    async def make(begun: Begun) -> tuple[str, Usage]:
+    async def make(begun: Begun) -> tuple[str, turn.Usage]:
         await begun()
-        return cut(normalise(str(await call_tool(tool, call.arguments))), tool.chars_max), Usage()
+        return cut(normalise(str(await call_tool(tool, call.arguments))), tool.chars_max), turn.Usage()
 
     what = digest(call.name, call.arguments)
-    output = await steps.once(OutsideCall(StepKind.TOOL, call.name, what, tool.kind in REPEATABLE), make)
-    return WorkerResult(str(output))
+    output = await steps.once(OutsideCall(turn.StepKind.TOOL, call.name, what, tool.kind in REPEATABLE), make)
+    return worker.WorkerResult(str(output))
 
 
+@frozen
 class Expiry:
     """Ends what waited for the owner's approval longer than it may."""
 
-    def __init__(self, operations: Operations, view: TaskView, clock: Clock) -> None:
-        self._operations = operations
-        self._view = view
-        self._clock = clock
+    store: Store
+    clock: runtime.Clock
 
     async def work(self) -> int | None:
         """Fail what is overdue; returns when the next is (milliseconds UTC), None when nothing waits."""
-        due, now = await self._view.next_expiry(), self._clock.now_ms()
+        due, now = await self.store.tasks.next_expiry(), self.clock.now_ms()
         if due is None or due > now:
             return due
-        await self._operations.apply(ExpireTasks(now))
-        return await self._view.next_expiry()
+        await self.store.apply(ExpireTasks(now))
+        return await self.store.tasks.next_expiry()

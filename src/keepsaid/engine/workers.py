@@ -5,31 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from functools import partial
 
+from keepsaid import errors
 from keepsaid.domain.batch import StoredBatch
 from keepsaid.domain.commits import Fail, Failure, Release
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.reply import ReplyDraft, address
 from keepsaid.domain.turn import ClaimedBatch, Lease
-from keepsaid.errors import (
-    KeepsaidError,
-    LeaseLost,
-    MessageDamaged,
-    ModelAuth,
-    ModelQuota,
-    ModelRejected,
-    ModelUnavailable,
-    StoreBroken,
-    StoreError,
-)
-from keepsaid.pipeline.leasing import Leases
-from keepsaid.pipeline.runner import MessagePipeline
-from keepsaid.pipeline.turn.commands import gave_up
-from keepsaid.pipeline.turn.run import NeedsReview
+from keepsaid.pipeline import leasing, runner
+from keepsaid.pipeline.turn import commands, run
+from keepsaid.ports import runtime, store_views
 from keepsaid.ports.channel import Progresses, TurnProgress
-from keepsaid.ports.runtime import Clock, Ids
-from keepsaid.ports.store_views import LaneView, Operations
 from keepsaid.values import frozen
 
 _log = logging.getLogger("keepsaid.turn")
@@ -42,7 +30,7 @@ TAKEN = "this try was broken off; the message is taken up again"
 _ADDRESSES_MAX = 16
 """So many more addresses are told when others had joined the turn; what has none is still listed as in review."""
 
-HOPELESS = (ModelAuth, ModelQuota, ModelRejected)
+HOPELESS = (errors.ModelAuth, errors.ModelQuota, errors.ModelRejected)
 """Trying again cannot help before a person does something."""
 
 
@@ -58,22 +46,28 @@ class RetryPolicy:
         """The wait after a number of tries, doubling."""
         return int(min(self.wait_ms_max, self.wait_ms_first * 2 ** min(tries, 16)))
 
-    def is_over(self, tries: int, lasted_ms: int) -> bool:
-        """Whether an outage has lasted too long: by its own length, and by the waits after so many tries.
+    def outage_wait_ms(
+        self, outage: errors.ModelUnavailable | errors.StoreError, tries: int, lasted_ms: int
+    ) -> int | None:
+        """The wait after an outage, as long as a provider asks for; None when the outage has lasted too long.
 
-        Both, because a new process does not wait out what the last one began, and a clock may be set forward.
+        That is by its own length, and by the waits after so many tries: both, because a new process does not wait out
+        what the last one began, and a clock may be set forward.
         """
-        return min(lasted_ms, sum(map(self.wait_ms, range(tries)))) >= self.outage_ms_max
+        if min(lasted_ms + self.wait_ms_first, sum(map(self.wait_ms, range(tries)))) >= self.outage_ms_max:
+            return None
+        asked_s = outage.retry_after_s if isinstance(outage, errors.ModelUnavailable) else None
+        return max(self.wait_ms(tries), min(int((asked_s or 0) * 1000), self.outage_ms_max))
 
 
 @frozen
 class Attempt:
     """Runs the work of a batch and settles what it raises."""
 
-    operations: Operations
+    operations: store_views.Operations
     progress: Progresses
-    clock: Clock
-    ids: Ids
+    clock: runtime.Clock
+    ids: runtime.Ids
     patience: RetryPolicy
 
     async def opened(self, lease: Lease, reading: Callable[[Lease], Awaitable[ClaimedBatch]]) -> ClaimedBatch | None:
@@ -94,21 +88,21 @@ class Attempt:
         """
         try:
             await work()
-        except LeaseLost:
+        except errors.LeaseLost:
             self.progress.tell(claimed.messages, TurnProgress("waiting", TAKEN))
             return "lost"
         except asyncio.CancelledError:
             await asyncio.shield(self.released(claimed.batch))
             raise
-        except ModelUnavailable as outage:
+        except errors.ModelUnavailable as outage:
             return await self._wait_out(claimed, outage)
-        except (NeedsReview, MessageDamaged) as unknown:
+        except (run.NeedsReview, errors.MessageDamaged) as unknown:
             return await self.failed(claimed, Failure.PARK, unknown)
         except HOPELESS as refusal:
             return await self.failed(claimed, Failure.BURY, refusal)
-        except StoreBroken:
+        except errors.StoreBroken:
             raise
-        except StoreError as refusal:
+        except errors.StoreError as refusal:
             return await self._wait_out(claimed, refusal)
         except TimeoutError:
             return await self.survived(claimed)
@@ -117,17 +111,14 @@ class Attempt:
             return await self.failed(claimed, Failure.RETRY, error)
         return "done"
 
-    async def _wait_out(self, claimed: ClaimedBatch, outage: ModelUnavailable | StoreError) -> str:
+    async def _wait_out(self, claimed: ClaimedBatch, outage: errors.ModelUnavailable | errors.StoreError) -> str:
         batch = claimed.batch
         now = self.clock.due_ms()
-        if self.patience.is_over(batch.deferrals, now - (batch.deferred_from or now) + self.patience.wait_ms_first):
+        wait = self.patience.outage_wait_ms(outage, batch.deferrals, now - (batch.deferred_from or now))
+        if wait is None:
             return await self.failed(claimed, Failure.BURY, outage)
-        wait = self.patience.wait_ms(batch.deferrals)
-        if isinstance(outage, ModelUnavailable) and outage.retry_after_s is not None:
-            wait = max(wait, min(int(outage.retry_after_s * 1000), self.patience.outage_ms_max))
-        self.progress.tell(
-            claimed.messages, TurnProgress("waiting", f"{outage.what}; trying again in {wait / 1000:g} s")
-        )
+        told = f"{outage.what}; trying again in {wait / 1000:g} s"
+        self.progress.tell(claimed.messages, TurnProgress("waiting", told))
         details = {"code": outage.code, "turn": claimed.turn_id, "batch": batch.id}
         _log.warning("turn waits: %s; trying again in %g s", outage.what, wait / 1000, extra=details)
         await self.released(batch, now + wait, outage.what)
@@ -148,8 +139,8 @@ class Attempt:
     async def failed(self, claimed: ClaimedBatch, how: Failure, error: Exception) -> str:
         """Charge, park or bury a batch for what it raised; returns its new state."""
         now, batch = self.clock.now_ms(), claimed.batch
-        notice = ReplyDraft(self.ids.next(), gave_up(batch.id, error), True, *address(claimed.messages))
-        reason = error.what if isinstance(error, KeepsaidError) else f"{type(error).__name__}"
+        notice = ReplyDraft(self.ids.next(), commands.gave_up(batch.id, error), True, *address(claimed.messages))
+        reason = error.what if isinstance(error, errors.KeepsaidError) else f"{type(error).__name__}"
         retry_at = self.clock.due_ms() + self.patience.wait_ms(batch.attempts)
         more_ids = tuple(self.ids.next() for _ in range(_ADDRESSES_MAX))
         failure = Fail(batch.id, batch.fence, how, reason, now, retry_at, notice, more_ids)
@@ -179,38 +170,30 @@ class TurnConcurrency:
     open_max: int = 256
 
 
+@dataclass(slots=True, eq=False)
 class Workers:
     """Runs turns."""
 
-    def __init__(
-        self,
-        flow: MessagePipeline,
-        lanes: LaneView,
-        leases: Leases,
-        attempt: Attempt,
-        clock: Clock,
-        places: TurnConcurrency,
-    ) -> None:
-        self._flow = flow
-        self._lanes = lanes
-        self._leases = leases
-        self._attempt = attempt
-        self._clock = clock
-        self._places = places
-        self._running: set[asyncio.Task[None]] = set()
-        self._slow: set[asyncio.Task[None]] = set()
-        self._of_lane: dict[Lane, asyncio.Task[None]] = {}
-        self._full = False
+    flow: runner.MessagePipeline
+    lanes: store_views.LaneView
+    leases: leasing.Leases
+    attempt: Attempt
+    clock: runtime.Clock
+    places: TurnConcurrency
+    _running: set[asyncio.Task[None]] = field(default_factory=set, init=False)
+    _slow: set[asyncio.Task[None]] = field(default_factory=set, init=False)
+    _of_lane: dict[Lane, asyncio.Task[None]] = field(default_factory=dict, init=False)
+    _full: bool = field(default=False, init=False)
 
     async def claim(self) -> int | None:
         """Fill the free places; returns when the next batch is ready, or None while all places are taken."""
-        places = self._places
+        places = self.places
         free = min(places.at_once + len(self._slow), places.open_max) - len(self._running)
         self._full = True
         if free < 1:
             return None
-        now, lived_ms = self._clock.due_ms(), self._leases.lived_ms
-        leases = await self._flow.claim(self._leases, free)
+        now, lived_ms = self.clock.due_ms(), self.leases.lived_ms
+        leases = await self.flow.claim(self.leases, free)
         for one in leases:
             lane = one.batch.lane
             task = asyncio.create_task(self._work(one, self._of_lane.get(lane)), name=f"turn-{one.turn_id}")
@@ -224,7 +207,7 @@ class Workers:
             return None
         if leases:
             return now + _MOMENT_MS
-        due = await self._lanes.next_ready()
+        due = await self.lanes.next_ready()
         return due if due is None or due > now else await self._trial_due(now, lived_ms)
 
     async def _trial_due(self, now: int, lived_ms: int) -> int | None:
@@ -233,13 +216,13 @@ class Workers:
         A ready batch that was not claimed waits for one or the other. `lived_ms` is the age of the process at `now`,
         before the claim: read after it, an age that was reached meanwhile would be missed until the next poll.
         """
-        after_ms = await self._lanes.next_trial()
+        after_ms = await self.lanes.next_trial()
         return None if after_ms is None or after_ms <= lived_ms else now + after_ms - lived_ms
 
     def _slowed(self, task: asyncio.Task[None]) -> None:
         if task in self._running:
             self._slow.add(task)
-            self._flow.hints.work.set()
+            self.flow.hints.work.set()
 
     def _finished(self, lane: Lane, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
@@ -247,18 +230,18 @@ class Workers:
         if self._of_lane.get(lane) is task:
             del self._of_lane[lane]
         if self._full:
-            self._flow.hints.work.set()
+            self.flow.hints.work.set()
 
     async def _work(self, lease: Lease, before: asyncio.Task[None] | None) -> None:
         how = "broken off"
         try:
             how = await self._worked(lease, before)
-        except StoreError as error:
+        except errors.StoreError as error:
             _log.error("turn broken off: %s", error.what, extra={"code": error.code, "turn": lease.turn_id})
         finally:
-            self._flow.hints.deliver.set()
+            self.flow.hints.deliver.set()
             if how != "done":
-                self._flow.hints.work.set()  # it may be due again soon; a committed turn has told so itself
+                self.flow.hints.work.set()  # it may be due again soon; a committed turn has told so itself
         if how not in ("broken off", "waiting"):
             _log.info("turn ended", extra={"turn": lease.turn_id, "batch": lease.batch.id, "how": how})
 
@@ -267,17 +250,17 @@ class Workers:
             if before is not None:  # it lost its lane to this one, and nobody told it yet
                 before.cancel()
                 await asyncio.wait((before,))
-            return await self._flow.open(lease)
+            return await self.flow.open(lease)
 
-        claimed = await self._attempt.opened(lease, opened)
+        claimed = await self.attempt.opened(lease, opened)
         if claimed is None:
             return "waiting"
 
         async def answer() -> None:
-            async with self._leases.kept(claimed):
-                await self._flow.answer(claimed)
+            async with self.leases.kept(claimed):
+                await self.flow.answer(claimed)
 
-        return await self._attempt.at(claimed, answer)
+        return await self.attempt.at(claimed, answer)
 
     async def stop(self, patience_s: float) -> None:
         """Let running turns end; those that take too long are returned to the queue."""

@@ -8,12 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from keepsaid.domain.compaction import CutReason
-from keepsaid.domain.context import Made
+from keepsaid.domain import compaction, context, prompt, session, work
 from keepsaid.domain.event import RECEIVED, ROUTED, STARTED, AbandonReason
-from keepsaid.domain.prompt import Json
-from keepsaid.domain.session import SessionEnd
-from keepsaid.domain.work import TaskKind
 from keepsaid.errors import InputError
 from keepsaid.events.schema import Field, Schema, an_id, flag, ids, lane, number, word
 
@@ -28,7 +24,7 @@ _MESSAGES = number("how many of them people and agent said")
 _LANE = {"lane": lane(), "version": number("of what its context begins with")}
 _LANE |= {"first": number("the first record that went"), "last": number("the last one"), "messages": _MESSAGES}
 _SESSION = {"first": number("its first record"), "last": number("its last")}
-_SESSION_ENDS = tuple(one for one in SessionEnd if one is not SessionEnd.IDLE)
+_SESSION_ENDS = tuple(one for one in session.SessionEnd if one is not session.SessionEnd.IDLE)
 _ATTEMPTS = number("attempts that were charged to it")
 _KIND = word("its kind")
 _WHY = word("why")
@@ -78,10 +74,7 @@ _CORE = {
         steered=ids("batch", "batches that joined it, where some did").if_any(),
     ),
     "turn.abandoned": _topic(
-        "turn",
-        "A turn is over without an answer.",
-        batch=_BATCH,
-        why=word("what became of its batch", *AbandonReason),
+        "turn", "A turn is over without an answer.", batch=_BATCH, why=word("what became of its batch", *AbandonReason)
     ),
     "command.executed": Schema(
         "A turn obeyed a command.",
@@ -110,7 +103,7 @@ _CORE = {
     "lane.compacted": Schema(
         "Records left a lane's context: a summary stands for them, or they did not fit (`guard`).",
         "",
-        {**_LANE, "how": word("how", *Made, CutReason.GUARD)},
+        {**_LANE, "how": word("how", *context.Made, compaction.CutReason.GUARD)},
     ),
     "lane.summary_failed": Schema(
         "A summary could not be made.",
@@ -138,7 +131,7 @@ _CORE = {
         "session",
         "A session ended, because its lane was quiet for long.",
         **_SESSION,
-        reason=word("why", SessionEnd.IDLE),
+        reason=word("why", session.SessionEnd.IDLE),
     ),
     # memory
     "memory.saved": _topic(
@@ -173,7 +166,7 @@ _CORE = {
     "task.created": _topic(
         "task",
         "Work was written down, by a rule or by somebody's word.",
-        kind=word("who is to do it", *TaskKind),
+        kind=word("who is to do it", *work.TaskKind),
         after=number("how many tasks must be completed first"),
     ),
     "task.started": _topic(
@@ -190,9 +183,7 @@ _CORE = {
     ),
     "task.cancelled": _topic("task", "Somebody ended it."),
     "task.needs_review": _topic(
-        "task",
-        "It waits for a person's word: a call that must not be repeated may have been made.",
-        attempts=_ATTEMPTS,
+        "task", "It waits for a person's word: a call that must not be repeated may have been made.", attempts=_ATTEMPTS
     ),
     # schedules
     "schedule.added": _topic(
@@ -234,13 +225,10 @@ _TOGETHER = (RECEIVED, ROUTED, STARTED, "memory.saved", "memory.superseded", "me
 ALIASES: Mapping[str, str] = MappingProxyType({"user_message": RECEIVED, "agent_response": "turn.committed"})
 """Other names of topics, as seed 002 has them."""
 
+_ALIAS_OF = {topic: alias for alias, topic in ALIASES.items()}
 CORE: Mapping[str, Schema] = MappingProxyType(
     {
-        topic: replace(
-            schema,
-            alias=next((alias for alias, named in ALIASES.items() if named == topic), ""),
-            together=topic in _TOGETHER,
-        )
+        topic: replace(schema, alias=_ALIAS_OF.get(topic, ""), together=topic in _TOGETHER)
         for topic, schema in _CORE.items()
     }
 )
@@ -271,7 +259,7 @@ def topics_of(patterns: tuple[str, ...]) -> tuple[str, ...]:
     return patterns
 
 
-def checked(topic: str, payload: Mapping[str, Json]) -> str:
+def checked(topic: str, payload: Mapping[str, prompt.Json]) -> str:
     """The payload as it is kept; raises InputError for a topic of the core, no topic, or too large a payload."""
     if len(topic) > _TOPIC_CHARS_MAX or not _TOPIC.fullmatch(topic):
         raise InputError(f"{topic!r} is no topic: words joined by dots, as deploy.finished", safe=_UNTOLD)

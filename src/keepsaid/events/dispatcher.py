@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from keepsaid.domain.event import Distribute, Event, TellNews
-from keepsaid.ports.failpoints import point
-from keepsaid.ports.memory_maintenance import MemoryNews
+from keepsaid.ports import failpoints, memory_maintenance, store_views
 from keepsaid.ports.runtime import Clock
-from keepsaid.ports.store_views import JournalView, Operations
 
 
 class EventNotifier:
@@ -40,7 +38,7 @@ _LOOK_MS = 5_000
 
 
 async def wait_for(
-    journal: JournalView, clock: Clock, bell: EventNotifier, wanted: tuple[str, str, int], timeout_ms: float
+    journal: store_views.JournalView, clock: Clock, bell: EventNotifier, wanted: tuple[str, str, int], timeout_ms: float
 ) -> Event | None:
     """The first event of a topic about something after an event (`wanted`), as soon as there is one.
 
@@ -60,7 +58,7 @@ async def wait_for(
 class Dispatcher:
     """Makes deliveries, a piece at a time, and rings for those who wait for them."""
 
-    def __init__(self, operations: Operations, clock: Clock, bell: EventNotifier) -> None:
+    def __init__(self, operations: store_views.Operations, clock: Clock, bell: EventNotifier) -> None:
         self._operations = operations
         self._clock = clock
         self._bell = bell
@@ -79,7 +77,7 @@ _AT_ONCE = 256
 class NewsPublisher:
     """Publishes changes of the memory store as events."""
 
-    def __init__(self, news: MemoryNews, operations: Operations, clock: Clock) -> None:
+    def __init__(self, news: memory_maintenance.MemoryNews, operations: store_views.Operations, clock: Clock) -> None:
         self._news = news
         self._operations = operations
         self._clock = clock
@@ -90,6 +88,6 @@ class NewsPublisher:
         if not waiting:
             return None
         await self._operations.apply(TellNews(waiting, self._clock.now_ms()))
-        point("news.told")
+        failpoints.point("news.told")
         await self._news.drop_news(waiting[-1].n)
         return 0

@@ -5,26 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Protocol
+from dataclasses import dataclass, field, replace
 
-from keepsaid.domain import session
-from keepsaid.domain.forgetting import AGENT
+from keepsaid.domain import forgetting, message, process, prompt, session, visibility
 from keepsaid.domain.graph import Association
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.learning import RULES, ExtractionResult, Statement, kept
 from keepsaid.domain.memory import NewMemory, Source, chat_of, episode_scope, person_of
-from keepsaid.domain.message import Origin
-from keepsaid.domain.process import Note
-from keepsaid.domain.prompt import Role
 from keepsaid.domain.statements import asks_to_remember, extract_statements
-from keepsaid.domain.visibility import Parent, shares
 from keepsaid.errors import KeepsaidError, ModelAuth, ModelQuota, ModelUnavailable
-from keepsaid.ports.failpoints import point
-from keepsaid.ports.memory_store import Graph, Learning
-from keepsaid.ports.model import Extracted, Extractor
-from keepsaid.ports.runtime import Clock, Ids, Redactor, masked_texts
-from keepsaid.ports.store_views import CollectionView, Notes, NoteView, Operations
+from keepsaid.ports import failpoints, memory_store, model, runtime, store_views
+from keepsaid.ports.store import Store
 from keepsaid.values import frozen
 
 _DAY_MS = 86_400_000
@@ -34,7 +25,7 @@ _NAME = "collection spent"
 class Spending:
     """Calls and tokens of one day (UTC)."""
 
-    def __init__(self, notes: Notes, clock: Clock) -> None:
+    def __init__(self, notes: store_views.Notes, clock: runtime.Clock) -> None:
         self._notes = notes
         self._clock = clock
         self._day = -1
@@ -58,7 +49,7 @@ class Spending:
         self.calls += calls
         self.tokens += tokens
         now, ends = self._clock.now_ms(), (self._day + 1) * _DAY_MS
-        await self._notes.apply(Note(f"{_NAME} {self._day}", json.dumps([self.calls, self.tokens]), ends, now))
+        await self._notes.apply(process.Note(f"{_NAME} {self._day}", json.dumps([self.calls, self.tokens]), ends, now))
 
 
 _WEIGHT_LEAST = 0.1
@@ -100,8 +91,8 @@ def _of_statement(
         return
     cited = [sources[at] for at in sorted(set(one.records))]
     origins = [_origin(said, finding.lane) for said in cited]
-    parents = [Parent(episode_scope(origin, finding.lane), origin.trust) for origin in origins]
-    for place, share in enumerate(shares(parents)):
+    parents = [visibility.Parent(episode_scope(origin, finding.lane), origin.trust) for origin in origins]
+    for place, share in enumerate(visibility.shares(parents)):
         said = [cited[at] for at in share.parents]
         last, origin = said[-1], origins[share.parents[-1]]
         ref = f"{finding.id}:{n}"
@@ -133,11 +124,11 @@ def _of_statement(
 
 def speaker_of(one: session.Utterance, lane: Lane) -> str:
     """The person who said something, or AGENT."""
-    return person_of(_origin(one, lane)) if one.role is Role.USER else AGENT
+    return person_of(_origin(one, lane)) if one.role is prompt.Role.USER else forgetting.AGENT
 
 
-def _origin(one: session.Utterance, lane: Lane) -> Origin:
-    return Origin(lane.channel, lane.account, lane.conversation, one.sender, one.speaker, one.direct, one.trust)
+def _origin(one: session.Utterance, lane: Lane) -> message.Origin:
+    return message.Origin(lane.channel, lane.account, lane.conversation, one.sender, one.speaker, one.direct, one.trust)
 
 
 def _source(one: session.Utterance) -> Source:
@@ -155,10 +146,6 @@ _WAIT_MS_MAX = 3_600_000
 _FINDING_RECORDS_MAX = 1_000
 
 
-class CollectionStore(Operations, CollectionView, NoteView, Protocol):
-    """Where sessions and findings are."""
-
-
 @frozen
 class ExtractionLimits:
     """How sessions are read: records and estimated tokens of a passage, and what failing costs.
@@ -174,38 +161,34 @@ class ExtractionLimits:
     lease_ms: int = 600_000
 
 
+@dataclass(slots=True, eq=False)
 class Collection:
     """Reads marked sessions, one passage at a time."""
 
-    def __init__(
-        self,
-        store: CollectionStore,
-        learning: Learning,
-        extractor: Extractor,
-        time: tuple[Clock, Ids],
-        redactor: Redactor,
-        reading: ExtractionLimits | None = None,
-        graph: Graph | None = None,
-    ) -> None:
-        self._store = store
-        self._learning = learning
-        self._extractor = extractor
-        self._clock, self._ids = time
-        self.spending = Spending(store, self._clock)
-        self._redactor = redactor
-        self._reading = reading or ExtractionLimits()
-        self._graph = graph
-        self._owner = f"{self._ids.next():x}"
+    store: Store
+    learning: memory_store.Learning
+    extractor: model.Extractor
+    clock: runtime.Clock
+    ids: runtime.Ids
+    redactor: runtime.Redactor
+    reading: ExtractionLimits = ExtractionLimits()
+    graph: memory_store.Graph | None = None
+    spending: Spending = field(init=False)
+    _owner: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.spending = Spending(self.store, self.clock)
+        self._owner = f"{self.ids.next():x}"
 
     @property
     def thorough(self) -> bool:
-        return self._extractor.thorough
+        return self.extractor.thorough
 
     async def claim(self) -> session.ExtractionLease | None:
         """The session that is due for longest."""
-        now = self._clock.due_ms()
-        claim = session.ClaimCollection(self._owner, now, now + self._reading.lease_ms, self._extractor.thorough)
-        return await self._store.apply(claim)
+        now = self.clock.due_ms()
+        claim = session.ClaimCollection(self._owner, now, now + self.reading.lease_ms, self.extractor.thorough)
+        return await self.store.apply(claim)
 
     async def read(self, claimed: session.ExtractionLease) -> session.Left:
         """Read the next passage of a session. Raises a ModelError or a StoreError: then it is read again."""
@@ -217,77 +200,77 @@ class Collection:
             if self.thorough and not session.may_state(passage):
                 return await self._done(claimed, passage.last, thorough=True)
             finding = await self._found(claimed, passage)
-            if finding.statements and not await self._store.apply(session.KeepFinding(finding, claimed.fence)):
+            if finding.statements and not await self.store.apply(session.KeepFinding(finding, claimed.fence)):
                 return session.Left.REFUSED
             if not finding.statements:
                 return await self._done(claimed, finding.last, thorough=finding.thorough)
-        point("finding.kept")
+        failpoints.point("finding.kept")
         await self._apply(finding)
-        point("finding.applied")
+        failpoints.point("finding.applied")
         return await self._done(claimed, finding.last, thorough=finding.thorough, finding_id=finding.id)
 
     async def failed(self, claimed: session.ExtractionLease, error: Exception) -> bool:
         """Record a reading that came to nothing; returns whether that is an outage, which nobody is charged for."""
         outage = isinstance(error, ModelUnavailable | ModelAuth | ModelQuota)
-        now, reading = self._clock.due_ms(), self._reading
+        now, reading = self.clock.due_ms(), self.reading
         attempts = claimed.attempts + (not outage)
         wait = min(_WAIT_MS_MAX, reading.wait_ms * 2 ** min(claimed.attempts, 16))
         what = error.what if isinstance(error, KeepsaidError) else f"unexpected {type(error).__name__}"
         next_at = None if attempts >= reading.tries else now + wait
-        await self._store.apply(
+        await self.store.apply(
             session.CollectionFailed(claimed.session_id, claimed.fence, what, now, next_at, charged=not outage)
         )
         return outage
 
     async def _passage(self, claimed: session.ExtractionLease) -> session.Passage:
         """What is to be read next, without the secrets in it."""
-        passage = await self._store.passage(claimed.session_id, claimed.after, self._reading.records_max)
+        passage = await self.store.passage(claimed.session_id, claimed.after, self.reading.records_max)
         if passage is None:
             return session.Passage(claimed.lane, claimed.after + 1, claimed.marked)
         readable = tuple(one for one in passage.utterances if one.is_readable)
-        found = await masked_texts(self._redactor, [one.text for one in readable])
+        found = await runtime.masked_texts(self.redactor, [one.text for one in readable])
         plain = tuple(replace(one, text=text) for one, (text, _) in zip(readable, found, strict=True))
         kept = await self._unforgotten(replace(passage, utterances=plain))
-        return session.fitted(kept, self._reading.tokens_max)
+        return session.fitted(kept, self.reading.tokens_max)
 
     async def _unforgotten(self, passage: session.Passage) -> session.Passage:
         """The passage without texts that repeat a sentence that was forgotten, unless they ask to remember it."""
         lane, said = passage.lane, passage.utterances
-        echoes = await self._learning.echoes.in_texts([(speaker_of(one, lane), one.text) for one in said])
+        echoes = await self.learning.echoes.in_texts([(speaker_of(one, lane), one.text) for one in said])
         left = [one for one, echo in zip(said, echoes, strict=True) if not echo or asks_to_remember(one.text)]
         return replace(passage, utterances=tuple(left))
 
     async def _found(self, claimed: session.ExtractionLease, passage: session.Passage) -> ExtractionResult:
         if self.thorough:
             await self.spending.spend(1, 0)
-        found = await self._extractor.extract(passage)
+        found = await self.extractor.extract(passage)
         if found.calls:
             await self.spending.spend(found.calls - 1, found.usage.tokens_in + found.usage.tokens_out)
         sources = {one.position for one in passage.sources}
         fit = kept(found.statements, lambda one: sources.issuperset(one.records))
-        statements = tuple(without_secrets(one, self._redactor.redacted) for one in fit)
-        number, now, name = self._ids.next(), self._clock.now_ms(), self._extractor.name
+        statements = tuple(without_secrets(one, self.redactor.redacted) for one in fit)
+        number, now, name = self.ids.next(), self.clock.now_ms(), self.extractor.name
         place = (claimed.session_id, claimed.lane, passage.first, passage.last)
         return ExtractionResult(number, *place, name, statements, found.usage, now)
 
     async def _apply(self, finding: ExtractionResult) -> None:
         many = min(_FINDING_RECORDS_MAX, finding.last - finding.first + 1)
-        passage = await self._store.passage(finding.session_id, finding.first - 1, many)
+        passage = await self.store.passage(finding.session_id, finding.first - 1, many)
         utterances = () if passage is None else passage.utterances
         memories = memories_of(finding, utterances)
         if not memories:
             return
-        now = self._clock.now_ms()
-        learnt = await self._learning.learn(memories, now)
+        now = self.clock.now_ms()
+        learnt = await self.learning.learn(memories, now)
         links = links_of(finding, memories, [one.memory_id for one in learnt])
-        if links and self._graph is not None:
-            await self._graph.relate(links, (), now)
+        if links and self.graph is not None:
+            await self.graph.relate(links, (), now)
 
     async def _done(
         self, claimed: session.ExtractionLease, until: int, *, thorough: bool, finding_id: int | None = None
     ) -> session.Left:
-        now = self._clock.due_ms()
-        return await self._store.apply(
+        now = self.clock.due_ms()
+        return await self.store.apply(
             session.Collected(claimed.session_id, claimed.fence, until, now, thorough, finding_id)
         )
 
@@ -298,9 +281,9 @@ class ExplicitExtractor:
     name = RULES
     thorough = False
 
-    async def extract(self, passage: session.Passage) -> Extracted:
+    async def extract(self, passage: session.Passage) -> model.Extracted:
         statements = []
         for one in passage.sources:
             statements += [told.by(one.speaker, one.position) for told in extract_statements(one.text)]
             await asyncio.sleep(0)
-        return Extracted(tuple(statements))
+        return model.Extracted(tuple(statements))

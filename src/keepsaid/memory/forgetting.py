@@ -66,11 +66,8 @@ class _Reach:
 
     def take(self, work: forgetting.Work | forgetting.ForgetTargets) -> None:
         """Reach tasks and schedules, what the schedules asked, and turns."""
-        self.tasks |= dict.fromkeys(work.tasks)
-        self.schedules |= dict.fromkeys(work.schedules)
-        self.messages |= dict.fromkeys(work.messages)
-        self.turns |= dict.fromkeys(work.turns)
-        self.traces |= dict.fromkeys(work.traces)
+        for kind in _KINDS[1:]:
+            getattr(self, kind).update(dict.fromkeys(getattr(work, kind)))
 
     @property
     def size(self) -> tuple[int, ...]:
@@ -142,8 +139,7 @@ class ForgetTargetFinder:
         lanes = await self._view.lanes(tuple(reach.messages), tuple(reach.turns))
         held: forgetting.HoldingTurns = await self._view.holding(lanes, reach.words, tuple(reach.memories))
         reach.turns |= dict.fromkeys(held.turns)
-        reach.traces |= dict.fromkeys(number for number in held.traces if number not in reach.turns)
-        reach.traces = {number: None for number in reach.traces if number not in reach.turns}
+        reach.traces = {number: None for number in (*reach.traces, *held.traces) if number not in reach.turns}
         made = await self._memory.holding(reach.words)
         summarised = await self._view.summarised(tuple(reach.messages), tuple(reach.turns))
         found = await self._memory.lineage(made, [name for lane in summarised for name in _summaries(lane)])

@@ -148,18 +148,15 @@ class MemoryImport:
 
     async def run(self, home: ImportTarget) -> ImportReport:
         """Import it. Raises what the store raises; what was taken over before stays, and is the same next time."""
-        planned, report = ImportReport(), ImportReport()
-        plan = await self._planned(home, planned)
-        skipped = Counter({key: n for key, n in planned.counts.items() if key[1] is not ImportOutcome.NEW})
-        report.counts, report.told, report.left_out = skipped, planned.told, planned.left_out
-        report.secrets = planned.secrets
+        report = ImportReport()
+        plan = await self._planned(home, report)
+        report.counts = Counter({key: n for key, n in report.counts.items() if key[1] is not ImportOutcome.NEW})
         if self._terms.learned:
-            await self._write(
-                plan,
-                report,
-                BundleEntry,
-                lambda records: home.learn([one for one in records if isinstance(one, BundleEntry)]),
-            )
+
+            def learn(records: Sequence[Record]) -> Awaitable[Sequence[ImportVerdict]]:
+                return home.learn([one for one in records if isinstance(one, BundleEntry)])
+
+            await self._write(plan, report, BundleEntry, learn)
             return report
         slots = tuple(sorted(plan.contested))
         kinds: tuple[type[Record], ...] = (Tombstone, BundleEntry, Edge, Person)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
@@ -28,55 +29,44 @@ _RECALL_SHARE, _FRESH_SHARE, _AGAIN_SHARE, _ALIKE_SHARE = 0.8, 1 / 3, 0.4, 0.1
 """Of the deadline: all of recall, recording what is new, looking again after it, and finding what says the same."""
 
 
+@dataclass(slots=True, eq=False)
 class Injector:
     """Brings memory to mind for a turn; what it gives is for that turn's prompt alone and is never stored."""
 
-    def __init__(
-        self,
-        recall: Recall,
-        memories: Memories,
-        recorder: Recorder,
-        clock: Clock,
-        settings: InjectionSettings | None = None,
-        offload: Offload = inline,
-    ) -> None:
-        self._recall = recall
-        self._memories = memories
-        self._recorder = recorder
-        self._clock = clock
-        self._settings = settings or InjectionSettings()
-        self._offload = offload
-        self._recording: dict[str, asyncio.Task[int]] = {}
+    recall: Recall
+    memories: Memories
+    recorder: Recorder
+    clock: Clock
+    settings: InjectionSettings = InjectionSettings()
+    offload: Offload = inline
+    _recording: dict[str, asyncio.Task[int]] = field(default_factory=dict, init=False)
 
     async def remind(self, claimed: ClaimedBatch, recent: Awaitable[Recent]) -> Injection:
-        began = self._clock.monotonic_ms()
+        began = self.clock.monotonic_ms()
         said = tuple(message for message in claimed.messages if message.inbound.origin.sender != SYSTEM)
         if not said:
             return Injection(skipped="system turn")
         missing = [*cut_note(sum(len(message.text) + 1 for message in said) - 1)]
-        made = await ask("recall", partial(self._select, claimed, said, recent, missing), self._settings.deadline_ms)
+        made = await ask("recall", partial(self._select, claimed, said, recent, missing), self.settings.deadline_ms)
+        took = self.clock.monotonic_ms() - began
         if isinstance(made, Missing):
-            missing.append(made.why)
-            return Injection(missing=tuple(missing), took_ms=self._clock.monotonic_ms() - began)
-        took = self._clock.monotonic_ms() - began
+            return Injection(missing=(*missing, made.why), took_ms=took)
         selection, recalled = made
-        candidates = tuple(selection.candidates)
-        return Injection(
-            selection.block, candidates, tuple(missing), took, searched=recalled.searched, beyond=recalled.beyond
-        )
+        found = Injection(selection.block, tuple(selection.candidates), tuple(missing), took)
+        return replace(found, searched=recalled.searched, beyond=recalled.beyond)
 
     async def _select(
         self, claimed: ClaimedBatch, said: Sequence[StoredMessage], recent: Awaitable[Recent], missing: list[str]
     ) -> tuple[Selection, Recalled]:
         origins = [message.inbound.origin for message in said]
-        listener = listening(claimed.batch.lane, origins, cross=self._settings.cross)
+        listener = listening(claimed.batch.lane, origins, cross=self.settings.cross)
         recent = asyncio.ensure_future(recent)
         text = await query_of(claimed, said, asyncio.shield(recent))
-        limit = _RECALL_SHARE * self._settings.deadline_ms
+        limit = _RECALL_SHARE * self.settings.deadline_ms
         recalled, pinned, rarity = await asyncio.gather(
             ask("recall", partial(self._recalled, claimed, listener, text, missing), limit),
             ask("pinned", partial(self._pinned, listener), limit),
-            ask("document frequencies", partial(self._memories.read_document_frequencies, text), limit),
+            ask("document frequencies", partial(self.memories.read_document_frequencies, text), limit),
         )
         if isinstance(recalled, Missing):
             recalled = Recalled((), (recalled.why,))
@@ -86,8 +76,8 @@ class Injector:
         own = frozenset((*(f"message:{one.id}" for one in claimed.messages), summary_key(claimed.batch.lane)))
         shown = PromptShown(before.shown, own, before.standing, before.lately, claimed.around.flagged)
         visible = Visible(shown, before.records, "\n".join(message.text for message in said))
-        selection = Selection(visible, Relevance(text, rarity), self._settings)
-        passing = await self._offload(read_of(pinned, recalled.hits), partial(selection.sift, pinned, recalled.hits))
+        selection = Selection(visible, Relevance(text, rarity), self.settings)
+        passing = await self.offload(read_of(pinned, recalled.hits), partial(selection.sift, pinned, recalled.hits))
         selection.choose(await self._alike(passing, missing) if recalled.by_meaning else ())
         return selection, recalled
 
@@ -95,15 +85,15 @@ class Injector:
         """Which of the memories say the same; none when that cannot be told, or not in time."""
         if len(passing) < 2:
             return ()
-        limit = _ALIKE_SHARE * self._settings.deadline_ms
-        found = await ask("alike", partial(self._memories.alike, passing, self._settings.alike), limit)
+        limit = _ALIKE_SHARE * self.settings.deadline_ms
+        found = await ask("alike", partial(self.memories.alike, passing, self.settings.alike), limit)
         return _or(found, (), missing)
 
     async def _recalled(self, claimed: ClaimedBatch, listener: Listener, text: str, missing: list[str]) -> Recalled:
         """Recall that knows the conversation's newest episodes: asked at once, and again if any were unrecorded."""
-        settings = self._settings
-        first = asyncio.ensure_future(self._recall.recall(listener, text, settings.per_leg))
-        if self._recorder.caught_up:
+        settings = self.settings
+        first = asyncio.ensure_future(self.recall.recall(listener, text, settings.per_leg))
+        if self.recorder.caught_up:
             return await first
         try:
             wait = min(settings.fresh_ms, _FRESH_SHARE * settings.deadline_ms)
@@ -113,7 +103,7 @@ class Injector:
             elif fresh:
                 if fresh >= RECORDED_MAX:
                     missing.append(f"fresh: recorded {fresh} batches, more may be waiting")
-                again = partial(self._recall.recall, listener, text, settings.per_leg)
+                again = partial(self.recall.recall, listener, text, settings.per_leg)
                 anew = await ask("fresh", again, _AGAIN_SHARE * settings.deadline_ms)
                 if isinstance(anew, Recalled):
                     return anew
@@ -126,7 +116,7 @@ class Injector:
         """Have the conversation's episodes recorded; giving up the wait does not stop the recording."""
         task = self._recording.get(conversation)
         if task is None:
-            task = asyncio.create_task(self._recorder.catch_up(RECORDED_MAX, conversation))
+            task = asyncio.create_task(self.recorder.catch_up(RECORDED_MAX, conversation))
             self._recording[conversation] = task
             task.add_done_callback(lambda done: self._recorded(conversation, done))
         return await asyncio.shield(task)
@@ -138,12 +128,12 @@ class Injector:
 
     async def _pinned(self, listener: Listener) -> list[Hit]:
         hits: list[Hit] = []
-        each, newest = self._settings.pinned_each, self._settings.pinned_by is PinnedOrder.RECENT
-        for kind in self._settings.pinned_kinds:
+        each, newest = self.settings.pinned_each, self.settings.pinned_by is PinnedOrder.RECENT
+        for kind in self.settings.pinned_kinds:
             if newest:
-                found = await self._memories.find(listener, (kind,), each)
+                found = await self.memories.find(listener, (kind,), each)
             else:
-                found = await self._memories.important(listener, kind, each)
+                found = await self.memories.important(listener, kind, each)
             hits += [Hit(memory, "pinned", rank, memory.new.importance) for rank, memory in enumerate(found, start=1)]
         return hits
 

@@ -4,40 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from keepsaid.domain.command import command_in
+from keepsaid.domain import command, ids, memory, redaction, statements, turn, views, visibility
 from keepsaid.domain.commits import EpisodesKept
-from keepsaid.domain.ids import show
 from keepsaid.domain.learning import LearnResult
-from keepsaid.domain.memory import (
-    IMPORTANCE,
-    OWNER,
-    TASK,
-    Kind,
-    NewMemory,
-    Source,
-    Used,
-    chat_of,
-    conversation_scope,
-    episode_scope,
-    person_of,
-    person_scope,
-)
 from keepsaid.domain.message import StoredMessage, Trust
-from keepsaid.domain.redaction import Masked, Redaction
 from keepsaid.domain.staged import MemoryAction, StagedRequests, StageMemory
-from keepsaid.domain.statements import asks_to_remember
 from keepsaid.domain.task import ResultsKept, Task, TaskWork
-from keepsaid.domain.turn import NO_MODEL
-from keepsaid.domain.views import EpisodeWork
-from keepsaid.domain.visibility import least, trust_of_words
-from keepsaid.ports.failpoints import point
-from keepsaid.ports.memory_store import Learning, Memories
+from keepsaid.ports import failpoints, memory_store, store_views
 from keepsaid.ports.runtime import Clock, Redactor, masked_texts
-from keepsaid.ports.store_views import BufferView, Operations, TaskView
+from keepsaid.ports.store import Store
 from keepsaid.text.words import fold
+from keepsaid.values import frozen
 
 _SPEAKER = frozenset({"i", "me", "myself", "user", "the user", "speaker"})
 """Subjects by which a model means the person it speaks with."""
@@ -46,7 +26,7 @@ _SPEAKER = frozenset({"i", "me", "myself", "user", "the user", "speaker"})
 class Correcting(Protocol):
     """Corrects memories, as `MemoryRevisions` describes it."""
 
-    async def correct(self, memory_id: int, memory: NewMemory, at: int) -> LearnResult: ...
+    async def correct(self, memory_id: int, memory: memory.NewMemory, at: int) -> LearnResult: ...
 
     async def confirm(self, memory_id: int, at: int) -> bool: ...
 
@@ -54,7 +34,7 @@ class Correcting(Protocol):
 class StagedRequestExecutor:
     """Executes the memory requests that turns and branches staged; repeating them changes nothing."""
 
-    def __init__(self, learning: Learning, truth: Correcting) -> None:
+    def __init__(self, learning: memory_store.Learning, truth: Correcting) -> None:
         self._learning = learning
         self._truth = truth
 
@@ -68,39 +48,39 @@ class StagedRequestExecutor:
                 if _trust(staged, request) is not Trust.EXTERNAL:
                     await self._do(request, _memory(staged, request), at)
 
-    async def _do(self, request: StageMemory, memory: NewMemory, at: int) -> None:
+    async def _do(self, request: StageMemory, new: memory.NewMemory, at: int) -> None:
         match request.deed:
             case MemoryAction.SAVE:
-                await self._learning.learn([memory], at)
+                await self._learning.learn([new], at)
             case MemoryAction.CORRECT:
-                await self._truth.correct(request.memory_id, memory, at)
+                await self._truth.correct(request.memory_id, new, at)
             case MemoryAction.CONFIRM:
-                await self._truth.confirm(request.memory_id, memory.said_at)
+                await self._truth.confirm(request.memory_id, new.said_at)
 
 
 def _trust(staged: StagedRequests, request: StageMemory) -> Trust:
     """The least trust of who wrote and of the turn when it asked; without the latter what the lane ever held counts."""
-    said = least(message.inbound.origin.trust for message in staged.messages)
+    said = visibility.least(message.inbound.origin.trust for message in staged.messages)
     if request.trust is not None:
-        return least((said, request.trust))
+        return visibility.least((said, request.trust))
     return Trust.EXTERNAL if staged.external else said
 
 
-def _memory(staged: StagedRequests, request: StageMemory) -> NewMemory:
+def _memory(staged: StagedRequests, request: StageMemory) -> memory.NewMemory:
     """The memory: said by the last sender, in the scope of that message, with the trust of the turn that asked."""
     said = next((one for one in reversed(staged.messages) if not one.inbound.content.event), staged.messages[-1])
     origin = said.inbound.origin
-    person = person_of(origin)
-    return NewMemory(
+    person = memory.person_of(origin)
+    return memory.NewMemory(
         key=f"{staged.by}:{request.n}",
         kind=request.kind,
         text=request.text,
-        scope=episode_scope(origin, said.lane),
+        scope=memory.episode_scope(origin, said.lane),
         trust=_trust(staged, request),
         lane=said.lane,
         speaker=origin.name or origin.sender,
         speaker_id=person,
-        chat_of=chat_of([message.inbound.origin for message in staged.messages]),
+        chat_of=memory.chat_of([message.inbound.origin for message in staged.messages]),
         subject=request.subject,
         subject_id=person if fold(request.subject) in _SPEAKER else "",
         attribute=request.attribute,
@@ -108,10 +88,13 @@ def _memory(staged: StagedRequests, request: StageMemory) -> NewMemory:
         valid_from=request.valid_from,
         valid_to=request.valid_to,
         said_at=said.received_at,
-        importance=IMPORTANCE[request.kind],
-        sources=(Source("turn", str(staged.turn_id)), *(Source("message", str(one.id)) for one in staged.messages)),
+        importance=memory.IMPORTANCE[request.kind],
+        sources=(
+            memory.Source("turn", str(staged.turn_id)),
+            *(memory.Source("message", str(one.id)) for one in staged.messages),
+        ),
         derived=True,
-        asked=any(asks_to_remember(message.text) for message in staged.messages),
+        asked=any(statements.asks_to_remember(message.text) for message in staged.messages),
     )
 
 
@@ -122,6 +105,7 @@ ASSISTANT = "assistant"
 """The speaker of replies."""
 
 
+@dataclass(slots=True, eq=False)
 class Recorder:
     """Follows the operational store: batches whose episodes are not known to be in memory are its work.
 
@@ -130,24 +114,15 @@ class Recorder:
     doing it again after a crash between the two changes nothing.
     """
 
-    def __init__(
-        self,
-        buffer: BufferView,
-        memories: Memories,
-        operations: Operations,
-        clock: Clock,
-        redactor: Redactor,
-        executor: StagedRequestExecutor,
-    ) -> None:
-        self._buffer = buffer
-        self._memories = memories
-        self._operations = operations
-        self._clock = clock
-        self._redactor = redactor
-        self._executor = executor
-        self._hint: asyncio.Event | None = None
-        self._running = 0
-        self._left = True
+    buffer: store_views.BufferView
+    memories: memory_store.Memories
+    operations: store_views.Operations
+    clock: Clock
+    redactor: Redactor
+    executor: StagedRequestExecutor
+    _hint: asyncio.Event | None = field(default=None, init=False)
+    _running: int = field(default=0, init=False)
+    _left: bool = field(default=True, init=False)
 
     def watch(self, hint: asyncio.Event) -> None:
         """Learn of new work from the hint that wakes who records: only one runtime makes work in a store."""
@@ -167,7 +142,7 @@ class Recorder:
         self._running += 1
         try:
             self._left = self._left or conversation is None
-            work = await self._buffer.episode_work(limit, conversation)
+            work = await self.buffer.episode_work(limit, conversation)
             if work:
                 await self._record(work)
             if conversation is None:
@@ -176,82 +151,84 @@ class Recorder:
         finally:
             self._running -= 1
 
-    async def _record(self, work: Sequence[EpisodeWork]) -> None:
+    async def _record(self, work: Sequence[views.EpisodeWork]) -> None:
         said = [episode for batch in work for episode in episodes(batch)]
-        fit, found = await _masked(said, self._redactor)
+        fit, found = await _masked(said, self.redactor)
         used = [
-            Used(batch.turn_id, batch.used, batch.replied_at or self._clock.now_ms())
+            memory.Used(batch.turn_id, batch.used, batch.replied_at or self.clock.now_ms())
             for batch in work
             if batch.turn_id is not None and batch.used
         ]
         if said or used:
-            await self._memories.keep(fit, self._clock.now_ms(), used)
-        await self._executor.do([one.staged_requests for one in work], self._clock.now_ms())
-        point("episodes.kept")
-        await self._operations.apply(EpisodesKept(tuple(batch.batch_id for batch in work), _redactions(said, found)))
+            await self.memories.keep(fit, self.clock.now_ms(), used)
+        await self.executor.do([one.staged_requests for one in work], self.clock.now_ms())
+        failpoints.point("episodes.kept")
+        await self.operations.apply(EpisodesKept(tuple(batch.batch_id for batch in work), _redactions(said, found)))
 
 
-async def _masked(said: Sequence[NewMemory], redactor: Redactor) -> tuple[list[NewMemory], Sequence[Masked]]:
+async def _masked(
+    said: Sequence[memory.NewMemory], redactor: Redactor
+) -> tuple[list[memory.NewMemory], Sequence[redaction.Masked]]:
     """Return the memories without their secrets, and the places of the secrets."""
     found = await masked_texts(redactor, [one.text for one in said])
     return [replace(one, text=plain.text) for one, plain in zip(said, found, strict=True)], found
 
 
-def _redactions(said: Sequence[NewMemory], found: Sequence[Masked]) -> tuple[Redaction, ...]:
+def _redactions(said: Sequence[memory.NewMemory], found: Sequence[redaction.Masked]) -> tuple[redaction.Redaction, ...]:
     """The marks of the messages that hold secrets; a reply is ours, and what it holds was said before it."""
     return tuple(
-        Redaction(int(source.ref), plain.marks)
+        redaction.Redaction(int(source.ref), plain.marks)
         for episode, plain in zip(said, found, strict=True)
         for source in episode.sources
         if plain.marks and source.kind == "message"
     )
 
 
-def episodes(work: EpisodeWork) -> list[NewMemory]:
+def episodes(work: views.EpisodeWork) -> list[memory.NewMemory]:
     """The episodes of one batch: each message that says something, and the reply a model or program gave."""
     # a command is said to the program alone
-    remembered = [one for one in work.messages if one.text.strip() and command_in(one) is None]
+    remembered = [one for one in work.messages if one.text.strip() and command.command_in(one) is None]
     said = [_message_episode(message) for message in remembered]
-    if work.turn_id is not None and work.messages and work.reply.strip() and work.model != NO_MODEL:
+    if work.turn_id is not None and work.messages and work.reply.strip() and work.model != turn.NO_MODEL:
         said.append(_answered(work, work.turn_id))
     return said
 
 
-def _message_episode(message: StoredMessage) -> NewMemory:
+def _message_episode(message: StoredMessage) -> memory.NewMemory:
     origin = message.inbound.origin
-    return NewMemory(
+    return memory.NewMemory(
         key=f"message:{message.id}",
-        kind=Kind.EPISODE,
+        kind=memory.Kind.EPISODE,
         text=message.text,
-        scope=episode_scope(origin, message.lane),
-        trust=trust_of_words(origin.trust, message.text),
+        scope=memory.episode_scope(origin, message.lane),
+        trust=visibility.trust_of_words(origin.trust, message.text),
         lane=message.lane,
         speaker=origin.name or origin.sender,
-        speaker_id=person_of(origin),
-        chat_of=chat_of((origin,)),
+        speaker_id=memory.person_of(origin),
+        chat_of=memory.chat_of((origin,)),
         said_at=message.received_at,
-        sources=(Source("message", str(message.id)),),
+        sources=(memory.Source("message", str(message.id)),),
     )
 
 
-def _answered(work: EpisodeWork, turn_id: int) -> NewMemory:
+def _answered(work: views.EpisodeWork, turn_id: int) -> memory.NewMemory:
     """The reply: heard in its conversation only, trusted as its turn, and external when anything in its lane is.
 
     Other lanes never show external words, and within a lane they live on in the replies to them: so the
     model was shown some if any stood in the lane before.
     """
     lane = work.messages[0].lane
-    return NewMemory(
+    return memory.NewMemory(
         key=f"reply:{turn_id}",
-        kind=Kind.EPISODE,
+        kind=memory.Kind.EPISODE,
         text=work.reply,
-        scope=conversation_scope(lane),
+        scope=memory.conversation_scope(lane),
         trust=Trust.EXTERNAL if work.external else work.trust or Trust.KNOWN,
         lane=lane,
         speaker=ASSISTANT,
-        chat_of=chat_of([one.inbound.origin for one in work.messages]),
+        chat_of=memory.chat_of([one.inbound.origin for one in work.messages]),
         said_at=work.replied_at,
-        sources=(Source("reply", str(turn_id)),),
+        sources=(memory.Source("reply", str(turn_id)),),
     )
 
 
@@ -262,6 +239,7 @@ WORKER = "worker"
 """The speaker of results."""
 
 
+@frozen
 class Results:
     """Follows the operational store: completed tasks whose results are not known to be in memory.
 
@@ -269,50 +247,40 @@ class Results:
     changes nothing.
     """
 
-    def __init__(
-        self,
-        view: TaskView,
-        operations: Operations,
-        memories: Memories,
-        clock: Clock,
-        redactor: Redactor,
-        executor: StagedRequestExecutor,
-    ) -> None:
-        self._view = view
-        self._operations = operations
-        self._memories = memories
-        self._clock = clock
-        self._redactor = redactor
-        self._executor = executor
+    store: Store
+    memories: memory_store.Memories
+    clock: Clock
+    redactor: Redactor
+    executor: StagedRequestExecutor
 
     async def catch_up(self) -> int:
         """Keep what is due, twenty at most; returns how many. Raises a StoreError: then it is still due."""
-        due = await self._view.results(KEPT_MAX)
+        due = await self.store.tasks.results(KEPT_MAX)
         if not due:
             return 0
-        fit, _ = await _masked([episode_of(one) for one in due if one.task.result], self._redactor)
-        await self._memories.keep(fit, self._clock.now_ms())
-        await self._executor.do([one.staged_requests for one in due], self._clock.now_ms())
-        point("results.kept")
-        await self._operations.apply(ResultsKept(tuple(one.task.id for one in due)))
+        fit, _ = await _masked([episode_of(one) for one in due if one.task.result], self.redactor)
+        await self.memories.keep(fit, self.clock.now_ms())
+        await self.executor.do([one.staged_requests for one in due], self.clock.now_ms())
+        failpoints.point("results.kept")
+        await self.store.apply(ResultsKept(tuple(one.task.id for one in due)))
         return len(due)
 
 
-def episode_of(work: TaskWork) -> NewMemory:
+def episode_of(work: TaskWork) -> memory.NewMemory:
     """The result of a task, derived from the messages or the turn it was made of, so that it is forgotten with them."""
     task = work.task
-    behind = [Source("message", str(one)) for one in work.messages]
-    behind += [] if task.turn_id is None else [Source("turn", str(task.turn_id))]
-    return NewMemory(
+    behind = [memory.Source("message", str(one)) for one in work.messages]
+    behind += [] if task.turn_id is None else [memory.Source("turn", str(task.turn_id))]
+    return memory.NewMemory(
         key=f"task:{task.id}",
-        kind=Kind.EPISODE,
-        text=f"Task {show('task', task.id)}{f' ({task.rule})' if task.rule else ''}: {task.result}",
+        kind=memory.Kind.EPISODE,
+        text=f"Task {ids.show('task', task.id)}{f' ({task.rule})' if task.rule else ''}: {task.result}",
         scope=scope_of(task),
         trust=Trust.EXTERNAL if task.outside else Trust.KNOWN,
         lane=task.lane,
         speaker=WORKER,
         said_at=task.ended_at or task.created_at,
-        sources=(Source(TASK, str(task.id)), *behind),
+        sources=(memory.Source(memory.TASK, str(task.id)), *behind),
         derived=True,
     )
 
@@ -320,5 +288,5 @@ def episode_of(work: TaskWork) -> NewMemory:
 def scope_of(task: Task) -> str:
     """Who may hear it: its conversation, where a turn asked for it; else the owner."""
     if task.turn_id is not None and task.lane is not None:
-        return conversation_scope(task.lane)
-    return person_scope(OWNER)
+        return memory.conversation_scope(task.lane)
+    return memory.person_scope(memory.OWNER)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Protocol
 
 from keepsaid.domain.compaction import CompactionTerms, SummariesCopied, Summarise, SummaryFailed, ahead, due, piece
 from keepsaid.domain.context import HEADINGS, TAIL_MAX, LaneSummary, LaneTail, Made, Sections, extracted, read, written
@@ -15,11 +14,10 @@ from keepsaid.domain.message import Trust, Trusted
 from keepsaid.domain.prompt import Record
 from keepsaid.domain.visibility import least
 from keepsaid.errors import ModelError
-from keepsaid.ports.failpoints import point
+from keepsaid.ports import failpoints, runtime, store_views
 from keepsaid.ports.memory_store import Memories
 from keepsaid.ports.model import Summarised, Summariser, ToSummarise
-from keepsaid.ports.runtime import Clock, Offload, inline
-from keepsaid.ports.store_views import ContextView, LaneView, Operations
+from keepsaid.ports.store import Store
 from keepsaid.text.normal import joined
 from keepsaid.values import frozen
 
@@ -29,10 +27,6 @@ _PIECES_MAX = 50
 _FEW = 8
 _WAIT_MS_MAX = 3_600_000
 _SAYS_NOTHING = "the summary would say nothing of these messages"
-
-
-class CompactionStore(Operations, LaneView, Protocol):
-    """What is compacted."""
 
 
 @frozen
@@ -52,7 +46,7 @@ class Summaries:
 class ExtractiveSummariser:
     """Picks summaries word for word, where no model is set or none answers."""
 
-    def __init__(self, offload: Offload = inline) -> None:
+    def __init__(self, offload: runtime.Offload = runtime.inline) -> None:
         self._offload = offload
 
     async def summarise(self, given: ToSummarise) -> Summarised:
@@ -63,27 +57,17 @@ class ExtractiveSummariser:
         return Summarised(sections, Made.EXTRACTIVE)
 
 
+@frozen
 class Compaction:
     """Summarises lanes that are due. Nothing changes but by one commit, which names the version it saw."""
 
-    def __init__(
-        self,
-        store: CompactionStore,
-        summariser: Summariser,
-        clock: Clock,
-        redacted: Callable[[str], str],
-        terms: CompactionTerms | None = None,
-        summaries: Summaries | None = None,
-        offload: Offload = inline,
-    ) -> None:
-        self._store = store
-        self._summariser = summariser
-        self._clock = clock
-        self._redacted = redacted
-        self._terms = terms or CompactionTerms()
-        self._summaries = summaries or Summaries()
-        self._offload = offload
-        self._extractor = ExtractiveSummariser(offload)
+    store: Store
+    summariser: Summariser
+    clock: runtime.Clock
+    redacted: Callable[[str], str]
+    terms: CompactionTerms = CompactionTerms()
+    summaries: Summaries = Summaries()
+    offload: runtime.Offload = runtime.inline
 
     async def compact(self, lane: Lane, share: float = 0.0, *, at_once: bool = False) -> int:
         """Summarise a lane if it is due, or up to a share of its messages; returns how many summaries were made.
@@ -92,13 +76,13 @@ class Compaction:
         """
         full = 0
         for made in range(_PIECES_MAX):
-            tail = await self._store.context(lane, TAIL_MAX)
-            now = self._clock.now_ms()
+            tail = await self.store.context(lane, TAIL_MAX)
+            now = self.clock.now_ms()
             if tail.next_at > now and not at_once:
                 return made
             if not made:
                 full = ahead(tail, share) or 0
-            wanted = await self._offload(tail.chars, partial(due, tail, self._terms, now))
+            wanted = await self.offload(tail.chars, partial(due, tail, self.terms, now))
             last = max(full, 0 if wanted is None else wanted.last)
             if last <= tail.covered or not await self._summarised(lane, tail, last):
                 return made
@@ -106,38 +90,38 @@ class Compaction:
 
     async def _summarised(self, lane: Lane, tail: LaneTail, last: int) -> bool:
         """Whether the oldest piece has given way to a summary."""
-        span = await self._store.span(lane, tail.covered, _SPAN_MAX)
-        end = await self._offload(_chars(span.records), partial(piece, span, last, _PIECE_TOKENS))
+        span = await self.store.span(lane, tail.covered, _SPAN_MAX)
+        end = await self.offload(_chars(span.records), partial(piece, span, last, _PIECE_TOKENS))
         if end is None:
             return False
         records = tuple(one for one, at in zip(span.records, span.positions, strict=True) if at <= end)
         earlier = () if tail.summary is None else (tail.summary.text,)
-        given = ToSummarise(earlier, records, self._summaries.tokens_max, self._summaries.limit_s)
+        given = ToSummarise(earlier, records, self.summaries.tokens_max, self.summaries.limit_s)
         try:
             made = await self._made(given, tail.attempts)
         except ModelError as error:
             await self._failed(lane, tail, error.what)
             return False
         chars = sum(len(line) for name in HEADINGS for line in getattr(made.sections, name))
-        text = await self._offload(chars, lambda: self._redacted(written(made.sections, made.made, given.tokens_max)))
+        text = await self.offload(chars, lambda: self.redacted(written(made.sections, made.made, given.tokens_max)))
         if not read(text).count:
             await self._failed(lane, tail, _SAYS_NOTHING)
             return False
-        point("summary.written")
-        commit = Summarise(lane, tail.version, end, text, made.made, made.model, self._clock.now_ms())
-        return await self._store.apply(commit)
+        failpoints.point("summary.written")
+        commit = Summarise(lane, tail.version, end, text, made.made, made.model, self.clock.now_ms())
+        return await self.store.apply(commit)
 
     async def _made(self, given: ToSummarise, attempts: int) -> Summarised:
-        if attempts >= self._summaries.tries:
-            picked = await self._extractor.summarise(given)
+        if attempts >= self.summaries.tries:
+            picked = await ExtractiveSummariser(self.offload).summarise(given)
             if picked.sections.count:
                 return picked
-        return await self._summariser.summarise(given)
+        return await self.summariser.summarise(given)
 
     async def _failed(self, lane: Lane, tail: LaneTail, why: str) -> None:
-        now = self._clock.now_ms()
-        wait = min(_WAIT_MS_MAX, self._summaries.wait_ms * 2 ** min(tail.attempts, 16))
-        await self._store.apply(SummaryFailed(lane, tail.version, why, now + wait, now))
+        now = self.clock.now_ms()
+        wait = min(_WAIT_MS_MAX, self.summaries.wait_ms * 2 ** min(tail.attempts, 16))
+        await self.store.apply(SummaryFailed(lane, tail.version, why, now + wait, now))
 
 
 def _chars(records: Iterable[Record]) -> int:
@@ -149,10 +133,6 @@ COPIED_MAX = 20
 """Summaries that are copied in one go."""
 
 _CHARS_PER_TOKEN = 4
-
-
-class SummaryStore(Operations, ContextView, Protocol):
-    """Where the truth is."""
 
 
 @frozen
@@ -174,7 +154,7 @@ class SummaryCopier:
     A copy is named by its lane and replaces only what is older: doing it again changes nothing.
     """
 
-    def __init__(self, store: SummaryStore, memories: Memories, clock: Clock, terms: WholeTerms | None = None) -> None:
+    def __init__(self, store: Store, memories: Memories, clock: runtime.Clock, terms: WholeTerms | None = None) -> None:
         self._store = store
         self._memories = memories
         self._clock = clock
@@ -190,7 +170,7 @@ class SummaryCopier:
             whole = session_summary(await self._store.summaries_of(lane, self._terms.keep), self._terms)
             copies += [whole] if whole is not None else []
         await self._memories.keep(copies, self._clock.now_ms())
-        point("summaries.kept")
+        failpoints.point("summaries.kept")
         await self._store.apply(SummariesCopied(tuple((one.lane, one.summary.version) for one in due)))
         return len(due)
 
@@ -277,7 +257,7 @@ class OtherLanes:
     the prompt; so are lanes that hold words from outside, and those that began anew since.
     """
 
-    def __init__(self, contexts: ContextView, terms: WholeTerms) -> None:
+    def __init__(self, contexts: store_views.ContextView, terms: WholeTerms) -> None:
         self._contexts = contexts
         self._terms = terms
 

@@ -6,14 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from keepsaid.domain import learning, receipt, turn
 from keepsaid.domain.ids import moment, read, show
-from keepsaid.domain.learning import LEARNABLE, junk
 from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, Memory, Narrowing, NewMemory, Recalled
 from keepsaid.domain.message import Trust, Trusted
 from keepsaid.domain.prompt import Json, object_schema
-from keepsaid.domain.receipt import MEMORY_OPEN
 from keepsaid.domain.staged import NAME_CHARS_MAX, TEXT_CHARS_MAX, MemoryAction, StageMemory, parse_staged_request
-from keepsaid.domain.turn import ClaimedBatch
 from keepsaid.domain.visibility import least
 from keepsaid.errors import ToolError
 from keepsaid.memory.block import line
@@ -24,22 +22,6 @@ from keepsaid.ports.model import Tool
 LIMIT_DEFAULT, LIMIT_MAX = 10, 50
 AROUND_DEFAULT, AROUND_MAX = 3, 10
 _PERSON_CHARS_MAX = 200
-
-
-def query_in(arguments: Mapping[str, Json]) -> str:
-    """The words to look for."""
-    query = arguments.get("query")
-    if not isinstance(query, str) or not query.strip():
-        raise ToolError("query must be a text that is not empty")
-    return query
-
-
-def archived_in(arguments: Mapping[str, Json]) -> bool:
-    """Whether what was archived is to be searched."""
-    given = arguments.get("archived", False)
-    if not isinstance(given, bool):
-        raise ToolError("archived must be true or false")
-    return given
 
 
 def memory_in(arguments: Mapping[str, Json]) -> int:
@@ -56,7 +38,13 @@ def narrowing_in(arguments: Mapping[str, Json]) -> Narrowing:
     since, until = _time(arguments, "since"), _time(arguments, "until", ends=True)
     if since is not None and until is not None and since > until:
         raise ToolError("since must not be later than until")
-    return Narrowing(_kind(arguments), _person(arguments), since, until, _time(arguments, "as_of", ends=True))
+    kind, person = arguments.get("kind"), arguments.get("person")
+    if kind is not None and kind not in list(Kind):
+        raise ToolError(f"kind must be one of {', '.join(Kind)}")
+    if person is not None and not (isinstance(person, str) and person.strip() and len(person) <= _PERSON_CHARS_MAX):
+        raise ToolError(f"person must be a name of at most {_PERSON_CHARS_MAX} characters")
+    as_of = _time(arguments, "as_of", ends=True)
+    return Narrowing(None if kind is None else Kind(str(kind)), str(person or ""), since, until, as_of)
 
 
 def _number(arguments: Mapping[str, Json], name: str, default: int, bounds: tuple[int, int]) -> int:
@@ -65,24 +53,6 @@ def _number(arguments: Mapping[str, Json], name: str, default: int, bounds: tupl
     if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= most:
         raise ToolError(f"{name} must be a whole number from {least} to {most}")
     return number
-
-
-def _kind(arguments: Mapping[str, Json]) -> Kind | None:
-    kind = arguments.get("kind")
-    if kind is None:
-        return None
-    if kind not in list(Kind):
-        raise ToolError(f"kind must be one of {', '.join(Kind)}")
-    return Kind(str(kind))
-
-
-def _person(arguments: Mapping[str, Json]) -> str:
-    person = arguments.get("person")
-    if person is None:
-        return ""
-    if not isinstance(person, str) or not person.strip() or len(person) > _PERSON_CHARS_MAX:
-        raise ToolError(f"person must be a name of at most {_PERSON_CHARS_MAX} characters")
-    return person
 
 
 def _time(arguments: Mapping[str, Json], name: str, *, ends: bool = False) -> int | None:
@@ -135,9 +105,14 @@ def memory_search(recall: Recall, library: Library, listener: Listener, archive:
 
     async def run(arguments: dict[str, Json]) -> str:
         _known(arguments, _SEARCH)
-        query, narrowing = query_in(arguments), narrowing_in(arguments)
+        query, archived = arguments.get("query"), arguments.get("archived", False)
+        if not isinstance(query, str) or not query.strip():
+            raise ToolError("query must be a text that is not empty")
+        narrowing = narrowing_in(arguments)
         limit = _number(arguments, "limit", LIMIT_DEFAULT, (1, LIMIT_MAX))
-        if archived_in(arguments):
+        if not isinstance(archived, bool):
+            raise ToolError("archived must be true or false")
+        if archived:
             return _written(await archive.recall(hearing, query, limit, narrowing.as_of) if archive else Recalled(()))
         return _written(await narrowed(recall, library, hearing, (query, limit), narrowing))
 
@@ -159,7 +134,7 @@ def memory_open(memories: Opening, library: Library, listener: Listener) -> Tool
         return await _opened(memory, [(one, await library.around(hearing, one, each)) for one in sources])
 
     says = "Show one memory in full, with what was said around the messages it came from."
-    return Tool(MEMORY_OPEN, says, _OPEN, run, output=Trust.OWNER)
+    return Tool(receipt.MEMORY_OPEN, says, _OPEN, run, output=Trust.OWNER)
 
 
 def _restrict_listener(listener: Listener) -> Listener:
@@ -240,7 +215,7 @@ _SAYS = {
 }
 
 
-def memory_action_tools(memories: Opening, listener: Listener, claimed: ClaimedBatch) -> tuple[Tool, ...]:
+def memory_action_tools(memories: Opening, listener: Listener, claimed: turn.ClaimedBatch) -> tuple[Tool, ...]:
     """Return the tools that change memory; none if the turn answers outside text."""
     trust = least(message.inbound.origin.trust for message in claimed.all_messages)
     if trust is Trust.EXTERNAL:
@@ -271,7 +246,7 @@ def _parse_call(action: MemoryAction, arguments: Mapping[str, Json]) -> StageMem
         raise ToolError(str(error)) from None
     if action is not MemoryAction.CONFIRM:
         said = NewMemory("", asked.kind, asked.text, "", Trust.KNOWN, subject=asked.subject, attribute=asked.attribute)
-        why = junk(replace(said, value=asked.value))
+        why = learning.junk(replace(said, value=asked.value))
         if why:
             raise ToolError(f"this is not worth remembering: {why}")
     return asked
@@ -280,7 +255,7 @@ def _parse_call(action: MemoryAction, arguments: Mapping[str, Json]) -> StageMem
 def _check(memory: Memory | None, memory_id: int, trust: Trust) -> None:
     if memory is None:
         raise ToolError(f"there is no memory {show('memory', memory_id)} that may be heard here")
-    if memory.new.kind not in LEARNABLE:
+    if memory.new.kind not in learning.LEARNABLE:
         raise ToolError(f"{show('memory', memory_id)} is what was said; what is known now can be saved beside it")
     if memory.new.trust is Trust.OWNER and trust is not Trust.OWNER:
         raise ToolError(f"only the owner can change {show('memory', memory_id)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from keepsaid.domain import commits, relay, route, session, slot, staged, trust
@@ -30,24 +30,13 @@ from keepsaid.pipeline.tools import dialogue, schedules, tasks
 from keepsaid.pipeline.turn import authorization, steering
 from keepsaid.pipeline.turn.commands import CommandBatchResult, Commands
 from keepsaid.pipeline.turn.run import StepLog, TurnDeps, TurnLimits, opened_in, run
-from keepsaid.ports import store_views
-from keepsaid.ports.channel import Progresses, TurnProgress
-from keepsaid.ports.memory_store import Reminder
+from keepsaid.ports import channel, memory_store, runtime
 from keepsaid.ports.model import AgentIdentity, Model, Tool
-from keepsaid.ports.runtime import Clock, Ids, Offload, PaddedOffload, Wakeups, inline
+from keepsaid.ports.store import Store
 from keepsaid.values import frozen
 
 _turn_log = logging.getLogger("keepsaid.turn")
 _LATE = "it was not ready in time"
-
-
-@frozen
-class PipelineStores:
-    """The operational store, as the pipeline needs it."""
-
-    operations: store_views.Operations
-    buffer: store_views.BufferView
-    lanes: store_views.LaneView
 
 
 @frozen
@@ -59,15 +48,15 @@ class AgentDeps:
     """
 
     model: Model
-    reminder: Reminder
+    reminder: memory_store.Reminder
     identity: AgentIdentity
     tools: Callable[[ClaimedBatch], Sequence[Tool]]
-    progress: Progresses
+    progress: channel.Progresses
     sources: Sources = Sources()
     guard: Guard | None = None
     commands: Commands | None = None
-    offload: Offload = inline
-    asking: Callable[[ClaimedBatch], authorization.ApprovalRequester] | None = None
+    offload: runtime.Offload = runtime.inline
+    asking: Callable[[ClaimedBatch], authorization.Approvals] | None = None
     fence: trust.Fence = trust.UNKEYED
 
 
@@ -107,21 +96,20 @@ def check(claimed: ClaimedBatch) -> None:
             raise MessageDamaged(f"{show('message', message.id)} is not what was stored: it does not match its hash")
 
 
+@dataclass(slots=True, eq=False)
 class Answering:
     """Answers claimed batches, as `settings` say and with what `agent` has; both may be exchanged between turns."""
 
-    def __init__(
-        self, stores: PipelineStores, agent: AgentDeps, settings: PipelineSettings, system: tuple[Clock, Ids, Wakeups]
-    ) -> None:
-        self.agent = agent
-        self.settings = settings
-        self._stores = stores
-        self._clock, self._ids, self._hints = system
-        self._guard = agent.guard or Guard(stores.operations, stores.lanes, self._clock, lambda *_: None)
+    store: Store
+    agent: AgentDeps
+    settings: PipelineSettings
+    clock: runtime.Clock
+    ids: runtime.Ids
+    hints: runtime.Wakeups
 
     async def answer(self, claimed: ClaimedBatch) -> None:
         check(claimed)
-        claimed = labels.with_lateness(claimed, self._stale_ms(claimed), self._clock.now_ms())
+        claimed = labels.with_lateness(claimed, self._stale_ms(claimed), self.clock.now_ms())
         whole, commands = claimed, self.agent.commands
         executed = CommandBatchResult(claimed) if commands is None else await commands.run_commands(claimed)
         claimed = executed.rest
@@ -135,30 +123,26 @@ class Answering:
         trace = labels.record_lateness(
             merge_retry_trace(claimed.trace, await offload(prompt.chars, tracing)), claimed.late_before
         )
-        steps = StepLog(self._stores.operations, self._clock, claimed.held, trace)
+        steps = StepLog(self.store, self.clock, claimed.held, trace)
         inbox = steering.SteeringInbox(
-            self._stores.operations, claimed, self._joining(claimed), partial(layers.joining, claimed, matcher), offload
+            self.store, claimed, self._joining(claimed), partial(layers.joining, claimed, matcher), offload
         )
 
         def delta(text: str) -> None:
-            self.agent.progress.tell(inbox.claimed.all_messages, TurnProgress("delta", text))
+            self.agent.progress.tell(inbox.claimed.all_messages, channel.TurnProgress("delta", text))
 
         gate = authorization.CallGate(trust.taint_in(trace), self.agent.asking(claimed) if self.agent.asking else None)
         turn = TurnDeps(fitting, prompt, tools, self.settings.limits, delta, inbox, gate, offload)
         records = (ran := await run(turn, steps)).records
         outcome = Outcome(ran.text, records, steps.usage, ran.model, chosen(trace), opened=opened_in(records))
-        slots = (*matcher.effects, *dialogue.slots_in(records, inbox.claimed, self.settings.slots.expiry_ms))
-        staged_effects: tuple[Effect, ...] = (
-            *dialogue.set_in(records, inbox.claimed),
-            *staged.staged_in(records),
-            *tasks.tasks_in(records, inbox.claimed),
-            *relay.relayed_in(inbox.claimed.all_messages),
-            *schedules.scheduled_in(records, inbox.claimed, self.settings.zone),
-            *ran.waiting,
-        )
-        effects = (*slots, *staged_effects, *measured(fitting.prompt, tools, outcome))
+        claimed, lasts_ms = inbox.claimed, self.settings.slots.expiry_ms
+        effects: tuple[Effect, ...] = (*matcher.effects, *dialogue.slots_in(records, claimed, lasts_ms))
+        effects += (*dialogue.set_in(records, claimed), *staged.staged_in(records), *tasks.tasks_in(records, claimed))
+        effects += relay.relayed_in(claimed.all_messages)
+        effects += schedules.scheduled_in(records, claimed, self.settings.zone)
+        effects += (*ran.waiting, *measured(fitting.prompt, tools, outcome))
         outcome = executed.with_answer(replace(outcome, effects=effects))
-        await self.commit(replace(inbox.claimed, messages=whole.messages), outcome, steps.ending)
+        await self.commit(replace(claimed, messages=whole.messages), outcome, steps.ending)
         await fitting.settle()
 
     def listen(self, claimed: ClaimedBatch) -> attention.SlotMatcher:
@@ -179,7 +163,7 @@ class Answering:
         return replace(scene, tail=fitting.tail), fitting, prompt
 
     async def _read(self, claimed: ClaimedBatch, *, begins_anew: bool) -> LaneTail:
-        lane, lanes, settings = claimed.batch.lane, self._stores.lanes, self.settings
+        lane, lanes, settings = claimed.batch.lane, self.store, self.settings
         tail = await lanes.context(lane, settings.budget.recent_records)
         if begins_anew:
             tail = LaneTail(floor=tail.head, version=tail.version, head=tail.head)
@@ -192,7 +176,7 @@ class Answering:
 
         The turn goes on without a part that is not ready in time; of the lane it needs all.
         """
-        agent, now = self.agent, shown_at(claimed.trace, self._clock.now_ms())
+        agent, now = self.agent, shown_at(claimed.trace, self.clock.now_ms())
         tail = asyncio.ensure_future(self._tail(reading))
         preparation = Preparation()
         parts = agent.sources.begin(preparation, claimed, agent.identity)
@@ -218,32 +202,33 @@ class Answering:
     def _fitting(self, scene: PromptInputs, tail: LaneTail) -> Fitting:
         """The prompt, and how it is made again when the lane's oldest messages have to go."""
         budget, fence = self.settings.budget, self.agent.fence
+        guard = self.agent.guard or Guard(self.store, self.clock, lambda *_: None)
 
         def make(tail: LaneTail) -> Prompt:
             return assemble(replace(scene, tail=layers.fitted(tail, budget.recent_tokens)), budget, fence)
 
         factor = scene.claimed.around.calibration(self.agent.model.name).factor
-        offload = PaddedOffload(self.agent.offload, scene.claimed.chars)
-        return Fitting(self._guard, scene.claimed.batch.lane, self.agent.model, make, tail, factor, offload)
+        offload = runtime.PaddedOffload(self.agent.offload, scene.claimed.chars)
+        return Fitting(guard, scene.claimed.batch.lane, self.agent.model, make, tail, factor, offload)
 
     async def commit(
         self, claimed: ClaimedBatch, outcome: Outcome, ending: commits.StepEnd | None = None
     ) -> int | None:
         """Commit 4; returns the reply's id. Raises LeaseLost when another owner has the batch."""
-        batch, now = claimed.batch, self._clock.now_ms()
+        batch, now = claimed.batch, self.clock.now_ms()
         reply = self._reply(claimed, outcome.reply, now) if outcome.reply else None
         outcome = replace(outcome, attached=attached_to(claimed.messages))
         steered = tuple(one.batch_id for one in claimed.steered)
         settled = commits.TurnCommit(claimed.turn_id, batch.id, batch.fence, outcome, reply, now, ending, steered)
-        settled = replace(settled, inactive_ms=self.settings.sessions.inactive_ms, steady=self._clock.steady_ms())
-        if not await self._stores.operations.apply(settled):
+        settled = replace(settled, inactive_ms=self.settings.sessions.inactive_ms, steady=self.clock.steady_ms())
+        if not await self.store.apply(settled):
             raise LeaseLost(f"batch {batch.id} has another owner now")
-        self.agent.progress.tell(claimed.all_messages, TurnProgress("settled"))
-        self._hints.deliver.set()
-        self._hints.record.set()
-        self._hints.work.set()
+        self.agent.progress.tell(claimed.all_messages, channel.TurnProgress("settled"))
+        self.hints.deliver.set()
+        self.hints.record.set()
+        self.hints.work.set()
         if any(isinstance(effect, OfTask) for effect in outcome.effects):
-            for hint in self._hints.of_tasks.values():
+            for hint in self.hints.of_tasks.values():
                 hint.set()
         return reply.id if reply else None
 
@@ -251,7 +236,7 @@ class Answering:
         """The reply; one that comes late says so."""
         url, reply_to = address(claimed.all_messages)
         text = labels.with_late_notice(text, claimed, self._stale_ms(claimed), now)
-        return ReplyDraft(self._ids.next(), text, url=url, reply_to=reply_to)
+        return ReplyDraft(self.ids.next(), text, url=url, reply_to=reply_to)
 
     def _stale_ms(self, claimed: ClaimedBatch) -> int:
         return self.settings.stale_ms.get(claimed.batch.lane.channel, 0)

@@ -7,14 +7,12 @@ import logging
 from collections.abc import Mapping
 from dataclasses import field
 from difflib import get_close_matches
+from functools import partial
 
-from keepsaid.domain.batch import Window
-from keepsaid.domain.commits import Arrival, IntakeResult, Receive, Received
-from keepsaid.domain.lane import LaneRules
+from keepsaid.domain import batch, commits, lane
 from keepsaid.domain.message import SYSTEM, BodyKey, Content, Inbound, Origin, ProviderMarks, attachments_of
 from keepsaid.errors import DiskReserve, InputError, KeyConflict, TooLarge, UnknownChannel
-from keepsaid.ports.runtime import Clock, Ids, Space
-from keepsaid.ports.store_views import Operations
+from keepsaid.ports import runtime, store_views
 from keepsaid.text.normal import normalise
 from keepsaid.values import frozen
 
@@ -28,7 +26,7 @@ class DiskSpaceGuard:
     The space below the floor is for replies, steps and the write-ahead log.
     """
 
-    def __init__(self, space: Space, floor_mb: int) -> None:
+    def __init__(self, space: runtime.Space, floor_mb: int) -> None:
         self._space = space
         self._floor_mb = floor_mb
         self._refusal: str | None = None
@@ -82,20 +80,9 @@ def storable(inbound: Inbound) -> Inbound:
 
 def _strings(inbound: Inbound) -> tuple[str | None, ...]:
     origin, content, marks = inbound.origin, inbound.content, inbound.marks
-    return (
-        origin.channel,
-        origin.account,
-        origin.conversation,
-        origin.sender,
-        origin.name,
-        content.text,
-        content.event,
-        marks.external_id,
-        marks.provider_id,
-        marks.reply_to,
-        inbound.topic,
-        inbound.reply_url,
-    )
+    names = origin.channel, origin.account, origin.conversation, origin.sender, origin.name
+    ids = marks.external_id, marks.provider_id, marks.reply_to
+    return (*names, content.text, content.event, *ids, inbound.topic, inbound.reply_url)
 
 
 def _whole(inbound: Inbound) -> str:
@@ -128,11 +115,10 @@ _SHRINKS = 4
 
 def _refuse_oversized(inbound: Inbound, limits: IntakeLimits) -> None:
     """Refuse what is far too long before time is spent on it; the limits proper hold for what is stored."""
-    origin, content, marks = inbound.origin, inbound.content, inbound.marks
-    if len(content.text) > _SHRINKS * limits.text_chars_max:
-        raise TooLarge(f"the text has {len(content.text):,} characters; {limits.text_chars_max:,} are allowed")
-    names = (origin.channel, origin.account, origin.sender, origin.conversation, origin.name, content.event)
-    for given in (*names, marks.external_id, marks.provider_id, marks.reply_to, inbound.topic, inbound.reply_url):
+    strings, text = _strings(inbound), inbound.content.text
+    if len(text) > _SHRINKS * limits.text_chars_max:
+        raise TooLarge(f"the text has {len(text):,} characters; {limits.text_chars_max:,} are allowed")
+    for given in strings[:5] + strings[6:]:  # without the text
         if given is not None and len(given) > _SHRINKS * limits.name_chars_max:
             raise InputError(f"no name, id or URL may have more than {limits.name_chars_max} characters")
 
@@ -141,28 +127,19 @@ def _hashes(inbound: Inbound, same_body_ms: int) -> tuple[bytes, bytes]:
     return inbound.content_hash, inbound.body_hash if same_body_ms else b""
 
 
+@frozen
 class MessageIntake:
     """The single way into the buffer."""
 
-    def __init__(
-        self,
-        operations: Operations,
-        clock: Clock,
-        ids: Ids,
-        windows: Mapping[str, Window],
-        limits: IntakeLimits,
-        reserve: DiskSpaceGuard | None = None,
-        lanes: LaneRules | None = None,
-    ) -> None:
-        self._operations = operations
-        self._clock = clock
-        self._ids = ids
-        self._windows = windows
-        self._limits = limits
-        self._reserve = reserve
-        self._lanes = lanes or LaneRules()
+    operations: store_views.Operations
+    clock: runtime.Clock
+    ids: runtime.Ids
+    windows: Mapping[str, batch.Window]
+    limits: IntakeLimits
+    reserve: DiskSpaceGuard | None = None
+    lanes: lane.LaneRules = lane.LaneRules()
 
-    async def receive(self, inbound: Inbound) -> Received:
+    async def receive(self, inbound: Inbound) -> commits.Received:
         """Store a message; returns once it is on disk, or says that it was there before.
 
         Raises UnknownChannel, TooLarge or another InputError with nothing stored, KeyConflict when its
@@ -170,40 +147,39 @@ class MessageIntake:
         when the disk refuses.
         """
         whole = _whole(inbound)
-        if not _is_fit(whole) or len(whole) > self._limits.name_chars_max:  # else nothing in it is too long
+        if not _is_fit(whole) or len(whole) > self.limits.name_chars_max:  # else nothing in it is too long
             inbound = await self._storable(inbound, whole)
         window = self._checked(inbound)
-        if self._reserve is not None:
-            self._reserve.check()
-        same_body_ms = self._limits.same_body_ms.get(inbound.origin.channel, 0)
-        if len(inbound.content.payload) > _INLINE_BYTES_MAX:
-            content, body = await asyncio.to_thread(_hashes, inbound, same_body_ms)
-        else:
-            content, body = _hashes(inbound, same_body_ms)
-        now = self._clock.now_ms()
+        if self.reserve is not None:
+            self.reserve.check()
+        same_body_ms = self.limits.same_body_ms.get(inbound.origin.channel, 0)
+        hashes = partial(_hashes, inbound, same_body_ms)
+        is_large = len(inbound.content.payload) > _INLINE_BYTES_MAX
+        content, body = await asyncio.to_thread(hashes) if is_large else hashes()
+        now = self.clock.now_ms()
         body_key = BodyKey(body, now + same_body_ms) if body else None
-        arrival = Arrival(self._ids.next(), inbound, now, inbound.key_hash, content, body_key)
-        received = await self._operations.apply(Receive(arrival, window, self._lanes))
-        if received.intake is IntakeResult.CONFLICT:
+        arrival = commits.Arrival(self.ids.next(), inbound, now, inbound.key_hash, content, body_key)
+        received = await self.operations.apply(commits.Receive(arrival, window, self.lanes))
+        if received.intake is commits.IntakeResult.CONFLICT:
             key = inbound.marks.external_id
             raise KeyConflict(f"the id {key!r} was used before on {inbound.origin.channel} with other content")
         return received
 
     async def _storable(self, inbound: Inbound, whole: str) -> Inbound:
         """The message, fit to store. Raises TooLarge and InputError for what is far too long."""
-        _refuse_oversized(inbound, self._limits)
+        _refuse_oversized(inbound, self.limits)
         if _is_fit(whole):
             return inbound
         if len(whole) > _INLINE_CHARS_MAX:
             return await asyncio.to_thread(_normalised, inbound)
         return _normalised(inbound)
 
-    def _checked(self, inbound: Inbound) -> Window:
-        origin, content, limits = inbound.origin, inbound.content, self._limits
-        window = self._windows.get(origin.channel)
+    def _checked(self, inbound: Inbound) -> batch.Window:
+        origin, content, limits = inbound.origin, inbound.content, self.limits
+        window = self.windows.get(origin.channel)
         if window is None:
-            near = get_close_matches(origin.channel, self._windows, 1)
-            known = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(self._windows))}"
+            near = get_close_matches(origin.channel, self.windows, 1)
+            known = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(self.windows))}"
             raise UnknownChannel(f"there is no channel {origin.channel!r}; {known}")
         if not content.text.strip() and not content.event and not attachments_of(content):
             raise InputError("the message is empty: it has no text, names nothing attached, and is no event")

@@ -6,16 +6,14 @@ import asyncio
 import logging
 from asyncio import Event
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
+from functools import partial
 
+from keepsaid.domain import commits, process, turn
 from keepsaid.domain.batch import STABLE_MS, Ageing, TrialTerms, next_beat_ms, trial_limit_ms
-from keepsaid.domain.commits import ClaimBatches, Renew
-from keepsaid.domain.process import Beat, RequeueCrashed
-from keepsaid.domain.turn import ClaimedBatch, Lease
 from keepsaid.errors import KeepsaidError, LeaseLost, StoreError
-from keepsaid.ports.model import at_once
-from keepsaid.ports.runtime import Clock, Ids, Wakeups
-from keepsaid.ports.store_views import Operations
+from keepsaid.ports import model, runtime, store_views
 from keepsaid.values import frozen
 
 _log = logging.getLogger("keepsaid.engine")
@@ -34,11 +32,11 @@ class ProcessAge:
 
     def __init__(
         self,
-        operations: Operations,
-        clock: Clock,
+        operations: store_views.Operations,
+        clock: runtime.Clock,
         owner: str,
         terms: LifeTerms | None = None,
-        load: Callable[[], Awaitable[None]] = at_once,
+        load: Callable[[], Awaitable[None]] = model.at_once,
     ) -> None:
         self.hint = Event()
         self.terms = terms or LifeTerms()
@@ -49,7 +47,7 @@ class ProcessAge:
         self._began_ms = clock.monotonic_ms()
         self._next_ms = 0
         self._trial_ms: int | None = None
-        self._is_loaded = load is at_once
+        self._is_loaded = load is model.at_once
         self._is_stable = False
 
     @property
@@ -80,7 +78,7 @@ class ProcessAge:
         waiting = False
         if lived_ms >= self._next_ms:
             self._next_ms = next_beat_ms(lived_ms, self._trial_ms, self.terms.trials)
-            waiting = await self._operations.apply(Beat(self._owner, lived_ms, self._next_ms))
+            waiting = await self._operations.apply(process.Beat(self._owner, lived_ms, self._next_ms))
         if lived_ms >= self.terms.stable_ms and not self._is_stable:
             waiting = await self._second_chance() or waiting
         if waiting and not self._is_loaded:
@@ -91,7 +89,7 @@ class ProcessAge:
     async def _second_chance(self) -> bool:
         """Queue batches again that are dead because of crashes alone; returns whether there were any."""
         reason = f"the program had run without a crash for {self.terms.stable_ms // 60_000} minutes"
-        requeue = RequeueCrashed(self._clock.now_ms(), reason, self.terms.trials)
+        requeue = process.RequeueCrashed(self._clock.now_ms(), reason, self.terms.trials)
         count = await self._operations.apply(requeue)
         self._is_stable = count < requeue.limit
         if count:
@@ -111,6 +109,52 @@ _AGAIN_MS = 100
 """After a renewal that the store refused: what the lease was for may be another's by now."""
 
 
+@asynccontextmanager
+async def renewing(
+    clock: runtime.Clock, every_ms: int, renew: Callable[[], Awaitable[bool]], lost: Callable[[], None], taken: Event
+) -> AsyncIterator[None]:
+    """Renew a lease while the block runs, at once when `taken` is set; `lost` is called once when another has it."""
+
+    async def go_on() -> None:
+        held, wait_ms = True, every_ms
+        while held:
+            await clock.wait(taken, wait_ms)
+            wait_ms = min(_AGAIN_MS, every_ms)
+            with suppress(StoreError):
+                held = await renew()
+                wait_ms = every_ms
+        lost()
+
+    renewal = asyncio.create_task(go_on())
+    try:
+        yield
+    finally:
+        renewal.cancel()
+
+
+@asynccontextmanager
+async def cancelled_when_lost(
+    what: str, renewed: Callable[[Callable[[], None]], AbstractAsyncContextManager[None]]
+) -> AsyncIterator[None]:
+    """Hold a lease while the block runs; the block is cancelled and LeaseLost raised when `renewed` says it is lost."""
+    run, is_lost = asyncio.current_task(), False
+    assert run is not None, "a lease is kept by a coroutine"
+
+    def give_up() -> None:
+        nonlocal is_lost
+        is_lost = True
+        run.cancel()
+
+    try:
+        async with renewed(give_up):
+            yield
+    except asyncio.CancelledError:
+        if not is_lost:
+            raise
+        run.uncancel()
+        raise LeaseLost(f"{what} has another owner now") from None
+
+
 @frozen
 class LeaseTerms:
     """How long a lease lasts, how often it is renewed, and how long a first trial may take (ms)."""
@@ -121,97 +165,71 @@ class LeaseTerms:
     ageing: Ageing = Ageing()
 
 
+@dataclass(slots=True, eq=False)
 class Leases:
     """Claims batches for one owner. `hints` notify at once that a batch was taken away, else the next renewal does.
 
     `life`, the age of this process, decides when trials may begin.
     """
 
-    def __init__(
-        self,
-        operations: Operations,
-        clock: Clock,
-        ids: Ids,
-        owner: str,
-        terms: LeaseTerms,
-        hints: Wakeups | None = None,
-        life: ProcessAge | None = None,
-    ) -> None:
-        self._operations = operations
-        self._clock = clock
-        self._ids = ids
-        self._owner = owner
-        self._terms = terms
-        self._hints = hints or Wakeups()
-        self._life = life or ProcessAge(operations, clock, owner)
+    operations: store_views.Operations
+    clock: runtime.Clock
+    ids: runtime.Ids
+    owner: str
+    terms: LeaseTerms
+    hints: runtime.Wakeups = field(default_factory=runtime.Wakeups)
+    life: ProcessAge | None = None
+    _life: ProcessAge = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._life = self.life or ProcessAge(self.operations, self.clock, self.owner)
 
     @property
     def lived_ms(self) -> int:
         return self._life.lived_ms
 
-    async def claim(self, limit: int) -> tuple[Lease, ...]:
+    async def claim(self, limit: int) -> tuple[turn.Lease, ...]:
         """Lease up to `limit` batches, best first."""
-        turn_ids = tuple(self._ids.next() for _ in range(limit))
-        until = self._clock.steady_ms() + self._terms.lease_ms
-        now, life = self._clock.due_ms(), self._life
-        claim = ClaimBatches(
-            self._owner, limit, turn_ids, now, until, self._terms.ageing, life.trial_age_ms, life.terms.trials
+        turn_ids = tuple(self.ids.next() for _ in range(limit))
+        until = self.clock.steady_ms() + self.terms.lease_ms
+        now, life = self.clock.due_ms(), self._life
+        claim = commits.ClaimBatches(
+            self.owner, limit, turn_ids, now, until, self.terms.ageing, life.trial_age_ms, life.terms.trials
         )
-        return await self._operations.apply(claim)
+        return await self.operations.apply(claim)
 
     @asynccontextmanager
-    async def kept(self, claimed: ClaimedBatch) -> AsyncIterator[None]:
+    async def kept(self, claimed: turn.ClaimedBatch) -> AsyncIterator[None]:
         """Hold the lease while the block runs; the block is cancelled and LeaseLost raised when it is lost.
 
         Raises TimeoutError when a batch that runs alone takes too long.
         """
-        turn = asyncio.current_task()
-        assert turn is not None, "a lease is kept by a coroutine"
-        lost = False
+        held = cancelled_when_lost(f"batch {claimed.batch.id}", partial(self.renewed, claimed))
+        async with held, asyncio.timeout(self.limit_s(claimed)):
+            yield
 
-        def give_up() -> None:
-            nonlocal lost
-            lost = True
-            turn.cancel()
-
-        try:
-            async with self.renewed(claimed, give_up), asyncio.timeout(self.limit_s(claimed)):
-                yield
-        except asyncio.CancelledError:
-            if not lost:
-                raise
-            turn.uncancel()
-            raise LeaseLost(f"batch {claimed.batch.id} has another owner now") from None
-
-    def limit_s(self, claimed: ClaimedBatch) -> float | None:
+    def limit_s(self, claimed: turn.ClaimedBatch) -> float | None:
         """Seconds a batch may take: a bound for a trial, because nothing runs beside it."""
-        return trial_limit_ms(self._terms.alone_ms, claimed.batch.survived) / 1000 if claimed.alone else None
+        return trial_limit_ms(self.terms.alone_ms, claimed.batch.survived) / 1000 if claimed.alone else None
 
     @asynccontextmanager
-    async def renewed(self, claimed: ClaimedBatch, lost: Callable[[], None]) -> AsyncIterator[None]:
+    async def renewed(self, claimed: turn.ClaimedBatch, lost: Callable[[], None]) -> AsyncIterator[None]:
         """Renew the lease while the block runs; `lost` is called once when another owner has it."""
-        held, taken = self._hints.held, asyncio.Event()
-        held.setdefault(claimed.batch.id, []).append(taken)
-        renewal = asyncio.create_task(self._renew(claimed, lost, taken))
-        try:
-            with self._life.trial() if claimed.alone else nullcontext():
-                yield
-        finally:
-            renewal.cancel()
-            held[claimed.batch.id].remove(taken)
-            if not held[claimed.batch.id]:
-                del held[claimed.batch.id]
+        held, taken, batch = self.hints.held, Event(), claimed.batch
 
-    async def _renew(self, claimed: ClaimedBatch, lost: Callable[[], None], taken: asyncio.Event) -> None:
-        held, wait_ms = True, self._terms.renew_ms
-        while held:
-            await self._clock.wait(taken, wait_ms)
-            renewal = Renew(claimed.batch.id, claimed.batch.fence, self._clock.steady_ms() + self._terms.lease_ms)
-            wait_ms = min(_AGAIN_MS, self._terms.renew_ms)
-            with suppress(StoreError):
-                held = await self._operations.apply(renewal)
-                wait_ms = self._terms.renew_ms
-        lost()
+        async def renew() -> bool:
+            until = self.clock.steady_ms() + self.terms.lease_ms
+            return await self.operations.apply(commits.Renew(batch.id, batch.fence, until))
+
+        held.setdefault(batch.id, []).append(taken)
+        try:
+            async with renewing(self.clock, self.terms.renew_ms, renew, lost, taken):
+                with self._life.trial() if claimed.alone else nullcontext():
+                    yield
+        finally:
+            held[batch.id].remove(taken)
+            if not held[batch.id]:
+                del held[batch.id]
 
 
 class Waking:
@@ -235,7 +253,7 @@ class Waking:
         if claims == self._claims or not self._claiming:
             self._hint.set()
 
-    async def claimed(self, claim: Awaitable[tuple[Lease, ...]]) -> tuple[Lease, ...]:
+    async def claimed(self, claim: Awaitable[tuple[turn.Lease, ...]]) -> tuple[turn.Lease, ...]:
         written = self._written
         self._claims += 1
         self._claiming = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from keepsaid.domain.commits import Doubt, Resend, Settle, TakeReplies
 from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
@@ -12,7 +13,7 @@ from keepsaid.errors import StoreBroken, StoreError
 from keepsaid.ports.channel import Channel
 from keepsaid.ports.failpoints import point
 from keepsaid.ports.runtime import Clock
-from keepsaid.ports.store_views import Operations, OutboxView
+from keepsaid.ports.store import Store
 
 _log = logging.getLogger("keepsaid.outbox")
 _TAKEN_MAX = 32
@@ -25,54 +26,47 @@ _BLOCKED_WAIT_MS = 200
 _LONGEST_WAIT_MS = 300_000
 
 
+@dataclass(slots=True, eq=False)
 class OutboxSender:
     """Takes replies out of the outbox and hands them to their channels.
 
     What may have arrived is sent again, marked; on a channel in `without_resend` it is not.
     """
 
-    def __init__(
-        self,
-        operations: Operations,
-        outbox: OutboxView,
-        channels: Mapping[str, Channel],
-        clock: Clock,
-        owner: str,
-        hint: asyncio.Event,
-        without_resend: frozenset[str] = frozenset(),
-    ) -> None:
-        self._operations = operations
-        self._outbox = outbox
-        self._channels = channels
-        self._clock = clock
-        self._owner = owner
-        self._hint = hint
-        self._without_resend = without_resend
-        self._called = tuple(name for name, channel in channels.items() if channel.sending is not Sending.PULL)
-        self._sending: set[asyncio.Task[None]] = set()
-        self._taking: asyncio.Task[int] | None = None
+    store: Store
+    channels: Mapping[str, Channel]
+    clock: Clock
+    owner: str
+    hint: asyncio.Event
+    without_resend: frozenset[str] = frozenset()
+    _called: tuple[str, ...] = field(init=False)
+    _sending: set[asyncio.Task[None]] = field(default_factory=set, init=False)
+    _taking: asyncio.Task[int] | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self._called = tuple(name for name, one in self.channels.items() if one.sending is not Sending.PULL)
 
     async def recover(self) -> int:
         """At start: what a dead process was sending may or may not have arrived."""
-        return await self._operations.apply(Doubt(self._owner, self._clock.now_ms()))
+        return await self.store.apply(Doubt(self.owner, self.clock.now_ms()))
 
     async def deliver(self) -> int | None:
         """Start sending what is due, one reply a conversation; returns when the next may be tried.
 
         A receiver that hangs holds up its own conversation and nobody else's.
         """
-        now, free = self._clock.due_ms(), _TAKEN_MAX - len(self._sending)
-        due = await self._outbox.next_send(self._called)
+        now, free = self.clock.due_ms(), _TAKEN_MAX - len(self._sending)
+        due = await self.store.next_send(self._called)
         if due is None or due > now or not free:
             return due if free else None
         self._taking = asyncio.create_task(self._take(free, now))
         taken = await asyncio.shield(self._taking)
-        return await self._outbox.next_send(self._called) if taken else now + _BLOCKED_WAIT_MS
+        return await self.store.next_send(self._called) if taken else now + _BLOCKED_WAIT_MS
 
     async def _take(self, free: int, now: int) -> int:
         """Take replies and start sending them; a stop lets this end, or what is taken would have no sender."""
-        await self._operations.apply(Resend(self._without_resend, now))
-        taken = await self._operations.apply(TakeReplies(self._called, self._owner, free, now))
+        await self.store.apply(Resend(self.without_resend, now))
+        taken = await self.store.apply(TakeReplies(self._called, self.owner, free, now))
         for reply in taken:
             task = asyncio.create_task(self._send(reply), name=f"send-{reply.id}")
             self._sending.add(task)
@@ -81,7 +75,7 @@ class OutboxSender:
 
     def _sent(self, task: asyncio.Task[None]) -> None:
         self._sending.discard(task)
-        self._hint.set()
+        self.hint.set()
 
     async def stop(self, patience_s: float) -> None:
         """Let what is being sent arrive; what takes too long is in doubt and sent again after the next start."""
@@ -103,14 +97,14 @@ class OutboxSender:
         wait = result.retry_after_ms
         if wait is None:
             wait = min(_LONGEST_WAIT_MS, _FIRST_WAIT_MS * 2 ** min(reply.attempts - 1, 16))
-        now, retry_at = self._clock.now_ms(), self._clock.due_ms() + wait
+        now, retry_at = self.clock.now_ms(), self.clock.due_ms() + wait
         await self._settled(Settle(reply.id, reply.fence, outcome, now, result.detail, result.provider_id, retry_at))
 
     async def _settled(self, commit: Settle) -> None:
         """Record how a try ended, as soon as the store takes it."""
         while True:
             try:
-                await self._operations.apply(commit)
+                await self.store.apply(commit)
                 return
             except StoreBroken as error:
                 _log.error("reply not settled: %s", error.what, extra={"code": error.code, "reply": commit.reply_id})
@@ -118,10 +112,10 @@ class OutboxSender:
             except StoreError as error:
                 ids = {"code": error.code, "reply": commit.reply_id}
                 _log.warning("reply not settled yet: %s", error.what, extra=ids)
-            await self._clock.wait(asyncio.Event(), _STORE_WAIT_MS)
+            await self.clock.wait(asyncio.Event(), _STORE_WAIT_MS)
 
     async def _tried(self, reply: StoredReply) -> SendResult:
-        channel = self._channels.get(reply.lane.channel)
+        channel = self.channels.get(reply.lane.channel)
         if channel is None:
             return SendResult(Delivered.REFUSED, f"the channel {reply.lane.channel!r} is not set up any more")
         try:

@@ -10,30 +10,18 @@ from dataclasses import replace
 from functools import partial
 from itertools import groupby
 
+from keepsaid.domain import route
 from keepsaid.domain.batch import DueLane, Routed, TaskDraft, WaitingGroup, Window
 from keepsaid.domain.busy import BusyPolicy, Interrupt
 from keepsaid.domain.commits import Dispatch
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import StoredMessage, Trust
-from keepsaid.domain.route import (
-    Action,
-    Fields,
-    Routes,
-    Rule,
-    Verdict,
-    describe,
-    foreseen,
-    has_places,
-    judge,
-    payload_fields,
-    reasoned,
-)
 from keepsaid.domain.work import WorkTerms
 from keepsaid.errors import KeepsaidError
 from keepsaid.ports.channel import Progresses, TurnProgress
 from keepsaid.ports.runtime import Clock, Ids, Wakeups
-from keepsaid.ports.store_views import BufferView, Operations
+from keepsaid.ports.store import Store
 from keepsaid.text.normal import joined, normalise
 from keepsaid.values import frozen
 
@@ -46,10 +34,10 @@ _MOMENT_MS = 50
 _INLINE_BYTES_MAX = 64_000
 """Larger payloads are parsed off the event loop (design: no slice of the loop longer than 2 ms)."""
 
-Judged = tuple[StoredMessage, Verdict, Rule | None, Fields]
+Judged = tuple[StoredMessage, route.Verdict, route.Rule | None, route.Fields]
 
 
-def route_unread(routes: Routes, due: DueLane, window: Window, ids: Ids, at: int) -> Dispatch | None:
+def route_unread(routes: route.Routes, due: DueLane, window: Window, ids: Ids, at: int) -> Dispatch | None:
     """The commit that routes all that waits in a lane as one batch, by what its lane tells.
 
     None when its messages must be read: for what rules ask, or because one batch may not hold them all.
@@ -57,7 +45,7 @@ def route_unread(routes: Routes, due: DueLane, window: Window, ids: Ids, at: int
     count = due.head - due.numbered_after
     if count > window.count_max or (count > 1 and due.chars > window.chars_max):
         return None
-    decided = foreseen(routes, due.lane)
+    decided = route.foreseen(routes, due.lane)
     if decided is None:
         return None
     verdict, rule = decided
@@ -66,7 +54,7 @@ def route_unread(routes: Routes, due: DueLane, window: Window, ids: Ids, at: int
     return Dispatch(due.lane, due.numbered_after, (Routed(ids.next(), *known, verdict, priority),), window, at)
 
 
-async def route(routes: Routes, group: WaitingGroup, window: Window, ids: Ids, at: int) -> Dispatch:
+async def route_group(routes: route.Routes, group: WaitingGroup, window: Window, ids: Ids, at: int) -> Dispatch:
     """The commit that routes a group: one batch for each run of messages with the same rule."""
     judged = []
     for message in group.messages:
@@ -78,19 +66,20 @@ async def route(routes: Routes, group: WaitingGroup, window: Window, ids: Ids, a
     return Dispatch(group.lane, group.numbered_after, tuple(batches), window, at)
 
 
-async def _judged(routes: Routes, message: StoredMessage) -> Judged:
+async def _judged(routes: route.Routes, message: StoredMessage) -> Judged:
     if message.damaged:
         # No rule can read it, and it must not vanish: the turn parks it for a person.
-        return message, Verdict(Action.FORWARD, "damaged", routes.version, "it does not match its hash"), None, {}
+        verdict = route.Verdict(route.Action.FORWARD, "damaged", routes.version, "it does not match its hash")
+        return message, verdict, None, {}
     payload = await _parsed(message) if routes.reads_payload else {}
-    verdict, rule = judge(routes, message, payload)
+    verdict, rule = route.judge(routes, message, payload)
     return message, verdict, rule, payload
 
 
-async def _parsed(message: StoredMessage) -> Fields:
+async def _parsed(message: StoredMessage) -> route.Fields:
     if len(message.inbound.content.payload) <= _INLINE_BYTES_MAX:
-        return payload_fields(message)
-    return await asyncio.to_thread(payload_fields, message)
+        return route.payload_fields(message)
+    return await asyncio.to_thread(route.payload_fields, message)
 
 
 def _bounded(run: list[Judged], window: Window) -> list[list[Judged]]:
@@ -114,13 +103,14 @@ async def _batch(part: list[Judged], ids: Ids) -> Routed:
     if rule is not None and rule.priority is not None:
         priority = rule.priority
     task, template = None, rule.reason if rule else ""
-    fields = payload or await _parsed(messages[0]) if verdict.action is Action.SPAWN or has_places(template) else {}
-    if has_places(template):
-        verdict = replace(verdict, reason=normalise(reasoned(template, messages, fields)))
-    if verdict.action is Action.SPAWN:
+    spawns, is_template = verdict.action is route.Action.SPAWN, route.has_places(template)
+    fields = payload or await _parsed(messages[0]) if spawns or is_template else {}
+    if is_template:
+        verdict = replace(verdict, reason=normalise(route.reasoned(template, messages, fields)))
+    if spawns:
         lane = messages[0].lane
         key = joined("|", verdict.rule, lane.channel, lane.account, lane.conversation)
-        described = normalise(describe(rule.task if rule else "", messages, fields))
+        described = normalise(route.describe(rule.task if rule else "", messages, fields))
         outside = any(one.inbound.origin.trust is not Trust.OWNER for one in messages)
         task = TaskDraft(ids.next(), key, described, rule.work if rule else WorkTerms(), outside)
     chars = sum(len(message.text) for message in messages)
@@ -132,7 +122,7 @@ async def _batch(part: list[Judged], ids: Ids) -> Routed:
 class RoutingRules:
     """The rules, and by channel the windows and what becomes of messages for a busy lane."""
 
-    routes: Routes
+    routes: route.Routes
     windows: Mapping[str, Window]
     busy: Mapping[str, BusyPolicy]
 
@@ -140,41 +130,35 @@ class RoutingRules:
         return self.windows.get(lane.channel, Window())
 
 
+@frozen
 class Router:
     """Routes every lane whose window has closed, many side by side; one that cannot be routed stops no other.
 
     `writing` surrounds the commit of a batch; `hints` are told of what there is to do then.
     """
 
-    def __init__(
-        self,
-        stores: tuple[Operations, BufferView],
-        system: tuple[Clock, Ids, Wakeups],
-        writing: Callable[[], AbstractContextManager[None]],
-        progress: Progresses,
-    ) -> None:
-        self._operations, self._buffer = stores
-        self._clock, self._ids, self._hints = system
-        self._writing = writing
-        self._progress = progress
+    store: Store
+    clock: Clock
+    ids: Ids
+    hints: Wakeups
+    writing: Callable[[], AbstractContextManager[None]]
+    progress: Progresses
 
     async def route(self, rules: RoutingRules) -> int | None:
         """Lanes whose window has closed become batches with a verdict; returns when the next closes."""
-        now = self._clock.due_ms()
-        lanes = await self._buffer.due(now, _LANES_MAX)
+        now = self.clock.due_ms()
+        lanes = await self.store.due(now, _LANES_MAX)
         if not lanes:
-            return await self._buffer.next_due()
-        unread = {
-            lane.lane: route_unread(rules.routes, lane, rules.window(lane.lane), self._ids, now) for lane in lanes
-        }
+            return await self.store.next_due()
+        unread = {lane.lane: route_unread(rules.routes, lane, rules.window(lane.lane), self.ids, now) for lane in lanes}
         read = [lane for lane, dispatch in unread.items() if dispatch is None]
-        groups = await self._buffer.waiting(read) if read else ()
+        groups = await self.store.waiting(read) if read else ()
         ready = (
             self._routed(one.batches[-1].last_id, partial(self._dispatch, rules, one)) for one in unread.values() if one
         )
         judged = (self._routed(group.messages[-1].id, partial(self._judge, rules, group, now)) for group in groups)
         routing = asyncio.gather(*ready, *judged)
-        self._hints.work.set()
+        self.hints.work.set()
         if not all(await routing):
             return now + _FAILED_MS
         return now if len(lanes) == _LANES_MAX else now + _MOMENT_MS
@@ -191,26 +175,26 @@ class Router:
         return True
 
     async def _judge(self, rules: RoutingRules, group: WaitingGroup, now: int) -> None:
-        dispatch = await route(rules.routes, group, rules.window(group.lane), self._ids, now)
+        dispatch = await route_group(rules.routes, group, rules.window(group.lane), self.ids, now)
         await self._dispatch(rules, dispatch)
         self._tell_settled(group, dispatch)
         if any(batch.task is not None for batch in dispatch.batches):
-            self._hints.record.set()
-            self._hints.task.set()
+            self.hints.record.set()
+            self.hints.task.set()
 
     async def _dispatch(self, rules: RoutingRules, dispatch: Dispatch) -> None:
-        with self._writing():
-            await self._operations.apply(dispatch)
+        with self.writing():
+            await self.store.apply(dispatch)
         if rules.busy.get(dispatch.lane.channel) is BusyPolicy.INTERRUPT:
             # the new messages join the batch at work, which begins anew
-            begun_anew = await self._operations.apply(Interrupt(dispatch.lane, dispatch.window, self._clock.now_ms()))
+            begun_anew = await self.store.apply(Interrupt(dispatch.lane, dispatch.window, self.clock.now_ms()))
             if begun_anew is not None:
-                self._hints.wake_holders(begun_anew)
-            self._hints.work.set()
+                self.hints.wake_holders(begun_anew)
+            self.hints.work.set()
 
     def _tell_settled(self, group: WaitingGroup, dispatch: Dispatch) -> None:
         """Messages that no turn will answer are settled here."""
         for routed in dispatch.batches:
-            if routed.verdict.action is not Action.FORWARD:
+            if routed.verdict.action is not route.Action.FORWARD:
                 settled = [one for one in group.messages if routed.first <= one.number <= routed.last]
-                self._progress.tell(settled, TurnProgress("settled", routed.verdict.reason))
+                self.progress.tell(settled, TurnProgress("settled", routed.verdict.reason))

@@ -7,32 +7,27 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from keepsaid.domain.commits import Received
-from keepsaid.domain.message import Inbound
-from keepsaid.domain.turn import ClaimedBatch, Lease
+from keepsaid.domain import commits, message, turn
 from keepsaid.errors import LeaseLost
-from keepsaid.pipeline.answering import AgentDeps, Answering, PipelineSettings, PipelineStores
+from keepsaid.pipeline import leasing, routing
+from keepsaid.pipeline.answering import AgentDeps, Answering, PipelineSettings
 from keepsaid.pipeline.intake import MessageIntake
-from keepsaid.pipeline.leasing import Leases, Waking
 from keepsaid.pipeline.outbox import OutboxSender
-from keepsaid.pipeline.routing import Router
-from keepsaid.ports.failpoints import point
-from keepsaid.ports.model import AgentIdentity, SkillShelf
+from keepsaid.ports import failpoints, model
 from keepsaid.ports.runtime import Clock, Ids, Wakeups
+from keepsaid.ports.store import Store
 
 
 class MessagePipeline:
     """The steps of a message, in order. They meet here and nowhere else."""
 
-    def __init__(
-        self, stores: PipelineStores, agent: AgentDeps, settings: PipelineSettings, clock: Clock, ids: Ids
-    ) -> None:
+    def __init__(self, store: Store, agent: AgentDeps, settings: PipelineSettings, clock: Clock, ids: Ids) -> None:
         self.hints = Wakeups()
-        self.answering = Answering(stores, agent, settings, (clock, ids, self.hints))
-        self._lanes = stores.lanes
-        self._waking = Waking(self.hints.work)
-        routed = stores.operations, stores.buffer
-        self._router = Router(routed, (clock, ids, self.hints), self._waking.writing, agent.progress)
+        self.answering = Answering(store, agent, settings, clock, ids, self.hints)
+        self._store = store
+        self._waking = leasing.Waking(self.hints.work)
+        system = clock, ids, self.hints
+        self._router = routing.Router(store, *system, self._waking.writing, agent.progress)
 
     @property
     def settings(self) -> PipelineSettings:
@@ -42,16 +37,16 @@ class MessagePipeline:
         """Go by other settings from the next group on; what is judged already, and turns under way, keep theirs."""
         self.answering.settings = settings
 
-    def set_identity(self, identity: AgentIdentity, skills: SkillShelf) -> None:
+    def set_identity(self, identity: model.AgentIdentity, skills: model.SkillShelf) -> None:
         """Answer as somebody else from the next prompt on."""
         agent = self.answering.agent
         self.answering.agent = replace(agent, identity=identity, sources=replace(agent.sources, skills=skills))
 
-    async def receive(self, intake: MessageIntake, inbound: Inbound) -> Received:
+    async def receive(self, intake: MessageIntake, inbound: message.Inbound) -> commits.Received:
         """Commit 1: the message is on disk before anybody is told."""
-        point("receive.before")
+        failpoints.point("receive.before")
         received = await intake.receive(inbound)
-        point("receive.after")
+        failpoints.point("receive.after")
         self.hints.route.set()
         return received
 
@@ -59,18 +54,18 @@ class MessagePipeline:
         """Commit 2: lanes whose window has closed become batches with a verdict; returns when the next closes."""
         return await self._router.route(self.settings.routing)
 
-    async def claim(self, leases: Leases, limit: int) -> tuple[Lease, ...]:
+    async def claim(self, leases: leasing.Leases, limit: int) -> tuple[turn.Lease, ...]:
         """Take the next batches, each under a lease."""
         return await self._waking.claimed(leases.claim(limit))
 
-    async def open(self, lease: Lease) -> ClaimedBatch:
+    async def open(self, lease: turn.Lease) -> turn.ClaimedBatch:
         """What a lease is for, read. Raises LeaseLost when another owner has the batch."""
-        claimed = await self._lanes.claimed(lease)
+        claimed = await self._store.claimed(lease)
         if claimed is None:
             raise LeaseLost(f"batch {lease.batch.id} has another owner now")
         return claimed
 
-    async def answer(self, claimed: ClaimedBatch) -> None:
+    async def answer(self, claimed: turn.ClaimedBatch) -> None:
         """Commits 3 and 4: context, steps, and the turn with its reply, all or nothing."""
         await self.answering.answer(claimed)
 

@@ -75,13 +75,9 @@ class PushChannel:
 
     async def _post(self, url: str, reply: StoredReply, attempt: _Attempt) -> SendResult:
         client = await self._opened()
+        content, headers, traced = _body(reply), _headers(reply), {"trace": attempt.note}
         request = client.build_request(
-            "POST",
-            url,
-            content=_body(reply),
-            headers=_headers(reply),
-            timeout=self._limits,
-            extensions={"trace": attempt.note},
+            "POST", url, content=content, headers=headers, timeout=self._limits, extensions=traced
         )
         response = await client.send(request, stream=True, follow_redirects=False)
         async with aclosing(response):

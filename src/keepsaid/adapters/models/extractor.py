@@ -13,13 +13,9 @@ from datetime import UTC, datetime
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from keepsaid.domain.graph import Relation
-from keepsaid.domain.ids import is_time
+from keepsaid.domain import graph, ids, memory, session, turn
 from keepsaid.domain.learning import LEARNABLE, LINKS, LINKS_MAX, Statement, StatementLink, linked
-from keepsaid.domain.memory import IMPORTANCE, Kind
 from keepsaid.domain.prompt import Json, Prompt, Record, Role, ToolCall
-from keepsaid.domain.session import Passage, Utterance
-from keepsaid.domain.turn import Usage
 from keepsaid.errors import ModelMalformed
 from keepsaid.ports.model import Extracted, Model, ModelRequest, Tool
 from keepsaid.text.normal import cut, normalise
@@ -84,7 +80,7 @@ class _Facts(BaseModel):
 class Staging:
     """What one reading has staged, and whether it said that this is all."""
 
-    passage: Passage
+    passage: session.Passage
     statements: list[Statement] = field(default_factory=list)
     refused: int = 0
     done: bool = False
@@ -141,8 +137,8 @@ class ModelExtractor:
         """The model, and the version of what it is asked."""
         return f"model/1 {self._model.name}"
 
-    async def extract(self, passage: Passage) -> Extracted:
-        staging, exchange, usage = Staging(passage), list[Record](), Usage()
+    async def extract(self, passage: session.Passage) -> Extracted:
+        staging, exchange, usage = Staging(passage), list[Record](), turn.Usage()
         system = _INSTRUCTIONS.format(save=SAVE_FACTS, done=MARK_DONE)
         prompt = Prompt(system=system, history=(), recalled="", user=f"[What was said]\n{material(passage)}")
         calls, over = 0, False
@@ -189,7 +185,7 @@ def private_tools() -> tuple[Tool, ...]:
     share: dict[str, Json] = {"type": "number", "minimum": 0, "maximum": 1}
     relation: dict[str, Json] = {"type": "string", "enum": [str(one) for one in sorted(LINKS)]}
     link: dict[str, Json] = {"type": "object", "properties": {"relation": relation, "fact": {"type": "integer"}}}
-    kinds: list[Json] = [str(kind) for kind in Kind if kind in LEARNABLE]
+    kinds: list[Json] = [str(kind) for kind in memory.Kind if kind in LEARNABLE]
     properties: dict[str, Json] = {
         "kind": {"type": "string", "enum": kinds},
         "text": text,
@@ -210,16 +206,16 @@ def private_tools() -> tuple[Tool, ...]:
     )
 
 
-def material(passage: Passage) -> str:
+def material(passage: session.Passage) -> str:
     """What was said, each message on one line of its own, so that none can pass for another's."""
     return "\n".join(_lines(passage.utterances))
 
 
-def _lines(utterances: tuple[Utterance, ...]) -> Iterator[str]:
+def _lines(utterances: tuple[session.Utterance, ...]) -> Iterator[str]:
     for one in utterances:
         text = cut(" ".join(one.text.split()), _SAID_CHARS_MAX)
         if one.is_source:
-            day = datetime.fromtimestamp(one.at / 1000, UTC).strftime("%Y-%m-%d %H:%M") if is_time(one.at) else ""
+            day = datetime.fromtimestamp(one.at / 1000, UTC).strftime("%Y-%m-%d %H:%M") if ids.is_time(one.at) else ""
             yield f"#{one.position} {day} {' '.join(one.speaker.split())}: {text}"
         elif one.is_readable:
             yield f"  (the assistant: {text})"
@@ -230,7 +226,7 @@ def _statement(given: _Fact, told: set[int]) -> Statement | None:
     if not given.sources or not told.issuperset(given.sources):
         return None
     try:
-        kind = Kind(given.kind)
+        kind = memory.Kind(given.kind)
         return Statement(
             kind=kind,
             text=normalise(given.text),
@@ -239,7 +235,7 @@ def _statement(given: _Fact, told: set[int]) -> Statement | None:
             value=normalise(given.value),
             valid_from=_time(given.valid_from),
             valid_to=_time(given.valid_to),
-            importance=IMPORTANCE[kind] if given.importance is None else float(given.importance),
+            importance=memory.IMPORTANCE[kind] if given.importance is None else float(given.importance),
             confidence=_CONFIDENCE if given.confidence is None else float(given.confidence),
             records=tuple(sorted(set(given.sources))),
         )
@@ -253,7 +249,7 @@ def _links(given: _Fact, own: int) -> Iterator[StatementLink]:
     for one in told[:LINKS_MAX]:
         relation, number = (one.get("relation"), one.get("fact")) if isinstance(one, dict) else (None, None)
         if isinstance(relation, str) and relation in LINKS and isinstance(number, int) and number - 1 != own:
-            yield StatementLink(Relation(relation), number - 1)
+            yield StatementLink(graph.Relation(relation), number - 1)
 
 
 def _time(text: str | None) -> int | None:

@@ -135,13 +135,7 @@ _RETRY_AFTER_S_MAX = 3_600.0
 _MISSHAPEN = (IndexError, AttributeError, TypeError, KeyError, ValueError)
 _OVERLOADED = (408, 409, 425)
 _REFUSED = (400, 413, 422)
-_TOO_LONG = (
-    "context_length_exceeded",
-    "maximum context length",
-    "prompt is too long",
-    "context size",
-    "context window",
-)
+_LENGTHY = ("context_length_exceeded", "maximum context length", "prompt is too long", "context size", "context window")
 """How providers and local servers say that a prompt does not fit, beside what their library knows."""
 
 Build = Callable[[], tuple[ProviderModel, AsyncExitStack]]
@@ -303,6 +297,6 @@ def _http(name: str, error: exceptions.ModelHTTPError) -> errors.ModelError:
     status = error.status_code
     if status >= 500 or status in _OVERLOADED:
         return errors.ModelUnavailable(f"{name} has an outage (HTTP {status})")
-    if status in _REFUSED and any(said in str(error.body).casefold() for said in _TOO_LONG):
+    if status in _REFUSED and any(said in str(error.body).casefold() for said in _LENGTHY):
         return errors.ModelTooLong(f"{name} says the prompt is too long (HTTP {status})")
     return errors.ModelRejected(f"{name} refused the request (HTTP {status})")

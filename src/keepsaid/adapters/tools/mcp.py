@@ -252,22 +252,13 @@ class McpServer:
         return f"{self.name}__{name}"
 
     def _offer(self, served: Sequence[Served]) -> None:
-        given = self._config
         self._known, self._stamp = served, self._accepting.stamp()
-        self._tools = tuple(
-            Tool(
-                self._called(one.name),
-                one.description,
-                one.schema,
-                partial(self._use, one.name),
-                one.kind,
-                given.limit_s,
-                given.chars_max,
-                self._serves(one.name),
-                given.output,
-            )
-            for one in self._accepting.offered(self.name, served)
-        )
+        self._tools = tuple(map(self._tool, self._accepting.offered(self.name, served)))
+
+    def _tool(self, one: Served) -> Tool:
+        given, use = self._config, partial(self._use, one.name)
+        terms = one.kind, given.limit_s, given.chars_max, self._serves(one.name), given.output
+        return Tool(self._called(one.name), one.description, one.schema, use, *terms)
 
     def _serves(self, name: str) -> Trust | None:
         given = self._config

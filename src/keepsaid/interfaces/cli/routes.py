@@ -262,7 +262,7 @@ async def _judged(
     config: Config, table: Routes, samples: Iterator[tuple[int, dict[str, Any]]], event: str | None
 ) -> Sequence[Sample]:
     from keepsaid.pipeline.intake import storable  # noqa: PLC0415
-    from keepsaid.pipeline.routing import route  # noqa: PLC0415 - what a running instance does
+    from keepsaid.pipeline.routing import route_group  # noqa: PLC0415 - what a running instance does
     from keepsaid.testing.clock import CountingIds  # noqa: PLC0415 - nothing of it is stored
 
     ids, now, judged = CountingIds(), int(time.time() * 1_000), []
@@ -274,7 +274,7 @@ async def _judged(
             continue
         inbound = storable(inbound)
         message = StoredMessage(ids.next(), inbound.lane, 1, inbound, now)
-        dispatch = await route(table, WaitingGroup(inbound.lane, 0, (message,)), Window(), ids, now)
+        dispatch = await route_group(table, WaitingGroup(inbound.lane, 0, (message,)), Window(), ids, now)
         judged.append(Sample(line, message, dispatch.batches[0], expect))
     if not judged:
         raise InputError("there is no sample in it", safe="Nothing was changed.")

@@ -8,19 +8,16 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
+from keepsaid.domain import prompt, receipt, turn
 from keepsaid.domain.graph import Seed
 from keepsaid.domain.memory import Found, Hit, Listener, Narrowing, Recalled
 from keepsaid.domain.message import StoredMessage
-from keepsaid.domain.prompt import Role
-from keepsaid.domain.receipt import Beyond, Searched
 from keepsaid.domain.slot import DatedText, read_answer
-from keepsaid.domain.turn import ClaimedBatch, Recent
 from keepsaid.memory.recall import ranking
 from keepsaid.ports.memory_store import Library, Recall, Shelf
 from keepsaid.ports.runtime import Clock
-from keepsaid.text.normal import ends_of
-from keepsaid.text.time_spans import When, times_in
-from keepsaid.text.words import leans, topic
+from keepsaid.text import normal, time_spans, words
+from keepsaid.values import frozen
 
 QUERY_CHARS_MAX = 4_000
 """So many characters are searched for. Of a longer text these are its beginning and its end."""
@@ -32,7 +29,7 @@ _LATELY, _LATELY_CHARS = 4, 400
 """So many of the last things said in a lane, and so much of each, stand in for a message without words of its own."""
 
 
-async def query_of(claimed: ClaimedBatch, said: Sequence[StoredMessage], recent: Awaitable[Recent]) -> str:
+async def query_of(claimed: turn.ClaimedBatch, said: Sequence[StoredMessage], recent: Awaitable[turn.Recent]) -> str:
     """The messages' own text, with what the newest replies to or answers; or what was last said, when it leans on that.
 
     It has at most 4,000 characters. Of longer messages the newest come first; of one that is too long by itself the
@@ -43,11 +40,11 @@ async def query_of(claimed: ClaimedBatch, said: Sequence[StoredMessage], recent:
     text = bounded_text([message.text for message in said], QUERY_CHARS_MAX - len(focus) - 1)
     if focus:
         return f"{text}\n{focus}"
-    if not leans(text):
+    if not words.leans(text):
         return text
-    texts = [record.text for record in (await recent).records if record.text and record.role is not Role.TOOL]
+    texts = [record.text for record in (await recent).records if record.text and record.role is not prompt.Role.TOOL]
     last = "\n".join(one[:_LATELY_CHARS] for one in texts[-_LATELY:])
-    return ends_of(f"{text}\n{last}".rstrip(), QUERY_CHARS_MAX)
+    return normal.ends_of(f"{text}\n{last}".rstrip(), QUERY_CHARS_MAX)
 
 
 def bounded_text(texts: Sequence[str], limit: int) -> str:
@@ -56,7 +53,7 @@ def bounded_text(texts: Sequence[str], limit: int) -> str:
     for text in reversed(texts):
         if limit <= 0:
             break
-        kept.append(ends_of(text, limit))
+        kept.append(normal.ends_of(text, limit))
         limit -= len(kept[-1]) + 1
     return "\n".join(reversed(kept))
 
@@ -68,7 +65,7 @@ def cut_note(length: int) -> tuple[str, ...]:
     return (f"query: {QUERY_CHARS_MAX:,} of {length:,} characters were searched for",)
 
 
-def focus_text(claimed: ClaimedBatch, newest: StoredMessage) -> str:
+def focus_text(claimed: turn.ClaimedBatch, newest: StoredMessage) -> str:
     """What the newest message replies to, or the question it answers; empty when it does neither."""
     reply_to = newest.inbound.marks.reply_to
     target = None if reply_to is None else claimed.around.target(reply_to)
@@ -124,11 +121,12 @@ class _RecallQuery(NamedTuple):
     """A query, the times it mentions, when it is asked, and the time whose truth it asks for."""
 
     query: str
-    when: When
+    when: time_spans.When
     now: int
     as_of: int | None
 
 
+@frozen
 class Recollection:
     """Ranked recall over legs, ungated. `absent` names the legs that are not configured, each with its reason.
 
@@ -136,21 +134,11 @@ class Recollection:
     wait longer, make another with slower legs. The graph leg, if there is one, goes on from what the others found.
     """
 
-    def __init__(
-        self,
-        legs: Sequence[ranking.Leg],
-        memories: Shelf,
-        clock: Clock,
-        absent: Sequence[str] = (NO_EMBEDDER,),
-        graph: ranking.GraphLeg | None = None,
-    ) -> None:
-        self._legs = tuple(legs)
-        self._memories = memories
-        self._clock = clock
-        self._absent = tuple(absent)
-        self._graph = graph
-        self._by_meaning = any(leg.name == ranking.VECTOR for leg in self._legs)
-        self._limit_ms = max((leg.limit_ms for leg in self._legs), default=0.0)
+    legs: Sequence[ranking.Leg]
+    memories: Shelf
+    clock: Clock
+    absent: Sequence[str] = (NO_EMBEDDER,)
+    graph: ranking.GraphLeg | None = None
 
     async def recall(self, listener: Listener, query: str, limit: int, as_of: int | None = None) -> Recalled:
         """The best `limit` memories of all legs, best first, and the legs that could not answer. Never raises.
@@ -158,23 +146,23 @@ class Recollection:
         With `as_of`, of what held true at that time (milliseconds UTC); else what holds now comes first. Of a query of
         more than 4,000 characters the beginning and the end are searched for, and `missing` says so.
         """
-        began = self._clock.monotonic_ms()
+        began = self.clock.monotonic_ms()
         limit = max(0, limit)
         depth = max(_DEPTH if as_of is None else _DEPTH_AS_OF, limit * _DEPTH_EACH) if limit else 0
-        now = self._clock.now_ms()
-        cut, query = cut_note(len(query)), ends_of(query, QUERY_CHARS_MAX)
-        when = times_in(query, now)
+        now = self.clock.now_ms()
+        cut, query = cut_note(len(query)), normal.ends_of(query, QUERY_CHARS_MAX)
+        when = time_spans.times_in(query, now)
         sought = query
-        if when.spans and len([word for word in topic(query) if not word.isdigit()]) <= _FEW_WORDS:
+        if when.spans and len([word for word in words.topic(query) if not word.isdigit()]) <= _FEW_WORDS:
             sought = f"{query} {when.days()}".rstrip()
-        searches = (self._run_leg(leg, partial(leg.search, listener, sought, depth)) for leg in self._legs)
+        searches = (self._run_leg(leg, partial(leg.search, listener, sought, depth)) for leg in self.legs)
         answers = await asyncio.gather(*searches)
         shares = [share for _, share in answers if share is not None]
         fused = ranking.fuse(shares)
-        if self._graph is not None and depth and shares:
+        if self.graph is not None and depth and shares:
             seeds = [Seed(id_, value / fused[0].value) for id_, value in fused[:_DEPTH] if value > 0]
-            walk = partial(self._graph.walk, listener, query, seeds, _WALKED_MAX)
-            how, walked = await self._run_leg(self._graph, walk)
+            walk = partial(self.graph.walk, listener, query, seeds, _WALKED_MAX)
+            how, walked = await self._run_leg(self.graph, walk)
             answers.append((how, walked))
             if walked is not None and walked.found:
                 shares.append(walked)
@@ -182,25 +170,27 @@ class Recollection:
         searched = tuple(how for how, _ in answers)
         missing = [how.why for how in searched if how.why]
         asked = _RecallQuery(query, when, now, as_of)
-        read = await ranking.ask("memories", partial(self._read, listener, asked, shares, fused, limit), self._limit_ms)
+        slowest_ms = max((leg.limit_ms for leg in self.legs), default=0.0)
+        read = await ranking.ask("memories", partial(self._read, listener, asked, shares, fused, limit), slowest_ms)
         answered = bool(shares)
         if isinstance(read, ranking.Missing):
             missing.append(read.why)
             read, answered = ((), ()), False
-        took = self._clock.monotonic_ms() - began
+        took = self.clock.monotonic_ms() - began
         hits, beyond = read
-        return Recalled(hits, (*missing, *cut, *self._absent), took, answered, searched, beyond, self._by_meaning)
+        by_meaning = any(leg.name == ranking.VECTOR for leg in self.legs)
+        return Recalled(hits, (*missing, *cut, *self.absent), took, answered, searched, beyond, by_meaning)
 
     async def _run_leg(
         self, leg: ranking.Leg | ranking.GraphLeg, search: Callable[[], Awaitable[tuple[Found, ...]]]
-    ) -> tuple[Searched, ranking.LegShare | None]:
+    ) -> tuple[receipt.Searched, ranking.LegShare | None]:
         """Run a leg; returns its measurements and its results."""
-        began = self._clock.monotonic_ms()
+        began = self.clock.monotonic_ms()
         found = await ranking.ask(leg.name, search, leg.limit_ms)
-        took = self._clock.monotonic_ms() - began
+        took = self.clock.monotonic_ms() - began
         if isinstance(found, ranking.Missing):
-            return Searched(leg.name, 0, took, found.why), None
-        return Searched(leg.name, len(found), took), leg.share(found)
+            return receipt.Searched(leg.name, 0, took, found.why), None
+        return receipt.Searched(leg.name, len(found), took), leg.share(found)
 
     async def _read(
         self,
@@ -209,12 +199,12 @@ class Recollection:
         shares: Sequence[ranking.LegShare],
         fused: Sequence[ranking.Fused],
         limit: int,
-    ) -> tuple[tuple[Hit, ...], tuple[Beyond, ...]]:
+    ) -> tuple[tuple[Hit, ...], tuple[receipt.Beyond, ...]]:
         """The best, read; and what came next."""
         first = fused if asked.as_of is not None else fused[: max(_READ_MIN, int(limit * _READ_SHARE))]
         if not first:
             return (), ()
-        read = await self._memories.fetch(listener, [one.memory_id for one in first], asked.as_of)
+        read = await self.memories.fetch(listener, [one.memory_id for one in first], asked.as_of)
         found = {memory.id: memory for memory in read}
         now = asked.now if asked.as_of is None else None
         ranked = ranking.apart(ranking.weighed(asked.query, first, found, asked.when, now), found)
@@ -222,7 +212,7 @@ class Recollection:
         after = [*ranked[limit:], *fused[len(first) :]][:_BEYOND_MAX]
         there = ranking.places(shares, [one.memory_id for one in (*best, *after)])
         hits = [Hit(found[id_], *there[id_][0][:3], value, there[id_]) for id_, value in best]
-        beyond = [Beyond(id_, rank, value, there[id_]) for rank, (id_, value) in enumerate(after, limit + 1)]
+        beyond = [receipt.Beyond(id_, rank, value, there[id_]) for rank, (id_, value) in enumerate(after, limit + 1)]
         return tuple(hits), tuple(beyond)
 
 

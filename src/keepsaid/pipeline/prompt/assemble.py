@@ -6,22 +6,16 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from typing import Any, Generic, TypeVar
 
-from keepsaid.domain.context import TAIL_MAX
-from keepsaid.domain.effects import Measured
+from keepsaid.domain import context, effects, trust, turn
 from keepsaid.domain.memory import person_of
 from keepsaid.domain.message import Trust
 from keepsaid.domain.personality import Personality, Skills, effective, scopes_of
 from keepsaid.domain.prompt import Json, Layer, MemoryPlacement, Prompt, object_schema
 from keepsaid.domain.scene import Contribution, PromptInputs, StaticContext, TurnContext
-from keepsaid.domain.trust import UNKEYED, Fence
-from keepsaid.domain.turn import NO_MODEL, ClaimedBatch, Outcome
 from keepsaid.errors import ToolError
-from keepsaid.pipeline.prompt import layers
-from keepsaid.pipeline.prompt.trace import offered
-from keepsaid.ports.extension import Contributor
-from keepsaid.ports.memory_store import Bulletins
+from keepsaid.pipeline.prompt import layers, trace
+from keepsaid.ports import extension, memory_store, store_views
 from keepsaid.ports.model import AgentIdentity, Capabilities, SideWork, SkillShelf, Tool
-from keepsaid.ports.store_views import ConversationLanes
 from keepsaid.text.tokens import estimate_tokens
 from keepsaid.values import frozen
 
@@ -79,17 +73,7 @@ def _retrieve(task: asyncio.Task[Any]) -> None:
         task.exception()
 
 
-_OPTIONAL = (
-    "identity",
-    "skills",
-    "workers",
-    "bulletin",
-    "summary",
-    "session_summary",
-    "status",
-    "extensions",
-    "quoted",
-)
+_IF_ANY = ("identity", "skills", "workers", "bulletin", "summary", "session_summary", "status", "extensions", "quoted")
 """Layers that are not worth a word while they are empty."""
 
 
@@ -97,7 +81,7 @@ _OPTIONAL = (
 class PromptBudget:
     """What the layers may cost: records and estimated tokens of the lane's tail, characters of the others."""
 
-    recent_records: int = TAIL_MAX
+    recent_records: int = context.TAIL_MAX
     recent_tokens: int = 100_000
     identity_chars: int = 20_000
     skills_chars: int = 8_000
@@ -111,23 +95,16 @@ class PromptBudget:
     order: MemoryPlacement = MemoryPlacement.STABLE
 
 
-def assemble(scene: PromptInputs, budget: PromptBudget, fence: Fence = UNKEYED) -> Prompt:
+def assemble(scene: PromptInputs, budget: PromptBudget, fence: trust.Fence = trust.UNKEYED) -> Prompt:
     """The prompt: what stands, the lane's summary and records, what holds for this turn, the new messages."""
     standing = standing_layers(scene, budget)
-    told, beside = (
-        layers.summary(scene, budget.summary_chars),
-        layers.session_summary(scene, budget.session_summary_chars),
-    )
+    told = layers.summary(scene, budget.summary_chars)
+    beside = layers.session_summary(scene, budget.session_summary_chars)
     history, lately = layers.recent(scene, fence)
-    now, (above, below) = (
-        layers.status(scene, budget.status_chars),
-        layers.extensions(scene, budget.extensions_chars, fence),
-    )
-    memory, quote, asked = (
-        layers.recalled(scene, fence),
-        layers.quoted(scene, budget.quoted_chars, fence),
-        layers.message(scene),
-    )
+    now = layers.status(scene, budget.status_chars)
+    above, below = layers.extensions(scene, budget.extensions_chars, fence)
+    memory, asked = layers.recalled(scene, fence), layers.message(scene)
+    quote = layers.quoted(scene, budget.quoted_chars, fence)
     shown = (*standing, told, beside, lately, now, above, memory, below, quote, asked)
     if budget.order is MemoryPlacement.SEED003:
         shown = (*standing, told, beside, memory, lately, now, above, below, quote, asked)
@@ -136,7 +113,7 @@ def assemble(scene: PromptInputs, budget: PromptBudget, fence: Fence = UNKEYED) 
         history=history,
         recalled=memory.text,
         user=asked.text,
-        layers=tuple(layer for layer in shown if layer.text or layer.cut or layer.name not in _OPTIONAL),
+        layers=tuple(layer for layer in shown if layer.text or layer.cut or layer.name not in _IF_ANY),
         summary=told.text,
         status=_joined((now, above)),
         quoted=quote.text,
@@ -169,15 +146,15 @@ _TOKENS_EACH = 4
 
 def estimated(prompt: Prompt, tools: Sequence[Tool]) -> int:
     """The tokens of a request as they are estimated, without what models reported before."""
-    words = sum(layer.tokens for layer in prompt.layers) + estimate_tokens(offered(tools))
+    words = sum(layer.tokens for layer in prompt.layers) + estimate_tokens(trace.offered(tools))
     return words + _TOKENS_EACH * (1 + len(prompt.parts))
 
 
-def measured(prompt: Prompt, tools: Sequence[Tool], outcome: Outcome) -> tuple[Measured, ...]:
+def measured(prompt: Prompt, tools: Sequence[Tool], outcome: turn.Outcome) -> tuple[effects.Measured, ...]:
     """The report of a turn that made one call, whose request was this prompt and nothing else."""
-    if len(outcome.records) != 1 or outcome.model == NO_MODEL or not outcome.usage.tokens_in:
+    if len(outcome.records) != 1 or outcome.model == turn.NO_MODEL or not outcome.usage.tokens_in:
         return ()
-    return (Measured(outcome.model, estimated(prompt, tools), outcome.usage.tokens_in),)
+    return (effects.Measured(outcome.model, estimated(prompt, tools), outcome.usage.tokens_in),)
 
 
 @frozen
@@ -187,11 +164,11 @@ class Sources:
     skills: SkillShelf | None = None
     capabilities: Capabilities | None = None
     side_work: SideWork | None = None
-    contributors: Sequence[Contributor] = ()
-    overview: ConversationLanes | None = None
-    bulletins: Bulletins | None = None
+    contributors: Sequence[extension.Contributor] = ()
+    overview: store_views.ConversationLanes | None = None
+    bulletins: memory_store.Bulletins | None = None
 
-    def begin(self, preparation: Preparation, claimed: ClaimedBatch, identity: AgentIdentity) -> SourceReading:
+    def begin(self, preparation: Preparation, claimed: turn.ClaimedBatch, identity: AgentIdentity) -> SourceReading:
         """Start to read all of them for a turn, each as a part of its preparation."""
         lane, begin = claimed.batch.lane, preparation.begin
         return SourceReading(
@@ -237,12 +214,12 @@ class SourceReading:
         return TurnContext(now_ms, self.side_work.value if self.side_work else (), added)
 
 
-def personality_of(claimed: ClaimedBatch) -> Personality:
+def personality_of(claimed: turn.ClaimedBatch) -> Personality:
     """The one in force: of the lane, of the one person of a direct chat, of everybody, or the built-in."""
     return effective(scopes_of(claimed.batch.lane, person_in(claimed)), claimed.around.personalities)
 
 
-def person_in(claimed: ClaimedBatch) -> str:
+def person_in(claimed: turn.ClaimedBatch) -> str:
     """The one person of a direct chat; "" where more than one may be heard."""
     origins = [message.inbound.origin for message in claimed.messages]
     people = {person_of(origin) for origin in origins}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from keepsaid.domain.compaction import CompactionTerms, CutContext, CutReason, ahead, due
@@ -20,7 +20,7 @@ from keepsaid.domain.turn import ModelAnswer
 from keepsaid.errors import ModelTooLong
 from keepsaid.ports.model import Delta, Model, ModelRequest
 from keepsaid.ports.runtime import Clock, Offload, inline
-from keepsaid.ports.store_views import LaneView, Operations
+from keepsaid.ports.store import Store
 from keepsaid.values import frozen
 
 _CUT_SHARE = 0.5
@@ -52,24 +52,15 @@ class Windows:
         return 0.3 if full >= self.background else 0.0
 
 
+@frozen
 class Guard:
     """Watches the prompts of all lanes; `name` tells who summarises that a lane is due, or a share of its messages."""
 
-    def __init__(
-        self,
-        operations: Operations,
-        lanes: LaneView,
-        clock: Clock,
-        name: Callable[[Lane, float], None],
-        windows: Windows | None = None,
-        terms: CompactionTerms | None = None,
-    ) -> None:
-        self._operations = operations
-        self._lanes = lanes
-        self._clock = clock
-        self._name = name
-        self.windows = windows or Windows()
-        self._terms = terms or CompactionTerms()
+    store: Store
+    clock: Clock
+    name: Callable[[Lane, float], None]
+    windows: Windows = Windows()
+    terms: CompactionTerms = CompactionTerms()
 
     async def cut(self, lane: Lane, tail: LaneTail) -> LaneTail | None:
         """The lane without the older half of its messages; None when nothing could be cut in time.
@@ -81,9 +72,9 @@ class Guard:
             return None
         try:
             async with asyncio.timeout(self.windows.limit_s):
-                commit = CutContext(lane, tail.version, last, CutReason.GUARD, self._clock.now_ms())
-                await self._operations.apply(commit)
-                cut = await self._lanes.context(lane, TAIL_MAX)
+                commit = CutContext(lane, tail.version, last, CutReason.GUARD, self.clock.now_ms())
+                await self.store.apply(commit)
+                cut = await self.store.context(lane, TAIL_MAX)
         except TimeoutError:
             return None
         return replace(cut, reminders=tail.reminders) if cut.version != tail.version else None
@@ -94,50 +85,44 @@ class Guard:
         `spent` is what its prompt cost in tokens, and the name of its model.
         """
         share = self.windows.share(*spent)
-        now = self._clock.now_ms()
+        now = self.clock.now_ms()
         if tail.next_at > now:
             return
-        if share or await offload(tail.chars, partial(due, tail, self._terms, now)) is not None:
-            self._name(lane, share)
+        if share or await offload(tail.chars, partial(due, tail, self.terms, now)) is not None:
+            self.name(lane, share)
 
 
+@dataclass(slots=True, eq=False)
 class Fitting:
     """The prompt of one turn, made again when messages are cut off it; a model that shortens what its provider refuses.
 
     `make` gives the prompt for a tail of the lane, `factor` is what the model's own counts are to the estimate.
     """
 
-    def __init__(
-        self,
-        guard: Guard,
-        lane: Lane,
-        model: Model,
-        make: Callable[[LaneTail], Prompt],
-        tail: LaneTail,
-        factor: float = 1.0,
-        offload: Offload = inline,
-    ) -> None:
-        self._guard = guard
-        self._lane = lane
-        self._model = model
-        self._make = make
-        self._used = tail.used
-        self.factor = factor
-        self._retried = False
-        self._offload = offload
-        self._prompt: Prompt | None = None
-        self.tail = tail
+    guard: Guard
+    lane: Lane
+    model: Model
+    make: Callable[[LaneTail], Prompt]
+    tail: LaneTail
+    factor: float = 1.0
+    offload: Offload = inline
+    _used: int = field(init=False)
+    _retried: bool = field(default=False, init=False)
+    _prompt: Prompt | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self._used = self.tail.used
 
     @property
     def prompt(self) -> Prompt:
         """The prompt as it stands; `fit` has it made."""
         if self._prompt is None:
-            self._prompt = self._make(self.tail)
+            self._prompt = self.make(self.tail)
         return self._prompt
 
     @property
     def name(self) -> str:
-        return self._model.name
+        return self.model.name
 
     @property
     def tokens(self) -> int:
@@ -146,7 +131,7 @@ class Fitting:
 
     async def fit(self) -> Prompt:
         """The prompt, with so many messages cut off that it fits the window, if that can be had in time."""
-        limit = self._guard.windows.emergency * self._guard.windows.of(self.name)
+        limit = self.guard.windows.emergency * self.guard.windows.of(self.name)
         self._prompt = await self._made(self.tail)
         for _ in range(_CUTS_MAX):
             if self.tokens < limit or not await self._shorter():
@@ -155,7 +140,7 @@ class Fitting:
 
     async def _shorter(self) -> bool:
         """Whether a cut changed the prompt."""
-        cut = await self._guard.cut(self._lane, self.tail)
+        cut = await self.guard.cut(self.lane, self.tail)
         if cut is None:
             return False
         before, self.tail, self._used = self.prompt, cut, 0
@@ -163,17 +148,17 @@ class Fitting:
         return self._prompt != before
 
     async def _made(self, tail: LaneTail) -> Prompt:
-        return await self._offload(tail.chars, partial(self._make, tail))
+        return await self.offload(tail.chars, partial(self.make, tail))
 
     async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
         """One call; a prompt that the provider says is too long is cut and sent once more, once in a turn."""
         try:
-            return await self._model.answer(replace(request, prompt=self.prompt), delta)
+            return await self.model.answer(replace(request, prompt=self.prompt), delta)
         except ModelTooLong:
             if self._retried or not await self._shorter():
                 raise
             self._retried = True
-            return await self._model.answer(replace(request, prompt=self.prompt), delta)
+            return await self.model.answer(replace(request, prompt=self.prompt), delta)
 
     async def settle(self) -> None:
-        await self._guard.after(self._lane, self.tail, (self.tokens, self.name), self._offload)
+        await self.guard.after(self.lane, self.tail, (self.tokens, self.name), self.offload)

@@ -23,29 +23,10 @@ SENT = "[sent"
 ATTACHED = "[attached"
 FROM = "[From"
 POSTED = "[Posted here"
-_LEFT_OUT = "[System:"
 
-_OURS = tuple(
-    label.rstrip("]").casefold()
-    for label in (
-        MEMORY,
-        BULLETIN,
-        SUMMARY,
-        SESSION_SUMMARY,
-        STATUS,
-        QUOTED,
-        ANSWERED,
-        TOGETHER,
-        RECEIVED,
-        SENT,
-        ATTACHED,
-        FROM,
-        POSTED,
-        _LEFT_OUT,
-        "[Pinned context]",
-        "[Relevant to",
-    )
-)
+_BLOCKS = (MEMORY, BULLETIN, SUMMARY, SESSION_SUMMARY, STATUS, QUOTED, "[Pinned context]", "[Relevant to")
+_LINES = (ANSWERED, TOGETHER, RECEIVED, SENT, ATTACHED, FROM, POSTED, "[System:")
+_OURS = tuple(label.rstrip("]").casefold() for label in (*_BLOCKS, *_LINES))
 _FOLD = "  "
 
 

@@ -7,13 +7,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain
 
-from keepsaid.domain.context import Block, LaneTail
-from keepsaid.domain.effects import FillSlot
+from keepsaid.domain import context, effects, trust
 from keepsaid.domain.message import StoredMessage, described
 from keepsaid.domain.personality import PERSONALITY_CHARS_MAX
 from keepsaid.domain.prompt import Layer, Record, Role
 from keepsaid.domain.scene import MEMORY_PRIORITY, PromptInputs, Quote, SlotSettlement
-from keepsaid.domain.trust import Fence
 from keepsaid.domain.turn import ClaimedBatch, Recent
 from keepsaid.pipeline.prompt import labels
 from keepsaid.pipeline.prompt.attention import SlotMatcher
@@ -169,7 +167,7 @@ def status(scene: PromptInputs, chars_max: int) -> Layer:
     return layer("status", text, left_out(left, "line"))
 
 
-def recalled(scene: PromptInputs, fence: Fence) -> Layer:
+def recalled(scene: PromptInputs, fence: trust.Fence) -> Layer:
     """The block as it was written, below its heading and above the line that ends it."""
     block = scene.injection.block
     return of_lines("memory", fence.within(labels.MEMORY, block).splitlines() if block else [], scene.injection.skipped)
@@ -178,7 +176,7 @@ def recalled(scene: PromptInputs, fence: Fence) -> Layer:
 _NAME = "extensions"
 
 
-def extensions(scene: PromptInputs, chars_max: int, fence: Fence) -> tuple[Layer, Layer]:
+def extensions(scene: PromptInputs, chars_max: int, fence: trust.Fence) -> tuple[Layer, Layer]:
     """What stands above memory, and what below; the last by priority and name are left out first, and named."""
     above: list[str] = []
     below: list[str] = []
@@ -246,7 +244,7 @@ def _facts(one: StoredMessage, number: int, numbers: Mapping[str | None, int]) -
 _SHOWN_CHARS_MAX = 500
 
 
-def quoted(scene: PromptInputs, chars_max: int, fence: Fence) -> Layer:
+def quoted(scene: PromptInputs, chars_max: int, fence: trust.Fence) -> Layer:
     """The reply targets, then the questions answered; the room is shared, each text cut at its end.
 
     Whose words they are is said, so that they are not taken for the asker's.
@@ -263,7 +261,7 @@ def quoted(scene: PromptInputs, chars_max: int, fence: Fence) -> Layer:
     return layer("quoted", "\n".join(blocks), reason)
 
 
-def _block(quote: Quote, chars_max: int, fence: Fence) -> str:
+def _block(quote: Quote, chars_max: int, fence: trust.Fence) -> str:
     name = named_short(quote.speaker)
     whose = f"written by {name}" if name else "your own words"
     which = f"message number {quote.number}" if quote.number else "the new message"
@@ -274,7 +272,7 @@ def _block(quote: Quote, chars_max: int, fence: Fence) -> str:
 
 def answered(one: SlotSettlement) -> str:
     """The line that tells which question a message answered, and how its answer reads; "" when it answered none."""
-    if not isinstance(one.effect, FillSlot):
+    if not isinstance(one.effect, effects.FillSlot):
         return ""
     question, value = _inside(one.slot.question.text), _inside(one.effect.value)
     return f'{labels.ANSWERED}: you asked "{question}" ({one.slot.question.expected}); the answer reads as {value}]'
@@ -297,7 +295,7 @@ CUT_AT = 16
 _POST_CHARS_MAX = 2_000
 
 
-def recent(scene: PromptInputs, fence: Fence) -> tuple[tuple[Record, ...], Layer]:
+def recent(scene: PromptInputs, fence: trust.Fence) -> tuple[tuple[Record, ...], Layer]:
     """The records as they are sent, and what they cost; where several people speak each begins with a name."""
     written = labels.named if labels.is_named(scene.claimed) else labels.folded
     tail, given = scene.tail, scene.tail.recent
@@ -311,7 +309,7 @@ def recent(scene: PromptInputs, fence: Fence) -> tuple[tuple[Record, ...], Layer
     return records, of_lines("recent", lines, left_out(given.left_out, "older record"))
 
 
-def earlier_injection(block: Block | None, fence: Fence) -> tuple[Record, ...]:
+def earlier_injection(block: context.Block | None, fence: trust.Fence) -> tuple[Record, ...]:
     """Return the memory block of an earlier turn as it was shown then."""
     return () if block is None else (Record(Role.USER, fence.within(labels.MEMORY, block.text)),)
 
@@ -322,7 +320,7 @@ def posted(texts: Sequence[str]) -> tuple[Record, ...]:
     return tuple(Record(Role.USER, f"{labels.POSTED} in your name, at its time]:\n{text}") for text in said)
 
 
-def fitted(tail: LaneTail, tokens_max: int) -> LaneTail:
+def fitted(tail: context.LaneTail, tokens_max: int) -> context.LaneTail:
     """The newest records that fit, never a tool's result without its call."""
     given = tail.recent
     start, tokens = len(given.records), 0

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
-from keepsaid.domain.effects import OpenSlot, SetPersonality
-from keepsaid.domain.memory import person_of
+from keepsaid.domain import effects, memory, turn, visibility
 from keepsaid.domain.message import StoredMessage, Trust
 from keepsaid.domain.personality import PERSONALITY_CHARS_MAX, settable
 from keepsaid.domain.prompt import Json, Record, answered_calls, object_schema
 from keepsaid.domain.slot import Expected, Question
-from keepsaid.domain.turn import ClaimedBatch
-from keepsaid.domain.visibility import least
 from keepsaid.errors import ToolError
 from keepsaid.ports.model import Tool
 from keepsaid.text.normal import normalise
@@ -35,7 +33,7 @@ _SCHEMA = object_schema(
 )
 
 
-def ask_for(claimed: ClaimedBatch) -> Tool:
+def ask_for(claimed: turn.ClaimedBatch) -> Tool:
     """A tool that lets the next answer of a person be read as a value; nothing is sent by it."""
 
     async def run(arguments: dict[str, Json]) -> str:
@@ -46,13 +44,13 @@ def ask_for(claimed: ClaimedBatch) -> Tool:
     return Tool(ASK_FOR, says, _SCHEMA, run, output=Trust.OWNER)
 
 
-def slots_in(records: Sequence[Record], claimed: ClaimedBatch, lasts_ms: int) -> tuple[OpenSlot, ...]:
+def slots_in(records: Sequence[Record], claimed: turn.ClaimedBatch, lasts_ms: int) -> tuple[effects.OpenSlot, ...]:
     """Return the slot that a turn's records open: that of the last call not refused; at most one a turn."""
     calls = list(answered_calls(records, ASK_FOR))
     if not calls or not records[-1].text:
         return ()
     arguments = calls[-1].arguments
-    return (OpenSlot(_person(claimed, arguments).inbound.origin.sender, _question(arguments), lasts_ms),)
+    return (effects.OpenSlot(_person(claimed, arguments).inbound.origin.sender, _question(arguments), lasts_ms),)
 
 
 def questions_in(records: Sequence[Record]) -> list[str]:
@@ -74,7 +72,7 @@ def _question(arguments: Mapping[str, Json]) -> Question:
     return Question(text.strip(), expected, options if expected is Expected.SELECTION else ())
 
 
-def _person(claimed: ClaimedBatch, arguments: Mapping[str, Json]) -> StoredMessage:
+def _person(claimed: turn.ClaimedBatch, arguments: Mapping[str, Json]) -> StoredMessage:
     """The last message of the person who is asked."""
     people = [one for one in claimed.all_messages if not one.inbound.content.event]
     if not people:
@@ -95,7 +93,7 @@ def _name(message: StoredMessage) -> str:
 SET_PERSONALITY = "set_personality"
 
 
-def set_personality(claimed: ClaimedBatch) -> tuple[Tool, ...]:
+def set_personality(claimed: turn.ClaimedBatch) -> tuple[Tool, ...]:
     """The tool, for who may; it takes effect with the turn's commit, and shows in the next turn."""
     allowed = settable(claimed.batch.lane, claimed.all_messages)
     if not allowed:
@@ -110,24 +108,20 @@ def set_personality(claimed: ClaimedBatch) -> tuple[Tool, ...]:
     scope: Json = {"type": "string", "enum": [*allowed], "default": next(iter(allowed))}
     schema = object_schema({"text": text, "scope": scope}, "text")
     says = "Set how you speak, when the person asks you to speak otherwise."
-    whose = least(one.inbound.origin.trust for one in claimed.all_messages)
+    whose = visibility.least(one.inbound.origin.trust for one in claimed.all_messages)
     return (Tool(SET_PERSONALITY, says, schema, run, serves=whose, output=Trust.OWNER),)
 
 
-def set_in(records: Sequence[Record], claimed: ClaimedBatch) -> tuple[SetPersonality, ...]:
+def set_in(records: Sequence[Record], claimed: turn.ClaimedBatch) -> tuple[effects.SetPersonality, ...]:
     """What a turn's records set: every call that was answered and not refused, in order."""
     allowed = settable(claimed.batch.lane, claimed.all_messages)
-    by = person_of(claimed.all_messages[-1].inbound.origin)
-    read = (_read_recorded(call.arguments, allowed) for call in answered_calls(records, SET_PERSONALITY))
-    return tuple(SetPersonality(allowed[one[0]], one[1], by) for one in read if one is not None)
-
-
-def _read_recorded(arguments: Mapping[str, Json], allowed: Mapping[str, str]) -> tuple[str, str] | None:
-    """Return scope and text of a recorded call; None if a person who joined the turn since makes it forbidden."""
-    try:
-        return _read_personality(arguments, allowed)
-    except ToolError:
-        return None
+    by = memory.person_of(claimed.all_messages[-1].inbound.origin)
+    found: list[effects.SetPersonality] = []
+    for call in answered_calls(records, SET_PERSONALITY):
+        with suppress(ToolError):  # a person who joined the turn since makes it forbidden
+            scope, text = _read_personality(call.arguments, allowed)
+            found.append(effects.SetPersonality(allowed[scope], text, by))
+    return tuple(found)
 
 
 def _read_personality(arguments: Mapping[str, Json], allowed: Mapping[str, str]) -> tuple[str, str]:

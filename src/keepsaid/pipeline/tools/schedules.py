@@ -13,20 +13,17 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
-from keepsaid.domain.command import CommandResult
+from keepsaid.domain import command, reply, visibility
 from keepsaid.domain.effects import EndSchedule, KeepTime
 from keepsaid.domain.ids import moment, read, show
 from keepsaid.domain.message import SYSTEM, StoredMessage, Trust, Trusted
 from keepsaid.domain.prompt import AnsweredCall, Json, Record, answered_calls, object_schema
-from keepsaid.domain.reply import address
 from keepsaid.domain.schedule import LIVE, NewSchedule, Schedule, Target, What
 from keepsaid.domain.timing import Cron, Every, Once, Timing, checked, first_due, next_due
 from keepsaid.domain.turn import ClaimedBatch
-from keepsaid.domain.visibility import least
 from keepsaid.errors import ToolError
-from keepsaid.ports.model import Tool
+from keepsaid.ports import model, store_views
 from keepsaid.ports.runtime import Clock, Ids
-from keepsaid.ports.store_views import ScheduleView
 from keepsaid.text.normal import cut, normalise
 from keepsaid.values import frozen
 
@@ -71,11 +68,11 @@ class ScheduleToolTerms:
 
 
 def schedule_tools(
-    claimed: ClaimedBatch, view: ScheduleView, system: tuple[Clock, Ids], terms: ScheduleToolTerms
-) -> tuple[Tool, ...]:
+    claimed: ClaimedBatch, view: store_views.ScheduleView, system: tuple[Clock, Ids], terms: ScheduleToolTerms
+) -> tuple[model.Tool, ...]:
     """The tools, where people whom one knows are heard, and nobody else."""
     heard = claimed.all_messages
-    known = least(message.inbound.origin.trust for message in heard) is not Trust.EXTERNAL
+    known = visibility.least(message.inbound.origin.trust for message in heard) is not Trust.EXTERNAL
     if not terms.most or not known or any(message.inbound.origin.sender == SYSTEM for message in heard):
         return ()
     clock, ids = system
@@ -102,7 +99,7 @@ def schedule_tools(
     async def listed(_arguments: dict[str, Json]) -> str:
         found = await mine()
         told = "\n".join(map(_line, found)) or "There is no schedule in this conversation."
-        return Trusted(told, least([Trust.OWNER, *(one.new.trust for one in found)]))
+        return Trusted(told, visibility.least([Trust.OWNER, *(one.new.trust for one in found)]))
 
     async def cancel(arguments: dict[str, Json]) -> str:
         number = read("schedule", str(arguments.get("id", "")))
@@ -111,7 +108,7 @@ def schedule_tools(
             raise ToolError("there is no such schedule here that you can cancel")
         return f"{show('schedule', found.id)} is cancelled once your answer is written."
 
-    own = partial(Tool, serves=Trust.KNOWN, output=Trust.OWNER)
+    own = partial(model.Tool, serves=Trust.KNOWN, output=Trust.OWNER)
     return (
         own(ADD, "Let something be said, asked or done here later, once or again and again.", _SCHEMA, add),
         replace(own(LIST, "The schedules of this conversation.", _NO_ARGUMENTS, listed), serves=Trust.EXTERNAL),
@@ -172,7 +169,7 @@ def _check_pace(timing: Timing, first: int, terms: ScheduleToolTerms) -> None:
 
 def scheduled_in(records: Sequence[Record], claimed: ClaimedBatch, zone: str) -> tuple[KeepTime | EndSchedule, ...]:
     """What a turn's records ask for: every call that was granted, in order; read again, they say the same."""
-    given = least(message.inbound.origin.trust for message in claimed.all_messages)
+    given = visibility.least(message.inbound.origin.trust for message in claimed.all_messages)
     calls = (one._replace(trust=one.trust or given) for one in answered_calls(records, ADD, CANCEL))
     return tuple(effect for one in calls for effect in _effect(one, claimed, zone))
 
@@ -194,28 +191,24 @@ def _effect(answered: AnsweredCall, claimed: ClaimedBatch, zone: str) -> Iterato
     first = moment(found[2])
     what, text, name, timing = _parse_call(arguments, ScheduleToolTerms(zone=zone), first)
     timing = Once(first) if isinstance(timing, Once) else timing
-    origin, (url, _) = claimed.all_messages[-1].inbound.origin, address(claimed.all_messages)
+    origin, (url, _) = claimed.all_messages[-1].inbound.origin, reply.address(claimed.all_messages)
     target = Target(claimed.batch.lane, url, direct=origin.direct)
     yield KeepTime(NewSchedule(number, "agent", name, timing, what, text, target, trust), first)
 
 
-class ScheduleWords:
-    """`/schedules`: what comes at a time. The owner sees all in a direct chat, others what is heard where they are."""
+async def show_schedules(view: store_views.ScheduleView, message: StoredMessage) -> command.CommandResult:
+    """`/schedules`: those that live, first those that were disabled.
 
-    def __init__(self, view: ScheduleView) -> None:
-        self._view = view
-
-    async def listed(self, message: StoredMessage, _arguments: str) -> CommandResult:
-        """Those that live, those first that were disabled."""
-        origin, place = message.inbound.origin, message.lane[:3]
-        found = await self._view.schedules(LIVE, 0, 1 << 31)
-        if not (origin.trust is Trust.OWNER and origin.direct):
-            found = [one for one in found if one.new.target is not None and one.new.target.lane[:3] == place]
-        lines = [
-            _render_schedule(one) for one in sorted(found, key=lambda one: (one.state != "disabled", one.next_at or 0))
-        ]
-        more = [f"and {len(lines) - _TOLD_MAX} more: keepsaid schedule ls"] if len(lines) > _TOLD_MAX else []
-        return CommandResult("\n".join((*lines[:_TOLD_MAX], *more)) or "There is no schedule.")
+    The owner sees all in a direct chat, others what is heard where they are.
+    """
+    origin, place = message.inbound.origin, message.lane[:3]
+    found = await view.schedules(LIVE, 0, 1 << 31)
+    if not (origin.trust is Trust.OWNER and origin.direct):
+        found = [one for one in found if one.new.target is not None and one.new.target.lane[:3] == place]
+    found = sorted(found, key=lambda one: (one.state != "disabled", one.next_at or 0))
+    lines = [_render_schedule(one) for one in found[:_TOLD_MAX]]
+    lines += [f"and {len(found) - _TOLD_MAX} more: keepsaid schedule ls"] if len(found) > _TOLD_MAX else []
+    return command.CommandResult("\n".join(lines) or "There is no schedule.")
 
 
 def _render_schedule(one: Schedule) -> str:

@@ -199,44 +199,32 @@ def _line(task: Task) -> str:
     return f"{show('task', task.id)} {task.state}: {cut(said, _LINE_CHARS)}"
 
 
-class TaskWords:
-    """`/tasks`, `/approve ID` and `/reject ID`: the owner's word on tasks, in a chat between the two of us."""
+async def show_tasks(view: TaskView, message: StoredMessage) -> CommandResult:
+    """`/tasks`: the latest tasks, and those that wait for the owner's word; in a chat between the two of us."""
+    if not _owns(message):
+        return CommandResult(_WHO, REFUSED)
+    parked = await view.find(TaskFilter(state="needs_review", limit=_LISTED))
+    found = await view.find(TaskFilter(limit=_LISTED))
+    lines = [f"{_line(task)} ({task.reason})" for task in parked]
+    lines += [_line(task) for task in found if task.state != "needs_review"]
+    return CommandResult("\n".join(lines) or "There is no task.")
 
-    def __init__(self, view: TaskView) -> None:
-        self._view = view
 
-    async def listed(self, message: StoredMessage, _arguments: str) -> CommandResult:
-        """The latest tasks, and those that wait for a word."""
-        if not _owns(message):
-            return CommandResult(_WHO, REFUSED)
-        parked = await self._view.find(TaskFilter(state="needs_review", limit=_LISTED))
-        found = await self._view.find(TaskFilter(limit=_LISTED))
-        lines = [f"{_line(task)} ({task.reason})" for task in parked]
-        lines += [_line(task) for task in found if task.state != "needs_review"]
-        return CommandResult("\n".join(lines) or "There is no task.")
-
-    async def approved(self, message: StoredMessage, arguments: str) -> CommandResult:
-        """A task that waits goes on: its unfinished call is made again."""
-        return await self._judged(message, arguments, approved=True)
-
-    async def rejected(self, message: StoredMessage, arguments: str) -> CommandResult:
-        """A task that waits fails."""
-        return await self._judged(message, arguments, approved=False)
-
-    async def _judged(self, message: StoredMessage, arguments: str, *, approved: bool) -> CommandResult:
-        if not _owns(message):
-            return CommandResult(_WHO, REFUSED)
-        number = read("task", arguments)
-        story = None if number is None else await self._view.task(number)
-        if story is None or story.task.state != "needs_review":
-            return CommandResult("Say which: a task that needs review. /tasks lists them.", REFUSED)
-        effect = JudgeTask(story.task.id, approved, CALL_REFUSED)
-        done = "goes on; its unfinished call is made again"
-        if story.task.kind is TaskKind.CALL and not story.task.fence:
-            done = "is approved: the call is made now, once, as it was shown"
-        if not approved:
-            done = "has failed"
-        return CommandResult(f"{show('task', story.task.id)} {done}.", effects=(effect,))
+async def judge_task(view: TaskView, message: StoredMessage, arguments: str, *, approved: bool) -> CommandResult:
+    """`/approve ID`: a task that waits goes on, and its unfinished call is made again. `/reject ID`: it fails."""
+    if not _owns(message):
+        return CommandResult(_WHO, REFUSED)
+    number = read("task", arguments)
+    story = None if number is None else await view.task(number)
+    if story is None or story.task.state != "needs_review":
+        return CommandResult("Say which: a task that needs review. /tasks lists them.", REFUSED)
+    effect = JudgeTask(story.task.id, approved, CALL_REFUSED)
+    done = "goes on; its unfinished call is made again"
+    if story.task.kind is TaskKind.CALL and not story.task.fence:
+        done = "is approved: the call is made now, once, as it was shown"
+    if not approved:
+        done = "has failed"
+    return CommandResult(f"{show('task', story.task.id)} {done}.", effects=(effect,))
 
 
 _WHO = f"Only the {OWNER} may say that, in a chat between the two of us."

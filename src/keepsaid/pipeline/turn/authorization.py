@@ -5,20 +5,16 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Collection, Iterable
-from typing import Protocol
+from dataclasses import dataclass, field
 
+from keepsaid.domain import reply, trust, work
 from keepsaid.domain.effects import MakeTask, call_task_in
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Json, Record, ToolCall
-from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.task import CALL_EXPIRED, Task, TaskFilter
-from keepsaid.domain.trust import Taint, of_records
-from keepsaid.domain.work import TaskKind
-from keepsaid.ports.model import Tool
-from keepsaid.ports.runtime import Clock, Ids
-from keepsaid.ports.store_views import TaskView
+from keepsaid.ports import model, runtime, store_views
 from keepsaid.text.normal import digest, normalise
 from keepsaid.values import frozen
 
@@ -29,21 +25,7 @@ _HOW = {
     Trust.KNOWN: "this conversation shows text by others than the owner",
     Trust.OWNER: "",
 }
-
-
-class ApprovalRequester(Protocol):
-    """Asks the owner to approve a refused call."""
-
-    async def ask(self, tool: Tool, call: ToolCall, taint: Taint) -> tuple[str, MakeTask | None]:
-        """What the model is told about it, and the task that waits for the owner; None where nothing new is asked."""
-        ...
-
-
-class NoApprovals:
-    """Null object without approvals: a refused call stays refused."""
-
-    async def ask(self, tool: Tool, call: ToolCall, taint: Taint) -> tuple[str, MakeTask | None]:  # noqa: ARG002
-        return "Do not try again; say that the owner can do it in a conversation without such text.", None
+_NO_APPROVALS = "Do not try again; say that the owner can do it in a conversation without such text."
 
 
 @frozen
@@ -57,20 +39,20 @@ class RefusedCall:
 class CallGate:
     """The taint of one turn as it goes on, and the calls that it lets through."""
 
-    def __init__(self, taint: Taint, asking: ApprovalRequester | None = None, *, granted: Iterable[str] = ()) -> None:
+    def __init__(self, taint: trust.Taint, asking: Approvals | None = None, *, granted: Iterable[str] = ()) -> None:
         self.taint = taint
-        self._asking = asking or NoApprovals()
+        self._asking = asking
         self._granted = frozenset(granted)
 
     def see(self, records: Iterable[Record]) -> None:
         """Take into account what a step has shown."""
-        self.taint = self.taint.showing(of_records(records))
+        self.taint = self.taint.showing(trust.of_records(records))
 
-    async def refusal(self, tool: Tool, call: ToolCall) -> RefusedCall | None:
+    async def refusal(self, tool: model.Tool, call: ToolCall) -> RefusedCall | None:
         """Why a call may not be made now; None where it may. Tools that were granted by name may always be called."""
         if self.taint.allows(tool.needs) or tool.name in self._granted:
             return None
-        next_text, task = await self._asking.ask(tool, call, self.taint)
+        next_text, task = await self._asking.ask(tool, call, self.taint) if self._asking else (_NO_APPROVALS, None)
         why = f"{REFUSED}: {tool.name} serves {_WHOM[tool.needs]}, and {_HOW[self.taint.trust]} ({self.taint.why})."
         return RefusedCall(f"{why} {next_text}", task)
 
@@ -105,6 +87,7 @@ class ApprovalTerms:
     all_max: int = 50
 
 
+@dataclass(slots=True, eq=False)
 class Approvals:
     """Puts the refused calls of one turn, branch or worker before the owner.
 
@@ -112,63 +95,57 @@ class Approvals:
     again for as long after it was refused or expired.
     """
 
-    def __init__(
-        self,
-        view: TaskView,
-        system: tuple[Clock, Ids],
-        lane: Lane | None,
-        names: Collection[str],
-        terms: ApprovalTerms | None = None,
-    ) -> None:
-        self._view = view
-        self._clock, self._ids = system
-        self._lane = lane
-        self._names = names
-        self._terms = terms or ApprovalTerms()
-        self._new: dict[str, int] = {}
+    view: store_views.TaskView
+    clock: runtime.Clock
+    ids: runtime.Ids
+    lane: Lane | None
+    names: Collection[str]
+    terms: ApprovalTerms = ApprovalTerms()
+    _new: dict[str, int] = field(default_factory=dict, init=False)
 
-    async def ask(self, tool: Tool, call: ToolCall, taint: Taint) -> tuple[str, MakeTask | None]:
-        if tool.name not in self._names:
+    async def ask(self, tool: model.Tool, call: ToolCall, taint: trust.Taint) -> tuple[str, MakeTask | None]:
+        """What the model is told about it, and the task that waits for the owner; None where nothing new is asked."""
+        if tool.name not in self.names:
             return _NOT_ASKED.format("it belongs to the turn itself"), None
         arguments = canonical(call.arguments)
         if arguments is None or len(arguments) > _ARGUMENTS_CHARS_MAX:
             return _NOT_ASKED.format("its arguments are too long to be shown, or no JSON object"), None
-        key = f"call:{digest(*(self._lane or ()), tool.name, arguments).hex()[:24]}"
+        key = f"call:{digest(*(self.lane or ()), tool.name, arguments).hex()[:24]}"
         known = await self._known(key)
         if known:
             return known, None
         if await self._crowded():
             return _NOT_ASKED.format("too many calls wait for the owner already"), None
-        number, now = self._ids.next(), self._clock.now_ms()
+        number, now = self.ids.next(), self.clock.now_ms()
         self._new[key] = number
-        notice = ReplyDraft(self._ids.next(), _notice(number, tool.name, arguments, taint), notice=True)
+        notice = reply.ReplyDraft(self.ids.next(), _notice(number, tool.name, arguments, taint), notice=True)
         text = f"{tool.name} {arguments}"
-        until = now + self._terms.lasts_ms
-        task = MakeTask(number, text, key, (), True, TaskKind.CALL, taint.why or str(taint.trust), until, notice)
+        until = now + self.terms.lasts_ms
+        task = MakeTask(number, text, key, (), True, work.TaskKind.CALL, taint.why or str(taint.trust), until, notice)
         return _waits(number), task
 
     async def _known(self, key: str) -> str:
         """What is said of a call that was asked for before; "" where it was not."""
         if key in self._new:
             return _waits(self._new[key])
-        found = await self._view.find(TaskFilter(key=key, limit=1))
+        found = await self.view.find(TaskFilter(key=key, limit=1))
         if not found:
             return ""
         last = found[0]
         if last.state in ("needs_review", "pending", "running"):
             return _waits(last.id)
         ended = last.state == "failed" and not last.fence
-        if ended and self._clock.now_ms() - (last.ended_at or 0) < self._terms.lasts_ms:
+        if ended and self.clock.now_ms() - (last.ended_at or 0) < self.terms.lasts_ms:
             is_late = last.reason == CALL_EXPIRED
             who = "Nobody approved this very call in time" if is_late else "The owner has refused it"
             return f"{who}. Do not try again."
         return ""
 
     async def _crowded(self) -> bool:
-        waiting = await self._view.find(TaskFilter(state="needs_review", limit=_LISTED))
-        calls = [one for one in waiting if one.kind is TaskKind.CALL]
-        here = sum(one.lane == self._lane for one in calls) + len(self._new)
-        return here >= self._terms.lane_max or len(calls) + len(self._new) >= self._terms.all_max
+        waiting = await self.view.find(TaskFilter(state="needs_review", limit=_LISTED))
+        calls = [one for one in waiting if one.kind is work.TaskKind.CALL]
+        here = sum(one.lane == self.lane for one in calls) + len(self._new)
+        return here >= self.terms.lane_max or len(calls) + len(self._new) >= self.terms.all_max
 
 
 def canonical(arguments: str) -> str | None:
@@ -200,7 +177,7 @@ def _waits(number: int) -> str:
     return f"The owner is asked and sees the arguments ({name}). It runs once they approve. Say so; do not try again."
 
 
-def _notice(number: int, name: str, arguments: str, taint: Taint) -> str:
+def _notice(number: int, name: str, arguments: str, taint: trust.Taint) -> str:
     task = show("task", number)
     return normalise(
         f"A tool call needs your approval ({task}).\nTool: {name}\n"

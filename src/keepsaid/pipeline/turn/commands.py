@@ -5,21 +5,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
+from keepsaid.domain import ids, memory, personality, prompt
 from keepsaid.domain.command import COMMANDS, Command, CommandResult, ExecutedCommand, command_in, may_change
-from keepsaid.domain.effects import Effect, SetPersonality
-from keepsaid.domain.ids import show
+from keepsaid.domain.effects import SetPersonality
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.memory import person_of
 from keepsaid.domain.message import StoredMessage
-from keepsaid.domain.personality import PERSONALITY_CHARS_MAX, effective, scopes_of, settable
-from keepsaid.domain.prompt import in_one_line, shares_of
 from keepsaid.domain.turn import NO_MODEL, ClaimedBatch, Outcome, Usage
 from keepsaid.errors import KeepsaidError
-from keepsaid.pipeline.tools.schedules import ScheduleWords
-from keepsaid.pipeline.tools.tasks import TaskWords
-from keepsaid.pipeline.turn.memory_commands import Claims, FeedbackCommand, ForgetCommand, Receipts, refused
-from keepsaid.ports.forgetting import ForgetOperations
-from keepsaid.ports.store_views import PersonalityView
+from keepsaid.pipeline.tools import schedules, tasks
+from keepsaid.pipeline.turn.memory_commands import Claims, FeedbackCommand, forget, refused
+from keepsaid.ports import forgetting, store, store_views
 from keepsaid.values import frozen
 
 _SCOPES = {"--session": "session", "--person": "person", "--global": "global"}
@@ -39,11 +34,6 @@ class CommandBatchResult:
     executed: tuple[ExecutedCommand, ...] = ()
 
     @property
-    def text(self) -> str:
-        """The answers, in the order of the commands."""
-        return "\n\n".join(one.text for one in self.results)
-
-    @property
     def outcome(self) -> Outcome:
         """The outcome of a turn that had only commands."""
         return self.with_answer(Outcome("", (), Usage(), NO_MODEL))
@@ -52,14 +42,10 @@ class CommandBatchResult:
         """The outcome of a turn that also answered the rest."""
         if not self.executed:
             return outcome
-        reply = "\n\n".join(filter(None, (self.text, outcome.reply)))
-        effects = (*self.effects, *outcome.effects)
+        text = "\n\n".join(one.text for one in self.results)
+        reply = "\n\n".join(filter(None, (text, outcome.reply)))
+        effects = (*(effect for one in self.results for effect in one.effects), *outcome.effects)
         return replace(outcome, reply=reply, effects=effects, executed=self.executed, begins_anew=self.begins_anew)
-
-    @property
-    def effects(self) -> tuple[Effect, ...]:
-        """What the turn's commit leaves behind for them."""
-        return tuple(effect for one in self.results for effect in one.effects)
 
     @property
     def begins_anew(self) -> bool:
@@ -67,32 +53,16 @@ class CommandBatchResult:
         return any(one.begins_anew for one in self.results)
 
 
+@frozen
 class Commands:
     """Carries out commands. `compact` summarises a lane and says what came of it; `window` is the model's tokens."""
 
-    def __init__(
-        self,
-        lanes: Receipts,
-        personalities: PersonalityView,
-        compact: Callable[[Lane], Awaitable[str]],
-        claims: Claims,
-        forgets: ForgetOperations,
-        window: int = 0,
-    ) -> None:
-        self._lanes = lanes
-        tasks = TaskWords(lanes.tasks)
-        self._words = {
-            "wrong": FeedbackCommand(lanes).run,
-            "forget": ForgetCommand(lanes, forgets).run,
-            "tasks": tasks.listed,
-            "approve": tasks.approved,
-            "reject": tasks.rejected,
-            "schedules": ScheduleWords(lanes.schedules).listed,
-        }
-        self._personalities = personalities
-        self._compact = compact
-        self._window = window
-        self._claims = claims
+    lanes: store.Store
+    personalities: store_views.PersonalityView
+    compact: Callable[[Lane], Awaitable[str]]
+    claims: Claims
+    forgets: forgetting.ForgetOperations
+    window: int = 0
 
     async def run_commands(self, claimed: ClaimedBatch) -> CommandBatchResult:
         """Execute the commands of a batch; their changes take effect with the turn's commit only."""
@@ -116,33 +86,39 @@ class Commands:
                 return await self._context(message.lane)
             case "personality":
                 return await self._personality(message, command.arguments)
-            case "join" | "widen":
-                return await self._claimed(message, command)
+            case "join":
+                return await self.claims.join(message, command.arguments)
+            case "widen":
+                return await self.claims.widen(message, command.arguments)
             case "help":
                 return CommandResult("\n".join(f"/{name}: {meaning}" for name, meaning in COMMANDS.items()))
         if not may_change(message):
             return refused("In a group only people known to me may do that.")
-        word = self._words.get(command.name)
-        if word is not None:
-            return await word(message, command.arguments)
-        if command.name == "reset":
-            return CommandResult("We begin anew. What was said stays stored and remembered.", begins_anew=True)
-        assert command.name == "compact", f"/{command.name} is listed, and nothing carries it out"
-        return CommandResult(await self._compact(message.lane))
+        return await self._change(message, command.name, command.arguments)
 
-    async def _claimed(self, message: StoredMessage, command: Command) -> CommandResult:
-        if command.name == "join":
-            return await self._claims.join(message, command.arguments)
-        if not command.arguments:
-            return refused("/widen takes a memory, how far, and why: /widen mem_ID person so that I find it")
-        return await self._claims.widen(message, command.arguments)
+    async def _change(self, message: StoredMessage, name: str, arguments: str) -> CommandResult:
+        match name:
+            case "wrong":
+                return await FeedbackCommand(self.lanes).run(message, arguments)
+            case "forget":
+                return await forget(self.lanes, self.forgets, message, arguments)
+            case "tasks":
+                return await tasks.show_tasks(self.lanes.tasks, message)
+            case "approve" | "reject":
+                return await tasks.judge_task(self.lanes.tasks, message, arguments, approved=name == "approve")
+            case "schedules":
+                return await schedules.show_schedules(self.lanes.schedules, message)
+            case "reset":
+                return CommandResult("We begin anew. What was said stays stored and remembered.", begins_anew=True)
+        assert name == "compact", f"/{name} is listed, and nothing carries it out"
+        return CommandResult(await self.compact(message.lane))
 
     async def _context(self, lane: Lane) -> CommandResult:
-        number = await self._lanes.last_turn(lane)
-        story = None if number is None else await self._lanes.turn(number)
-        shares = () if story is None else shares_of(story.trace)
-        tail = await self._lanes.context(lane, 1)
-        lines = [in_one_line(shares, self._window) if shares else "No turn here has asked a model yet."]
+        number = await self.lanes.last_turn(lane)
+        story = None if number is None else await self.lanes.turn(number)
+        shares = () if story is None else prompt.shares_of(story.trace)
+        tail = await self.lanes.context(lane, 1)
+        lines = [prompt.in_one_line(shares, self.window) if shares else "No turn here has asked a model yet."]
         if tail.summary is not None:
             lines.append(f"A summary (version {tail.summary.version}) stands for what was said before.")
         return CommandResult("\n".join(lines))
@@ -150,16 +126,16 @@ class Commands:
     async def _personality(self, message: StoredMessage, arguments: str) -> CommandResult:
         verb, scope, text = _parted(arguments)
         origin, lane = message.inbound.origin, message.lane
-        person = person_of(origin)
+        person = memory.person_of(origin)
         if verb == "show":
-            scopes = scopes_of(lane, person if origin.direct else "")
-            inforce = effective(scopes, await self._personalities.personalities(scopes))
+            scopes = personality.scopes_of(lane, person if origin.direct else "")
+            inforce = personality.effective(scopes, await self.personalities.personalities(scopes))
             return CommandResult(f"{inforce.text}\n\n({inforce.scope.partition(':')[0]})")
         if verb == "set" and not text:
             return refused("/personality set needs a text.")
-        if len(text) > PERSONALITY_CHARS_MAX:
-            return refused(f"A personality may have {PERSONALITY_CHARS_MAX:,} characters.")
-        allowed = settable(lane, (message,))
+        if len(text) > personality.PERSONALITY_CHARS_MAX:
+            return refused(f"A personality may have {personality.PERSONALITY_CHARS_MAX:,} characters.")
+        allowed = personality.settable(lane, (message,))
         if scope not in allowed:
             return refused(_WHO[scope])
         said = {"session": "in this conversation", "person": "with you", "global": "with everybody"}[scope]
@@ -200,7 +176,7 @@ PARKED = (
 
 def gave_up(batch_id: int, error: Exception) -> str:
     """What happened, whether the message is safe, and what to run."""
-    name = show("batch", batch_id)
+    name = ids.show("batch", batch_id)
     what = error.what if isinstance(error, KeepsaidError) else f"an unexpected {type(error).__name__}"
     hint = error.hint if isinstance(error, KeepsaidError) else "keepsaid logs"
     return f"I could not answer this: {what}. Your message is kept. Run `{hint}`, then `keepsaid inbox requeue {name}`."

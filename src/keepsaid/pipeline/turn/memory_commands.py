@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
+from keepsaid.domain import memory, process, receipt
 from keepsaid.domain.command import ASKED, REFUSED, CommandResult, command_in
 from keepsaid.domain.effects import Effect
 from keepsaid.domain.forgetting import ForgetSelector, ForgetTargets
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.memory import OWNER, chat_of, person_of
 from keepsaid.domain.message import StoredMessage, Trust
-from keepsaid.domain.process import Note
-from keepsaid.domain.receipt import JudgeMemory, Reminded, candidate_in
 from keepsaid.domain.visibility import ShareMemory, ShareReach, ShareRefusal
+from keepsaid.ports import memory_store, runtime, store
 from keepsaid.ports.forgetting import ForgetOperations
-from keepsaid.ports.memory_store import MemorySharing, People
-from keepsaid.ports.runtime import Clock
-from keepsaid.ports.store_views import LaneView, Notes, ReceiptView, ScheduleView, TaskView
+from keepsaid.ports.store_views import LaneView, Notes
 from keepsaid.text.normal import cut, digest
-
-_THAT = "that"
-_YES = "yes"
+from keepsaid.values import frozen
 
 
 def refused(text: str) -> CommandResult:
@@ -31,42 +26,34 @@ def refused(text: str) -> CommandResult:
     return CommandResult(text, REFUSED)
 
 
-class ForgetCommand:
-    """Says what a request to forget would delete, and has it forgotten when that is confirmed."""
+async def forget(lanes: LaneView, forgets: ForgetOperations, message: StoredMessage, arguments: str) -> CommandResult:
+    """`/forget that`, `/forget ID` and `/forget ID yes`: what it would delete, and once confirmed that it is gone."""
+    origin = message.inbound.origin
+    if origin.trust is not Trust.OWNER or not origin.direct:
+        return refused("Only the owner may have something forgotten, in a chat between the two of us.")
+    name, _, sure = arguments.partition(" ")
+    if name == "that":
+        name = await _last(lanes, message.lane)
+    if not name:
+        return refused("Say what: /forget that for what you said last, or /forget and the id of a memory.")
+    message_id = read("message", name) if name.startswith("msg_") else None
+    memory_id = read("memory", name) if message_id is None else None
+    selector = ForgetSelector(() if memory_id is None else (memory_id,), () if message_id is None else (message_id,))
+    if sure.strip() == "yes":
+        done = await forgets.forget(selector, memory.person_of(origin))
+        return CommandResult("It is forgotten.") if done else refused(f"There is no {name} any more.")
+    targets = await forgets.find_targets(selector)
+    if not (targets.memories or targets.messages):
+        return refused(f"There is no {name}.")
+    return CommandResult(f"{taken(targets)} To forget it for good: /forget {name} yes", ASKED)
 
-    def __init__(self, lanes: LaneView, forgets: ForgetOperations) -> None:
-        self._lanes = lanes
-        self._forgets = forgets
 
-    async def run(self, message: StoredMessage, arguments: str) -> CommandResult:
-        """Execute `/forget that`, `/forget ID` or `/forget ID yes`."""
-        origin = message.inbound.origin
-        if origin.trust is not Trust.OWNER or not origin.direct:
-            return refused("Only the owner may have something forgotten, in a chat between the two of us.")
-        name, _, sure = arguments.partition(" ")
-        if name == _THAT:
-            name = await self._last(message.lane)
-        if not name:
-            return refused("Say what: /forget that for what you said last, or /forget and the id of a memory.")
-        message_id = read("message", name) if name.startswith("msg_") else None
-        memory_id = read("memory", name) if message_id is None else None
-        selector = ForgetSelector(
-            () if memory_id is None else (memory_id,), () if message_id is None else (message_id,)
-        )
-        if sure.strip() == _YES:
-            done = await self._forgets.forget(selector, person_of(origin))
-            return CommandResult("It is forgotten.") if done else refused(f"There is no {name} any more.")
-        targets = await self._forgets.find_targets(selector)
-        if not (targets.memories or targets.messages):
-            return refused(f"There is no {name}.")
-        return CommandResult(f"{taken(targets)} To forget it for good: /forget {name} yes", ASKED)
-
-    async def _last(self, lane: Lane) -> str:
-        """The last message that the newest settled turn of a lane answered; "" where that was a command."""
-        number = await self._lanes.last_turn(lane)
-        story = None if number is None else await self._lanes.turn(number)
-        said = [one for one in story.messages if command_in(one) is None] if story else []
-        return show("message", said[-1].id) if said else ""
+async def _last(lanes: LaneView, lane: Lane) -> str:
+    """The last message that the newest settled turn of a lane answered; "" where that was a command."""
+    number = await lanes.last_turn(lane)
+    story = None if number is None else await lanes.turn(number)
+    said = [one for one in story.messages if command_in(one) is None] if story else []
+    return show("message", said[-1].id) if said else ""
 
 
 def taken(targets: ForgetTargets) -> str:
@@ -101,39 +88,36 @@ class _Claim(NamedTuple):
     by: str = ""
 
 
+@frozen
 class Claims:
     """Joins who says the code that the other was shown, each in a direct chat.
 
     A code outlasts a restart; what is noted is not the code, but what it comes to when it is said.
     """
 
-    def __init__(
-        self, people: People, hearing: MemorySharing, clock: Clock, code: Callable[[], str], notes: Notes
-    ) -> None:
-        self._people = people
-        self._hearing = hearing
-        self._clock = clock
-        self._code = code
-        self._notes = notes
+    people: memory_store.People
+    sharing: memory_store.MemorySharing
+    clock: runtime.Clock
+    code: Callable[[], str]
+    notes: Notes
 
     async def join(self, message: StoredMessage, arguments: str) -> CommandResult:
         """What `/join`, `/join CODE` or `/join undo` comes to; saying a code again changes nothing."""
         origin = message.inbound.origin
-        person = chat_of((origin,))
+        person = memory.chat_of((origin,))
         if not person or origin.trust is Trust.EXTERNAL:
             return refused("That is for a chat between the two of us, if I know you.")
         if arguments == "undo":
-            done = await self._people.split(person)
-            return (
-                CommandResult("You are a person alone again here.") if done else refused("You are joined with nobody.")
-            )
-        if person == OWNER:
+            if await self.people.split(person):
+                return CommandResult("You are a person alone again here.")
+            return refused("You are joined with nobody.")
+        if person == memory.OWNER:
             return refused("You join people on the command line: keepsaid people join.")
         return await self._said(person, arguments.upper()) if arguments else await self._offered(person)
 
     async def _offered(self, person: str) -> CommandResult:
-        code = self._code()
-        await self._note(code, _Claim(person, self._clock.due_ms() + CODE_MS))
+        code = self.code()
+        await self._note(code, _Claim(person, self.clock.due_ms() + CODE_MS))
         minutes = CODE_MS // 60_000
         return CommandResult(
             f"Say this to me in your other chat with me, within {minutes} minutes: /join {code}\n"
@@ -141,16 +125,16 @@ class Claims:
         )
 
     async def _note(self, code: str, claim: _Claim) -> None:
-        now, name = self._clock.due_ms(), _name("code", code)
-        await self._notes.apply(Note(name, json.dumps(claim), claim.until, now))
-        await self._notes.apply(Note(_name("last code", claim.person), name, claim.until, now))
+        now, name = self.clock.due_ms(), _name("code", code)
+        await self.notes.apply(process.Note(name, json.dumps(claim), claim.until, now))
+        await self.notes.apply(process.Note(_name("last code", claim.person), name, claim.until, now))
 
     async def _shown(self, code: str) -> _Claim | None:
         """What was noted of a code; None for none, and for one after which its person was shown another."""
-        now, name = self._clock.due_ms(), _name("code", code)
-        noted = await self._notes.note(name, now)
+        now, name = self.clock.due_ms(), _name("code", code)
+        noted = await self.notes.note(name, now)
         claim = _Claim(*json.loads(noted)) if noted else None
-        last = "" if claim is None else await self._notes.note(_name("last code", claim.person), now)
+        last = "" if claim is None else await self.notes.note(_name("last code", claim.person), now)
         return claim if last == name else None
 
     async def _said(self, person: str, code: str) -> CommandResult:
@@ -160,7 +144,7 @@ class Claims:
         if claim.person == person:
             return refused("That is for your other chat: you are yourself here already.")
         await self._note(code, claim._replace(by=person))
-        joined = await self._people.join((claim.person, person), person, self._clock.now_ms())
+        joined = await self.people.join((claim.person, person), person, self.clock.now_ms())
         if joined is None:
             return refused("One of you is joined with my owner, and only my owner joins others with them.")
         return CommandResult("You are one person to me now, here and there. /join undo takes it back for this chat.")
@@ -170,13 +154,15 @@ class Claims:
         origin = message.inbound.origin
         if origin.trust is Trust.EXTERNAL:
             return refused("Only people known to me may do that.")
+        if not arguments:
+            return refused("/widen takes a memory, how far, and why: /widen mem_ID person so that I find it")
         named, to, *why = (*arguments.split(maxsplit=2), "")
         memory_id, reach = read("memory", named), ShareReach(to.lower())
         if memory_id is None:
             return refused(_NOT_YOURS)
         reason = why[0] or "said in a chat"
-        word = ShareMemory(memory_id, reach, person_of(origin), reason, self._clock.now_ms())
-        done = await self._hearing.share(word)
+        word = ShareMemory(memory_id, reach, memory.person_of(origin), reason, self.clock.now_ms())
+        done = await self.sharing.share(word)
         if done in (ShareRefusal.GONE, ShareRefusal.NOT_THEIRS):
             return refused(_NOT_YOURS)
         if isinstance(done, ShareRefusal):
@@ -187,78 +173,65 @@ class Claims:
 _TEXT_CHARS = 100
 
 
-class Receipts(ReceiptView, LaneView, Protocol):
-    """The receipts, turns, tasks and schedules of lanes."""
-
-    @property
-    def tasks(self) -> TaskView: ...
-
-    @property
-    def schedules(self) -> ScheduleView: ...
-
-
+@frozen
 class FeedbackCommand:
     """Executes `/wrong`: a person's feedback on a memory; the turn's commit stores it."""
 
-    def __init__(self, receipts: Receipts) -> None:
-        self._receipts = receipts
+    receipts: store.Store
 
     async def run(self, message: StoredMessage, arguments: str) -> CommandResult:
         """Execute `/wrong`, `/wrong N`, `/wrong ID` or `/wrong undo [ID]`."""
         verb, _, which = arguments.partition(" ") if arguments.startswith("undo") else ("mark", "", arguments)
-        by = person_of(message.inbound.origin)
+        by = memory.person_of(message.inbound.origin)
         if verb == "undo":
             return await self._withdrawn(message.lane, which.strip(), by)
         return await self._marked(message.lane, which, by)
 
     async def _marked(self, lane: Lane, which: str, by: str) -> CommandResult:
-        reminded = await self._receipts.reminded(lane)
+        reminded = await self.receipts.reminded(lane)
         if reminded is None:
             return refused("No memory came to mind in the last turns here.")
         if not which and len(reminded.memories) > 1:
             return CommandResult(await self._listed(reminded), ASKED)
         memory_id = _meant(reminded, which)
-        if memory_id is None:
-            known = await self._known(lane, which)
-            if known is None:
-                return refused(f"{which} is not among them.\n{await self._listed(reminded)}")
-            turn_id, memory_id = known
-        else:
-            turn_id = reminded.turn_id
+        found = await self._known(lane, which) if memory_id is None else (reminded.turn_id, memory_id)
+        if found is None:
+            return refused(f"{which} is not among them.\n{await self._listed(reminded)}")
+        turn_id, memory_id = found
         text = await self._text(turn_id, memory_id)
-        effects: tuple[Effect, ...] = (JudgeMemory(turn_id, memory_id, by),)
+        effects: tuple[Effect, ...] = (receipt.JudgeMemory(turn_id, memory_id, by),)
         return CommandResult(f"Left out here from now on: {text}\n/wrong undo brings it back.", effects=effects)
 
     async def _known(self, lane: Lane, which: str) -> tuple[int, int] | None:
         """An earlier turn of the lane that was shown the memory named so."""
         memory_id = read("memory", which) if not which.isdecimal() else None
-        uses = () if memory_id is None else await self._receipts.uses(memory_id, 0)
+        uses = () if memory_id is None else await self.receipts.uses(memory_id, 0)
         return next(((use.turn_id, memory_id or 0) for use in uses if use.lane == lane), None)
 
     async def _withdrawn(self, lane: Lane, which: str, by: str) -> CommandResult:
-        feedback = await self._receipts.list_active_feedback(lane)
+        feedback = await self.receipts.list_active_feedback(lane)
         active = [one for one in feedback if which in ("", show("memory", one.memory_id))]
         if not active:
             return refused("Nothing here is said to be wrong." if not which else f"{which} is not left out here.")
         newest = active[0]
         text = await self._text(newest.turn_id, newest.memory_id)
         same = [one for one in active if one.memory_id == newest.memory_id]
-        effects = tuple(JudgeMemory(one.turn_id, one.memory_id, by, "withdraw") for one in same)
+        effects = tuple(receipt.JudgeMemory(one.turn_id, one.memory_id, by, "withdraw") for one in same)
         return CommandResult(f"May come to mind again: {text}", effects=effects)
 
-    async def _listed(self, reminded: Reminded) -> str:
+    async def _listed(self, reminded: receipt.Reminded) -> str:
         texts = [await self._text(reminded.turn_id, memory_id) for memory_id in reminded.memories]
         return "\n".join(("Which one? /wrong and its number:", *(f"{n}. {text}" for n, text in enumerate(texts, 1))))
 
     async def _text(self, turn_id: int, memory_id: int) -> str:
         """A memory as its turn was shown it, with its name."""
-        story = await self._receipts.turn(turn_id)
-        found = candidate_in(story.trace, memory_id) if story else None
+        story = await self.receipts.turn(turn_id)
+        found = receipt.candidate_in(story.trace, memory_id) if story else None
         words = f"[{found['kind']}] {cut(' '.join(str(found['text']).split()), _TEXT_CHARS)} " if found else ""
         return f"{words}({show('memory', memory_id)})"
 
 
-def _meant(reminded: Reminded, which: str) -> int | None:
+def _meant(reminded: receipt.Reminded, which: str) -> int | None:
     """The memory of the last turn that was meant by its number, by its name, or as the only one."""
     if which.isdecimal():
         return reminded.memories[int(which) - 1] if 0 < int(which) <= len(reminded.memories) else None

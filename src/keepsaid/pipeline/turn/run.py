@@ -9,19 +9,15 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from keepsaid.domain.commits import StepEnd, StepStart
-from keepsaid.domain.effects import MakeTask
+from keepsaid.domain import commits, effects, receipt
 from keepsaid.domain.ids import read
 from keepsaid.domain.message import Trust, Trusted
 from keepsaid.domain.prompt import Json, Prompt, Record, Role, ToolCall, answered_calls
-from keepsaid.domain.receipt import MEMORY_OPEN
 from keepsaid.domain.turn import ModelAnswer, ResumableTurn, Step, StepKind, ToolClass, Usage
 from keepsaid.errors import KeepsaidError, LeaseLost, ModelMalformed, ToolError
-from keepsaid.pipeline.turn.authorization import CallGate, as_json, refusal_in
-from keepsaid.pipeline.turn.steering import SteeringSource
-from keepsaid.ports.failpoints import point
+from keepsaid.pipeline.turn import authorization, steering
+from keepsaid.ports import failpoints, runtime
 from keepsaid.ports.model import Delta, Model, ModelRequest, Tool
-from keepsaid.ports.runtime import Clock, Offload, inline
 from keepsaid.ports.store_views import Operations
 from keepsaid.text.normal import cut, digest, normalise, normalise_json
 from keepsaid.values import frozen
@@ -66,7 +62,7 @@ class StepLog:
     the turn stores. A trace that is not on record yet is written with the first call that is begun.
     """
 
-    def __init__(self, operations: Operations, clock: Clock, held: ResumableTurn, trace: Json = None) -> None:
+    def __init__(self, operations: Operations, clock: runtime.Clock, held: ResumableTurn, trace: Json = None) -> None:
         self._operations = operations
         self._clock = clock
         self._held = held
@@ -74,7 +70,7 @@ class StepLog:
         self._known = {step.n: step for step in held.steps}
         self.next = 0
         self.usage = Usage()
-        self.ending: StepEnd | None = None
+        self.ending: commits.StepEnd | None = None
 
     @property
     def replaying(self) -> bool:
@@ -98,7 +94,7 @@ class StepLog:
             raise NeedsReview(f"the call of {call.subject} started and has no result")
         output, usage = await self._made(n, call, make)
         self.usage += usage
-        end = StepEnd(self._held.turn_id, self._held.fence, n, output, usage, self._clock.now_ms())
+        end = commits.StepEnd(self._held.turn_id, self._held.fence, n, output, usage, self._clock.now_ms())
         if call.settles(output):
             self.ending = end
         elif not await self._operations.apply(end):
@@ -122,16 +118,16 @@ class StepLog:
             raise
         finally:
             starting.cancel()
-        point(f"{call.kind}.after")
+        failpoints.point(f"{call.kind}.after")
         return made
 
     async def _start(self, n: int, call: OutsideCall) -> None:
         step = Step(n, call.kind, call.subject, call.input_hash, repeatable=call.repeatable)
-        commit = StepStart(self._held.turn_id, self._held.fence, step, self._clock.now_ms(), self._trace)
+        commit = commits.StepStart(self._held.turn_id, self._held.fence, step, self._clock.now_ms(), self._trace)
         if not await self._operations.apply(commit):
             raise LeaseLost("the step was refused")
         self._trace = None
-        point(f"{call.kind}.before")
+        failpoints.point(f"{call.kind}.before")
 
 
 _READ_FOR_EACH = 4
@@ -154,16 +150,16 @@ class TurnLimits:
 
 @frozen
 class TurnDeps:
-    """What a turn works with; `offload` runs what reads long texts."""
+    """What a turn works with: `inbox` has what joins it, where anything may; `offload` runs what reads long texts."""
 
     model: Model
     prompt: Prompt
     tools: Sequence[Tool]
     limits: TurnLimits
     delta: Delta
-    offers: SteeringSource
-    gate: CallGate
-    offload: Offload = inline
+    inbox: steering.SteeringInbox | None
+    gate: authorization.CallGate
+    offload: runtime.Offload = runtime.inline
 
 
 class Ran(NamedTuple):
@@ -172,7 +168,7 @@ class Ran(NamedTuple):
     text: str
     records: tuple[Record, ...]
     model: str
-    waiting: tuple[MakeTask, ...] = ()
+    waiting: tuple[effects.MakeTask, ...] = ()
 
 
 async def run(turn: TurnDeps, steps: StepLog) -> Ran:
@@ -181,10 +177,10 @@ async def run(turn: TurnDeps, steps: StepLog) -> Ran:
     The calls of one answer are judged by what the model had been shown when it gave it.
     """
     exchange: list[Record] = []
-    waiting: list[MakeTask] = []
+    waiting: list[effects.MakeTask] = []
     for n in range(turn.limits.steps_max):
-        if n:
-            joined = await turn.offers.before(steps.next, replayed=steps.replaying)
+        if n and turn.inbox is not None:
+            joined = await turn.inbox.before(steps.next, replayed=steps.replaying)
             turn.gate.see(joined)
             exchange += joined
         answer = await _ask(turn, steps, tuple(exchange))
@@ -202,7 +198,7 @@ async def run(turn: TurnDeps, steps: StepLog) -> Ran:
 
 
 async def _ask(turn: TurnDeps, steps: StepLog, exchange: tuple[Record, ...]) -> ModelAnswer:
-    exchange = turn.offers.sent(exchange)
+    exchange = turn.inbox.sent(exchange) if turn.inbox is not None else exchange
     request = ModelRequest(turn.prompt, exchange, turn.tools, turn.limits.tokens_max, turn.limits.call_s_max)
     chars = turn.prompt.chars + sum(len(record.text) for record in exchange)
     sent = await turn.offload(chars, partial(_hashed, turn.prompt, exchange))
@@ -245,11 +241,11 @@ def _read(output: Json) -> ModelAnswer:
     return ModelAnswer(str(output["text"]), read, model=str(output["model"]))
 
 
-async def _use(turn: TurnDeps, steps: StepLog, call: ToolCall) -> tuple[Record, MakeTask | None]:
+async def _use(turn: TurnDeps, steps: StepLog, call: ToolCall) -> tuple[Record, effects.MakeTask | None]:
     """What the model is told of a call: the tool's output, what is wrong with the call, or that it was refused."""
     tool = next((tool for tool in turn.tools if tool.name == call.name), None)
     output = await _result(turn, steps, tool, call)
-    refused = refusal_in(output)
+    refused = authorization.refusal_in(output)
     if refused is not None:
         told = Record(Role.TOOL, refused.text, call_id=call.id, speaker=call.name, trust=turn.gate.taint.trust)
         return told, refused.task
@@ -265,7 +261,7 @@ async def _result(turn: TurnDeps, steps: StepLog, tool: Tool | None, call: ToolC
     async def make(begun: Begun) -> tuple[Json, Usage]:
         await begun()
         if refusal is not None:
-            return as_json(refusal), Usage()
+            return authorization.as_json(refusal), Usage()
         said = await call_tool(tool, call.arguments) if tool else f"error: there is no tool {call.name!r}"
         beginning = said[: _READ_FOR_EACH * chars_max + 1]  # longer than `chars_max`, too, where the output is
         fitting = cut(await turn.offload(len(said), partial(normalise, beginning)), chars_max)
@@ -313,6 +309,6 @@ async def call_tool(tool: Tool, text: str) -> str:
 
 def opened_in(records: Sequence[Record]) -> tuple[int, ...]:
     """The memories that a turn opened, each once, in order."""
-    opened = (one.text for one in answered_calls(records, MEMORY_OPEN) if one.text.startswith("mem_"))
+    opened = (one.text for one in answered_calls(records, receipt.MEMORY_OPEN) if one.text.startswith("mem_"))
     numbers = (read("memory", text.split(maxsplit=1)[0]) for text in opened)
     return tuple(dict.fromkeys(number for number in numbers if number is not None))

@@ -6,20 +6,17 @@ import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from keepsaid.domain import ids, personality, staged
 from keepsaid.domain.effects import OfBranch
-from keepsaid.domain.ids import show
 from keepsaid.domain.message import Trust
-from keepsaid.domain.personality import Skills
 from keepsaid.domain.prompt import Json, Prompt, Record, object_schema
-from keepsaid.domain.staged import staged_in
 from keepsaid.domain.task import Task, TaskStory, TellStatus
 from keepsaid.domain.trust import UNKEYED, Fence, ShownSource, Taint
 from keepsaid.domain.turn import ToolClass
 from keepsaid.errors import TaskImpossible, ToolError
 from keepsaid.pipeline.tools.tasks import made_in
-from keepsaid.pipeline.turn.authorization import ApprovalRequester, CallGate
+from keepsaid.pipeline.turn.authorization import Approvals, CallGate
 from keepsaid.pipeline.turn.run import Ran, StepLog, TurnDeps, TurnLimits, run
-from keepsaid.pipeline.turn.steering import NoSteering
 from keepsaid.ports.model import Model, SkillShelf, Tool
 from keepsaid.ports.store_views import Operations
 from keepsaid.text.normal import cut, normalise
@@ -57,7 +54,7 @@ class WorkerDeps:
     tools: Callable[[], Sequence[Tool]]
     skills: SkillShelf
     limits: TurnLimits = TurnLimits()
-    asking: Callable[[Task], ApprovalRequester] | None = None
+    asking: Callable[[Task], Approvals] | None = None
     fence: Fence = UNKEYED
 
 
@@ -86,7 +83,7 @@ async def _run(deps: WorkerDeps, task: Task, shown: tuple[Prompt, Sequence[Tool]
     prompt, tools, taint = shown
     # tools that the task's rule lists may always be called
     gate = CallGate(taint, deps.asking(task) if deps.asking else None, granted=task.terms.tools or ())
-    turn = TurnDeps(deps.model(task.terms.model), prompt, tools, deps.limits, lambda _: None, NoSteering(), gate)
+    turn = TurnDeps(deps.model(task.terms.model), prompt, tools, deps.limits, lambda _: None, None, gate)
     return await run(turn, steps)
 
 
@@ -110,7 +107,7 @@ def build_task_prompt(story: TaskStory, named: Mapping[str, Task], fence: Fence)
     if task.description not in ("", own):
         parts += ["", *fence.data("what came in, with every place of the task filled in", task.description)]
     for one in story.before:
-        parts += ["", *fence.data(f"the result of {show('task', one.id)}", cut(one.result, _EARLIER_CHARS_MAX))]
+        parts += ["", *fence.data(f"the result of {ids.show('task', one.id)}", cut(one.result, _EARLIER_CHARS_MAX))]
     return "\n".join(parts)
 
 
@@ -118,19 +115,19 @@ def shown_to(story: TaskStory, named: Mapping[str, Task]) -> Iterator[ShownSourc
     """What a worker is shown before its first step: its task, and the results that it is given."""
     task = story.task
     if task.outside:
-        yield ShownSource(Trust.EXTERNAL, f"the text of {show('task', task.id)}")
+        yield ShownSource(Trust.EXTERNAL, f"the text of {ids.show('task', task.id)}")
     for one in (*story.before, *named.values()):
         if one.result:
-            yield ShownSource(Trust.EXTERNAL, f"the result of {show('task', one.id)}")
+            yield ShownSource(Trust.EXTERNAL, f"the result of {ids.show('task', one.id)}")
 
 
 def _result(name: str, task: Task | None, fence: Fence) -> str:
     if task is None or task.state != "completed":
         return f"(task {name}: there is no result)"
-    return "\n".join(fence.data(f"the result of {show('task', task.id)}", cut(task.result, _EARLIER_CHARS_MAX)))
+    return "\n".join(fence.data(f"the result of {ids.show('task', task.id)}", cut(task.result, _EARLIER_CHARS_MAX)))
 
 
-def _skill(task: Task, skills: Skills) -> str:
+def _skill(task: Task, skills: personality.Skills) -> str:
     if not task.terms.skill:
         return ""
     skill = skills.named(task.terms.skill)
@@ -213,4 +210,4 @@ async def run_branch(
     prompt = Prompt(BRANCH_POLICY, past.records, "", asked, summary=past.summary)
     ran = await _run(deps, story.task, (prompt, past.tools, past.taint.showing(shown_to(story, named))), steps)
     made = made_in(ran.records, outside=story.task.outside)
-    return WorkerResult(cut(ran.text, RESULT_CHARS_MAX), (*staged_in(ran.records), *made, *ran.waiting))
+    return WorkerResult(cut(ran.text, RESULT_CHARS_MAX), (*staged.staged_in(ran.records), *made, *ran.waiting))

@@ -59,11 +59,7 @@ class MediaObject:
     def inside(self, name: str) -> MediaObject | None:
         """An object inside."""
         value = self._source.get(name)
-        if value is None:
-            return None
-        if not isinstance(value, Mapping):
-            raise self._make_type_error(name, "an object", value)
-        return MediaObject(value, self.path(name))
+        return None if value is None else self._object(name, value)
 
     def needed(self, name: str) -> MediaObject:
         """An object inside that must be there."""
