@@ -11,24 +11,17 @@ from keepsaid.app.models import budget_of, guard_of, overview_of
 from keepsaid.app.stores import archive_of
 from keepsaid.app.tools import Toolbox
 from keepsaid.config import Config, Home
-from keepsaid.domain.commits import IntakeResult, Received
+from keepsaid.domain import commits, message, staged, trust, turn
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Injection, Kind
-from keepsaid.domain.message import SYSTEM, Inbound, Trusted
 from keepsaid.domain.scene import PromptInputs
-from keepsaid.domain.staged import MemoryAction
 from keepsaid.domain.task import DEPTH_MAX, Task, TaskStory, trust_of_task
-from keepsaid.domain.trust import UNKEYED, Fence, taint_of
-from keepsaid.domain.turn import ClaimedBatch, Recent
 from keepsaid.engine.compactor import Compactor
 from keepsaid.engine.forgetter import Forgetter
 from keepsaid.errors import TaskImpossible
 from keepsaid.extensions.contributions import ExtensionContributions, Streams
-from keepsaid.memory.bulletins import Briefings
-from keepsaid.memory.forgetting import memory_forget
-from keepsaid.memory.gates import InjectionSettings
-from keepsaid.memory.injection import Injector, listener_of, listening
+from keepsaid.memory import bulletins, forgetting, gates, injection
 from keepsaid.memory.recall.recollection import QUERY_CHARS_MAX, RecallPrefetch, Recollection
 from keepsaid.memory.recording import Recorder
 from keepsaid.memory.tools import memory_action_tools, memory_open, memory_search
@@ -37,22 +30,14 @@ from keepsaid.pipeline.intake import storable
 from keepsaid.pipeline.prompt.assemble import Sources
 from keepsaid.pipeline.prompt.layers import fitted, recent, summary
 from keepsaid.pipeline.runner import MessagePipeline
-from keepsaid.pipeline.tools.dialogue import ask_for
-from keepsaid.pipeline.tools.schedules import ScheduleToolTerms, schedule_tools
-from keepsaid.pipeline.tools.tasks import TaskTools
-from keepsaid.pipeline.turn.authorization import Approvals, ApprovalTerms
+from keepsaid.pipeline.tools import dialogue, schedules, tasks
+from keepsaid.pipeline.turn import authorization, memory_commands, run, worker
 from keepsaid.pipeline.turn.commands import Commands
-from keepsaid.pipeline.turn.memory_commands import Claims
-from keepsaid.pipeline.turn.run import TurnLimits
-from keepsaid.pipeline.turn.worker import BranchHistory, Hindsight
-from keepsaid.ports.memory_store import Recall
+from keepsaid.ports import memory_store, runtime, store_views
 from keepsaid.ports.model import Model, Tool
-from keepsaid.ports.runtime import Clock, Ids, Offload, inline
 from keepsaid.ports.store import MemoryStore, Store
-from keepsaid.ports.store_views import TaskView
 from keepsaid.services.inbox import ProgressHub
-from keepsaid.text.normal import cut
-from keepsaid.text.words import leans
+from keepsaid.text import normal, words
 from keepsaid.values import frozen
 
 _LISTED = 20
@@ -63,11 +48,12 @@ _LINE_CHARS = 120
 class SideTasks:
     """Tasks that turns of a lane made and that have not ended; never what a rule spawned (seed 000, Isolation)."""
 
-    view: TaskView
+    view: store_views.TaskView
 
     async def lines(self, lane: Lane) -> tuple[str, ...]:
         """One line for each, newest first."""
-        return tuple(Trusted(_line(one), trust_of_task(one)) for one in await self.view.list_open_tasks(lane, _LISTED))
+        found = await self.view.list_open_tasks(lane, _LISTED)
+        return tuple(message.Trusted(_line(one), trust_of_task(one)) for one in found)
 
 
 @frozen
@@ -79,7 +65,7 @@ class WorkerTools:
     def lines(self) -> tuple[str, ...]:
         """One line for each, in the order of their names."""
         known = {tool.name: tool for tool in reversed(self.tools())}
-        return tuple(f"{name}: {cut(_first(known[name].description), _LINE_CHARS)}" for name in sorted(known))
+        return tuple(f"{name}: {normal.cut(_first(known[name].description), _LINE_CHARS)}" for name in sorted(known))
 
 
 def _first(text: str) -> str:
@@ -89,42 +75,10 @@ def _first(text: str) -> str:
 
 def _line(task: Task) -> str:
     said = " ".join((task.status or task.description).split())
-    return f"{task.kind} {show('task', task.id)} {task.state}: {cut(said, _LINE_CHARS)}"
+    return f"{task.kind} {show('task', task.id)} {task.state}: {normal.cut(said, _LINE_CHARS)}"
 
 
-_OF_MEMORY = ("memory_search", "memory_open", *MemoryAction)
-
-
-def hindsight_of(
-    config: Config,
-    store: Store,
-    ids: Ids,
-    memory_tools: Callable[[ClaimedBatch], Sequence[Tool]],
-    fence: Fence,
-) -> Hindsight:
-    """What is known where a task was begun: what the lane remembers, and memory, heard as its turn heard it.
-
-    A branch has work done as its turn could, while work may make work (design: section 4.4, depth 3).
-    """
-    budget = budget_of(config)
-
-    async def past(branch: TaskStory) -> BranchHistory:
-        task = branch.task
-        story = None if task.turn_id is None else await store.turn(task.turn_id)
-        if story is None or not story.messages:
-            raise TaskImpossible("the turn that began it is not kept any more")
-        claimed = ClaimedBatch(story.batch, story.turn_id, story.messages)
-        tail = fitted(await store.context(claimed.batch.lane, budget.recent_records), budget.recent_tokens)
-        scene = PromptInputs(claimed, tail)
-        records, _ = recent(scene, fence)
-        tools = tuple(tool for tool in memory_tools(claimed) if tool.name in _OF_MEMORY)
-        if task.depth < DEPTH_MAX:
-            tools += TaskTools(claimed, store.tasks, ids, branch.steps, fence).making()
-        return BranchHistory(records, summary(scene, budget.summary_chars).text, tools, taint_of(scene))
-
-    return past
-
-
+_OF_MEMORY = ("memory_search", "memory_open", *staged.MemoryAction)
 _COMMAND = "/"
 
 
@@ -135,7 +89,7 @@ class IntakePrefetcher:
     """
 
     def __init__(
-        self, config: Config, recall: Recollection, memories: MemoryStore, recorder: Recorder, clock: Clock
+        self, config: Config, recall: Recollection, memories: MemoryStore, recorder: Recorder, clock: runtime.Clock
     ) -> None:
         self.recall = RecallPrefetch(recall, lambda: memories.news.changes, clock)
         self.expecting = False
@@ -146,47 +100,45 @@ class IntakePrefetcher:
         self._per_leg = config.memory.recall_candidates
         self._cross = config.lanes.cross == "always"
 
-    def expect(self, inbound: Inbound, received: Received) -> Received:
+    def expect(self, inbound: message.Inbound, received: commits.Received) -> commits.Received:
         """A message was taken in: most likely its turn will ask for its words alone. Returns the receipt."""
         short = len(inbound.content.text) < QUERY_CHARS_MAX
         if short and self._comes_at_once(inbound, received) and not self.recall.rests:
             inbound = storable(inbound)
             text = inbound.content.text
-            if not text.startswith(_COMMAND) and not leans(text) and self._recorder.caught_up:
-                listener = listening(received.lane, [inbound.origin], cross=self._cross)
+            if not text.startswith(_COMMAND) and not words.leans(text) and self._recorder.caught_up:
+                listener = injection.listening(received.lane, [inbound.origin], cross=self._cross)
                 self.recall.begin(listener, text, self._per_leg)
         return received
 
-    def _comes_at_once(self, inbound: Inbound, received: Received) -> bool:
+    def _comes_at_once(self, inbound: message.Inbound, received: commits.Received) -> bool:
         origin = inbound.origin
-        alone = inbound.marks.reply_to is None and origin.channel in self._at_once and origin.sender != SYSTEM
-        return alone and self.expecting and self._wanted and received.intake is IntakeResult.STORED
+        alone = inbound.marks.reply_to is None and origin.channel in self._at_once and origin.sender != message.SYSTEM
+        return alone and self.expecting and self._wanted and received.intake is commits.IntakeResult.STORED
 
     def stop(self) -> None:
-        """Nothing is expected any more."""
         self.expecting = False
         self.recall.stop()
 
 
+@frozen
 class NoReminder:
-    """Recalls nothing, where injection is not wanted."""
+    """Recalls nothing, where injection is not wanted, and says why."""
 
-    def __init__(self, setting: str) -> None:
-        self._setting = setting
+    setting: str
 
-    async def remind(self, claimed: ClaimedBatch, recent: Awaitable[Recent]) -> Injection:  # noqa: ARG002 - the port's signature
-        """Nothing, and why."""
-        return Injection(skipped=f"memory.injection is {self._setting}")
+    async def remind(self, claimed: turn.ClaimedBatch, recent: Awaitable[turn.Recent]) -> Injection:  # noqa: ARG002 - the port's signature
+        return Injection(skipped=f"memory.injection is {self.setting}")
 
 
 @frozen
 class Faculties:
     """What an agent remembers and forgets with: `recall` before a turn, `search` when the model asks."""
 
-    recall: Recall
+    recall: memory_store.Recall
     search: Recollection
     recorder: Recorder
-    briefings: Briefings | None
+    briefings: bulletins.Briefings | None
     compactor: Compactor
     forgetter: Forgetter
 
@@ -200,36 +152,45 @@ class AgentBuilder:
     stores: tuple[Store, MemoryStore]
     model: Model
     faculties: Faculties
-    system: tuple[Clock, Ids]
+    system: tuple[runtime.Clock, runtime.Ids]
     hub: ProgressHub
     tools: tuple[Sequence[Tool], ExtensionContributions, Toolbox]
-    offload: Offload = inline
-    fence: Fence = UNKEYED
+    offload: runtime.Offload = runtime.inline
+    fence: trust.Fence = trust.UNKEYED
 
     def flow(self) -> MessagePipeline:
-        """The road of its messages."""
-        return MessagePipeline(self.stores[0], self._build_deps(), pipeline_settings(self.config), *self.system)
+        (operations, _), config = self.stores, self.config
+        windows = {name: channel.window(config.buffer) for name, channel in config.channels.items()}
+        limits = run.TurnLimits(config.models.steps_max, config.models.tokens_max, config.models.timeout_s)
+        busy = {name: channel.busy for name, channel in config.channels.items()}
+        stale = {name: int(channel.stale_after_s * 1000) for name, channel in config.channels.items()}
+        terms = config.sessions.terms(), config.slots.terms()
+        again = config.memory.history_blocks, config.memory.reinject_turns
+        last = config.schedules.timezone, config.turns.prepare_s
+        here = config.table(), windows, budget_of(config), limits
+        settings = PipelineSettings(*here, busy, stale, *terms, *again, *last)
+        return MessagePipeline(operations, self._build_deps(), settings, *self.system)
 
     def _build_deps(self) -> AgentDeps:
         config, (operations, memories), (clock, _) = self.config, self.stores, self.system
-        have = self.faculties
-        mode = injection_mode(config)
+        have, extension = self.faculties, config.extensions.get("memory")
+        mode = config.memory.injection if extension is None or extension.enabled else "off"
         reminder = self._injector() if mode == "auto" else NoReminder(mode)
         files = self.home.agent(config.agent)
         overview = overview_of(config, operations)
         beside = WorkerTools(self.worker_tools), SideTasks(operations.tasks)
         sources = Sources(SkillFolder(files), *beside, (self.tools[1],), overview, have.briefings)
         guard = guard_of(config, operations, clock, have.compactor)
-        claims = Claims(memories.people, memories.sharing, clock, one_time_code, operations)
+        claims = memory_commands.Claims(memories.people, memories.sharing, clock, one_time_code, operations)
         window = config.compaction.window_tokens
         commands = Commands(operations, operations, have.compactor.compact_on_request, claims, have.forgetter, window)
         told = Streams(self.hub, self.tools[1].active)
         here = IdentityFiles(files), self._tools, told, sources, guard, commands, self.offload
         return AgentDeps(self.model, reminder, *here, lambda claimed: self.approvals(claimed.batch.lane), self.fence)
 
-    def _injector(self) -> Injector:
+    def _injector(self) -> injection.Injector:
         memory = self.config.memory
-        settings = InjectionSettings(
+        settings = gates.InjectionSettings(
             items_max=memory.items_max,
             tokens_max=memory.tokens_max,
             per_leg=memory.recall_candidates,
@@ -240,72 +201,60 @@ class AgentBuilder:
             cross=self.config.lanes.cross == "always",
         )
         have, (_, memories), (clock, _) = self.faculties, self.stores, self.system
-        return Injector(have.recall, memories, have.recorder, clock, settings, self.offload)
+        return injection.Injector(have.recall, memories, have.recorder, clock, settings, self.offload)
 
-    def _tools(self, claimed: ClaimedBatch) -> Sequence[Tool]:
+    def _tools(self, claimed: turn.ClaimedBatch) -> Sequence[Tool]:
         given, offers, toolbox = self.tools
         core, brought = offers.tools(claimed)
-        tasking = TaskTools(claimed, self.stores[0].tasks, self.system[1], claimed.steps, self.fence)
-        ours = (*core, ask_for(claimed), *tasking.tools(), *self._of_time(claimed), *given)
-        taken = {tool.name for tool in ours}
-        return (*ours, *(tool for tool in (*brought, *toolbox.tools()) if tool.name not in taken))
-
-    def _of_time(self, claimed: ClaimedBatch) -> Sequence[Tool]:
+        tasking = tasks.TaskTools(claimed, self.stores[0].tasks, self.system[1], claimed.steps, self.fence)
         settings = self.config.schedules
         most = settings.agent_max if settings.enabled else 0
-        terms = ScheduleToolTerms(most, int(settings.agent_min_interval_s * 1_000), settings.timezone)
-        return schedule_tools(claimed, self.stores[0].schedules, self.system, terms)
+        terms = schedules.ScheduleToolTerms(most, int(settings.agent_min_interval_s * 1_000), settings.timezone)
+        timed = schedules.schedule_tools(claimed, self.stores[0].schedules, self.system, terms)
+        ours = (*core, dialogue.ask_for(claimed), *tasking.tools(), *timed, *given)
+        taken = {tool.name for tool in ours}
+        return (*ours, *(tool for tool in (*brought, *toolbox.tools()) if tool.name not in taken))
 
     def worker_tools(self) -> Sequence[Tool]:
         """The tools that belong to no turn, as workers have them."""
         given, offers, toolbox = self.tools
         return (*given, *offers.lasting(), *toolbox.tools())
 
-    def approvals(self, lane: Lane | None) -> Approvals:
+    def approvals(self, lane: Lane | None) -> authorization.Approvals:
         """What puts calls that are refused in a lane before the owner."""
         settings = self.config.tools
         lasts_ms = int(settings.approval_hours * 3_600_000)
-        terms = ApprovalTerms(lasts_ms, settings.approvals_lane_max, settings.approvals_max)
+        terms = authorization.ApprovalTerms(lasts_ms, settings.approvals_lane_max, settings.approvals_max)
         names = {tool.name for tool in self.worker_tools()}
-        return Approvals(self.stores[0].tasks, *self.system, lane, names, terms)
+        return authorization.Approvals(self.stores[0].tasks, *self.system, lane, names, terms)
 
-    def task_approvals(self, task: Task) -> Approvals:
-        """Return the approvals that ask the owner about calls refused to the worker of a task."""
-        return self.approvals(task.lane)
+    async def hindsight(self, branch: TaskStory) -> worker.BranchHistory:
+        """What is known where a task was begun: what the lane remembers, and memory, heard as its turn heard it.
 
-    def hindsight(self) -> Hindsight:
-        """What branches know of the lanes that they are begun in."""
-        operations, _ = self.stores
-        return hindsight_of(self.config, operations, self.system[1], self.memory_tools, self.fence)
+        A branch has work done as its turn could, while work may make work (design: section 4.4, depth 3).
+        """
+        (store, _), (_, ids), task = self.stores, self.system, branch.task
+        story = None if task.turn_id is None else await store.turn(task.turn_id)
+        if story is None or not story.messages:
+            raise TaskImpossible("the turn that began it is not kept any more")
+        claimed, budget = turn.ClaimedBatch(story.batch, story.turn_id, story.messages), budget_of(self.config)
+        tail = fitted(await store.context(claimed.batch.lane, budget.recent_records), budget.recent_tokens)
+        scene = PromptInputs(claimed, tail)
+        records, _ = recent(scene, self.fence)
+        tools = tuple(tool for tool in self.memory_tools(claimed) if tool.name in _OF_MEMORY)
+        if task.depth < DEPTH_MAX:
+            tools += tasks.TaskTools(claimed, store.tasks, ids, branch.steps, self.fence).making()
+        return worker.BranchHistory(records, summary(scene, budget.summary_chars).text, tools, trust.taint_of(scene))
 
-    def memory_tools(self, claimed: ClaimedBatch) -> Sequence[Tool]:
+    def memory_tools(self, claimed: turn.ClaimedBatch) -> Sequence[Tool]:
         """What the agent may ask memory, and have it remember, as the extension `memory` brings it."""
         if self.config.memory.injection == "off":
             return ()
         have, (_, memories), (clock, _) = self.faculties, self.stores, self.system
-        listener = replace(listener_of(claimed, claimed.messages), cross=self.config.lanes.cross != "never")
+        listener = replace(injection.listener_of(claimed, claimed.messages), cross=self.config.lanes.cross != "never")
         library = memories.library
         search = memory_search(have.search, library, listener, archive_of(memories, clock))
         opened_one = memory_open(memories, library, listener)
         deeds = memory_action_tools(memories, listener, claimed)
-        forget = memory_forget(memories, have.forgetter, listener)
+        forget = forgetting.memory_forget(memories, have.forgetter, listener)
         return (search, opened_one, *deeds, forget)
-
-
-def injection_mode(config: Config) -> str:
-    """What comes to mind before a turn: as the settings say, and nothing without the extension `memory`."""
-    there = "memory" not in config.extensions or config.extensions["memory"].enabled
-    return config.memory.injection if there else "off"
-
-
-def pipeline_settings(config: Config) -> PipelineSettings:
-    """Return the pipeline settings of a config."""
-    windows = {name: channel.window(config.buffer) for name, channel in config.channels.items()}
-    models = config.models
-    limits = TurnLimits(models.steps_max, models.tokens_max, models.timeout_s)
-    busy = {name: channel.busy for name, channel in config.channels.items()}
-    stale = {name: int(channel.stale_after_s * 1000) for name, channel in config.channels.items()}
-    terms = config.sessions.terms(), config.slots.terms()
-    again = config.memory.history_blocks, config.memory.reinject_turns
-    last = config.schedules.timezone, config.turns.prepare_s
-    return PipelineSettings(config.table(), windows, budget_of(config), limits, busy, stale, *terms, *again, *last)

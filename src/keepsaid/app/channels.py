@@ -5,9 +5,8 @@ from __future__ import annotations
 import hmac
 from collections.abc import Callable, Container, Mapping
 
-from keepsaid.adapters.channels.github import GitHubHook
+from keepsaid.adapters.channels import github, pull
 from keepsaid.adapters.channels.media import discord, nostr, slack, telegram
-from keepsaid.adapters.channels.pull import PullChannel, allowed
 from keepsaid.config import Config
 from keepsaid.domain.message import IgnoredUpdate, Inbound, MediaMessage
 from keepsaid.ports.channel import Channel, Hook
@@ -34,13 +33,13 @@ def channels_of(config: Config, names: Container[str]) -> tuple[dict[str, Channe
             continue
         if name == "github":
             secret = one.secret.get_secret_value() if one.secret else ""
-            channels[name] = hooks[name] = GitHubHook(secret, priority=one.priority)
+            channels[name] = hooks[name] = github.GitHubHook(secret, priority=one.priority)
         elif one.reply_hosts:
             from keepsaid.adapters.channels.push import PushChannel  # noqa: PLC0415 - its client costs a start 60 ms
 
             channels[name] = PushChannel(name, one.reply_hosts)
         else:
-            channels[name] = PullChannel(name)
+            channels[name] = pull.PullChannel(name)
     return channels, hooks
 
 
@@ -51,18 +50,17 @@ def channels_without_resend(config: Config) -> frozenset[str]:
 
 def url_refused(url: str, hosts: tuple[str, ...]) -> str | None:
     """Why a reply must not be pushed to `url`; None when it may."""
-    return allowed(url, hosts)
+    return pull.allowed(url, hosts)
 
 
 def github_sample(config: Config, event: str, body: bytes) -> Inbound | None:
     """The message that a raw GitHub webhook would be, signed here; None for a ping. Raises InputError."""
-    hook = GitHubHook(_SAMPLE, priority=config.channels["github"].priority)
+    hook = github.GitHubHook(_SAMPLE, priority=config.channels["github"].priority)
     signature = hmac.digest(_SAMPLE.encode(), body, "sha256").hex()
     headers = {"x-hub-signature-256": f"sha256={signature}", "x-github-event": event, "x-github-delivery": _SAMPLE}
     return hook.read(headers, body)
 
 
 async def close_channels(channels: Mapping[str, Channel]) -> None:
-    """Close every channel."""
     for channel in channels.values():
         await channel.close()

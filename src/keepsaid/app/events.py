@@ -7,9 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from keepsaid.domain.commits import Tell as Told
-from keepsaid.domain.event import DecideDelivery, Event
-from keepsaid.domain.prompt import Json
+from keepsaid.domain import commits, event, prompt
 from keepsaid.engine.subscriptions import DeliveryTerms, Subscriber, Subscribers, Tell
 from keepsaid.engine.supervisor import ServiceLoop
 from keepsaid.events.catalog import checked, topics_of
@@ -56,7 +54,6 @@ class EventService:
         return self._subscribers.happened.listening()
 
     def wake(self) -> None:
-        """Let those who listen look."""
         self._subscribers.happened.notify_all()
 
     async def subscribe(
@@ -82,22 +79,21 @@ class EventService:
         """Tell somebody of nothing any more, not even of what was on its way; False when nobody has this name."""
         return await self._subscribers.remove(name)
 
-    async def emit(self, topic: str, payload: Mapping[str, Json], correlation_id: str = "") -> None:
+    async def emit(self, topic: str, payload: Mapping[str, prompt.Json], correlation_id: str = "") -> None:
         """Tell of a fact; returns once it is on disk. Raises InputError with nothing told."""
         kept = normalise(checked(topic, payload))
-        await self._store.apply(Told(topic, kept, self._clock.now_ms(), normalise(correlation_id)))
+        await self._store.apply(commits.Tell(topic, kept, self._clock.now_ms(), normalise(correlation_id)))
 
-    async def wait_for(self, topic: str, correlation_id: str, timeout_s: float, after: int = 0) -> Event | None:
+    async def wait_for(self, topic: str, correlation_id: str, timeout_s: float, after: int = 0) -> event.Event | None:
         """The first event of a topic about something, after another event; None when there is none in time."""
         wanted = topic, correlation_id, after
         return await wait_for(self.journal, self._clock, self._subscribers.happened, wanted, timeout_s * 1_000)
 
     async def decide(self, delivery_id: int, *, again: bool) -> bool:
         """A person's word on a dead delivery; False when it is none."""
-        done = await self._store.apply(DecideDelivery(delivery_id, self._clock.now_ms(), again))
+        done = await self._store.apply(event.DecideDelivery(delivery_id, self._clock.now_ms(), again))
         self._subscribers.bell.notify_all()
         return done
 
     async def stop(self) -> None:
-        """Tell nobody any more."""
         await self._subscribers.stop()

@@ -6,25 +6,17 @@ import asyncio
 import json
 import logging
 import os
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from keepsaid.app import events, serving, work
 from keepsaid.app.builtin.parts import NAMES, BuiltInContext, Parts, built_in
-from keepsaid.app.events import EventService
-from keepsaid.app.serving import IN_FORCE, ConfigReloader, Prepared, ReloadableIdentity, ReloadableRoutes
-from keepsaid.app.work import ScheduleService
 from keepsaid.config import Config, Home
 from keepsaid.config.services import ExtensionConfig
 from keepsaid.config.settings import ChannelConfig
-from keepsaid.domain.commits import IntakeResult, Received
-from keepsaid.domain.commits import Tell as Told
-from keepsaid.domain.event import Event
-from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks
-from keepsaid.domain.process import NotifyOwner
-from keepsaid.domain.prompt import Json
-from keepsaid.domain.reply import ReplyDraft
+from keepsaid.domain import commits, event, message, process, prompt, reply
 from keepsaid.domain.schedule import NewSchedule, Schedule, ScheduleRun, What
 from keepsaid.engine.scheduler import JobHandler
 from keepsaid.engine.supervisor import ServiceLoop
@@ -36,7 +28,7 @@ from keepsaid.extensions.contributions import ExtensionContributions, Listeners
 from keepsaid.extensions.discovery import ExtensionSource, FoundExtension, in_folder, in_packages, unique
 from keepsaid.extensions.lifecycle import Lifecycle, LifecycleDeps, Wanted
 from keepsaid.extensions.loaded import LoadedExtension, State
-from keepsaid.extensions.manifest import Manifest, ScheduleEntry
+from keepsaid.extensions.manifest import Manifest
 from keepsaid.extensions.services import RuntimeExtensionContext, settings_of
 from keepsaid.pipeline.runner import MessagePipeline
 from keepsaid.ports.channel import Channel, Hook, Incoming
@@ -59,30 +51,29 @@ class ExtensionHost:
 
     config: Config
     store: Operations
-    telling: EventService
-    receiving: Callable[[Inbound], Awaitable[Received]]
+    telling: events.EventService
+    receiving: Callable[[message.Inbound], Awaitable[commits.Received]]
     clock: Clock
     ids: Ids
     hints: Wakeups
     ours: frozenset[str] = frozenset()
 
-    async def emit(self, extension: str, topic: str, payload: Mapping[str, Json], correlation_id: str) -> None:
+    async def emit(self, extension: str, topic: str, payload: Mapping[str, prompt.Json], correlation_id: str) -> None:
         """Tell of a fact; what somebody said goes into the buffer like any other message."""
         if topic == USER_MESSAGE:
             await self._said(extension, payload, correlation_id)
         else:
             await self.telling.emit(topic, payload, correlation_id)
 
-    async def subscribe(self, name: str, topic: str, tell: Callable[[Event], Awaitable[object]]) -> None:
-        """Tell somebody of a topic."""
+    async def subscribe(self, name: str, topic: str, tell: Callable[[event.Event], Awaitable[object]]) -> None:
         await self.telling.subscribe(name, (topic,), tell)
 
     async def notify(self, extension: str, text: str, about: str) -> None:
         """Put a notice to the owner in the outbox."""
         now = self.clock.now_ms()
-        draft = ReplyDraft(self.ids.next(), normalise(text), notice=True)
+        draft = reply.ReplyDraft(self.ids.next(), normalise(text), notice=True)
         name = f"notice:{extension}:{about}" if about else f"notice:{extension}:{draft.id:x}"
-        if not await self.store.apply(NotifyOwner(draft, normalise(name), now + _KNOWN_MS, now)):
+        if not await self.store.apply(process.NotifyOwner(draft, normalise(name), now + _KNOWN_MS, now)):
             raise ExtensionError(f"{extension} has something to tell, and the owner has not written here yet")
         self.hints.deliver.set()
 
@@ -91,19 +82,20 @@ class ExtensionHost:
         settings = self.config.channels.get(channel)
         if settings is None or channel not in self.ours:
             raise InputError(f"{channel} is no channel of an extension", hint="keepsaid ext ls")
-        origin = Origin(channel, "default", incoming.conversation, incoming.sender, incoming.name, incoming.direct)
+        who = incoming.conversation, incoming.sender, incoming.name, incoming.direct
+        origin = message.Origin(channel, "default", *who)
         origin = replace(origin, trust=self.config.trust_of(origin))
-        marks = ProviderMarks(incoming.external_id, incoming.provider_id, incoming.reply_to)
+        marks = message.ProviderMarks(incoming.external_id, incoming.provider_id, incoming.reply_to)
         payload = incoming.text.encode("utf-8", "surrogatepass") if incoming.payload is None else incoming.payload
-        content = Content(payload, incoming.text)
-        received = await self.receiving(Inbound(origin, content, marks, settings.priority, incoming.topic))
-        return received.intake is IntakeResult.STORED
+        content = message.Content(payload, incoming.text)
+        received = await self.receiving(message.Inbound(origin, content, marks, settings.priority, incoming.topic))
+        return received.intake is commits.IntakeResult.STORED
 
-    async def emit_lifecycle_event(self, topic: str, payload: Mapping[str, Json], about: str) -> None:
+    async def emit_lifecycle_event(self, topic: str, payload: Mapping[str, prompt.Json], about: str) -> None:
         """Publish an event about the state of an extension, such as `extension.started`."""
-        await self.store.apply(Told(topic, json.dumps(dict(payload)), self.clock.now_ms(), about))
+        await self.store.apply(commits.Tell(topic, json.dumps(dict(payload)), self.clock.now_ms(), about))
 
-    async def _said(self, extension: str, payload: Mapping[str, Json], correlation_id: str) -> None:
+    async def _said(self, extension: str, payload: Mapping[str, prompt.Json], correlation_id: str) -> None:
         """A `user.message` {text, user_id, channel_id}: told twice under one correlation id, it is kept once."""
         text, user, channel, conversation = (payload.get(name) for name in _SAID)
         if not isinstance(text, str) or not isinstance(user, str) or not user:
@@ -132,9 +124,8 @@ def with_channels(config: Config, found: Iterable[FoundExtension]) -> Config:
     brought = {}
     for one in found:
         if one.enabled and one.manifest and "channel" in one.manifest.provides and one.id not in config.channels:
-            fits = {
-                key: value for key, value in (one.manifest.channel or {}).items() if key in ChannelConfig.model_fields
-            }
+            given = one.manifest.channel or {}
+            fits = {key: given[key] for key in ChannelConfig.model_fields if key in given}
             brought[one.id] = ChannelConfig.model_validate(fits)
     return config.model_copy(update={"channels": {**config.channels, **brought}}) if brought else config
 
@@ -165,9 +156,8 @@ class ExtensionService:
         self.host = host
         self._parts = parts
         self._model, redactor = outer
-        found = tuple(unique((*built_in(host.config), *found)))
         around = LifecycleDeps(self._context, self._agent, host.clock, redactor.redacted, self._changed)
-        self.lifecycle = Lifecycle(found, around)
+        self.lifecycle = Lifecycle(unique((*built_in(host.config), *found)), around)
         self.listeners = Listeners(host.clock)
         self.offers = ExtensionContributions(lambda: self.lifecycle.active)
         self._begun = False
@@ -184,33 +174,19 @@ class ExtensionService:
                 self.listeners.begin(guest)
         self._write()
 
-    def schedules(self) -> Sequence[tuple[str, ScheduleEntry, Callable[[], Awaitable[str | None]]]]:
-        """The schedules of those that are active: whose, when, and what is done then; a result is for the owner."""
-        return [
-            (guest.id, entry, guest.provided.schedules[entry.name])
-            for guest in self.lifecycle.active
-            for entry in guest.manifest.schedules
-        ]
-
-    def stages(self) -> Sequence[ServiceLoop]:
-        """What looks after their health."""
-        loops = [stage for guest in self.lifecycle.active for stage in _loops(guest)]
-        if not any(hasattr(guest.made, "health") for guest in self.lifecycle.active):
-            return loops
-        return (*loops, ServiceLoop("extensions", self._look, asyncio.Event(), poll_ms=_HEALTH_MS, vital=False))
-
-    async def quiet(self) -> None:
-        """Take nothing in any more."""
-        await self.listeners.end()
+    def stages(self) -> Iterator[ServiceLoop]:
+        """The loops of built-in extensions, and what looks after the health of all."""
+        for guest in self.lifecycle.active:
+            if guest.found.source is ExtensionSource.BUILT_IN and hasattr(guest.made, "loops"):
+                yield from guest.made.loops()
+        if any(hasattr(guest.made, "health") for guest in self.lifecycle.active):
+            yield ServiceLoop("extensions", self.lifecycle.look, asyncio.Event(), poll_ms=_HEALTH_MS, vital=False)
 
     async def end(self) -> None:
         """Let them out, the other way round."""
         if self._begun:
             self._begun = False
             await self.lifecycle.end()
-
-    async def _look(self) -> int | None:
-        return await self.lifecycle.look()
 
     def _context(self, manifest: Manifest, peer: Callable[[str], Any]) -> RuntimeExtensionContext:
         given = self.host.config.extensions.get(manifest.id)
@@ -256,47 +232,32 @@ class ExtensionService:
             _log.warning("what became of extensions cannot be written (%s)", error.strerror)
 
 
-def _loops(guest: LoadedExtension) -> Sequence[ServiceLoop]:
-    """The loops of a built-in extension."""
-    if guest.found.source is not ExtensionSource.BUILT_IN or not hasattr(guest.made, "loops"):
-        return ()
-    return tuple(guest.made.loops())
-
-
-Work = Callable[[], Awaitable[str | None]]
-
-
-async def join_calendars(extending: ExtensionService, scheduling: ScheduleService, zone: str) -> None:
+async def join_calendars(extending: ExtensionService, scheduling: work.ScheduleService, zone: str) -> None:
     """Let the schedules of extensions come; those of one that is off come no more. Before the scheduler starts."""
-    wanted: dict[str, list[NewSchedule]] = {
-        id_: []
-        for id_, guest in extending.lifecycle.guests.items()
-        if guest.state in (State.ACTIVE, State.OFF) and guest.found.source is not ExtensionSource.BUILT_IN
-    }
-    for id_, entry, work in extending.schedules():
-        name = f"ext:{id_}:{entry.name}"
-        scheduling.register_job(name, JobHandler(_make_job(extending, id_, work)))
-        timing = entry.timing(zone)
-        wanted[id_].append(NewSchedule(extending.host.ids.next(), f"ext:{id_}", entry.name, timing, What.RUN, name))
-    for id_, schedules in wanted.items():
-        await scheduling.replace(f"ext:{id_}", schedules)
+    for id_, guest in extending.lifecycle.guests.items():
+        if guest.state not in (State.ACTIVE, State.OFF) or guest.found.source is ExtensionSource.BUILT_IN:
+            continue
+        source, wanted = f"ext:{id_}", []
+        for entry in guest.manifest.schedules if guest.active else ():
+            name = f"{source}:{entry.name}"
+            scheduling.register_job(name, JobHandler(_make_job(extending.host, guest, entry.name)))
+            new = extending.host.ids.next(), source, entry.name, entry.timing(zone), What.RUN, name
+            wanted.append(NewSchedule(*new))
+        await scheduling.replace(source, wanted)
 
 
-def _make_job(extending: ExtensionService, id_: str, work: Work) -> Callable[[Schedule, ScheduleRun], Awaitable[bool]]:
+def _make_job(
+    host: ExtensionHost, guest: LoadedExtension, entry: str
+) -> Callable[[Schedule, ScheduleRun], Awaitable[bool]]:
+    """What is done when a schedule of an extension is due; a result is for the owner."""
+
     async def do(schedule: Schedule, run: ScheduleRun) -> bool:
-        said = await work()
+        said = await guest.provided.schedules[entry]()
         if said:
-            await extending.host.notify(id_, said, f"{schedule.new.name}:{run.due_at}")
+            await host.notify(guest.id, said, f"{schedule.new.name}:{run.due_at}")
         return True
 
     return do
-
-
-def with_sections(config: Config, found: Iterable[FoundExtension]) -> Config:
-    """The config as it is with these extensions: each has a section, as if the file had named it, and its channels."""
-    found = tuple(found)
-    unnamed = {one.id: ExtensionConfig(enabled=one.enabled) for one in found if one.id not in config.extensions}
-    return with_channels(config.model_copy(update={"extensions": {**config.extensions, **unnamed}}), found)
 
 
 class ReloadableExtensions:
@@ -307,10 +268,9 @@ class ReloadableExtensions:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The settings of those that follow."""
         return tuple(f"extensions.{guest.id}.config" for guest in self._lifecycle.followers)
 
-    async def prepare(self, config: Config) -> Prepared:
+    async def prepare(self, config: Config) -> serving.Prepared:
         """Check settings against the manifests; raises ConfigError."""
         wanted: Wanted = {}
         for guest in self._lifecycle.followers:
@@ -319,19 +279,24 @@ class ReloadableExtensions:
                 wanted[guest.id] = settings_of(guest.manifest, given.config if given else {})
             except ExtensionError as error:
                 raise ConfigError(error.what, hint=error.hint) from error
-        return Prepared(partial(self._apply, wanted))
+        return serving.Prepared(partial(self._apply, wanted))
 
     async def _apply(self, wanted: Wanted) -> None:
         refused = await self._lifecycle.refit(wanted)
         if refused:
-            raise ConfigError(refused, safe=IN_FORCE, hint="keepsaid config show extensions")
+            raise ConfigError(refused, safe=serving.IN_FORCE, hint="keepsaid config show extensions")
 
 
 def reloading_of(
     home: Home, config: Config, flow: MessagePipeline, told: tuple[Operations, Clock], found: Iterable[FoundExtension]
-) -> ConfigReloader:
+) -> serving.ConfigReloader:
     """What reads the settings of an instance again: its rules and its character follow them."""
-    adjusted = partial(with_sections, found=tuple(found))
-    return ConfigReloader(
-        home, adjusted(config), (ReloadableRoutes(flow), ReloadableIdentity(home, flow)), told, adjusted
-    )
+    found = tuple(found)
+
+    def adjusted(config: Config) -> Config:
+        """The config with these extensions: each has a section, as if the file had named it, and its channels."""
+        unnamed = {one.id: ExtensionConfig(enabled=one.enabled) for one in found if one.id not in config.extensions}
+        return with_channels(config.model_copy(update={"extensions": {**config.extensions, **unnamed}}), found)
+
+    parts = serving.ReloadableRoutes(flow), serving.ReloadableIdentity(home, flow)
+    return serving.ConfigReloader(home, adjusted(config), parts, told, adjusted)

@@ -8,7 +8,6 @@ from zoneinfo import ZoneInfo
 
 from keepsaid.adapters.models.extractor import CALLS_MAX, ModelExtractor
 from keepsaid.adapters.models.memory_calls import ModelJudge
-from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.config import Config
 from keepsaid.domain.ids import MAX_ID
 from keepsaid.domain.session import ASKED, Invalidate, MarkUnprocessed, RequeueCollection
@@ -17,38 +16,34 @@ from keepsaid.engine.collector import Collector, ExtractionPace, Nightly, Unread
 from keepsaid.engine.supervisor import ServiceLoop
 from keepsaid.errors import ConfigError
 from keepsaid.extensions.loaded import Active, ExtensionExtractor, extension_id_of
-from keepsaid.memory.extraction import Collection, ExplicitExtractor, ExtractionLimits
-from keepsaid.memory.indexing import AssociationFinder, Embedding
-from keepsaid.memory.maintenance import Maintenance, MaintenanceTerms, PairReviewer
-from keepsaid.memory.recording import Recorder, StagedRequestExecutor
+from keepsaid.memory import extraction, indexing, maintenance, recording
 from keepsaid.ports.model import Extractor, Model
 from keepsaid.ports.runtime import Clock, Ids, Redactor, StopToken
 from keepsaid.ports.store import MemoryStore, Store
 from keepsaid.values import frozen
 
 
-def recorder_of(operations: Store, memories: MemoryStore, clock: Clock, redactor: PatternRedactor) -> Recorder:
+def recorder_of(operations: Store, memories: MemoryStore, clock: Clock, redactor: Redactor) -> recording.Recorder:
     """What was said and what tools asked of memory, recorded once its turn is over."""
-    return Recorder(
-        operations, memories, operations, clock, redactor, StagedRequestExecutor(memories, memories.revisions)
-    )
+    requests = recording.StagedRequestExecutor(memories, memories.revisions)
+    return recording.Recorder(operations, memories, operations, clock, redactor, requests)
 
 
 def maintenance_of(
     config: Config,
     memories: MemoryStore,
     clock: Clock,
-    minds: tuple[Embedding | None, Model | None],
+    minds: tuple[indexing.Embedding | None, Model | None],
     halt: StopToken | None = None,
-) -> Maintenance:
+) -> maintenance.Maintenance:
     """What looks after the memories of an instance, until the halt is asked; `minds` embed, and answer."""
     embedding, model = minds
     settings = config.maintenance
     judge = ModelJudge(model) if model is not None and model.name != NO_MODEL and settings.judge_pairs_a_day else None
-    judging = PairReviewer(memories.pairs, clock, judge, settings.judge_pairs_a_day)
-    terms = MaintenanceTerms(settings.curve(), settings.hour, settings.step_ms or None)
-    associating = AssociationFinder(memories.relating, memories, memories.graph, clock)
-    return Maintenance(memories.upkeep, clock, terms, embedding, associating, halt or StopToken(), judging)
+    judging = maintenance.PairReviewer(memories.pairs, clock, judge, settings.judge_pairs_a_day)
+    terms = maintenance.MaintenanceTerms(settings.curve(), settings.hour, settings.step_ms or None)
+    associating = indexing.AssociationFinder(memories.relating, memories, memories.graph, clock)
+    return maintenance.Maintenance(memories.upkeep, clock, terms, embedding, associating, halt or StopToken(), judging)
 
 
 _NIGHT_MS = 60_000
@@ -71,7 +66,6 @@ class ExtractionService:
     halt: StopToken = field(default_factory=StopToken)
 
     def stages(self) -> tuple[ServiceLoop, ...]:
-        """The loops."""
         if not self.on:
             return ()
         collect = ServiceLoop("collect", self.collector.work, self.collector.hint, self.every_ms, vital=False)
@@ -119,9 +113,8 @@ class ExtractionService:
 
     def _check(self) -> None:
         if not self.on:
-            raise ConfigError(
-                "nothing is collected: collection.extractor is none", hint="keepsaid config show collection"
-            )
+            what = "nothing is collected: collection.extractor is none"
+            raise ConfigError(what, hint="keepsaid config show collection")
 
 
 def collecting_of(
@@ -135,18 +128,11 @@ def collecting_of(
     settings = config.collection
     extractor = _extractor(config, *readers)
     store, memories = stores
-    reading = ExtractionLimits(
-        settings.records_max,
-        settings.tokens_max,
-        settings.tries,
-        int(settings.retry_s * 1000),
-        int(settings.timeout_s * 1000) * (CALLS_MAX + 1),
-    )
-    clock = time[0]
-    collection = Collection(store, memories, extractor, *time, redactor, reading, memories.graph)
-    collector = Collector(
-        collection, ExtractionPace(settings.passages_max, settings.daily_call_limit, settings.model_tokens_a_day)
-    )
+    clock, times = time[0], (int(settings.retry_s * 1000), int(settings.timeout_s * 1000) * (CALLS_MAX + 1))
+    reading = extraction.ExtractionLimits(settings.records_max, settings.tokens_max, settings.tries, *times)
+    collection = extraction.Collection(store, memories, extractor, *time, redactor, reading, memories.graph)
+    pace = ExtractionPace(settings.passages_max, settings.daily_call_limit, settings.model_tokens_a_day)
+    collector = Collector(collection, pace)
     unread = UnreadSessions(store, collector, clock, thorough=extractor.thorough)
     nightly = Nightly(store, clock, unread.night, settings.nightly_hour, ZoneInfo(config.slots.timezone))
     every_ms, on = int(settings.every_s * 1000), settings.extractor != "none"
@@ -159,5 +145,5 @@ def _extractor(config: Config, model: Model, lent: Active) -> Extractor:
     if lender:
         return ExtensionExtractor(lender, lent)
     if settings.extractor == "rules" or model.name == NO_MODEL:
-        return ExplicitExtractor()
+        return extraction.ExplicitExtractor()
     return ModelExtractor(model, settings.answer_tokens_max, settings.timeout_s)

@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import cache
 from pathlib import Path
 
-from keepsaid.adapters.embedders.endpoint import Endpoint, revision_of
-from keepsaid.adapters.embedders.hashed import MODEL as HASHED_MODEL
-from keepsaid.adapters.embedders.hashed import Hashed
-from keepsaid.adapters.embedders.minilm import MINILM_WHEEL, MODEL, Came, MiniLM, fetch, is_there
-from keepsaid.adapters.embedders.minilm import SPACE as MINILM_SPACE
-from keepsaid.adapters.models.choose import (
-    FunctionModel,
-    LazyChat,
-    OfflineResponder,
-    ProviderOffer,
-    chosen,
-    found,
-    served,
-)
+from keepsaid.adapters.embedders import endpoint, hashed, minilm
+from keepsaid.adapters.models import choose
 from keepsaid.adapters.models.memory_calls import ModelEditor, ModelSummariser
 from keepsaid.adapters.system.clock import SystemClock
 from keepsaid.config import Config, Home
@@ -31,28 +19,19 @@ from keepsaid.domain.prompt import Prompt
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.engine.compactor import Compactor
 from keepsaid.errors import ConfigError, EmbedderError, InputError, ModelMalformed
-from keepsaid.memory.bulletins import Briefings, BulletinTerms
-from keepsaid.memory.summaries import (
-    Compaction,
-    ExtractiveSummariser,
-    OtherLanes,
-    Summaries,
-    SummaryCopier,
-    WholeTerms,
-)
-from keepsaid.pipeline.prompt.assemble import PromptBudget
-from keepsaid.pipeline.prompt.guard import Guard, Windows
+from keepsaid.memory import bulletins, summaries
+from keepsaid.pipeline.prompt import assemble, guard
 from keepsaid.ports.memory_store import Embedder, Memories
-from keepsaid.ports.model import Loadable, Model, ModelRequest, at_once
+from keepsaid.ports.model import Model, ModelRequest
 from keepsaid.ports.runtime import Clock, Offload, Redactor
 from keepsaid.ports.store import MemoryStore, Store
 from keepsaid.ports.store_views import ContextView, ConversationLanes
 
 
-def budget_of(config: Config) -> PromptBudget:
+def budget_of(config: Config) -> assemble.PromptBudget:
     """What the layers of a prompt may cost, and their order."""
     context = config.context
-    return PromptBudget(
+    return assemble.PromptBudget(
         recent_records=context.recent_messages,
         recent_tokens=context.recent_tokens,
         identity_chars=context.identity_chars,
@@ -72,10 +51,10 @@ _TRIAL_S_MAX = 30.0
 
 def model_of(config: Config, closing: AsyncExitStack) -> Model:
     """The model that answers; `closing` closes its client."""
-    name = chosen(config.models)
+    name = choose.chosen(config.models)
     if name == NO_MODEL:
-        return OfflineResponder()
-    chat = LazyChat(name, config.models)
+        return choose.OfflineResponder()
+    chat = choose.LazyChat(name, config.models)
     closing.push_async_callback(chat.close)
     return chat
 
@@ -92,34 +71,28 @@ def model_of_agent(agent: object) -> Model:
         if isinstance(agent, AbstractAgent):
             return AgentChat(agent)
     if callable(agent):
-        return FunctionModel(agent)
+        return choose.FunctionModel(agent)
     raise InputError(f"agent must be a function or an agent of pydantic-ai, not {type(agent).__name__}")
 
 
-def loading_of(model: Model) -> Callable[[], Awaitable[None]]:
-    """Return what loads a model before its first call."""
-    return model.load if isinstance(model, Loadable) else at_once
-
-
-def models_at_hand(config: Config) -> list[ProviderOffer]:
+def models_at_hand(config: Config) -> list[choose.ProviderOffer]:
     """Models that could be used, best first, and how each was found; a local Ollama is asked what it has."""
-    served_here = served(os.environ)
-    others = [one for one in found(config.models, os.environ) if not (served_here and one.name.startswith("ollama/"))]
-    return [*others, *served_here]
+    here, known = choose.served(os.environ), choose.found(config.models, os.environ)
+    return [*(one for one in known if not (here and one.name.startswith("ollama/"))), *here]
 
 
 def model_named(config: Config) -> str:
     """The model a config means: `provider/name`, or `none`; raises ConfigError for one that means nothing."""
-    return chosen(config.models)
+    return choose.chosen(config.models)
 
 
 async def try_model(config: Config, name: str) -> float:
     """Seconds until a real reply of a model was there; raises ModelError, or ConfigError for no model's name."""
     models, clock = config.models, SystemClock()
-    named = chosen(models.model_copy(update={"chat": name}))
+    named = choose.chosen(models.model_copy(update={"chat": name}))
     if named == NO_MODEL:
         raise ConfigError(f"models.chat {name!r} names no model to try: no key and no address is at hand")
-    chat = LazyChat(named, models)
+    chat = choose.LazyChat(named, models)
     prompt = Prompt("You are being tested.", (), "", "Reply with one word: ready")
     request = ModelRequest(prompt, tokens_max=models.tokens_max, limit_s=min(models.timeout_s, _TRIAL_S_MAX))
     started = clock.monotonic_ms()
@@ -144,21 +117,17 @@ def model_folder(home: Home, config: Config) -> Path:
 
 def embedder_of(home: Home, config: Config, closing: AsyncExitStack) -> Embedder | None:
     """The embedder a config means; None where there is none. `closing` closes it."""
-    found = _chosen(home, config)
-    if found is not None:
-        closing.push_async_callback(found.close)
-    return found
-
-
-def _chosen(home: Home, config: Config) -> MiniLM | Hashed | Endpoint | None:
+    made: minilm.MiniLM | hashed.Hashed | endpoint.Endpoint | None = None
     name, folder = config.memory.embedder, model_folder(home, config)
-    if name == LOCAL or (name == "auto" and is_there(folder)):
-        return MiniLM(folder)
-    if name == "hashed":
-        return Hashed()
-    if name == "endpoint":
-        return Endpoint(config.memory.embedder_url, config.memory.embedder_model, _key(config))
-    return None
+    if name == LOCAL or (name == "auto" and minilm.is_there(folder)):
+        made = minilm.MiniLM(folder)
+    elif name == "hashed":
+        made = hashed.Hashed()
+    elif name == "endpoint":
+        made = endpoint.Endpoint(config.memory.embedder_url, config.memory.embedder_model, _key(config))
+    if made is not None:
+        closing.push_async_callback(made.close)
+    return made
 
 
 def former_of(home: Home, config: Config, closing: AsyncExitStack) -> Callable[[VectorSpace], Embedder | None]:
@@ -167,16 +136,16 @@ def former_of(home: Home, config: Config, closing: AsyncExitStack) -> Callable[[
 
     @cache
     def former(space: VectorSpace) -> Embedder | None:
-        found: MiniLM | Hashed | Endpoint | None = None
-        if space == MINILM_SPACE and is_there(folder):
-            found = MiniLM(folder)
-        elif space.model == HASHED_MODEL:
-            found = Hashed(space.revision)
-        elif space.revision == revision_of(memory.embedder_url):
-            found = Endpoint(memory.embedder_url, space.model, _key(config))
-        if found is not None:
-            closing.push_async_callback(found.close)
-        return found
+        made: minilm.MiniLM | hashed.Hashed | endpoint.Endpoint | None = None
+        if space == minilm.SPACE and minilm.is_there(folder):
+            made = minilm.MiniLM(folder)
+        elif space.model == hashed.MODEL:
+            made = hashed.Hashed(space.revision)
+        elif space.revision == endpoint.revision_of(memory.embedder_url):
+            made = endpoint.Endpoint(memory.embedder_url, space.model, _key(config))
+        if made is not None:
+            closing.push_async_callback(made.close)
+        return made
 
     return former
 
@@ -189,12 +158,12 @@ def _key(config: Config) -> str | None:
 def local_model(home: Home, config: Config) -> tuple[str, Path, int, bool]:
     """The model that can run here: name, folder, megabytes to download, and whether it is there."""
     folder = model_folder(home, config)
-    return MODEL, folder, MINILM_WHEEL.megabytes, is_there(folder)
+    return minilm.MODEL, folder, minilm.MINILM_WHEEL.megabytes, minilm.is_there(folder)
 
 
-def pull_local(home: Home, config: Config, came: Came) -> None:
+def pull_local(home: Home, config: Config, came: minilm.Came) -> None:
     """Download the local model; `came` hears how many megabytes did. Raises EmbedderError with nothing changed."""
-    fetch(model_folder(home, config), came)
+    minilm.fetch(model_folder(home, config), came)
 
 
 def wants_local(config: Config) -> bool:
@@ -220,50 +189,45 @@ async def try_embedder(home: Home, config: Config) -> tuple[str, float]:
 
 def compaction_of(
     config: Config, store: Store, model: Model, clock: Clock, reading: tuple[Redactor, Offload]
-) -> Compaction:
+) -> summaries.Compaction:
     """What summarises one lane, by the chat model or, where none is set, word for word.
 
     `reading` is the redactor, and what runs work over long texts.
     """
     settings = config.compaction
     redactor, offload = reading
-    summariser = ExtractiveSummariser(offload) if model.name == NO_MODEL else ModelSummariser(model)
-    summaries = Summaries(settings.summary_tokens, settings.timeout_s, int(settings.retry_s * 1000))
-    return Compaction(store, summariser, clock, redactor.redacted, settings.terms(), summaries, offload)
+    summariser = summaries.ExtractiveSummariser(offload) if model.name == NO_MODEL else ModelSummariser(model)
+    limits = summaries.Summaries(settings.summary_tokens, settings.timeout_s, int(settings.retry_s * 1000))
+    return summaries.Compaction(store, summariser, clock, redactor.redacted, settings.terms(), limits, offload)
 
 
-def copier_of(config: Config, store: Store, memories: Memories, clock: Clock) -> SummaryCopier:
-    """What copies summaries to memory."""
-    return SummaryCopier(store, memories, clock, _whole(config))
+def copier_of(config: Config, store: Store, memories: Memories, clock: Clock) -> summaries.SummaryCopier:
+    return summaries.SummaryCopier(store, memories, clock, _whole(config))
 
 
 def overview_of(config: Config, store: ContextView) -> ConversationLanes | None:
     """What tells of a conversation's other lanes, where the config wants that in the prompt."""
-    return OtherLanes(store, _whole(config)) if config.compaction.session_in_prompt else None
+    return summaries.OtherLanes(store, _whole(config)) if config.compaction.session_in_prompt else None
 
 
-def _whole(config: Config) -> WholeTerms:
-    settings = config.compaction
-    return WholeTerms(
-        settings.session_messages, settings.session_tokens, settings.session_keep, settings.summary_tokens
-    )
+def _whole(config: Config) -> summaries.WholeTerms:
+    terms = config.compaction
+    return summaries.WholeTerms(terms.session_messages, terms.session_tokens, terms.session_keep, terms.summary_tokens)
 
 
-def guard_of(config: Config, store: Store, clock: Clock, compactor: Compactor) -> Guard:
+def guard_of(config: Config, store: Store, clock: Clock, compactor: Compactor) -> guard.Guard:
     """What watches prompts, and names the lanes that are due."""
     settings = config.compaction
-    windows = Windows(
-        settings.window_tokens, settings.windows, settings.background, settings.aggressive, settings.emergency
-    )
-    return Guard(store, clock, compactor.name, windows, settings.terms())
+    marks = settings.background, settings.aggressive, settings.emergency
+    windows = guard.Windows(settings.window_tokens, settings.windows, *marks)
+    return guard.Guard(store, clock, compactor.name, windows, settings.terms())
 
 
-def briefings_of(config: Config, memories: MemoryStore, model: Model, clock: Clock) -> Briefings | None:
-    """What briefs turns, where the config wants that."""
+def briefings_of(config: Config, memories: MemoryStore, model: Model, clock: Clock) -> bulletins.Briefings | None:
     settings = config.bulletin
     if not settings.enabled:
         return None
     editor = ModelEditor(model) if settings.model and model.name != NO_MODEL else None
     every_ms = int(settings.every_min * MINUTE_MS)
-    terms = BulletinTerms(every_ms, settings.words, settings.timeout_s, config.memory.deadline_ms)
-    return Briefings(memories.bulletins, memories, clock, editor, terms)
+    terms = bulletins.BulletinTerms(every_ms, settings.words, settings.timeout_s, config.memory.deadline_ms)
+    return bulletins.Briefings(memories.bulletins, memories, clock, editor, terms)

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 
 from keepsaid.adapters.sqlite.stores import carry
 from keepsaid.adapters.system.files import HistoryFile
-from keepsaid.app.stores import archive_of
+from keepsaid.app.stores import stores_of
 from keepsaid.config import Config, Home
 from keepsaid.config.home import append_line
 from keepsaid.engine.forgetter import Forgetter
-from keepsaid.ports.memory_store import Recall
-from keepsaid.ports.runtime import Clock, Ids, Redactor, StopToken, Wakeups
+from keepsaid.ports.runtime import Clock, Ids, StopToken
 from keepsaid.ports.store import MemoryStore, Store
 from keepsaid.services.forgetting import ForgettingService
-from keepsaid.services.inbox import AskService, InboxService, ProgressHub, Receive
+from keepsaid.services.inbox import AskService, InboxService
 from keepsaid.services.memories import MemoryService, SearchService
 from keepsaid.services.people import PeopleService
 from keepsaid.values import frozen
@@ -47,20 +44,12 @@ def copy_tombstones(home: Home, config: Config, restored: Path) -> int:
 
 def backups_of(home: Home, config: Config) -> Sequence[str]:
     """Copies of the stores that are still there: backups that were made from this home, and copies of migrations."""
-    return sorted({*_noted(home), *_schema_backups(home, config)})
-
-
-def _noted(home: Home) -> Iterator[str]:
-    file = home.state / _BACKUPS
-    for line in file.read_text("utf-8").splitlines() if file.exists() else ():
-        path = Path(str(json.loads(line)["path"]))
-        if path.exists():
-            yield str(path)
-
-
-def _schema_backups(home: Home, config: Config) -> Iterator[str]:
-    for store in {home.store(config.buffer.path), home.store(config.memory.path)}:
-        yield from (str(copy) for copy in store.parent.glob(f"{store.name}.schema-*.bak"))
+    noted = home.state / _BACKUPS
+    lines = noted.read_text("utf-8").splitlines() if noted.exists() else ()
+    found = {path for line in lines if (path := Path(str(json.loads(line)["path"]))).exists()}
+    for store in stores_of(home, config):
+        found.update(store.parent.glob(f"{store.name}.schema-*.bak"))
+    return sorted(map(str, found))
 
 
 @frozen
@@ -73,34 +62,3 @@ class Services:
     search: SearchService
     people: PeopleService
     forgetting: ForgettingService
-
-
-@frozen
-class RuntimeHooks:
-    """The runtime that services ask: whether it is up, what wakes the one that forgets, the door, and who waits."""
-
-    is_running: Callable[[], bool]
-    forgetting: asyncio.Event
-    receive: Receive
-    hub: ProgressHub
-
-
-def services_of(
-    place: tuple[Home, Config],
-    stores: tuple[Store, MemoryStore],
-    system: tuple[Clock, Wakeups, Redactor],
-    work: tuple[Forgetter, Recall],
-    runtime: RuntimeHooks,
-) -> Services:
-    """The services over these stores."""
-    (home, config), (operations, memories), (clock, hints, redactor) = place, stores, system
-    inbox, (forgetter, recall) = InboxService(operations, clock, hints), work
-    forgets = runtime.is_running, runtime.forgetting
-    return Services(
-        AskService(operations, runtime.hub, runtime.receive, inbox),
-        inbox,
-        MemoryService(memories, operations, clock, redactor),
-        SearchService(memories, recall, archive_of(memories, clock)),
-        PeopleService(memories, config, clock),
-        ForgettingService(forgetter, memories, partial(backups_of, home, config), forgets),
-    )

@@ -14,16 +14,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
-from keepsaid.adapters.system.files import IdentityFiles, SkillFolder
-from keepsaid.adapters.system.process import Systemd, Watchdog, share_one_arena, spare_what_stays
+from keepsaid.adapters.system import files, process
 from keepsaid.config import Config, Home, load
 from keepsaid.config.file import Key, changed, taken, within
-from keepsaid.domain.commits import Tell
-from keepsaid.domain.prompt import Json
+from keepsaid.domain import commits, prompt
 from keepsaid.errors import ConfigError, KeepsaidError
 from keepsaid.pipeline.runner import MessagePipeline
-from keepsaid.ports.runtime import Clock
-from keepsaid.ports.store_views import Operations
+from keepsaid.ports import runtime, store_views
 from keepsaid.values import frozen
 
 _log = logging.getLogger("keepsaid.config")
@@ -70,7 +67,6 @@ class ReloadableRoutes:
     keys: tuple[str, ...] = ("routes", "channels.*.unmatched")
 
     async def prepare(self, config: Config) -> Prepared:
-        """Read the rules."""
         course = replace(self.flow.settings, routes=config.table())
 
         async def apply() -> None:
@@ -90,7 +86,7 @@ class ReloadableIdentity:
     async def prepare(self, config: Config) -> Prepared:
         """Read the files; a skill that is broken is left out of prompts, and named."""
         folder = self.home.agent(config.agent)
-        identity, skills = IdentityFiles(folder), SkillFolder(folder)
+        identity, skills = files.IdentityFiles(folder), files.SkillFolder(folder)
         await identity.read()
         broken = (await skills.read()).broken
 
@@ -111,7 +107,7 @@ class ConfigReloader:
         home: Home,
         config: Config,
         parts: Sequence[Reloadable],
-        told: tuple[Operations, Clock],
+        told: tuple[store_views.Operations, runtime.Clock],
         adjusted: Callable[[Config], Config],
     ) -> None:
         self.config = config
@@ -158,8 +154,8 @@ class ConfigReloader:
         self.config = config
         left = _names(key for key in differs if not within(key, ours))
         if followed or left:
-            payload: dict[str, Json] = {"changed": list(followed), "restart": list(left)}
-            await self._operations.apply(Tell("config.reloaded", json.dumps(payload), self._clock.now_ms()))
+            payload: dict[str, prompt.Json] = {"changed": list(followed), "restart": list(left)}
+            await self._operations.apply(commits.Tell("config.reloaded", json.dumps(payload), self._clock.now_ms()))
         told = (*warnings, *(line for one in ready for line in one.warnings))
         return Reloaded(followed, left, told)
 
@@ -176,13 +172,13 @@ def _names(keys: Iterable[Key]) -> tuple[str, ...]:
 
 
 @contextmanager
-def watched(config: Config) -> Iterator[Systemd]:
+def watched(config: Config) -> Iterator[process.Systemd]:
     """Let threads share one arena, and watch the running event loop while the block runs; yields the way to systemd."""
-    share_one_arena()
-    systemd = Systemd(os.environ)
+    process.share_one_arena()
+    systemd = process.Systemd(os.environ)
     # Half of the time: one notification may come late.
     feed_s = systemd.watchdog_s / 2 if systemd.watchdog_s is not None else None
-    watchdog = Watchdog(config.runtime.watchdog_s, systemd.alive, feed_s)
+    watchdog = process.Watchdog(config.runtime.watchdog_s, systemd.alive, feed_s)
     try:
         yield systemd
     finally:
@@ -190,7 +186,7 @@ def watched(config: Config) -> Iterator[Systemd]:
         systemd.close()
 
 
-def started(systemd: Systemd) -> None:
+def started(systemd: process.Systemd) -> None:
     """Say that the start is over, and spare what it made from searches for garbage."""
-    spare_what_stays()
+    process.spare_what_stays()
     systemd.ready()

@@ -16,8 +16,7 @@ from keepsaid.adapters.system.clock import SystemClock, SystemIds
 from keepsaid.adapters.system.lock import FileLock, holder
 from keepsaid.adapters.system.process import DiskSpace
 from keepsaid.adapters.tools.mcp import ACCEPTED_FILE
-from keepsaid.app.models import embedder_of, former_of
-from keepsaid.app.tools import FENCE_FILE
+from keepsaid.app import models, tools
 from keepsaid.config import Config, Home
 from keepsaid.errors import HomeBusy, KeepsaidError, LogLost, StoreError, StoreUnpaired
 from keepsaid.memory.indexing import Embedding
@@ -37,7 +36,6 @@ def stores_of(home: Home, config: Config) -> tuple[Path, Path]:
 
 
 def folders_of(home: Home, config: Config) -> Sequence[Path]:
-    """The directories of the database files."""
     return [store.parent for store in stores_of(home, config)]
 
 
@@ -69,7 +67,6 @@ class ReadOnlyStores:
 
     @property
     def search(self) -> SearchService:
-        """Search of memory, by its owner's word."""
         return SearchService(self.memories, self.recall, self.archive)
 
 
@@ -78,8 +75,8 @@ async def reading(home: Home, config: Config) -> AsyncIterator[ReadOnlyStores]:
     """The stores of a home, read only, whether or not a runtime is working on them."""
     async with AsyncExitStack() as closing:
         views, memories = await read_stores(*stores_of(home, config), SystemIds(), closing)
-        clock, embedder = SystemClock(), embedder_of(home, config, closing)
-        former = former_of(home, config, closing)
+        clock, embedder = SystemClock(), models.embedder_of(home, config, closing)
+        former = models.former_of(home, config, closing)
         embedding = Embedding(embedder, memories, clock, former) if embedder else None
         recall, archive = recollection(memories, clock, PATIENT_MS, embedding), archive_of(memories, clock)
         yield ReadOnlyStores(views, memories, recall, archive, clock, embedding)
@@ -187,7 +184,7 @@ async def examined(path: Path, parts: Sequence[str]) -> Checkup:
 
 def extra_backup_files(home: Home) -> list[Path]:
     """Return the files of the data directory that a backup contains in addition to the databases."""
-    return [file for file in (home.data / FENCE_FILE, home.data / ACCEPTED_FILE) if file.exists()]
+    return [file for file in (home.data / tools.FENCE_FILE, home.data / ACCEPTED_FILE) if file.exists()]
 
 
 async def copy_stores(home: Home, config: Config, folder: Path) -> list[Checkup]:

@@ -13,8 +13,7 @@ from keepsaid.config.home import write_file
 from keepsaid.domain.trust import Described, Fence, ToolStanding
 from keepsaid.engine.supervisor import ServiceLoop
 from keepsaid.errors import ConfigError, HomeError, ToolError
-from keepsaid.ports.model import Served, Tool, ToolSource
-from keepsaid.ports.runtime import Clock
+from keepsaid.ports import model, runtime
 from keepsaid.values import frozen
 
 FENCE_FILE = "fence.key"
@@ -33,10 +32,8 @@ def fence_of(home: Home) -> Fence:
             key = secrets.token_bytes(_KEY_BYTES)
             write_file(file, key)
     except OSError as error:
-        what = f"{file} cannot be read or written ({error.strerror})"
-        raise HomeError(
-            what, safe="What is stored is untouched.", hint="make its directory yours and writable"
-        ) from error
+        what, hint = f"{file} cannot be read or written ({error.strerror})", "make its directory yours and writable"
+        raise HomeError(what, safe="What is stored is untouched.", hint=hint) from error
     return Fence(key)
 
 
@@ -48,18 +45,17 @@ class QueriedServer:
     """A server that was asked for its tools: each with its standing, and why it could not be asked."""
 
     name: str
-    served: Sequence[tuple[Served, ToolStanding]] = ()
+    served: Sequence[tuple[model.Served, ToolStanding]] = ()
     trouble: str = ""
 
     @property
-    def waiting(self) -> Sequence[tuple[Served, ToolStanding]]:
+    def waiting(self) -> Sequence[tuple[model.Served, ToolStanding]]:
         """The tools that are allowed and wait for acceptance."""
         return [(one, each) for one, each in self.served if one.allowed and each is not ToolStanding.ACCEPTED]
 
 
 async def query_servers(home: Home, config: Config) -> list[QueriedServer]:
-    """Query every MCP server that the config names for its tools."""
-    return await asyncio.gather(*(_ask(home, server) for server in _servers(home, config, SystemClock())))
+    return await asyncio.gather(*(_ask(home, server) for server in servers_of(home, config, SystemClock())))
 
 
 async def query_server(home: Home, config: Config, name: str) -> QueriedServer:
@@ -67,7 +63,7 @@ async def query_server(home: Home, config: Config, name: str) -> QueriedServer:
     if name not in config.tools.mcp:
         names = ", ".join(config.tools.mcp) or "none"
         raise ConfigError(f"tools.mcp names no server {name} (servers: {names})", hint="keepsaid tools ls")
-    [server] = [one for one in _servers(home, config, SystemClock()) if one.name == name]
+    [server] = [one for one in servers_of(home, config, SystemClock()) if one.name == name]
     return await _ask(home, server)
 
 
@@ -98,10 +94,10 @@ def waiting_in(home: Home, config: Config) -> Mapping[str, Mapping[str, ToolStan
 class Toolbox:
     """The tools of every server that is there."""
 
-    def __init__(self, sources: Sequence[ToolSource]) -> None:
+    def __init__(self, sources: Sequence[model.ToolSource]) -> None:
         self.sources = sources
 
-    def tools(self) -> tuple[Tool, ...]:
+    def tools(self) -> tuple[model.Tool, ...]:
         """What may be used now, by name."""
         return tuple(sorted((tool for one in self.sources for tool in one.tools()), key=lambda tool: tool.name))
 
@@ -113,16 +109,12 @@ class Toolbox:
         ]
 
 
-def toolbox_of(home: Home, config: Config, clock: Clock) -> Toolbox:
-    """The tools of the servers that the config names."""
-    return Toolbox(_servers(home, config, clock))
-
-
 def pins_of(home: Home) -> ToolPins:
     """What the owner accepted of the tools of a home."""
     return ToolPins(home.data / ACCEPTED_FILE, home.state / WAITING_FILE)
 
 
-def _servers(home: Home, config: Config, clock: Clock) -> tuple[McpServer, ...]:
+def servers_of(home: Home, config: Config, clock: runtime.Clock) -> tuple[McpServer, ...]:
+    """The servers that the config names."""
     pins = pins_of(home)
     return tuple(McpServer(name, one, clock, pins) for name, one in config.tools.mcp.items())

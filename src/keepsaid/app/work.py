@@ -12,16 +12,9 @@ from keepsaid.adapters.system.files import SkillFolder
 from keepsaid.app.serving import Prepared
 from keepsaid.config import Config, Home
 from keepsaid.config.services import SchedulesConfig
-from keepsaid.domain.commits import Received
+from keepsaid.domain import commits, lane, message, scheduling, task, timing, trust, turn
 from keepsaid.domain.ids import MAX_ID, show
-from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Inbound
 from keepsaid.domain.schedule import LIVE, NewSchedule, Schedule, What
-from keepsaid.domain.scheduling import AddSchedule, MoveSchedule, ReplaceSchedules, RunNow
-from keepsaid.domain.task import CancelTask, CreateTasks, DecideTask, NewTask, RunTask, Task
-from keepsaid.domain.timing import Once, checked, first_due
-from keepsaid.domain.trust import UNKEYED, Fence
-from keepsaid.domain.turn import NO_MODEL
 from keepsaid.domain.work import TaskKind
 from keepsaid.engine.relay import RelayTerms, ResultRelay
 from keepsaid.engine.scheduler import JobHandler, JobRunner, Scheduler, SchedulerDeps
@@ -30,9 +23,8 @@ from keepsaid.engine.tasks import Expiry, TaskHandler, TaskLimits, TaskRunnerDep
 from keepsaid.engine.workers import RetryPolicy
 from keepsaid.errors import InputError
 from keepsaid.memory.recording import Results, StagedRequestExecutor
-from keepsaid.pipeline.turn.authorization import Approvals
+from keepsaid.pipeline.turn import authorization, worker
 from keepsaid.pipeline.turn.run import TurnLimits
-from keepsaid.pipeline.turn.worker import Hindsight, WorkerDeps, run_branch, work
 from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.runtime import Clock, Ids, Redactor, Wakeups
 from keepsaid.ports.store import MemoryStore, Store
@@ -63,9 +55,9 @@ class TaskServiceDeps:
     redactor: Redactor
     model: Model
     tools: Tooling
-    past: Hindsight
-    asking: Callable[[Task], Approvals] | None = None
-    fence: Fence = UNKEYED
+    past: worker.Hindsight
+    asking: Callable[[task.Task], authorization.Approvals] | None = None
+    fence: trust.Fence = trust.UNKEYED
 
 
 class TaskService:
@@ -80,17 +72,18 @@ class TaskService:
         models, terms = config.models, config.tasks
         limits = TurnLimits(terms.steps_max, models.tokens_max, models.timeout_s, tokens_in_max=terms.tokens_in_max)
         skills = SkillFolder(site.home.agent(config.agent))
-        bench = WorkerDeps(site.store, self._model, site.tools, skills, limits, site.asking, site.fence)
+        bench = worker.WorkerDeps(site.store, self._model, site.tools, skills, limits, site.asking, site.fence)
         around = TaskRunnerDeps(site.store, *system, hints, owner)
         patience = RetryPolicy(outage_ms_max=int(models.outage_s * 1000))
-        working, thinking, calling = (
-            TaskHandler(partial(work, bench), self._idle),
-            TaskHandler(partial(run_branch, bench, site.past), self._idle, TaskKind.BRANCH),
-            TaskHandler(partial(make_call, site.tools), lambda: False, TaskKind.CALL),
-        )
-        self._tasks = Tasks(working, around, TaskLimits(terms.concurrent_max, terms.timeout_s), patience)
-        self._branches = Tasks(thinking, around, TaskLimits(terms.branches_max, terms.timeout_s), patience)
-        self._calls = Tasks(calling, around, TaskLimits(terms.concurrent_max, terms.timeout_s), patience)
+        working = TaskHandler(partial(worker.work, bench), self._idle)
+        thinking = TaskHandler(partial(worker.run_branch, bench, site.past), self._idle, TaskKind.BRANCH)
+        calling = TaskHandler(partial(make_call, site.tools), lambda: False, TaskKind.CALL)
+        at_once, aside = (TaskLimits(most, terms.timeout_s) for most in (terms.concurrent_max, terms.branches_max))
+        self._runners = {
+            "tasks": Tasks(working, around, at_once, patience),
+            "branches": Tasks(thinking, around, aside, patience),
+            "calls": Tasks(calling, around, at_once, patience),
+        }
         self.view = site.store.tasks
         deeds = StagedRequestExecutor(site.memories, site.memories.revisions)
         self.results = Results(site.store, site.memories, self._clock, site.redactor, deeds)
@@ -103,28 +96,27 @@ class TaskService:
         return self._chats[name]
 
     def _idle(self) -> bool:
-        return self._model("").name == NO_MODEL
+        return self._model("").name == turn.NO_MODEL
 
-    def stages(self, receive: Callable[[Inbound], Awaitable[Received]]) -> Sequence[ServiceLoop]:
+    def stages(self, receive: Callable[[message.Inbound], Awaitable[commits.Received]]) -> Sequence[ServiceLoop]:
         """The stages that do tasks, and tell the lanes that asked for them what they came to."""
-        branches = ServiceLoop("branches", self._branches.claim, self._branches.hint)
+        loops = [ServiceLoop(name, one.claim, one.hint) for name, one in self._runners.items()]
         terms = RelayTerms(self._site.config.tasks.retriggers_max)
         relay = ResultRelay(self._site.store, self.view, self._clock, receive, terms, self._site.fence)
         relaying = ServiceLoop("relay", relay.work, self._hints.relay, poll_ms=_RELAY_MS, vital=False)
-        calls = ServiceLoop("calls", self._calls.claim, self._calls.hint)
         expiry = Expiry(self._site.store, self._clock)
         expiring = ServiceLoop("approvals", expiry.work, asyncio.Event(), poll_ms=_EXPIRY_MS, vital=False)
-        return (ServiceLoop("tasks", self._tasks.claim, self._tasks.hint), branches, calls, relaying, expiring)
+        return (*loops, relaying, expiring)
 
     def woken(self) -> None:
         """Tasks may have been made."""
-        for one in (self._tasks, self._branches, self._calls):
+        for one in self._runners.values():
             one.hint.set()
 
-    async def create(self, new: NewTask) -> int:
+    async def create(self, new: task.NewTask) -> int:
         """Make a task by a person's word; returns its id. Raises InputError with nothing made."""
         made = replace(new, id=self._ids.next(), description=normalise(new.description))
-        refusal = await self._site.store.apply(CreateTasks((made,), self._clock.now_ms()))
+        refusal = await self._site.store.apply(task.CreateTasks((made,), self._clock.now_ms()))
         if refusal:
             raise refused(f"the task cannot be made: {refusal}", "keepsaid task ls")
         self.woken()
@@ -132,15 +124,15 @@ class TaskService:
 
     async def cancel(self, task_id: int, reason: str) -> bool:
         """End a task that has not ended; what still runs of it is stopped."""
-        done = await self._site.store.apply(CancelTask(task_id, self._clock.now_ms(), normalise(reason)))
-        for one in (self._tasks, self._branches, self._calls):
+        done = await self._site.store.apply(task.CancelTask(task_id, self._clock.now_ms(), normalise(reason)))
+        for one in self._runners.values():
             one.cancelled(task_id)
         self.woken()
         return done
 
     async def run(self, task_id: int) -> bool:
         """Make a pending task due at once."""
-        done = await self._site.store.apply(RunTask(task_id, self._clock.due_ms()))
+        done = await self._site.store.apply(task.RunTask(task_id, self._clock.due_ms()))
         self.woken()
         return done
 
@@ -148,18 +140,18 @@ class TaskService:
         """A person's word on a task that waits for review."""
         given = None if result is None else normalise(result)
         why = normalise(reason) or f"{show('task', task_id)} was refused"
-        done = await self._site.store.apply(DecideTask(task_id, self._clock.now_ms(), approved, why, given))
+        done = await self._site.store.apply(task.DecideTask(task_id, self._clock.now_ms(), approved, why, given))
         self.woken()
         return done
 
     async def stop(self, patience_s: float) -> None:
         """Let running tasks end for a while, then give them back."""
-        await asyncio.gather(*(one.stop(patience_s) for one in (self._tasks, self._branches, self._calls)))
+        await asyncio.gather(*(one.stop(patience_s) for one in self._runners.values()))
         for chat in self._chats.values():
             await chat.close()
 
 
-OWNERS_LANE = Lane("terminal", "default", "terminal", "root:terminal")
+OWNERS_LANE = lane.Lane("terminal", "default", "terminal", "root:terminal")
 """Where the owner hears of what failed, as long as he has written in no direct chat."""
 
 _STOP_S = 5.0
@@ -184,9 +176,11 @@ async def one_of(view: ScheduleView, known_as: str, number: int | None) -> Sched
 
 
 class ScheduleService:
-    """Schedules of one instance. Times are milliseconds UTC."""
+    """Schedules of one instance. Times are milliseconds UTC. The settings `keys` are followed while it works."""
 
-    def __init__(self, config: Config, store: Store, clock: Clock, ids: Ids, fence: Fence) -> None:
+    keys: tuple[str, ...] = ("schedules.named", "schedules.quiet", "schedules.timezone")
+
+    def __init__(self, config: Config, store: Store, clock: Clock, ids: Ids, fence: trust.Fence) -> None:
         self.view = store.schedules
         self._config = config.schedules
         self._store = store
@@ -198,11 +192,10 @@ class ScheduleService:
         self._scheduler: Scheduler | None = None
 
     def register_job(self, name: str, errand: JobHandler) -> None:
-        """Register a job under the name by which schedules run it."""
         self._errands.known[name] = errand
 
     async def start(
-        self, receive: Callable[[Inbound], Awaitable[Received]], hints: Wakeups, channels: Iterable[str]
+        self, receive: Callable[[message.Inbound], Awaitable[commits.Received]], hints: Wakeups, channels: Iterable[str]
     ) -> Sequence[ServiceLoop]:
         """Take up what a former process left, and what the config says now; returns the stage."""
         if not self._config.enabled:
@@ -215,13 +208,7 @@ class ScheduleService:
         await self._follow(self._config)
         return (ServiceLoop("schedule", scheduler.work, scheduler.hint, vital=False),)
 
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The settings that are followed while it works."""
-        return ("schedules.named", "schedules.quiet", "schedules.timezone")
-
     async def prepare(self, config: Config) -> Prepared:
-        """Make ready for changed settings."""
         return Prepared(partial(self._follow, config.schedules))
 
     async def _follow(self, settings: SchedulesConfig) -> None:
@@ -239,8 +226,8 @@ class ScheduleService:
     async def replace(self, source: str, schedules: Sequence[NewSchedule]) -> int:
         """Let the schedules of a source be these; returns how many changed."""
         now = self._clock.now_ms()
-        wanted = tuple((replace(one, source=source), first_due(one.timing, now)) for one in schedules)
-        changed = await self._store.apply(ReplaceSchedules(source, wanted, now))
+        wanted = tuple((replace(one, source=source), timing.first_due(one.timing, now)) for one in schedules)
+        changed = await self._store.apply(scheduling.ReplaceSchedules(source, wanted, now))
         self._wake()
         return changed
 
@@ -249,17 +236,17 @@ class ScheduleService:
         now = self._clock.now_ms()
         new = replace(schedule, id=self._ids.next())
         self._check(new)
-        next_at = first_due(new.timing, now)
+        next_at = timing.first_due(new.timing, now)
         if next_at is None:
             raise refused("that time is over")
-        if not await self._store.apply(AddSchedule(new, next_at, now)):
+        if not await self._store.apply(scheduling.AddSchedule(new, next_at, now)):
             raise refused(f"there is a schedule {new.name!r} already")
         self._wake()
         return Schedule(new, "active", next_at, created_at=now)
 
     def _check(self, new: NewSchedule) -> None:
         try:
-            checked(new.timing)
+            timing.checked(new.timing)
         except ValueError as error:
             raise refused(str(error)) from None
         if not new.text.strip() or len(new.text) > _TEXT_CHARS_MAX or len(new.name) > _NAME_CHARS_MAX:
@@ -280,19 +267,19 @@ class ScheduleService:
         """Pause, resume or cancel one; False when it does not stand so. Raises InputError for a time that is over."""
         now, next_at = self._clock.now_ms(), None
         if verb == "resume":
-            next_at = first_due(schedule.new.timing, now)
-            if next_at is None and isinstance(schedule.new.timing, Once):
+            next_at = timing.first_due(schedule.new.timing, now)
+            if next_at is None and isinstance(schedule.new.timing, timing.Once):
                 raise refused("that time is over", "keepsaid schedule run")
         if verb == "cancel" and schedule.new.source == "config":
             hint = f"keepsaid schedule pause {show('schedule', schedule.id)}"
             raise refused("it stands in the config: take it out there, or pause it", hint)
-        done = await self._store.apply(MoveSchedule(schedule.id, verb, now, next_at))
+        done = await self._store.apply(scheduling.MoveSchedule(schedule.id, verb, now, next_at))
         self._wake()
         return done
 
     async def run(self, schedule: Schedule) -> bool:
         """Run one now, beside its times; False when it is at work, or comes no more."""
-        done = await self._store.apply(RunNow(schedule.id, self._clock.now_ms()))
+        done = await self._store.apply(scheduling.RunNow(schedule.id, self._clock.now_ms()))
         self._wake()
         return done
 

@@ -6,28 +6,26 @@ import asyncio
 import json
 from collections.abc import Callable, Sequence
 
-from keepsaid.domain.message import Trusted
+from keepsaid.domain import message, visibility
 from keepsaid.domain.prompt import Prompt, Record, Role, ToolCall
 from keepsaid.domain.trust import ShownSource, Taint
-from keepsaid.domain.visibility import trust_in
 from keepsaid.errors import ExtensionError, ToolError
 from keepsaid.extensions.manifest import AgentManifest
 from keepsaid.pipeline.turn.authorization import CallGate
 from keepsaid.ports.model import Model, ModelRequest, Tool
 from keepsaid.text.normal import cut
+from keepsaid.values import frozen
 
 _CHARS_MAX = 20_000
 
 
+@frozen
 class DeclaredAgent:
     """The agent that a manifest describes. Its tools are looked up when a task begins."""
 
-    def __init__(
-        self, described: AgentManifest, model: Callable[[str], Model], tools: Callable[[], Sequence[Tool]]
-    ) -> None:
-        self._described = described
-        self._model = model
-        self._tools = tools
+    described: AgentManifest
+    model: Callable[[str], Model]
+    tools: Callable[[], Sequence[Tool]]
 
     async def invoke(self, task: str) -> str:
         """Do a task; raises a ModelError, or ExtensionError when it comes to no answer.
@@ -35,10 +33,10 @@ class DeclaredAgent:
         A task that does not state its trust (`Trusted`) comes from outside. Calls that need more trust than the task
         and the output of its tools have are refused.
         """
-        limits, model = self._described.limits, self._model(self._described.model)
-        gate = CallGate(Taint().showing([ShownSource(trust_in(task), "the task it was given")]))
-        tools = [tool for tool in self._tools() if tool.name in self._described.tools]
-        prompt = Prompt(self._described.instructions, (), "", task)
+        limits, model = self.described.limits, self.model(self.described.model)
+        gate = CallGate(Taint().showing([ShownSource(visibility.trust_in(task), "the task it was given")]))
+        tools = [tool for tool in self.tools() if tool.name in self.described.tools]
+        prompt = Prompt(self.described.instructions, (), "", task)
         exchange: list[Record] = []
         async with asyncio.timeout(limits.time_s):
             for _ in range(limits.steps_max):
@@ -61,16 +59,15 @@ async def _used(tools: Sequence[Tool], call: ToolCall, gate: CallGate) -> Record
     """Make a call and return its result with its trust; the result of a refused call says why it was refused."""
     tool = next((one for one in tools if one.name == call.name), None)
     refusal = None if tool is None else await gate.refusal(tool, call)
-    said = await _said(tools, call) if refusal is None else refusal.text
+    said = await _said(tool, call) if refusal is None else refusal.text
     trust = gate.taint.trust
     if tool is not None and refusal is None:
-        trust = said.trust if isinstance(said, Trusted) else tool.output
+        trust = said.trust if isinstance(said, message.Trusted) else tool.output
     return Record(Role.TOOL, said, call_id=call.id, speaker=call.name, trust=trust)
 
 
-async def _said(tools: Sequence[Tool], call: ToolCall) -> str:
+async def _said(tool: Tool | None, call: ToolCall) -> str:
     """What a tool says, or what is wrong with the call."""
-    tool = next((one for one in tools if one.name == call.name), None)
     if tool is None:
         return f"error: there is no tool {call.name!r}"
     try:
@@ -80,7 +77,7 @@ async def _said(tools: Sequence[Tool], call: ToolCall) -> str:
         async with asyncio.timeout(tool.limit_s):
             said = await tool.run(arguments)
             short = cut(said, _CHARS_MAX)
-            return Trusted(short, said.trust) if isinstance(said, Trusted) else short
+            return message.Trusted(short, said.trust) if isinstance(said, message.Trusted) else short
     except ToolError as error:
         return f"error: {error.what}"
     except TimeoutError:

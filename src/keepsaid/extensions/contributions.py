@@ -10,13 +10,9 @@ from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.scene import Contribution
 from keepsaid.domain.turn import ClaimedBatch
-from keepsaid.extensions.discovery import ExtensionSource
-from keepsaid.extensions.loaded import LoadedExtension, Phase
-from keepsaid.extensions.loading import run_phase
-from keepsaid.ports.channel import InboundSink, Progresses, TurnProgress
+from keepsaid.extensions import discovery, loaded, loading
+from keepsaid.ports import channel, model, runtime
 from keepsaid.ports.extension import StreamingProvider
-from keepsaid.ports.model import Tool
-from keepsaid.ports.runtime import Clock
 from keepsaid.text.normal import normalise
 
 _log = logging.getLogger("keepsaid.extensions")
@@ -29,32 +25,31 @@ _CHARS_MAX = 20_000
 class ExtensionContributions:
     """Tools and prompt contributions of the extensions that are active when a turn begins."""
 
-    def __init__(self, active: Callable[[], Sequence[LoadedExtension]], limit_s: float = _LIMIT_S) -> None:
+    def __init__(self, active: Callable[[], Sequence[loaded.LoadedExtension]], limit_s: float = _LIMIT_S) -> None:
         self.active = active
         self._limit_s = limit_s
 
-    def tools(self, claimed: ClaimedBatch) -> tuple[Sequence[Tool], Sequence[Tool]]:
+    def tools(self, claimed: ClaimedBatch) -> tuple[Sequence[model.Tool], Sequence[model.Tool]]:
         """The tools of built-in extensions, and those of the others; of two with one name the first stays."""
-        core: dict[str, Tool] = {}
-        others: dict[str, Tool] = {}
+        core: dict[str, model.Tool] = {}
+        others: dict[str, model.Tool] = {}
         for extension in self.active():
-            known = core if extension.found.source is ExtensionSource.BUILT_IN else others
+            known = core if extension.found.source is discovery.ExtensionSource.BUILT_IN else others
             for tool in (*extension.provided.tools, *_of_turn(extension, claimed)):
                 known.setdefault(tool.name, tool)
         return tuple(core.values()), tuple(tool for name, tool in others.items() if name not in core)
 
-    def lasting(self) -> Sequence[Tool]:
+    def lasting(self) -> Sequence[model.Tool]:
         """Tools that belong to no turn, so that a worker may use them too."""
-        return tuple(
-            {tool.name: tool for extension in reversed(self.active()) for tool in extension.provided.tools}.values()
-        )
+        known = {tool.name: tool for extension in reversed(self.active()) for tool in extension.provided.tools}
+        return tuple(known.values())
 
     async def contribute(self, claimed: ClaimedBatch) -> tuple[Contribution, ...]:
         """What each adds; one that fails or takes too long is named instead."""
         asked = [self._collect_from(extension, claimed) for extension in self.active()]
         return tuple(one for several in await asyncio.gather(*asked) for one in several)
 
-    async def _collect_from(self, extension: LoadedExtension, claimed: ClaimedBatch) -> list[Contribution]:
+    async def _collect_from(self, extension: loaded.LoadedExtension, claimed: ClaimedBatch) -> list[Contribution]:
         added: list[Contribution] = []
 
         async def ask() -> None:
@@ -68,7 +63,7 @@ class ExtensionContributions:
 
         if not extension.provided.says and extension.provided.contributor is None:
             return []
-        fault = await run_phase(Phase.PROVIDE, ask, self._limit_s)
+        fault = await loading.run_phase(loaded.Phase.PROVIDE, ask, self._limit_s)
         if fault is None:
             return added
         _log.warning("the extension %s adds nothing to a prompt: %s", extension.id, fault.reason)
@@ -76,7 +71,7 @@ class ExtensionContributions:
         return [Contribution(extension.id, "", missing=reason)]
 
 
-def _of_turn(extension: LoadedExtension, claimed: ClaimedBatch) -> Iterator[Tool]:
+def _of_turn(extension: loaded.LoadedExtension, claimed: ClaimedBatch) -> Iterator[model.Tool]:
     if extension.provided.turn_tools is None:
         return
     try:
@@ -94,12 +89,12 @@ _SILENT_S = 300.0
 class Streams:
     """Tells those who wait for a message, and the channel it came by."""
 
-    def __init__(self, others: Progresses, active: Callable[[], Sequence[LoadedExtension]]) -> None:
+    def __init__(self, others: channel.Progresses, active: Callable[[], Sequence[loaded.LoadedExtension]]) -> None:
         self._others = others
         self._active = active
         self._shown: dict[Lane, tuple[asyncio.Queue[str], asyncio.Task[None]]] = {}
 
-    def tell(self, messages: Sequence[StoredMessage], progress: TurnProgress) -> None:
+    def tell(self, messages: Sequence[StoredMessage], progress: channel.TurnProgress) -> None:
         self._others.tell(messages, progress)
         if progress.kind == "waiting":
             return
@@ -142,12 +137,11 @@ _LONG_MS = 60_000
 class Listeners:
     """One coroutine a channel that listens."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: runtime.Clock) -> None:
         self._clock = clock
         self._listening: dict[str, asyncio.Task[None]] = {}
 
-    def begin(self, extension: LoadedExtension) -> None:
-        """Let one listen."""
+    def begin(self, extension: loaded.LoadedExtension) -> None:
         assert extension.context is not None, "what is active has a context"
         work = self._listen(extension, extension.context.inbox)
         self._listening[extension.id] = asyncio.create_task(work, name=f"listen-{extension.id}")
@@ -161,7 +155,7 @@ class Listeners:
         if ended:
             await asyncio.wait(ended, timeout=patience_s)
 
-    async def _listen(self, extension: LoadedExtension, inbox: InboundSink) -> None:
+    async def _listen(self, extension: loaded.LoadedExtension, inbox: channel.InboundSink) -> None:
         wait_ms = _AGAIN_MS
         while extension.active and extension.provided.listen is not None:
             began = self._clock.monotonic_ms()

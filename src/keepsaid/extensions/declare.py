@@ -10,9 +10,7 @@ from typing import Any, Required, TypedDict, TypeVar, Unpack, get_type_hints, ov
 from pydantic import ConfigDict, ValidationError, create_model
 from pydantic.errors import PydanticUserError
 
-from keepsaid.domain.message import SERVES, Trust
-from keepsaid.domain.prompt import Json
-from keepsaid.domain.turn import ToolClass
+from keepsaid.domain import message, prompt, turn
 from keepsaid.errors import ExtensionError, ToolError
 from keepsaid.ports.model import Tool
 from keepsaid.text.normal import cut
@@ -35,12 +33,12 @@ class ToolMark:
     returns.
     """
 
-    kind: ToolClass = ToolClass.UNSAFE
+    kind: turn.ToolClass = turn.ToolClass.UNSAFE
     limit_s: float = 30.0
     chars_max: int = 20_000
     name: str = ""
-    serves: Trust | None = None
-    output: Trust = Trust.EXTERNAL
+    serves: message.Trust | None = None
+    output: message.Trust = message.Trust.EXTERNAL
 
 
 @frozen
@@ -48,7 +46,7 @@ class ContextMark:
     """A method that adds to prompts, text of a `trust`; a lower priority comes earlier, memory stands at 100."""
 
     priority: int = 50
-    trust: Trust = Trust.EXTERNAL
+    trust: message.Trust = message.Trust.EXTERNAL
 
 
 class ToolTerms(TypedDict, total=False):
@@ -107,9 +105,9 @@ def tool(method: F | None = None, **terms: Unpack[ToolTerms]) -> F | Callable[[F
     by default, `known`, or `owner` for what holds nobody else's words. `limit_s` is the seconds a call may take (30),
     `chars_max` the characters it may return (20,000), `name` what the model calls it.
     """
-    whom, output = terms.get("serves"), Trust(terms.get("output", Trust.EXTERNAL))
-    kind, limit_s = ToolClass(terms.get("kind", ToolClass.UNSAFE)), terms.get("limit_s", 30.0)
-    serves = None if whom is None else SERVES[whom]
+    whom, output = terms.get("serves"), message.Trust(terms.get("output", message.Trust.EXTERNAL))
+    kind, limit_s = turn.ToolClass(terms.get("kind", turn.ToolClass.UNSAFE)), terms.get("limit_s", 30.0)
+    serves = None if whom is None else message.SERVES[whom]
     mark = ToolMark(kind, limit_s, terms.get("chars_max", 20_000), terms.get("name", ""), serves, output)
 
     def marked(one: F) -> F:
@@ -125,7 +123,7 @@ def context(*, priority: int = 50, trust: str = "external") -> Callable[[F], F]:
     `trust` is that of the text: `external`, unless it holds nobody else's words than the `owner`'s, or those of people
     who are `known`. A turn whose prompt shows external text may not call tools that serve only the owner.
     """
-    mark = ContextMark(priority, Trust(trust))
+    mark = ContextMark(priority, message.Trust(trust))
 
     def marked(one: F) -> F:
         setattr(one, MARK, mark)
@@ -160,7 +158,7 @@ def tool_of(method: Callable[..., Awaitable[Any]], mark: ToolMark) -> Tool:
         raise ExtensionError(f"the tool {name} needs a time limit of up to {_LIMIT_S_MAX:g} s and an output limit")
     arguments = _arguments(method, name)
 
-    async def run(given: dict[str, Json]) -> str:
+    async def run(given: dict[str, prompt.Json]) -> str:
         try:
             read = arguments.model_validate(given)
         except ValidationError as error:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
+from functools import partial
 from importlib.machinery import ModuleSpec
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
@@ -161,24 +162,21 @@ def in_folder(folder: Path) -> list[FoundExtension]:
 
 
 def found_at(place: Path) -> FoundExtension:
-    """The one that a file or a folder is."""
     if place.is_dir():
-        return _read(place.name, ExtensionSource.FOLDER, place, lambda: of_folder(place))
-    return _read(place.stem, ExtensionSource.FOLDER, place, lambda: of_file(place))
+        return _read(place.name, ExtensionSource.FOLDER, place, partial(of_folder, place))
+    return _read(place.stem, ExtensionSource.FOLDER, place, partial(of_file, place))
 
 
 def in_packages(offered: Iterable[EntryPoint] | None = None) -> list[FoundExtension]:
     """Those that installed packages offer, by name."""
     points = sorted(entry_points(group=GROUP) if offered is None else offered, key=lambda one: one.name)
-    return [
-        _read(one.name, ExtensionSource.PACKAGE, Path(one.value), lambda point=one: of_entry_point(point))
-        for one in points
-    ]
+    package = ExtensionSource.PACKAGE
+    return [_read(one.name, package, Path(one.value), partial(of_entry_point, one)) for one in points]
 
 
-def _read(name: str, source: ExtensionSource, place: Path, read: Any) -> FoundExtension:
+def _read(name: str, source: ExtensionSource, place: Path, read: Callable[[], Manifest]) -> FoundExtension:
     try:
-        manifest: Manifest = read()
+        manifest = read()
     except ExtensionError as error:
         return FoundExtension(normalise(name), source, place, problem=error.what)
     except OSError as error:

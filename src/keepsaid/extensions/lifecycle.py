@@ -11,12 +11,8 @@ from typing import Any
 
 from keepsaid.domain.event import Event
 from keepsaid.errors import ExtensionError
-from keepsaid.extensions.discovery import FoundExtension
+from keepsaid.extensions import discovery, loading, manifest, provided, services
 from keepsaid.extensions.loaded import ExtensionFault, LoadedExtension, Phase, State
-from keepsaid.extensions.loading import loaded, ordered, run_phase
-from keepsaid.extensions.manifest import Manifest, Subscription
-from keepsaid.extensions.provided import provided_by
-from keepsaid.extensions.services import RuntimeExtensionContext, Tell
 from keepsaid.ports.extension import AgentProvider
 from keepsaid.ports.runtime import Clock
 from keepsaid.values import frozen
@@ -30,11 +26,11 @@ async def subscribe_all(extension: LoadedExtension) -> None:
         await extension.context.subscribe(one.topic, _tell(extension, one), named)
 
 
-def _tell(extension: LoadedExtension, one: Subscription) -> Tell:
+def _tell(extension: LoadedExtension, one: manifest.Subscription) -> services.Tell:
     context, agent = extension.context, extension.provided.agent
     assert context is not None, "what is initialized has a context"
     if one.handler == "custom":
-        method: Tell = getattr(extension.made, one.method)
+        method: services.Tell = getattr(extension.made, one.method)
         return method
     if one.handler == "notify_user":
         return lambda event: context.notify_user(_text(event, "text"), f"{event.id}")
@@ -75,7 +71,7 @@ class LifecycleDeps:
     told of every extension whose standing changed.
     """
 
-    context: Callable[[Manifest, Callable[[str], Any]], RuntimeExtensionContext]
+    context: Callable[[manifest.Manifest, Callable[[str], Any]], services.RuntimeExtensionContext]
     agent: Callable[[LoadedExtension], AgentProvider | None]
     clock: Clock
     redacted: Callable[[str], str]
@@ -86,7 +82,7 @@ class LifecycleDeps:
 class Lifecycle:
     """The extensions of one runtime."""
 
-    def __init__(self, found: Iterable[FoundExtension], deps: LifecycleDeps) -> None:
+    def __init__(self, found: Iterable[discovery.FoundExtension], deps: LifecycleDeps) -> None:
         self.guests = {one.id: LoadedExtension(one) for one in found}
         self._deps = deps
         self._waves: tuple[tuple[str, ...], ...] = ()
@@ -142,7 +138,7 @@ class Lifecycle:
 
     async def _give(self, extension: LoadedExtension, settings: Mapping[str, Any]) -> ExtensionFault | None:
         take_over = extension.call("reconfigure", MappingProxyType(dict(settings))) or _nothing
-        fault = await run_phase(Phase.SETTINGS, take_over, self._deps.limits.initialize_s)
+        fault = await loading.run_phase(Phase.SETTINGS, take_over, self._deps.limits.initialize_s)
         if fault is None and extension.context is not None:
             extension.context.refit(settings)
         return fault
@@ -152,7 +148,6 @@ class Lifecycle:
             fault = await self._give(extension, former)
             if fault is not None and extension.active:
                 await self._stop(extension, fault)
-                await self._let_down(extension)
 
     def peer(self, id_: str) -> Any:
         """The object of an extension that is up. Raises ExtensionError saying why it is not."""
@@ -169,7 +164,7 @@ class Lifecycle:
                 await self._quarantine(extension, ExtensionFault(Phase.MANIFEST, extension.found.problem))
         wanted = {id_: one.manifest.depends_on for id_, one in self.guests.items() if one.state is State.FOUND}
         out = {id_: one.why for id_, one in self.guests.items() if id_ not in wanted}
-        order = ordered(wanted, out)
+        order = loading.ordered(wanted, out)
         self._waves = order.waves
         for id_, reason in order.faults.items():
             await self._quarantine(self.guests[id_], ExtensionFault(Phase.DEPENDENCIES, reason))
@@ -188,16 +183,18 @@ class Lifecycle:
         return extension.state in (State.LOADED, State.READY, State.ACTIVE)
 
     async def _load(self, extension: LoadedExtension) -> None:
+        made: type | None = None
+
         async def settle() -> None:
             extension.context = self._deps.context(extension.manifest, self.peer)
 
         async def fetch() -> None:
-            classes.append(await loaded(extension.found))
+            nonlocal made
+            made = await loading.loaded(extension.found)
 
         async def make() -> None:
-            extension.made = classes[0]() if classes[0] is not None else object()
+            extension.made = object() if made is None else made()
 
-        classes: list[type | None] = []
         limits = self._deps.limits
         steps = ((Phase.SETTINGS, settle), (Phase.IMPORT, fetch), (Phase.CREATE, make))
         if await self._all(extension, steps, limits.import_s):
@@ -205,7 +202,7 @@ class Lifecycle:
 
     async def _initialize(self, extension: LoadedExtension) -> None:
         async def provide() -> None:
-            extension.provided = provided_by(extension.made, extension.manifest, self._deps.agent(extension))
+            extension.provided = provided.provided_by(extension.made, extension.manifest, self._deps.agent(extension))
             self._check_names(extension)
             await subscribe_all(extension)
 
@@ -226,41 +223,35 @@ class Lifecycle:
             await self._deps.changed(extension)
 
     async def _stop(self, extension: LoadedExtension, fault: ExtensionFault | None = None) -> None:
-        """Stop one that was initialized; `fault` says what it is stopped for."""
+        """Stop one that was initialized; with a `fault`, which is what it is stopped for, also what depends on it."""
         if extension.state not in (State.READY, State.UNREADY, State.ACTIVE):
             return
         extension.state = State.STOPPED
-        ended = await run_phase(Phase.STOP, extension.call("stop") or _nothing, self._deps.limits.stop_s)
+        ended = await loading.run_phase(Phase.STOP, extension.call("stop") or _nothing, self._deps.limits.stop_s)
         if fault or ended:
             await self._quarantine(extension, fault or ended)
+        for one in reversed(self.active) if fault else ():
+            if extension.id in one.manifest.depends_on:
+                why = f"it depends on {extension.id}: {extension.why}"
+                await self._stop(one, ExtensionFault(Phase.DEPENDENCIES, why))
 
     async def _examine(self, extension: LoadedExtension) -> None:
-        answers: list[object] = []
+        well = False
 
         async def ask() -> None:
+            nonlocal well
             health = extension.call("health")
-            answers.append(True if health is None else await health())
+            well = health is None or bool(await health())
 
-        fault = await run_phase(Phase.HEALTH, ask, self._deps.limits.health_s)
-        if fault is None and answers[0]:
+        fault = await loading.run_phase(Phase.HEALTH, ask, self._deps.limits.health_s)
+        if fault is None and well:
             extension.unwell = 0
             return
         extension.unwell += 1
         _log.warning("the extension %s is not well (%d of %d)", extension.id, extension.unwell, _UNWELL_MAX)
         if extension.unwell >= _UNWELL_MAX and extension.active:
-            await self._stop(
-                extension, fault or ExtensionFault(Phase.HEALTH, "it said three times that it is not well")
-            )
-            await self._let_down(extension)
-
-    async def _let_down(self, extension: LoadedExtension) -> None:
-        """Stop what depends on one that is gone."""
-        for one in reversed(self.active):
-            if extension.id in one.manifest.depends_on:
-                await self._stop(
-                    one, ExtensionFault(Phase.DEPENDENCIES, f"it depends on {extension.id}: {extension.why}")
-                )
-                await self._let_down(one)
+            unwell = ExtensionFault(Phase.HEALTH, "it said three times that it is not well")
+            await self._stop(extension, fault or unwell)
 
     async def _all(
         self, extension: LoadedExtension, steps: Sequence[tuple[Phase, Callable[[], Awaitable[Any]]]], limit_s: float
@@ -268,7 +259,7 @@ class Lifecycle:
         clock = self._deps.clock
         for phase, work in steps:
             began = clock.monotonic_ms()
-            fault = await run_phase(phase, work, limit_s)
+            fault = await loading.run_phase(phase, work, limit_s)
             extension.took_ms[phase] = extension.took_ms.get(phase, 0.0) + clock.monotonic_ms() - began
             if fault is not None:
                 await self._quarantine(extension, fault)
@@ -277,12 +268,11 @@ class Lifecycle:
 
     def _check_names(self, extension: LoadedExtension) -> None:
         """Raise ExtensionError where a name is another's."""
+        ours = _names(extension)
         for other in self.guests.values():
-            if other is extension or not self._reached(other):
-                continue
-            for what, ours, theirs in _names(extension, other):
-                both = sorted(ours & theirs)
-                if both:
+            theirs = _names(other) if other is not extension and self._reached(other) else {}
+            for what, names in theirs.items():
+                if both := sorted(ours[what] & names):
                     raise ExtensionError(f"the {what} {both[0]} is {other.id}'s")
 
     async def _quarantine(self, extension: LoadedExtension, fault: ExtensionFault | None) -> None:
@@ -298,8 +288,7 @@ async def _nothing() -> None:
     """What an extension does that has no such method."""
 
 
-def _names(one: LoadedExtension, other: LoadedExtension) -> Iterable[tuple[str, set[str], set[str]]]:
-    ours, theirs = one.provided, other.provided
-    yield "channel", set(ours.channels), set(theirs.channels)
-    yield "hook", set(ours.hooks), set(theirs.hooks)
-    yield "tool", {tool.name for tool in ours.tools}, {tool.name for tool in theirs.tools}
+def _names(one: LoadedExtension) -> Mapping[str, set[str]]:
+    provided = one.provided
+    tools = {tool.name for tool in provided.tools}
+    return {"channel": set(provided.channels), "hook": set(provided.hooks), "tool": tools}

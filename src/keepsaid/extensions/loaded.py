@@ -11,15 +11,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
 
-from keepsaid.domain.memory import VectorSpace
-from keepsaid.domain.session import Passage
+from keepsaid.domain import memory, session
 from keepsaid.errors import EmbedderError, KeepsaidError, ModelError, ModelMalformed, ModelUnavailable
-from keepsaid.extensions.discovery import FoundExtension
+from keepsaid.extensions import discovery, services
 from keepsaid.extensions.manifest import Manifest
 from keepsaid.extensions.provided import Provided
-from keepsaid.extensions.services import RuntimeExtensionContext
-from keepsaid.ports.memory_store import Embedder
-from keepsaid.ports.model import Extracted
+from keepsaid.ports import memory_store, model
 from keepsaid.text.normal import normalise
 from keepsaid.values import frozen
 
@@ -65,7 +62,6 @@ class ExtensionFault:
 
 
 def fault_of(phase: Phase, error: BaseException) -> ExtensionFault:
-    """The fault that an error is."""
     if isinstance(error, KeepsaidError):
         return ExtensionFault(phase, error.what)
     said = " ".join(str(error).split())[:_REASON_CHARS_MAX]
@@ -77,11 +73,11 @@ def fault_of(phase: Phase, error: BaseException) -> ExtensionFault:
 class LoadedExtension:
     """One extension: where it was found, its state, and what it provides."""
 
-    found: FoundExtension
+    found: discovery.FoundExtension
     state: State = State.FOUND
     fault: ExtensionFault | None = None
     made: Any = None
-    context: RuntimeExtensionContext | None = None
+    context: services.RuntimeExtensionContext | None = None
     provided: Provided = field(default_factory=Provided)
     needs: tuple[str, ...] = ()
     unwell: int = 0
@@ -99,7 +95,6 @@ class LoadedExtension:
 
     @property
     def active(self) -> bool:
-        """Whether what it provides is to be used."""
         return self.state is State.ACTIVE
 
     @property
@@ -132,7 +127,7 @@ def shape_of(extension: LoadedExtension) -> dict[str, Any]:
     }
 
 
-def found_shape(found: FoundExtension) -> dict[str, Any]:
+def found_shape(found: discovery.FoundExtension) -> dict[str, Any]:
     """What is known of one before anything of it was run."""
     manifest = found.manifest
     config = {key: one.model_dump(exclude_defaults=True) for key, one in manifest.config.items()} if manifest else {}
@@ -199,12 +194,12 @@ class ExtensionEmbedder:
     def __init__(self, id_: str, active: Active) -> None:
         self._id = id_
         self._active = active
-        self._space: VectorSpace | None = None
+        self._space: memory.VectorSpace | None = None
 
-    async def space(self) -> VectorSpace:
+    async def space(self) -> memory.VectorSpace:
         if self._space is None:
             theirs = await self._call_embedder(lambda one: one.space())
-            if not isinstance(theirs, VectorSpace) or theirs.dimension < 1:
+            if not isinstance(theirs, memory.VectorSpace) or theirs.dimension < 1:
                 raise EmbedderError(f"the extension {self._id} does not say what vectors it makes")
             self._space = replace(theirs, model=normalise(f"{LENT}{self._id}/{theirs.model}"))
         return self._space
@@ -215,7 +210,7 @@ class ExtensionEmbedder:
     async def texts(self, texts: Sequence[str]) -> Sequence[bytes]:
         return self._checked(await self._call_embedder(lambda one: one.texts(texts)), len(texts), await self.space())
 
-    async def _call_embedder(self, work: Callable[[Embedder], Awaitable[T]]) -> T:
+    async def _call_embedder(self, work: Callable[[memory_store.Embedder], Awaitable[T]]) -> T:
         provider = next((one.provided.embedder for one in self._active() if one.id == self._id), None)
         if provider is None:
             raise EmbedderError(f"the extension {self._id} is not up, or has no embedder", hint="keepsaid ext ls")
@@ -227,7 +222,7 @@ class ExtensionEmbedder:
         except Exception as error:  # guard: extension - memory is searched by its words meanwhile
             raise EmbedderError(f"the embedder of {self._id} failed ({type(error).__name__})") from error
 
-    def _checked(self, vectors: Sequence[bytes], many: int, space: VectorSpace) -> Sequence[bytes]:
+    def _checked(self, vectors: Sequence[bytes], many: int, space: memory.VectorSpace) -> Sequence[bytes]:
         if len(vectors) == many and all(_fits(one, space.dimension) for one in vectors):
             return vectors
         raise EmbedderError(f"the embedder of {self._id} made no vectors of {space.dimension} numbers and length 1")
@@ -249,7 +244,7 @@ class ExtensionExtractor:
         self._active = active
         self.name = f"{LENT}{id_}"
 
-    async def extract(self, passage: Passage) -> Extracted:
+    async def extract(self, passage: session.Passage) -> model.Extracted:
         """The statements in a passage; those that name no record of a person are left out. Raises a ModelError."""
         provider = next((one.provided.extractor for one in self._active() if one.id == self._id), None)
         if provider is None:

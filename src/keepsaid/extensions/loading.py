@@ -124,22 +124,20 @@ async def _apart(work: Callable[[], type], name: str) -> type:
     loop = asyncio.get_running_loop()
     done: asyncio.Future[type] = loop.create_future()
 
-    def settle(result: type | None, error: BaseException | None) -> None:
-        if done.done():
-            return
-        if error is not None:
-            done.set_exception(error)
-        elif result is not None:
-            done.set_result(result)
+    def settle(put: Callable[[Any], None], outcome: object) -> None:
+        if not done.done():
+            put(outcome)
 
     def run() -> None:
-        result, raised = None, None
+        put: Callable[[Any], None] = done.set_result
+        outcome: object
         try:
-            result = work()
+            outcome = work()
         except BaseException as error:  # noqa: BLE001  # guard: extension - its import may raise anything, an exit too
-            raised = error if isinstance(error, Exception) else ExtensionError(f"it raised {type(error).__name__}")
+            put = done.set_exception
+            outcome = error if isinstance(error, Exception) else ExtensionError(f"it raised {type(error).__name__}")
         if not loop.is_closed():
-            loop.call_soon_threadsafe(settle, result, raised)
+            loop.call_soon_threadsafe(settle, put, outcome)
 
     Thread(target=run, name=f"keepsaid-load-{name}", daemon=True).start()
     return await done

@@ -57,7 +57,6 @@ class Subscription(ManifestPart):
     @field_validator("topic")
     @classmethod
     def subscribable(cls, topic: str) -> str:
-        """Refuse what is no topic."""
         try:
             return topics_of((topic,))[0]
         except InputError as error:
@@ -85,7 +84,6 @@ class ScheduleEntry(ManifestPart):
 
     @model_validator(mode="after")
     def one_of_both(self) -> ScheduleEntry:
-        """Refuse a schedule without a time, and one with two."""
         if bool(self.cron) == bool(self.every_s):
             raise ValueError("a schedule has either cron or every_s")
         checked(self.timing("UTC"))
@@ -136,7 +134,6 @@ class Manifest(ManifestPart):
     @field_validator("api")
     @classmethod
     def known(cls, api: int) -> int:
-        """Refuse an interface of another version."""
         if api != API:
             raise ValueError(f"it is written for version {api} of this interface; this keepsaid has {API}")
         return api
@@ -158,7 +155,6 @@ class Manifest(ManifestPart):
 
     @property
     def title(self) -> str:
-        """What people call it."""
         return self.name or self.id
 
 

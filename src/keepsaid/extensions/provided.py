@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field
 from typing import Any
 
-from keepsaid.domain.message import Trust, Trusted
+from keepsaid.domain import message, turn
 from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
-from keepsaid.domain.turn import ClaimedBatch
 from keepsaid.errors import ExtensionError
 from keepsaid.extensions.declare import MARK, ContextMark, ToolMark, tool_of
 from keepsaid.extensions.manifest import Manifest, ScheduleEntry
-from keepsaid.ports import extension
-from keepsaid.ports.channel import Channel, Hook, InboundSink
-from keepsaid.ports.model import Tool
+from keepsaid.ports import channel, extension, model
 from keepsaid.values import frozen
 
-Say = Callable[[ClaimedBatch], Awaitable[str | None]]
+Say = Callable[[turn.ClaimedBatch], Awaitable[str | None]]
 """Makes a text for a prompt, or nothing."""
+
+Job = Callable[[], Awaitable[str | None]]
+"""What is done when a schedule is due; a text that it returns is for the owner."""
 
 _ASYNC = (
     *("initialize", "start", "stop", "health", "reconfigure"),
@@ -60,15 +60,15 @@ class OutwardChannel:
 class Provided:
     """What one extension provides: `turn_tools` makes tools for a turn, `says` are texts for prompts, with marks."""
 
-    channels: Mapping[str, Channel] = field(default_factory=dict)
-    hooks: Mapping[str, Hook] = field(default_factory=dict)
-    listen: Callable[[InboundSink], Awaitable[None]] | None = None
+    channels: Mapping[str, channel.Channel] = field(default_factory=dict)
+    hooks: Mapping[str, channel.Hook] = field(default_factory=dict)
+    listen: Callable[[channel.InboundSink], Awaitable[None]] | None = None
     streaming: extension.StreamingProvider | None = None
-    tools: tuple[Tool, ...] = ()
+    tools: tuple[model.Tool, ...] = ()
     turn_tools: extension.ToolProvider | None = None
     says: tuple[tuple[ContextMark, Say], ...] = ()
     contributor: extension.Contributor | None = None
-    schedules: Mapping[str, Callable[[], Awaitable[str | None]]] = field(default_factory=dict)
+    schedules: Mapping[str, Job] = field(default_factory=dict)
     agent: extension.AgentProvider | None = None
     embedder: extension.EmbedderProvider | None = None
     extractor: extension.ExtractorProvider | None = None
@@ -79,12 +79,13 @@ def provided_by(made: Any, manifest: Manifest, agent: extension.AgentProvider | 
     wrong = [name for name in _ASYNC if hasattr(made, name) and not inspect.iscoroutinefunction(getattr(made, name))]
     if wrong:
         raise ExtensionError(f"{wrong[0]} must be an async method")
-    marked = list(_marked(made))
+    functions = inspect.getmembers(type(made), inspect.isfunction)
+    marked = [(getattr(made, name), mark) for name, one in functions if (mark := getattr(one, MARK, None)) is not None]
     tools = tuple(tool_of(method, mark) for method, mark in marked if isinstance(mark, ToolMark))
     says = tuple((mark, method) for method, mark in marked if isinstance(mark, ContextMark))
     agent = made if isinstance(made, extension.AgentProvider) else agent
     _check_kinds(made, manifest, {"tool": bool(tools), "context": bool(says), "agent": agent is not None})
-    channels: dict[str, Channel] = dict(made.channels()) if isinstance(made, extension.ChannelsProvider) else {}
+    channels: dict[str, channel.Channel] = dict(made.channels()) if isinstance(made, extension.ChannelsProvider) else {}
     if isinstance(made, extension.ChannelProvider):
         channels[manifest.id] = OutwardChannel(manifest.id, made)
     return Provided(
@@ -107,13 +108,6 @@ def _if_is(made: Any, protocol: type) -> Any:
     return made if isinstance(made, protocol) else None
 
 
-def _marked(made: Any) -> Iterator[tuple[Any, object]]:
-    for name, function in inspect.getmembers(type(made), inspect.isfunction):
-        mark = getattr(function, MARK, None)
-        if mark is not None:
-            yield getattr(made, name), mark
-
-
 def _check_kinds(made: Any, manifest: Manifest, marked: Mapping[str, bool]) -> None:
     named = {one.method for one in manifest.schedules if not one.task}
     named |= {one.method for one in manifest.events.subscribes if one.handler == "custom"}
@@ -127,13 +121,10 @@ def _check_kinds(made: Any, manifest: Manifest, marked: Mapping[str, bool]) -> N
             raise ExtensionError(f"its manifest says that it provides {kind}, but it is no {names}")
 
 
-def _executing(
-    made: Any, entry: ScheduleEntry, agent: extension.AgentProvider | None
-) -> Callable[[], Awaitable[str | None]]:
-    """What is done when a schedule is due."""
+def _executing(made: Any, entry: ScheduleEntry, agent: extension.AgentProvider | None) -> Job:
     if entry.task:
         if agent is None:
             raise ExtensionError(f"nobody can do the task of the schedule {entry.name}: there is no agent")
-        return lambda: agent.invoke(Trusted(entry.task, Trust.OWNER))
+        return lambda: agent.invoke(message.Trusted(entry.task, message.Trust.OWNER))
     method = getattr(made, entry.method)
     return (lambda: method(entry.name)) if entry.method == "execute" else method

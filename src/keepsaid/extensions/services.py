@@ -10,14 +10,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from keepsaid.domain.event import Event
-from keepsaid.domain.prompt import Json
+from keepsaid.domain import event, prompt
 from keepsaid.errors import ExtensionError
 from keepsaid.extensions.manifest import Manifest, Setting
 from keepsaid.ports.channel import InboundSink, Incoming
 from keepsaid.ports.extension import ExtensionRuntime
 from keepsaid.ports.runtime import Clock
-from keepsaid.values import frozen
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "string": (str,),
@@ -31,7 +29,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 
 def settings_of(manifest: Manifest, given: Mapping[str, Any]) -> dict[str, Any]:
     """Every setting with its value. Raises ExtensionError naming what is wrong, but no value: it may be secret."""
-    faults = [*_unknown(manifest, given), *_setting_faults(manifest, given)]
+    faults = list(_faults(manifest, given))
     if faults:
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
         key = f"extensions.{manifest.id}.config"
@@ -39,16 +37,13 @@ def settings_of(manifest: Manifest, given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: given.get(name, one.default) for name, one in manifest.config.items()}
 
 
-def _unknown(manifest: Manifest, given: Mapping[str, Any]) -> Iterator[str]:
+def _faults(manifest: Manifest, given: Mapping[str, Any]) -> Iterator[str]:
     for name in given:
         if name not in manifest.config:
             near = get_close_matches(str(name), manifest.config, 1)
             yield f"{name}: there is no such setting" + (f"; did you mean {near[0]}?" if near else "")
-
-
-def _setting_faults(manifest: Manifest, given: Mapping[str, Any]) -> Iterator[str]:
     for name, one in manifest.config.items():
-        if name in given and given[name] is not None:
+        if given.get(name) is not None:
             fault = _fault(one, given[name])
             if fault:
                 yield f"{name}: {fault}"
@@ -69,7 +64,7 @@ def _fault(one: Setting, value: Any) -> str:
     return ""
 
 
-Tell = Callable[[Event], Awaitable[object]]
+Tell = Callable[[event.Event], Awaitable[object]]
 
 
 class ChannelInbox:
@@ -81,15 +76,6 @@ class ChannelInbox:
 
     async def put(self, incoming: Incoming) -> bool:
         return await self._runtime.receive(self._channel, incoming)
-
-
-@frozen
-class PendingSubscription:
-    """A subscription, from the moment its extension is active."""
-
-    name: str
-    topic: str
-    tell: Tell
 
 
 class RuntimeExtensionContext:
@@ -111,7 +97,7 @@ class RuntimeExtensionContext:
         self._runtime = runtime
         self._peer = peer
         self._data = data
-        self._wishes: dict[str, PendingSubscription] = {}
+        self._wishes: dict[str, tuple[str, Tell]] = {}
         self._open = False
 
     @property
@@ -141,20 +127,20 @@ class RuntimeExtensionContext:
         """Hold other settings from now on."""
         self.config = MappingProxyType(dict(config))
 
-    async def emit(self, topic: str, payload: Mapping[str, Json], correlation_id: str = "") -> None:
+    async def emit(self, topic: str, payload: Mapping[str, prompt.Json], correlation_id: str = "") -> None:
         await self._runtime.emit(self.id, topic, payload, correlation_id)
 
     async def subscribe(self, topic: str, tell: Tell, name: str = "") -> None:
-        wish = PendingSubscription(":".join(filter(None, ("extension", self.id, topic, name))), topic, tell)
-        self._wishes[wish.name] = wish
+        full = ":".join(filter(None, ("extension", self.id, topic, name)))
+        self._wishes[full] = topic, tell
         if self._open:
-            await self._runtime.subscribe(wish.name, wish.topic, wish.tell)
+            await self._runtime.subscribe(full, topic, tell)
 
     async def open(self) -> None:
         """Be told, from now on, of what was wished for."""
         self._open = True
-        for wish in self._wishes.values():
-            await self._runtime.subscribe(wish.name, wish.topic, wish.tell)
+        for full, (topic, tell) in self._wishes.items():
+            await self._runtime.subscribe(full, topic, tell)
 
     async def notify_user(self, text: str, about: str = "") -> None:
         await self._runtime.notify(self.id, text, about)

@@ -15,18 +15,7 @@ WIDTH, MARGIN = 900, 24
 _BAR, _ROW = 36, 22
 _TOP = 84
 _NAME_CHARS_MAX, _CUT_CHARS_MAX = 40, 90
-COLOURS = (
-    "#3366aa",
-    "#aa6633",
-    "#338866",
-    "#8855aa",
-    "#aa3355",
-    "#557788",
-    "#888833",
-    "#4455cc",
-    "#cc6677",
-    "#447744",
-)
+COLOURS = ("#3366aa", "#aa6633", "#338866", "#8855aa", "#aa3355", "#557788", "#888833", "#4455cc", "#cc6677", "#447744")
 STYLE = """
   text { font: 13px system-ui, sans-serif; fill: #1a1a1a }
   .page { fill: #ffffff } .free { fill: none; stroke: #767676; stroke-dasharray: 4 3 } .note { fill: #595959 }

@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from keepsaid.domain import commits, prompt, receipt, views, visibility
 from keepsaid.domain.batch import StoredBatch
-from keepsaid.domain.commits import Received
 from keepsaid.domain.ids import show, when
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Memory, Recalled
-from keepsaid.domain.message import StoredMessage
-from keepsaid.domain.prompt import Json
-from keepsaid.domain.receipt import Feedback, Use
 from keepsaid.domain.reply import StoredReply
-from keepsaid.domain.views import Spawned, Story, TurnStory
-from keepsaid.domain.visibility import MemoryShared, Person, SeenIdentity
 from keepsaid.pipeline.prompt.trace import compared
 
 if TYPE_CHECKING:
@@ -40,7 +35,6 @@ def times_of(thing: object, *names: str) -> Shape:
 
 
 def lane_shape(lane: Lane) -> Shape:
-    """The parts that name a lane."""
     return fields_of(lane, "channel", "account", "conversation", "key")
 
 
@@ -48,13 +42,13 @@ USES_MAX = 1_000
 """So many turns that a memory came up in are told of, the newest."""
 
 
-def receipt_shape(received: Received) -> Shape:
+def receipt_shape(received: commits.Received) -> Shape:
     """The receipt of a message that is on disk."""
     place = {"conversation": received.lane.conversation, "lane": received.lane.key}
     return {"id": show("message", received.id), "intake": str(received.intake), "number": received.number, **place}
 
 
-def story_shape(story: Story) -> Shape:
+def story_shape(story: views.Story) -> Shape:
     """A message and what became of it."""
     message, inbound = story.message, story.message.inbound
     return {
@@ -78,7 +72,7 @@ def story_shape(story: Story) -> Shape:
     }
 
 
-def task_shape(task: Spawned) -> Shape:
+def task_shape(task: views.Spawned) -> Shape:
     """Work that a rule wrote down."""
     return {"id": show("task", task.id), "state": task.state, "description": task.description}
 
@@ -142,7 +136,7 @@ def holdings_shape(held: Holdings) -> Shape:
 def recalled_shape(found: Recalled) -> Shape:
     """The hits of a search, best first, and the legs that could not answer."""
     hits = [
-        {"leg": hit.leg, "rank": hit.rank, "score": round(hit.score, 4), "memory": memory_shape(hit.memory)}
+        {**fields_of(hit, "leg", "rank"), "score": round(hit.score, 4), "memory": memory_shape(hit.memory)}
         for hit in found.hits
     ]
     return {"hits": hits, "missing": list(found.missing), "took_ms": round(found.took_ms, 2)}
@@ -170,52 +164,47 @@ def memory_shape(memory: Memory) -> Shape:
     }
 
 
-def person_shape(person: Person) -> Shape:
-    """A person and the identities it has."""
+def person_shape(person: visibility.Person) -> Shape:
     joined = [{"name": one.name, "joined_at": when(one.at), "joined_by": one.by} for one in person.identities]
     return {"id": person.id, "identities": joined}
 
 
-def seen_shape(one: SeenIdentity) -> Shape:
+def seen_shape(one: visibility.SeenIdentity) -> Shape:
     """An identity that something is remembered from."""
     return {**fields_of(one, "name", "called", "memories"), "last_at": when(one.last_at)}
 
 
-def widened_shape(told: MemoryShared) -> Shape:
+def widened_shape(told: visibility.MemoryShared) -> Shape:
     """From where to where a memory was let be heard."""
     return {**fields_of(told, "before", "after", "by", "reason"), "at": when(told.at)}
 
 
-def feedback_shape(said: Feedback) -> Shape:
+def feedback_shape(said: receipt.Feedback) -> Shape:
     """What a person said of a memory that a turn was shown."""
     told = {"state": str(said.state), "by": said.by, "at": when(said.at)}
     return {"turn": show("turn", said.turn_id), "memory": show("memory", said.memory_id), **told}
 
 
-def use_shape(use: Use) -> Shape:
+def use_shape(use: receipt.Use) -> Shape:
     """A turn that a memory came up in, and what its trace says of it."""
     lane = fields_of(use.lane, "channel", "conversation", "key")
     told = {"at": when(use.at), "how": str(use.how), "found": _candidate(use.found)}
     return {"turn": show("turn", use.turn_id), "lane": lane, **told}
 
 
-def came_up_shape(memory: Memory, uses: Sequence[Use], feedback: Sequence[Feedback]) -> Shape:
+def came_up_shape(memory: Memory, uses: Sequence[receipt.Use], feedback: Sequence[receipt.Feedback]) -> Shape:
     """A memory, the turns it came up in, and what people said of that."""
     told = {"uses": [use_shape(use) for use in uses], "feedback": [feedback_shape(said) for said in feedback]}
     return {"memory": memory_shape(memory), **told}
 
 
-def absent_shape(turn: TurnStory, memory: Memory, why: Absence) -> Shape:
+def absent_shape(turn: views.TurnStory, memory: Memory, why: Absence) -> Shape:
     """A turn, a memory, and why the one was not shown the other."""
-    return {"turn": show("turn", turn.turn_id), "memory": memory_shape(memory), "absence": absence_shape(why)}
+    absence = {"stage": str(why.stage), "why": why.why, "found": _candidate(why.found)}
+    return {"turn": show("turn", turn.turn_id), "memory": memory_shape(memory), "absence": absence}
 
 
-def absence_shape(why: Absence) -> Shape:
-    """Why a memory did not come to mind."""
-    return {"stage": str(why.stage), "why": why.why, "found": _candidate(why.found)}
-
-
-def turn_shape(turn: TurnStory) -> Shape:
+def turn_shape(turn: views.TurnStory) -> Shape:
     """A turn with its context, steps and receipts."""
     usage = turn.usage
     return {
@@ -223,11 +212,12 @@ def turn_shape(turn: TurnStory) -> Shape:
         **fields_of(turn, "state", "reason"),
         "lane": fields_of(turn.batch.lane, "conversation", "key"),
         "batch": batch_shape(turn.batch),
-        "messages": [_message(turn, one) for one in turn.messages],
-        "context": _context(turn),
-        "steps": [
-            {"n": step.n, "kind": str(step.kind), "subject": step.subject, "state": step.state} for step in turn.steps
+        "messages": [
+            {"id": show("message", one.id), "text": one.text, "lane_reason": turn.placed.get(one.id)}
+            for one in turn.messages
         ],
+        "context": _context(turn),
+        "steps": [fields_of(step, "n", "kind", "subject", "state") for step in turn.steps],
         "replies": [reply_shape(reply) for reply in turn.replies],
         "feedback": [feedback_shape(said) for said in turn.feedback],
         "tokens": [usage.tokens_in, usage.tokens_out],
@@ -236,11 +226,7 @@ def turn_shape(turn: TurnStory) -> Shape:
     }
 
 
-def _message(turn: TurnStory, one: StoredMessage) -> Shape:
-    return {"id": show("message", one.id), "text": one.text, "lane_reason": turn.placed.get(one.id)}
-
-
-def _context(turn: TurnStory) -> Json:
+def _context(turn: views.TurnStory) -> prompt.Json:
     """The trace, with memories named as everywhere else, and what its prompt repeats instead of its marks."""
     trace = turn.trace
     memory = trace.get("memory") if isinstance(trace, dict) else None
@@ -254,20 +240,19 @@ def _context(turn: TurnStory) -> Json:
     return {**shown, "memory": {**memory, "candidates": named, "beyond": beyond}, "prefix": _prefix(turn)}
 
 
-def _prefix(turn: TurnStory) -> Json:
+def _prefix(turn: views.TurnStory) -> prompt.Json:
     found = compared(turn.before, turn.trace)
     if found is None:
         return None
     one, why = found
-    shares: dict[str, Json] = {"share": round(one.share, 4), "stable_share": round(one.stable_share, 4)}
+    shares: dict[str, prompt.Json] = {"share": round(one.share, 4), "stable_share": round(one.stable_share, 4)}
     return {"bytes": one.bytes, "before": one.whole, "before_status": one.stable, **shares, "broken": why or None}
 
 
-def _candidate(one: Json) -> Json:
+def _candidate(one: prompt.Json) -> prompt.Json:
     number = one.get("id") if isinstance(one, dict) else None
     return {**one, "id": show("memory", number)} if isinstance(one, dict) and isinstance(number, int) else one
 
 
 def reloaded_shape(done: Reloaded) -> dict[str, Any]:
-    """What became of a reload."""
     return {"changed": list(done.changed), "restart": list(done.restart), "warnings": list(done.warnings)}

@@ -24,7 +24,6 @@ NO_MODEL_YET = "no model is set: it waits until there is one (keepsaid init)"
 
 
 def task_shape(task: Task) -> Shape:
-    """A task as it stands."""
     terms = task.terms
     return {
         "id": show("task", task.id),
@@ -51,10 +50,7 @@ def task_shape(task: Task) -> Shape:
 
 def task_story_shape(story: TaskStory) -> Shape:
     """A task with what its worker did so far, and those that wait for it."""
-    steps = [
-        {"n": one.n, "kind": str(one.kind), "subject": one.subject, "state": one.state, "again": one.repeatable}
-        for one in story.steps
-    ]
+    steps = [{**fields_of(one, "n", "kind", "subject", "state"), "again": one.repeatable} for one in story.steps]
     waiting = [show("task", one) for one in story.waiting]
     return {**task_shape(story.task), "steps": steps, "waiting": waiting}
 
@@ -73,7 +69,6 @@ def render_timing(timing: Timing) -> str:
 
 
 def schedule_shape(one: Schedule) -> dict[str, Any]:
-    """A schedule."""
     new, target = one.new, one.new.target
     return {
         "id": show("schedule", one.id),
@@ -89,14 +84,12 @@ def schedule_shape(one: Schedule) -> dict[str, Any]:
 
 
 def run_shape(one: ScheduleRun) -> dict[str, Any]:
-    """A run."""
     ids = {"message": one.message_id, "reply": one.reply_id, "task": one.task_id}
     refs = {kind: None if number is None else show(kind, number) for kind, number in ids.items()}
     return {**times_of(one, "due_at", "fired_at", "ended_at"), **fields_of(one, "state", "output", "reason"), **refs}
 
 
 def schedules_shape(schedules: Sequence[Schedule]) -> dict[str, Any]:
-    """Some schedules."""
     return {"schedules": [schedule_shape(one) for one in schedules]}
 
 

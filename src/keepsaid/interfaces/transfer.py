@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from keepsaid.domain.bundle import ImportOutcome
+from keepsaid.domain import bundle, forgetting, prompt
 from keepsaid.domain.event import DeliveryLine, Event, SubscriberLine
-from keepsaid.domain.forgetting import Forgetting
 from keepsaid.domain.ids import PREFIXES, read, show, when
-from keepsaid.domain.prompt import Json
 from keepsaid.errors import InputError
-from keepsaid.events.catalog import CORE
-from keepsaid.events.schema import Field, FieldType
+from keepsaid.events import catalog, schema
 from keepsaid.interfaces.shapes import Shape, fields_of, times_of
 from keepsaid.memory.importing import TYPES, ImportReport
-from keepsaid.services.bundles import Export
+from keepsaid.services import bundles, importing
 from keepsaid.services.forgetting import ForgetPreview, ForgetRequest
-from keepsaid.services.importing import ImportRequest
 from keepsaid.text.normal import cut
 
 _TEXT_CHARS = 200
@@ -43,7 +39,7 @@ def preview_shape(preview: ForgetPreview) -> Shape:
     return {"dry_run": True, "counts": dict(preview.counts), "memories": shown}
 
 
-def forgetting_shape(one: Forgetting, backups: Sequence[str] = ()) -> Shape:
+def forgetting_shape(one: forgetting.Forgetting, backups: Sequence[str] = ()) -> Shape:
     """A request to forget, how far it is, and what went, by place."""
     return {
         "id": show("forgetting", one.id),
@@ -54,10 +50,10 @@ def forgetting_shape(one: Forgetting, backups: Sequence[str] = ()) -> Shape:
     }
 
 
-def import_shape(report: ImportReport, asked: ImportRequest, *, dry_run: bool) -> Shape:
+def import_shape(report: ImportReport, asked: importing.ImportRequest, *, dry_run: bool) -> Shape:
     """What became of all lines, counted, and those that were not taken over one by one."""
     names = [*TYPES.values(), *(["lines"] if any(what == "lines" for what, _ in report.counts) else [])]
-    counts = {what: {str(how): report.counts[what, how] for how in ImportOutcome} for what in names}
+    counts = {what: {str(how): report.counts[what, how] for how in bundle.ImportOutcome} for what in names}
     told = [
         {"line": number, "type": what, "outcome": str(verdict.outcome), "why": verdict.why}
         for number, what, verdict in report.told
@@ -66,8 +62,7 @@ def import_shape(report: ImportReport, asked: ImportRequest, *, dry_run: bool) -
     return {**about, "counts": counts, "secrets": report.secrets, "told": told, "not_told": report.left_out}
 
 
-def export_shape(done: Export) -> Shape:
-    """What was written, and where."""
+def export_shape(done: bundles.Export) -> Shape:
     about = {"file": str(done.file), "format": done.format, "made_at": done.made_at, "persons": list(done.persons)}
     return {**about, "counts": dict(done.counts), "bytes": done.bytes}
 
@@ -76,34 +71,33 @@ _SOURCE = "/keepsaid"
 
 
 def cloud_event(event: Event) -> dict[str, Any]:
-    """One event."""
     shape: dict[str, Any] = {"specversion": "1.0", "id": str(event.id), "source": _SOURCE, "type": event.topic}
     if event.correlation_id:
         shape["subject"] = _subject(event)
-    fields = CORE[event.topic].fields if event.topic in CORE else {}
+    fields = catalog.CORE[event.topic].fields if event.topic in catalog.CORE else {}
     data = {name: _shown(fields.get(name), value) for name, value in event.payload.items()}
     return {**shape, "time": when(event.at), "datacontenttype": "application/json", "data": data}
 
 
 def _subject(event: Event) -> str:
     """What it is about; the core's own are mostly about a thing whose id is a number."""
-    noun = CORE[event.topic].about if event.topic in CORE else ""
+    noun = catalog.CORE[event.topic].about if event.topic in catalog.CORE else ""
     number = event.correlation_id
     return show(noun, int(number)) if noun in PREFIXES and number.isascii() and number.isdigit() else number
 
 
 def subject_in(topic: str, about: str) -> str:
     """What an event is stored under that is about something, as events name it: `fgt_...` is a number there."""
-    noun = CORE[topic].about if topic in CORE else ""
+    noun = catalog.CORE[topic].about if topic in catalog.CORE else ""
     number = read(noun, about) if noun in PREFIXES else None
     return about if number is None else str(number)
 
 
-def _shown(field: Field | None, value: Json) -> Json:
+def _shown(field: schema.Field | None, value: prompt.Json) -> prompt.Json:
     if field is not None and field.of in PREFIXES:
-        if field.holds is FieldType.ID and isinstance(value, int):
+        if field.holds is schema.FieldType.ID and isinstance(value, int):
             return show(field.of, value)
-        if field.holds is FieldType.IDS and isinstance(value, list):
+        if field.holds is schema.FieldType.IDS and isinstance(value, list):
             return [show(field.of, one) if isinstance(one, int) else one for one in value]
     return value
 

@@ -18,11 +18,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from keepsaid.config.home import sync, sync_open
-from keepsaid.domain.bundle import BundleEntry
-from keepsaid.domain.bundle_lines import BundleLineError, line_of, record_in
+from keepsaid.domain import bundle, bundle_lines, visibility
 from keepsaid.domain.ids import show, when
 from keepsaid.domain.memory import IMPORTANCE, OWNER, Kind, Listener, Memory
-from keepsaid.domain.visibility import identity_in
 from keepsaid.errors import HomeError, InputError
 from keepsaid.memory.importing import ImportLine
 from keepsaid.ports.memory_store import BundleContents, Bundles
@@ -73,7 +71,7 @@ def write_lines(out: IO[bytes], told: BundleContents, about: dict[str, Any]) -> 
     """Write a bundle: its header, which tells `about` it, its records and its end."""
     header = {"type": KIND, "format": FORMAT, "schema": told.schema, "forgotten_key": told.key_print}
     whole, count = hashlib.sha256(), -1
-    for fields in chain([{**header, **about, "counts": dict(told.counts)}], map(line_of, told.records)):
+    for fields in chain([{**header, **about, "counts": dict(told.counts)}], map(bundle_lines.line_of, told.records)):
         line = _line(fields)
         whole.update(line)
         out.write(line)
@@ -205,17 +203,15 @@ def _header(path: Path, raw: bytes) -> dict[str, Any]:
     if told is None or told.get("type") != KIND:
         raise _refused(f"{path} is no bundle of keepsaid's memory", "keepsaid data import --help")
     if told.get("format") != FORMAT:
-        raise _refused(
-            f"{path} has format {str(told.get('format'))[:20]!r}; this keepsaid reads {FORMAT}",
-            "pip install -U keepsaid",
-        )
+        what = f"{path} has format {str(told.get('format'))[:20]!r}; this keepsaid reads {FORMAT}"
+        raise _refused(what, "pip install -U keepsaid")
     return told
 
 
 def _read(number: int, raw: bytes) -> ImportLine:
     try:
-        return ImportLine(number, record_in(json.loads(raw.decode("utf-8"))))
-    except BundleLineError as error:
+        return ImportLine(number, bundle_lines.record_in(json.loads(raw.decode("utf-8"))))
+    except bundle_lines.BundleLineError as error:
         return ImportLine(number, None, str(error))
     except UnicodeDecodeError:
         return ImportLine(number, None, "it is not UTF-8")
@@ -233,7 +229,7 @@ def write_pages(out: IO[bytes], told: BundleContents, about: dict[str, Any]) -> 
     known: dict[str, dict[Kind, list[str]]] = defaultdict(lambda: defaultdict(list))
     rest = 0
     for record in told.records:
-        if not isinstance(record, BundleEntry):
+        if not isinstance(record, bundle.BundleEntry):
             continue
         memory = record.memory
         if memory.new.kind in IMPORTANCE and memory.state != "merged":
@@ -287,12 +283,9 @@ def listeners_of(persons: Sequence[str]) -> tuple[Listener, ...]:
     """Who is told: the owner, who hears everything, or these persons in their direct chats. Raises InputError."""
     named = [normalise(person).strip() for person in persons]
     for one in named:
-        if one != OWNER and identity_in(one) is None:
-            raise InputError(
-                f"{one!r} names nobody: it takes CHANNEL:ACCOUNT:SENDER, or owner",
-                safe="Nothing was written.",
-                hint="keepsaid people ls",
-            )
+        if one != OWNER and visibility.identity_in(one) is None:
+            what = f"{one!r} names nobody: it takes CHANNEL:ACCOUNT:SENDER, or owner"
+            raise InputError(what, safe="Nothing was written.", hint="keepsaid people ls")
     if not named:
         return (Listener(None, everything=True),)
     return tuple(Listener(None, person=one, direct=True, cross=True) for one in named)

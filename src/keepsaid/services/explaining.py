@@ -5,18 +5,17 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any
 
+from keepsaid.domain import receipt, views
 from keepsaid.domain.command import command_in
 from keepsaid.domain.memory import LANE_BOUND, Listener, Memory
 from keepsaid.domain.message import SYSTEM, Trust
-from keepsaid.domain.receipt import beyond_in, candidate_in
 from keepsaid.domain.turn import ClaimedBatch
-from keepsaid.domain.views import TurnStory
 from keepsaid.memory.injection import listener_of
 from keepsaid.text.words import topic
 from keepsaid.values import frozen
 
 
-def commanded(turn: TurnStory) -> str:
+def commanded(turn: views.TurnStory) -> str:
     """Why such a turn has no context, in words; empty for every other turn."""
     commands = [command_in(message) for message in turn.messages]
     names = [f"/{command.name}" for command in commands if command is not None]
@@ -48,15 +47,15 @@ class Absence:
     found: dict[str, Any] | None = None
 
 
-def listened(turn: TurnStory) -> Listener:
+def listened(turn: views.TurnStory) -> Listener:
     """Who listened in a turn."""
     said = tuple(one for one in turn.messages if one.inbound.origin.sender != SYSTEM)
     return listener_of(ClaimedBatch(turn.batch, turn.turn_id, turn.messages), said)
 
 
-def absence(turn: TurnStory, memory: Memory, *, heard: bool) -> Absence:
+def absence(turn: views.TurnStory, memory: Memory, *, heard: bool) -> Absence:
     """Why the turn was not shown the memory; `heard` says whether who listened may hear it."""
-    found, behind = candidate_in(turn.trace, memory.id), beyond_in(turn.trace, memory.id)
+    found, behind = receipt.candidate_in(turn.trace, memory.id), receipt.beyond_in(turn.trace, memory.id)
     if found is not None:
         shown = bool(found["chosen"])
         return Absence(AbsenceStage.SHOWN if shown else AbsenceStage.LEFT_OUT, str(found["reason"]), dict(found))
@@ -77,7 +76,7 @@ def absence(turn: TurnStory, memory: Memory, *, heard: bool) -> Absence:
     return Absence(AbsenceStage.NOT_FOUND, _unfound(turn, memory))
 
 
-def _unheard(turn: TurnStory, memory: Memory) -> str:
+def _unheard(turn: views.TurnStory, memory: Memory) -> str:
     new, lane = memory.new, turn.batch.lane
     if new.scope not in listened(turn).scopes:
         return f"it may not be heard there: its scope is {new.scope}"
@@ -87,7 +86,7 @@ def _unheard(turn: TurnStory, memory: Memory) -> str:
     return "it was said in another lane" if bound else f"it may not be heard there: its scope is {new.scope}"
 
 
-def _unfound(turn: TurnStory, memory: Memory) -> str:
+def _unfound(turn: views.TurnStory, memory: Memory) -> str:
     said = topic("\n".join(one.text for one in turn.messages))
     shared = sorted(word for word in said & topic(memory.text) if isinstance(word, str))
     missing = "; ".join(str(one) for one in _part(turn, "missing"))
@@ -95,11 +94,11 @@ def _unfound(turn: TurnStory, memory: Memory) -> str:
     return why + (f" (missing: {missing})" if missing else "")
 
 
-def _memory(turn: TurnStory) -> dict[str, Any]:
+def _memory(turn: views.TurnStory) -> dict[str, Any]:
     memory = turn.trace.get("memory") if isinstance(turn.trace, dict) else None
     return memory if isinstance(memory, dict) else {}
 
 
-def _part(turn: TurnStory, part: str) -> list[Any]:
+def _part(turn: views.TurnStory, part: str) -> list[Any]:
     found = _memory(turn).get(part)
     return found if isinstance(found, list) else []

@@ -79,32 +79,26 @@ def undo_ms(text: str) -> int:
         return 0
     is_count = number.isascii() and number.isdecimal() and len(number) < _COUNT_DIGITS_MAX
     if unit is None or not is_count or not 0 < int(number) * unit <= _UNDO_MS_MAX:
-        raise InputError(
-            f"{cut(text, 40)!r} is no time to undo in: 30d, 12h, 45m or 90s, 30 days at most", safe=_SAFE, hint=_HINT
-        )
+        what = f"{cut(text, 40)!r} is no time to undo in: 30d, 12h, 45m or 90s, 30 days at most"
+        raise InputError(what, safe=_SAFE, hint=_HINT)
     return int(number) * unit
 
 
+@frozen
 class ForgettingService:
     """Forgets. A runtime that is up works off what was asked beside its work; `wake` it then; else it is done here."""
 
-    def __init__(
-        self,
-        forgetter: Forgetter,
-        memories: MemoryStore,
-        backups: Callable[[], Sequence[str]],
-        runtime: tuple[Callable[[], bool], asyncio.Event],
-    ) -> None:
-        self._forgetter = forgetter
-        self._memories = memories
-        self._backups = backups
-        self._is_running, self._wake = runtime
+    forgetter: Forgetter
+    memories: MemoryStore
+    backups: Callable[[], Sequence[str]]
+    is_running: Callable[[], bool]
+    wake: asyncio.Event
 
     async def preview(self, asked: ForgetRequest) -> ForgetPreview:
         """Count what would go; nothing is changed. Raises InputError for what `forget` would refuse."""
         undo_ms(asked.undo_for)
-        wanted = await self._forgetter.find_targets(parse_request(asked))
-        first = await self._memories.fetch(_OWNER, wanted.memories[:_SHOWN_MAX])
+        wanted = await self.forgetter.find_targets(parse_request(asked))
+        first = await self.memories.fetch(_OWNER, wanted.memories[:_SHOWN_MAX])
         return ForgetPreview(dict(counted(wanted)), first)
 
     async def forget(self, asked: ForgetRequest) -> ForgetReceipt:
@@ -112,22 +106,22 @@ class ForgettingService:
         done = await self.forget_selected(parse_request(asked), OWNER, undo_ms(asked.undo_for))
         if done is None:
             raise InputError("there is nothing like that to forget", safe=_SAFE, hint="keepsaid memory search")
-        return ForgetReceipt(done, await asyncio.to_thread(self._backups))
+        return ForgetReceipt(done, await asyncio.to_thread(self.backups))
 
     async def forget_selected(self, wish: ForgetSelector, by: str, undo_for_ms: int = 0) -> Forgetting | None:
         """Forget what a selector names: no read returns it when this returns; None if it selects nothing."""
-        begun = await self._forgetter.forget(wish, by, undo_for_ms)
-        if begun is None or not self._is_running():
-            return None if begun is None else await self._forgetter.finish(begun.id)
-        self._wake.set()
+        begun = await self.forgetter.forget(wish, by, undo_for_ms)
+        if begun is None or not self.is_running():
+            return None if begun is None else await self.forgetter.finish(begun.id)
+        self.wake.set()
         return begun
 
     async def undo(self, name: str) -> Forgetting:
         """Put back what a request took, once it is through; raises InputError where that cannot be."""
         number = read("forgetting", name)
-        if number is not None and self._is_running():
-            await self._forgetter.settled(_UNDER_WAY_MS, number)
-        done = None if number is None else await self._forgetter.undo(number)
+        if number is not None and self.is_running():
+            await self.forgetter.settled(_UNDER_WAY_MS, number)
+        done = None if number is None else await self.forgetter.undo(number)
         if done is None:
             raise InputError(f"{name} cannot be undone", safe=_SAFE, hint="keepsaid memory forgotten")
         return done

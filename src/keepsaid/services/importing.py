@@ -16,8 +16,7 @@ from keepsaid.domain.memory import IMPORTANCE, OWNER, Kind, Memory, NewMemory, S
 from keepsaid.domain.message import Trust
 from keepsaid.errors import InputError
 from keepsaid.memory.importing import ImportLine, ImportReport, ImportTarget, ImportTerms, Looks, MemoryImport
-from keepsaid.ports.runtime import Clock, Redactor
-from keepsaid.ports.store import MemoryStore
+from keepsaid.ports import runtime, store
 from keepsaid.services.bundles import BundleFile
 from keepsaid.text.normal import kind_of, normalise
 from keepsaid.values import frozen
@@ -149,13 +148,7 @@ def _metadata(item: dict[str, Any]) -> str:
 KEEPSAID, MEM0 = "keepsaid", "mem0"
 KEY_NAME = "forgotten.key"
 _KEY_BYTES_MAX = 1_000
-_BECAME = {
-    LearnOutcome.NEW: ImportOutcome.NEW,
-    LearnOutcome.UPDATES: ImportOutcome.NEW,
-    LearnOutcome.PAST: ImportOutcome.NEW,
-    LearnOutcome.EVIDENCE: ImportOutcome.SAME,
-    LearnOutcome.KNOWN: ImportOutcome.SAME,
-}
+_NEW, _SAME = (LearnOutcome.NEW, LearnOutcome.UPDATES, LearnOutcome.PAST), (LearnOutcome.EVIDENCE, LearnOutcome.KNOWN)
 
 
 @frozen
@@ -199,68 +192,61 @@ class Keyed(LookedAt, ImportTarget, Protocol):
 class LocalMemory:
     """The memory of this process."""
 
-    def __init__(self, memories: MemoryStore, clock: Clock) -> None:
+    def __init__(self, memories: store.MemoryStore, clock: runtime.Clock) -> None:
         self._memories = memories
         self._clock = clock
 
     async def look(self, records: Sequence[Record]) -> Sequence[ImportVerdict]:
-        """What would become of each of the records."""
         return await self._memories.bundles.look(records)
 
     async def take(self, records: Sequence[Record], contested: Sequence[bytes]) -> Sequence[ImportVerdict]:
-        """Take over records."""
         return await self._memories.bundles.take(records, contested, self._clock.now_ms())
 
     async def learn(self, records: Sequence[BundleEntry]) -> Sequence[ImportVerdict]:
-        """Learn memories as anything else is learned."""
         learnt = await self._memories.learn([one.memory.new for one in records], self._clock.now_ms())
         return list(map(became, learnt))
 
     async def key_print(self) -> str:
-        """Which key its tombstones are made with."""
         return await self._memories.bundles.key_print()
 
     async def adopt_key(self, key: bytes) -> bool:
-        """Make tombstones with this key from now on; False where there is another."""
         return await self._memories.bundles.adopt_key(key)
 
 
 def became(one: LearnResult) -> ImportVerdict:
     """What was learned, as the verdict on a line."""
-    return (
-        FORGOTTEN
-        if one.how is LearnOutcome.FORGOTTEN
-        else ImportVerdict(_BECAME.get(one.how, ImportOutcome.REJECTED), one.why)
-    )
+    if one.how is LearnOutcome.FORGOTTEN:
+        return FORGOTTEN
+    same = ImportOutcome.SAME if one.how in _SAME else ImportOutcome.REJECTED
+    return ImportVerdict(ImportOutcome.NEW if one.how in _NEW else same, one.why)
 
 
-async def preview_import(asked: ImportRequest, home: LookedAt, redactor: Redactor, now: int) -> ImportReport:
+async def preview_import(asked: ImportRequest, home: LookedAt, redactor: runtime.Redactor, now: int) -> ImportReport:
     """What an import would do; nothing is changed. Raises InputError."""
-    given, key = await _open_file(asked, now)
-    fits = await _fits(given, key, home)
+    given, _, fits = await _open_file(asked, home, now)
     return await MemoryImport(given, redactor, _terms(asked, fits=fits)).look(home)
 
 
-async def import_memories(asked: ImportRequest, home: Keyed, redactor: Redactor, now: int) -> ImportReport:
+async def import_memories(asked: ImportRequest, home: Keyed, redactor: runtime.Redactor, now: int) -> ImportReport:
     """Import a file, and what became of it. Raises InputError with nothing imported."""
-    given, key = await _open_file(asked, now)
-    fits = await _fits(given, key, home)
+    given, key, fits = await _open_file(asked, home, now)
     if fits and given.key_print and not await home.key_print():
         fits = await home.adopt_key(key)
     return await MemoryImport(given, redactor, _terms(asked, fits=fits)).run(home)
 
 
-async def _open_file(asked: ImportRequest, now: int) -> tuple[BundleFile | Mem0File, bytes]:
-    """Return the file to import, and the key next to it."""
+async def _open_file(asked: ImportRequest, home: LookedAt, now: int) -> tuple[BundleFile | Mem0File, bytes, bool]:
+    """The file to import, the key next to it, and whether its tombstones hold in this home.
+
+    They do where they have its key, or where it has none and theirs is here.
+    """
+    given: BundleFile | Mem0File
     if asked.source == MEM0:
-        return await asyncio.to_thread(Mem0File, asked.file, asked.persons, now), b""
-    return await asyncio.to_thread(BundleFile, asked.file), await asyncio.to_thread(lambda: asked.key)
-
-
-async def _fits(given: BundleFile | Mem0File, key: bytes, home: LookedAt) -> bool:
-    """Whether the tombstones hold in this home: they have its key, or it has none and theirs is here."""
+        given, key = await asyncio.to_thread(Mem0File, asked.file, asked.persons, now), b""
+    else:
+        given, key = await asyncio.to_thread(BundleFile, asked.file), await asyncio.to_thread(lambda: asked.key)
     there = await home.key_print()
-    return given.key_print == there or (not there and given.key_print == key_print(key or None))
+    return given, key, given.key_print == there or (not there and given.key_print == key_print(key or None))
 
 
 def _terms(asked: ImportRequest, *, fits: bool) -> ImportTerms:

@@ -8,15 +8,11 @@ from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from typing import Literal
 
-from keepsaid.domain.commits import Decide, Drop, MarkReplyShown, Received, Requeue
-from keepsaid.domain.compaction import CutContext, CutReason
+from keepsaid.domain import commits, compaction, views
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.message import Inbound, StoredMessage
-from keepsaid.domain.views import Story
 from keepsaid.errors import StoreError
-from keepsaid.ports.channel import TurnProgress
-from keepsaid.ports.runtime import Clock, Wakeups
-from keepsaid.ports.store import Store
+from keepsaid.ports import channel, runtime, store
 from keepsaid.text.normal import normalise
 from keepsaid.values import frozen
 
@@ -24,44 +20,44 @@ from keepsaid.values import frozen
 class InboxService:
     """Decides about what is stored; whoever works on it is woken."""
 
-    def __init__(self, operations: Store, clock: Clock, hints: Wakeups) -> None:
+    def __init__(self, operations: store.Store, clock: runtime.Clock, hints: runtime.Wakeups) -> None:
         self._operations = operations
         self._clock = clock
         self._hints = hints
 
     async def requeue(self, batch_id: int, reason: str) -> bool:
         """Queue a dead, dropped or parked batch again; False when it is none of these."""
-        done = await self._operations.apply(Requeue(batch_id, self._clock.now_ms(), normalise(reason)))
+        done = await self._operations.apply(commits.Requeue(batch_id, self._clock.now_ms(), normalise(reason)))
         self._hints.work.set()
         return done
 
     async def drop(self, batch_id: int, reason: str) -> bool:
         """Drop a queued batch; False when it is not queued."""
-        done = await self._operations.apply(Drop(batch_id, self._clock.now_ms(), normalise(reason)))
+        done = await self._operations.apply(commits.Drop(batch_id, self._clock.now_ms(), normalise(reason)))
         self._hints.work.set()
         return done
 
     async def mark_seen(self, reply_id: int, provider_id: str | None = None) -> bool:
         """Record that a reply was pulled; `provider_id` is what its medium calls it."""
-        return await self._operations.apply(MarkReplyShown(reply_id, self._clock.now_ms(), provider_id))
+        return await self._operations.apply(commits.MarkReplyShown(reply_id, self._clock.now_ms(), provider_id))
 
     async def settle_reply(self, reply_id: int, *, again: bool) -> bool:
         """Send a dead reply `again`, or accept that it will not arrive; False when it is not dead."""
-        done = await self._operations.apply(Decide(reply_id, self._clock.now_ms(), again))
+        done = await self._operations.apply(commits.Decide(reply_id, self._clock.now_ms(), again))
         self._hints.deliver.set()
         return done
 
     async def reset_lane(self, lane: Lane) -> int:
         """End a lane's context here; returns how many records it had, -1 where it moved meanwhile."""
         tail = await self._operations.context(lane, 1)
-        cut = CutContext(lane, tail.version, tail.head, CutReason.RESET, self._clock.now_ms())
+        cut = compaction.CutContext(lane, tail.version, tail.head, compaction.CutReason.RESET, self._clock.now_ms())
         return tail.head - tail.covered if await self._operations.apply(cut) else -1
 
 
 SETTLED = ("done", "dropped", "review", "dead")
 """States of a message of which there is nothing more to tell, unless a person queues it again."""
 
-Receive = Callable[[Inbound], Awaitable[Received]]
+Receive = Callable[[Inbound], Awaitable[commits.Received]]
 
 _PIECES_MAX = 10_000
 _AHEAD = "an earlier message here has to be answered first: "
@@ -73,7 +69,7 @@ _LOOK_S = 1.0
 class AnswerProgress:
     """What was heard of a message: its `story` as it stands now, a piece of its answer, why it waits, or silence."""
 
-    story: Story
+    story: views.Story
     kind: Literal["story", "piece", "waiting", "silence"] = "story"
     text: str = ""
 
@@ -82,14 +78,14 @@ class AnswerProgress:
 class AskResult:
     """A message that was put in, and its story once it was settled."""
 
-    received: Received
-    story: Story
+    received: commits.Received
+    story: views.Story
 
 
 class AskService:
     """Puts messages in and waits for what becomes of them."""
 
-    def __init__(self, operations: Store, hub: ProgressHub, receive: Receive, inbox: InboxService) -> None:
+    def __init__(self, operations: store.Store, hub: ProgressHub, receive: Receive, inbox: InboxService) -> None:
         self._operations = operations
         self._hub = hub
         self._receive = receive
@@ -143,14 +139,14 @@ class AskService:
                 if over():
                     return
 
-    async def mark_seen(self, story: Story) -> None:
+    async def mark_seen(self, story: views.Story) -> None:
         """Record that the replies of a message were pulled, those that no URL is to be told of."""
         for reply in story.replies:
             if reply.state == "pending" and reply.draft.url is None:
                 await self._inbox.mark_seen(reply.id)
 
 
-async def _next(queue: asyncio.Queue[TurnProgress]) -> TurnProgress | None:
+async def _next(queue: asyncio.Queue[channel.TurnProgress]) -> channel.TurnProgress | None:
     try:
         return await asyncio.wait_for(queue.get(), _LOOK_S)
     except TimeoutError:
@@ -161,9 +157,9 @@ class ProgressHub:
     """Listeners by message id, each with the lane of its message where it is known."""
 
     def __init__(self) -> None:
-        self._listeners: dict[int, dict[asyncio.Queue[TurnProgress], Lane | None]] = {}
+        self._listeners: dict[int, dict[asyncio.Queue[channel.TurnProgress], Lane | None]] = {}
 
-    def tell(self, messages: Sequence[StoredMessage], progress: TurnProgress) -> None:
+    def tell(self, messages: Sequence[StoredMessage], progress: channel.TurnProgress) -> None:
         """Tell everybody who waits for one of the messages; one who does not keep up misses pieces.
 
         That a message waits is told to those who wait behind it in its lane, too.
@@ -182,9 +178,9 @@ class ProgressHub:
                         _put(queue, behind)
 
     @contextmanager
-    def listening(self, message_id: int, lane: Lane | None = None) -> Iterator[asyncio.Queue[TurnProgress]]:
+    def listening(self, message_id: int, lane: Lane | None = None) -> Iterator[asyncio.Queue[channel.TurnProgress]]:
         """A queue of what happens to a message, and ahead of it in its lane, while the block runs."""
-        queue: asyncio.Queue[TurnProgress] = asyncio.Queue(_PIECES_MAX)
+        queue: asyncio.Queue[channel.TurnProgress] = asyncio.Queue(_PIECES_MAX)
         self._listeners.setdefault(message_id, {})[queue] = lane
         try:
             yield queue
@@ -194,6 +190,6 @@ class ProgressHub:
                 del self._listeners[message_id]
 
 
-def _put(queue: asyncio.Queue[TurnProgress], progress: TurnProgress) -> None:
+def _put(queue: asyncio.Queue[channel.TurnProgress], progress: channel.TurnProgress) -> None:
     if not queue.full():
         queue.put_nowait(progress)

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from keepsaid.config import Config
-from keepsaid.domain.memory import OWNER
-from keepsaid.domain.message import Origin, Trust
-from keepsaid.domain.visibility import MemoryShared, Person, ShareMemory, ShareReach, ShareRefusal, identity_in
+from keepsaid.domain import memory, message, visibility
 from keepsaid.errors import InputError
-from keepsaid.ports.runtime import Clock
-from keepsaid.ports.store import MemoryStore
+from keepsaid.ports import runtime, store
 from keepsaid.text.normal import normalise
 
 _SAFE = "Nothing was changed."
@@ -21,31 +18,31 @@ _REASON_CHARS_MAX = 1_000
 def person_in(text: str, config: Config) -> str:
     """Whom CHANNEL:ACCOUNT:SENDER names; every identity of the owner's is `owner`. Raises InputError."""
     named = normalise(text).strip()
-    if named == OWNER:
-        return OWNER
-    identity = identity_in(named)
+    if named == memory.OWNER:
+        return memory.OWNER
+    identity = visibility.identity_in(named)
     if identity is None:
         raise InputError(f"{text!r} names nobody: it takes CHANNEL:ACCOUNT:SENDER, or owner", safe=_SAFE, hint=_PEOPLE)
     if identity.channel not in config.channels:
         raise InputError(f"there is no channel {identity.channel!r}", safe=_SAFE, hint="keepsaid config show channels")
-    trust = config.trust_of(Origin(identity.channel, identity.account, "", identity.sender))
-    return OWNER if trust is Trust.OWNER else identity.person
+    trust = config.trust_of(message.Origin(identity.channel, identity.account, "", identity.sender))
+    return memory.OWNER if trust is message.Trust.OWNER else identity.person
 
 
 class PeopleService:
     """Says who is one person, and who may hear what."""
 
-    def __init__(self, memories: MemoryStore, config: Config, clock: Clock) -> None:
+    def __init__(self, memories: store.MemoryStore, config: Config, clock: runtime.Clock) -> None:
         self._memories = memories
         self._config = config
         self._clock = clock
 
-    async def join(self, names: Sequence[str]) -> Person:
+    async def join(self, names: Sequence[str]) -> visibility.Person:
         """Make one person of several identities, by the owner's word. Raises InputError where they are one already."""
         people = tuple(dict.fromkeys(person_in(name, self._config) for name in names))
         if len(people) < 2:
             raise InputError("it takes two who are not the same already", safe=_SAFE, hint=_PEOPLE)
-        person = await self._memories.people.join(people, OWNER, self._clock.now_ms())
+        person = await self._memories.people.join(people, memory.OWNER, self._clock.now_ms())
         assert person is not None, "the owner joins whom he wants"
         return person
 
@@ -56,15 +53,15 @@ class PeopleService:
             raise InputError(f"{person} is joined with nobody", safe=_SAFE, hint=_PEOPLE)
         return person
 
-    async def share(self, memory_id: int, to: str, reason: str) -> MemoryShared:
+    async def share(self, memory_id: int, to: str, reason: str) -> visibility.MemoryShared:
         """Let a memory be heard more widely, by the owner's word. Raises InputError with the reason why not."""
         said = normalise(reason).strip()
-        if to not in list(ShareReach):
-            raise InputError(f"there is no {to!r} to widen to; one of: {', '.join(ShareReach)}", safe=_SAFE)
+        if to not in list(visibility.ShareReach):
+            raise InputError(f"there is no {to!r} to widen to; one of: {', '.join(visibility.ShareReach)}", safe=_SAFE)
         if not 0 < len(said) <= _REASON_CHARS_MAX:
             raise InputError(f"say why in 1 to {_REASON_CHARS_MAX:,} characters", safe=_SAFE, hint="--reason TEXT")
-        word = ShareMemory(memory_id, ShareReach(to), OWNER, said, self._clock.now_ms())
+        word = visibility.ShareMemory(memory_id, visibility.ShareReach(to), memory.OWNER, said, self._clock.now_ms())
         done = await self._memories.sharing.share(word)
-        if isinstance(done, ShareRefusal):
+        if isinstance(done, visibility.ShareRefusal):
             raise InputError(str(done), safe=_SAFE, hint="keepsaid memory ls")
         return done

@@ -14,8 +14,7 @@ from keepsaid.engine.supervisor import ServiceLoop
 from keepsaid.extensions.discovery import ExtensionSource, FoundExtension
 from keepsaid.extensions.manifest import Manifest, manifest_of, read_manifest
 from keepsaid.extensions.services import RuntimeExtensionContext
-from keepsaid.ports.channel import Channel, Hook
-from keepsaid.ports.model import Tool
+from keepsaid.ports import channel, model
 from keepsaid.values import frozen
 
 NAMES = ("terminal", "http", "github", "memory", "memory_consolidator")
@@ -30,7 +29,7 @@ class Parts:
     """
 
     config: Config
-    memory_tools: Callable[[ClaimedBatch], Sequence[Tool]]
+    memory_tools: Callable[[ClaimedBatch], Sequence[model.Tool]]
     collecting: Callable[[], Sequence[ServiceLoop]]
     elsewhere: frozenset[str] = frozenset()
 
@@ -65,13 +64,11 @@ class _FromConfig:
     """Those of this extension; None for all that are of no other."""
 
     async def initialize(self, context: BuiltInContext) -> None:
-        """Make the channels of this extension."""
         config = context.parts.config
         names = frozenset(config.channels) - _OWN if self.names is None else self.names
         self._channels, self._hooks = channels_of(config, names - context.parts.elsewhere)
 
-    def channels(self) -> Mapping[str, Channel]:
-        """The channels by name."""
+    def channels(self) -> Mapping[str, channel.Channel]:
         return self._channels
 
 
@@ -90,8 +87,7 @@ class GitHub(_FromConfig):
 
     names = frozenset({"github"})
 
-    def hooks(self) -> Mapping[str, Hook]:
-        """The webhook."""
+    def hooks(self) -> Mapping[str, channel.Hook]:
         return self._hooks
 
 
@@ -99,11 +95,9 @@ class MemoryExtension:
     """What the agent may ask memory, and have it remember."""
 
     async def initialize(self, context: BuiltInContext) -> None:
-        """Keep what makes the tools of a turn."""
         self._tools = context.parts.memory_tools
 
-    def tools(self, claimed: ClaimedBatch) -> Sequence[Tool]:
-        """The tools of one turn, which hear what its people may hear."""
+    def tools(self, claimed: ClaimedBatch) -> Sequence[model.Tool]:
         return self._tools(claimed)
 
 
@@ -116,5 +110,4 @@ class Consolidator:
         self._stages = context.parts.collecting
 
     def loops(self) -> Sequence[ServiceLoop]:
-        """Its loops."""
         return self._stages()

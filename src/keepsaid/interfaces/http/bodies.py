@@ -19,8 +19,7 @@ from keepsaid.domain.ids import PREFIXES, read
 from keepsaid.errors import TooLarge
 from keepsaid.interfaces.http.gate import Gate
 from keepsaid.interfaces.http.responses import BadRequest, Endpoint, NotFound, ServerBusy, ending, guarded
-from keepsaid.text.json_reader import Abandoned, Unreadable, read_json, reads_at_once
-from keepsaid.text.normal import kind_of
+from keepsaid.text import json_reader, normal
 
 T = TypeVar("T")
 Wanted = Callable[[], bool]
@@ -36,40 +35,23 @@ _WAITING_MAX = 64
 
 
 class BodyClaim:
-    """The bytes that one request holds of the budget."""
+    """The bytes that one request holds of those that all may hold together."""
 
-    def __init__(self, budget: BodyBudget) -> None:
-        self._budget = budget
+    def __init__(self, bodies: Bodies) -> None:
+        self._bodies = bodies
         self.size = 0
 
     def grow(self, size: int) -> None:
-        """Hold at least `size` bytes; raises Busy when the budget does not have them."""
-        if size > self.size:
-            self._budget.take(size - self.size)
-            self.size = size
+        """Hold at least `size` bytes; raises Busy when all together would be too many, unless nothing is held yet."""
+        bodies, more = self._bodies, max(0, size - self.size)
+        if more and bodies.held and bodies.held + more > bodies.bytes_max:
+            raise ServerBusy(f"other requests hold {bodies.held:,} of {bodies.bytes_max:,} bytes of bodies")
+        bodies.held += more
+        self.size += more
 
     def release(self) -> None:
-        """Give all of it back."""
-        self._budget.give(self.size)
+        self._bodies.held -= self.size
         self.size = 0
-
-
-class BodyBudget:
-    """Bytes that the bodies of all requests may hold together."""
-
-    def __init__(self, bytes_max: int) -> None:
-        self._bytes_max = bytes_max
-        self.held = 0
-
-    def take(self, size: int) -> None:
-        """Hold more; raises Busy when it is too much, unless nothing is held yet."""
-        if self.held and self.held + size > self._bytes_max:
-            raise ServerBusy(f"other requests hold {self.held:,} of {self._bytes_max:,} bytes of bodies")
-        self.held += size
-
-    def give(self, size: int) -> None:
-        """Hold less."""
-        self.held -= size
 
 
 class _Job(Generic[T]):
@@ -80,15 +62,10 @@ class _Job(Generic[T]):
         self.is_wanted = True
         self.future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
-    def succeed(self, result: T) -> None:
-        """Hand over the result, on the loop."""
+    def settle(self, done: Callable[[Any], None], outcome: object) -> None:
+        """Hand over the result or the error, on the loop."""
         if not self.future.done():
-            self.future.set_result(result)
-
-    def fail(self, error: BaseException) -> None:
-        """Hand over the error, on the loop."""
-        if not self.future.done():
-            self.future.set_exception(error)
+            done(outcome)
 
 
 class BodyReaders:
@@ -128,11 +105,10 @@ class BodyReaders:
                 self._do(job)
 
     def _do(self, job: _Job[Any]) -> None:
-        told: Callable[[], None]
         try:
-            told = partial(job.succeed, job.work(lambda: job.is_wanted and self._open))
+            told = partial(job.settle, job.future.set_result, job.work(lambda: job.is_wanted and self._open))
         except Exception as failed:  # noqa: BLE001  # guard: HTTP boundary - it is raised where the request is answered
-            told = partial(job.fail, failed)
+            told = partial(job.settle, job.future.set_exception, failed)
         try:
             job.future.get_loop().call_soon_threadsafe(told)
         except RuntimeError:
@@ -140,10 +116,11 @@ class BodyReaders:
 
 
 class Bodies:
-    """The budget and the readers of one server."""
+    """The readers of one server, and how many bytes the bodies of all its requests hold, and may hold, together."""
 
     def __init__(self, bytes_max: int) -> None:
-        self.budget = BodyBudget(bytes_max)
+        self.bytes_max = bytes_max
+        self.held = 0
         self.readers = BodyReaders()
 
 
@@ -158,7 +135,7 @@ async def body_of(request: Request, bytes_max: int) -> bytes:
     size = int(declared) if declared.isdigit() else 0
     if size > bytes_max:
         raise TooLarge(f"the body has {size:,} bytes; {bytes_max:,} are allowed")
-    claim = request.state.claim = BodyClaim(_bodies(request).budget)
+    claim = request.state.claim = BodyClaim(_bodies(request))
     claim.grow(size if size > FREE_BYTES else 0)
     blocks: list[bytes] = []
     block, total = BytesIO(), 0
@@ -177,15 +154,9 @@ async def body_of(request: Request, bytes_max: int) -> bytes:
     return await run_on_reader(request, lambda _: b"".join(blocks))
 
 
-async def fields_of(request: Request, bytes_max: int, *, empty: bool = False) -> dict[str, object]:
-    """The body as a JSON object; where it may be `empty`, nothing is an object without members."""
-    body = await body_of(request, bytes_max)
-    return {} if empty and not body else await fields_in(request, body)
-
-
 async def fields_in(request: Request, body: bytes) -> dict[str, object]:
     """A body as a JSON object; raises BadRequest saying what is wrong with it."""
-    if reads_at_once(body):
+    if json_reader.reads_at_once(body):
         return parsed(body)
     return await run_on_reader(request, lambda wanted: parsed(body, wanted))
 
@@ -210,13 +181,13 @@ async def run_on_reader(request: Request, work: Callable[[Wanted], T]) -> T:
 def parsed(body: bytes, wanted: Wanted | None = None) -> dict[str, object]:
     """A body as a JSON object; raises BadRequest saying what is wrong with it, ClientDisconnect when not `wanted`."""
     try:
-        value = read_json(body, wanted)
-    except Unreadable as error:
+        value = json_reader.read_json(body, wanted)
+    except json_reader.Unreadable as error:
         raise BadRequest(f"the body is not valid JSON: {error}") from error
-    except Abandoned as error:
+    except json_reader.Abandoned as error:
         raise ClientDisconnect from error
     if not isinstance(value, dict):
-        raise BadRequest(f"the body must be a JSON object, not {kind_of(value)}")
+        raise BadRequest(f"the body must be a JSON object, not {normal.kind_of(value)}")
     return value
 
 
@@ -243,9 +214,9 @@ class OwnerCall(NamedTuple):
     request: Request
     fields: Mapping[str, object]
 
-    def id_of(self, kind: str, hint: str | None = None, name: str = "id") -> int:
+    def id_of(self, kind: str, hint: str | None = None) -> int:
         """The id in the path. Raises NotFound for one that no thing of this kind can have."""
-        number = read(kind, self.request.path_params[name])
+        number = read(kind, self.request.path_params["id"])
         if number is None:
             raise no_such(kind, hint)
         return number
@@ -282,7 +253,6 @@ class OwnerCall(NamedTuple):
 
 
 def no_such(kind: str, hint: str | None = None) -> NotFound:
-    """The error for an id that no thing has."""
     return NotFound(f"there is no such {kind}", hint=hint or _LISTED_BY.get(kind))
 
 
@@ -306,7 +276,8 @@ class OwnerRoute(NamedTuple):
 
         async def endpoint(request: Request) -> Response:
             gate.operator(request)
-            fields = await fields_of(request, self.body_max, empty=self.empty) if self.body_max else {}
+            body = await body_of(request, self.body_max) if self.body_max else b""
+            fields = await fields_in(request, body) if body or (self.body_max and not self.empty) else {}
             answer = await self.answer(instance, OwnerCall(request, fields))
             return answer if isinstance(answer, Response) else JSONResponse(answer)
 

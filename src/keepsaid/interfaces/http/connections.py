@@ -20,8 +20,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from keepsaid.config.services import ServerConfig
 from keepsaid.errors import InputError
-from keepsaid.interfaces.http.gate import is_loopback
-from keepsaid.interfaces.http.responses import problem
+from keepsaid.interfaces.http import gate, responses
 from keepsaid.values import frozen
 
 _log = logging.getLogger("keepsaid.http")
@@ -83,20 +82,15 @@ class Connections:
     """Every open connection of a server: whether another is admitted, and which takes too long."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
-        self._limits = limits
+        self.limits = limits
         self._open: set[LimitedConnection] = set()
         self._look: asyncio.TimerHandle | None = None
-
-    @property
-    def limits(self) -> ConnectionLimits:
-        """What each connection may take."""
-        return self._limits
 
     def admit(self, new: LimitedConnection) -> bool:
         """Take a connection in, closing the one that has waited longest for a request where there are too many."""
         if self._is_crowded(new.address):
             return False
-        if len(self._open) >= self._limits.open_max:
+        if len(self._open) >= self.limits.open_max:
             waiting = [one for one in self._open if one.waits]
             if not waiting:
                 _log.warning("a connection was refused: all %d are busy", len(self._open))
@@ -110,21 +104,20 @@ class Connections:
         return True
 
     def forget(self, one: LimitedConnection) -> None:
-        """Take a connection out."""
         self._open.discard(one)
 
     def _is_crowded(self, address: str) -> bool:
-        if is_loopback(address):
+        if gate.is_loopback(address):
             return False
-        if sum(one.address == address for one in self._open) < self._limits.per_address_max:
+        if sum(one.address == address for one in self._open) < self.limits.per_address_max:
             return False
-        _log.warning("a connection was refused: its address has %d open", self._limits.per_address_max)
+        _log.warning("a connection was refused: its address has %d open", self.limits.per_address_max)
         return True
 
     def _sweep(self) -> None:
         loop = asyncio.get_running_loop()
         for one in list(self._open):
-            one.end_if_late(loop.time(), self._limits)
+            one.end_if_late(loop.time())
         self._look = loop.call_later(_LOOK_S, self._sweep) if self._open else None
 
 
@@ -134,7 +127,6 @@ class _Flow(FlowControl):
     is_feeding = False
 
     def resume_reading(self) -> None:
-        """Read on, unless bytes wait."""
         if not self.is_feeding:
             super().resume_reading()
 
@@ -156,7 +148,6 @@ class LimitedConnection(H11Protocol):
 
     @property
     def address(self) -> str:
-        """The other side's address."""
         return self.client[0] if self.client else ""
 
     @property
@@ -165,7 +156,6 @@ class LimitedConnection(H11Protocol):
         return self.cycle is None or self.cycle.response_complete
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin, or refuse to."""
         if not isinstance(transport, asyncio.Transport):
             raise TypeError(f"a connection needs a transport that reads and writes, not {type(transport).__name__}")
         super().connection_made(transport)
@@ -175,13 +165,11 @@ class LimitedConnection(H11Protocol):
             transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End."""
         self.registry.forget(self)
         self._unread.clear()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Look at bytes, a step at a time."""
         if self.waits and not self._is_new:
             self._is_new, self.since = True, self.loop.time()
         self._came += len(data)
@@ -220,17 +208,15 @@ class LimitedConnection(H11Protocol):
         return _PLAIN_STEP_BYTES if is_plain else _STEP_BYTES
 
     def on_response_complete(self) -> None:
-        """Wait for the next request."""
         self._is_new, self._came, self.since = False, 0, self.loop.time()
         super().on_response_complete()
 
     def pause_writing(self) -> None:
-        """Wait until the other side reads."""
         self._wrote_at = self.loop.time()
         super().pause_writing()
 
-    def end_if_late(self, now: float, limits: ConnectionLimits) -> None:
-        """Close it when it takes longer than it may."""
+    def end_if_late(self, now: float) -> None:
+        limits = self.registry.limits
         if self.transport.is_closing():
             return
         if self.waits and self.conn.our_state is h11.DONE:
@@ -253,7 +239,6 @@ class LimitedConnection(H11Protocol):
 
 
 def protocol_of(connections: Connections) -> type[LimitedConnection]:
-    """The protocol of one server."""
     return type("ServerConnection", (LimitedConnection,), {"registry": connections})
 
 
@@ -264,11 +249,10 @@ class BoundedHeads:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer it, or pass it on."""
         if len(scope["headers"]) <= _HEADERS_MAX:
             await self._app(scope, receive, send)
             return
         hint = "see docs/reference/http.md"
-        response = problem(InputError(f"a request has at most {_HEADERS_MAX} headers", hint=hint))
+        response = responses.problem(InputError(f"a request has at most {_HEADERS_MAX} headers", hint=hint))
         response.headers["connection"] = "close"
         await response(scope, receive, send)

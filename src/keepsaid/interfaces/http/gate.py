@@ -42,11 +42,6 @@ def client_token(server: ServerConfig) -> str | None:
     return token or None
 
 
-def _is_passed_on(request: Request) -> bool:
-    """Whether a proxy shows itself, by a header of its own or by HTTP/1.0, which nginx speaks to what is behind it."""
-    return request.scope["http_version"] == "1.0" or any(_PASSED_ON.fullmatch(name) for name in request.headers)
-
-
 @frozen
 class Gate:
     """`operator_token` opens everything; `client_token` the routes for messages.
@@ -69,11 +64,10 @@ class Gate:
             return
         if self.client_token is not None or not is_loopback(self.host):
             raise Unauthorised("this route needs a token")
-        if _is_passed_on(request):
-            raise ForeignCaller(
-                "a proxy passed this call on, and without a token everybody could call through it",
-                hint="behind a proxy set server.token and send Authorization: Bearer TOKEN",
-            )
+        # A proxy shows itself by a header of its own, or by HTTP/1.0, which nginx speaks to what is behind it.
+        if request.scope["http_version"] == "1.0" or any(map(_PASSED_ON.fullmatch, request.headers)):
+            what = "a proxy passed this call on, and without a token everybody could call through it"
+            raise ForeignCaller(what, hint="behind a proxy set server.token and send Authorization: Bearer TOKEN")
 
     def operator(self, request: Request) -> None:
         """Let the owner's own commands pass; raises Unauthorised or Refused."""

@@ -8,19 +8,15 @@ from typing import Any
 from starlette.responses import Response
 
 from keepsaid.app.instance import Instance
-from keepsaid.domain.bundle import RECORDS_MAX, BundleEntry, ImportVerdict, Record
-from keepsaid.domain.bundle_lines import BundleLineError, record_in
+from keepsaid.domain import bundle, bundle_lines, views
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.memory import Memory
-from keepsaid.domain.views import TurnStory
 from keepsaid.interfaces import shapes
 from keepsaid.interfaces.http.bodies import OwnerCall, OwnerRoute, no_such
 from keepsaid.interfaces.http.responses import BadRequest, read_limit, render_in_thread
 from keepsaid.interfaces.shapes import Shape, memory_shape
 from keepsaid.interfaces.transfer import forget_request, forgetting_shape, preview_shape
-from keepsaid.services.explaining import absence, listened
-from keepsaid.services.importing import LocalMemory
-from keepsaid.services.memories import OWNER_HEARS, SearchRequest, filters_of
+from keepsaid.services import explaining, importing, memories
 
 _WAIT_S_MAX = 60.0
 _SEARCH_ROWS = 10
@@ -33,7 +29,7 @@ async def take_records(instance: Instance, call: OwnerCall) -> Shape:
     `key` tells which key the tombstones are made with, and takes one over where there is none.
     """
     fields = call.fields
-    here, do = LocalMemory(instance.memories, instance.clock), fields.get("do")
+    here, do = importing.LocalMemory(instance.memories, instance.clock), fields.get("do")
     if do == "key":
         key = _hex(fields.get("key", ""), "key")
         return {"adopted": bool(key) and await here.adopt_key(key), "key_print": await here.key_print()}
@@ -46,18 +42,18 @@ async def take_records(instance: Instance, call: OwnerCall) -> Shape:
             raise BadRequest("contested must be a list of texts in hexadecimal")
         return _verdicts_shape(await here.take(records, [_hex(one, "contested") for one in contested]))
     if do == "learn":
-        return _verdicts_shape(await here.learn([one for one in records if isinstance(one, BundleEntry)]))
+        return _verdicts_shape(await here.learn([one for one in records if isinstance(one, bundle.BundleEntry)]))
     raise BadRequest("do must be look, take, learn or key")
 
 
-def _records(given: Any) -> list[Record]:
-    if not isinstance(given, list) or len(given) > RECORDS_MAX:
-        raise BadRequest(f"records must be a list of at most {RECORDS_MAX}")
+def _records(given: Any) -> list[bundle.Record]:
+    if not isinstance(given, list) or len(given) > bundle.RECORDS_MAX:
+        raise BadRequest(f"records must be a list of at most {bundle.RECORDS_MAX}")
     records = []
     for n, one in enumerate(given):
         try:
-            records.append(record_in(one))
-        except BundleLineError as error:
+            records.append(bundle_lines.record_in(one))
+        except bundle_lines.BundleLineError as error:
             raise BadRequest(f"record {n}: {error}") from error
     return records
 
@@ -69,13 +65,8 @@ def _hex(given: Any, name: str) -> bytes:
         raise BadRequest(f"{name} must be text in hexadecimal") from error
 
 
-def _verdicts_shape(verdicts: Sequence[ImportVerdict]) -> Shape:
-    return {
-        "verdicts": [
-            {"outcome": str(one.outcome), "why": one.why, "beside": list(one.beside), "like": list(one.like)}
-            for one in verdicts
-        ]
-    }
+def _verdicts_shape(verdicts: Sequence[bundle.ImportVerdict]) -> Shape:
+    return {"verdicts": [shapes.fields_of(one, "outcome", "why", "beside", "like") for one in verdicts]}
 
 
 async def forget(instance: Instance, call: OwnerCall) -> Shape:
@@ -108,19 +99,19 @@ async def search(instance: Instance, call: OwnerCall) -> Response:
     """The best memories for `query`, best first; without a query the newest. Filters narrow a search."""
     query, service = call.request.query_params, instance.services.search
     if "query" not in query:
-        kinds, limit = filters_of({"kind": query.get("kind", "")}).kind, read_limit(call.request, _LIST_ROWS)
+        kinds, limit = memories.filters_of({"kind": query.get("kind", "")}).kind, read_limit(call.request, _LIST_ROWS)
         found = await service.newest(() if kinds is None else (kinds,), limit)
         return await render_in_thread(lambda: {"memories": [memory_shape(one) for one in found]})
     archived = query.get("archived", "") in {"1", "true"}
     limit = read_limit(call.request, _SEARCH_ROWS)
-    recalled = await service.search(SearchRequest(query["query"], limit, filters_of(query), archived))
+    recalled = await service.search(memories.SearchRequest(query["query"], limit, memories.filters_of(query), archived))
     return await render_in_thread(lambda: shapes.recalled_shape(recalled))
 
 
 async def get_memory(instance: Instance, call: OwnerCall) -> Shape:
     """One memory, and what was known before and after of the same."""
     memory = await _memory(instance, call.request.path_params["id"])
-    versions = await instance.memories.revisions.history(OWNER_HEARS, memory.id)
+    versions = await instance.memories.revisions.history(memories.OWNER_HEARS, memory.id)
     return {"memory": memory_shape(memory), "history": [memory_shape(one) for one in versions]}
 
 
@@ -134,14 +125,12 @@ async def edit(instance: Instance, call: OwnerCall) -> Shape:
 
 
 async def pin(instance: Instance, call: OwnerCall) -> Shape:
-    """Pin a memory, or take the pin out."""
     memory_id, pinned = call.id_of("memory"), call.flag("pinned", default=True)
     await instance.services.memories.pin(memory_id, pinned=pinned)
     return {"id": show("memory", memory_id), "pinned": pinned}
 
 
 async def archive(instance: Instance, call: OwnerCall) -> Shape:
-    """Archive memories, or bring them back."""
     back = call.flag("back")
     done = await instance.services.memories.archive(call.ids("ids", "memory", least=1), back=back)
     return {"ids": [show("memory", one) for one in done], "back": back}
@@ -157,10 +146,8 @@ async def merge(instance: Instance, call: OwnerCall) -> Shape:
 async def join_people(instance: Instance, call: OwnerCall) -> Shape:
     """Make one person of several identities."""
     names = call.fields.get("names")
-    if not isinstance(names, list):
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise BadRequest("names must be a list of texts: CHANNEL:ACCOUNT:SENDER, or owner")
-    if not all(isinstance(name, str) for name in names):
-        raise BadRequest("names must be texts: CHANNEL:ACCOUNT:SENDER, or owner")
     return {"person": shapes.person_shape(await instance.services.people.join(names))}
 
 
@@ -171,7 +158,6 @@ async def split_person(instance: Instance, call: OwnerCall) -> Shape:
 
 
 async def share_memory(instance: Instance, call: OwnerCall) -> Shape:
-    """Share a memory with more listeners."""
     memory_id, otherwise = call.id_of("memory"), "say how far as `to` and why as `reason`, both as text"
     to, reason = call.texts("to", "reason", otherwise=otherwise)
     done = await instance.services.people.share(memory_id, to, reason)
@@ -187,8 +173,8 @@ async def get_turn(instance: Instance, call: OwnerCall) -> Response:
 async def explain_absence(instance: Instance, call: OwnerCall) -> Shape:
     """Why a turn was not shown a memory."""
     story, memory = await _turn(instance, call), await _memory(instance, call.request.path_params["memory"])
-    heard = await instance.memories.get(listened(story), memory.id) is not None
-    return shapes.absent_shape(story, memory, absence(story, memory, heard=heard))
+    heard = await instance.memories.get(explaining.listened(story), memory.id) is not None
+    return shapes.absent_shape(story, memory, explaining.absence(story, memory, heard=heard))
 
 
 async def list_uses(instance: Instance, call: OwnerCall) -> Shape:
@@ -198,7 +184,7 @@ async def list_uses(instance: Instance, call: OwnerCall) -> Shape:
     return shapes.came_up_shape(memory, uses, await instance.operations.feedback(memory.id))
 
 
-async def _turn(instance: Instance, call: OwnerCall) -> TurnStory:
+async def _turn(instance: Instance, call: OwnerCall) -> views.TurnStory:
     story = await instance.operations.turn(call.id_of("turn"))
     if story is None:
         raise no_such("turn")
@@ -207,7 +193,7 @@ async def _turn(instance: Instance, call: OwnerCall) -> TurnStory:
 
 async def _memory(instance: Instance, name: str) -> Memory:
     memory_id = read("memory", name)
-    memory = None if memory_id is None else await instance.memories.get(OWNER_HEARS, memory_id)
+    memory = None if memory_id is None else await instance.memories.get(memories.OWNER_HEARS, memory_id)
     if memory is None:
         raise no_such("memory")
     return memory

@@ -16,24 +16,14 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from keepsaid.app.channels import MEDIA
 from keepsaid.app.instance import Instance
 from keepsaid.config import Config
-from keepsaid.domain.commits import IntakeResult
+from keepsaid.domain import commits, views
 from keepsaid.domain.ids import read, show, when
-from keepsaid.domain.message import (
-    Content,
-    IgnoredUpdate,
-    Inbound,
-    MediaMessage,
-    Origin,
-    ProviderMarks,
-    StoredMessage,
-    Trust,
-)
-from keepsaid.domain.views import Story
+from keepsaid.domain.message import Content, IgnoredUpdate, Inbound, Origin, ProviderMarks, StoredMessage, Trust
 from keepsaid.errors import InputError, UnknownChannel
 from keepsaid.interfaces.http.bodies import body_of, fields_in
 from keepsaid.interfaces.http.gate import Gate
 from keepsaid.interfaces.http.responses import Acknowledgement, BadRequest, ConfirmedResponse, NotFound, Unauthorised
-from keepsaid.interfaces.shapes import Shape, batch_shape, next_try, receipt_shape, story_shape
+from keepsaid.interfaces.shapes import Shape, batch_shape, fields_of, next_try, receipt_shape, story_shape
 from keepsaid.services.inbox import SETTLED, AnswerProgress
 from keepsaid.text.normal import cut, kind_of
 from keepsaid.values import frozen
@@ -120,13 +110,7 @@ class MessageEvent:
 
     @property
     def kind(self) -> str:
-        """The name of the event."""
         return self.id.partition("-")[0]
-
-    @property
-    def text(self) -> str:
-        """It as it is sent."""
-        return event(self.kind, self.data, self.id)
 
 
 def event(kind: str, data: object, stage: str = "") -> str:
@@ -144,34 +128,21 @@ class SentEvents:
         self._before = _ORDER[: _ORDER.index(kind)] if kind in _ORDER else ()
 
     def knows(self, stage: MessageEvent) -> bool:
-        """Whether the reader has it."""
         return stage.id in self._ids or (stage.kind in self._before and stage.kind != "waiting")
 
-    def news(self, story: Story) -> Iterator[str]:
+    def news(self, *stages: MessageEvent) -> Iterator[str]:
         """The stages the reader does not have, as they are sent."""
-        for stage in _stages(story):
+        for stage in stages:
             if not self.knows(stage):
                 self._ids.add(stage.id)
-                yield stage.text
-
-    def has_all(self, story: Story) -> bool:
-        """Whether the message is settled and the reader knows."""
-        return story.state in SETTLED and self.knows(_settled(story))
-
-    def waits(self, story: Story, why: str) -> Iterator[str]:
-        """That the answer takes longer, before the store says so."""
-        stage = MessageEvent(_waiting(story), {"text": why, "next_try_at": None})
-        if not self.knows(stage):
-            self._ids.add(stage.id)
-            yield stage.text
+                yield event(stage.kind, stage.data, stage.id)
 
 
-def _stages(story: Story) -> Iterator[MessageEvent]:
+def _stages(story: views.Story) -> Iterator[MessageEvent]:
     message, batch = story.message, story.batch
-    place: Shape = {"number": message.number, "conversation": message.lane.conversation, "lane": message.lane.key}
-    yield MessageEvent(
-        "received", {"id": show("message", message.id), **place, "received_at": when(message.received_at)}
-    )
+    place = {"number": message.number, "conversation": message.lane.conversation, "lane": message.lane.key}
+    received = {"id": show("message", message.id), **place, "received_at": when(message.received_at)}
+    yield MessageEvent("received", received)
     if batch is not None:
         yield MessageEvent("batched", batch_shape(batch))
         again = next_try(batch)
@@ -182,20 +153,22 @@ def _stages(story: Story) -> Iterator[MessageEvent]:
         yield _settled(story)
 
 
-def _waiting(story: Story) -> str:
+def _waiting(story: views.Story) -> str:
     return f"waiting-{story.batch.fence if story.batch else 0}"
 
 
-def _settled(story: Story) -> MessageEvent:
+def _settled(story: views.Story) -> MessageEvent:
     """Its end, of which there may be several: a person can queue it again."""
     return MessageEvent(f"settled-{story.state}-{story.batch.fence if story.batch else 0}", story_shape(story))
 
 
 _EVENTS = "text/event-stream"
+_ASKED = ("channel", "account", "reply_url")
+_POSTED = ("text", "sender", "conversation", "name", "direct", "topic", "provider_id", "reply_to")
 
 
 class Messages:
-    """The routes under /v1/messages; once `stopping` is set, nobody is kept waiting for an answer."""
+    """The routes under /v1/messages and /v1/media; once `stopping` is set, nobody is kept waiting for an answer."""
 
     def __init__(self, instance: Instance, gate: Gate, stopping: asyncio.Event) -> None:
         self._instance = instance
@@ -205,11 +178,29 @@ class Messages:
 
     async def put(self, request: Request) -> Response:
         """Take a message in: 201 once it is on disk, 200 when it was there before, 409 on a conflict."""
-        body, fields = await self.taken(request)
+        body, fields = await self._taken(request)
         inbound = inbound_of(self._instance.config, fields, body, request.headers.get("idempotency-key"))
-        return await self.keep(request, inbound)
+        return await self._keep(request, inbound)
 
-    async def taken(self, request: Request) -> tuple[bytes, dict[str, object]]:
+    async def put_raw(self, request: Request) -> Response:
+        """Take the message of a medium's raw object in, as any other; 200 with the reason where it holds none."""
+        body, fields = await self._taken(request)
+        medium = request.path_params["medium"]
+        if medium not in MEDIA:
+            hint = "webhooks of GitHub go to /hooks/github" if medium == "github" else "see docs/reference/http.md"
+            raise NotFound(f"there is no medium {medium!r}; known: {', '.join(sorted(MEDIA))}", hint=hint)
+        for name in request.query_params:
+            if name not in _ASKED:
+                raise BadRequest(f"unknown parameter {name!r}; known: {', '.join(_ASKED)}")
+        posted = MEDIA[medium](fields)
+        if isinstance(posted, IgnoredUpdate):
+            return JSONResponse({"ignored": posted.reason})
+        fields = {**fields_of(posted, *_POSTED), **request.query_params}
+        key = request.headers.get("idempotency-key", posted.delivery)
+        inbound = inbound_of(self._instance.config, fields, body, key)
+        return await self._keep(request, replace(inbound, content=replace(inbound.content, event=posted.event)))
+
+    async def _taken(self, request: Request) -> tuple[bytes, dict[str, object]]:
         """The JSON object that a client sends, raw and read."""
         self._gate.client(request)
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
@@ -217,8 +208,7 @@ class Messages:
         body = await body_of(request, self._instance.config.buffer.payload_bytes_max)
         return body, await fields_in(request, body)
 
-    async def keep(self, request: Request, inbound: Inbound) -> Response:
-        """Store a message and say so."""
+    async def _keep(self, request: Request, inbound: Inbound) -> Response:
         channel = inbound.origin.channel
         if channel != "http" and not self._gate.is_operator(request):
             raise Unauthorised(f"only the owner may speak on the channel {channel!r}")
@@ -227,7 +217,7 @@ class Messages:
         received = await self._instance.receive(inbound)
         request.app.state.refused_at = None
         answer = receipt_shape(received)
-        status = 201 if received.intake is IntakeResult.STORED else 200
+        status = 201 if received.intake is commits.IntakeResult.STORED else 200
         return Acknowledgement(answer, status, {"Location": f"/v1/messages/{answer['id']}"})
 
     async def get(self, request: Request) -> Response:
@@ -250,7 +240,7 @@ class Messages:
         if request.method == "HEAD":
             return Response(media_type=_EVENTS, headers=headers)
         told = SentEvents(request.headers.get("last-event-id", ""))
-        if told.has_all(story):
+        if story.state in SETTLED and told.knows(_settled(story)):
             await self._pull(story)
             return Response(status_code=204)
         return StreamingResponse(self._stream(story.message, told), media_type=_EVENTS, headers=headers)
@@ -264,7 +254,7 @@ class Messages:
                 if heard.kind == "story" and heard.story.state in SETTLED:
                     await self._pull(heard.story)
 
-    async def _story(self, request: Request) -> Story:
+    async def _story(self, request: Request) -> views.Story:
         message_id = read("message", request.path_params["id"])
         story = None if message_id is None else await self._instance.operations.story(message_id)
         if story is None or (story.message.lane.channel != "http" and not self._gate.is_operator(request)):
@@ -272,7 +262,7 @@ class Messages:
             raise NotFound(what, hint="keepsaid inbox ls")
         return story
 
-    async def _pull(self, story: Story) -> None:
+    async def _pull(self, story: views.Story) -> None:
         if story.message.lane.channel != "http":
             return
         await self._asking.mark_seen(story)
@@ -281,52 +271,10 @@ class Messages:
 def _written(heard: AnswerProgress, told: SentEvents) -> Iterator[str]:
     """What was heard, as it is sent to one reader."""
     if heard.kind == "story":
-        yield from told.news(heard.story)
+        yield from told.news(*_stages(heard.story))
     elif heard.kind == "silence":
         yield ": still here\n\n"
     elif heard.kind == "waiting":
-        yield from told.waits(heard.story, heard.text)
+        yield from told.news(MessageEvent(_waiting(heard.story), {"text": heard.text, "next_try_at": None}))
     else:
         yield event("delta", {"text": heard.text})
-
-
-_ASKED = ("channel", "account", "reply_url")
-
-
-class Media:
-    """The routes under /v1/media; what comes in there goes the way of all messages."""
-
-    def __init__(self, config: Config, messages: Messages) -> None:
-        self._config = config
-        self._messages = messages
-
-    async def put(self, request: Request) -> Response:
-        """Take the message of a raw object in; 200 with the reason where it holds none."""
-        body, fields = await self._messages.taken(request)
-        medium = request.path_params["medium"]
-        if medium not in MEDIA:
-            hint = "webhooks of GitHub go to /hooks/github" if medium == "github" else "see docs/reference/http.md"
-            raise NotFound(f"there is no medium {medium!r}; known: {', '.join(sorted(MEDIA))}", hint=hint)
-        for name in request.query_params:
-            if name not in _ASKED:
-                raise BadRequest(f"unknown parameter {name!r}; known: {', '.join(_ASKED)}")
-        posted = MEDIA[medium](fields)
-        if isinstance(posted, IgnoredUpdate):
-            return JSONResponse({"ignored": posted.reason})
-        return await self._messages.keep(request, self._inbound(request, posted, body))
-
-    def _inbound(self, request: Request, posted: MediaMessage, body: bytes) -> Inbound:
-        fields: dict[str, object] = {
-            "text": posted.text,
-            "sender": posted.sender,
-            "conversation": posted.conversation,
-            "name": posted.name,
-            "direct": posted.direct,
-            "topic": posted.topic,
-            "provider_id": posted.provider_id,
-            "reply_to": posted.reply_to,
-            **request.query_params,
-        }
-        key = request.headers.get("idempotency-key", posted.delivery)
-        inbound = inbound_of(self._config, fields, body, key)
-        return replace(inbound, content=replace(inbound.content, event=posted.event))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from typing import Any
+from functools import partial
 
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
@@ -78,7 +78,6 @@ async def maintain(instance: Instance, _call: OwnerCall) -> Shape:
 
 
 async def add_memory(instance: Instance, call: OwnerCall) -> Response:
-    """Add a memory by hand."""
     text, kind = call.fields.get("text"), "fact" if call.fields.get("kind") is None else call.fields["kind"]
     if not isinstance(text, str) or not isinstance(kind, str):
         raise BadRequest("kind must be text" if isinstance(text, str) else "a memory needs a text")
@@ -106,8 +105,7 @@ async def _lane(instance: Instance, call: OwnerCall) -> Lane:
         raise BadRequest(otherwise)
     lane = Lane(*names)
     if await instance.operations.line(lane) is None:
-        place = f"{lane.conversation} on {lane.channel}, account {lane.account}"
-        what = f"there is no lane {lane.key} of {place}"
+        what = f"there is no lane {lane.key} of {lane.conversation} on {lane.channel}, account {lane.account}"
         raise NotFound(what, safe="Nothing was changed.", hint="keepsaid lanes ls")
     return lane
 
@@ -131,7 +129,7 @@ def _session(name: str) -> int:
     return number
 
 
-async def reload(instance: Instance, _call: OwnerCall) -> dict[str, Any]:
+async def reload(instance: Instance, _call: OwnerCall) -> Shape:
     """Read the config again; what is wrong with it is the answer, and nothing was changed then."""
     return reloaded_shape(await instance.reloading.reload())
 
@@ -197,26 +195,16 @@ async def _stream(
             await instance.clock.wait(happened, _LOOK_MS)
 
 
-async def requeue_delivery(instance: Instance, call: OwnerCall) -> Shape:
-    """Try a dead delivery again."""
-    return {"decided": await instance.telling.decide(_delivery(call), again=True)}
-
-
-async def dismiss_delivery(instance: Instance, call: OwnerCall) -> Shape:
-    """Dismiss a dead delivery."""
-    return {"decided": await instance.telling.decide(_delivery(call), again=False)}
-
-
-def _delivery(call: OwnerCall) -> int:
+async def decide_delivery(instance: Instance, call: OwnerCall, *, again: bool) -> Shape:
+    """Try a dead delivery again, or dismiss it."""
     name = call.request.path_params["id"]
     number = read("delivery", name)
     if number is None:
         raise NotFound(f"there is no delivery {name}", hint="keepsaid events dead")
-    return number
+    return {"decided": await instance.telling.decide(number, again=again)}
 
 
 async def unsubscribe(instance: Instance, call: OwnerCall) -> Shape:
-    """Remove a subscriber and its pending deliveries."""
     return {"unsubscribed": await instance.telling.unsubscribe(call.request.path_params["name"])}
 
 
@@ -233,8 +221,8 @@ def _after(said: str | None) -> int | None:
 
 
 EVENT_ROUTES = (
-    OwnerRoute("POST", "/v1/deliveries/{id}/requeue", requeue_delivery),
-    OwnerRoute("POST", "/v1/deliveries/{id}/dismiss", dismiss_delivery),
+    OwnerRoute("POST", "/v1/deliveries/{id}/requeue", partial(decide_delivery, again=True)),
+    OwnerRoute("POST", "/v1/deliveries/{id}/dismiss", partial(decide_delivery, again=False)),
     OwnerRoute("POST", "/v1/subscribers/{name}/unsubscribe", unsubscribe),
 )
 
@@ -255,7 +243,6 @@ async def find_tasks(instance: Instance, call: OwnerCall) -> Response:
 
 
 async def get_task(instance: Instance, call: OwnerCall) -> Response:
-    """One task."""
     story = await instance.working.view.task(call.id_of("task"))
     if story is None:
         raise no_such("task")
@@ -306,18 +293,15 @@ async def list_schedules(instance: Instance, call: OwnerCall) -> Response:
 
 
 async def add_schedule(instance: Instance, call: OwnerCall) -> Response:
-    """Add one."""
     new = task_shapes.parse_schedule(call.fields, instance.config.schedules.timezone)
     return JSONResponse(task_shapes.schedule_shape(await instance.scheduling.add(new)), 201)
 
 
 async def get_schedule(instance: Instance, call: OwnerCall) -> Shape:
-    """One, with its last runs."""
     return await task_shapes.schedule_view_shape(instance.scheduling.view, await _schedule(instance, call))
 
 
 async def change_schedule(instance: Instance, call: OwnerCall) -> Shape:
-    """Run, pause, resume or cancel one."""
     verb = call.request.path_params["verb"]
     if verb not in task_shapes.VERBS:
         raise NotFound(f"a schedule cannot {verb}; it can {', '.join(task_shapes.VERBS)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -13,18 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from keepsaid.errors import (
-    ConfigError,
-    Forged,
-    HookClosed,
-    InputError,
-    KeepsaidError,
-    KeyConflict,
-    Stopping,
-    StoreError,
-    StoreFull,
-    TooLarge,
-)
+from keepsaid import errors
 from keepsaid.ports.failpoints import point
 from keepsaid.ports.runtime import StopToken
 from keepsaid.text.normal import cut
@@ -36,7 +25,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-class Unauthorised(KeepsaidError):
+class Unauthorised(errors.KeepsaidError):
     """The request carries no token, or the wrong one."""
 
     code = "KS-HTTP-AUTH"
@@ -44,7 +33,7 @@ class Unauthorised(KeepsaidError):
     hint = "send Authorization: Bearer TOKEN"
 
 
-class ForeignCaller(KeepsaidError):
+class ForeignCaller(errors.KeepsaidError):
     """The request comes from a page or host that may not call this server."""
 
     code = "KS-HTTP-HOST"
@@ -52,13 +41,13 @@ class ForeignCaller(KeepsaidError):
     hint = "call it by its own address"
 
 
-class NotFound(KeepsaidError):
+class NotFound(errors.KeepsaidError):
     """There is no such thing."""
 
     code = "KS-HTTP-NONE"
 
 
-class MethodNotAllowed(KeepsaidError):
+class MethodNotAllowed(errors.KeepsaidError):
     """The route exists, but does not support this method."""
 
     code = "KS-HTTP-METHOD"
@@ -66,7 +55,7 @@ class MethodNotAllowed(KeepsaidError):
     hint = _PAGE
 
 
-class ServerBusy(KeepsaidError):
+class ServerBusy(errors.KeepsaidError):
     """Other requests take all that the server gives to requests at the same time."""
 
     code = "KS-HTTP-BUSY"
@@ -74,35 +63,30 @@ class ServerBusy(KeepsaidError):
     hint = "send it again in some seconds"
 
 
-class BadRequest(InputError):
+class BadRequest(errors.InputError):
     """The body cannot be read as what the route takes."""
 
     code = "KS-HTTP-BODY"
     hint = _PAGE
 
 
-_STATUS: tuple[tuple[type[KeepsaidError], int], ...] = (
-    (BadRequest, 400),
-    (Unauthorised, 401),
-    (Forged, 401),
-    (ForeignCaller, 403),
-    (NotFound, 404),
-    (HookClosed, 404),
-    (MethodNotAllowed, 405),
-    (KeyConflict, 409),
-    (TooLarge, 413),
-    (InputError, 422),
-    (ConfigError, 422),
-    (StoreError, 503),
-    (Stopping, 503),
-    (ServerBusy, 503),
-)
+_STATUS: Mapping[int, tuple[type[errors.KeepsaidError], ...]] = {
+    400: (BadRequest,),
+    401: (Unauthorised, errors.Forged),
+    403: (ForeignCaller,),
+    404: (NotFound, errors.HookClosed),
+    405: (MethodNotAllowed,),
+    409: (errors.KeyConflict,),
+    413: (errors.TooLarge,),
+    422: (errors.InputError, errors.ConfigError),
+    503: (errors.StoreError, errors.Stopping, ServerBusy),
+}
 """The first that fits; what fits none is 500."""
 
 
-def problem(error: KeepsaidError, *, owner: bool = False) -> JSONResponse:
+def problem(error: errors.KeepsaidError, *, owner: bool = False) -> JSONResponse:
     """The response for an error; a client cannot run the commands that the owner is told to run."""
-    status = next((code for kind, code in _STATUS if isinstance(error, kind)), 500)
+    status = next((code for code, kinds in _STATUS.items() if isinstance(error, kinds)), 500)
     is_command = error.hint.startswith("keepsaid ") and status < 500
     title = _SURROGATES.sub("\ufffd", cut(error.what, _TITLE_CHARS_MAX))
     body = {"type": "about:blank", "title": title, "status": status, "code": error.code}
@@ -145,17 +129,18 @@ def guarded(endpoint: Endpoint) -> Endpoint:
     async def wrapped(request: Request) -> Response:
         try:
             return await endpoint(request)
-        except KeepsaidError as error:
-            if isinstance(error, StoreFull):
+        except errors.KeepsaidError as error:
+            if isinstance(error, errors.StoreFull):
                 request.app.state.refused_at = asyncio.get_running_loop().time()
-            if isinstance(error, StoreError):
+            if isinstance(error, errors.StoreError):
                 _log.error("%s refused: %s", request.url.path, error.what, extra={"code": error.code})
             return problem(error, owner=getattr(request.state, "owner", False))
         except ClientDisconnect:
             return Response(status_code=499)
         except Exception as error:  # noqa: BLE001  # guard: HTTP boundary - a bug is answered and logged, not shown
             _log.error("%s failed", request.url.path, exc_info=error)
-            return problem(KeepsaidError("an internal error", safe="Unknown for this request.", hint="keepsaid logs"))
+            unknown = "Unknown for this request."
+            return problem(errors.KeepsaidError("an internal error", safe=unknown, hint="keepsaid logs"))
         finally:
             claim = getattr(request.state, "claim", None)
             if claim is not None:
@@ -183,7 +168,7 @@ def ending(endpoint: Endpoint, halt: StopToken) -> Endpoint:
                 await asyncio.wait((work,), timeout=_GRACE_S)
             if work.done():
                 return work.result()
-            raise Stopping(f"the runtime is stopping; {request.url.path} was broken off")
+            raise errors.Stopping(f"the runtime is stopping; {request.url.path} was broken off")
         finally:
             stop.cancel()
             work.cancel()
@@ -195,7 +180,6 @@ class Acknowledgement(JSONResponse):
     """A receipt on its way out."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it."""
         point("acknowledge.before")
         await super().__call__(scope, receive, send)
         point("acknowledge.after")

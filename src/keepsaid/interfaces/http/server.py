@@ -10,7 +10,6 @@ import os
 import secrets
 import socket
 from collections.abc import AsyncIterator, Generator
-from contextlib import asynccontextmanager
 from functools import partial
 from math import ceil
 from urllib.parse import unquote, urlsplit
@@ -45,7 +44,6 @@ _STOP_S = 1
 def routes(instance: Instance, gate: Gate, stopping: asyncio.Event) -> list[Route]:
     """Every route of the server; streams end soon after `stopping` is set, what takes long once a stop begins."""
     chat = messages.Messages(instance, gate, stopping)
-    media = messages.Media(instance.config, chat)
     stream = OwnerRoute("GET", "/v1/events", partial(operator.list_events, stopping))
     owner = (*memories.ROUTES, *operator.ROUTES, *operator.TASK_ROUTES, stream, *operator.EVENT_ROUTES)
     return [
@@ -54,7 +52,7 @@ def routes(instance: Instance, gate: Gate, stopping: asyncio.Event) -> list[Rout
         Route("/v1/messages", guarded(chat.put), methods=["POST"]),
         Route("/v1/messages/{id}", guarded(chat.get), methods=["GET"]),
         Route("/v1/messages/{id}/events", guarded(chat.events), methods=["GET"]),
-        Route("/v1/media/{medium}", guarded(media.put), methods=["POST"]),
+        Route("/v1/media/{medium}", guarded(chat.put_raw), methods=["POST"]),
         *(route.bound(instance, gate) for route in owner),
         Route("/hooks/{name}", guarded(partial(_hook, instance)), methods=["POST"]),
     ]
@@ -141,7 +139,6 @@ def _settings(app: Starlette, server: ServerConfig) -> uvicorn.Config:
 
 
 def application(instance: Instance, gate: Gate, stopping: asyncio.Event) -> Starlette:
-    """The routes as an ASGI application."""
     app = Starlette(routes=routes(instance, gate, stopping), exception_handlers={404: unrouted, 405: unrouted})
     app.router.redirect_slashes = False
     app.state.refused_at = None
@@ -149,7 +146,7 @@ def application(instance: Instance, gate: Gate, stopping: asyncio.Event) -> Star
     return app
 
 
-@asynccontextmanager
+@contextlib.asynccontextmanager
 async def listening(instance: Instance, port: int | None = None) -> AsyncIterator[Address]:
     """Serve the instance while the block runs, and leave address and token in its home.
 
@@ -188,12 +185,9 @@ def _bind(host: str, port: int) -> socket.socket:
         bound.listen(_WAITING_MAX)
     except OSError as error:
         bound.close()
-        taken = error.errno == errno.EADDRINUSE
-        raise HomeError(
-            f"port {port} of {host} cannot be used ({error.strerror})",
-            safe="Nothing was changed.",
-            hint="stop what listens there, or: keepsaid serve --port 0" if taken else "keepsaid config show server",
-        ) from error
+        taken, what = error.errno == errno.EADDRINUSE, f"port {port} of {host} cannot be used ({error.strerror})"
+        hint = "stop what listens there, or: keepsaid serve --port 0" if taken else "keepsaid config show server"
+        raise HomeError(what, safe="Nothing was changed.", hint=hint) from error
     bound.setblocking(False)
     return bound
 

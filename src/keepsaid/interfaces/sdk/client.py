@@ -11,8 +11,7 @@ from threading import Thread
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from keepsaid.app.instance import Outside, opened
-from keepsaid.app.models import model_of_agent
+from keepsaid.app import instance, models
 from keepsaid.config import Home, load
 from keepsaid.domain.ids import read
 from keepsaid.errors import InputError
@@ -70,15 +69,14 @@ class Keepsaid:
         nothing changed.
         """
         place = Home.at(Path(home) if home is not None else None)
-        answerer = None if agent is None else model_of_agent(agent)
+        answerer = None if agent is None else models.model_of_agent(agent)
         return cls(place, answering=answering or answerer is not None, settings=settings, answerer=answerer)
 
     async def __aenter__(self) -> Keepsaid:
         config, _ = load(self._home.config_file, self._settings)
         async with AsyncExitStack() as closing:
-            self._instance = await closing.enter_async_context(
-                opened(self._home, config, outside=Outside(answerer=self._answerer))
-            )
+            opening = instance.opened(self._home, config, outside=instance.Outside(answerer=self._answerer))
+            self._instance = await closing.enter_async_context(opening)
             await self._instance.start(answering=self._answering)
             self._closing = closing.pop_all()
         self.inbox, self.memory = Inbox(self._instance), MemoryClient(self._instance)

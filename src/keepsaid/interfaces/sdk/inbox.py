@@ -9,12 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from keepsaid.app.instance import Instance
-from keepsaid.domain.commits import Failure
+from keepsaid.domain import commits, prompt, turn
 from keepsaid.domain.event import Event
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks
-from keepsaid.domain.prompt import Json, Record, Role
-from keepsaid.domain.turn import ClaimedBatch, Lease, Outcome, Usage
 from keepsaid.errors import InputError, KeepsaidError, MessageDamaged, StoreError, UnknownChannel
 from keepsaid.events.catalog import USER_MESSAGE
 from keepsaid.interfaces.sdk.values import CHANNEL, Message, Receipt, receipt_of
@@ -32,7 +30,7 @@ class Batch:
     is in vain.
     """
 
-    def __init__(self, instance: Instance, claimed: ClaimedBatch, consumer: str) -> None:
+    def __init__(self, instance: Instance, claimed: turn.ClaimedBatch, consumer: str) -> None:
         self._instance = instance
         self._claimed = claimed
         self._consumer = consumer
@@ -49,8 +47,8 @@ class Batch:
         A reply to the program's own channel counts as seen: the program has just written it.
         """
         said = normalise(reply)
-        records = (Record(Role.ASSISTANT, said),) if said else ()
-        outcome = Outcome(said, records, Usage(), normalise(f"consumer:{self._consumer}"))
+        records = (prompt.Record(prompt.Role.ASSISTANT, said),) if said else ()
+        outcome = turn.Outcome(said, records, turn.Usage(), normalise(f"consumer:{self._consumer}"))
         reply_id = await self._instance.flow.answering.commit(self._claimed, outcome)
         self.settled = True
         if reply_id is not None and self._claimed.batch.lane.channel == CHANNEL:
@@ -59,7 +57,7 @@ class Batch:
     async def fail(self, reason: str) -> str:
         """Charge the batch an attempt; it comes again, or is dead after the third. Returns its new state."""
         error = KeepsaidError(normalise(reason))
-        state = await self._instance.attempt.failed(self._claimed, Failure.RETRY, error)
+        state = await self._instance.attempt.failed(self._claimed, commits.Failure.RETRY, error)
         self.settled = True
         return state
 
@@ -83,9 +81,8 @@ class Inbox:
         config = self._instance.config
         settings = config.channels.get(message.channel)
         if settings is None:
-            raise UnknownChannel(
-                f"there is no channel {message.channel!r}; known: {', '.join(sorted(config.channels))}"
-            )
+            known = ", ".join(sorted(config.channels))
+            raise UnknownChannel(f"there is no channel {message.channel!r}; known: {known}")
         origin = Origin(message.channel, "default", message.conversation, message.sender, direct=message.direct)
         origin = replace(origin, trust=config.trust_of(origin))
         marks = ProviderMarks(message.external_id, message.provider_id, message.reply_to)
@@ -107,7 +104,7 @@ class Inbox:
             try:
                 check(claimed)
             except MessageDamaged as error:
-                await self._instance.attempt.failed(claimed, Failure.PARK, error)
+                await self._instance.attempt.failed(claimed, commits.Failure.PARK, error)
                 continue
             batch = Batch(self._instance, claimed, consumer)
             try:
@@ -118,7 +115,7 @@ class Inbox:
                     await asyncio.shield(self._instance.attempt.released(claimed.batch))
 
     @asynccontextmanager
-    async def _held(self, claimed: ClaimedBatch, lost: asyncio.Event) -> AsyncIterator[None]:
+    async def _held(self, claimed: turn.ClaimedBatch, lost: asyncio.Event) -> AsyncIterator[None]:
         """Keep the lease while the block runs, within the time that a batch may take which runs alone."""
         leases, limit_s = self._instance.leases, self._instance.leases.limit_s(claimed)
         watch = None if limit_s is None else asyncio.create_task(self._taken_away(claimed, lost, limit_s * 1000))
@@ -129,7 +126,7 @@ class Inbox:
             if watch is not None:
                 watch.cancel()
 
-    async def _taken_away(self, claimed: ClaimedBatch, lost: asyncio.Event, limit_ms: float) -> None:
+    async def _taken_away(self, claimed: turn.ClaimedBatch, lost: asyncio.Event, limit_ms: float) -> None:
         """Take back a batch whose trial came to its time limit; again later, when the store refuses."""
         while not lost.is_set():
             await self._instance.clock.wait(asyncio.Event(), limit_ms)
@@ -137,7 +134,7 @@ class Inbox:
                 await self._instance.attempt.survived(claimed)
                 lost.set()
 
-    async def _claimed(self) -> ClaimedBatch | None:
+    async def _claimed(self) -> turn.ClaimedBatch | None:
         """The next batch, if one is ready; a caller who is cancelled meanwhile leaves it in the queue."""
         claiming = asyncio.ensure_future(self._instance.flow.claim(self._instance.leases, 1))
         try:
@@ -147,7 +144,7 @@ class Inbox:
             raise
         return await self._instance.attempt.opened(leases[0], self._instance.flow.open) if leases else None
 
-    async def _release_leases(self, claiming: asyncio.Future[tuple[Lease, ...]]) -> None:
+    async def _release_leases(self, claiming: asyncio.Future[tuple[turn.Lease, ...]]) -> None:
         with suppress(StoreError):
             for lease in await claiming:
                 await self._instance.attempt.released(lease.batch)
@@ -201,7 +198,7 @@ class EventClient:
         """Tell a subscriber of nothing any more; what was on its way to it is dropped. False when it is not known."""
         return await self._instance.telling.unsubscribe(name)
 
-    async def emit(self, topic: str, payload: Mapping[str, Json], about: str = "") -> None:
+    async def emit(self, topic: str, payload: Mapping[str, prompt.Json], about: str = "") -> None:
         """Tell of a fact of your own (`deploy.finished`), `about` something; returns once it is on disk.
 
         Put ids into the payload and not what people said: what is forgotten is not looked for there. Raises
@@ -222,14 +219,13 @@ class EventClient:
         for its reply.
         """
         if not (after.isascii() and after.isdigit()):
-            raise InputError(
-                f"{after!r} is no id of an event", safe="Nothing was changed.", hint="keepsaid events tail"
-            )
+            what = f"{after!r} is no id of an event"
+            raise InputError(what, safe="Nothing was changed.", hint="keepsaid events tail")
         found = await self._instance.telling.wait_for(topic, subject_in(topic, about), timeout_s, int(after))
         return None if found is None else cloud_event(found)
 
 
-def _said(payload: Mapping[str, Json], about: str) -> Message:
+def _said(payload: Mapping[str, prompt.Json], about: str) -> Message:
     """A `user.message` as a message: in a conversation of its sender alone, unless one is named."""
     text, user, channel, where = (payload.get(name) for name in ("text", "user_id", "channel_id", "conversation_id"))
     if not isinstance(text, str) or not isinstance(user, str) or not user:

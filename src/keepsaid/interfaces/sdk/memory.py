@@ -10,36 +10,15 @@ from keepsaid.app.instance import Instance
 from keepsaid.app.services import note_backup
 from keepsaid.domain.ids import show
 from keepsaid.domain.lane import Lane, lane_key
-from keepsaid.domain.memory import (
-    IMPORTANCE,
-    Kind,
-    Listener,
-    Narrowing,
-    NewMemory,
-    Recalled,
-    Source,
-    conversation_scope,
-)
+from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, Narrowing, NewMemory, Source, conversation_scope
 from keepsaid.domain.message import Trust
-from keepsaid.errors import InputError, StoreError
-from keepsaid.interfaces.sdk.values import (
-    CHANNEL,
-    Episode,
-    Forgotten,
-    MemoryRecord,
-    Remembered,
-    Time,
-    forgotten_of,
-    preview_of,
-    record_of,
-    remembered,
-    time_in,
-)
+from keepsaid.errors import InputError
+from keepsaid.interfaces.sdk import values
 from keepsaid.interfaces.transfer import export_shape, import_shape
 from keepsaid.services.bundles import export
 from keepsaid.services.forgetting import ForgetRequest
 from keepsaid.services.importing import KEEPSAID, MEM0, ImportRequest, LocalMemory, import_memories, preview_import
-from keepsaid.services.memories import FOUND_MAX, OWNER_HEARS, SearchRequest
+from keepsaid.services.memories import FOUND_MAX, OWNER_HEARS, SearchRequest, hits_in, kind_in
 from keepsaid.services.people import person_in
 from keepsaid.text.normal import digest, normalise
 
@@ -49,6 +28,7 @@ class MemoryFiles:
 
     def __init__(self, instance: Instance) -> None:
         self._instance = instance
+        self._services = instance.services
 
     async def export(
         self, target: str | Path, form: str = "jsonl", persons: Sequence[str] = (), *, force: bool = False
@@ -95,9 +75,9 @@ class Filters(TypedDict, total=False):
 
     kind: str
     person: str
-    since: Time
-    until: Time
-    as_of: Time
+    since: values.Time
+    until: values.Time
+    as_of: values.Time
     archived: bool
 
 
@@ -113,7 +93,7 @@ class ToForget(TypedDict, total=False):
 class MemoryClient(MemoryFiles):
     """The memory of one home, as its owner hears it."""
 
-    async def record(self, episodes: Sequence[Episode]) -> tuple[str, ...]:
+    async def record(self, episodes: Sequence[values.Episode]) -> tuple[str, ...]:
         """Remember what was said, all or nothing; returns the memories' ids in order.
 
         An episode whose external id was recorded before in its conversation, or without one whose
@@ -134,21 +114,21 @@ class MemoryClient(MemoryFiles):
         return True
 
     async def recall(
-        self, query: str, limit: int = 10, conversation: str | None = None, as_of: Time | None = None
-    ) -> tuple[Remembered, ...]:
+        self, query: str, limit: int = 10, conversation: str | None = None, as_of: values.Time | None = None
+    ) -> tuple[values.Remembered, ...]:
         """The best memories for a query, best first, ungated; 10,000 at most.
 
         Everything is heard without a conversation; with one, only what may be heard there. With `as_of`, only what
         held true at that time. Raises StoreError when memory could not answer, which is not the same as finding
         nothing, and InputError when `as_of` is no time.
         """
-        at, listener = time_in(as_of, "as_of"), OWNER_HEARS
+        at, listener = values.time_in(as_of, "as_of"), OWNER_HEARS
         if conversation is not None:
             listener = Listener(_lane(conversation, ""), cross=True)
         found = await self._instance.search.recall(listener, query, max(0, min(limit, FOUND_MAX)), at)
-        return _hits(found)
+        return tuple(map(values.remembered, hits_in(found)))
 
-    async def search(self, query: str, limit: int = 10, **filters: Unpack[Filters]) -> tuple[Remembered, ...]:
+    async def search(self, query: str, limit: int = 10, **filters: Unpack[Filters]) -> tuple[values.Remembered, ...]:
         """The best memories for a query that keep within filters, best first.
 
         `kind` of memory, `person` who said it or whom it is about, `since` and `until` of when it was said, `as_of` for
@@ -156,92 +136,74 @@ class MemoryClient(MemoryFiles):
         and InputError for a filter that is none.
         """
         kind = filters.get("kind")
-        if kind is not None and kind not in list(Kind):
-            raise InputError(f"there is no kind {kind!r}; one of: {', '.join(Kind)}")
-        since, until = time_in(filters.get("since"), "since"), time_in(filters.get("until"), "until")
-        at, person = time_in(filters.get("as_of"), "as_of"), normalise(filters.get("person", ""))
-        keeps = Narrowing(Kind(kind) if kind else None, person, since, until, at)
+        since, until = values.time_in(filters.get("since"), "since"), values.time_in(filters.get("until"), "until")
+        at, person = values.time_in(filters.get("as_of"), "as_of"), normalise(filters.get("person", ""))
+        keeps = Narrowing(None if kind is None else kind_in(kind), person, since, until, at)
         asked = SearchRequest(query, limit, keeps, archived=filters.get("archived", False))
-        return _hits(await self._instance.services.search.search(asked))
+        return tuple(map(values.remembered, hits_in(await self._services.search.search(asked))))
 
-    async def get(self, memory: str) -> MemoryRecord:
+    async def get(self, memory: str) -> values.MemoryRecord:
         """One memory by its id; raises InputError when there is none."""
-        return record_of(await self._instance.services.search.get(memory))
+        return values.record_of(await self._services.search.get(memory))
 
-    async def list(self, kinds: Sequence[str] = (), limit: int = 20) -> tuple[MemoryRecord, ...]:
+    async def list(self, kinds: Sequence[str] = (), limit: int = 20) -> tuple[values.MemoryRecord, ...]:
         """Memories, newest first; of all kinds when none is named. Raises InputError for a kind that is none."""
-        wrong = [kind for kind in kinds if kind not in list(Kind)]
-        if wrong:
-            raise InputError(f"there is no kind {wrong[0]!r}; one of: {', '.join(Kind)}")
-        found = await self._instance.services.search.newest([Kind(kind) for kind in kinds], limit)
-        return tuple(map(record_of, found))
+        found = await self._services.search.newest([kind_in(kind) for kind in kinds], limit)
+        return tuple(map(values.record_of, found))
 
-    async def history(self, memory: str) -> tuple[MemoryRecord, ...]:
+    async def history(self, memory: str) -> tuple[values.MemoryRecord, ...]:
         """What was known when of the same, in the order in which it began to hold. Raises InputError."""
-        return tuple(map(record_of, await self._instance.services.search.history(memory)))
+        return tuple(map(values.record_of, await self._services.search.history(memory)))
 
     async def add(self, text: str, kind: str = "fact") -> str:
         """Remember what the owner says, without the secrets in it; returns its id. Raises InputError."""
-        return show("memory", (await self._instance.services.memories.add(text, kind)).id)
+        return show("memory", (await self._services.memories.add(text, kind)).id)
 
     async def edit(self, memory: str, text: str, value: str = "") -> str:
         """Put a memory right, as its owner; what it said before is kept as past. Returns the id of what holds now.
 
         `value` is what its slot is from now on, where it has one. Raises InputError when it cannot be done.
         """
-        number = (await self._instance.services.search.get(memory)).id
-        return show("memory", (await self._instance.services.memories.edit(number, text, value)).memory_id)
+        number = (await self._services.search.get(memory)).id
+        return show("memory", (await self._services.memories.edit(number, text, value)).memory_id)
 
     async def pin(self, memory: str, *, pinned: bool = True) -> None:
         """Keep a memory from fading, or let it fade again. Raises InputError when there is none."""
-        await self._instance.services.memories.pin((await self._instance.services.search.get(memory)).id, pinned=pinned)
+        await self._services.memories.pin((await self._services.search.get(memory)).id, pinned=pinned)
 
-    async def forget(self, *ids: str, dry_run: bool = False, **named: Unpack[ToForget]) -> Forgotten:
+    async def forget(self, *ids: str, dry_run: bool = False, **named: Unpack[ToForget]) -> values.Forgotten:
         """Forget memories and messages by their ids, or all of a `person`, of a `conversation`, or that holds a `text`.
 
         Nobody is told it once this returns; with `undo_for` (`30d`, `12h`) it can be undone for so long. With `dry_run`
         it is only counted. Raises InputError where there is nothing like that.
         """
-        asked, forgetting = ForgetRequest(ids, **named), self._instance.services.forgetting
-        return preview_of(await forgetting.preview(asked)) if dry_run else forgotten_of(await forgetting.forget(asked))
+        asked, forgetting = ForgetRequest(ids, **named), self._services.forgetting
+        if dry_run:
+            return values.preview_of(await forgetting.preview(asked))
+        return values.forgotten_of(await forgetting.forget(asked))
 
     async def undo(self, request: str) -> None:
         """Put back what a request to forget took, while that can be; raises InputError."""
-        await self._instance.services.forgetting.undo(request)
-
-
-def _hits(found: Recalled) -> tuple[Remembered, ...]:
-    if not found.answered:
-        raise StoreError(f"memory could not answer: {'; '.join(found.missing)}", safe="Nothing was changed.")
-    return tuple(remembered(hit) for hit in found.hits)
+        await self._services.forgetting.undo(request)
 
 
 def _lane(conversation: str, key: str) -> Lane:
-    return Lane(CHANNEL, _ACCOUNT, conversation, key or lane_key(conversation))
+    return Lane(values.CHANNEL, _ACCOUNT, conversation, key or lane_key(conversation))
 
 
-def _memory(n: int, episode: Episode) -> NewMemory:
+def _memory(n: int, episode: values.Episode) -> NewMemory:
     text, conversation = normalise(episode.text), normalise(episode.conversation)
     if not text.strip() or not conversation:
         raise InputError(f"episode {n} needs a text and a conversation")
     if episode.kind not in _KINDS:
         raise InputError(f"episode {n}: there is no kind {episode.kind!r}; one of: {', '.join(_KINDS)}")
-    said_at = time_in(episode.said_at, f"episode {n}: said_at")
+    said_at = values.time_in(episode.said_at, f"episode {n}: said_at")
     if said_at is None:
         raise InputError(f"episode {n}: said_at must be milliseconds UTC or a datetime, not None")
     lane, kind = _lane(conversation, normalise(episode.lane)), Kind(episode.kind)
     name = episode.external_id
     if name is None:
         name = digest(text, episode.speaker, str(said_at), episode.kind).hex()
-    return NewMemory(
-        f"external:{digest(conversation, name).hex()}",
-        kind,
-        text,
-        conversation_scope(lane),
-        Trust.KNOWN,
-        lane,
-        normalise(episode.speaker),
-        said_at=said_at,
-        importance=IMPORTANCE.get(kind, 0.5),
-        sources=(Source("external", normalise(name)),),
-    )
+    key, weight = f"external:{digest(conversation, name).hex()}", IMPORTANCE.get(kind, 0.5)
+    said = kind, text, conversation_scope(lane), Trust.KNOWN, lane, normalise(episode.speaker)
+    return NewMemory(key, *said, said_at=said_at, importance=weight, sources=(Source("external", normalise(name)),))

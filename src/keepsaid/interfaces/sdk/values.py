@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from keepsaid.domain.commits import IntakeResult, Received
+from keepsaid.domain import commits, views
 from keepsaid.domain.ids import is_time, show
 from keepsaid.domain.memory import Hit, Memory
-from keepsaid.domain.views import Story
 from keepsaid.errors import InputError
 from keepsaid.services.forgetting import ForgetPreview, ForgetReceipt
 from keepsaid.values import frozen
@@ -145,13 +144,13 @@ class Forgotten:
     backups: Sequence[str]
 
 
-def receipt_of(received: Received) -> Receipt:
+def receipt_of(received: commits.Received) -> Receipt:
     """The receipt for a message."""
     place = (received.lane.conversation, received.lane.key, received.number)
-    return Receipt(show("message", received.id), *place, received.intake is not IntakeResult.STORED)
+    return Receipt(show("message", received.id), *place, received.intake is not commits.IntakeResult.STORED)
 
 
-def reply_of(received: Received, story: Story) -> Reply:
+def reply_of(received: commits.Received, story: views.Story) -> Reply:
     """What became of a message, its replies joined."""
     said = [one for one in story.replies if one.draft.text]
     turn = "" if story.turn_id is None else show("turn", story.turn_id)
