@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from typing import Literal, Self
-from zoneinfo import ZoneInfo
 
 from pydantic import Field, field_validator, model_validator
 
@@ -15,6 +14,7 @@ from keepsaid.domain.prompt import MemoryPlacement
 from keepsaid.domain.route import FIELDS, Action, Rule
 from keepsaid.domain.session import SessionTerms
 from keepsaid.domain.slot import OnMismatch, SlotTerms
+from keepsaid.domain.timing import known_zone
 from keepsaid.domain.work import Notify, OnCrash, WorkTerms
 
 _DEFAULT = "default"
@@ -71,11 +71,8 @@ class RuleConfig(ConfigSection):
     def rule(self) -> Rule:
         """The rule as the router reads it."""
         match = {name: (value,) if isinstance(value, str) else tuple(value) for name, value in self.match.items()}
-        work = WorkTerms()
-        if self.action is Action.SPAWN:
-            attempts, crash = self.retries + 1, self.on_crash
-            who = self.task, self.skill, self.model, self.tools
-            work = WorkTerms(*who, self.timeout_s, self.notify, crash, attempts)
+        who, limits = (self.task, self.skill, self.model, self.tools), (self.timeout_s, self.notify, self.on_crash)
+        work = WorkTerms(*who, *limits, self.retries + 1) if self.action is Action.SPAWN else WorkTerms()
         return Rule(self.name, match, self.action, self.priority, self.task, self.reason, work)
 
     @model_validator(mode="after")
@@ -135,17 +132,13 @@ class SlotsConfig(ConfigSection):
 
     @field_validator("timezone")
     @classmethod
-    def known_zone(cls, timezone: str) -> str:
+    def known(cls, timezone: str) -> str:
         """Refuse a place whose time nobody knows."""
-        try:
-            ZoneInfo(timezone)
-        except (ValueError, OSError, KeyError) as error:
-            raise ValueError(f"there is no time zone {timezone!r}; names are written Europe/Berlin") from error
-        return timezone
+        return known_zone(timezone).key
 
     def terms(self) -> SlotTerms:
         """The terms as the runtime reads them."""
-        return SlotTerms(int(self.expiry_s * 1000), self.on_mismatch, ZoneInfo(self.timezone))
+        return SlotTerms(int(self.expiry_s * 1000), self.on_mismatch, known_zone(self.timezone))
 
 
 class ContextConfig(ConfigSection):

@@ -52,16 +52,12 @@ def load(path: Path, settings: Mapping[str, Any] | None = None) -> tuple[Config,
             f"environment: {error}; a whole section is written as JSON",
             hint=f"set one key at a time, e.g. {ENV_PREFIX}BUFFER__WINDOW_MS=0",
         ) from error
+    # Nothing writes a file without a byte, but a lost disk cache leaves one.
+    missing = "every setting has its default; restore the file from a backup, or run keepsaid init"
+    emptied = [f"{path} is empty: {missing}"] if path.is_file() and path.stat().st_size == 0 else []
     unknown = [f"{path}: {_misnamed(key, near, '.'.join)}" for key, near in _unknown(data, Config)]
     useless = [f"{path}: {'.'.join(key)} is ignored: {why}" for key, why in _useless(current)]
-    return config, [*_emptied(path), *unknown, *useless, *_unheard(config), *_variables_of_no_use()]
-
-
-def _emptied(path: Path) -> list[str]:
-    """Tell of a file without a byte: nothing writes one, but a lost disk cache leaves one."""
-    if path.is_file() and path.stat().st_size == 0:
-        return [f"{path} is empty: every setting has its default; restore the file from a backup, or run keepsaid init"]
-    return []
+    return config, [*emptied, *unknown, *useless, *_unheard(config), *_variables_of_no_use()]
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -185,16 +181,12 @@ def _variable(key: Key) -> str:
 
 
 def _misnamed(key: Key, near: Key | None, written: Callable[[Key], str]) -> str:
-    if near and _is_former(key, near):
+    if near and any(near[-1] == former.get(key[-1]) for former in FORMER.values()):
         return f"{written(key)} is called {written(near)} now; the former name is accepted in this release"
     meant = f"; did you mean {written(near)}?" if near else ""
     if len(key) == 2 and key[0] == "channels":
         return f"{written(key)} is a channel of your own{meant}"
     return f"unknown key {written(key)} is ignored{meant}"
-
-
-def _is_former(key: Key, near: Key) -> bool:
-    return any(near[-1] == former.get(key[-1]) for former in FORMER.values())
 
 
 def _unknown(data: Mapping[Any, Any], model: type[BaseModel], above: Key = ()) -> Iterator[tuple[Key, Key | None]]:
@@ -261,9 +253,6 @@ def _variables_of_no_use() -> Iterator[str]:
             yield f"environment: {_variable(key)} is ignored: {why}"
 
 
-_ANY = "*"
-
-
 def changed(before: Any, after: Any, at: Key = ()) -> Iterator[Key]:
     """The keys of settings that are not the same; a list is one setting."""
     if before == after:
@@ -293,9 +282,6 @@ def taken(before: Any, after: Any, wanted: Callable[[Key], bool], at: Key = ()) 
 
 def within(key: Key, patterns: tuple[str, ...]) -> bool:
     """Whether a key is one of the patterns or below it: `routes`, `channels.*.unmatched`."""
-    return any(_is(key, pattern.split(".")) for pattern in patterns)
-
-
-def _is(key: Key, wanted: list[str]) -> bool:
-    fits = zip(key, wanted, strict=False)
-    return len(key) >= len(wanted) and all(part in (_ANY, name) for name, part in fits)
+    split = [pattern.split(".") for pattern in patterns]
+    pairs = (zip(key, wanted, strict=False) for wanted in split if len(key) >= len(wanted))
+    return any(all(part in ("*", name) for name, part in pair) for pair in pairs)

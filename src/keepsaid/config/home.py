@@ -127,10 +127,7 @@ def sync_tree(folder: Path) -> None:
 
 def put_in_place(partial: Path, target: Path) -> None:
     """Sync what was written beside its place, and give it its name, for certain. Raises OSError."""
-    if partial.is_dir():
-        sync_tree(partial)
-    else:
-        sync(partial)
+    (sync_tree if partial.is_dir() else sync)(partial)
     partial.replace(target)
     sync(target.parent)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import exp, log
 from typing import NamedTuple, TypeVar
@@ -166,11 +166,7 @@ def shared(levels: Sequence[Sequence[T]], limit: int) -> list[T]:
         more = max(0, min(left, len(level) - places[n]))
         places[n] += more
         left -= more
-    return _cut((item for level, count in zip(levels, places, strict=True) for item in level[:count]), limit)
-
-
-def _cut(items: Iterable[T], limit: int) -> list[T]:
-    return [item for item, _ in zip(items, range(max(0, limit)), strict=False)]
+    return [item for level, count in zip(levels, places, strict=True) for item in level[:count]][: max(0, limit)]
 
 
 HELD_AFTER = 2

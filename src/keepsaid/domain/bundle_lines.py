@@ -96,52 +96,46 @@ def _read(fields: object, table: Mapping[str, Callable[[Any], Any]]) -> Json:
     return told
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise BundleLineError(f"it must be a text, not {kind_of(value)}")
-    return value
+def _check(*rules: tuple[Callable[[Any], bool], str]) -> Callable[[Any], Any]:
+    """Lets through what keeps all rules; else tells the first that it breaks, `{kind}` for what it is."""
+
+    def checked(value: Any) -> Any:
+        for keeps, broken in rules:
+            if not keeps(value):
+                raise BundleLineError(broken.format(kind=kind_of(value)))
+        return value
+
+    return checked
 
 
-def _short(value: Any) -> str:
-    if len(_text(value)) > _NAME_CHARS:
-        raise BundleLineError(f"it has more than {_NAME_CHARS:,} characters")
-    return str(value)
-
-
-def _named(value: Any) -> str:
-    if not _short(value):
-        raise BundleLineError("it is empty")
-    return str(value)
-
-
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise BundleLineError(f"it must be true or false, not {kind_of(value)}")
-    return value
-
-
-def _count(value: Any) -> int:
-    if type(value) is not int or not 0 <= value < _COUNT_MAX:
-        raise BundleLineError("it must be a whole number, not below 0")
-    return value
-
-
-def _time(value: Any) -> int:
-    if type(value) is not int or not is_time(value):
-        raise BundleLineError("it must be milliseconds UTC within years 1 to 9999")
-    return value
+_IS_TEXT = (lambda value: isinstance(value, str), "it must be a text, not {kind}")
+_IS_SHORT = (lambda value: len(value) <= _NAME_CHARS, f"it has more than {_NAME_CHARS:,} characters")
+_IS_SHARE = (
+    lambda value: isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1,
+    "it must be a number from 0 to 1",
+)
+_text = _check(_IS_TEXT)
+_short = _check(_IS_TEXT, _IS_SHORT)
+_named = _check(_IS_TEXT, _IS_SHORT, (bool, "it is empty"))
+_called = _check(_IS_TEXT, _IS_SHORT, (lambda value: name_words(value) != "", "a name has words"))
+_flag = _check((lambda value: isinstance(value, bool), "it must be true or false, not {kind}"))
+_list = _check((lambda value: isinstance(value, list), "it must be a list, not {kind}"))
+_count = _check(
+    (lambda value: type(value) is int and 0 <= value < _COUNT_MAX, "it must be a whole number, not below 0")
+)
+_time = _check(
+    (lambda value: type(value) is int and is_time(value), "it must be milliseconds UTC within years 1 to 9999")
+)
+_within_one = _check(_IS_SHARE)
+_above_zero = _check(_IS_SHARE, (bool, "it must be above 0"))
 
 
 def _share(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise BundleLineError("it must be a number from 0 to 1")
-    return float(value)
+    return float(_within_one(value))
 
 
 def _weight(value: Any) -> float:
-    if _share(value) == 0:
-        raise BundleLineError("it must be above 0")
-    return float(value)
+    return float(_above_zero(value))
 
 
 def _hash(value: Any) -> bytes:
@@ -179,12 +173,7 @@ def _maybe(check: Callable[[Any], T]) -> Callable[[Any], T | None]:
 
 
 def _all_of(check: Callable[[Any], T]) -> Callable[[Any], tuple[T, ...]]:
-    def checked(value: Any) -> tuple[T, ...]:
-        if not isinstance(value, list):
-            raise BundleLineError(f"it must be a list, not {kind_of(value)}")
-        return tuple(check(one) for one in value)
-
-    return checked
+    return lambda value: tuple(check(one) for one in _list(value))
 
 
 def _lane(value: Any) -> Lane:
@@ -197,12 +186,6 @@ def _lane(value: Any) -> Lane:
 def _metadata(value: Any) -> str:
     if not isinstance(read_json(_text(value).encode("utf-8", "surrogatepass")), dict):
         raise BundleLineError("it must be a JSON object, as text")
-    return str(value)
-
-
-def _called(value: Any) -> str:
-    if not name_words(_short(value)):
-        raise BundleLineError("a name has words")
     return str(value)
 
 

@@ -277,19 +277,23 @@ OVER: Mapping[str, AbandonReason] = {"dead": AbandonReason.DEAD, "review": Aband
 _REPLIES = {state: f"reply.{state}" for state in ("sent", "unknown", "dead", "not_deliverable")}
 
 
+def _fact(topic: str, **said: Json) -> Fact:
+    """A fact about the first thing that is said; what is None is left out."""
+    payload = {name: value for name, value in said.items() if value is not None}
+    return Fact(topic, str(next(iter(payload.values()))), payload)
+
+
 def judged(batch_id: int, messages: int, verdict: Verdict, task_id: int | None = None) -> Fact:
     """Messages were put into a batch, or dropped, by a rule."""
     if verdict.action is Action.DROP:
         return dropped(batch_id, messages, verdict.rule)
-    payload: dict[str, Json] = {"batch": batch_id, "messages": messages}
-    payload |= {"action": str(verdict.action), "rule": verdict.rule}
-    return Fact(ROUTED, str(batch_id), payload if task_id is None else {**payload, "task": task_id})
+    action, rule = str(verdict.action), verdict.rule
+    return _fact(ROUTED, batch=batch_id, messages=messages, action=action, rule=rule, task=task_id)
 
 
 def dropped(batch_id: int, messages: int, rule: str | None = None) -> Fact:
     """A batch is answered by nobody, by a rule or by somebody's word."""
-    payload: dict[str, Json] = {"batch": batch_id, "messages": messages}
-    return Fact("batch.dropped", str(batch_id), payload if rule is None else {**payload, "rule": rule})
+    return _fact("batch.dropped", batch=batch_id, messages=messages, rule=rule)
 
 
 def ended(batch_id: int, state: str) -> Fact | None:
@@ -310,12 +314,8 @@ def abandoned(turn_id: int, batch_id: int, why: AbandonReason) -> Fact:
 
 def replied(reply_id: int, state: str, made_by: tuple[int | None, int | None], tries: int) -> Fact | None:
     """A reply came to an end, or to a doubt; `made_by` is its turn and batch. None while it is on its way."""
-    topic = _REPLIES.get(state)
-    if topic is None:
-        return None
-    named = zip(("turn", "batch"), made_by, strict=True)
-    payload: dict[str, Json] = {"reply": reply_id, **{name: made for name, made in named if made is not None}}
-    return Fact(topic, str(reply_id), {**payload, "tries": tries})
+    topic, (turn_id, batch_id) = _REPLIES.get(state), made_by
+    return None if topic is None else _fact(topic, reply=reply_id, turn=turn_id, batch=batch_id, tries=tries)
 
 
 def compacted(lane: Lane, how: str, span: tuple[int, int, int, int]) -> Fact:
@@ -324,11 +324,10 @@ def compacted(lane: Lane, how: str, span: tuple[int, int, int, int]) -> Fact:
     `span` is the version of its head, the first record that went, the last, and how many messages that were.
     """
     version, first, last, messages = span
-    payload: dict[str, Json] = {"lane": list(lane), "version": version, "first": first, "last": last}
-    payload["messages"] = messages
+    place: dict[str, Json] = {"lane": list(lane), "version": version, "first": first, "last": last}
     if how == CutReason.RESET:
-        return Fact("lane.reset", "", payload)
-    return Fact("lane.compacted", "", {**payload, "how": how})
+        return Fact("lane.reset", "", {**place, "messages": messages})
+    return Fact("lane.compacted", "", {**place, "messages": messages, "how": how})
 
 
 def of_session(what: str, session_id: int, **said: Json) -> Fact:
@@ -344,10 +343,8 @@ def session_over(session_id: int, ending: SessionEnd, first: int, last: int) -> 
 
 def answered(commit: TurnCommit) -> Iterator[Fact]:
     """A turn was settled, and commands that it obeyed."""
-    payload: dict[str, Json] = {"turn": commit.turn_id, "batch": commit.batch_id, "replied": commit.reply is not None}
-    if commit.steered:
-        payload["steered"] = list(commit.steered)
-    yield Fact("turn.committed", str(commit.turn_id), payload)
+    has_reply, joined = commit.reply is not None, list[Json](commit.steered)
+    yield _fact("turn.committed", turn=commit.turn_id, batch=commit.batch_id, replied=has_reply, steered=joined or None)
     for command in commit.outcome.executed:
         told: dict[str, Json] = {"name": command.name, "outcome": command.outcome, "arguments": command.size}
         yield Fact("command.executed", str(commit.turn_id), told)
@@ -373,7 +370,5 @@ def of_memory(news: News) -> Fact | None:
     """What happened to a memory; None for one that is forgotten since."""
     if not news.kind:
         return None
-    payload: dict[str, Json] = {"memory": news.memory_id, "kind": news.kind}
-    if news.what is MemoryChange.SUPERSEDED and news.by is not None:
-        payload["by"] = news.by
-    return Fact(f"memory.{news.what}", str(news.memory_id), payload)
+    by = news.by if news.what is MemoryChange.SUPERSEDED else None
+    return _fact(f"memory.{news.what}", memory=news.memory_id, kind=news.kind, by=by)

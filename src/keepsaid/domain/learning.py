@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from enum import StrEnum
-from math import isfinite
 from typing import NamedTuple
 
 from keepsaid.domain.commits import Commit
@@ -170,18 +169,15 @@ def _statement_fault(one: Statement) -> str:
         return f"no statement is of the kind {one.kind}"
     if not one.text.strip():
         return "a statement says something"
-    if len(one.links) > LINKS_MAX or any(link.relation not in LINKS or not _is_place(link.to) for link in one.links):
+    placed = all(link.relation in LINKS and type(link.to) is int and link.to >= 0 for link in one.links)
+    if not placed or len(one.links) > LINKS_MAX:
         return f"a statement is linked with at most {LINKS_MAX} others, as {', '.join(sorted(LINKS))}"
     return _number_fault(one)
 
 
-def _is_place(given: object) -> bool:
-    return isinstance(given, int) and not isinstance(given, bool) and given >= 0
-
-
 def _number_fault(one: Statement) -> str:
     for name, share in (("importance", one.importance), ("confidence", one.confidence)):
-        if isinstance(share, bool) or not isinstance(share, int | float) or not (isfinite(share) and 0 <= share <= 1):
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
             return f"the {name} of a statement is from 0 to 1"
     for name, time in (("valid_from", one.valid_from), ("valid_to", one.valid_to)):
         if time is not None and (isinstance(time, bool) or not isinstance(time, int) or not is_time(time)):

@@ -265,14 +265,11 @@ class ConflictFinder:
         if same:
             yield AuditFinding(AuditProblem.DUPLICATE, (same[0].id, entry.id), Fix.MERGE, "the same value")
         elif single(entry.attribute):
-            for one in together:
-                if not one.same_as(entry):
-                    newer, older = (entry, one) if entry.start >= one.start else (one, entry)
-                    if within(older.scope, newer.scope):
-                        ids = (newer.id, older.id)
-                        yield AuditFinding(
-                            AuditProblem.CONTRADICTION, ids, Fix.EDIT, "two values at once", newer.text, newer.value
-                        )
+            for one in (one for one in together if not one.same_as(entry)):
+                newer, older = (entry, one) if entry.start >= one.start else (one, entry)
+                if within(older.scope, newer.scope):
+                    ids, what = (newer.id, older.id), "two values at once"
+                    yield AuditFinding(AuditProblem.CONTRADICTION, ids, Fix.EDIT, what, newer.text, newer.value)
         others.append(entry)
 
     def several(self) -> Iterator[Sequence[AuditEntry]]:

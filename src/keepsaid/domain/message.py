@@ -105,10 +105,9 @@ class Inbound:
     @property
     def lane(self) -> Lane:
         """The lane this message opens or joins when its reply target is unknown."""
-        origin = self.origin
-        if self.key is not None:
-            return Lane(origin.channel, origin.account, origin.conversation, self.key)
-        key = lane_key(origin.conversation, self.topic, self.marks.reply_to)
+        origin, key = self.origin, self.key
+        if key is None:
+            key = lane_key(origin.conversation, self.topic, self.marks.reply_to)
         return Lane(origin.channel, origin.account, origin.conversation, key)
 
     @property
@@ -120,14 +119,12 @@ class Inbound:
         external_id = self.marks.external_id
         if external_id is None:
             return None
-        named = f"{self.origin.channel}\0{self.origin.account}\0{external_id}"
-        return blake2b(named.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        return _hash_of(f"{self.origin.channel}\0{self.origin.account}\0{external_id}", b"")
 
     @property
     def body_hash(self) -> bytes:
         """16 bytes over channel, account and payload: what a signature covers, whatever headers came with it."""
-        place = f"{self.origin.channel}\0{self.origin.account}\0"
-        return _hash_of(place, self.content.payload)
+        return _hash_of(f"{self.origin.channel}\0{self.origin.account}\0", self.content.payload)
 
     @property
     def content_hash(self) -> bytes:

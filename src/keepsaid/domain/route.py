@@ -165,18 +165,9 @@ def _any_like(value: str, patterns: Iterable[str]) -> bool:
 
 def field_of(message: StoredMessage, payload: Fields, name: str) -> str | None:
     """The value of a rule's field as text, or None when the message has none."""
-    origin = message.inbound.origin
-    plain = {
-        "channel": origin.channel,
-        "account": origin.account,
-        "sender": origin.sender,
-        "conversation": origin.conversation,
-        "event": message.inbound.content.event,
-        "trust": str(origin.trust),
-        "text": message.text,
-    }
-    if name in plain:
-        return plain[name]
+    if name in FIELDS:
+        holder = message.inbound.content if name in ("event", "text") else message.inbound.origin
+        return str(getattr(holder, name))
     return _at(payload, name.removeprefix("payload."))
 
 

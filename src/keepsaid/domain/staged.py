@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from enum import StrEnum
 
-from keepsaid.domain.ids import moment
-from keepsaid.domain.ids import read as read_id
+from keepsaid.domain import ids
 from keepsaid.domain.memory import IMPORTANCE, Kind
 from keepsaid.domain.message import StoredMessage, Trust
 from keepsaid.domain.prompt import Json, Record, answered_calls
@@ -114,7 +113,7 @@ def read_back(text: str) -> StageMemory:
 
 def _memory(arguments: Mapping[str, Json]) -> int:
     given = arguments.get("id")
-    number = read_id("memory", given) if isinstance(given, str) else None
+    number = ids.read("memory", given) if isinstance(given, str) else None
     if number is None:
         raise ValueError("id must name a memory as memory_search does: mem_ and 13 letters or digits")
     return number
@@ -139,6 +138,6 @@ def _time(arguments: Mapping[str, Json], name: str) -> int | None:
     if given is None or given == "":
         return None
     try:
-        return moment(str(given))
+        return ids.moment(str(given))
     except ValueError as error:
         raise ValueError(f"{name} must be {error}") from None

@@ -167,8 +167,7 @@ def _extract_sentence(sentence: str) -> Iterator[LooseStatement]:
             return
     if found := _ENGLISH_REMEMBER.fullmatch(sentence):
         what = _bare(found["what"])
-        fact = _fact(what)
-        yield fact or LooseStatement(Kind.FACT, what, about=True)
+        yield _fact(what) or LooseStatement(Kind.FACT, what, about=True)
         return
     if fact := _fact(sentence):
         yield fact
@@ -180,13 +179,10 @@ def _fact(sentence: str) -> LooseStatement | None:
         if found := pattern.fullmatch(sentence):
             return _slot(sentence, attribute, found["value"])
     found = _MY.fullmatch(sentence)
-    if (
-        found is None
-        or found["attribute"].split()[-1].lower() in _TALK
-        or found["attribute"].split()[0].lower() in _TALK
-    ):
+    attribute = found["attribute"].lower() if found else ""
+    if found is None or not _TALK.isdisjoint((attribute.split()[0], attribute.split()[-1])):
         return None
-    return _slot(sentence, found["attribute"].lower(), found["value"])
+    return _slot(sentence, attribute, found["value"])
 
 
 def _slot(sentence: str, attribute: str, value: str) -> LooseStatement | None:

@@ -83,11 +83,6 @@ class Task:
     expires_at: int | None = None
 
     @property
-    def takes_more(self) -> bool:
-        """Whether more messages may join it: it was spawned by a rule, and nothing of it was begun."""
-        return self.state == "pending" and self.fence == 0 and self.rule != ""
-
-    @property
     def notifies_owner(self) -> bool:
         """Whether the owner is sent a message about its present state."""
         wanted = self.terms.notify

@@ -12,7 +12,6 @@ from zoneinfo import ZoneInfo
 
 from keepsaid.values import frozen
 
-_MINUTE = timedelta(minutes=1)
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _SHIFT = timedelta(hours=26)
 """No zone ever put its clocks on or back by more."""
@@ -165,8 +164,7 @@ def first_at(wall: datetime, zone: ZoneInfo) -> datetime:
 def _repeated_time(fields: Fields, zone: ZoneInfo, moment: datetime) -> datetime | None:
     """Return the first matching time after `moment` that a clock change makes occur a second time."""
     begun = (moment.astimezone(zone).replace(tzinfo=None) - _SHIFT).replace(second=0, microsecond=0)
-    most = 2 * int(_SHIFT / _MINUTE)
-    walls = islice(fields.walls(begun), most)
+    walls = islice(fields.walls(begun), 2 * (_SHIFT // timedelta(minutes=1)))
     seconds = (wall.replace(tzinfo=zone, fold=1).astimezone(UTC) for wall in walls)
     return next((at for at in seconds if at > moment and at.astimezone(zone).fold), None)
 

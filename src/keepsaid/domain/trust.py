@@ -14,7 +14,7 @@ from keepsaid.domain.ids import show
 from keepsaid.domain.message import StoredMessage, Trust
 from keepsaid.domain.prompt import Json, Record, Role
 from keepsaid.domain.scene import PromptInputs
-from keepsaid.domain.visibility import least_of, trust_in, trust_of, trust_of_words
+from keepsaid.domain.visibility import least, least_of, trust_in, trust_of, trust_of_words
 from keepsaid.text.normal import cut, digest, heading, opens
 from keepsaid.values import frozen
 
@@ -100,7 +100,6 @@ def standing_of(text: Described, accepted: Described | None) -> ToolStanding:
 
 _WHAT_CHARS = 200
 _NAME_CHARS = 40
-_RANK = (Trust.EXTERNAL, Trust.KNOWN, Trust.OWNER)
 
 
 class ShownSource(NamedTuple):
@@ -122,23 +121,18 @@ class Taint:
         """The taint after these things are shown too."""
         found = self
         for one in things:
-            if is_less(one.trust, found.trust):
+            if least((one.trust, found.trust)) != found.trust:
                 found = Taint(one.trust, cut(f"{one.what} {_named(one.whose)}" if one.whose else one.what, _WHAT_CHARS))
         return found
 
     def allows(self, needed: Trust) -> bool:
         """Whether a tool that needs this trust may be called."""
-        return not is_less(self.trust, needed)
+        return least((self.trust, needed)) == needed
 
     @property
     def as_json(self) -> Json:
         """The taint as the trace of a turn stores it."""
         return {"trust": str(self.trust), "why": self.why}
-
-
-def is_less(trust: Trust, than: Trust) -> bool:
-    """Whether a trust is lower than another one."""
-    return _RANK.index(trust) < _RANK.index(than)
 
 
 def taint_in(trace: Json) -> Taint:

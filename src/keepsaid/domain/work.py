@@ -65,11 +65,6 @@ def encoded(terms: WorkTerms) -> str:
 
 def decoded(text: str) -> WorkTerms:
     """Terms that were encoded."""
+    kinds = {"tools": tuple, "notify": Notify, "on_crash": OnCrash}
     read = json.loads(text)
-    if "tools" in read:
-        read["tools"] = tuple(read["tools"])
-    if "notify" in read:
-        read["notify"] = Notify(read["notify"])
-    if "on_crash" in read:
-        read["on_crash"] = OnCrash(read["on_crash"])
-    return WorkTerms(**read)
+    return WorkTerms(**read | {name: kind(read[name]) for name, kind in kinds.items() if name in read})

@@ -39,19 +39,12 @@ def pieces(text: str) -> list[str]:
     found: list[str] = []
     at = 0
     while len(text) - at > WHOLE_CHARS_MAX and len(found) < _PIECES_MAX - 1:
-        end = _break(text, at)
+        places = ((text.rfind(mark, at + _PIECE_CHARS_MIN, at + _PIECE_CHARS), mark) for mark in _BREAKS)
+        end = next((place + len(mark) for place, mark in places if place >= 0), at + _PIECE_CHARS)
         found.append(text[at:end])
         at = end
     found.append(text[at:])
     return found
-
-
-def _break(text: str, at: int) -> int:
-    for mark in _BREAKS:
-        place = text.rfind(mark, at + _PIECE_CHARS_MIN, at + _PIECE_CHARS)
-        if place >= 0:
-            return place + len(mark)
-    return at + _PIECE_CHARS
 
 
 _FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
@@ -99,11 +92,6 @@ def word_set(text: str) -> frozenset[str]:
     return frozenset(fold(word) for word in spelled(text))
 
 
-def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
-    """The share of all words of two sets that both have; 0 for empty ones."""
-    return len(one & other) / len(one | other) if one or other else 0.0
-
-
 def say_the_same(one: str, other: str) -> bool:
     """Whether two texts have the same words in the same order, or more than ALIKE of five words or more in common.
 
@@ -112,7 +100,7 @@ def say_the_same(one: str, other: str) -> bool:
     if [fold(word) for word in spelled(one)] == [fold(word) for word in spelled(other)]:
         return True
     first, second = word_set(one), word_set(other)
-    if min(len(first), len(second)) < WORDS_MIN or jaccard(first, second) <= ALIKE:
+    if min(len(first), len(second)) < WORDS_MIN or len(first & second) <= ALIKE * len(first | second):
         return False
     return not any(word in _TURNING or _DIGITS.search(word) for word in first ^ second)
 

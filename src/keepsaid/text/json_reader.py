@@ -281,12 +281,8 @@ class _Reader:
 
     def _fail(self, what: str) -> NoReturn:
         if self._raw[self._at : self._at + 1] >= b"\x80":
-            self._check_utf8()
+            try:
+                self._raw[self._at : self._at + 4].decode()
+            except UnicodeDecodeError as error:
+                what = what if error.start else "it is not UTF-8"
         raise Unreadable(f"{what} (byte {self._at})")
-
-    def _check_utf8(self) -> None:
-        try:
-            self._raw[self._at : self._at + 4].decode()
-        except UnicodeDecodeError as error:
-            if error.start == 0:
-                raise Unreadable(f"it is not UTF-8 (byte {self._at})") from None

@@ -41,9 +41,8 @@ def stem(word: str) -> str:
     word = _past(_plural(word))
     if word.endswith("y") and _has_vowel(word[:-1]):
         word = f"{word[:-1]}i"
-    word = _replaced(word, _STEP_2, 0)
-    word = _replaced(word, _STEP_3, 0)
-    word = _replaced(word, _STEP_4, 1)
+    for endings, above in ((_STEP_2, 0), (_STEP_3, 0), (_STEP_4, 1)):
+        word = _replaced(word, endings, above)
     return _tidied(word)
 
 
