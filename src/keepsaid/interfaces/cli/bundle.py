@@ -17,27 +17,24 @@ from keepsaid.domain.message import Trust
 from keepsaid.errors import HomeError
 from keepsaid.interfaces.cli.console import NOTHING, Table, check_choice, counted, say, session, show
 from keepsaid.interfaces.cli.remote import Remote, either
+from keepsaid.interfaces.shapes import Shape
 from keepsaid.interfaces.transfer import export_shape, import_shape
-from keepsaid.services.bundles import FORMATS
-from keepsaid.services.bundles import export as write_export
+from keepsaid.services import bundles, people
 from keepsaid.services.importing import KEEPSAID, MEM0, ImportRequest, LocalMemory, import_memories, preview_import
-from keepsaid.services.people import person_in
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance
-    from keepsaid.app.stores import ReadOnlyStores
+    from keepsaid.memory.importing import ImportReport
 
-_PATH = "/v1/memories/import"
 _SHOWN_MAX = 20
 _LINES_MAX = 3
 _SOURCES = (KEEPSAID, MEM0)
+_FORMATS = " or ".join(bundles.FORMATS)
 
 
 def export(
     target: Annotated[Path, typer.Argument(metavar="FILE|DIR", help="The file to write, or a directory to put it in.")],
-    form: Annotated[str, typer.Option("--format", help=f"{' or '.join(FORMATS)}: to be imported, or to be read.")] = (
-        "jsonl"
-    ),
+    form: Annotated[str, typer.Option("--format", help=f"{_FORMATS}: to be imported, or to be read.")] = "jsonl",
     person: Annotated[
         list[str] | None,
         typer.Option(metavar="PERSON", help="Only what this person may hear: owner, or CHANNEL:ACCOUNT:SENDER."),
@@ -50,14 +47,13 @@ def export(
     """
     from keepsaid.app.services import note_backup  # noqa: PLC0415 - `--help` needs none of it
 
-    check_choice("--format", form, FORMATS)
-
-    async def write_bundle(stores: ReadOnlyStores) -> dict[str, Any]:
-        return export_shape(await write_export(stores.memories.bundles, target, form, person or (), force=force))
-
-    if not session().stored():
+    check_choice("--format", form, bundles.FORMATS)
+    written = session().read(
+        lambda stores: bundles.export(stores.memories.bundles, target, form, person or (), force=force)
+    )
+    if written is None:
         raise HomeError(NOTHING, safe="Nothing was written.", hint="keepsaid chat")
-    done = session().read(write_bundle) or {}
+    done = export_shape(written)
     note_backup(session().home, Path(done["file"]))
     counts = ", ".join(f"{n:,} {what}" for what, n in done["counts"].items() if n) or "nothing is known yet"
     show(done, f"exported  {done['file']}   {done['bytes'] / 1e6:.1f} MB   {counts}")
@@ -85,22 +81,23 @@ def import_(
     cannot be taken over is named, and the others are. What was forgotten here does not come back; what was forgotten
     where the bundle is from, where the forgotten.key of that home stands beside the file.
     """
-    asked = _request(file, source, trust, who or [])
+    from keepsaid.app.redaction import redactor_of  # noqa: PLC0415 - `--help` needs none of it
+
+    asked, now = _request(file, source, trust, who or []), time.time_ns() // 1_000_000
+    redactor = redactor_of(session().config())
+
+    def remotely(remote: Remote) -> ImportReport:
+        return asyncio.run(import_memories(asked, _There(remote), redactor, now))
+
+    async def locally(instance: Instance) -> ImportReport:
+        return await import_memories(asked, LocalMemory(instance.memories, instance.clock), instance.redactor, now)
+
     if dry_run:
-        told = _would(asked)
+        found = session().read(lambda stores: preview_import(asked, stores.memories.bundles, redactor, now))
+        report = found or asyncio.run(preview_import(asked, _Empty(), redactor, now))
     else:
-        now = time.time_ns() // 1_000_000
-
-        def remotely(remote: Remote) -> dict[str, Any]:
-            report = asyncio.run(import_memories(asked, _There(remote), _redactor(), now))
-            return import_shape(report, asked, dry_run=False)
-
-        async def locally(instance: Instance) -> dict[str, Any]:
-            home = LocalMemory(instance.memories, instance.clock)
-            return import_shape(await import_memories(asked, home, instance.redactor, now), asked, dry_run=False)
-
-        told, _ = either(remotely, locally)
-    _tell(told)
+        report, _ = either(remotely, locally)
+    _tell(import_shape(report, asked, dry_run=dry_run))
 
 
 def _request(file: Path, source: str, trust: str, who: Sequence[str]) -> ImportRequest:
@@ -112,32 +109,16 @@ def _request(file: Path, source: str, trust: str, who: Sequence[str]) -> ImportR
         name, equals, person = one.rpartition("=")
         if not equals or not name:
             raise typer.BadParameter(f"{one!r} is not NAME=PERSON", param_hint="--as")
-        persons[name] = person_in(person, session().config())
+        persons[name] = people.person_in(person, session().config())
     return ImportRequest(file, source, Trust(trust), persons)
 
 
-def _redactor() -> Any:
-    from keepsaid.app.redaction import redactor_of  # noqa: PLC0415 - needed here alone
-
-    return redactor_of(session().config())
-
-
-def _would(asked: ImportRequest) -> dict[str, Any]:
-    now = time.time_ns() // 1_000_000
-    report = session().read(lambda stores: preview_import(asked, stores.memories.bundles, _redactor(), now))
-    report = report or asyncio.run(preview_import(asked, _Empty(), _redactor(), now))
-    return import_shape(report, asked, dry_run=True)
-
-
-def _tell(told: dict[str, Any]) -> None:
+def _tell(told: Shape) -> None:
     rows = [(what, *(f"{n:,}" for n in counts.values())) for what, counts in told["counts"].items()]
-    parts = [
-        Table((("WOULD BE" if told["dry_run"] else "IMPORTED"), *(str(how).upper() for how in ImportOutcome)), (*rows,))
-    ]
+    headings = "WOULD BE" if told["dry_run"] else "IMPORTED", *(str(how).upper() for how in ImportOutcome)
     reasons = _reasons(told["told"])
-    if reasons:
-        parts.append(Table(("TYPE", "", "LINES", "WHY"), (*reasons[:_SHOWN_MAX],)))
-    show(told, *parts)
+    why = [Table(("TYPE", "", "LINES", "WHY"), tuple(reasons[:_SHOWN_MAX]))] if reasons else []
+    show(told, Table(headings, tuple(rows)), *why)
     if told["not_told"]:
         say(f"and {counted(told['not_told'], 'line')} more")
     if len(reasons) > _SHOWN_MAX:
@@ -148,7 +129,7 @@ def _tell(told: dict[str, Any]) -> None:
         say("nothing was changed")
 
 
-def _reasons(told: Sequence[dict[str, Any]]) -> list[tuple[str, ...]]:
+def _reasons(told: Sequence[Shape]) -> list[tuple[str, ...]]:
     """Why lines were not taken over, each reason once with the first lines it is about."""
     lines: dict[tuple[str, str, str], list[str]] = {}
     for one in told:
@@ -193,16 +174,18 @@ class _There:
 
     async def key_print(self) -> str:
         """Which key its tombstones are made with."""
-        return str(self._remote.post(_PATH, json.dumps({"do": "key"}).encode())["key_print"])
+        return str(self._post("key")["key_print"])
 
     async def adopt_key(self, key: bytes) -> bool:
         """Make tombstones with this key from now on; False where there is another."""
-        return bool(self._remote.post(_PATH, json.dumps({"do": "key", "key": key.hex()}).encode())["adopted"])
+        return bool(self._post("key", key=key.hex())["adopted"])
 
     def _post_records(self, do: str, records: Sequence[Record], contested: Sequence[str] = ()) -> list[ImportVerdict]:
-        body = {"do": do, "records": [line_of(one) for one in records], "contested": list(contested)}
-        told = self._remote.post(_PATH, json.dumps(body).encode())["verdicts"]
+        told = self._post(do, records=[line_of(one) for one in records], contested=list(contested))["verdicts"]
         return [
             ImportVerdict(ImportOutcome(one["outcome"]), one["why"], tuple(one["beside"]), tuple(one["like"]))
             for one in told
         ]
+
+    def _post(self, do: str, **fields: object) -> Any:
+        return self._remote.post("/v1/memories/import", json.dumps({"do": do, **fields}).encode())

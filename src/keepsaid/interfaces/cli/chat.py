@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from keepsaid.errors import HomeBusy, HomeError, InputError
-from keepsaid.interfaces.cli.console import counted, envelope, say, session
-from keepsaid.interfaces.cli.escapes import visible
-from keepsaid.interfaces.cli.failure import TERMINATED
+from keepsaid.interfaces.cli import failure, serve
+from keepsaid.interfaces.cli import talk as talks
+from keepsaid.interfaces.cli.console import counted, say, session, show
 from keepsaid.interfaces.cli.remote import Remote, recorded, running
-from keepsaid.interfaces.cli.talk import ChatClient, SlashCommand, converse, open_chat, run_slash_command, settled
+from keepsaid.interfaces.cli.talk import ChatClient, SlashCommand, run_slash_command, settled
 
 if TYPE_CHECKING:
     from keepsaid.config import Config
@@ -105,7 +105,7 @@ class _Once:
             say("stopped before the message was acknowledged; it may be stored: keepsaid inbox ls")
         else:
             say("stopped; the message was not stored")
-        return TERMINATED
+        return failure.TERMINATED
 
 
 def chat(
@@ -131,12 +131,12 @@ async def _chat(config: Config, conversation: str, once: _Once | None) -> int:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, work.cancel)
     async with AsyncExitStack() as closing:
         remote = await _runtime(config, closing)
-        talk = await closing.enter_async_context(open_chat(remote, conversation))
+        talk = await closing.enter_async_context(talks.open_chat(remote, conversation))
         if once is not None:
             return await _answered_once(talk, once)
         await _greet(config, conversation, remote.model)
         if sys.stdin.isatty() and not session().json:
-            await converse(talk, conversation)
+            await talks.converse(talk, conversation)
             return 0
         return await _piped(talk, conversation)
 
@@ -159,24 +159,22 @@ async def _runtime(config: Config, closing: AsyncExitStack) -> Remote:
 
 async def _own(config: Config, closing: AsyncExitStack) -> Remote:
     """This process as the runtime, for itself and commands beside it: on loopback, whatever `serve` listens on."""
-    from keepsaid.app.instance import opened  # noqa: PLC0415
+    from keepsaid.app.instance import opened  # noqa: PLC0415 - beside a runtime nobody needs it
     from keepsaid.interfaces.cli.logs import keep_log  # noqa: PLC0415
-    from keepsaid.interfaces.cli.serve import bound_to, recovered, unbroken  # noqa: PLC0415
-    from keepsaid.interfaces.http.gate import is_loopback  # noqa: PLC0415
-    from keepsaid.interfaces.http.server import listening  # noqa: PLC0415
+    from keepsaid.interfaces.http import gate, server  # noqa: PLC0415
 
     home = session().home
-    config = config if is_loopback(config.server.host) else bound_to(config, _LOOPBACK)
+    config = config if gate.is_loopback(config.server.host) else serve.bound_to(config, _LOOPBACK)
     instance = await closing.enter_async_context(opened(home, config))
     keep_log(home.log_file, config.log.level, instance.redactor, text=config.log.text)
     instance.reloading.given = ("server.host",)
-    for line in await recovered(instance):
+    for line in await serve.recovered(instance):
         say(line)
     try:
-        await closing.enter_async_context(listening(instance))
+        await closing.enter_async_context(server.listening(instance))
     except HomeError:
-        await closing.enter_async_context(listening(instance, 0))
-    await closing.enter_async_context(unbroken(instance))
+        await closing.enter_async_context(server.listening(instance, 0))
+    await closing.enter_async_context(serve.unbroken(instance))
     closing.callback(asyncio.get_running_loop().call_later, _QUIET_S, say, _STOPPING)
     remote = recorded(home)
     assert remote is not None, "a server that listens has written its address"
@@ -228,22 +226,13 @@ async def _piped(talk: ChatClient, conversation: str) -> int:
 
 async def _show(talk: ChatClient, story: dict[str, Any], once: _Once | None = None) -> None:
     """Print replies, then note that they were seen: one can be shown twice, and none never."""
-    _print(story)
+    show({"message": story}, *(part for reply in story["replies"] for part in (reply["text"], "")))
+    if not session().json:
+        talks.say_unanswered(story)
     if once is not None:
         once.printed = True
     for reply in story["replies"]:
         await talk.seen(reply["id"])
-
-
-def _print(story: dict[str, Any]) -> None:
-    if session().json:
-        print(envelope({"message": story}), flush=True)
-        return
-    for reply in story["replies"]:
-        print(f"{visible(reply['text'])}\n", flush=True)
-    if not story["replies"]:
-        verdict = (story["batch"] or {}).get("reason", "")
-        say(f"{story['id']} is {story['state']}, without a reply: {verdict}")
 
 
 async def _earlier(talk: ChatClient) -> None:

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from keepsaid.domain.batch import StoredBatch
-from keepsaid.domain.ids import read, when
-from keepsaid.domain.ids import show as name
+from keepsaid.domain.ids import read, show, when
 from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.states import message_state
-from keepsaid.domain.views import BatchLife, Chronicle, Redelivery, ReplyLife, StepLife, TurnLife
-from keepsaid.interfaces.cli.console import counted, duration, facts, one_line, refused, session, show
+from keepsaid.domain.views import BatchLife, Chronicle, ReplyLife, StepLife, TurnLife, TurnStory
+from keepsaid.interfaces.cli import console
 from keepsaid.interfaces.shapes import Shape, batch_shape, fields_of, reply_shape, task_shape, times_of
-
-if TYPE_CHECKING:
-    from keepsaid.app.stores import ReadOnlyStores
-
 
 _STILL = {
     "review": "for a person: a call that must not be repeated has no result",
@@ -30,16 +25,14 @@ def waits_for(chronicle: Chronicle) -> str | None:
     """What the batch waits for, in words; None when it is settled."""
     life = chronicle.batch
     if life is None:
-        return (
-            f"for its window to close at {when(chronicle.due_at)}" if chronicle.due_at is not None else "to be routed"
-        )
+        return "to be routed" if chronicle.due_at is None else f"for its window to close at {when(chronicle.due_at)}"
     batch = life.batch
     if batch.state == "leased":
         return f"for its turn to end: leased by {life.owner} until {when(life.lease_until)}, fence {batch.fence}"
     if batch.state != "queued":
         return _STILL.get(batch.state)
     if life.ahead is not None:
-        return f"for {name('batch', life.ahead.id)} of the same lane, which is {life.ahead.state}"
+        return f"for {show('batch', life.ahead.id)} of the same lane, which is {life.ahead.state}"
     if life.later:
         return f"until {when(batch.ready_at)}" + (f": {batch.error}" if batch.error else "")
     if batch.crashes > 1:
@@ -59,7 +52,10 @@ def chronicle_shape(chronicle: Chronicle) -> Shape:
         "state": "received" if life is None else life.batch.state,
         "waits_for": waits_for(chronicle),
         "messages": [_message(one) for one in chronicle.messages],
-        "redeliveries": [_redelivery(one) for one in chronicle.redeliveries],
+        "redeliveries": [
+            {"message": show("message", one.message_id), **fields_of(one, "external_id", "event"), "at": when(one.at)}
+            for one in chronicle.redeliveries
+        ],
         "window_closes_at": when(chronicle.due_at),
         "batch": None if life is None else _batch(life),
         "task": None if chronicle.task is None else task_shape(chronicle.task),
@@ -68,15 +64,10 @@ def chronicle_shape(chronicle: Chronicle) -> Shape:
     }
 
 
-def _redelivery(again: Redelivery) -> Shape:
-    named = {"message": name("message", again.message_id), **fields_of(again, "external_id", "event")}
-    return {**named, "at": when(again.at)}
-
-
 def _message(message: StoredMessage) -> Shape:
     inbound, lane = message.inbound, message.lane
     return {
-        "id": name("message", message.id),
+        "id": show("message", message.id),
         **fields_of(lane, "channel", "account", "conversation"),
         "lane": lane.key,
         "number": message.number,
@@ -105,29 +96,21 @@ def _batch(life: BatchLife) -> Shape:
         "ended_at": when(life.ended_at),
         "owner": life.owner,
         "lease_until": when(life.lease_until),
-        "behind": None if life.ahead is None else name("batch", life.ahead.id),
+        "behind": None if life.ahead is None else show("batch", life.ahead.id),
     }
 
 
 def _turn(turn: TurnLife) -> Shape:
-    about = {"id": name("turn", turn.id), **fields_of(turn, "state", "reason", "model")}
-    return {**about, **_effort(turn), "steps": [_step(one) for one in turn.steps]}
-
-
-def _step(step: StepLife) -> Shape:
-    return {**fields_of(step, "n", "kind", "subject", "state", "tries"), **_effort(step)}
+    about = {"id": show("turn", turn.id), **fields_of(turn, "state", "reason", "model"), **_effort(turn)}
+    fields = "n", "kind", "subject", "state", "tries"
+    return {**about, "steps": [{**fields_of(step, *fields), **_effort(step)} for step in turn.steps]}
 
 
 def _reply(life: ReplyLife) -> Shape:
+    next_at = when(life.next_at) if life.reply.state in ("pending", "unknown") else None
+    ended = {"next_at": next_at, "ended_at": when(life.ended_at), "provider_id": life.provider_id}
     moves = [{"verb": one.verb, "at": when(one.at), "detail": one.detail} for one in life.moves]
-    return {
-        **reply_shape(life.reply),
-        "key": life.reply.key,
-        "next_at": when(life.next_at) if life.reply.state in ("pending", "unknown") else None,
-        "ended_at": when(life.ended_at),
-        "provider_id": life.provider_id,
-        "moves": moves,
-    }
+    return {**reply_shape(life.reply), "key": life.reply.key, **ended, "moves": moves}
 
 
 def _effort(life: TurnLife | StepLife) -> Shape:
@@ -167,27 +150,27 @@ def why(
     When it came, when its window closed, which rule decided and why, its batch, every turn with its steps,
     every try to send the reply. What the model saw is told by `keepsaid why`.
     """
-    chronicle = session().read(lambda stores: chronicle_named(stores, thing))
-    if chronicle is None:
-        raise refused(f"{thing} names no message, batch or turn{unless_pruned()}", "keepsaid inbox ls")
-    asked = read("message", thing)
-    show(chronicle_shape(chronicle), *chronicle_lines(chronicle, asked, everything=everything))
+    what = f"{thing} names no message, batch or turn{unless_pruned()}"
+    chronicle = read_chronicle(thing, what, "keepsaid inbox ls")
+    lines = chronicle_lines(chronicle, read("message", thing), everything=everything)
+    console.show(chronicle_shape(chronicle), *lines)
 
 
-async def chronicle_named(stores: ReadOnlyStores, thing: str) -> Chronicle | None:
-    """The chronicle of a message, batch or turn; an id without prefix is tried as each of the three."""
-    views = stores.views
-    roads = (
-        ("message", views.chronicle_of_message),
-        ("batch", views.chronicle_of_batch),
-        ("turn", views.chronicle_of_turn),
-    )
-    for kind, found_of in roads:
-        number = read(kind, thing)
-        found = None if number is None else await found_of(number)
-        if found is not None:
-            return found
-    return None
+def read_chronicle(thing: str, what: str, hint: str) -> Chronicle:
+    """The chronicle of a message, batch or turn; an id without prefix is tried as each of the three.
+
+    Raises InputError, which says `what`, if there is none.
+    """
+
+    async def named(stores: console.Stores) -> Chronicle | None:
+        views, found = stores.views, None
+        roads = views.chronicle_of_message, views.chronicle_of_batch, views.chronicle_of_turn
+        for kind, found_of in zip(("message", "batch", "turn"), roads, strict=True):
+            number = read(kind, thing)
+            found = found or (None if number is None else await found_of(number))
+        return found
+
+    return console.session().need(named, what, hint)
 
 
 def chronicle_lines(chronicle: Chronicle, asked: int | None = None, *, everything: bool = False) -> Iterator[str]:
@@ -199,24 +182,23 @@ def chronicle_lines(chronicle: Chronicle, asked: int | None = None, *, everythin
     state = message_state(life.batch.state if life else None)
     if life is None:
         [message] = chronicle.messages
-        yield f"{name('message', message.id)} is {state}: {message.lane.key}   {message.lane.channel}"
+        yield f"{show('message', message.id)} is {state}: {message.lane.key}   {message.lane.channel}"
     else:
-        lane, held = life.batch.lane, counted(life.batch.last - life.batch.first + 1, "message")
-        yield f"{name('batch', life.batch.id)} is {life.batch.state}: {held} of lane {lane.key}   {lane.channel}"
+        lane, held = life.batch.lane, console.counted(life.batch.last - life.batch.first + 1, "message")
+        yield f"{show('batch', life.batch.id)} is {life.batch.state}: {held} of lane {lane.key}   {lane.channel}"
     lines = list(_received(chronicle, asked, everything=everything))
     if life is not None:
         lines += gone(life.batch)
         lines += _routed(life, chronicle.messages)
-    waits = waits_for(chronicle)
+    waits, task = waits_for(chronicle), chronicle.task
     lines += [("waits", waits)] if waits else []
-    if chronicle.task is not None:
-        task = chronicle.task
-        lines.append(("task", f"{name('task', task.id)} is {task.state}: {one_line(task.description)}"))
+    if task is not None:
+        lines.append(("task", f"{show('task', task.id)} is {task.state}: {console.one_line(task.description)}"))
     for turn in chronicle.turns:
         lines += _turn_lines(turn)
     for reply in chronicle.replies:
         lines += _reply_lines(reply)
-    yield facts(lines)
+    yield console.facts(lines)
 
 
 def _received(chronicle: Chronicle, asked: int | None, *, everything: bool) -> Iterator[tuple[str, str]]:
@@ -225,45 +207,47 @@ def _received(chronicle: Chronicle, asked: int | None, *, everything: bool) -> I
     for message in shown:
         origin, key = message.inbound.origin, message.inbound.marks.external_id
         stood = f"key {key}: the same again is a duplicate" if key else "no key: the same again is another message"
-        yield (
-            "received",
-            f"{when(message.received_at)}  {name('message', message.id)}, number {message.number}, {stood}",
-        )
+        named = f"{show('message', message.id)}, number {message.number}, {stood}"
+        yield "received", f"{when(message.received_at)}  {named}"
         words = "(damaged: its words cannot be trusted)" if message.damaged else message.text
         said = words or f"({message.inbound.content.event or 'nothing is left of it'})"
-        yield "", f"  {origin.name or origin.sender} ({origin.trust}): {one_line(said)}"
+        yield "", f"  {origin.name or origin.sender} ({origin.trust}): {console.one_line(said)}"
         for again in (one for one in chronicle.redeliveries if one.message_id == message.id):
             event = f" ({again.event})" if again.event else ""
             yield "", f"  also delivered as {again.external_id or '-'}{event} at {when(again.at)}: treated as duplicate"
     if len(shown) < len(messages):
-        yield "", f"  and {counted(len(messages) - len(shown), 'other')} of the same batch: --all lists them"
+        yield "", f"  and {console.counted(len(messages) - len(shown), 'other')} of the same batch: --all lists them"
 
 
 def _routed(life: BatchLife, messages: tuple[StoredMessage, ...]) -> Iterator[tuple[str, str]]:
     batch, verdict = life.batch, life.batch.verdict
-    collected = duration(batch.created_at - life.first_at)
+    collected = console.duration(batch.created_at - life.first_at)
     yield "window", f"{when(batch.created_at)}  closed after {collected}"
     joined = sum(message.received_at > batch.created_at for message in messages)
     if joined:
-        yield "", f"  {counted(joined, 'message')} came later and joined while it waited"
+        yield "", f"  {console.counted(joined, 'message')} came later and joined while it waited"
     yield "rule", f"{verdict.action} by rule {verdict.rule} of version {verdict.version}: {verdict.reason}"
     counts = [f"numbers {batch.first} to {batch.last}", f"priority {batch.priority}", f"attempts {batch.attempts}"]
     counts += [f"crashes {batch.crashes}", f"deferrals {batch.deferrals}"]
     ended = "" if life.ended_at is None else f", ended {when(life.ended_at)}"
-    yield "batch", f"{name('batch', batch.id)} is {batch.state}{ended}: {', '.join(counts)}"
+    yield "batch", f"{show('batch', batch.id)} is {batch.state}{ended}: {', '.join(counts)}"
     if batch.error:
         yield "error", batch.error
 
 
 def _turn_lines(turn: TurnLife) -> Iterator[tuple[str, str]]:
-    took = "" if turn.ended_at is None else f" after {duration(turn.ended_at - turn.started_at)}"
-    why_so = f": {turn.reason}" if turn.reason else ""
-    yield "turn", f"{when(turn.started_at)}  {name('turn', turn.id)} {turn.state}{took}{why_so}"
+    reason = f": {turn.reason}" if turn.reason else ""
+    yield "turn", f"{when(turn.started_at)}  {show('turn', turn.id)} {turn.state}{took(turn, 'after')}{reason}"
     for step in turn.steps:
-        took = "" if step.ended_at is None else f" in {duration(step.ended_at - step.started_at)}"
         tries = f", started {step.tries} times" if step.tries > 1 else ""
         tokens = f", tokens {step.usage.tokens_in:,} in, {step.usage.tokens_out:,} out" if step.kind == "model" else ""
-        yield "step", f"{when(step.started_at)}  {step.n} {step.kind} {step.subject} {step.state}{took}{tries}{tokens}"
+        ended = f"{step.state}{took(step)}{tries}{tokens}"
+        yield "step", f"{when(step.started_at)}  {step.n} {step.kind} {step.subject} {ended}"
+
+
+def took(life: TurnStory | TurnLife | StepLife, word: str = "in") -> str:
+    """The end of a sentence that says how long it took, once it has ended."""
+    return "" if life.ended_at is None else f" {word} {console.duration(life.ended_at - life.started_at)}"
 
 
 def _reply_lines(life: ReplyLife) -> Iterator[tuple[str, str]]:
@@ -271,21 +255,21 @@ def _reply_lines(life: ReplyLife) -> Iterator[tuple[str, str]]:
     doubt = ", may have been sent twice" if reply.possible_duplicate else ""
     again = f", tried at {when(life.next_at)}" if reply.state == "pending" and reply.attempts else ""
     kind = "notice" if reply.draft.notice else "reply"
-    yield kind, f"{when(reply.created_at)}  {name('reply', reply.id)} is {reply.state}{doubt}{again}"
-    yield "", f"  {one_line(reply.draft.text)}"
+    yield kind, f"{when(reply.created_at)}  {show('reply', reply.id)} is {reply.state}{doubt}{again}"
+    yield "", f"  {console.one_line(reply.draft.text)}"
     for move in life.moves:
         meaning = _TOLD.get(move.verb, move.verb)
         detail = "" if move.detail in ("", meaning) else f" ({move.detail})"
         yield "  try" if move.verb == "take" else "", f"{when(move.at)}  {meaning}{detail}"
     if life.ended_at is not None:
         given = f", the provider's id is {life.provider_id}" if life.provider_id else ""
-        tries = f" after {counted(reply.attempts, 'try', 'tries')}" if reply.attempts else ""
+        tries = f" after {console.counted(reply.attempts, 'try', 'tries')}" if reply.attempts else ""
         yield "receipt", f"{when(life.ended_at)}  {reply.state}{tries}{given}"
 
 
 def unless_pruned() -> str:
     """The end of a sentence that says something is not there."""
-    buffer = session().config().buffer
+    buffer = console.session().config().buffer
     return f"; what is done or dropped is pruned after {buffer.retention_days:g} days (buffer.retention_days)"
 
 

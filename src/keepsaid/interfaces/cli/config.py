@@ -12,16 +12,18 @@ from typing import Annotated, Any
 import typer
 import yaml
 
+from keepsaid.config import load
 from keepsaid.config.home import write_file
+from keepsaid.config.settings import ENV_PREFIX
 from keepsaid.errors import ConfigError, HomeError, NotRunning
-from keepsaid.interfaces.cli.console import Table, counted, session, show
-from keepsaid.interfaces.cli.failure import WARNINGS
+from keepsaid.interfaces.cli import failure, remote
+from keepsaid.interfaces.cli.console import Table, counted, json_text, session, show
 from keepsaid.text.normal import masked_addresses
 
-Path_ = tuple[str, ...]
+Key = tuple[str, ...]
 
 
-def with_setting(text: str, path: Path_, value: Any, written: str) -> str:
+def with_setting(text: str, path: Key, value: Any, written: str) -> str:
     """The text with the key at `path` set to `value`, `written` as YAML; comments, order and every other key stay.
 
     A file whose form leaves no place for one line is written anew, without its comments.
@@ -42,7 +44,7 @@ def replace_file(file: Path, text: str) -> None:
         raise HomeError(f"{file} cannot be written ({error.strerror})", safe="The file was not changed.") from error
 
 
-def _merged(keys: dict[str, Any], path: Path_, value: Any) -> dict[str, Any]:
+def _merged(keys: dict[str, Any], path: Key, value: Any) -> dict[str, Any]:
     first, *rest = path
     if not rest:
         return {**keys, first: value}
@@ -52,11 +54,12 @@ def _merged(keys: dict[str, Any], path: Path_, value: Any) -> dict[str, Any]:
     return {**keys, first: _merged(inner, tuple(rest), value)}
 
 
-def _edited(text: str, path: Path_, written: str) -> str:
+def _edited(text: str, path: Key, written: str) -> str:
     """The text with one place changed, which may have been the wrong one."""
-    node = yaml.compose(text, Loader=yaml.SafeLoader)
+    node = _composed(text)
     if not isinstance(node, yaml.MappingNode) or node.flow_style or _pair(node, path[0]) is None:
-        return _appended(text, path, written)
+        ended = text if not text or text.endswith("\n") else f"{text}\n"
+        return f"{ended}{path[0]}:{_block(path[1:], written, 2)}\n"
     for depth, key in enumerate(path):
         pair, rest = _pair(node, key), path[depth + 1 :]
         if pair is None:
@@ -74,18 +77,13 @@ def _edited(text: str, path: Path_, written: str) -> str:
     return text
 
 
-def _appended(text: str, path: Path_, written: str) -> str:
-    ended = text if not text or text.endswith("\n") else f"{text}\n"
-    return f"{ended}{path[0]}:{_block(path[1:], written, 2)}\n"
-
-
-def _block(path: Path_, written: str, indent: int) -> str:
+def _block(path: Key, written: str, indent: int) -> str:
     *above, last = path
     lines = [f"\n{' ' * (indent + 2 * depth)}{key}:" for depth, key in enumerate(above)]
     return "".join([*lines, f"\n{' ' * (indent + 2 * len(above))}{last}: {written}"])
 
 
-def _flow(path: Path_, written: str) -> str:
+def _flow(path: Key, written: str) -> str:
     *above, last = path
     return "".join(f"{key}: {{" for key in above) + f"{last}: {written}" + "}" * len(above)
 
@@ -118,7 +116,6 @@ def with_model(text: str, name: str) -> str:
 
 
 app = typer.Typer(help="The settings.", rich_markup_mode=None)
-Key = tuple[str, ...]
 
 
 @app.command("show")
@@ -128,14 +125,15 @@ def show_all(
     """Show every setting as it stands and where it comes from; secrets and passwords in addresses are masked."""
     config = session().config()
     values = dict(_leaves(masked_addresses(config.model_dump(mode="json"))))
-    wanted = {key: value for key, value in values.items() if _inside(key, section)}
+    above = tuple(section.split(".")) if section else ()
+    wanted = {key: value for key, value in values.items() if key[: len(above)] == above}
     if not wanted:
         sections = sorted({key[0] for key in values})
         raise typer.BadParameter(f"{section!r} is no section; there are: {', '.join(sections)}", param_hint="SECTION")
     lines = _lines(session().home.config_file)
     rows = [(".".join(key), value, *_origin(key, lines)) for key, value in wanted.items()]
     shape = {"settings": [dict(zip(("key", "value", "from", "where"), row, strict=True)) for row in rows]}
-    table = tuple((key, _render_value(value), origin, where) for key, value, origin, where in rows)
+    table = tuple((key, json_text(value), origin, where) for key, value, origin, where in rows)
     show(shape, Table(("KEY", "VALUE", "FROM", "WHERE"), table))
 
 
@@ -143,16 +141,10 @@ def show_all(
 def path() -> None:
     """Show where config, data, log and the running instance's address are."""
     home = session().home
-    places = {
-        "config": home.config_file,
-        "agents": home.config / "agents",
-        "data": home.data,
-        "state": home.state,
-        "cache": home.cache,
-        "run": home.run,
-        "log": home.log_file,
-    }
-    show({name: str(place) for name, place in places.items()}, *(f"{name:8}{place}" for name, place in places.items()))
+    places = {"config": str(home.config_file), "agents": str(home.config / "agents")}
+    places |= {name: str(getattr(home, name)) for name in ("data", "state", "cache", "run")}
+    places["log"] = str(home.log_file)
+    show(places, *(f"{name:8}{place}" for name, place in places.items()))
 
 
 @app.command("validate")
@@ -169,7 +161,7 @@ def validate() -> None:
     sentence = f"valid, with {counted(len(warnings), 'warning')}: {there}" if warnings else f"valid: {there}"
     show({"file": str(file), "valid": True, "warnings": warnings}, sentence, *(f"warning: {one}" for one in warnings))
     if warnings:
-        raise typer.Exit(WARNINGS)
+        raise typer.Exit(failure.WARNINGS)
 
 
 @app.command("reload")
@@ -178,24 +170,21 @@ def reload() -> None:
 
     Exit code 4 when a setting is wrong, 5 when one needs a restart or there are warnings.
     """
-    from keepsaid.interfaces.cli.remote import running  # noqa: PLC0415
-
-    remote = running(session().home)
-    if remote is None:
+    runtime = remote.running(session().home)
+    if runtime is None:
         raise NotRunning("nothing runs on this home: the next start reads the settings anyway")
-    told = remote.post("/v1/config/reload")
+    told = runtime.post("/v1/config/reload")
     lines = [f"changed        {key}" for key in told["changed"]]
     lines += [f"needs a restart: {key}" for key in told["restart"]]
     lines += [f"warning: {one}" for one in told["warnings"]]
     show(told, *(lines or ["nothing changed"]))
     if told["restart"] or told["warnings"]:
-        raise typer.Exit(WARNINGS)
+        raise typer.Exit(failure.WARNINGS)
 
 
 def checked() -> list[str]:
     """What there is to warn about; raises ConfigError when a setting cannot be used."""
     from keepsaid.app.models import model_named  # noqa: PLC0415
-    from keepsaid.config import load  # noqa: PLC0415
     from keepsaid.interfaces.http.gate import client_token  # noqa: PLC0415
 
     config, warnings = load(session().home.config_file)
@@ -213,37 +202,28 @@ def _leaves(value: Any, at: Key = ()) -> Iterator[tuple[Key, Any]]:
         yield at, value
 
 
-def _inside(key: Key, section: str) -> bool:
-    wanted = tuple(section.split(".")) if section else ()
-    return key[: len(wanted)] == wanted
-
-
 def _origin(key: Key, lines: Mapping[Key, int]) -> tuple[str, str]:
     """Where a setting comes from, and the variable or the line of the file."""
-    from keepsaid.config.settings import ENV_PREFIX  # noqa: PLC0415
-
     given = {name.upper(): name for name in os.environ}
     for length in range(len(key), 0, -1):
         variable = f"{ENV_PREFIX}{'__'.join(key[:length])}".upper()
         if variable in given:
             return "env", given[variable]
     for length in range(len(key), 0, -1):
-        if key[:length] in lines and (length == len(key) or _is_leaf(key[:length], lines)):
-            return "file", f"{session().home.config_file}:{lines[key[:length]]}"
+        at = key[:length]
+        is_leaf = not any(other[:length] == at and len(other) > length for other in lines)
+        if at in lines and (at == key or is_leaf):
+            return "file", f"{session().home.config_file}:{lines[at]}"
     return "default", ""
-
-
-def _is_leaf(key: Key, lines: Mapping[Key, int]) -> bool:
-    return not any(other[: len(key)] == key and len(other) > len(key) for other in lines)
 
 
 def _lines(file: Path) -> dict[Key, int]:
     """The line of every key in the file."""
-    if not file.exists():
-        return {}
-    with file.open(encoding="utf-8") as text:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-    return dict(_places(root))
+    return dict(_places(_composed(file.read_text("utf-8")))) if file.exists() else {}
+
+
+def _composed(text: str) -> yaml.Node | None:
+    return yaml.compose(text, Loader=yaml.SafeLoader)
 
 
 def _places(node: yaml.Node | None, at: Key = ()) -> Iterator[tuple[Key, int]]:
@@ -252,7 +232,3 @@ def _places(node: yaml.Node | None, at: Key = ()) -> Iterator[tuple[Key, int]]:
             key = (*at, str(name.value))
             yield key, name.start_mark.line + 1
             yield from _places(inner, key)
-
-
-def _render_value(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

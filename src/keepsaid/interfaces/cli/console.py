@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import os
 import sys
 import textwrap
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
-from keepsaid.domain.ids import read
+from keepsaid.domain import ids
 from keepsaid.errors import HomeError, InputError
 from keepsaid.interfaces.cli.escapes import json_line, visible
 from keepsaid.text.normal import cut
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from keepsaid.app.stores import ReadOnlyStores
     from keepsaid.config import Config, Home
 
+    Stores = ReadOnlyStores
+    """What the work of `CliSession.read` is given."""
 
 T = TypeVar("T")
 
@@ -80,6 +83,13 @@ class CliSession:
                 return await work(stores)
 
         return asyncio.run(opened())
+
+    def need(self, work: Callable[[ReadOnlyStores], Awaitable[T | None]], what: str, hint: str) -> T:
+        """What `work` reads of both stores. Raises InputError, which says `what`, if there is nothing."""
+        found = self.read(work)
+        if found is None:
+            raise refused(what, hint)
+        return found
 
 
 def is_text(path: Path) -> bool:
@@ -147,17 +157,22 @@ def check_choice(option: str, value: str | None, known: Iterable[str]) -> None:
         raise typer.BadParameter(f"{value!r} is none of: {', '.join(names)}", param_hint=option)
 
 
-def refused(what: str, hint: str) -> InputError:
+def refused(what: str, hint: str = InputError.hint) -> InputError:
     """The error for an input by which nothing was changed."""
     return InputError(what, safe="Nothing was changed.", hint=hint)
 
 
 def id_of(kind: str, name: str, hint: str, what: str = "") -> int:
     """The number of an id that was typed. Raises InputError, which says `what`."""
-    number = read(kind, name)
+    number = ids.read(kind, name)
     if number is None:
         raise refused(what or f"there is no {kind} {name}", hint)
     return number
+
+
+def name_of(kind: str, name: str, hint: str, what: str = "") -> str:
+    """An id that was typed, as it is written everywhere. Raises InputError, which says `what`."""
+    return ids.show(kind, id_of(kind, name, hint, what))
 
 
 def from_stdin() -> str:
@@ -183,10 +198,15 @@ class Table:
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
+    @property
+    def shown(self) -> list[tuple[str, ...]]:
+        """The headings and the rows, each cell on one line."""
+        return [self.headings, *(tuple(map(one_line, row)) for row in self.rows)]
+
     def lines(self) -> list[str]:
         """The table as aligned text."""
-        rows = [self.headings, *(tuple(one_line(cell) for cell in row) for row in self.rows)]
-        widths = [max(len(row[place]) for row in rows) for place in range(len(self.headings))]
+        rows = self.shown
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
@@ -229,23 +249,21 @@ def coloured() -> bool:
 
 
 def _print_rich(table: Table) -> None:
-    from rich.cells import cell_len  # noqa: PLC0415 - 0.1 s that pipes and scripts need not pay
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table as RichTable  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+    from rich import cells, console, text  # noqa: PLC0415 - 0.1 s that pipes and scripts need not pay
+    from rich import table as tables  # noqa: PLC0415
 
-    rows = [table.headings, *(tuple(one_line(cell) for cell in row) for row in table.rows)]
-    widths = [max(cell_len(row[place]) for row in rows) for place in range(len(table.headings))]
+    rows = table.shown
+    widths = [max(map(cells.cell_len, column)) for column in zip(*rows, strict=True)]
     before = sum(widths[:-1]) + _GAP * (len(widths) - 1)
     # Ids are there to be copied: what does not fit is cut from the last column, and never below what can be read.
-    widths[-1] = max(_LAST_MIN, min(widths[-1], Console().width - before - _GAP))
-    console = Console(width=before + widths[-1] + _GAP, no_color=not coloured(), highlight=False)
-    drawn = RichTable(box=None, pad_edge=False, header_style="bold" if coloured() else "", padding=(0, _GAP, 0, 0))
+    widths[-1] = max(_LAST_MIN, min(widths[-1], console.Console().width - before - _GAP))
+    page = console.Console(width=before + widths[-1] + _GAP, no_color=not coloured(), highlight=False)
+    drawn = tables.Table(box=None, pad_edge=False, header_style="bold" if coloured() else "", padding=(0, _GAP, 0, 0))
     for heading, width in zip(table.headings, widths, strict=True):
         drawn.add_column(heading, no_wrap=True, overflow="ellipsis", width=width)
     for row in rows[1:]:
-        drawn.add_row(*map(Text, row))
-    console.print(drawn)
+        drawn.add_row(*map(text.Text, row))
+    page.print(drawn)
 
 
 def one_line(text: str) -> str:
@@ -256,6 +274,11 @@ def one_line(text: str) -> str:
 def age_ms(at: int | None) -> int | None:
     """Milliseconds since a time in milliseconds UTC."""
     return None if at is None else max(0, int(time.time() * 1_000) - at)
+
+
+def age(at: int | None) -> str:
+    """The span since a time in milliseconds UTC, for people."""
+    return duration(age_ms(at))
 
 
 def duration(ms: float | None) -> str:
@@ -290,15 +313,17 @@ def render_value(value: object) -> str:
     return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
+def json_text(value: object) -> str:
+    """A text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
 def wrapped(pairs: Iterable[tuple[str, str]], width: int = 11, columns: int = 79) -> str:
     """Facts for a page of eighty columns: what is longer goes on below, under itself; no word is cut."""
     lines = []
     for name, value in pairs:
-        parts = textwrap.wrap(
-            value, columns - width - 1, break_long_words=False, break_on_hyphens=False, drop_whitespace=True
-        )
-        named = (name, *("" for _ in parts[1:]))
-        lines += [f"{one.ljust(width)} {part}".rstrip() for one, part in zip(named, parts or [""], strict=True)]
+        parts = textwrap.wrap(value, columns - width - 1, break_long_words=False, break_on_hyphens=False) or [""]
+        lines += [f"{'' if place else name:{width}} {part}".rstrip() for place, part in enumerate(parts)]
     return "\n".join(lines)
 
 
@@ -318,24 +343,19 @@ Tell = Callable[[int, int, str], None]
 def progress(total: int, noun: str) -> Iterator[Tell]:
     """Shows it on stderr; `noun` says what is counted: `kills`."""
     if session().quiet or not sys.stderr.isatty():
-        yield _plain(noun)
-        return
-    from rich.console import Console  # noqa: PLC0415 - 0.1 s that pipes and scripts need not pay
-    from rich.progress import Progress  # noqa: PLC0415
+        said = -1
 
-    with Progress(console=Console(stderr=True, no_color=not session().colour), transient=True) as bar:
+        def tell(done: int, total: int, what: str) -> None:
+            nonlocal said
+            if done // _SAID_EVERY > said or done == total:
+                said = done // _SAID_EVERY
+                say(f"{done:5} of {total} {noun}   {what}".rstrip())
+
+        yield tell
+        return
+    from rich import console, progress  # noqa: PLC0415 - 0.1 s that pipes and scripts need not pay
+
+    errors = console.Console(stderr=True, no_color=not session().colour)
+    with progress.Progress(console=errors, transient=True) as bar:
         task = bar.add_task("starting", total=total)
         yield lambda done, _, what: bar.update(task, completed=done, description=what)
-
-
-def _plain(noun: str) -> Tell:
-    """Says a line now and then, and one at the end."""
-    said = -1
-
-    def tell(done: int, total: int, what: str) -> None:
-        nonlocal said
-        if done // _SAID_EVERY > said or done == total:
-            said = done // _SAID_EVERY
-            say(f"{done:5} of {total} {noun}   {what}".rstrip())
-
-    return tell

@@ -11,21 +11,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 import yaml
 
+from keepsaid.config import Home
 from keepsaid.config.home import sync, sync_tree
 from keepsaid.domain.retention import Prunable
 from keepsaid.errors import HomeBusy, HomeError, StoreError
-from keepsaid.interfaces.cli.bundle import export, import_
+from keepsaid.interfaces.cli import bundle, remote
 from keepsaid.interfaces.cli.console import SCHEMA_VERSION, counted, is_text, say, session, show
-from keepsaid.interfaces.cli.remote import post
 from keepsaid.services.bundles import clear, held, partial_of
-
-if TYPE_CHECKING:
-    from keepsaid.config import Home
 
 
 @contextmanager
@@ -91,8 +88,8 @@ def accept_loss(
 
 
 app = typer.Typer(help="Back up, restore, export, import and prune.", rich_markup_mode=None)
-app.command("export")(export)
-app.command("import")(import_)
+app.command("export")(bundle.export)
+app.command("import")(bundle.import_)
 app.command("accept-loss")(accept_loss)
 _MANIFEST = "manifest.json"
 _STORES = {"buffer": "buffer.db", "memory": "memory.db"}
@@ -113,23 +110,22 @@ def backup(
     made = (target or Path(time.strftime("keepsaid-%Y-%m-%dT%H%M%SZ", time.gmtime()))).absolute()
     if made.exists():
         raise HomeError(f"{made} exists already", safe="It was not touched.", hint="keepsaid data backup NEW_DIRECTORY")
-    from keepsaid.app.services import note_backup  # noqa: PLC0415
-    from keepsaid.app.stores import copy_stores, extra_backup_files  # noqa: PLC0415
+    from keepsaid.app import services, stores  # noqa: PLC0415 - `--help` needs none of it
 
     with whole(made) as partial:
-        note_backup(home, partial)  # killed now, it is still a copy that receipts have to name
-        copied = asyncio.run(copy_stores(home, config, partial))
+        services.note_backup(home, partial)  # killed now, it is still a copy that receipts have to name
+        copied = asyncio.run(stores.copy_stores(home, config, partial))
         _copy_config(home.config, partial / "config")
-        for file in extra_backup_files(home):
+        for file in stores.extra_backup_files(home):
             shutil.copyfile(file, partial / file.name)
         manifest = _manifest(partial)
         manifest["stores"] = {part: one.path.name for one in copied for part in one.schemas}
         manifest["schemas"] = {part: version for one in copied for part, version in one.schemas.items()}
         manifest["counts"] = {part: count for one in copied for part, count in one.counts.items()}
         (partial / _MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", "utf-8")
-    note_backup(home, made)
-    held = manifest["counts"]
-    counts = f"{counted(held['buffer'], 'message')}, {counted(held['memory'], 'memory', 'memories')}"
+    services.note_backup(home, made)
+    kept = manifest["counts"]
+    counts = f"{counted(kept['buffer'], 'message')}, {counted(kept['memory'], 'memory', 'memories')}"
     size = sum(file["bytes"] for file in manifest["files"])
     show({"backup": str(made), "bytes": size, **manifest}, f"backup  {made}   {size / 1e6:.1f} MB   {counts}")
     say("verified: both copies were opened and are whole. The config is in it, with any secrets it holds.")
@@ -142,9 +138,7 @@ def restore(
     to: Annotated[Path, typer.Option("--to", help="The home to make: a directory that is new or empty.")],
 ) -> None:
     """Make a fresh home from a backup, after checking every file of it."""
-    from keepsaid.app.services import copy_tombstones  # noqa: PLC0415
-    from keepsaid.app.stores import examined  # noqa: PLC0415
-    from keepsaid.config import Home  # noqa: PLC0415
+    from keepsaid.app import services, stores  # noqa: PLC0415 - `--help` needs none of it
 
     to = to.absolute()
     manifest = _read(source)
@@ -159,8 +153,9 @@ def restore(
         _settle(home.config_file, manifest["stores"])
         for name in sorted(set(manifest["stores"].values())):
             parts = [part for part, file in manifest["stores"].items() if file == name]
-            asyncio.run(examined(home.data / name, parts))
-        forgotten = copy_tombstones(session().home, session().config(), home.data / manifest["stores"]["buffer"])
+            asyncio.run(stores.examined(home.data / name, parts))
+        current, buffer = session(), home.data / manifest["stores"]["buffer"]
+        forgotten = services.copy_tombstones(current.home, current.config(), buffer)
     show({"home": str(to), "counts": manifest["counts"]}, f"restored into {to}; what runs elsewhere was not touched")
     if forgotten:
         say("what was forgotten in this home since is forgotten there too, at its first start")
@@ -178,11 +173,16 @@ def prune(
     `buffer.trace_days`. What waits, is dead or is not delivered never goes.
     """
     if dry_run or not now:
-        _would_prune()
+        terms, at = session().config().buffer.terms(), time.time_ns() // 1_000_000
+        before = at - terms.messages_ms, at - terms.records_ms
+        found = session().read(lambda stores: stores.views.prunable(*before)) or Prunable(0, 0)
+        said = f"would prune  {counted(found.messages, 'message')}, {counted(found.batches, 'batch', 'batches')}"
+        show({"messages": found.messages, "batches": found.batches, "dry_run": True}, said)
+        say("try: keepsaid data prune --now")
         return
     told: dict[str, Any] = {"messages": 0, "batches": 0, "keys": 0, "over": False, "refused": None, "stopping": False}
     while not (told["over"] or told["stopping"]):
-        piece, _ = post("/v1/prune")
+        piece, _ = remote.post("/v1/prune")
         told = {name: value + told[name] if name in _COUNTS else value for name, value in piece.items()}
     refused = told["refused"]
     gone = f"pruned  {counted(told['messages'], 'message')}, {counted(told['batches'], 'batch', 'batches')}"
@@ -191,15 +191,6 @@ def prune(
         say("the runtime is stopping; the rest goes after its next start, or by: keepsaid data prune --now")
     if refused is not None:
         say("if the clock is right, run it again; beside a runtime whose clock was set, start that again first")
-
-
-def _would_prune() -> None:
-    terms, now = session().config().buffer.terms(), time.time_ns() // 1_000_000
-    before = now - terms.messages_ms, now - terms.records_ms
-    found = session().read(lambda stores: stores.views.prunable(*before)) or Prunable(0, 0)
-    said = f"would prune  {counted(found.messages, 'message')}, {counted(found.batches, 'batch', 'batches')}"
-    show({"messages": found.messages, "batches": found.batches, "dry_run": True}, said)
-    say("try: keepsaid data prune --now")
 
 
 def _copy_config(folder: Path, target: Path) -> None:
@@ -220,16 +211,13 @@ def _copy_config(folder: Path, target: Path) -> None:
 def _manifest(folder: Path) -> dict[str, Any]:
     from keepsaid import __version__  # noqa: PLC0415
 
-    files = sorted(file for file in folder.rglob("*") if file.is_file())
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "keepsaid": __version__,
-        "made_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "files": [
-            {"path": file.relative_to(folder).as_posix(), "bytes": file.stat().st_size, "sha256": _sha256(file)}
-            for file in files
-        ],
-    }
+    made_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    files = [
+        {"path": file.relative_to(folder).as_posix(), "bytes": file.stat().st_size, "sha256": _sha256(file)}
+        for file in sorted(folder.rglob("*"))
+        if file.is_file()
+    ]
+    return {"schema_version": SCHEMA_VERSION, "keepsaid": __version__, "made_at": made_at, "files": files}
 
 
 def _sha256(file: Path) -> str:

@@ -8,22 +8,17 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
+from keepsaid.config import Config, Home
 from keepsaid.domain.ids import show as show_id
 from keepsaid.errors import ConfigError, KeepsaidError, ModelError
+from keepsaid.interfaces.cli import failure, remote, status
 from keepsaid.interfaces.cli.config import checked
 from keepsaid.interfaces.cli.console import counted, session, show
-from keepsaid.interfaces.cli.failure import ERRORS, WARNINGS
-from keepsaid.interfaces.cli.remote import recorded
-from keepsaid.interfaces.cli.status import life_of
 from keepsaid.values import frozen
-
-if TYPE_CHECKING:
-    from keepsaid.config import Config, Home
-
 
 Level = Literal["ok", "info", "warn", "fail"]
 _PYTHON_OLDEST = (3, 11)
@@ -31,6 +26,7 @@ _MEGABYTE = 1_000_000
 _FREE_WARN, _FREE_FAIL = 500 * _MEGABYTE, 50 * _MEGABYTE
 _WAL_WARN = 256 * _MEGABYTE
 _SHOWN_MAX = 5
+_RESTORE = "keepsaid data restore BACKUP --to DIR"
 
 
 @frozen
@@ -42,7 +38,11 @@ class DoctorFinding:
     fix: str = ""
 
 
-Check = Callable[["Home", "Config"], Iterator[DoctorFinding]]
+Check = Callable[[Home, Config], Iterator[DoctorFinding]]
+
+
+def _failed(error: KeepsaidError) -> DoctorFinding:
+    return DoctorFinding("fail", f"{error.what}. {error.safe}", error.hint)
 
 
 def doctor(
@@ -74,7 +74,7 @@ def doctor(
     shape = {"sentence": sentence, "counts": counts, "findings": [asdict(finding) for finding in findings]}
     show(shape, sentence, *lines)
     if worst != "ok":
-        raise typer.Exit(ERRORS if worst == "fail" else WARNINGS)
+        raise typer.Exit(failure.ERRORS if worst == "fail" else failure.WARNINGS)
 
 
 def _findings(*, offline: bool) -> Iterator[DoctorFinding]:
@@ -86,12 +86,11 @@ def _findings(*, offline: bool) -> Iterator[DoctorFinding]:
         return
     yield from (DoctorFinding("warn", warning, f"edit {home.config_file}") for warning in warnings)
     if not warnings:
-        yield DoctorFinding(
-            "ok", f"config {home.config_file}" + ("" if home.config_file.exists() else " (not there: defaults)")
-        )
+        there = "" if home.config_file.exists() else " (not there: defaults)"
+        yield DoctorFinding("ok", f"config {home.config_file}{there}")
     for check in (_places, _stores, _held, _space, _runtime, _hooks, _tools):
         yield from check(home, config)
-    yield _skipped(config) if offline else _model(config)
+    yield _model(config, offline=offline)
 
 
 def _versions() -> Iterator[DoctorFinding]:
@@ -130,21 +129,17 @@ def _stores(home: Home, config: Config) -> Iterator[DoctorFinding]:
 
     trouble = pair_trouble(home, config)
     if trouble is not None:
-        yield DoctorFinding("fail", f"{trouble.what}. {trouble.safe}", trouble.hint)
+        yield _failed(trouble)
     for result in asyncio.run(integrity(home, config)):
         if isinstance(result, KeepsaidError):
-            yield DoctorFinding("fail", f"{result.what}. {result.safe}", result.hint)
+            yield _failed(result)
         elif result.problems:
-            yield DoctorFinding(
-                "fail", f"{result.path} is damaged: {result.problems[0]}", "keepsaid data restore BACKUP --to DIR"
-            )
+            yield DoctorFinding("fail", f"{result.path} is damaged: {result.problems[0]}", _RESTORE)
         else:
-            held = ", ".join(
-                f"{part} {count:,} (schema {result.schemas[part]})" for part, count in result.counts.items()
-            )
+            held = (f"{part} {count:,} (schema {result.schemas[part]})" for part, count in result.counts.items())
             log = f", log {result.wal_bytes / _MEGABYTE:.1f} MB"
             level: Level = "warn" if result.wal_bytes > _WAL_WARN else "ok"
-            yield DoctorFinding(level, f"{result.path} is whole: {held}{log}")
+            yield DoctorFinding(level, f"{result.path} is whole: {', '.join(held)}{log}")
 
 
 def _held(_home: Home, _config: Config) -> Iterator[DoctorFinding]:
@@ -153,13 +148,11 @@ def _held(_home: Home, _config: Config) -> Iterator[DoctorFinding]:
         overview = session().read(lambda stores: stores.views.overview())
     except KeepsaidError:
         return
-    if overview is None or not overview.held:
-        return
-    many = counted(overview.held, "batch waits", "batches wait")
-    what = f"{many} to run alone: the program died at least twice in a row while it worked on each"
-    yield DoctorFinding(
-        "warn", what, f"keepsaid inbox why {show_id('batch', overview.held_first)}   (when, and what to do)"
-    )
+    if overview is not None and overview.held:
+        many = counted(overview.held, "batch waits", "batches wait")
+        what = f"{many} to run alone: the program died at least twice in a row while it worked on each"
+        batch = show_id("batch", overview.held_first)
+        yield DoctorFinding("warn", what, f"keepsaid inbox why {batch}   (when, and what to do)")
 
 
 def _deep() -> Iterator[DoctorFinding]:
@@ -172,12 +165,9 @@ def _deep() -> Iterator[DoctorFinding]:
         looks = asyncio.run(deep_looks(home, config, mend=mending))
     for found in looks:
         if isinstance(found, KeepsaidError):
-            yield DoctorFinding("fail", f"{found.what}. {found.safe}", found.hint)
+            yield _failed(found)
             continue
-        yield from (
-            DoctorFinding("fail", f"{found.path}: {one}", "keepsaid data restore BACKUP --to DIR")
-            for one in found.damage
-        )
+        yield from (DoctorFinding("fail", f"{found.path}: {one}", _RESTORE) for one in found.damage)
         if found.damaged:
             some = ", ".join(show_id("message", one) for one in found.damaged[:_SHOWN_MAX])
             what = f"{counted(len(found.damaged), 'message')} not what was stored: {some}"
@@ -205,7 +195,7 @@ def _space(home: Home, config: Config) -> Iterator[DoctorFinding]:
 
 
 def _runtime(home: Home, _config: Config) -> Iterator[DoctorFinding]:
-    life, left = life_of(home), recorded(home)
+    life, left = status.life_of(home), remote.recorded(home)
     if life.remote is not None:
         yield DoctorFinding("ok", f"a runtime is up at {life.remote.url} (pid {life.remote.pid})")
     elif left is not None and life.holder == left.pid:
@@ -236,16 +226,12 @@ def _tools(home: Home, config: Config) -> Iterator[DoctorFinding]:
         yield DoctorFinding("warn", many, f"keepsaid tools accept {server}")
 
 
-def _skipped(config: Config) -> DoctorFinding:
-    from keepsaid.app.models import model_named  # noqa: PLC0415
-
-    return DoctorFinding("info", f"model {model_named(config)}: not called (--offline)")
-
-
-def _model(config: Config) -> DoctorFinding:
+def _model(config: Config, *, offline: bool) -> DoctorFinding:
     from keepsaid.app.models import model_named, try_model  # noqa: PLC0415
 
     name = model_named(config)
+    if offline:
+        return DoctorFinding("info", f"model {name}: not called (--offline)")
     if name == "none":
         return DoctorFinding("info", "no model is set: answers quote memory", "keepsaid init")
     try:

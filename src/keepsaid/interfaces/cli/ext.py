@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from keepsaid.interfaces.cli import failure
 from keepsaid.interfaces.cli.console import Table, check_choice, facts, refused, say, session, show
-from keepsaid.interfaces.cli.failure import ERRORS
 
 if TYPE_CHECKING:
     from keepsaid.extensions.discovery import FoundExtension
@@ -134,13 +134,13 @@ def show_one(name: Named) -> None:
 @app.command("enable")
 def enable(name: Named) -> None:
     """Let one in from the next start on."""
-    _switch(name, on=True)
+    _switch(name, "is let in", on=True)
 
 
 @app.command("disable")
 def disable(name: Named) -> None:
     """Let one in no more from the next start on; what it stored stays."""
-    _switch(name, on=False)
+    _switch(name, "is let in no more", on=False)
 
 
 @app.command("new")
@@ -155,9 +155,8 @@ def new(
     if not _ID.fullmatch(name):
         raise typer.BadParameter(f"{name!r} is no id: small letters, digits, - and _", param_hint="NAME")
     session().home.make()
-    folder = session().home.extensions
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    file = folder / f"{name}.py"
+    file = session().home.extensions / f"{name}.py"
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if name in _shapes() or file.exists():
         raise refused(f"there is an extension {name}", _LIST)
     replace_file(file, example(kind, name))
@@ -189,7 +188,7 @@ def check(
     rows = [f"{'FAILS' if amiss else 'ok':<6} {what}{': ' + amiss if amiss else ''}" for what, amiss in told.items()]
     show({"extension": one.id, "checks": told, "passed": not any(told.values())}, *rows)
     if any(told.values()):
-        raise typer.Exit(ERRORS)
+        raise typer.Exit(failure.ERRORS)
 
 
 def _needed(one: FoundExtension, there: Mapping[str, FoundExtension]) -> list[FoundExtension]:
@@ -204,14 +203,13 @@ def _needed(one: FoundExtension, there: Mapping[str, FoundExtension]) -> list[Fo
     return list(needed.values())
 
 
-def _switch(name: str, *, on: bool) -> None:
+def _switch(name: str, done: str, *, on: bool) -> None:
     from keepsaid.interfaces.cli.config import replace_file, with_setting  # noqa: PLC0415
 
     one, file = _named(name), session().home.config_file
     session().home.make()
     text = file.read_bytes().decode("utf-8") if file.exists() else ""
     replace_file(file, with_setting(text, ("extensions", one["id"], "enabled"), on, str(on).lower()))
-    done = "is let in" if on else "is let in no more"
     show({"extension": one["id"], "enabled": on}, f"{one['id']}  {done} from the next start on")
 
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from keepsaid.domain.ids import show as name
-from keepsaid.domain.ids import when
-from keepsaid.interfaces.cli.console import Limit, check_choice, counted, id_of, refused, session, show, show_rows
-from keepsaid.interfaces.cli.remote import either, post
-from keepsaid.interfaces.shapes import fields_of, lane_shape
+from keepsaid.domain.ids import show, when
+from keepsaid.interfaces.cli import console, remote
+from keepsaid.interfaces.shapes import Shape, fields_of, lane_shape
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance
@@ -26,25 +24,24 @@ Named = Annotated[str, typer.Argument(metavar="SESSION", help="A session, as `ex
 @app.command("ls")
 def ls(
     state: Annotated[str | None, typer.Option(help=f"Only sessions that are {', '.join(_STATES)}.")] = None,
-    limit: Limit = 20,
+    limit: console.Limit = 20,
 ) -> None:
     """List sessions with unread records, those first that are due first."""
-    check_choice("--state", state, _STATES)
+    console.check_choice("--state", state, _STATES)
     states = _STATES if state is None else (state,)
-    lines = session().read(lambda stores: stores.views.collections(states, limit)) or ()
+    lines = console.session().read(lambda stores: stores.views.collections(states, limit)) or ()
     headings = ("SESSION", "STATE", "WHY", "READ", "MARK", "DUE", "TRIES", "CONVERSATION", "ERROR")
-    show_rows({"sessions": [_shape(one) for one in lines]}, headings, map(_row, lines), "no session waits")
+    console.show_rows({"sessions": [_shape(one) for one in lines]}, headings, map(_row, lines), "no session waits")
 
 
 def _row(one: CollectionLine) -> tuple[str, ...]:
-    due = when(one.due_at) or "-"
-    place = name("session", one.session_id), one.state, one.reason or "-", str(one.read_until), str(one.marked or "-")
-    return (*place, due, str(one.attempts), one.lane.conversation, one.error or "-")
+    read = str(one.read_until), str(one.marked or "-"), when(one.due_at) or "-", str(one.attempts)
+    return show("session", one.session_id), one.state, one.reason or "-", *read, one.lane.conversation, one.error or "-"
 
 
-def _shape(one: CollectionLine) -> dict[str, Any]:
+def _shape(one: CollectionLine) -> Shape:
     fields = "state", "reason", "attempts", "error", "marked", "processed_until", "read_until"
-    place = {"session": name("session", one.session_id), "lane": lane_shape(one.lane)}
+    place = {"session": show("session", one.session_id), "lane": lane_shape(one.lane)}
     return {**place, **fields_of(one, *fields), "due_at": when(one.due_at)}
 
 
@@ -53,22 +50,25 @@ def run(
     thing: Annotated[str | None, typer.Argument(metavar="SESSION", help="Only this one: ses_...")] = None,
 ) -> None:
     """Read what is unread now, whether or not six records wait; a running instance reads it next."""
-    number = None if thing is None else id_of("session", thing, _FIND)
+    number = None if thing is None else console.id_of("session", thing, _FIND)
     body = json.dumps({} if thing is None else {"session": thing}).encode()
 
     async def here(instance: Instance) -> tuple[int, int | None]:
         return await instance.collecting.mark(number), await instance.collecting.read_all()
 
-    (marked, passages), up = either(lambda remote: (int(remote.post("/v1/collection/run", body)["marked"]), None), here)
-    told = f"{counted(marked, 'session')} marked"
-    told += "; the runtime reads next" if up else f", {counted(passages or 0, 'passage')} read"
-    show({"marked": marked, "passages": passages}, told)
+    def there(runtime: remote.Remote) -> tuple[int, int | None]:
+        return int(runtime.post("/v1/collection/run", body)["marked"]), None
+
+    (marked, passages), up = remote.either(there, here)
+    told = f"{console.counted(marked, 'session')} marked"
+    told += "; the runtime reads next" if up else f", {console.counted(passages or 0, 'passage')} read"
+    console.show({"marked": marked, "passages": passages}, told)
 
 
 @app.command("requeue")
 def requeue(thing: Named) -> None:
     """Read a parked session again; its attempts count anew."""
-    number = id_of("session", thing, _FIND)
-    if not post(f"/v1/collection/{name('session', number)}/requeue")[0]["requeued"]:
-        raise refused(f"{thing} is not parked", f"{_FIND} --state parked")
-    show({"session": name("session", number), "requeued": True}, f"{name('session', number)}  is read again")
+    name = console.name_of("session", thing, _FIND)
+    if not remote.post(f"/v1/collection/{name}/requeue")[0]["requeued"]:
+        raise console.refused(f"{thing} is not parked", f"{_FIND} --state parked")
+    console.show({"session": name, "requeued": True}, f"{name}  is read again")

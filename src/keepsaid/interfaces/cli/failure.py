@@ -63,16 +63,8 @@ def unexpected(error: Exception) -> Unexpected:
 def _logged(error: Exception, short: str) -> bool:
     from keepsaid.interfaces.cli.logs import append  # noqa: PLC0415 - needed when something broke
 
-    record = logging.makeLogRecord(
-        {
-            "name": "keepsaid.cli",
-            "levelno": logging.ERROR,
-            "levelname": "ERROR",
-            "msg": "unexpected error %s",
-            "args": (short,),
-            "exc_info": (type(error), error, error.__traceback__),
-        }
-    )
+    raised = type(error), error, error.__traceback__
+    record = logging.LogRecord("keepsaid.cli", logging.ERROR, "", 0, "unexpected error %s", (short,), raised)
     try:
         append(session().home.log_file, record)
     except (OSError, HomeError):

@@ -3,40 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from keepsaid.domain.batch import StoredBatch
-from keepsaid.domain.ids import read, when
-from keepsaid.domain.ids import show as name
+from keepsaid.domain.ids import read, show, when
 from keepsaid.domain.redaction import counted_kinds
 from keepsaid.domain.reply import StoredReply
 from keepsaid.domain.views import MessageFilter, Story, TurnStory
 from keepsaid.errors import InputError
-from keepsaid.interfaces.cli import chronicle, routes
-from keepsaid.interfaces.cli.chronicle import chronicle_named, unless_pruned
-from keepsaid.interfaces.cli.console import (
-    Limit,
-    age_ms,
-    check_choice,
-    counted,
-    duration,
-    facts,
-    from_stdin,
-    one_line,
-    refused,
-    say,
-    session,
-    show,
-    show_rows,
-)
-from keepsaid.interfaces.cli.remote import post
+from keepsaid.interfaces.cli import chronicle, console, remote, routes
 from keepsaid.interfaces.shapes import next_try, story_shape, turn_shape
-
-if TYPE_CHECKING:
-    from keepsaid.app.stores import ReadOnlyStores
-
 
 BatchName = Annotated[str, typer.Argument(metavar="ID", help="A message or a batch: msg_... or bat_...")]
 Reason = Annotated[str, typer.Option(help="Why, for `inbox why`.")]
@@ -44,12 +22,11 @@ Reason = Annotated[str, typer.Option(help="Why, for `inbox why`.")]
 
 def drop(thing: BatchName, reason: Annotated[str, typer.Option(help="Why, for `inbox why`; needed.")]) -> None:
     """Drop a batch that waits: nobody answers it. Nothing is deleted; `requeue` brings it back."""
-    number, state = _batch_of(thing, "keepsaid inbox ls --state batched")
-    if not post(f"/v1/batches/{name('batch', number)}/drop", {"reason": reason})[0]["dropped"]:
+    batch, state = _batch_of(thing, "keepsaid inbox ls --state batched")
+    if not remote.post(f"/v1/batches/{batch}/drop", {"reason": reason})[0]["dropped"]:
         now = f"it is {state}" if state != "queued" else "it is being answered"
-        shown = name("batch", number)
-        raise refused(f"{shown} does not wait: {now}", f"keepsaid inbox why {shown}")
-    show({"batch": name("batch", number), "dropped": True}, f"{name('batch', number)}  dropped")
+        raise console.refused(f"{batch} does not wait: {now}", f"keepsaid inbox why {batch}")
+    console.show({"batch": batch, "dropped": True}, f"{batch}  dropped")
 
 
 _REQUEUED = ("dead", "dropped", "review")
@@ -57,27 +34,24 @@ _REQUEUED = ("dead", "dropped", "review")
 
 def requeue(thing: BatchName, reason: Reason = "requeued by the owner") -> None:
     """Queue a dead, dropped or parked batch again."""
-    number, state = _batch_of(thing, "keepsaid inbox ls")
-    done, up = False, True
+    batch, state = _batch_of(thing, "keepsaid inbox ls")
+    told, up = {"requeued": False}, True
     if state in _REQUEUED:
-        told, up = post(f"/v1/batches/{name('batch', number)}/requeue", {"reason": reason})
-        done = bool(told["requeued"])
-    if not done:
-        what = f"{name('batch', number)} is not dead, dropped or in review, or its messages are pruned"
-        raise refused(what, f"keepsaid inbox why {thing}")
-    show({"batch": name("batch", number), "requeued": True}, f"{name('batch', number)}  queued again")
+        told, up = remote.post(f"/v1/batches/{batch}/requeue", {"reason": reason})
+    if not told["requeued"]:
+        what = f"{batch} is not dead, dropped or in review, or its messages are pruned"
+        raise console.refused(what, f"keepsaid inbox why {thing}")
+    console.show({"batch": batch, "requeued": True}, f"{batch}  queued again")
     if not up:
-        say("no runtime is up: the next one works on it (keepsaid serve)")
+        console.say("no runtime is up: the next one works on it (keepsaid serve)")
 
 
-def _batch_of(thing: str, hint: str) -> tuple[int, str]:
-    """The number and state of the batch that is, or holds, what was named."""
-    found = session().read(lambda stores: chronicle_named(stores, thing))
-    if found is None:
-        raise refused(f"{thing} names no message and no batch", hint)
+def _batch_of(thing: str, hint: str) -> tuple[str, str]:
+    """The id and state of the batch that is, or holds, what was named."""
+    found = chronicle.read_chronicle(thing, f"{thing} names no message and no batch", hint)
     if found.batch is None:
-        raise refused(f"{thing} is in no batch yet", f"keepsaid inbox why {thing}")
-    return found.batch.batch.id, found.batch.batch.state
+        raise console.refused(f"{thing} is in no batch yet", f"keepsaid inbox why {thing}")
+    return show("batch", found.batch.batch.id), found.batch.batch.state
 
 
 def resend(
@@ -89,23 +63,22 @@ def resend(
     ] = False,
 ) -> None:
     """Send a dead reply again, with its tries counted anew."""
-    dead = [name("reply", one) for one in _dead_replies(thing)]
-    answers = {one: post(f"/v1/replies/{one}/resend", {"accept": accept}) for one in dead}
+    answers = {one: remote.post(f"/v1/replies/{one}/resend", {"accept": accept}) for one in _dead_replies(thing)}
     changed = [one for one, (told, _) in answers.items() if told["done"]]
     if not changed:
-        raise refused(f"{thing} has no dead reply", "keepsaid inbox ls --reply dead")
+        raise console.refused(f"{thing} has no dead reply", "keepsaid inbox ls --reply dead")
     told = "accepted: not deliverable" if accept else "waits to be sent again"
-    up = all(up for _, up in answers.values())
-    show({"replies": changed, "accepted": accept}, *(f"{one}  {told}" for one in changed))
-    if not up and not accept:
-        say("no runtime is up: the next one sends it (keepsaid serve)")
+    console.show({"replies": changed, "accepted": accept}, *(f"{one}  {told}" for one in changed))
+    if not accept and not all(up for _, up in answers.values()):
+        console.say("no runtime is up: the next one sends it (keepsaid serve)")
 
 
-def _dead_replies(thing: str) -> Sequence[int]:
+def _dead_replies(thing: str) -> Sequence[str]:
     message_id, reply_id = read("message", thing), read("reply", thing)
-    if message_id is not None and (found := session().read(lambda stores: stores.views.story(message_id))) is not None:
-        return [reply.id for reply in found.replies if reply.state == "dead"]
-    return [] if reply_id is None else [reply_id]
+    found = None if message_id is None else console.session().read(lambda stores: stores.views.story(message_id))
+    if found is not None:
+        return [show("reply", reply.id) for reply in found.replies if reply.state == "dead"]
+    return [] if reply_id is None else [show("reply", reply_id)]
 
 
 app = typer.Typer(help="Messages, and what became of them.", rich_markup_mode=None)
@@ -118,33 +91,32 @@ def ls(
     channel: Annotated[str | None, typer.Option(help="Only messages of this channel.")] = None,
     state: Annotated[str | None, typer.Option(help=f"Only messages that are {', '.join(_STATES)}.")] = None,
     conversation: Annotated[str | None, typer.Option(help="Only messages of this conversation.")] = None,
-    limit: Limit = 20,
+    limit: console.Limit = 20,
     reply: Annotated[
         str | None, typer.Option(help=f"Only messages with a reply that is {', '.join(_REPLIES)}.")
     ] = None,
 ) -> None:
     """List messages, newest first."""
-    check_choice("--state", state, _STATES)
-    check_choice("--reply", reply, _REPLIES)
+    console.check_choice("--state", state, _STATES)
+    console.check_choice("--reply", reply, _REPLIES)
     wanted = MessageFilter(channel, state, conversation, limit, reply)
 
-    async def found(stores: ReadOnlyStores) -> tuple[Sequence[Story], int]:
+    async def found(stores: console.Stores) -> tuple[Sequence[Story], int]:
         return await stores.views.find(wanted), (await stores.views.prune_history()).messages
 
-    stories, gone = session().read(found) or ((), 0)
+    stories, gone = console.session().read(found) or ((), 0)
     headings = ("ID", "AGE", "CHANNEL", "CONVERSATION", "FROM", "STATE", "ROUTE", "TEXT")
     shape = {"messages": [story_shape(story) for story in stories]}
-    show_rows(shape, headings, map(_row, stories), "no message matches")
+    console.show_rows(shape, headings, map(_row, stories), "no message matches")
     if gone and len(stories) < limit:
-        say(f"{counted(gone, 'message')} that were done or dropped are pruned (buffer.retention_days)")
+        console.say(f"{console.counted(gone, 'message')} that were done or dropped are pruned (buffer.retention_days)")
 
 
 def _row(story: Story) -> tuple[str, ...]:
     message, origin = story.message, story.message.inbound.origin
     verdict = story.batch.verdict if story.batch else None
     route = f"{verdict.action} ({verdict.rule})" if verdict else "-"
-    age = duration(age_ms(message.received_at))
-    place = name("message", message.id), age, origin.channel, origin.conversation
+    place = show("message", message.id), console.age(message.received_at), origin.channel, origin.conversation
     said = message.text or f"({message.inbound.content.event})"
     return (*place, origin.name or origin.sender, story.state, route, said)
 
@@ -152,30 +124,28 @@ def _row(story: Story) -> tuple[str, ...]:
 @app.command("show")
 def show_one(message: Annotated[str, typer.Argument(help="A message: msg_...")]) -> None:
     """Show one message with every stage it went through, and when."""
-    number = read("message", message)
-    found = None if number is None else session().read(lambda stores: _story(stores, number))
-    if found is None:
-        what = f"there is no message {message}{unless_pruned()}"
-        raise refused(what, "keepsaid inbox ls")
-    story, turn, secrets = found
+    number, what = read("message", message), f"there is no message {message}{chronicle.unless_pruned()}"
+    story, turn, secrets = console.session().need(lambda stores: _story(stores, number), what, "keepsaid inbox ls")
     shape = {"message": story_shape(story), "turn": turn_shape(turn) if turn else None, "secrets": secrets}
-    kept_out = ", ".join(counted(n, kind) for kind, n in secrets.items())
+    kept_out = ", ".join(console.counted(n, kind) for kind, n in secrets.items())
     lines = [("secrets", f"{kept_out}: kept out of memory")] if secrets else []
-    show(shape, _heading(story), facts(_stages(story, turn) + lines))
+    origin = story.message.inbound.origin
+    heading = f"{show('message', story.message.id)} is {story.state}: {origin.channel}, {origin.name or origin.sender}"
+    console.show(shape, heading, console.facts(_stages(story, turn) + lines))
 
 
-async def _story(stores: ReadOnlyStores, message_id: int) -> tuple[Story, TurnStory | None, dict[str, int]] | None:
-    story = await stores.views.story(message_id)
+async def _story(stores: console.Stores, number: int | None) -> tuple[Story, TurnStory | None, dict[str, int]] | None:
+    story = None if number is None else await stores.views.story(number)
     if story is None:
         return None
     turn = await stores.views.turn(story.turn_id) if story.turn_id is not None else None
-    return story, turn, counted_kinds(await stores.views.marks(message_id))
+    return story, turn, counted_kinds(await stores.views.marks(story.message.id))
 
 
 def waits(batch: StoredBatch) -> str:
     """What went wrong last, how often an outage sent the batch back, and when it is tried again."""
     again = next_try(batch)
-    outages = f"; sent back {counted(batch.deferrals, 'time')}" if batch.deferrals else ""
+    outages = f"; sent back {console.counted(batch.deferrals, 'time')}" if batch.deferrals else ""
     return f"{batch.error}{outages}" + (f"; tried again at {when(again)}" if again is not None else "")
 
 
@@ -183,11 +153,6 @@ def standing(reply: StoredReply) -> str:
     """Where a reply stands, and what came of the last try."""
     doubt = ", may have been sent twice" if reply.possible_duplicate else ""
     return f"{reply.state}{doubt}" + (f" ({reply.detail})" if reply.detail else "")
-
-
-def _heading(story: Story) -> str:
-    origin = story.message.inbound.origin
-    return f"{name('message', story.message.id)} is {story.state}: {origin.channel}, {origin.name or origin.sender}"
 
 
 def _stages(story: Story, turn: TurnStory | None) -> list[tuple[str, str]]:
@@ -201,23 +166,22 @@ def _stages(story: Story, turn: TurnStory | None) -> list[tuple[str, str]]:
     ]
     if story.batch is None:
         return [*stages, ("routed", "not yet")]
-    batch, waited = story.batch, duration(story.batch.created_at - message.received_at)
+    batch, waited = story.batch, console.duration(story.batch.created_at - message.received_at)
     verdict = f"{batch.verdict.action} by rule {batch.verdict.rule} ({batch.verdict.reason})"
     tried = f", attempts {batch.attempts}" if batch.attempts else ""
     stages += [
         ("routed", f"{when(batch.created_at)}  {verdict}, after {waited}"),
-        ("batch", f"{name('batch', batch.id)} is {batch.state}: numbers {batch.first} to {batch.last}{tried}"),
+        ("batch", f"{show('batch', batch.id)} is {batch.state}: numbers {batch.first} to {batch.last}{tried}"),
     ]
     if batch.error and batch.state != "done":
         stages.append(("error", waits(batch)))
     if story.task is not None:
-        stages.append(("task", f"{name('task', story.task.id)} is {story.task.state}: {story.task.description}"))
+        stages.append(("task", f"{show('task', story.task.id)} is {story.task.state}: {story.task.description}"))
     if turn is not None:
-        took = "" if turn.ended_at is None else f" in {duration(turn.ended_at - turn.started_at)}"
-        why = f": {turn.reason}" if turn.reason else ""
-        stages.append(("turn", f"{when(turn.started_at)}  {name('turn', turn.turn_id)} {turn.state}{took}{why}"))
+        ended = f"{turn.state}{chronicle.took(turn)}" + (f": {turn.reason}" if turn.reason else "")
+        stages.append(("turn", f"{when(turn.started_at)}  {show('turn', turn.turn_id)} {ended}"))
     for reply in story.replies:
-        told = f"{name('reply', reply.id)} is {standing(reply)}: {one_line(reply.draft.text)}"
+        told = f"{show('reply', reply.id)} is {standing(reply)}: {console.one_line(reply.draft.text)}"
         stages.append(("notice" if reply.draft.notice else "reply", f"{when(reply.created_at)}  {told}"))
     return stages
 
@@ -241,9 +205,9 @@ def send(
     """Put a message in; it is on disk when this returns."""
     if key is not None and not (key.isascii() and key.isprintable() and key == key.strip()):
         raise InputError("a key needs printable ASCII letters, without spaces around them")
-    said = from_stdin() if text == "-" else text
+    said = console.from_stdin() if text == "-" else text
     fields = {"text": said, "channel": channel, "sender": sender, "conversation": conversation}
-    receipt, up = post("/v1/messages", fields, key)
-    show(receipt, f"{receipt['id']}  {receipt['intake']}")
+    receipt, up = remote.post("/v1/messages", fields, key)
+    console.show(receipt, f"{receipt['id']}  {receipt['intake']}")
     if not up:
-        say("no runtime is up: the message waits for the next one (keepsaid serve)")
+        console.say("no runtime is up: the message waits for the next one (keepsaid serve)")

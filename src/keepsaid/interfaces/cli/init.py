@@ -5,22 +5,17 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 import yaml
 
+from keepsaid.config import Config, Home
 from keepsaid.errors import ConfigError, HomeError, ModelError
+from keepsaid.interfaces.cli import escapes, failure, models, remote
 from keepsaid.interfaces.cli.config import replace_file, with_model
 from keepsaid.interfaces.cli.console import say, session, show
-from keepsaid.interfaces.cli.escapes import visible
-from keepsaid.interfaces.cli.failure import FAILED
-from keepsaid.interfaces.cli.models import offered
-from keepsaid.interfaces.cli.remote import running
 from keepsaid.values import frozen
-
-if TYPE_CHECKING:
-    from keepsaid.config import Config, Home
 
 _AUTO, _NONE = "auto", "none"
 _TEMPLATES = {
@@ -49,28 +44,19 @@ def init(
     config as it was is kept beside the new one. When models were tried and none replied, the config is left
     as it is and the exit code is 1.
     """
-    home = session().home
-    config = session().config()
+    home, config = session().home, session().config()
     home.make()
     ask = not non_interactive and sys.stdin.isatty()
     chosen = _chosen(config, model, ask=ask)
-    wrote = _write_model(home, chosen.name)
-    templates = _write_templates(home.agent(config.agent))
+    wrote = [str(home.config_file)] if _write_model(home, chosen.name) else []
+    wrote += [str(file) for file in _write_templates(home.agent(config.agent))]
     stands = chosen.name or config.models.chat
-    shape = {
-        "model": stands,
-        "replied_in_s": chosen.seconds,
-        "config": str(home.config_file),
-        "home": str(home.data),
-    }
-    lines = [f"wrote  {home.config_file}"] if wrote else []
-    lines += [f"wrote  {file}" for file in templates]
-    lines.append(f"made   {home.data}")
-    show({**shape, "wrote": [str(home.config_file)] * wrote + [str(file) for file in templates]}, *lines)
-    offered(home, config, ask=ask)
+    shape = {"model": stands, "replied_in_s": chosen.seconds, "config": str(home.config_file), "home": str(home.data)}
+    show({**shape, "wrote": wrote}, *(f"wrote  {file}" for file in wrote), f"made   {home.data}")
+    models.offered(ask=ask)
     _advise(home, stands, chosen.silent)
     if chosen.silent and chosen.name is None:
-        raise typer.Exit(FAILED)
+        raise typer.Exit(failure.FAILED)
 
 
 def _advise(home: Home, stands: str, silent: int) -> None:
@@ -79,7 +65,7 @@ def _advise(home: Home, stands: str, silent: int) -> None:
     elif stands in (_AUTO, _NONE):
         say("No model is set: messages are stored and remembered, and answers quote memory.")
         say("To set one: export OPENAI_API_KEY or ANTHROPIC_API_KEY, or start ollama; then keepsaid init")
-    if running(home) is not None:
+    if remote.running(home) is not None:
         say("A runtime is up; it takes the new settings when it is started again.")
     say("Next:  keepsaid chat")
 
@@ -118,7 +104,7 @@ def _prompt_choice(config: Config, names: list[str]) -> _Choice:
     choices = [*names, _NONE]
     while True:
         offered = "   ".join(f"{place} {name}" for place, name in enumerate(choices, start=1))
-        answer = typer.prompt(f"Use for chat?  {visible(offered)}", default="1", err=True)
+        answer = typer.prompt(f"Use for chat?  {escapes.visible(offered)}", default="1", err=True)
         if answer not in choices and not (answer.isdigit() and 1 <= int(answer) <= len(choices)):
             say(f"  {answer!r} is none of them")
             continue

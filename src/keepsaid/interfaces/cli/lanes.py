@@ -3,43 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from keepsaid.domain.compaction import tokens as tokens_of
-from keepsaid.domain.context import TAIL_MAX
-from keepsaid.domain.ids import show as name
-from keepsaid.domain.ids import when
+from keepsaid.domain.context import TAIL_MAX, LaneTail, Summary
+from keepsaid.domain.ids import show, when
 from keepsaid.domain.lane import Lane
 from keepsaid.domain.strand import strand_begun_by
 from keepsaid.errors import InputError
-from keepsaid.interfaces.cli.console import (
-    NOTHING,
-    Limit,
-    Table,
-    age_ms,
-    counted,
-    duration,
-    facts,
-    one_line,
-    refused,
-    session,
-    show,
-    show_rows,
-)
-from keepsaid.interfaces.cli.remote import post
-from keepsaid.interfaces.shapes import lane_shape, times_of
+from keepsaid.interfaces.cli import console, remote
+from keepsaid.interfaces.shapes import Shape, fields_of, lane_shape, times_of
 from keepsaid.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:
-    from keepsaid.app.stores import ReadOnlyStores
-    from keepsaid.domain.context import LaneTail, Summary
     from keepsaid.domain.session import Session
     from keepsaid.domain.slot import Slot
     from keepsaid.domain.views import LaneLine
     from keepsaid.ports.store_views import BufferView
-
 
 _OPENED = {
     "topic": "its messages name this topic",
@@ -54,15 +36,11 @@ async def opened_because(views: BufferView, lane: Lane) -> str:
     if first is None:
         return _OPENED.get(lane.key.partition(":")[0], "it was named so")
     story = await views.story(first)
-    return (
-        f"{name('message', first)}: {story.placed}" if story is not None else f"{name('message', first)}, pruned since"
-    )
+    return show("message", first) + (", pruned since" if story is None else f": {story.placed}")
 
 
-def session_table(sessions: Sequence[Session]) -> Table:
-    """Sessions as given: when each began and ended and why, which records it covers, and its mark."""
-    headings = ("SESSION", "BEGAN", "WHY", "ENDED", "WHY", "RECORDS", "TO COLLECT")
-    return Table(headings, tuple(_session_row(one) for one in sessions))
+_SESSIONS = ("SESSION", "BEGAN", "WHY", "ENDED", "WHY", "RECORDS", "TO COLLECT")
+_QUESTIONS = ("QUESTION", "TYPE", "ASKED", "EXPIRES")
 
 
 def _session_row(one: Session) -> tuple[str, ...]:
@@ -72,7 +50,7 @@ def _session_row(one: Session) -> tuple[str, ...]:
     return one.state, began, one.started_reason, ended, one.ended_reason or "-", records, mark
 
 
-def session_shape(one: Session) -> dict[str, Any]:
+def session_shape(one: Session) -> Shape:
     """A session in JSON."""
     return {
         "state": one.state,
@@ -87,18 +65,12 @@ def session_shape(one: Session) -> dict[str, Any]:
     }
 
 
-def slot_table(slots: Sequence[Slot]) -> Table:
-    """Questions as given: whom each was asked, the type of its answer, and when it expires."""
-    rows = ((one_line(one.question.text), _kind(one), one.person, when(one.expires_at) or "-") for one in slots)
-    return Table(("QUESTION", "TYPE", "ASKED", "EXPIRES"), tuple(rows))
+def _slot_row(one: Slot) -> tuple[str, ...]:
+    options = f": {', '.join(one.question.options)}" if one.question.options else ""
+    return one.question.text, f"{one.question.expected}{options}", one.person, when(one.expires_at) or "-"
 
 
-def _kind(slot: Slot) -> str:
-    question = slot.question
-    return f"{question.expected}: {', '.join(question.options)}" if question.options else str(question.expected)
-
-
-def slot_shape(one: Slot) -> dict[str, Any]:
+def slot_shape(one: Slot) -> Shape:
     """A question in JSON."""
     question = one.question
     shape = {"question": question.text, "expected": str(question.expected), "options": list(question.options)}
@@ -117,30 +89,29 @@ Named = Annotated[
 
 
 @app.command("ls")
-def ls(
-    limit: Limit = 20,
-) -> None:
+def ls(limit: console.Limit = 20) -> None:
     """List lanes, those first where somebody spoke last."""
 
-    async def listed(stores: ReadOnlyStores) -> list[tuple[LaneLine, int]]:
+    async def listed(stores: console.Stores) -> list[tuple[LaneLine, int]]:
         lines = await stores.views.lanes(limit)
         return [(line, _tokens(await stores.views.context(line.lane, TAIL_MAX))) for line in lines]
 
-    found = session().read(listed) or []
+    found = console.session().read(listed) or []
     headings = ("CHANNEL", "CONVERSATION", "LANE", "LAST", "WAITING", "SESSION", "SUMMARY", "TOKENS")
-    show_rows({"lanes": [_line_shape(*one) for one in found]}, headings, (_row(*one) for one in found), "no lane yet")
+    shape = {"lanes": [_line_shape(*one) for one in found]}
+    console.show_rows(shape, headings, (_row(*one) for one in found), "no lane yet")
 
 
 def _row(line: LaneLine, tokens: int) -> tuple[str, ...]:
-    lane, last = line.lane, duration(age_ms(line.last_at)) if line.last_at else "-"
+    lane, last = line.lane, console.age(line.last_at) if line.last_at else "-"
     counts = str(line.waiting), line.session, str(line.summary or "-"), f"{tokens:,}"
     return lane.channel, lane.conversation, lane.key, last, *counts
 
 
-def _line_shape(line: LaneLine, tokens: int) -> dict[str, Any]:
+def _line_shape(line: LaneLine, tokens: int) -> Shape:
     last_at = when(line.last_at) if line.last_at else None
-    counts = {"waiting": line.waiting, "session": line.session, "summary": line.summary or None}
-    return {"lane": lane_shape(line.lane), "last_at": last_at, **counts, "records": line.records, "tokens": tokens}
+    counts = {**fields_of(line, "waiting", "session"), "summary": line.summary or None, "records": line.records}
+    return {"lane": lane_shape(line.lane), "last_at": last_at, **counts, "tokens": tokens}
 
 
 def _tokens(tail: LaneTail) -> int:
@@ -148,7 +119,7 @@ def _tokens(tail: LaneTail) -> int:
     return estimate_tokens(tail.standing_for) + tokens_of(tail.recent.records)
 
 
-async def lane_named(stores: ReadOnlyStores, thing: str) -> Lane:
+async def lane_named(stores: console.Stores, thing: str) -> Lane:
     """The lane that a name means: the whole of one, else the only one that begins so. Raises InputError."""
     known = [line.lane for line in await stores.views.lanes(_LANES_MAX)]
     wanted = thing.strip()
@@ -157,10 +128,10 @@ async def lane_named(stores: ReadOnlyStores, thing: str) -> Lane:
     if len(named) == 1:
         return named[0]
     if not named:
-        raise refused(f"there is no lane {thing}", "keepsaid lanes ls")
+        raise console.refused(f"there is no lane {thing}", "keepsaid lanes ls")
     told = ", ".join(f"{lane.channel} {lane.conversation} {lane.key}" for lane in named[:3])
     what = f"{thing} names {len(named)} lanes: {told}" + (" and others" if len(named) > 3 else "")
-    raise refused(what, 'keepsaid lanes show "CHANNEL CONVERSATION LANE"')
+    raise console.refused(what, 'keepsaid lanes show "CHANNEL CONVERSATION LANE"')
 
 
 def _names(lane: Lane) -> tuple[str, ...]:
@@ -168,17 +139,9 @@ def _names(lane: Lane) -> tuple[str, ...]:
     return lane.key, lane.conversation, place, f"{lane.channel} {place}", f"{lane.channel} {lane.account} {place}"
 
 
-def _about(thing: str, asked: Callable[[ReadOnlyStores, Lane], Awaitable[T]]) -> tuple[Lane, T]:
-    """The lane of that name, and what `asked` reads of it; raises InputError where there is none."""
-
-    async def read(stores: ReadOnlyStores) -> tuple[Lane, T]:
-        lane = await lane_named(stores, thing)
-        return lane, await asked(stores, lane)
-
-    found = session().read(read)
-    if found is None:
-        raise refused(f"there is no lane {thing}: {NOTHING}", "keepsaid chat")
-    return found
+def _read(thing: str, work: Callable[[console.Stores], Awaitable[T]]) -> T:
+    """What `work` reads of a lane. Raises InputError where nothing was ever stored."""
+    return console.session().need(work, f"there is no lane {thing}: {console.NOTHING}", "keepsaid chat")
 
 
 @app.command("show")
@@ -188,12 +151,12 @@ def show_one(
 ) -> None:
     """Show one lane: its sessions, open questions, summary, and the last of what is shown of it."""
 
-    async def read(stores: ReadOnlyStores, lane: Lane) -> tuple[LaneTail, Sequence[Session], Sequence[Slot], str]:
-        views = stores.views
+    async def read(stores: console.Stores) -> tuple[Lane, LaneTail, Sequence[Session], Sequence[Slot], str]:
+        views, lane = stores.views, await lane_named(stores, thing)
         newest, why = await views.sessions(lane, sessions), await opened_because(views, lane)
-        return await views.context(lane, TAIL_MAX), newest, await views.slots(lane, _SLOTS_MAX), why
+        return lane, await views.context(lane, TAIL_MAX), newest, await views.slots(lane, _SLOTS_MAX), why
 
-    lane, (tail, found, slots, why) = _about(thing, read)
+    lane, tail, found, slots, why = _read(thing, read)
     open_slots = [slot for slot in slots if slot.state == "open"]
     records = tail.recent.records
     shape = {
@@ -209,17 +172,17 @@ def show_one(
     }
     lines = [("opened", why), ("session", _session_line(found[0]) if found else "none yet")]
     stands = f"version {tail.summary.version}, records up to {tail.summary.last}" if tail.summary else "none"
-    lines.append(("summary", stands))
-    lines.append(("shown", f"{counted(len(records), 'record')}, about {_tokens(tail):,} tokens with the summary"))
+    shown = f"{console.counted(len(records), 'record')}, about {_tokens(tail):,} tokens with the summary"
+    lines += [("summary", stands), ("shown", shown)]
     if tail.left_out:
-        lines.append(("left out", f"{counted(tail.left_out, 'message')} for want of room"))
-    lines += [("", f"{one.speaker or one.role}: {one_line(one.text)}") for one in records[-_SHOWN_MAX:]]
-    parts: list[str | Table] = [f"{lane.conversation} {lane.key}   {lane.channel}", facts(lines)]
+        lines.append(("left out", f"{console.counted(tail.left_out, 'message')} for want of room"))
+    lines += [("", f"{one.speaker or one.role}: {console.one_line(one.text)}") for one in records[-_SHOWN_MAX:]]
+    parts: list[str | console.Table] = [f"{lane.conversation} {lane.key}   {lane.channel}", console.facts(lines)]
     if open_slots:
-        parts += ["", slot_table(open_slots)]
+        parts += ["", console.Table(_QUESTIONS, tuple(map(_slot_row, open_slots)))]
     if found:
-        parts += ["", session_table(found)]
-    show(shape, *parts)
+        parts += ["", console.Table(_SESSIONS, tuple(map(_session_row, found)))]
+    console.show(shape, *parts)
 
 
 def _session_line(one: Session) -> str:
@@ -229,9 +192,9 @@ def _session_line(one: Session) -> str:
     return f"none now; the last ended {when(one.ended_at)} by {one.ended_reason} and began {began}"
 
 
-def _summary_shape(one: Summary) -> dict[str, Any]:
-    place = {"version": one.version, "first": one.first, "last": one.last}
-    return {**place, "made": str(one.made), "model": one.model, "created_at": when(one.created_at), "text": one.text}
+def _summary_shape(one: Summary) -> Shape:
+    made = {"made": str(one.made), "model": one.model, "created_at": when(one.created_at)}
+    return {**fields_of(one, "version", "first", "last"), **made, "text": one.text}
 
 
 @app.command("summary")
@@ -240,27 +203,31 @@ def summary(
     version: Annotated[int | None, typer.Option(min=1, help="An older one; by default the newest.")] = None,
 ) -> None:
     """Show what stands for a lane's past, and which versions there are."""
-    lane, versions = _about(thing, lambda stores, lane: stores.views.summaries(lane))
+
+    async def read(stores: console.Stores) -> tuple[Lane, Sequence[Summary]]:
+        lane = await lane_named(stores, thing)
+        return lane, await stores.views.summaries(lane)
+
+    lane, versions = _read(thing, read)
     wanted = next((one for one in versions if version in (None, one.version)), None)
     if wanted is None:
         has = f"has versions {', '.join(str(one.version) for one in versions)}" if versions else "has no summary yet"
         raise InputError(f"{lane.conversation} {lane.key} {has}", hint=f'keepsaid lanes show "{thing}"')
-    others = [one.version for one in versions]
-    shape = {"lane": lane_shape(lane), "summary": _summary_shape(wanted), "versions": others}
+    versioned = {"summary": _summary_shape(wanted), "versions": [one.version for one in versions]}
     made = f"by {wanted.model}" if wanted.model else f"{wanted.made}"
     heading = f"version {wanted.version}, {made}, {when(wanted.created_at)}, records {wanted.first} to {wanted.last}"
-    show(shape, heading, "", wanted.text)
+    console.show({"lane": lane_shape(lane), **versioned}, heading, "", wanted.text)
 
 
 @app.command("reset")
 def reset(thing: Named) -> None:
     """Begin a lane anew: nothing said so far is shown to the model again; it all stays stored."""
-    lane, _ = _about(thing, _nothing)
-    left = post("/v1/lanes/reset", lane_shape(lane))[0]["records"]
+    lane = _read(thing, lambda stores: lane_named(stores, thing))
+    left = remote.post("/v1/lanes/reset", lane_shape(lane))[0]["records"]
     if left < 0:
-        raise refused("the lane moved meanwhile", f'keepsaid lanes reset "{thing}"')
-    told = f"{lane.conversation} {lane.key}  begins anew; {counted(left, 'record')} left its context"
-    show({"lane": lane_shape(lane), "records": left}, told)
+        raise console.refused("the lane moved meanwhile", f'keepsaid lanes reset "{thing}"')
+    told = f"{lane.conversation} {lane.key}  begins anew; {console.counted(left, 'record')} left its context"
+    console.show({"lane": lane_shape(lane), "records": left}, told)
 
 
 @app.command("compact")
@@ -269,10 +236,6 @@ def compact(
     now: Annotated[bool, typer.Option("--now", help="All but the newest messages, whether or not it is due.")] = False,
 ) -> None:
     """Let a summary stand for a lane's past, if it is due."""
-    lane, _ = _about(thing, _nothing)
-    told = post("/v1/lanes/compact", {**lane_shape(lane), "now": now})[0]["told"]
-    show({"lane": lane_shape(lane), "told": told}, f"{lane.conversation} {lane.key}  {told}")
-
-
-async def _nothing(_stores: ReadOnlyStores, _lane: Lane) -> None:
-    return None
+    lane = _read(thing, lambda stores: lane_named(stores, thing))
+    told = remote.post("/v1/lanes/compact", {**lane_shape(lane), "now": now})[0]["told"]
+    console.show({"lane": lane_shape(lane), "told": told}, f"{lane.conversation} {lane.key}  {told}")

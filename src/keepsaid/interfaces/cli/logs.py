@@ -9,7 +9,7 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from io import TextIOWrapper
@@ -22,8 +22,8 @@ import typer
 
 from keepsaid.app.redaction import plain_redactor
 from keepsaid.domain import ids
-from keepsaid.interfaces.cli.console import check_choice, envelope, say, session, show
-from keepsaid.interfaces.cli.escapes import json_line, visible
+from keepsaid.interfaces.cli.console import check_choice, say, session, show
+from keepsaid.interfaces.cli.escapes import json_line
 from keepsaid.ports.runtime import Redactor
 
 PER_MINUTE = 60
@@ -106,12 +106,8 @@ class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        line: dict[str, object] = {
-            "ts": at,
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "msg": self._redactor.redacted(record.getMessage()),
-        }
+        line: dict[str, object] = {"ts": at, "level": record.levelname.lower(), "logger": record.name}
+        line["msg"] = self._redactor.redacted(record.getMessage())
         line |= {name: self._extra(name, getattr(record, name)) for name in EXTRAS if hasattr(record, name)}
         if isinstance(stack := getattr(record, "stack", None), list):
             line["trace"] = stack
@@ -120,21 +116,15 @@ class JsonLines(logging.Formatter):
         return json_line(line, str)
 
     def _extra(self, name: str, value: object) -> object:
-        told = _named(name, value)
+        """A field of a record; an id as `keepsaid why` and `keepsaid inbox show` take it."""
+        told = ids.show(name, value) if name in ids.PREFIXES and isinstance(value, int) else value
         return self._redactor.redacted(told) if isinstance(told, str) else told
 
     def _exception(self, error: BaseException) -> dict[str, object]:
         frames = traceback.extract_tb(error.__traceback__)[-_FRAMES_MAX:]
-        told: dict[str, object] = {
-            "error": type(error).__name__,
-            "trace": [f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in frames],
-        }
+        trace = [f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in frames]
+        told: dict[str, object] = {"error": type(error).__name__, "trace": trace}
         return {**told, "detail": self._redactor.redacted(str(error))} if self._text else told
-
-
-def _named(kind: str, value: object) -> object:
-    """An id as `keepsaid why` and `keepsaid inbox show` take it; anything else as it is."""
-    return ids.show(kind, value) if kind in ids.PREFIXES and isinstance(value, int) else value
 
 
 class _OwnersFile(RotatingFileHandler):
@@ -208,7 +198,7 @@ def _follow(found: Iterable[dict[str, Any]], tail: Tail, least: int) -> NoReturn
     while True:
         for line in found:
             if _severity(line) >= least:
-                _print(line)
+                show(line, _render_line(line))
         time.sleep(_POLL_S)
         found = tail.more()
 
@@ -266,11 +256,11 @@ class Tail:
 
 def _parsed(raw: bytes) -> dict[str, Any]:
     text = raw.decode("utf-8", "replace").rstrip("\n")
-    try:
+    with suppress(ValueError):
         line = json.loads(text)
-    except ValueError:
-        line = None
-    return line if isinstance(line, dict) else {"level": "info", "msg": text}
+        if isinstance(line, dict):
+            return line
+    return {"level": "info", "msg": text}
 
 
 def _severity(line: dict[str, Any]) -> int:
@@ -282,7 +272,3 @@ def _render_line(line: dict[str, Any]) -> str:
     parts = (line.get("ts", "-"), str(line.get("level", "-")).ljust(8), line.get("logger", "-"), line.get("msg", ""))
     trace = [f"\n    {frame}" for frame in line.get("trace") or []]
     return "  ".join((*map(str, parts), *([extras] if extras else []))) + "".join(trace)
-
-
-def _print(line: dict[str, Any]) -> None:
-    print(envelope(line) if session().json else visible(_render_line(line)), flush=True)

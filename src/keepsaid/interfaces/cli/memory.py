@@ -9,39 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from keepsaid.domain.ids import show as name
+from keepsaid.domain.ids import show
 from keepsaid.domain.maintenance import LOOSE, AuditFinding, AuditProblem, Fix, Holdings, Outstanding, UpkeepTask
-from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, Memory, Recalled
+from keepsaid.domain.memory import IMPORTANCE, Kind, Memory, Recalled
 from keepsaid.domain.visibility import MemoryShared, ShareReach
 from keepsaid.errors import InputError
-from keepsaid.interfaces.cli.console import (
-    NOTHING,
-    Limit,
-    Table,
-    age_ms,
-    check_choice,
-    command_of,
-    counted,
-    duration,
-    facts,
-    from_stdin,
-    id_of,
-    refused,
-    render_value,
-    say,
-    session,
-    show,
-    show_rows,
-)
-from keepsaid.interfaces.cli.failure import WARNINGS
-from keepsaid.interfaces.cli.memory_changes import add_to, forget, forgotten
-from keepsaid.interfaces.cli.remote import post
-from keepsaid.interfaces.shapes import holdings_shape, memory_shape, recalled_shape, widened_shape
+from keepsaid.interfaces.cli import console, failure, memory_changes, remote
+from keepsaid.interfaces.cli.memory_changes import LIST, OWNER
+from keepsaid.interfaces.shapes import Shape, holdings_shape, memory_shape, recalled_shape, widened_shape
 from keepsaid.memory.maintenance import UNUSED_DAYS, AuditReport
 from keepsaid.values import frozen
 
 if TYPE_CHECKING:
-    from keepsaid.app.stores import ReadOnlyStores
     from keepsaid.ports.runtime import Redactor
 
 
@@ -60,26 +39,27 @@ def audit(
     from keepsaid.app.redaction import redactor_of  # noqa: PLC0415
     from keepsaid.memory.maintenance import Audit  # noqa: PLC0415
 
-    redactor = redactor_of(session().config())
+    redactor = redactor_of(console.session().config())
 
-    async def looked(stores: ReadOnlyStores) -> AuditReport:
+    async def looked(stores: console.Stores) -> AuditReport:
         auditing, trails = stores.memories.auditing, stores.views.trails
         return await Audit(auditing, trails, redactor, stores.clock).report(unused_days)
 
-    report = session().read(looked) or AuditReport()
+    report = console.session().read(looked) or AuditReport()
     checks = [_shape(trouble, report, redactor) for trouble in AuditProblem]
     total = sum(report.counts.values())
-    sentence = "All is well." if report.clean else f"{counted(total, 'thing')} to put right."
-    show({"sentence": sentence, "checks": checks}, sentence, *(line for check in checks for line in _lines(check)))
-    if not session().stored():
-        say(NOTHING)
+    sentence = "All is well." if report.clean else f"{console.counted(total, 'thing')} to put right."
+    lines = (line for check in checks for line in _lines(check))
+    console.show({"sentence": sentence, "checks": checks}, sentence, *lines)
+    if not console.session().stored():
+        console.say(console.NOTHING)
     if not report.clean:
-        raise typer.Exit(WARNINGS)
+        raise typer.Exit(failure.WARNINGS)
 
 
-def _shape(trouble: AuditProblem, report: AuditReport, redactor: Redactor) -> dict[str, Any]:
+def _shape(trouble: AuditProblem, report: AuditReport, redactor: Redactor) -> Shape:
     cases = [
-        {"ids": [name("memory", one) for one in case.ids], "what": case.what, "fix": command(case, redactor)}
+        {"ids": [show("memory", one) for one in case.ids], "what": case.what, "fix": command(case, redactor)}
         for case in report.cases[trouble]
     ]
     return {"trouble": str(trouble), "count": report.counts[trouble], "cases": cases}
@@ -87,10 +67,11 @@ def _shape(trouble: AuditProblem, report: AuditReport, redactor: Redactor) -> di
 
 def command(case: AuditFinding, redactor: Redactor) -> str:
     """The command line that puts a case right; it repeats no secret."""
-    ids = [name("memory", one) for one in case.ids]
+    ids = [show("memory", one) for one in case.ids]
+    text, value = redactor.redacted(case.text), redactor.redacted(case.value)
     arguments = {
         Fix.MERGE: ids,
-        Fix.EDIT: [*ids[:1], *_said(case, redactor)],
+        Fix.EDIT: [*ids[:1], text, *(["--value", value] if value else [])],
         Fix.MAINTAIN: [],
         Fix.ARCHIVE: ids,
         Fix.FORGET: [*ids, "--yes"],
@@ -98,12 +79,7 @@ def command(case: AuditFinding, redactor: Redactor) -> str:
     return shlex.join(["keepsaid", "memory", case.fix, *arguments])
 
 
-def _said(case: AuditFinding, redactor: Redactor) -> list[str]:
-    text, value = redactor.redacted(case.text), redactor.redacted(case.value)
-    return [text, *(["--value", value] if value else [])]
-
-
-def _lines(check: dict[str, Any]) -> list[str]:
+def _lines(check: Shape) -> list[str]:
     lines = [f"{'warn' if check['count'] else 'ok':5} {check['trouble']}  {check['count']}"]
     for case in check["cases"]:
         what = f"  {case['what']}" if case["what"] else ""
@@ -137,22 +113,19 @@ def maintain(
     if dry_run:
         _would()
         return
-    told: dict[str, Any] = {}
-    while not (told.get("over") or told.get("stopping")):
-        piece, _ = post("/v1/memories/maintain")
-        told = _added(told, piece)
+    told, _ = remote.post("/v1/memories/maintain")
+    while not (told["over"] or told["stopping"]):
+        told = _added(told, remote.post("/v1/memories/maintain")[0])
     faded, gone = told["changed"][UpkeepTask.FADE], told["archived"]
     loose = sum(told["changed"][task] for task in (*LOOSE, UpkeepTask.SPACES))
-    ends = f"{gone} archived, {loose} loose ends removed, {counted(told['related'], 'association')} found"
-    ends += f", {counted(told['ruled'], 'pair')} judged" if told["ruled"] else ""
-    show(told, f"maintained  {counted(faded, 'memory', 'memories')} faded, {ends}")
+    ends = f"{gone} archived, {loose} loose ends removed, {console.counted(told['related'], 'association')} found"
+    ends += f", {console.counted(told['ruled'], 'pair')} judged" if told["ruled"] else ""
+    console.show(told, f"maintained  {console.counted(faded, 'memory', 'memories')} faded, {ends}")
     if told["stopping"]:
-        say("the runtime is stopping; the rest is done in its next night, or by: keepsaid memory maintain")
+        console.say("the runtime is stopping; the rest is done in its next night, or by: keepsaid memory maintain")
 
 
-def _added(before: dict[str, Any], piece: dict[str, Any]) -> dict[str, Any]:
-    if not before:
-        return piece
+def _added(before: Shape, piece: Shape) -> Shape:
     changed = {task: count + piece["changed"][task] for task, count in before["changed"].items()}
     longest = max(before["longest_ms"], piece["longest_ms"])
     sums = {name: before[name] + piece[name] for name in ("archived", "related", "ruled", "steps")}
@@ -160,35 +133,32 @@ def _added(before: dict[str, Any], piece: dict[str, Any]) -> dict[str, Any]:
 
 
 def _would() -> None:
-    async def found(stores: ReadOnlyStores) -> Outstanding:
-        from keepsaid.app.memory import maintenance_of  # noqa: PLC0415
+    from keepsaid.app.memory import maintenance_of  # noqa: PLC0415
 
-        return await maintenance_of(
-            session().config(), stores.memories, stores.clock, (stores.embedding, None)
-        ).outstanding()
+    config = console.session().config()
 
-    there = session().read(found) or Outstanding()
-    told = [counted(there.found.get(task, 0), *names) for task, names in _WHAT.items()]
+    async def found(stores: console.Stores) -> Outstanding:
+        return await maintenance_of(config, stores.memories, stores.clock, (stores.embedding, None)).outstanding()
+
+    there = console.session().read(found) or Outstanding()
+    told = [console.counted(there.found.get(task, 0), *names) for task, names in _WHAT.items()]
     told.insert(1, f"{there.archived} of them to be archived")
     shape = {"found": {str(task): count for task, count in there.found.items()}, "archived": there.archived}
-    show({**shape, "dry_run": True}, "\n".join(told))
-    say("try: keepsaid memory maintain")
+    console.show({**shape, "dry_run": True}, "\n".join(told))
+    console.say("try: keepsaid memory maintain")
 
 
 def stats() -> None:
     """Say what memory holds, and when it was last looked after."""
-    there = session().read(lambda stores: stores.memories.upkeep.holdings()) or Holdings({}, {}, {}, {})
+    there = console.session().read(lambda stores: stores.memories.upkeep.holdings()) or Holdings({}, {}, {}, {})
     shape = holdings_shape(there)
-    lines = [(name, _show_upkeep(shape[name])) for name in ("kinds", "states", "scopes")]
+    counts = {name: [f"{n:,} {what}" for what, n in shape[name].items()] for name in ("kinds", "states", "scopes")}
+    lines = [(name, ", ".join(said) or "none") for name, said in counts.items()]
     lines += [(name, f"{count:,}") for name, count in there.counts.items()]
     lines.append(("maintained", shape["maintained_at"] or "never"))
-    show(shape, facts(lines, 14))
+    console.show(shape, console.facts(lines, _FIELD_WIDTH))
     if not there.counts:
-        say(NOTHING)
-
-
-def _show_upkeep(counts: dict[str, int]) -> str:
-    return ", ".join(f"{count:,} {what}" for what, count in counts.items()) or "none"
+        console.say(console.NOTHING)
 
 
 def flag_memory(
@@ -201,13 +171,13 @@ def flag_memory(
     The memory stays, and searches find it. What you said is kept, and `keepsaid why` shows it.
     """
     hint = "keepsaid why"
-    memory = name("memory", id_of("memory", memory, hint, f"{memory} names no memory"))
-    turn = name("turn", id_of("turn", turn, hint, f"{turn} names no turn"))
-    if not post(f"/v1/memories/{memory}/wrong", {"turn": turn, "undo": undo})[0]["done"]:
+    memory = console.name_of("memory", memory, hint, f"{memory} names no memory")
+    turn = console.name_of("turn", turn, hint, f"{turn} names no turn")
+    if not remote.post(f"/v1/memories/{memory}/wrong", {"turn": turn, "undo": undo})[0]["done"]:
         what = "was not said to be wrong for" if undo else "was not shown to"
-        raise refused(f"{memory} {what} {turn}", f"keepsaid why --memory {memory}")
+        raise console.refused(f"{memory} {what} {turn}", f"keepsaid why --memory {memory}")
     told = "may come to mind there again" if undo else "is left out there from the next turn on"
-    show({"memory": memory, "turn": turn, "wrong": not undo}, f"{memory}  {told}")
+    console.show({"memory": memory, "turn": turn, "wrong": not undo}, f"{memory}  {told}")
 
 
 _TO = ", ".join(ShareReach)
@@ -222,10 +192,10 @@ def share_memory(
 
     Whoever hears it now hears it still. What came from outside stays in its lane.
     """
-    named = name("memory", id_of("memory", memory, _LIST, f"{memory} names no memory"))
-    told = post(f"/v1/memories/{named}/widen", {"to": to, "reason": reason})[0]["widened"]
+    named = console.name_of("memory", memory, LIST, f"{memory} names no memory")
+    told = remote.post(f"/v1/memories/{named}/widen", {"to": to, "reason": reason})[0]["widened"]
     changed = "is heard as far already" if told["before"] == told["after"] else f"was {told['before']}"
-    show({"memory": named, "widened": told}, f"{named}  {told['after']}  ({changed})")
+    console.show({"memory": named, "widened": told}, f"{named}  {told['after']}  ({changed})")
 
 
 app = typer.Typer(help="What is remembered.", rich_markup_mode=None)
@@ -234,11 +204,7 @@ app.command("audit")(audit)
 app.command("maintain")(maintain)
 app.command("stats")(stats)
 app.command("share")(share_memory)
-app.command("forget")(forget)
-app.command("forgotten")(forgotten)
-add_to(app)
-_OWNER = Listener(None, everything=True)
-_LIST = "keepsaid memory ls"
+memory_changes.add_to(app)
 _KINDS = ", ".join(Kind)
 _ADDED = ", ".join(str(kind) for kind in IMPORTANCE)
 _FIELD_WIDTH = 14
@@ -249,7 +215,7 @@ class SearchOptions:
     """A search as the options ask for it."""
 
     query: Annotated[str, typer.Argument(help="What to look for; any text will do.")]
-    limit: Limit = 10
+    limit: console.Limit = 10
     archived: Annotated[bool, typer.Option("--archived", help="Search what was archived instead.")] = False
     kind: Annotated[str, typer.Option(help=f"Only memories of this kind: {_KINDS}.")] = ""
     person: Annotated[str, typer.Option(help="Only what this person said, or what is about them.")] = ""
@@ -267,60 +233,60 @@ def _search(asked: SearchOptions) -> None:
         request.check()
     except InputError as error:
         raise typer.BadParameter(error.what.replace("as_of", "--as-of")) from error
-    found = session().read(lambda stores: stores.search.search(request)) or Recalled(())
+    found = console.session().read(lambda stores: stores.search.search(request)) or Recalled(())
     rows = tuple(
         (str(place), f"{hit.score:.3f}", f"{hit.leg} #{hit.rank}", *_cells(hit.memory))
         for place, hit in enumerate(found.hits, start=1)
     )
-    show(recalled_shape(found), Table(("#", "SCORE", "LEG", "ID", "KIND", "AGE", "FROM", "MEMORY"), rows))
+    headings = ("#", "SCORE", "LEG", "ID", "KIND", "AGE", "FROM", "MEMORY")
+    console.show(recalled_shape(found), console.Table(headings, rows))
     for missing in found.missing:
-        say(f"left out: {missing}")
+        console.say(f"left out: {missing}")
     if not found.hits:
-        say("nothing matches" if session().stored() else NOTHING)
+        console.say("nothing matches" if console.session().stored() else console.NOTHING)
 
 
-app.command("search")(command_of(SearchOptions, _search))
+app.command("search")(console.command_of(SearchOptions, _search))
 
 
 @app.command("ls")
 def ls(
     kind: Annotated[str | None, typer.Option(help=f"Only memories of this kind: {_KINDS}.")] = None,
-    limit: Limit = 20,
+    limit: console.Limit = 20,
 ) -> None:
     """List memories, newest first."""
-    check_choice("--kind", kind, Kind)
+    console.check_choice("--kind", kind, Kind)
     kinds = () if kind is None else (Kind(kind),)
-    found = session().read(lambda stores: stores.memories.find(_OWNER, kinds, limit)) or ()
+    found = console.session().read(lambda stores: stores.memories.find(OWNER, kinds, limit)) or ()
     shape, headings = {"memories": [memory_shape(memory) for memory in found]}, ("ID", "KIND", "AGE", "FROM", "MEMORY")
-    show_rows(shape, headings, map(_cells, found), "nothing is remembered yet")
+    console.show_rows(shape, headings, map(_cells, found), "nothing is remembered yet")
 
 
 def _cells(memory: Memory) -> tuple[str, ...]:
     new = memory.new
-    age = duration(age_ms(new.said_at))
-    return name("memory", memory.id), str(new.kind), age, new.speaker or "-", new.text
+    return show("memory", memory.id), str(new.kind), console.age(new.said_at), new.speaker or "-", new.text
 
 
 @app.command("show")
 def show_one(memory: Annotated[str, typer.Argument(help="A memory: mem_...")]) -> None:
     """Show one memory, where it came from and who may hear it."""
-    number = id_of("memory", memory, _LIST)
+    number = console.id_of("memory", memory, LIST)
 
-    async def named(stores: ReadOnlyStores) -> tuple[Memory | None, Sequence[MemoryShared]]:
-        return await stores.memories.get(_OWNER, number), await stores.memories.sharing.list_shares(_OWNER, number)
+    async def named(stores: console.Stores) -> tuple[Memory | None, Sequence[MemoryShared]]:
+        return await stores.memories.get(OWNER, number), await stores.memories.sharing.list_shares(OWNER, number)
 
-    found, widened = session().read(named) or (None, ())
+    found, widened = console.session().read(named) or (None, ())
     if found is None:
-        raise refused(f"there is no memory {memory}", _LIST)
+        raise console.refused(f"there is no memory {memory}", LIST)
     shape = {**memory_shape(found), "widened": [widened_shape(one) for one in widened]}
     lines = [(field, _render_field(value)) for field, value in shape.items() if field != "text"]
-    show({"memory": shape}, found.text, facts(lines, _FIELD_WIDTH))
+    console.show({"memory": shape}, found.text, console.facts(lines, _FIELD_WIDTH))
 
 
 def _render_field(value: Any) -> str:
     if isinstance(value, list) and value and isinstance(value[0], dict):
         return "; ".join(f"from {one['before']} by {one['by']}: {one['reason']}" for one in value)
-    return ", ".join(map(str, value)) if isinstance(value, list) else render_value(value)
+    return ", ".join(map(str, value)) if isinstance(value, list) else console.render_value(value)
 
 
 @app.command("add")
@@ -329,14 +295,13 @@ def add(
     kind: Annotated[str, typer.Option(help=f"What it is: {_ADDED}.")] = "fact",
 ) -> None:
     """Remember something; you hear it in your own direct chats. A secret in it is left out."""
-    check_choice("--kind", kind, IMPORTANCE)
-    said = from_stdin() if text == "-" else text
-    noted, _ = post("/v1/memories", {"text": said, "kind": kind})
-    added, left_out = str(noted["id"]), dict(noted["redacted"])
-    lifted = bool(noted.get("lifted"))
-    show({"id": added, "redacted": left_out, "lifted": lifted}, f"{added}  remembered")
+    console.check_choice("--kind", kind, IMPORTANCE)
+    said = console.from_stdin() if text == "-" else text
+    noted, _ = remote.post("/v1/memories", {"text": said, "kind": kind})
+    added, left_out, lifted = str(noted["id"]), dict(noted["redacted"]), bool(noted.get("lifted"))
+    console.show({"id": added, "redacted": left_out, "lifted": lifted}, f"{added}  remembered")
     if lifted:
-        say("this had been forgotten; because you asked for it, it may be remembered again from now on")
+        console.say("this had been forgotten; because you asked for it, it may be remembered again from now on")
     if left_out:
-        kinds = ", ".join(counted(n, kind) for kind, n in left_out.items())
-        say(f"left out: {kinds}; memory keeps no secrets")
+        kinds = ", ".join(console.counted(n, kind) for kind, n in left_out.items())
+        console.say(f"left out: {kinds}; memory keeps no secrets")

@@ -3,36 +3,20 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from keepsaid.domain.forgetting import Forgetting
-from keepsaid.domain.ids import read, when
-from keepsaid.domain.ids import show as name
+from keepsaid.domain.ids import read, show, when
 from keepsaid.domain.memory import Listener, Memory
-from keepsaid.interfaces.cli.console import (
-    Limit,
-    Table,
-    age_ms,
-    command_of,
-    counted,
-    duration,
-    facts,
-    id_of,
-    refused,
-    render_value,
-    say,
-    session,
-    show,
-    show_rows,
-)
-from keepsaid.interfaces.cli.remote import post, running
-from keepsaid.interfaces.shapes import memory_shape
+from keepsaid.interfaces.cli import console, remote
+from keepsaid.interfaces.shapes import Shape, memory_shape
 from keepsaid.values import frozen
 
+OWNER = Listener(None, everything=True)
+LIST = "keepsaid memory ls"
 _WAIT_S = 20.0
-_PATH = "/v1/forget"
 
 
 @frozen
@@ -59,43 +43,36 @@ def _forget(chosen: Chosen) -> None:
     """
     where = {"person": chosen.person, "conversation": chosen.conversation, "filter": chosen.text}
     asked = {"ids": chosen.ids or [], **where, "undo_for": chosen.undo_for, "yes": chosen.yes}
-    told, _ = post(_PATH, asked)
+    told, _ = remote.post("/v1/forget", asked)
     if not chosen.yes:
-        _would_go(told)
+        rows = tuple((one["id"], one["kind"], one["text"]) for one in told["memories"])
+        console.show(told, f"would forget  {_counts(told['counts'])}", console.Table(("ID", "KIND", "MEMORY"), rows))
+        add = "nothing was changed; to forget it for good, add --yes"
+        console.say(add if told["counts"] else "there is nothing like that")
         return
     told = _waited(told)
-    show(told, _receipt(told))
+    done = "forgotten" if told["state"] == "done" else f"{told['state']}, going on"
+    console.show(told, f"{told['id']}  {done}: {_counts(told['counts'])}")
     for backup in told["backups"]:
-        say(f"a backup from before still holds it: {backup}")
+        console.say(f"a backup from before still holds it: {backup}")
     if told["undo_until"]:
-        say(f"it can be undone until {told['undo_until']}: keepsaid memory restore {told['id']}")
+        console.say(f"it can be undone until {told['undo_until']}: keepsaid memory restore {told['id']}")
     if told["state"] != "done":
-        when = "at the next start" if told.get("stopping") else "when the turns that are running have ended"
-        say(f"the rest goes {when}; see: keepsaid memory forgotten")
+        later = "at the next start" if told.get("stopping") else "when the turns that are running have ended"
+        console.say(f"the rest goes {later}; see: keepsaid memory forgotten")
 
 
-forget = command_of(Chosen, _forget)
-
-
-def _would_go(told: dict[str, Any]) -> None:
-    rows = tuple((one["id"], one["kind"], one["text"]) for one in told["memories"])
-    show(told, f"would forget  {_counts(told['counts'])}", Table(("ID", "KIND", "MEMORY"), rows))
-    say("nothing was changed; to forget it for good, add --yes" if told["counts"] else "there is nothing like that")
+forget = console.command_of(Chosen, _forget)
 
 
 def _counts(counts: dict[str, int]) -> str:
     singular = {"memories": "memory", "replies": "reply", "summaries": "summary", "entities": "entity", "uses": "use"}
     singular["staged"] = "staged deed"
-    said = [counted(n, singular.get(name, name.removesuffix("s")), name) for name, n in counts.items()]
+    said = [console.counted(n, singular.get(name, name.removesuffix("s")), name) for name, n in counts.items()]
     return ", ".join(said) or "nothing"
 
 
-def _receipt(told: dict[str, Any]) -> str:
-    done = "forgotten" if told["state"] == "done" else f"{told['state']}, going on"
-    return f"{told['id']}  {done}: {_counts(told['counts'])}"
-
-
-def _waited(told: dict[str, Any]) -> dict[str, Any]:
+def _waited(told: Shape) -> Shape:
     """The receipt once all is gone, or as it stands after some seconds."""
     from keepsaid.interfaces.transfer import forgetting_shape  # noqa: PLC0415 - `--help` needs none of it
 
@@ -103,47 +80,41 @@ def _waited(told: dict[str, Any]) -> dict[str, Any]:
     if told["state"] == "done" or number is None or told.get("stopping"):
         return told
     _wait()
-    found = session().read(lambda stores: stores.views.forgettings.one(number))
+    found = console.session().read(lambda stores: stores.views.forgettings.one(number))
     return told if found is None else forgetting_shape(found, told["backups"])
 
 
 def _wait() -> bool:
     """Wait for a runtime that is up to forget what it was asked to; whether nothing is left."""
-    remote = running(session().home)
-    if remote is None:
-        return not session().read(lambda stores: stores.views.forgettings.unfinished())
+    runtime = remote.running(console.session().home)
+    if runtime is None:
+        return not console.session().read(lambda stores: stores.views.forgettings.unfinished())
     body = json.dumps({"wait_s": _WAIT_S}).encode()
-    return bool(remote.post("/v1/forget/settled", body)["settled"])
-
-
-def undo(request: str) -> None:
-    """Put back what a request took."""
-    told, _ = post("/v1/forget/undo", {"id": request})
-    show(told, f"{told['id']}  undone; what was forgotten is remembered again")
+    return bool(runtime.post("/v1/forget/settled", body)["settled"])
 
 
 def forgotten(
     request: Annotated[str | None, typer.Argument(metavar="[ID]", help="One request: fgt_...")] = None,
-    limit: Limit = 20,
+    limit: console.Limit = 20,
     wait: Annotated[bool, typer.Option("--wait", help="First wait until a runtime has done what is asked.")] = False,
 ) -> None:
     """List what was asked to be forgotten, newest first, or show the receipt of one request."""
     from keepsaid.interfaces.transfer import forgetting_shape  # noqa: PLC0415 - `--help` needs none of it
 
     if wait and not _wait():
-        say("not all of it is gone yet")
+        console.say("not all of it is gone yet")
     if request is not None:
         _one(request)
         return
-    found = session().read(lambda stores: stores.views.forgettings.newest(limit)) or ()
+    found = console.session().read(lambda stores: stores.views.forgettings.newest(limit)) or ()
     shapes = [forgetting_shape(one) for one in found]
     rows, empty = map(_request_cells, shapes, found), "nothing was asked to be forgotten"
-    show_rows({"forgettings": shapes}, ("ID", "STATE", "AGE", "CHOSEN BY", "UNDO UNTIL", "WENT"), rows, empty)
+    console.show_rows({"forgettings": shapes}, ("ID", "STATE", "AGE", "CHOSEN BY", "UNDO UNTIL", "WENT"), rows, empty)
 
 
-def _request_cells(shape: dict[str, Any], one: Forgetting) -> tuple[str, ...]:
-    age, until = duration(age_ms(one.requested_at)), shape["undo_until"] or "-"
-    return shape["id"], one.state, age, one.how, until, _counts(shape["counts"])
+def _request_cells(shape: Shape, one: Forgetting) -> tuple[str, ...]:
+    until = shape["undo_until"] or "-"
+    return shape["id"], one.state, console.age(one.requested_at), one.how, until, _counts(shape["counts"])
 
 
 def _one(request: str) -> None:
@@ -151,19 +122,15 @@ def _one(request: str) -> None:
     from keepsaid.interfaces.transfer import forgetting_shape  # noqa: PLC0415
 
     hint, no_such = "keepsaid memory forgotten", f"there is no {request}"
-    number = id_of("forgetting", request, hint, no_such)
-    found = session().read(lambda stores: stores.views.forgettings.one(number))
-    if found is None:
-        raise refused(no_such, hint)
-    shape = forgetting_shape(found, backups_of(session().home, session().config()))
-    lines = [(name, render_value(value)) for name, value in shape.items() if name not in ("counts", "backups")]
+    number = console.id_of("forgetting", request, hint, no_such)
+    found = console.session().need(lambda stores: stores.views.forgettings.one(number), no_such, hint)
+    shape = forgetting_shape(found, backups_of(console.session().home, console.session().config()))
+    lines = [(name, console.render_value(value)) for name, value in shape.items() if name not in ("counts", "backups")]
     lines += [(name, str(n)) for name, n in shape["counts"].items()]
     lines += [("backup", path) for path in shape["backups"]]
-    show({"forgetting": shape}, facts(lines, 14))
+    console.show({"forgetting": shape}, console.facts(lines, 14))
 
 
-_OWNER = Listener(None, everything=True)
-_LIST = "keepsaid memory ls"
 Named = Annotated[str, typer.Argument(help="A memory: mem_...")]
 Several = Annotated[list[str], typer.Argument(metavar="ID...", help="Memories: mem_...")]
 
@@ -177,26 +144,25 @@ def edit_one(
 
     Your word outranks what is learned from anything said before it.
     """
-    number = _number(memory)
-    told, _ = post(f"/v1/memories/{name('memory', number)}/edit", {"text": text, "value": value})
-    show({"edited": name("memory", number), **told}, f"{told['id']}  stands in place of {name('memory', number)}")
+    edited = _name(memory)
+    told, _ = remote.post(f"/v1/memories/{edited}/edit", {"text": text, "value": value})
+    console.show({"edited": edited, **told}, f"{told['id']}  stands in place of {edited}")
 
 
 def history(memory: Named) -> None:
     """Show all that was known of the same thing: since when and until when it held, and where it came from."""
-    number = _number(memory)
-    found = session().read(lambda stores: stores.memories.revisions.history(_OWNER, number))
+    number = console.id_of("memory", memory, LIST)
+    found = console.session().read(lambda stores: stores.memories.revisions.history(OWNER, number))
     if not found:
-        raise refused(f"there is no memory {memory}", _LIST)
-    rows = tuple(map(_cells, found))
-    shape = {"history": [memory_shape(one) for one in found]}
-    show(shape, Table(("ID", "STATE", "SINCE", "UNTIL", "SOURCES", "MEMORY"), rows))
+        raise console.refused(f"there is no memory {memory}", LIST)
+    headings, rows = ("ID", "STATE", "SINCE", "UNTIL", "SOURCES", "MEMORY"), tuple(map(_cells, found))
+    console.show({"history": [memory_shape(one) for one in found]}, console.Table(headings, rows))
 
 
 def _cells(memory: Memory) -> tuple[str, ...]:
     since, until = when(memory.holds_from), when(memory.valid_to)
     sources = ", ".join(f"{one.kind}:{one.ref}" for one in memory.new.sources)
-    return name("memory", memory.id), memory.state, since or "-", until or "-", sources or "-", memory.text
+    return show("memory", memory.id), memory.state, since or "-", until or "-", sources or "-", memory.text
 
 
 def pin_one(memory: Named) -> None:
@@ -210,9 +176,9 @@ def unpin(memory: Named) -> None:
 
 
 def _pin(memory: str, *, pinned: bool) -> None:
-    number = _number(memory)
-    post(f"/v1/memories/{name('memory', number)}/pin", {"pinned": pinned})
-    show({"id": name("memory", number), "pinned": pinned}, f"{name('memory', number)}  {'' if pinned else 'un'}pinned")
+    name = _name(memory)
+    remote.post(f"/v1/memories/{name}/pin", {"pinned": pinned})
+    console.show({"id": name, "pinned": pinned}, f"{name}  {'' if pinned else 'un'}pinned")
 
 
 def archive(memories: Several) -> None:
@@ -225,16 +191,15 @@ def restore(
 ) -> None:
     """Bring back what was archived, or all that a request had forgotten while that can be undone."""
     if len(memories) == 1 and read("forgetting", memories[0]) is not None and memories[0].startswith("fgt_"):
-        undo(memories[0])
+        told, _ = remote.post("/v1/forget/undo", {"id": memories[0]})
+        console.show(told, f"{told['id']}  undone; what was forgotten is remembered again")
         return
     _put_away(memories, back=True)
 
 
 def _put_away(memories: list[str], *, back: bool) -> None:
-    numbers = [_number(one) for one in memories]
-    told, _ = post("/v1/memories/archive", {"ids": [name("memory", one) for one in numbers], "back": back})
-    what = "brought back" if back else "archived"
-    show(told, *(f"{one}  {what}" for one in told["ids"]))
+    told, _ = remote.post("/v1/memories/archive", {"ids": [_name(one) for one in memories], "back": back})
+    console.show(told, *(f"{one}  {'brought back' if back else 'archived'}" for one in told["ids"]))
 
 
 def merge_all(
@@ -242,29 +207,24 @@ def merge_all(
     others: Annotated[list[str], typer.Argument(help="Memories that say the same: mem_...")],
 ) -> None:
     """Have one memory stand for others that say the same, with their sources; they are kept, and found no more."""
-    number, numbers = _number(memory), [_number(one) for one in others]
-    names = [name("memory", one) for one in numbers]
-    post(f"/v1/memories/{name('memory', number)}/merge", {"others": names})
-    show(
-        {"id": name("memory", number), "merged": names},
-        f"{name('memory', number)}  stands for {counted(len(names), 'other')}",
-    )
-    say(f"keepsaid memory history {name('memory', number)} shows them")
+    kept, merged = _name(memory), [_name(one) for one in others]
+    remote.post(f"/v1/memories/{kept}/merge", {"others": merged})
+    console.show({"id": kept, "merged": merged}, f"{kept}  stands for {console.counted(len(merged), 'other')}")
+    console.say(f"keepsaid memory history {kept} shows them")
 
 
-def _number(memory: str) -> int:
-    return id_of("memory", memory, _LIST)
+def _name(memory: str) -> str:
+    return console.name_of("memory", memory, LIST)
 
 
 def add_to(app: typer.Typer) -> None:
     """Put the commands into an app."""
-    for called, command in (
-        ("edit", edit_one),
-        ("history", history),
-        ("pin", pin_one),
-        ("unpin", unpin),
-        ("merge", merge_all),
-        ("archive", archive),
-        ("restore", restore),
-    ):
-        app.command(called)(command)
+    app.command("forget")(forget)
+    app.command("forgotten")(forgotten)
+    app.command("edit")(edit_one)
+    app.command("history")(history)
+    app.command("pin")(pin_one)
+    app.command("unpin")(unpin)
+    app.command("merge")(merge_all)
+    app.command("archive")(archive)
+    app.command("restore")(restore)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from keepsaid.errors import EmbedderError
 from keepsaid.interfaces.cli.console import Table, on_terminal, progress, say, session, show
-
-if TYPE_CHECKING:
-    from keepsaid.config import Config, Home
 
 app = typer.Typer(help="The local model that finds memories by meaning.", rich_markup_mode=None)
 
@@ -20,9 +18,7 @@ app = typer.Typer(help="The local model that finds memories by meaning.", rich_m
 @app.command("ls")
 def ls() -> None:
     """List local models, their size, and whether they are there."""
-    from keepsaid.app.models import local_model  # noqa: PLC0415
-
-    name, folder, megabytes, is_there = local_model(session().home, session().config())
+    name, folder, megabytes, is_there = _local()
     state = "ready" if is_there else "not downloaded"
     shape = {"models": [{"name": name, "folder": str(folder), "megabytes": megabytes, "ready": is_there}]}
     show(shape, Table(("MODEL", "SIZE", "STATE", "FOLDER"), ((name, f"{megabytes} MB", state, str(folder)),)))
@@ -41,28 +37,25 @@ def pull(
 
     After a failure nothing has changed, and it may be run again.
     """
-    from keepsaid.app.models import local_model  # noqa: PLC0415
-
-    home, config = session().home, session().config()
     if offer:
-        offered(home, config, ask=sys.stdin.isatty() and on_terminal())
+        offered(ask=sys.stdin.isatty() and on_terminal())
         return
-    name, folder, megabytes, is_there = local_model(home, config)
+    name, folder, megabytes, is_there = _local()
     if is_there:
         show({"model": name, "pulled": False}, f"{name} is in {folder}")
         return
     if not yes and on_terminal() and not typer.confirm(f"Download {name}, {megabytes} MB, into {folder}?", err=True):
         raise typer.Abort
-    _download(home, config)
+    _download()
     show({"model": name, "pulled": True}, f"{name} is in {folder}; memories get their vectors in the background")
 
 
-def offered(home: Home, config: Config, *, ask: bool) -> None:
+def offered(*, ask: bool) -> None:
     """Ask whether to download the local model where it is wanted and not there; without asking, say how."""
-    from keepsaid.app.models import local_model, wants_local  # noqa: PLC0415
+    from keepsaid.app.models import wants_local  # noqa: PLC0415 - `--help` needs none of it
 
-    name, folder, megabytes, is_there = local_model(home, config)
-    if is_there or not wants_local(config):
+    name, folder, megabytes, is_there = _local()
+    if is_there or not wants_local(session().config()):
         return
     if not ask or not typer.confirm(
         f"Find memories by meaning too? That downloads {name}, {megabytes} MB, into {folder}", err=True
@@ -70,20 +63,26 @@ def offered(home: Home, config: Config, *, ask: bool) -> None:
         say(f"Memories are found by their words; by meaning too after keepsaid models pull ({megabytes} MB)")
         return
     try:
-        _download(home, config)
+        _download()
     except EmbedderError as error:
         say(f"{error.what}. Memories are found by their words; to try again: keepsaid models pull")
         return
     say(f"{name} is in {folder}; memories get their vectors in the background")
 
 
-def _download(home: Home, config: Config) -> None:
-    from keepsaid.app.models import local_model, pull_local  # noqa: PLC0415
+def _local() -> tuple[str, Path, int, bool]:
+    from keepsaid.app.models import local_model  # noqa: PLC0415 - `--help` needs none of it
 
-    name, _, megabytes, _ = local_model(home, config)
+    return local_model(session().home, session().config())
+
+
+def _download() -> None:
+    from keepsaid.app.models import pull_local  # noqa: PLC0415 - `--help` needs none of it
+
+    name, _, megabytes, _ = _local()
     say(f"downloading {name}, {megabytes} MB")
     with progress(megabytes, "MB") as tell:
-        pull_local(home, config, lambda came: tell(min(int(came), megabytes), megabytes, name))
+        pull_local(session().home, session().config(), lambda came: tell(min(int(came), megabytes), megabytes, name))
 
 
 @app.command("test")

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from keepsaid.domain.visibility import Person, SeenIdentity
-from keepsaid.interfaces.cli.console import age_ms, duration, session, show, show_rows
-from keepsaid.interfaces.cli.remote import post
+from keepsaid.interfaces.cli import console, remote
 from keepsaid.interfaces.shapes import person_shape, seen_shape
-
-if TYPE_CHECKING:
-    from keepsaid.app.stores import ReadOnlyStores
 
 app = typer.Typer(help="Who is one person under several identities.", rich_markup_mode=None)
 _ROWS_MAX = 10_000
@@ -29,22 +25,21 @@ def ls(
     What somebody is called identifies nobody: two of the same name are two until you join them.
     """
 
-    async def known(stores: ReadOnlyStores) -> tuple[Sequence[Person], Sequence[SeenIdentity]]:
+    async def known(stores: console.Stores) -> tuple[Sequence[Person], Sequence[SeenIdentity]]:
         return await stores.memories.people.everybody(), await stores.memories.people.seen(limit)
 
-    people, seen = session().read(known) or ((), ())
+    people, seen = console.session().read(known) or ((), ())
     spoke = {one.name: one for one in seen}
     joined = {one.name: person.id for person in people for one in person.identities}
     rows = [_cells(joined[name], name, spoke.get(name)) for name in joined]
     rows += [_cells("-", one.name, one) for one in seen if one.name not in joined]
     shape = {"people": [person_shape(one) for one in people], "seen": [seen_shape(one) for one in seen]}
-    show_rows(shape, ("PERSON", "IDENTITY", "CALLED", "MEMORIES", "LAST"), rows, "nobody has said anything yet")
+    console.show_rows(shape, ("PERSON", "IDENTITY", "CALLED", "MEMORIES", "LAST"), rows, "nobody has said anything yet")
 
 
 def _cells(person: str, name: str, spoke: SeenIdentity | None) -> tuple[str, ...]:
-    if spoke is None:
-        return person, name, "-", "0", "-"
-    return person, name, spoke.called or "-", str(spoke.memories), duration(age_ms(spoke.last_at))
+    said = ("-", "0", "-") if spoke is None else (spoke.called or "-", str(spoke.memories), console.age(spoke.last_at))
+    return person, name, *said
 
 
 @app.command("join")
@@ -53,13 +48,13 @@ def join(names: Annotated[list[str], typer.Argument(help=f"Two or more: {_WHO}")
 
     Whoever you join with owner hears what you hear in your direct chats. No stored memory changes; `split` undoes it.
     """
-    person = post("/v1/people/join", {"names": names})[0]["person"]
+    person = remote.post("/v1/people/join", {"names": names})[0]["person"]
     told = ", ".join(str(one["name"]) for one in person["identities"])
-    show({"person": person}, f"{person['id']}  {told}")
+    console.show({"person": person}, f"{person['id']}  {told}")
 
 
 @app.command("split")
 def split(name: Annotated[str, typer.Argument(help=_WHO)]) -> None:
     """Let one identity be a person alone again; it hears nothing of the others from this moment on."""
-    alone = post("/v1/people/split", {"name": name})[0]["split"]
-    show({"split": alone}, f"{alone}  is a person alone")
+    alone = remote.post("/v1/people/split", {"name": name})[0]["split"]
+    console.show({"split": alone}, f"{alone}  is a person alone")

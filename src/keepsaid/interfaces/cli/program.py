@@ -6,6 +6,7 @@ import logging
 import sys
 from importlib import import_module
 from io import TextIOWrapper
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,27 +22,9 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 NOUNS = (
-    "init",
-    "chat",
-    "serve",
-    "status",
-    "inbox",
-    "lanes",
-    "memory",
-    "people",
-    "extract",
-    "task",
-    "events",
-    "ext",
-    "schedule",
-    "tools",
-    "why",
-    "logs",
-    "config",
-    "doctor",
-    "data",
-    "models",
-)
+    "init", "chat", "serve", "status", "inbox", "lanes", "memory", "people", "extract", "task", "events", "ext",
+    "schedule", "tools", "why", "logs", "config", "doctor", "data", "models",
+)  # fmt: skip
 """The commands; each lives in the module of its name, as a function or, where it has commands of its own, as `app`."""
 
 _GROUP = "keepsaid.commands"
@@ -121,7 +104,7 @@ def shared_first(arguments: list[str]) -> tuple[list[str], list[str]]:
         elif argument in _SWITCHES or argument.startswith(f"{_VALUED}="):
             front.append(argument)
         elif argument == _VALUED:
-            front += [argument, *(value for value in [next(left, None)] if value is not None)]
+            front += [argument, *islice(left, 1)]
         else:
             rest.append(argument)
     return front, rest
@@ -147,7 +130,10 @@ def run(arguments: list[str]) -> int:
 
 def _run(front: list[str], rest: list[str], *, as_json: bool) -> int:
     if rest[0] == "--version":
-        return _version(as_json=as_json)
+        from keepsaid import __version__  # noqa: PLC0415 - all of the library
+
+        print(envelope({"version": __version__}) if as_json else f"keepsaid {__version__}")
+        return 0
     if front[-1:] == [_VALUED] or not all(front) or f"{_VALUED}=" in front:
         raise Misused(f"{_VALUED} needs a directory")  # an empty one would be the directory one stands in
     rest = _named_as_now(rest)
@@ -190,10 +176,3 @@ def _help(called: typer.Typer, rest: list[str]) -> str:
         words.append(word)
         below = getattr(below[word], "commands", {})
     return " ".join([*words, "--help"])
-
-
-def _version(*, as_json: bool) -> int:
-    from keepsaid import __version__  # noqa: PLC0415
-
-    print(envelope({"version": __version__}) if as_json else f"keepsaid {__version__}")
-    return 0

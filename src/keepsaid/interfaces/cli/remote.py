@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 from keepsaid import errors
-from keepsaid.errors import HomeBusy, KeepsaidError, NotRunning
 from keepsaid.interfaces.cli.console import session
 from keepsaid.values import frozen
 
@@ -54,7 +53,7 @@ class Remote:
             pass  # it lives and is somebody else's
         try:
             told = self._call("GET", "/v1/replies?channel=&conversation=", timeout_s=_LIVENESS_S)
-        except KeepsaidError:
+        except errors.KeepsaidError:
             return False
         return "replies" in told
 
@@ -72,43 +71,41 @@ class Remote:
             place = urlsplit(self.url)
             connection = HTTPConnection(place.hostname or "", place.port, timeout=timeout_s)
         except (HTTPException, ValueError) as error:
-            raise NotRunning(f"{self.url!r} is no address of a runtime") from error
+            raise errors.NotRunning(f"{self.url!r} is no address of a runtime") from error
         sent = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json", **(headers or {})}
         try:
             connection.request(method, path, body, sent)
             response = connection.getresponse()
             answer = response.read()
         except (OSError, HTTPException, ValueError) as error:
-            raise NotRunning(f"nothing answers at {self.url} ({type(error).__name__})") from error
+            raise errors.NotRunning(f"nothing answers at {self.url} ({type(error).__name__})") from error
         finally:
             connection.close()
         if response.status >= 400:
             raise problem(answer, response.status)
-        return _ours(answer, self.url)
+        told = _object_in(answer)
+        if told is None:
+            raise errors.NotRunning(f"what answers at {self.url} is no runtime of ours")
+        return told
 
 
-def _ours(answer: bytes, url: str) -> dict[str, Any]:
-    """The object in an answer; raises NotRunning when another server listens there."""
+def _object_in(answer: bytes) -> dict[str, Any] | None:
+    """The JSON object in an answer; None if it holds none, as another server listens there."""
     try:
         told = json.loads(answer)
     except ValueError:
-        told = None
-    if not isinstance(told, dict):
-        raise NotRunning(f"what answers at {url} is no runtime of ours")
-    return told
+        return None
+    return told if isinstance(told, dict) else None
 
 
 _NOT_ALLOWED = (401, 403)
 
 
-def problem(body: bytes, status: int) -> KeepsaidError:
+def problem(body: bytes, status: int) -> errors.KeepsaidError:
     """The error that a problem+json answer stands for, with its own words."""
-    try:
-        told = json.loads(body)
-    except ValueError:
-        told = None
-    if not isinstance(told, dict):
-        return KeepsaidError(f"the runtime answered with HTTP {status}", safe="Unknown for this request.")
+    told = _object_in(body)
+    if told is None:
+        return errors.KeepsaidError(f"the runtime answered with HTTP {status}", safe="Unknown for this request.")
     code = str(told.get("code", ""))
     error = _kind_of(code, status)(str(told.get("title")))
     error.code = code or error.code
@@ -116,12 +113,12 @@ def problem(body: bytes, status: int) -> KeepsaidError:
     return error
 
 
-def _kind_of(code: str, status: int) -> type[KeepsaidError]:
+def _kind_of(code: str, status: int) -> type[errors.KeepsaidError]:
     """The error of the tree with this code; the tree alone, whatever else was imported.
 
     What HTTP alone calls an error was wrong input, where it is the caller's and not about who calls.
     """
-    other = errors.InputError if 400 <= status < 500 and status not in _NOT_ALLOWED else KeepsaidError
+    other = errors.InputError if 400 <= status < 500 and status not in _NOT_ALLOWED else errors.KeepsaidError
     return next((kind for kind in vars(errors).values() if getattr(kind, "code", None) == code), other)
 
 
@@ -148,14 +145,21 @@ def either(remotely: Callable[[Remote], T], locally: Callable[[Instance], Awaita
     waited for a few seconds, then HomeBusy is raised.
     """
     home, config = session().home, session().config()
+
+    async def here() -> T:
+        from keepsaid.app.instance import opened  # noqa: PLC0415 - writing beside a runtime needs none of it
+
+        async with opened(home, config) as instance:
+            return await locally(instance)
+
     until = time.monotonic() + _BUSY_S
     while True:
         remote = running(home)
         if remote is not None:
             return remotely(remote), True
         try:
-            return asyncio.run(_opened(home, config, locally)), False
-        except HomeBusy:
+            return asyncio.run(here()), False
+        except errors.HomeBusy:
             if time.monotonic() > until:
                 raise
             time.sleep(_BUSY_POLL_S)
@@ -175,14 +179,6 @@ def post(path: str, fields: dict[str, Any] | None = None, key: str | None = None
         status, answer = await call(instance, path, body, headers)
         if status >= 400:
             raise problem(answer, status)
-        told: dict[str, Any] = json.loads(answer)
-        return told
+        return dict(json.loads(answer))
 
     return either(lambda remote: dict(remote.post(path, body, key)), here)
-
-
-async def _opened(home: Home, config: Any, work: Callable[[Instance], Awaitable[T]]) -> T:
-    from keepsaid.app.instance import opened  # noqa: PLC0415 - writing beside a runtime needs none of it
-
-    async with opened(home, config) as instance:
-        return await work(instance)

@@ -7,6 +7,7 @@ import json
 import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,29 +15,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from keepsaid.domain import ids
 from keepsaid.domain.batch import Routed, WaitingGroup, Window
-from keepsaid.domain.ids import MAX_ID, when
-from keepsaid.domain.ids import show as name
-from keepsaid.domain.message import StoredMessage
+from keepsaid.domain.message import Inbound, StoredMessage
 from keepsaid.domain.route import Action, Routes, judge, payload_fields, unmatched
-from keepsaid.errors import ConfigError, InputError, KeepsaidError
-from keepsaid.interfaces.cli.console import NOTHING, Table, counted, one_line, say, session, show
+from keepsaid.errors import ConfigError, KeepsaidError
+from keepsaid.interfaces.cli import console
+from keepsaid.interfaces.cli.console import Table, counted, one_line, refused, session, show
 from keepsaid.values import frozen
 
 if TYPE_CHECKING:
-    from keepsaid.app.stores import ReadOnlyStores
     from keepsaid.config import Config
-    from keepsaid.domain.message import Inbound, StoredMessage
-    from keepsaid.domain.route import Routes, Verdict
     from keepsaid.domain.views import Decided
-
 
 RulesFile = Annotated[
     Path | None,
     typer.Option("--rules", help="A config file, or one with `routes` alone, whose rules are tried instead."),
 ]
-
-_SECTIONS = ("routes", "channels")
 
 
 def config_with(rules: Path | None) -> Config:
@@ -51,7 +46,7 @@ def config_with(rules: Path | None) -> Config:
 
     if not rules.is_file():
         raise ConfigError(f"there is no file {rules}", hint="keepsaid config path")
-    given = {name: section for name, section in read(rules).items() if name in _SECTIONS}
+    given = {name: section for name, section in read(rules).items() if name in ("routes", "channels")}
     if "routes" not in given:
         raise ConfigError(f"{rules} has no routes", hint="routes: {rules: [{name: ..., match: {...}, action: drop}]}")
     try:
@@ -81,15 +76,12 @@ def replay(
     """
     start = int(time.time() * 1_000) - _span(since)
     table, now = config_with(rules).table(), session().config().table()
-
-    async def judged(stores: ReadOnlyStores) -> Difference:
-        return await _difference(stores, table, now, start)
-
-    found = session().read(judged)
+    found = session().read(lambda stores: _difference(stores, table, now, start))
     if found is None:
-        say(NOTHING)
+        console.say(console.NOTHING)
         found = Difference()
-    show({"since": when(start), "rules_version": table.version, **found.shape()}, *_show_replay(found, start))
+    shape = {"since": ids.when(start), "rules_version": table.version, **found.shape()}
+    show(shape, *_show_replay(found, start))
 
 
 @dataclass(slots=True)
@@ -99,18 +91,21 @@ class Difference:
     messages: int = 0
     not_judged: int = 0
     changes: dict[tuple[Decision, Decision], list[StoredMessage]] = field(default_factory=dict)
-    counts: dict[tuple[Decision, Decision], int] = field(default_factory=dict)
+    counts: Counter[tuple[Decision, Decision]] = field(default_factory=Counter)
 
-    def add(self, message: StoredMessage, was: Verdict, would_be: Verdict) -> None:
-        """Count a message; what differs keeps a few examples."""
-        self.messages += 1
-        change = (str(was.action), was.rule), (str(would_be.action), would_be.rule)
-        if change[0] == change[1]:
+    def add(self, one: Decided, table: Routes, now: Routes) -> None:
+        """Judge a message and count it; what differs keeps a few examples."""
+        if one.forgotten or one.message.damaged:
+            self.not_judged += 1
             return
-        self.counts[change] = self.counts.get(change, 0) + 1
-        examples = self.changes.setdefault(change, [])
-        if len(examples) < _EXAMPLES:
-            examples.append(message)
+        self.messages += 1
+        fields = payload_fields(one.message) if table.reads_payload or now.reads_payload else {}
+        was, would_be = one.verdict or judge(now, one.message, fields)[0], judge(table, one.message, fields)[0]
+        change = (str(was.action), was.rule), (str(would_be.action), would_be.rule)
+        if change[0] != change[1]:
+            self.counts[change] += 1
+            if self.counts[change] <= _EXAMPLES:
+                self.changes.setdefault(change, []).append(one.message)
 
     @property
     def ordered(self) -> list[tuple[Decision, Decision]]:
@@ -125,7 +120,7 @@ class Difference:
                 "would_be": {"verdict": would_be[0], "rule": would_be[1]},
                 "count": self.counts[was, would_be],
                 "examples": [
-                    {"id": name("message", one.id), "conversation": one.lane.conversation, "text": one.text}
+                    {"id": ids.show("message", one.id), "conversation": one.lane.conversation, "text": one.text}
                     for one in self.changes[was, would_be]
                 ],
             }
@@ -134,22 +129,13 @@ class Difference:
         return {"messages": self.messages, "not_judged": self.not_judged, "changes": changes}
 
 
-async def _difference(stores: ReadOnlyStores, table: Routes, now: Routes, start: int) -> Difference:
-    found, before = Difference(), MAX_ID
+async def _difference(stores: console.Stores, table: Routes, now: Routes, start: int) -> Difference:
+    found, before = Difference(), ids.MAX_ID
     while page := await stores.views.decided(start, before, _PAGE):
         for one in page:
-            _compare(found, one, table, now)
+            found.add(one, table, now)
         before = page[-1].message.id
     return found
-
-
-def _compare(found: Difference, one: Decided, table: Routes, now: Routes) -> None:
-    if one.forgotten or one.message.damaged:
-        found.not_judged += 1
-        return
-    fields = payload_fields(one.message) if table.reads_payload or now.reads_payload else {}
-    was = one.verdict or judge(now, one.message, fields)[0]
-    found.add(one.message, was, judge(table, one.message, fields)[0])
 
 
 def _span(text: str) -> int:
@@ -159,21 +145,20 @@ def _span(text: str) -> int:
     return int(found[1]) * _UNIT_MS[found[2]]
 
 
-def _show_replay(found: Difference, start: int) -> list[str | Table]:
-    changed = sum(found.counts.values())
-    sentence = f"{counted(found.messages, 'message')} since {when(start)}: {changed:,} would be decided differently."
-    left = (
-        f"{counted(found.not_judged, 'message')} could not be judged: damaged or forgotten" if found.not_judged else ""
-    )
-    rows = tuple(_replay_row(found, change) for change in found.ordered)
-    told: list[str | Table] = [sentence, *([left] if left else [])]
-    return [*told, Table(("COUNT", "WAS", "WOULD BE", "FOR EXAMPLE"), rows)] if rows else told
+def _show_replay(found: Difference, start: int) -> Iterator[str | Table]:
+    changed = f"{found.counts.total():,} would be decided differently."
+    yield f"{counted(found.messages, 'message')} since {ids.when(start)}: {changed}"
+    if found.not_judged:
+        yield f"{counted(found.not_judged, 'message')} could not be judged: damaged or forgotten"
+    if found.counts:
+        rows = tuple(_replay_row(found, change) for change in found.ordered)
+        yield Table(("COUNT", "WAS", "WOULD BE", "FOR EXAMPLE"), rows)
 
 
 def _replay_row(found: Difference, change: tuple[Decision, Decision]) -> tuple[str, ...]:
     was, would_be = (f"{verdict} ({rule})" for verdict, rule in change)
     first = found.changes[change][0]
-    return f"{found.counts[change]:,}", was, would_be, f"{name('message', first.id)}  {one_line(first.text)}"
+    return f"{found.counts[change]:,}", was, would_be, f"{ids.show('message', first.id)}  {one_line(first.text)}"
 
 
 app = typer.Typer(help="Routing rules, tried on samples.", rich_markup_mode=None)
@@ -229,8 +214,6 @@ class Sample:
     @property
     def is_expected(self) -> bool:
         """Whether it got what was expected; always, where nothing was."""
-        if self.expect is None:
-            return True
         return all(self.got[name] == value for name, value in self.expectation.items())
 
     @property
@@ -242,14 +225,8 @@ class Sample:
 
     def shape(self, table: Routes) -> dict[str, Any]:
         """It as JSON."""
-        return {
-            "line": self.line,
-            **self.got,
-            "priority": self.routed.priority,
-            "expect": self.expect,
-            "as_expected": self.is_expected,
-            "unmatched": self.unmatched(table),
-        }
+        told = {"line": self.line, **self.got, "priority": self.routed.priority, "expect": self.expect}
+        return {**told, "as_expected": self.is_expected, "unmatched": self.unmatched(table)}
 
     def unmatched(self, table: Routes) -> dict[str, str]:
         """Why rules did not match, by the name of the rule."""
@@ -265,7 +242,7 @@ async def _judged(
     from keepsaid.pipeline.routing import route_group  # noqa: PLC0415 - what a running instance does
     from keepsaid.testing.clock import CountingIds  # noqa: PLC0415 - nothing of it is stored
 
-    ids, now, judged = CountingIds(), int(time.time() * 1_000), []
+    numbers, now, judged = CountingIds(), int(time.time() * 1_000), []
     for line, fields in samples:
         expect = fields.pop("expect", None)
         _check(expect, line)
@@ -273,11 +250,11 @@ async def _judged(
         if inbound is None:
             continue
         inbound = storable(inbound)
-        message = StoredMessage(ids.next(), inbound.lane, 1, inbound, now)
-        dispatch = await route_group(table, WaitingGroup(inbound.lane, 0, (message,)), Window(), ids, now)
+        message = StoredMessage(numbers.next(), inbound.lane, 1, inbound, now)
+        dispatch = await route_group(table, WaitingGroup(inbound.lane, 0, (message,)), Window(), numbers, now)
         judged.append(Sample(line, message, dispatch.batches[0], expect))
     if not judged:
-        raise InputError("there is no sample in it", safe="Nothing was changed.")
+        raise refused("there is no sample in it")
     return judged
 
 
@@ -289,21 +266,23 @@ def _inbound(config: Config, fields: dict[str, Any], event: str | None, line: in
     try:
         return inbound_of(config, fields, body, None) if event is None else github_sample(config, event, body)
     except KeepsaidError as error:
-        raise InputError(f"line {line}: {error.what}", safe="Nothing was changed.") from error
+        raise refused(f"line {line}: {error.what}") from error
 
 
 def _check(expect: Any, line: int) -> None:
     known = expect is None or isinstance(expect, str) or (isinstance(expect, dict) and set(expect) <= {*_EXPECTABLE})
     if not known:
-        raise InputError(
-            f"line {line}: expect must be a verdict, the name of a rule, or an object of {', '.join(_EXPECTABLE)}",
-            safe="Nothing was changed.",
-        )
+        what = f"a verdict, the name of a rule, or an object of {', '.join(_EXPECTABLE)}"
+        raise refused(f"line {line}: expect must be {what}")
 
 
 def _samples(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """The objects of a file with the numbers of their lines; the whole file may be one object, on many lines."""
-    text = _text(file)
+    try:
+        text = (sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()).decode("utf-8-sig", "replace")
+    except OSError as error:
+        told = f"{file} cannot be read ({error.strerror})"
+        raise refused(told, "keepsaid inbox routes test --help") from error
     try:
         whole = json.loads(text)
     except ValueError:
@@ -312,24 +291,18 @@ def _samples(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         yield 1, whole
         return
     for line, raw in enumerate(text.splitlines(), 1):
-        if not raw.strip():
-            continue
-        try:
-            fields = json.loads(raw)
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"line {line} is no JSON", safe="Nothing was changed.") from error
-        if not isinstance(fields, dict):
-            raise InputError(f"line {line} is no JSON object", safe="Nothing was changed.")
-        yield line, fields
+        if raw.strip():
+            yield line, _fields(line, raw)
 
 
-def _text(file: Path) -> str:
+def _fields(line: int, raw: str) -> dict[str, Any]:
     try:
-        raw = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
-    except OSError as error:
-        told = f"{file} cannot be read ({error.strerror})"
-        raise InputError(told, safe="Nothing was changed.", hint="keepsaid inbox routes test --help") from error
-    return raw.decode("utf-8-sig", "replace")
+        fields = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise refused(f"line {line} is no JSON") from error
+    if not isinstance(fields, dict):
+        raise refused(f"line {line} is no JSON object")
+    return fields
 
 
 def _render_samples(judged: Sequence[Sample], table: Routes) -> Iterator[str | Table]:

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import typer
 
 from keepsaid.domain.schedule import LIVE
-from keepsaid.interfaces.cli.console import Table, command_of, facts, one_line, refused, say, session, show
+from keepsaid.interfaces.cli.console import Table, command_of, facts, one_line, say, session, show
 from keepsaid.interfaces.cli.remote import post
 from keepsaid.values import frozen
 
@@ -46,9 +46,8 @@ def show_one(thing: Named) -> None:
     """Show one schedule and its last runs."""
     from keepsaid.interfaces.task_shapes import schedule_view_shape  # noqa: PLC0415
 
-    shape = session().read(lambda stores: schedule_view_shape(stores.views.schedules, thing))
-    if shape is None:
-        raise refused(f"there is no schedule {thing}", "keepsaid schedule add")
+    what, hint = f"there is no schedule {thing}", "keepsaid schedule add"
+    shape = session().need(lambda stores: schedule_view_shape(stores.views.schedules, thing), what, hint)
     runs = tuple((one["due_at"], one["state"], one["output"], one["reason"] or "-") for one in shape["runs"])
     show(shape, _render_schedule(shape), Table(("DUE", "RUN", "OUTPUT", "WHY"), runs))
 
@@ -92,33 +91,19 @@ def _add(wanted: ScheduleOptions) -> None:
 app.command("add")(command_of(ScheduleOptions, _add))
 
 
-@app.command("run")
-def run(thing: Named) -> None:
-    """Run one now, beside its times; a runtime does it at once, else the next start."""
-    _do(thing, "run")
+def _add_verb(verb: str, about: str) -> None:
+    def command(thing: Named) -> None:
+        shape, _ = post(f"/v1/schedules/{quote(thing, safe='')}/{verb}")
+        show(shape, _render_schedule(shape))
+
+    command.__doc__ = about
+    app.command(verb)(command)
 
 
-@app.command("pause")
-def pause(thing: Named) -> None:
-    """Let one rest until it is resumed; what of it is due is skipped."""
-    _do(thing, "pause")
-
-
-@app.command("resume")
-def resume(thing: Named) -> None:
-    """Let one come again that was paused, or failed too often."""
-    _do(thing, "resume")
-
-
-@app.command("cancel")
-def cancel(thing: Named) -> None:
-    """Let one come no more."""
-    _do(thing, "cancel")
-
-
-def _do(thing: str, verb: str) -> None:
-    shape, _ = post(f"/v1/schedules/{quote(thing, safe='')}/{verb}")
-    show(shape, _render_schedule(shape))
+_add_verb("run", "Run one now, beside its times; a runtime does it at once, else the next start.")
+_add_verb("pause", "Let one rest until it is resumed; what of it is due is skipped.")
+_add_verb("resume", "Let one come again that was paused, or failed too often.")
+_add_verb("cancel", "Let one come no more.")
 
 
 def _render_schedule(shape: dict[str, Any]) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from keepsaid.domain.ids import show as name
-from keepsaid.domain.ids import when
+from keepsaid.domain import ids
 from keepsaid.interfaces.cli.console import age_ms, counted, duration, facts, session, show, tallied
 from keepsaid.interfaces.cli.remote import Remote, running
 from keepsaid.values import frozen
@@ -14,7 +13,6 @@ from keepsaid.values import frozen
 if TYPE_CHECKING:
     from keepsaid.app.stores import ReadOnlyStores
     from keepsaid.config import Home
-    from keepsaid.domain.retention import Backlog, PruneHistory
     from keepsaid.domain.views import Overview
 
 
@@ -29,31 +27,30 @@ def status() -> None:
     current = session()
     life = life_of(current.home)
     where: dict[str, Any] = {"runtime": _runtime_shape(life), "home": str(current.home.data)}
-    counts = current.read(_counts)
-    if counts is None:
+    found = current.read(_read)
+    if found is None:
         sentence = f"{life.description}: nothing was ever stored here."
         show({"sentence": sentence, "stored": False, **where}, sentence, facts([("home", where["home"])]))
         return
-    overview, memories, backlog, history, schedules = counts
-    shape = {"sentence": sentence_of(overview, life), "stored": True, **shape_of(overview, memories)}
-    shape |= {"backlog": _backlog_shape(backlog), "pruned": _pruned_shape(history), "disk": _disk_shape(), **where}
-    shape["schedules"] = schedules
-    shape["tools_waiting"] = _tools_waiting()
+    overview, counts, schedules = found
+    shape = {"sentence": sentence_of(overview, life), "stored": True, **counts, "disk": _disk_shape(), **where}
+    shape |= {"schedules": schedules, "tools_waiting": _tools_waiting()}
     shape["sentence"] += "".join(f" Warning: {one}." for one in _warnings(shape))
     show(shape, shape["sentence"], facts(_lines(shape)))
 
 
-async def _counts(stores: ReadOnlyStores) -> tuple[Overview, dict[str, int], Backlog, PruneHistory, dict[str, Any]]:
+async def _read(stores: ReadOnlyStores) -> tuple[Overview, dict[str, Any], dict[str, Any]]:
+    """The overview, what both stores count, and the schedules: the next, and those that failed too often."""
     views = stores.views
     overview, memories = await views.overview(), await stores.memories.counts()
-    return overview, memories, await views.backlog(), await views.prune_history(), await _schedules(stores)
-
-
-async def _schedules(stores: ReadOnlyStores) -> dict[str, Any]:
-    """When the next schedule comes, and those that failed too often."""
-    view = stores.views.schedules
-    disabled = await view.schedules(("disabled",), 0, _DISABLED_MAX)
-    return {"next_at": when(await view.next_due()), "disabled": [name("schedule", one.id) for one in disabled]}
+    backlog, history = await views.backlog(), await views.prune_history()
+    disabled = await views.schedules.schedules(("disabled",), 0, _DISABLED_MAX)
+    last = history.runs[0].at if history.runs else None
+    pruned = {"messages": history.messages, "last_run_at": ids.when(last), "last_run_age_ms": age_ms(last)}
+    counts = {"backlog": {"waiting": backlog.waiting, **_oldest(backlog.oldest_at)}, "pruned": pruned}
+    due = ids.when(await views.schedules.next_due())
+    schedules = {"next_at": due, "disabled": [ids.show("schedule", one.id) for one in disabled]}
+    return overview, {**shape_of(overview, memories), **counts}, schedules
 
 
 def _tools_waiting() -> dict[str, int]:
@@ -66,17 +63,8 @@ def _tools_waiting() -> dict[str, int]:
     return {server: len(tools) for server, tools in waiting_in(home, config).items()}
 
 
-def _backlog_shape(backlog: Backlog) -> dict[str, Any]:
-    return {"waiting": backlog.waiting, **_oldest(backlog.oldest_at)}
-
-
 def _oldest(at: int | None) -> dict[str, Any]:
-    return {"oldest_at": when(at), "oldest_age_ms": age_ms(at)}
-
-
-def _pruned_shape(history: PruneHistory) -> dict[str, Any]:
-    last = history.runs[0].at if history.runs else None
-    return {"messages": history.messages, "last_run_at": when(last), "last_run_age_ms": age_ms(last)}
+    return {"oldest_at": ids.when(at), "oldest_age_ms": age_ms(at)}
 
 
 def _disk_shape() -> dict[str, Any]:
@@ -148,7 +136,7 @@ def shape_of(overview: Overview, memories: dict[str, int]) -> dict[str, Any]:
             ],
         },
         "deferred": overview.deferred,
-        "held": {"total": overview.held, "first": name("batch", overview.held_first) if overview.held else None},
+        "held": {"total": overview.held, "first": ids.show("batch", overview.held_first) if overview.held else None},
         "batches": {**dict.fromkeys(_BATCHES, 0), **overview.batches},
         "outbox": {**dict.fromkeys(_REPLIES, 0), **overview.replies},
         "tasks": dict(overview.tasks),
@@ -168,8 +156,7 @@ def sentence_of(overview: Overview, life: HomeHolder) -> str:
         counted(batches.get("review", 0), "batch to review", "batches to review"),
         counted(replies.get("dead", 0), "reply that could not be delivered", "replies that could not be delivered"),
     ]
-    wrong = [said for said in wrong if not said.startswith("0 ")]
-    if wrong:
+    if wrong := [said for said in wrong if not said.startswith("0 ")]:
         return f"{life.description}, and a person is needed: {', '.join(wrong)}."
     unrouted = sum(depth.unrouted for depth in overview.channels)
     waiting = batches.get("queued", 0) + batches.get("leased", 0)
@@ -185,14 +172,17 @@ def sentence_of(overview: Overview, life: HomeHolder) -> str:
 
 def _lines(shape: dict[str, Any]) -> list[tuple[str, str]]:
     unrouted, tokens, cost = shape["unrouted"], shape["tokens"], shape["cost_usd"]
-    backlog, held = shape["backlog"], shape["held"]
+    backlog, held, pruned = shape["backlog"], shape["held"], shape["pruned"]
+    cost = "not known" if cost is None else f"${cost:.4f}"
+    ago = "never" if pruned["last_run_age_ms"] is None else f"{duration(pruned['last_run_age_ms'])} ago"
     lines = [("waiting", f"{backlog['waiting']:,}   oldest {duration(backlog['oldest_age_ms'])}")]
     lines += [("unrouted", f"{unrouted['total']:,}   oldest {duration(unrouted['oldest_age_ms'])}")]
     lines += [
         (f"  {depth['channel']}", f"{depth['unrouted']:,}   oldest {duration(depth['oldest_age_ms'])}")
         for depth in unrouted["channels"]
     ]
-    lines += [
+    return [
+        *lines,
         ("batches", tallied(shape["batches"], _BATCHES)),
         *([("  held", f"{held['total']:,}   keepsaid inbox why {held['first']}")] if held["total"] else []),
         ("outbox", tallied(shape["outbox"], _REPLIES)),
@@ -201,17 +191,8 @@ def _lines(shape: dict[str, Any]) -> list[tuple[str, str]]:
         ("episodes", f"{shape['episodes_due']:,} due"),
         ("schedules", f"next {shape['schedules']['next_at'] or '-'}"),
         ("turns", tallied(shape["turns"])),
-        ("tokens", f"in {tokens['in']:,}   out {tokens['out']:,}   cost {_cost(cost)}"),
-        ("pruned", f"{shape['pruned']['messages']:,} messages   last run {_ago(shape['pruned']['last_run_age_ms'])}"),
+        ("tokens", f"in {tokens['in']:,}   out {tokens['out']:,}   cost {cost}"),
+        ("pruned", f"{pruned['messages']:,} messages   last run {ago}"),
         ("disk", f"{shape['disk']['free_bytes'] / 1e9:.1f} GB free"),
         ("home", shape["home"]),
     ]
-    return lines
-
-
-def _ago(ms: int | None) -> str:
-    return "never" if ms is None else f"{duration(ms)} ago"
-
-
-def _cost(cost: float | None) -> str:
-    return "not known" if cost is None else f"${cost:.4f}"

@@ -9,7 +9,6 @@ import signal
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -128,13 +127,8 @@ class ChatClient:
 
     async def put(self, text: str) -> str:
         """Say something; returns the message's id once it is on disk. Raises NotRunning, or why it was refused."""
-        body = {
-            "channel": "terminal",
-            "sender": "owner",
-            "conversation": self._conversation,
-            "direct": True,
-            "text": text.replace("\0", "\ufffd"),
-        }
+        place = {"channel": "terminal", "sender": "owner", "conversation": self._conversation, "direct": True}
+        body = {**place, "text": text.replace("\0", "\ufffd")}
         told = await self._call("POST", "/v1/messages", body, f"cli-{secrets.token_hex(12)}")
         return str(told["id"])
 
@@ -226,24 +220,16 @@ async def open_chat(remote: Remote, conversation: str) -> AsyncIterator[ChatClie
 
     If another runtime replaces it in this home, the client continues with that one.
     """
-    home = session().home
-    async with httpx2.AsyncClient(
-        base_url=remote.url,
-        headers={"Authorization": f"Bearer {remote.token}"},
-        timeout=httpx2.Timeout(_READ_S, connect=_CONNECT_S),
-        trust_env=False,
-        verify=False,
-    ) as client:
+    home, url, headers = session().home, remote.url, {"Authorization": f"Bearer {remote.token}"}
+    wait = httpx2.Timeout(_READ_S, connect=_CONNECT_S)
+    async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=wait, trust_env=False, verify=False) as client:
         yield ChatClient(client, conversation, lambda: running(home))
 
 
 async def settled(talk: ChatClient, message_id: str) -> dict[str, Any]:
     """The story of a message once it is settled. Raises NotRunning when the runtime goes before."""
-    story: dict[str, Any] = {}
     async with aclosing(talk.answer(message_id)) as pieces:
-        async for piece in pieces:
-            story = piece.data  # the last piece of an answer is the settled one
-    return story
+        return [piece.data async for piece in pieces][-1]  # the last piece of an answer is the settled one
 
 
 _LATE_S = 1.0
@@ -251,7 +237,9 @@ _LATE_S = 1.0
 
 async def converse(talk: ChatClient, conversation: str) -> None:
     """Ask, answer, ask again, until the person ends it."""
-    prompt: PromptSession[str] = PromptSession(history=_history(session().home.typed_file))
+    typed = session().home.typed_file
+    typed.touch(mode=0o600)
+    prompt: PromptSession[str] = PromptSession(history=FileHistory(str(typed)))
     while True:
         await _show_unseen(talk)
         text = await _read_line(prompt, talk)
@@ -338,12 +326,16 @@ async def _answer(talk: ChatClient, text: str) -> None:
 async def _finish(talk: ChatClient, story: dict[str, Any], written: str) -> None:
     if written:
         _write("\n")
-    replies = story["replies"]
-    for reply in replies:
+    for reply in story["replies"]:
         if reply["text"] != written:
             _write(f"{visible(reply['text'])}\n", "bot (as it was stored) >" if written else "bot >")
         await talk.seen(reply["id"])
-    if not replies:
+    say_unanswered(story)
+
+
+def say_unanswered(story: dict[str, Any]) -> None:
+    """Say why a settled message has no reply, if it has none."""
+    if not story["replies"]:
         reason = (story["batch"] or {}).get("reason", "")
         say(f"{story['id']} is {story['state']}, without a reply: {reason}")
 
@@ -356,8 +348,3 @@ def _write(shown: str, label: str = "") -> None:
 
 def _label(text: str) -> str:
     return f"\x1b[1m{text}\x1b[0m" if coloured() else text
-
-
-def _history(file: Path) -> FileHistory:
-    file.touch(mode=0o600)
-    return FileHistory(str(file))

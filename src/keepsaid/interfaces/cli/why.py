@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from keepsaid.domain.ids import read, when
-from keepsaid.domain.ids import show as name
+from keepsaid.domain import ids
 from keepsaid.domain.lane import Lane
-from keepsaid.domain.memory import Listener, Memory
+from keepsaid.domain.memory import Memory
 from keepsaid.domain.prompt import LayerShare, shares_of
 from keepsaid.domain.receipt import Feedback, FeedbackState, MemoryUse, Use
 from keepsaid.domain.views import MessageFilter, TurnStory
 from keepsaid.errors import InputError
-from keepsaid.interfaces.cli.chronicle import gone, unless_pruned
-from keepsaid.interfaces.cli.console import duration, id_of, one_line, refused, say, session, show, wrapped
-from keepsaid.interfaces.cli.escapes import visible
-from keepsaid.interfaces.cli.inbox import standing, waits
+from keepsaid.interfaces.cli import chronicle, console, escapes, inbox
+from keepsaid.interfaces.cli.console import id_of, one_line, refused, say, session, show, wrapped
+from keepsaid.interfaces.cli.memory_changes import LIST, OWNER
 from keepsaid.interfaces.pictures import context_bar, one_page, rank_shift
 from keepsaid.interfaces.shapes import USES_MAX, absent_shape, came_up_shape, turn_shape
 from keepsaid.pipeline.prompt.labels import late_before
@@ -28,10 +26,6 @@ from keepsaid.pipeline.prompt.trace import changed_since, compared, left_out_of
 from keepsaid.pipeline.tools.dialogue import questions_in
 from keepsaid.services.explaining import absence, commanded, listened
 from keepsaid.text.normal import cut
-
-if TYPE_CHECKING:
-    from keepsaid.app.stores import ReadOnlyStores
-
 
 _SHOWN_MAX = 10
 _WIDTH = 79
@@ -46,9 +40,9 @@ _HOW = {
 
 def searched(memory: dict[str, Any]) -> list[tuple[str, str]]:
     """How long recall took, how many each leg found and in what time, and what was missing."""
-    answered = [one for one in memory.get("searched") or [] if not one["why"]]
-    found = [f"{one['leg']} {one['found']} in {one['took_ms']:g} ms" for one in answered]
-    recall = [f"{memory.get('took_ms', 0):g} ms", *found]
+    legs = (one for one in memory.get("searched") or [] if not one["why"])
+    recall = [f"{memory.get('took_ms', 0):g} ms"]
+    recall += [f"{one['leg']} {one['found']} in {one['took_ms']:g} ms" for one in legs]
     recall += [f"nothing was recalled: {memory['skipped']}"] if memory.get("skipped") else []
     return [("recall", "   ".join(recall)), *(("missing", leg) for leg in memory.get("missing") or [])]
 
@@ -75,39 +69,32 @@ def _candidate(one: dict[str, Any]) -> str:
     legs = one.get("legs") or [[one["leg"], one["rank"], one["score"]]]
     places = "  ".join(f"{leg} #{rank} ({score:.3g})" for leg, rank, score, *_ in legs)
     value = f"  {one['value']:.3f}" if one.get("value") else ""
-    return "\n".join(
-        (
-            f"  {name('memory', one['id'])}{value}  {places}",
-            shortened(f"{_INDENT}[{one['kind']}] {one['text']}"),
-            f"{_INDENT}{one['reason']}{_measured(one)}",
-        )
-    )
+    text = shortened(f"{_INDENT}[{one['kind']}] {one['text']}")
+    return f"  {ids.show('memory', one['id'])}{value}  {places}\n{text}\n{_INDENT}{one['reason']}{_measured(one)}"
 
 
 def _measured(one: dict[str, Any]) -> str:
     """The numbers of a verdict, each beside the least that passes."""
-    numbers = (
-        f"{what} {value:.3g}" + ("" if least is None else f" of {least:.3g}")
-        for what, value, least in one.get("measured") or []
-    )
-    told = ", ".join(numbers)
-    return f" ({told})" if told else ""
+    measured = one.get("measured") or []
+    told = (f"{what} {value:.3g}" + ("" if least is None else f" of {least:.3g}") for what, value, least in measured)
+    return f" ({', '.join(told)})" if measured else ""
 
 
 def shortened(text: str) -> str:
     """A text on one line of eighty characters; what it begins with stays."""
     begins = text[: len(text) - len(text.lstrip())]
-    return cut(begins + " ".join(visible(text).split()), _WIDTH)
+    return cut(begins + " ".join(escapes.visible(text).split()), _WIDTH)
 
 
 def judged(feedback: Sequence[Feedback]) -> list[tuple[str, str]]:
     """What people said of memories."""
+    about = (f"{ids.show('memory', said.memory_id)} for {ids.show('turn', said.turn_id)}" for said in feedback)
     return [
         (
             "wrong" if said.state is FeedbackState.WRONG else "withdrawn",
-            f"{name('memory', said.memory_id)} for {name('turn', said.turn_id)}, said by {said.by} {when(said.at)}",
+            f"{what}, said by {said.by} {ids.when(said.at)}",
         )
-        for said in feedback
+        for what, said in zip(about, feedback, strict=True)
     ]
 
 
@@ -115,48 +102,38 @@ def uses(found: Sequence[Use]) -> Iterator[str]:
     """The turns a memory came up in, newest first."""
     for use in found:
         one: dict[str, Any] = use.found if isinstance(use.found, dict) else {}
-        why = str(one.get("reason") or "")
-        why = why or (f"it was number {one['rank']}" if use.how is MemoryUse.BEYOND and one else "")
-        yield f"  {name('turn', use.turn_id)}  {when(use.at)}  {_HOW[use.how]}"
+        why = one.get("reason") or (f"it was number {one['rank']}" if use.how is MemoryUse.BEYOND and one else "")
+        yield f"  {ids.show('turn', use.turn_id)}  {ids.when(use.at)}  {_HOW[use.how]}"
         yield shortened(f"{_INDENT}{use.lane.channel} {use.lane.key}" + (f": {why}" if why else ""))
-
-
-_OWNER = Listener(None, everything=True)
-_LIST = "keepsaid memory ls"
 
 
 def explain_memory(thing: str) -> None:
     """In which turns a memory was shown, opened or left out, and what was said of that."""
-    number = id_of("memory", thing, _LIST)
+    number = id_of("memory", thing, LIST)
 
-    async def looked_up(stores: ReadOnlyStores) -> tuple[Memory | None, Sequence[Use], Sequence[Feedback]]:
-        known = await stores.memories.get(_OWNER, number)
-        return known, await stores.views.uses(number, USES_MAX), await stores.views.feedback(number)
+    async def looked_up(stores: console.Stores) -> tuple[Memory, Sequence[Use], Sequence[Feedback]] | None:
+        known = await stores.memories.get(OWNER, number)
+        told = await stores.views.uses(number, USES_MAX), await stores.views.feedback(number)
+        return None if known is None else (known, *told)
 
-    memory, found, feedback = session().read(looked_up) or (None, (), ())
-    if memory is None:
-        raise refused(f"there is no memory {thing}", _LIST)
+    memory, found, feedback = session().need(looked_up, f"there is no memory {thing}", LIST)
     heading = f"CAME UP IN {len(found)} of the turns on record" if found else "CAME UP IN no turn on record"
-    said = wrapped(judged(feedback))
-    parts = (_headed(memory), *filter(None, (said,)), heading, *uses(found))
-    show(came_up_shape(memory, found, feedback), *parts)
+    said = [wrapped(judged(feedback))] if feedback else []
+    show(came_up_shape(memory, found, feedback), _headed(memory), *said, heading, *uses(found))
 
 
 def explain_absence(turn: TurnStory, thing: str) -> None:
     """Why a turn was not shown a memory."""
-    number = id_of("memory", thing, _LIST)
+    number = id_of("memory", thing, LIST)
 
-    async def looked_up(stores: ReadOnlyStores) -> tuple[Memory | None, bool]:
-        known = await stores.memories.get(_OWNER, number)
-        heard = known is not None and await stores.memories.get(listened(turn), number) is not None
-        return known, heard
+    async def looked_up(stores: console.Stores) -> tuple[Memory, bool] | None:
+        known = await stores.memories.get(OWNER, number)
+        return None if known is None else (known, await stores.memories.get(listened(turn), number) is not None)
 
-    memory, heard = session().read(looked_up) or (None, False)
-    if memory is None:
-        raise refused(f"there is no memory {thing}", _LIST)
+    memory, heard = session().need(looked_up, f"there is no memory {thing}", LIST)
     why = absence(turn, memory, heard=heard)
     told = [
-        ("turn", f"{name('turn', turn.turn_id)}   {when(turn.started_at)}"),
+        ("turn", f"{ids.show('turn', turn.turn_id)}   {ids.when(turn.started_at)}"),
         *(("said", shortened(one.text)) for one in turn.messages),
         (why.stage.replace("_", " "), why.why),
     ]
@@ -164,7 +141,7 @@ def explain_absence(turn: TurnStory, thing: str) -> None:
 
 
 def _headed(memory: Memory) -> str:
-    return shortened(f"{name('memory', memory.id)}  [{memory.new.kind}] {memory.text}")
+    return shortened(f"{ids.show('memory', memory.id)}  [{memory.new.kind}] {memory.text}")
 
 
 _SEARCHED_MAX = 1_000
@@ -204,7 +181,7 @@ def why(
     show({"turn": turn_shape(turn)}, *explained(turn, everything=everything))
 
 
-async def turn_named(stores: ReadOnlyStores, thing: str | None, lane: Lane | None = None) -> TurnStory:
+async def turn_named(stores: console.Stores, thing: str | None, lane: Lane | None = None) -> TurnStory:
     """The turn that a turn, message or batch id means, else the last one of the lane or of all.
 
     Raises InputError when there is none.
@@ -212,15 +189,14 @@ async def turn_named(stores: ReadOnlyStores, thing: str | None, lane: Lane | Non
     number = await stores.views.last_turn(lane) if thing is None else await _number(stores, thing)
     turn = None if number is None else await stores.views.turn(number)
     if turn is None:
-        what = "no turn has ended yet" if thing is None else f"{thing} names no turn, and nothing a turn answered"
-        what += unless_pruned() if thing is not None else ""
-        raise refused(what, "keepsaid inbox ls")
+        named = f"{thing} names no turn, and nothing a turn answered{chronicle.unless_pruned()}"
+        raise refused("no turn has ended yet" if thing is None else named, "keepsaid inbox ls")
     return turn
 
 
-async def _number(stores: ReadOnlyStores, thing: str) -> int | None:
+async def _number(stores: console.Stores, thing: str) -> int | None:
     """The turn's number; an id without prefix is tried as each of the three."""
-    turn_id, message_id, batch_id = read("turn", thing), read("message", thing), read("batch", thing)
+    turn_id, message_id, batch_id = ids.read("turn", thing), ids.read("message", thing), ids.read("batch", thing)
     if turn_id is not None and await stores.views.turn(turn_id) is not None:
         return turn_id
     story = None if message_id is None else await stores.views.story(message_id)
@@ -234,20 +210,18 @@ async def _number(stores: ReadOnlyStores, thing: str) -> int | None:
 
 def explained(turn: TurnStory, *, everything: bool = False) -> Iterator[str]:
     """The turn for people, part by part."""
-    lane, took = turn.batch.lane, "" if turn.ended_at is None else f" in {duration(turn.ended_at - turn.started_at)}"
-    reason = f": {turn.reason}" if turn.reason else ""
-    yield f"{name('turn', turn.turn_id)} {turn.state}{took}{reason}   {when(turn.started_at)}"
-    verdict = turn.batch.verdict
+    lane, verdict, reason = turn.batch.lane, turn.batch.verdict, f": {turn.reason}" if turn.reason else ""
+    yield f"{ids.show('turn', turn.turn_id)} {turn.state}{chronicle.took(turn)}{reason}   {ids.when(turn.started_at)}"
     lines = [("lane", f"{lane.key}   {lane.channel}, conversation {lane.conversation}")]
     before = late_before(turn.trace)
     for one in turn.messages:
-        late = f"   answered late: received {when(one.received_at)}" if before and one.received_at < before else ""
-        lines.append(("said", f"{name('message', one.id)}  {one_line(one.text)}{late}"))
+        late = f"   answered late: received {ids.when(one.received_at)}" if before and one.received_at < before else ""
+        lines.append(("said", f"{ids.show('message', one.id)}  {one_line(one.text)}{late}"))
         lines += [("in the lane", turn.placed[one.id])] if one.id in turn.placed else []
-    lines += gone(turn.batch)
+    lines += chronicle.gone(turn.batch)
     lines += [("verdict", f"{verdict.action} by rule {verdict.rule}: {verdict.reason}")]
     if turn.state == "open" and turn.batch.error:
-        lines.append(("waits", waits(turn.batch)))
+        lines.append(("waits", inbox.waits(turn.batch)))
     trace: dict[str, Any] = turn.trace if isinstance(turn.trace, dict) else {}
     alone = commanded(turn)
     lines += [("context", f"none: {alone}")] if alone else [*_context(trace), *_prefix(turn)]
@@ -264,13 +238,13 @@ def _drawn(turn: TurnStory, file: Path) -> None:
     shares = shares_of(turn.trace)
     if not shares:
         alone = commanded(turn)
-        what = f"{name('turn', turn.turn_id)} recorded no context to draw" + (f": {alone}" if alone else "")
+        what = f"{ids.show('turn', turn.turn_id)} recorded no context to draw" + (f": {alone}" if alone else "")
         raise refused(what, "keepsaid why")
-    title = f"{name('turn', turn.turn_id)}   {turn.batch.lane.conversation} {turn.batch.lane.key}"
+    title = f"{ids.show('turn', turn.turn_id)}   {turn.batch.lane.conversation} {turn.batch.lane.key}"
     try:
         file.write_text(_picture(turn, title, shares), "utf-8")
     except OSError as error:
-        raise InputError(f"{file} cannot be written ({error.strerror})", safe="Nothing was changed.") from error
+        raise refused(f"{file} cannot be written ({error.strerror})") from error
     say(f"drawn in {file}")
 
 
@@ -288,9 +262,7 @@ def _context(trace: dict[str, Any]) -> list[tuple[str, str]]:
         return [("context", "not recorded: the turn ended before its first step")]
     shown = [f"{one['name']} {one['tokens']:,}" + (f" ({one['cut']})" if one["cut"] else "") for one in layers]
     total = int(sum(one["tokens"] for one in layers) * trace.get("factor", 1.0) + 0.5)
-    lines = [("context", f"{' | '.join(shown)}   about {total:,} tokens")]
-    lines += _focus(trace)
-    return lines + searched(memory)
+    return [("context", f"{' | '.join(shown)}   about {total:,} tokens"), *_focus(trace), *searched(memory)]
 
 
 def _prefix(turn: TurnStory) -> list[tuple[str, str]]:
@@ -299,21 +271,18 @@ def _prefix(turn: TurnStory) -> list[tuple[str, str]]:
         return []
     one, why = found
     said = f"{one.share:.0%} of the prompt before it is repeated, {one.bytes:,} of {one.whole:,} bytes"
-    lasting = (
-        "all that stood before its status" if not why else f"{one.stable_share:.0%} of what stood before its status"
-    )
-    return [("prefix", f"{said}; {lasting}" + (f": {why}" if why else ""))]
+    part = f"{one.stable_share:.0%} of what stood before its status: {why}"
+    return [("prefix", f"{said}; {part if why else 'all that stood before its status'}")]
 
 
 def _focus(trace: dict[str, Any]) -> list[tuple[str, str]]:
     """What the newest message was taken to be about, and the questions that were settled."""
-    focus = trace.get("focus")
-    lines = []
+    focus, lines = trace.get("focus"), []
     if focus:
         whose = f" of {focus['speaker']}" if focus["speaker"] else ""
         lines.append(("focus", f"{focus['kind']} {_ref(focus['ref'])}{whose}".rstrip() + f": {focus['reason']}"))
     for slot in trace.get("slots") or []:
-        asked = f"{one_line(slot['question'])} ({slot['expected']}), asked in {name('turn', slot['turn'])}"
+        asked = f"{one_line(slot['question'])} ({slot['expected']}), asked in {ids.show('turn', slot['turn'])}"
         lines.append(("slot", f"{asked}   {_ENDED[slot['verb']]}: {one_line(slot['value'] or slot['reason'])}"))
     return lines
 
@@ -322,8 +291,8 @@ def _ref(ref: str) -> str:
     """A message or the reply of a turn, named as everywhere else."""
     what, _, number = ref.partition(":")
     if what == "message":
-        return name("message", int(number))
-    return f"our reply in {name('turn', int(number))}" if what == "reply" else "a notice of ours" if what else ""
+        return ids.show("message", int(number))
+    return f"our reply in {ids.show('turn', int(number))}" if what == "reply" else "a notice of ours" if what else ""
 
 
 def _ended(turn: TurnStory) -> list[tuple[str, str]]:
@@ -331,7 +300,7 @@ def _ended(turn: TurnStory) -> list[tuple[str, str]]:
     lines += [("asked", one_line(question)) for question in questions_in(turn.records)]
     for reply in turn.replies:
         kind = "notice" if reply.draft.notice else "reply"
-        receipt = f"{name('reply', reply.id)} is {standing(reply)}, attempts {reply.attempts}"
+        receipt = f"{ids.show('reply', reply.id)} is {inbox.standing(reply)}, attempts {reply.attempts}"
         lines += [(kind, one_line(reply.draft.text)), ("receipt", receipt)]
     usage = turn.usage
     cost = "not known" if usage.cost_micros is None else f"${usage.cost_micros / 1_000_000:.4f}"
