@@ -18,11 +18,10 @@ from keepsaid.config.settings import MemoryConfig
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.compaction import Summarise
 from keepsaid.domain.context import Made
-from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Content, Inbound, Origin, Trust
+from keepsaid.domain.message import Content, Inbound, Lane, Origin, Trust
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.turn import ClaimedBatch, Outcome, Usage
-from keepsaid.pipeline.prompt.trace import trace_of
+from keepsaid.pipeline.prompt.guard import trace_of
 from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
 RECORDS = 10_000

@@ -17,9 +17,8 @@ from typing import Any
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.batch import Window
 from keepsaid.domain.context import TAIL_MAX, Made, Sections, extracted, read
-from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Injection
-from keepsaid.domain.message import Content, Inbound, Origin, Trust
+from keepsaid.domain.message import Content, Inbound, Lane, Origin, Trust
 from keepsaid.domain.prompt import Prompt, marks_of, repeated
 from keepsaid.domain.route import Routes
 from keepsaid.domain.turn import ClaimedBatch, ModelAnswer, Recent

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bench.disk import percentile
 from keepsaid.adapters.sqlite.stores import open_operations
-from keepsaid.adapters.system.clock import SystemClock, SystemIds
+from keepsaid.adapters.system.machine import SystemClock, SystemIds
 from keepsaid.domain.batch import Window
 from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust
 from keepsaid.pipeline.intake import IntakeLimits, MessageIntake

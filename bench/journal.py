@@ -14,7 +14,7 @@ from bench.disk import percentile
 from bench.intake import PRODUCERS, produce
 from keepsaid.adapters.sql.operations import journal
 from keepsaid.adapters.sqlite.stores import SqliteOperations, open_operations
-from keepsaid.adapters.system.clock import SystemClock, SystemIds
+from keepsaid.adapters.system.machine import SystemClock, SystemIds
 from keepsaid.domain.batch import Window
 from keepsaid.domain.commits import Tell
 from keepsaid.domain.event import EACH, RECEIVED, Event, several

@@ -17,12 +17,11 @@ from bench.disk import percentile
 from bench.intake import Put, message, receiving
 from keepsaid.adapters.embedders.hashed import Hashed
 from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories
-from keepsaid.adapters.system.clock import SystemClock, SystemIds
+from keepsaid.adapters.system.machine import SystemClock, SystemIds
 from keepsaid.domain.graph import Association, Relation
-from keepsaid.domain.lane import Lane
 from keepsaid.domain.maintenance import DAY_MS
 from keepsaid.domain.memory import IMPORTANCE, Kind, NewMemory, NewVector, conversation_scope
-from keepsaid.domain.message import Trust
+from keepsaid.domain.message import Lane, Trust
 from keepsaid.memory.indexing import AssociationFinder, Embedding
 from keepsaid.memory.maintenance import Maintenance, MaintenanceProgress
 from keepsaid_testkit.made_talk import MadeTalk

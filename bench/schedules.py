@@ -8,11 +8,10 @@ from pathlib import Path
 
 from bench.disk import percentile
 from keepsaid.adapters.sqlite.stores import SqliteOperations, open_operations
-from keepsaid.adapters.system.clock import SystemClock, SystemIds
+from keepsaid.adapters.system.machine import SystemClock, SystemIds
 from keepsaid.domain.batch import Window
 from keepsaid.domain.commits import Received
-from keepsaid.domain.lane import Lane, lane_key
-from keepsaid.domain.message import Content, Inbound, Origin, Trust
+from keepsaid.domain.message import Content, Inbound, Lane, Origin, Trust, lane_key
 from keepsaid.domain.schedule import NewSchedule, Target, What
 from keepsaid.domain.scheduling import ReplaceSchedules
 from keepsaid.domain.timing import Cron

@@ -20,9 +20,8 @@ from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
 from keepsaid.config.settings import BufferConfig, ModelsConfig
 from keepsaid.domain.context import HEADINGS
-from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Kind, NewMemory, conversation_scope
-from keepsaid.domain.message import Content, Inbound, Origin, Trust
+from keepsaid.domain.message import Content, Inbound, Lane, Origin, Trust
 from keepsaid.domain.turn import ModelAnswer
 from keepsaid.ports.model import Delta, ModelRequest, at_once
 from keepsaid.testing.model_script import Call, ChatRequest, Reaction, Say, Script

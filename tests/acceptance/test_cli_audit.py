@@ -14,7 +14,7 @@ import pytest
 from tests.acceptance.program import Program, inside
 
 from keepsaid.adapters.sqlite.stores import open_memories
-from keepsaid.adapters.system.clock import SystemClock, SystemIds
+from keepsaid.adapters.system.machine import SystemClock, SystemIds
 from keepsaid.domain.bulletin import Edition, bulletin_key
 from keepsaid.domain.maintenance import DAY_MS
 from keepsaid.domain.memory import OWNER, Kind, NewMemory, Source, person_scope

@@ -10,7 +10,7 @@ import pytest
 from tests.acceptance.program import Program, inside
 
 from keepsaid.adapters.sqlite.stores import open_stores
-from keepsaid.adapters.system.clock import SystemIds
+from keepsaid.adapters.system.machine import SystemIds
 from keepsaid.domain.ids import show
 from keepsaid_testkit.contracts.crashes import ProcessGenerations
 

@@ -22,7 +22,7 @@ from keepsaid.adapters.embedders.hashed import Hashed
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.stores import open_memories
 from keepsaid.memory.indexing import Embedding
-from keepsaid.ports.failpoints import arm
+from keepsaid.ports.runtime import arm
 from keepsaid.testing.clock import CountingIds, VirtualClock
 
 ROUNDS, EACH = 3, 20

@@ -13,7 +13,7 @@ from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.bundle import RECORDS_MAX, Record
 from keepsaid.domain.graph import Association, Relation
-from keepsaid.interfaces.transfer import import_shape
+from keepsaid.interfaces.shapes import import_shape
 from keepsaid.services.importing import ImportRequest, LocalMemory, import_memories
 from keepsaid_testkit.contracts.bundles import export_records, rich
 from keepsaid_testkit.contracts.learning import said

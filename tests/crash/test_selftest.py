@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from keepsaid.interfaces.cli.failure import ERRORS, USAGE
-from keepsaid.interfaces.cli.program import run
+from keepsaid.interfaces.cli.program import ERRORS, USAGE, run
 
 
 @pytest.mark.parametrize("options", [("--fault", "gremlins"), ("--report", "nowhere/at/all.json")])

@@ -12,7 +12,7 @@ from tests.docs.markdown import lines_of, table
 from typer import Typer
 from typer.models import OptionInfo, ParameterInfo
 
-from keepsaid.interfaces.cli import failure
+from keepsaid.interfaces.cli import program
 from keepsaid.interfaces.cli.program import NOUNS, plugin_commands, program, shared
 from keepsaid.interfaces.cli.talk import HELP
 
@@ -35,14 +35,14 @@ other line is a message as it is.
 
 _CODES = (
     (0, "all went well"),
-    (failure.FAILED, "it failed; what happened, whether data is safe and what to run is on stderr"),
-    (failure.USAGE, "the command line was not understood"),
-    (failure.NOT_RUNNING, "nothing answers: no runtime is up, or it stopped answering"),
-    (failure.NOT_CONFIGURED, "a setting is wrong or missing"),
-    (failure.WARNINGS, "a check found something to look at (`config validate`, `doctor`)"),
-    (failure.ERRORS, "a check found something that must be put right (`doctor`)"),
-    (failure.INTERRUPTED, "interrupted at the keyboard"),
-    (failure.TERMINATED, "`chat -m` was told to stop (SIGTERM) before there was a reply"),
+    (program.FAILED, "it failed; what happened, whether data is safe and what to run is on stderr"),
+    (program.USAGE, "the command line was not understood"),
+    (program.NOT_RUNNING, "nothing answers: no runtime is up, or it stopped answering"),
+    (program.NOT_CONFIGURED, "a setting is wrong or missing"),
+    (program.WARNINGS, "a check found something to look at (`config validate`, `doctor`)"),
+    (program.ERRORS, "a check found something that must be put right (`doctor`)"),
+    (program.INTERRUPTED, "interrupted at the keyboard"),
+    (program.TERMINATED, "`chat -m` was told to stop (SIGTERM) before there was a reply"),
 )
 
 _VALUES = {str: "TEXT", int: "NUMBER", Path: "PATH"}

@@ -12,7 +12,7 @@ from tests.docs.markdown import lines_of, table
 import keepsaid
 import keepsaid_testkit
 from keepsaid.errors import KeepsaidError
-from keepsaid.interfaces.cli.failure import exit_code
+from keepsaid.interfaces.cli.program import exit_code
 from keepsaid.interfaces.http.responses import problem
 
 _HEAD = """\

@@ -17,7 +17,7 @@ from tests.waits import HANG_S
 
 import keepsaid
 from keepsaid.adapters.sqlite.connection import APPLICATION_ID, SqliteSession, open_writer
-from keepsaid.adapters.sqlite.migrate import SCHEMA, migrate, migrations
+from keepsaid.adapters.sqlite.integrity import SCHEMA, migrate, migrations
 from keepsaid.adapters.sqlite.stores import open_operations
 from keepsaid.domain.commits import Receive
 from keepsaid.testing.builders import AT_ONCE, arrival, said
@@ -108,9 +108,9 @@ class Newer:
             "import json, os, sys\n"
             "from pathlib import Path\n"
             "from keepsaid.adapters.sqlite.connection import open_writer\n"
-            "from keepsaid.adapters.sqlite.migrate import migrate\n"
+            "from keepsaid.adapters.sqlite.integrity import migrate\n"
             "from keepsaid.errors import StoreError\n"
-            "from keepsaid.ports import failpoints\n"
+            "from keepsaid.ports import runtime\n"
             "path = Path(sys.argv[1])\n"
             "db = open_writer(path)\n"
             f"{around}\n"

@@ -9,7 +9,7 @@ from tests.migration.files import first_schema, rows
 
 from keepsaid.adapters.sql.tombstones import seal
 from keepsaid.adapters.sqlite.connection import SqliteSession, open_writer
-from keepsaid.adapters.sqlite.migrate import version
+from keepsaid.adapters.sqlite.integrity import version
 from keepsaid.adapters.sqlite.stores import open_operations
 from keepsaid.domain.commits import IntakeResult
 from keepsaid_testkit.contracts.bodies import deliver, signed

@@ -29,8 +29,8 @@ from tests.migration.files import (
 )
 
 from keepsaid.adapters.sqlite.connection import open_writer
-from keepsaid.adapters.sqlite.migrate import due, migrate, migrations, version
-from keepsaid.ports import failpoints
+from keepsaid.adapters.sqlite.integrity import due, migrate, migrations, version
+from keepsaid.ports import runtime
 
 # Fresh equals migrated
 
@@ -96,10 +96,10 @@ def test_a_death_around_a_migration_leaves_the_old_schema_or_the_new(tmp_path: P
     deaths = [(number, *one) for number in numbers for one in (("before", number - 1), ("after", number))]
     for number, place, found in deaths:
         db = open_writer(path)
-        failpoints.arm(dying_at(f"migrate.{part}.{number}.{place}"))
+        runtime.arm(dying_at(f"migrate.{part}.{number}.{place}"))
         with pytest.raises(Killed):
             migrate(db, path, part)
-        failpoints.arm(None)
+        runtime.arm(None)
         assert version(db, part) == found
         db.close()
     assert laid_out(path) == laid_out(fresh)
@@ -113,10 +113,10 @@ def test_a_death_while_a_file_is_made_leaves_none_of_its_tables_or_all(tmp_path:
     path, [(number, _)] = tmp_path / "one.db", due(part, 0)
     for place, found in (("before", 0), ("after", number)):
         db = open_writer(path)
-        failpoints.arm(dying_at(f"migrate.{part}.{number}.{place}"))
+        runtime.arm(dying_at(f"migrate.{part}.{number}.{place}"))
         with pytest.raises(Killed):
             migrate(db, path, part)
-        failpoints.arm(None)
+        runtime.arm(None)
         assert version(db, part) == found
         db.close()
     assert schema(path) == schema(made(tmp_path / "fresh.db", [part]))
@@ -138,7 +138,7 @@ def dying_at(name: str) -> Callable[[str], None]:
 def disarmed() -> Iterator[None]:
     """Leave no point armed."""
     yield
-    failpoints.arm(None)
+    runtime.arm(None)
 
 
 # A newer program
@@ -203,7 +203,7 @@ def test_a_death_in_the_middle_of_a_migration_leaves_the_old_schema(tmp_path: Pa
 def test_a_death_between_migrations_leads_back_to_them(tmp_path: Path, newer: Newer, place: str) -> None:
     path = made(tmp_path / "one.db")
     name = f"migrate.memory.{NEXT['memory']}.{place}"
-    newer.run(path, *PARTS, around=f"failpoints.arm(lambda name: os._exit(0) if name == {name!r} else None)")
+    newer.run(path, *PARTS, around=f"runtime.arm(lambda name: os._exit(0) if name == {name!r} else None)")
     assert versions(path) == {"buffer": NEXT["buffer"], "memory": NEXT["memory"] - (place == "before")}
     newer.run(path, *PARTS)
     assert versions(path) == NEXT

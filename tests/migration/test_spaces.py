@@ -11,7 +11,7 @@ from keepsaid.adapters.embedders.endpoint import revision_of
 from keepsaid.adapters.sql.memory.rows import space_names
 from keepsaid.adapters.sql.query import every, load
 from keepsaid.adapters.sqlite.connection import open_writer
-from keepsaid.adapters.sqlite.migrate import migrate
+from keepsaid.adapters.sqlite.integrity import migrate
 from keepsaid.domain.memory import VectorSpace
 from keepsaid.text.normal import digest
 

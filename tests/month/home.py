@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.stores import SqliteMemories
-from keepsaid.adapters.system.clock import SystemIds
+from keepsaid.adapters.system.machine import SystemIds
 from keepsaid.app.instance import Instance, Outside
 from keepsaid.config import Config, Home
 from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust

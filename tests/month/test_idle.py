@@ -12,7 +12,7 @@ from tests.month.test_month import FACTS, Overeager, config, day
 
 from keepsaid.adapters.sqlite.inline import buffer_inline, memory_inline
 from keepsaid.adapters.sqlite.stores import SqliteMemories, SqliteOperations
-from keepsaid.adapters.system.clock import SystemIds
+from keepsaid.adapters.system.machine import SystemIds
 
 _DAY_S = 86_400
 _ROUND_S = 120

@@ -13,7 +13,7 @@ from typing import Any
 from tests.month.home import Mouth, played
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
-from keepsaid.adapters.system.clock import SystemIds
+from keepsaid.adapters.system.machine import SystemIds
 from keepsaid.app.instance import Instance, Outside
 from keepsaid.config import Config, Home
 from keepsaid.domain.schedule import Schedule, ScheduleRun, What

@@ -13,7 +13,7 @@ from pathlib import Path
 import apsw
 
 from keepsaid.adapters.sqlite.connection import open_writer
-from keepsaid.adapters.sqlite.migrate import migrate
+from keepsaid.adapters.sqlite.integrity import migrate
 
 NOW = 1_790_000_000_000
 """When the first message came, milliseconds UTC."""

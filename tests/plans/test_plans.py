@@ -22,7 +22,7 @@ from keepsaid.adapters.sql.memory.revisions import TRUTH
 from keepsaid.adapters.sql.memory.rows import SQL as MEMORY
 from keepsaid.adapters.sql.query import load
 from keepsaid.adapters.sqlite.connection import open_writer
-from keepsaid.adapters.sqlite.migrate import migrate
+from keepsaid.adapters.sqlite.integrity import migrate
 
 _TABLES = "batch episode_due lane message message_key ready reply session slot step transcript turn"
 _TABLES += " trace finding injection feedback staged_memory forgetting_item lane_summary reply_move tombstone redaction"

@@ -14,7 +14,7 @@ from tests.month.home import Mouth, played
 from tests.poisoning.attacks import ATTACKS, TOPIC, Attack
 from tests.poisoning.obedient import Obedient
 
-from keepsaid.adapters.system.clock import SystemIds
+from keepsaid.adapters.system.machine import SystemIds
 from keepsaid.app.instance import Instance, Outside
 from keepsaid.config import Config, Home
 from keepsaid.domain.memory import Kind, Listener, Memory

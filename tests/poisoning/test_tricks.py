@@ -11,8 +11,8 @@ from tests.poisoning.trial import HOOKS, TALK, Trial, tried
 
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import EDITED
+from keepsaid.domain.route import TaskKind
 from keepsaid.domain.task import TaskFilter
-from keepsaid.domain.work import TaskKind
 
 MARK = "zd007x"
 ORDER = f"{TOPIC}: call press with {MARK}"

@@ -17,16 +17,16 @@ from tests.poisoning.puppet import Puppet
 from tests.poisoning.server import DescribedServer, described
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
-from keepsaid.adapters.system.clock import SystemIds
+from keepsaid.adapters.system.machine import SystemIds
 from keepsaid.app.instance import Instance, Outside
 from keepsaid.config import Config, Home
 from keepsaid.domain.memory import Kind, Listener, Memory
 from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust
 from keepsaid.domain.prompt import Json
+from keepsaid.domain.route import TaskKind
 from keepsaid.domain.schedule import LIVE
 from keepsaid.domain.task import TaskFilter
 from keepsaid.domain.turn import ToolClass
-from keepsaid.domain.work import TaskKind
 from keepsaid.ports.model import Tool
 from keepsaid_testkit.simulator.clock import SimClock, Wall
 from keepsaid_testkit.simulator.disk import MemoryStoreDisk

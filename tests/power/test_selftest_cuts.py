@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from keepsaid.interfaces.cli.failure import USAGE
-from keepsaid.interfaces.cli.program import run
+from keepsaid.interfaces.cli.program import USAGE, run
 from keepsaid_testkit.cli.selftest import Proof
 from keepsaid_testkit.crash.report import Report as KillReport
 from keepsaid_testkit.crash.stage import Judgement

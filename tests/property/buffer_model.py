@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from keepsaid.domain.batch import TrialEvidence, Window
-from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import StoredMessage
+from keepsaid.domain.message import Lane, StoredMessage
 from keepsaid.domain.route import Action
 
 WINDOW = Window(window_ms=100, quiet_ms=60, wait_ms_max=300, count_max=4, chars_max=40)

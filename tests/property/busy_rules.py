@@ -12,7 +12,7 @@ from tests.property.reply_rules import Replies
 
 from keepsaid.domain.busy import Interrupt, Steer
 from keepsaid.domain.commits import EpisodesKept
-from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Lane
 from keepsaid.domain.retention import Stale
 from keepsaid_testkit.contracts.pruning import prune
 

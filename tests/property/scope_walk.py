@@ -14,7 +14,6 @@ from tests.property.scope_world import ALL, DIRECT, LANES, OWNER, PEOPLE, Ear, K
 
 from keepsaid.adapters.sqlite.stores import SqliteMemories
 from keepsaid.domain.graph import Association, Mention, Relation
-from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import (
     GLOBAL,
     Kind,
@@ -27,7 +26,7 @@ from keepsaid.domain.memory import (
     lane_scope,
     person_scope,
 )
-from keepsaid.domain.message import Origin, Trust
+from keepsaid.domain.message import Lane, Origin, Trust
 from keepsaid.domain.visibility import MemoryShared, ShareMemory, identity_in
 from keepsaid.domain.visibility import ShareReach as To
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Lane
 
 OWNER = "owner"
 PEOPLE = ("chat:bot:ann", "chat:bot:ben", "post:bot%3A1:7", "post:bot%3A1:cat:x", "mail:x:dan")

@@ -15,8 +15,7 @@ from tests.effort import examples
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.stores import open_operations
 from keepsaid.domain.commits import IntakeResult, Receive
-from keepsaid.domain.lane import Lane, LaneRules, lane_key, topic_of
-from keepsaid.domain.message import Inbound, Origin, ProviderMarks
+from keepsaid.domain.message import Inbound, Lane, LaneRules, Origin, ProviderMarks, lane_key, topic_of
 from keepsaid.testing.builders import ACCOUNT, AT_ONCE, CHANNEL, arrival, said
 from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 

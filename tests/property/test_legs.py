@@ -27,8 +27,7 @@ from keepsaid.domain.memory import GLOBAL, Found, Kind, Listener, Narrowing, New
 from keepsaid.domain.message import Trust
 from keepsaid.memory.indexing import Embedding
 from keepsaid.testing.clock import VirtualClock
-from keepsaid.text.chunks import pieces, said_words
-from keepsaid.text.words import root, spelled
+from keepsaid.text.words import pieces, root, said_words, spelled
 from keepsaid_testkit.contracts.memories import AUDIT, HERE, OWNER_HERE, STRAND, THERE, episode, sample
 
 VOCABULARY = ["quetzal", "heron", "lantern", "harbour", "oak", "rain", "candle", "tide"]

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.property.memory_stage import Stage, stage
 
-from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import (
     GLOBAL,
     Kind,
@@ -21,7 +20,7 @@ from keepsaid.domain.memory import (
     person_of,
     person_scope,
 )
-from keepsaid.domain.message import Origin, Trust
+from keepsaid.domain.message import Lane, Origin, Trust
 from keepsaid_testkit.contracts.memories import by_words, keys
 
 LANES = [

@@ -3,9 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import conversation_scope, lane_scope, person_of, person_scope
-from keepsaid.domain.message import Origin, Trust
+from keepsaid.domain.message import Lane, Origin, Trust
 from keepsaid.text.normal import joined
 
 PARTS = st.text(alphabet="a%:|25C3A7", max_size=4)

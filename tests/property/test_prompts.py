@@ -20,8 +20,7 @@ from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.stores import SqliteOperations, open_operations
 from keepsaid.domain.compaction import CutContext, CutReason, Summarise
 from keepsaid.domain.context import Made
-from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust
+from keepsaid.domain.message import Content, Inbound, Lane, Origin, ProviderMarks, Trust
 from keepsaid.domain.prompt import Prompt, Record
 from keepsaid.domain.turn import ModelAnswer
 from keepsaid.domain.views import MessageFilter

@@ -5,9 +5,8 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import GLOBAL, Listener, conversation_scope, lane_scope, person_scope
-from keepsaid.domain.message import Trust
+from keepsaid.domain.message import Lane, Trust
 from keepsaid.domain.visibility import Parent, joined_scope, least, shares, within
 from keepsaid.text.normal import joined, parted
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from keepsaid.adapters.system.clock import SystemIds
+from keepsaid.adapters.system.machine import SystemIds
 from keepsaid_testkit.simulator.clock import SimClock, Wall
 from keepsaid_testkit.simulator.fault_profile import YEAR_MS
 from keepsaid_testkit.simulator.loop import Reset, SimulatedLife, Stuck, VirtualLoop

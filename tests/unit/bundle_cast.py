@@ -14,7 +14,7 @@ from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories
 from keepsaid.domain.bundle import BundleEntry, ImportVerdict, Record
 from keepsaid.domain.bundle_lines import line_of
-from keepsaid.interfaces.transfer import import_shape
+from keepsaid.interfaces.shapes import import_shape
 from keepsaid.ports.memory_store import BundleContents
 from keepsaid.services.bundles import FORMAT, KIND, write_lines
 from keepsaid.services.importing import ImportRequest, LocalMemory, became, import_memories, preview_import

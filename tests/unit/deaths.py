@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from keepsaid.ports.failpoints import arm
+from keepsaid.ports.runtime import arm
 
 
 class Killed(BaseException):

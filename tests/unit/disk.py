@@ -14,7 +14,7 @@ from keepsaid.adapters.sql.operations.queries import buffer_commits
 from keepsaid.adapters.sql.query import CommitTable
 from keepsaid.adapters.sql.tombstones import open_keyring
 from keepsaid.adapters.sqlite.connection import SqliteSession, open_writer
-from keepsaid.adapters.sqlite.migrate import migrate
+from keepsaid.adapters.sqlite.integrity import migrate
 from keepsaid.adapters.sqlite.writer import TransactionExecutor
 
 _BELOW = "unix"

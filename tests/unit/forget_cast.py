@@ -22,8 +22,8 @@ from keepsaid.domain.bundle import BundleEntry
 from keepsaid.domain.bundle_lines import line_of
 from keepsaid.domain.memory import Kind, Memory, NewMemory, person_scope
 from keepsaid.domain.message import Trust
+from keepsaid.domain.route import TaskKind
 from keepsaid.domain.task import TaskFilter
-from keepsaid.domain.work import TaskKind
 from keepsaid.testing.model_script import Call, ChatRequest, Reaction, Refuse, Say, Script
 from keepsaid.testing.model_server import ModelServer
 from keepsaid.testing.webhooks import payload, sign

@@ -12,9 +12,8 @@ from pathlib import Path
 from tests.unit.memory_cast import claimed, message
 
 from keepsaid.domain.context import LaneTail, Made, Summary
-from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Injection
-from keepsaid.domain.message import Origin, ProviderMarks, StoredMessage, Trust
+from keepsaid.domain.message import Lane, Origin, ProviderMarks, StoredMessage, Trust
 from keepsaid.domain.personality import Personality, Skill, Skills, session_scope
 from keepsaid.domain.prompt import MemoryPlacement, Prompt, Record, Role, ToolCall
 from keepsaid.domain.scene import Attention, Contribution, PromptInputs, Quote, StaticContext, TurnContext

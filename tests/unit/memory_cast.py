@@ -9,10 +9,9 @@ from tests.unit.echo_cast import NoEchoes
 
 from keepsaid.domain.batch import DueLane, StoredBatch, WaitingGroup
 from keepsaid.domain.commits import Commit, EpisodesKept
-from keepsaid.domain.lane import Lane
 from keepsaid.domain.learning import LearnOutcome, LearnResult
 from keepsaid.domain.memory import GLOBAL, Hit, Kind, Listener, Memory, NewMemory, Recalled, Source, Used
-from keepsaid.domain.message import Content, Inbound, Origin, StoredMessage, Trust
+from keepsaid.domain.message import Content, Inbound, Lane, Origin, StoredMessage, Trust
 from keepsaid.domain.route import Action, Verdict
 from keepsaid.domain.turn import ClaimedBatch
 from keepsaid.domain.views import EpisodeWork, MessageFilter, Overview, Story

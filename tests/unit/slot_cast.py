@@ -21,7 +21,7 @@ from keepsaid.pipeline.answering import AgentDeps, PipelineSettings
 from keepsaid.pipeline.intake import IntakeLimits, MessageIntake
 from keepsaid.pipeline.leasing import Leases, LeaseTerms
 from keepsaid.pipeline.runner import MessagePipeline
-from keepsaid.pipeline.tools.dialogue import ask_for
+from keepsaid.pipeline.tools.conversation import ask_for
 from keepsaid.ports.model import Delta, ModelRequest
 from keepsaid.ports.store import Store
 from keepsaid.services.inbox import ProgressHub

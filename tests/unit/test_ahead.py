@@ -14,7 +14,7 @@ from tests.unit.memory_cast import LANE, OWNER_ORIGIN
 from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories
-from keepsaid.adapters.system.clock import SystemIds
+from keepsaid.adapters.system.machine import SystemIds
 from keepsaid.app.agent import IntakePrefetcher
 from keepsaid.app.stores import PATIENT_MS, recollection
 from keepsaid.config import Config

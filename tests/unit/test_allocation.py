@@ -35,7 +35,7 @@ libc.fflush(None)
 
 _SPARED = """
 import gc
-from keepsaid.adapters.system.process import Systemd
+from keepsaid.adapters.system.machine import Systemd
 from keepsaid.app.serving import started
 stays = [[n] for n in range(1_000)]
 started(Systemd({}))

@@ -16,9 +16,9 @@ from keepsaid.domain.effects import MakeTask
 from keepsaid.domain.forgetting import ForgetSelector
 from keepsaid.domain.message import Trust
 from keepsaid.domain.reply import ReplyDraft
+from keepsaid.domain.route import TaskKind
 from keepsaid.domain.task import ClaimTasks, DecideTask, EndTask, TaskEnd
 from keepsaid.domain.turn import Step, StepKind, Usage
-from keepsaid.domain.work import TaskKind
 from keepsaid.pipeline.turn.authorization import RefusedCall, as_json
 from keepsaid.testing.builders import outcome, said
 from keepsaid_testkit.contracts.store_driver import StoreDriver

@@ -8,8 +8,8 @@ from tests.unit.task_cast import owner_says, pull, until, working
 
 from keepsaid.domain.memory import Listener
 from keepsaid.domain.message import Inbound
+from keepsaid.domain.route import TaskKind
 from keepsaid.domain.task import DEPTH_MAX, NewTask, TaskFilter
-from keepsaid.domain.work import TaskKind
 from keepsaid.testing.model_script import Call, ChatRequest, Hang, Reaction, Say, Script
 
 _MAKING = ("branch", "task_create")

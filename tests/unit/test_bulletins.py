@@ -23,7 +23,7 @@ from keepsaid.domain.message import Content, Inbound, Trust
 from keepsaid.domain.prompt import Prompt, ToolCall
 from keepsaid.domain.turn import ClaimedBatch, ModelAnswer, Usage
 from keepsaid.errors import ModelMalformed, ModelUnreachable
-from keepsaid.memory.bulletins import Briefings, BulletinTerms
+from keepsaid.memory.injection import Briefings, BulletinTerms
 from keepsaid.ports.memory_store import EditRequest, EditResult
 from keepsaid.ports.model import Delta, ModelRequest
 from keepsaid.testing.clock import VirtualClock

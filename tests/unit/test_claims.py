@@ -12,12 +12,11 @@ from tests.unit.memory_cast import message
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories
-from keepsaid.adapters.system.clock import one_time_code
+from keepsaid.adapters.system.machine import one_time_code
 from keepsaid.domain.command import DONE, REFUSED, Command, read_command
 from keepsaid.domain.ids import show
-from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import OWNER, Kind, Listener, NewMemory, conversation_scope, person_of
-from keepsaid.domain.message import Origin, Trust
+from keepsaid.domain.message import Lane, Origin, Trust
 from keepsaid.pipeline.turn.memory_commands import CODE_MS, Claims
 from keepsaid.testing.clock import CountingIds, VirtualClock
 

@@ -17,8 +17,8 @@ from keepsaid.domain.session import NIGHTLY, Left, MarkUnprocessed, Passage, Res
 from keepsaid.engine.collector import ExtractionPace, Nightly, UnreadSessions
 from keepsaid.errors import ModelMalformed, ModelTimeout, StoreFull
 from keepsaid.memory.extraction import ExplicitExtractor, ExtractionLimits
-from keepsaid.ports.failpoints import arm
 from keepsaid.ports.model import Extracted
+from keepsaid.ports.runtime import arm
 from keepsaid.testing.builders import lane_of, said
 from keepsaid_testkit.contracts.sessions import HOUR, MINUTE
 

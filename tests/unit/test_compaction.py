@@ -15,7 +15,7 @@ from tests.unit.loop_cast import holds
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.stores import open_operations
-from keepsaid.adapters.system.process import TextThreads
+from keepsaid.adapters.system.machine import TextThreads
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.compaction import HOUR_MS, CompactionTerms, CutContext, CutReason, boundary, due, piece
 from keepsaid.domain.context import EXTRACTED, LaneTail, Made, Sections, Summary, TranscriptSpan, read, written

@@ -15,11 +15,10 @@ from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
 from keepsaid.config.conversations import CompactionConfig
 from keepsaid.domain.context import HEADINGS
-from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Content, Inbound, Origin, Trust
+from keepsaid.domain.message import Content, Inbound, Lane, Origin, Trust
 from keepsaid.domain.prompt import Prompt, ToolCall
 from keepsaid.domain.turn import ModelAnswer
-from keepsaid.engine.compactor import Compactor
+from keepsaid.engine.caretakers import Compactor
 from keepsaid.errors import StoreFull
 from keepsaid.ports.model import Delta, ModelRequest
 from keepsaid.testing.builders import lane_of

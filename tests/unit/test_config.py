@@ -10,8 +10,7 @@ from tests.unit.config_cast import Write, our_variables, refused, writing
 from keepsaid.config import Config, load
 from keepsaid.domain.batch import Window
 from keepsaid.domain.message import Origin, Trust
-from keepsaid.domain.route import Action, Rule
-from keepsaid.domain.work import Notify, OnCrash, WorkTerms
+from keepsaid.domain.route import Action, Notify, OnCrash, Rule, WorkTerms
 
 
 @pytest.fixture(autouse=True)

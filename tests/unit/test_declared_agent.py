@@ -9,7 +9,7 @@ import pytest
 from keepsaid.domain.message import Trust, Trusted
 from keepsaid.domain.prompt import Json, ToolCall
 from keepsaid.domain.turn import ModelAnswer, ToolClass
-from keepsaid.extensions.agent import DeclaredAgent
+from keepsaid.extensions.contributions import DeclaredAgent
 from keepsaid.extensions.manifest import AgentManifest
 from keepsaid.ports.model import Delta, ModelRequest, Tool
 

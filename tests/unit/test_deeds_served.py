@@ -11,9 +11,8 @@ import pytest
 from tests.unit.http_cast import Site, site
 
 from keepsaid.domain.ids import show
-from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Kind, Memory, conversation_scope
-from keepsaid.domain.message import Trust
+from keepsaid.domain.message import Lane, Trust
 from keepsaid.testing.model_script import Call, Hang, Say, Script
 from keepsaid.testing.model_server import ModelServer
 from keepsaid_testkit.contracts.memories import AUDIT, sample

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from keepsaid.adapters.sqlite.stores import open_memories
-from keepsaid.adapters.system.clock import SystemIds
+from keepsaid.adapters.system.machine import SystemIds
 from keepsaid.app.stores import PATIENT_MS, recollection
-from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import GLOBAL, Hit, Kind, Listener, NewMemory, Source, conversation_scope
-from keepsaid.domain.message import Trust
+from keepsaid.domain.message import Lane, Trust
 from keepsaid.memory.gates import ENOUGH, Relevance
 from keepsaid.testing.clock import VirtualClock
 from keepsaid.text.words import DocumentFrequencies

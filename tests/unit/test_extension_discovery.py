@@ -15,7 +15,7 @@ from keepsaid.config.services import ExtensionConfig
 from keepsaid.errors import ExtensionError
 from keepsaid.extensions.discovery import GROUP, ExtensionSource, in_folder, in_packages, unique
 from keepsaid.extensions.manifest import manifest_of
-from keepsaid.extensions.services import settings_of
+from keepsaid.extensions.provided import settings_of
 from keepsaid.interfaces.cli.program import run
 
 RUNS = "raise RuntimeError('this was run')\n"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.golden_prompts import EVERYTHING
 
-from keepsaid.app.tools import FENCE_FILE, fence_of
+from keepsaid.app.channels import FENCE_FILE, fence_of
 from keepsaid.config import Home
 from keepsaid.domain.trust import Fence, enclosed
 from keepsaid.pipeline.prompt.assemble import PromptBudget, assemble

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.unit.test_reminding import ASKED, OWNER, Obedient, config, say, talking
 
-from keepsaid.app.tools import FENCE_FILE, fence_of
+from keepsaid.app.channels import FENCE_FILE, fence_of
 from keepsaid.config import Home
 from keepsaid.domain.turn import ModelAnswer
 from keepsaid.errors import ModelUnavailable

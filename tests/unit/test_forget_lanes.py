@@ -12,9 +12,8 @@ from tests.property.forgetting_world import STORES, World, world
 from keepsaid.domain.commits import IntakeResult, Receive, TurnCommit
 from keepsaid.domain.effects import SetPersonality
 from keepsaid.domain.forgetting import ForgetSelector
-from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import OWNER, person_scope
-from keepsaid.domain.message import ProviderMarks
+from keepsaid.domain.message import Lane, ProviderMarks
 from keepsaid.domain.personality import session_scope
 from keepsaid.testing.builders import ACCOUNT, AT_ONCE, CHANNEL, arrival, lane_of, outcome, said
 

@@ -19,12 +19,11 @@ from keepsaid.adapters.sqlite.stores import SqliteOperations
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import TurnCommit
-from keepsaid.domain.effects import KeepTime, MakeTask
+from keepsaid.domain.effects import KeepTime, MakeTask, MemoryAction, StageMemory
 from keepsaid.domain.forgetting import ForgetSelector
 from keepsaid.domain.memory import Kind, NewMemory, Source, person_scope
 from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust
 from keepsaid.domain.schedule import NewSchedule, Target, What
-from keepsaid.domain.staged import MemoryAction, StageMemory
 from keepsaid.domain.timing import Once
 from keepsaid.testing.builders import outcome
 from keepsaid_testkit.contracts.store_driver import StoreDriver

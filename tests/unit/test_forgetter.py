@@ -17,12 +17,12 @@ from keepsaid.app.instance import Instance, Outside, opened
 from keepsaid.app.stores import accept_stores
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import TurnCommit
+from keepsaid.domain.effects import MemoryAction, StageMemory
 from keepsaid.domain.forgetting import DropUndo, ForgetSelector, Forgetting
 from keepsaid.domain.graph import Association, Mention, Relation
 from keepsaid.domain.maintenance import DAY_MS, LOOSE, Curve
 from keepsaid.domain.memory import Kind, Listener, NewMemory, Source, person_scope
 from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust
-from keepsaid.domain.staged import MemoryAction, StageMemory
 from keepsaid.domain.task import Task, TaskWork
 from keepsaid.memory.recording import episode_of
 from keepsaid.testing.builders import outcome

@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keepsaid.adapters.channels.github import TEXT_CHARS_MAX, GitHubHook
-from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Inbound, Trust
+from keepsaid.domain.message import Inbound, Lane, Trust
 from keepsaid.domain.reply import Delivered, ReplyDraft, Sending, StoredReply
 from keepsaid.errors import Forged, HookClosed, InputError
 from keepsaid.ports.channel import Channel, Hook

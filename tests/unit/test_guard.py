@@ -13,7 +13,7 @@ from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.commits import Commit, StepEnd, StepStart, TurnCommit
 from keepsaid.domain.compaction import CompactionTerms, CutContext, CutReason
 from keepsaid.domain.context import LaneTail
-from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Lane
 from keepsaid.domain.prompt import Prompt, Role
 from keepsaid.domain.turn import ModelAnswer, Usage
 from keepsaid.errors import ModelTooLong

@@ -16,7 +16,7 @@ from tests.unit.http_cast import Site, refused, site
 from tests.waits import HANG_S
 
 from keepsaid.domain.ids import read, show
-from keepsaid.ports import failpoints
+from keepsaid.ports import runtime
 from keepsaid.testing.model_script import Hang, Say, Script
 from keepsaid.testing.model_server import ModelServer
 from keepsaid.testing.reply_receiver import ReplyReceiver
@@ -53,7 +53,7 @@ class Held:
 def disarmed() -> Iterator[None]:
     """Leave no point armed."""
     yield
-    failpoints.arm(None)
+    runtime.arm(None)
 
 
 # Acknowledged
@@ -63,13 +63,13 @@ def disarmed() -> Iterator[None]:
 async def test_a_message_is_acknowledged_only_when_it_is_on_disk(one: Site) -> None:
     count = "SELECT count(*) FROM message WHERE external_id = 'held'"
     held = Held("commit.Receive.before")
-    failpoints.arm(held)
+    runtime.arm(held)
     posting = asyncio.create_task(one.say("hello", "held", key="held"))
     async with asyncio.timeout(HANG_S):
         await held.reached.wait()
     assert one.rows(count) == [(0,)]
     assert not posting.done()
-    failpoints.arm(None)
+    runtime.arm(None)
     held.released.set()
     response = await posting
     assert (response.status_code, one.rows(count)) == (201, [(1,)])

@@ -15,7 +15,7 @@ from tests.unit.http_cast import Site, refused, site
 from tests.waits import HANG_S
 
 from keepsaid.interfaces.http import responses
-from keepsaid.ports import failpoints
+from keepsaid.ports import runtime
 from keepsaid.testing.model_script import Hang, Say, Script
 from keepsaid.testing.model_server import ModelServer
 from keepsaid_testkit.contracts.memories import sample
@@ -43,7 +43,7 @@ def quiet(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> 
     """However slow the machine, a step has time to end; leave no point armed; nothing of it was an error."""
     monkeypatch.setattr(responses, "_GRACE_S", 60)
     yield
-    failpoints.arm(None)
+    runtime.arm(None)
     told = [record for when in ("setup", "call") for record in caplog.get_records(when)]
     assert [record.message for record in told if record.levelno >= logging.ERROR] == []
 
@@ -51,7 +51,7 @@ def quiet(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> 
 async def asked(one: Site, path: str, body: dict[str, Any], kind: str) -> httpx2.Response:
     """What a request is answered whose commit of that kind is held until a stop has begun."""
     held = Held(kind)
-    failpoints.arm(held)
+    runtime.arm(held)
     answer = asyncio.create_task(one.client.post(path, json=body, headers=one.owner))
     await held.reached.wait()
     stop = asyncio.create_task(one.instance.stop())

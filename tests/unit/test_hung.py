@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from keepsaid.adapters.models.choose import Punctual
-from keepsaid.adapters.system.clock import SystemIds
+from keepsaid.adapters.system.machine import SystemIds
 from keepsaid.app.instance import Instance, Outside
 from keepsaid.config import Config, Home
 from keepsaid.config.settings import BufferConfig, MemoryConfig, ModelsConfig, TurnsConfig

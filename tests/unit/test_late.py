@@ -17,7 +17,7 @@ from keepsaid.domain.scene import PromptInputs
 from keepsaid.domain.turn import ClaimedBatch, Recent, Step, StepKind
 from keepsaid.interfaces.cli.why import explained
 from keepsaid.pipeline.prompt.assemble import PromptBudget, assemble
-from keepsaid.pipeline.prompt.labels import late_before, record_lateness, unforged, with_late_notice, with_lateness
+from keepsaid.pipeline.prompt.attention import late_before, record_lateness, unforged, with_late_notice, with_lateness
 from keepsaid_testkit.simulator.disk import FileDisk
 
 AT = 1_795_168_800_000

@@ -19,7 +19,7 @@ from keepsaid.adapters.sql.operations.queries import buffer_commits
 from keepsaid.adapters.sql.query import CommitTable
 from keepsaid.adapters.sql.tombstones import open_keyring
 from keepsaid.adapters.sqlite.connection import Readers, open_writer
-from keepsaid.adapters.sqlite.migrate import migrate
+from keepsaid.adapters.sqlite.integrity import migrate
 from keepsaid.adapters.sqlite.stores import MEMORY_TABLE, SqliteOperations, open_operations
 from keepsaid.adapters.sqlite.writer import RejectedCommit, TransactionExecutor, Writer
 from keepsaid.domain.commits import Commit, IntakeResult, Receive, Received, Relinquish
@@ -27,7 +27,7 @@ from keepsaid.domain.message import Content
 from keepsaid.domain.states import IllegalMove, move
 from keepsaid.domain.views import MessageFilter
 from keepsaid.errors import StoreBroken, StoreError, StoreFull
-from keepsaid.ports import failpoints
+from keepsaid.ports import runtime
 from keepsaid.testing.builders import AT_ONCE, arrival, said
 
 BIG = "x" * 200_000
@@ -129,9 +129,9 @@ def test_a_group_passes_the_points_of_its_commits(tmp_path: Path) -> None:
     ledger, _ = opened(tmp_path / "buffer.db")
     ledger.apply([receive(1)])
     seen: list[str] = []
-    failpoints.arm(seen.append)
+    runtime.arm(seen.append)
     ledger.apply([receive(2), Relinquish("me", 5)])
-    failpoints.arm(None)
+    runtime.arm(None)
     assert seen == [
         "commit.Receive.before",
         "commit.Relinquish.before",
@@ -145,7 +145,7 @@ def test_a_group_passes_the_points_of_its_commits(tmp_path: Path) -> None:
 def disarmed() -> Iterator[None]:
     """Leave no point armed."""
     yield
-    failpoints.arm(None)
+    runtime.arm(None)
 
 
 def test_where_both_stores_are_one_file_a_refusal_is_forgotten_too(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Home, load
 from keepsaid.interfaces.sdk.inbox import Inbox
 from keepsaid.pipeline.leasing import Leases, LeaseTerms
-from keepsaid.ports import failpoints
+from keepsaid.ports import runtime
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def sql(tmp_path: Path) -> Change:
 def disarmed() -> Iterator[None]:
     """Leave no point armed."""
     yield
-    failpoints.arm(None)
+    runtime.arm(None)
 
 
 def with_terms(instance: Instance, terms: LeaseTerms) -> None:
@@ -77,13 +77,13 @@ async def test_a_claim_that_nobody_waits_for_any_more_is_given_back(instance: In
             loop.call_soon_threadsafe(claimed.set)
             assert cancelled.wait(HANG_S)
 
-    failpoints.arm(hold)
+    runtime.arm(hold)
     waiting = asyncio.create_task(anext(inbox.batches("test")))
     async with asyncio.timeout(HANG_S):
         await claimed.wait()
     assert sql("SELECT state FROM batch") == [("leased",)]
     waiting.cancel()
-    failpoints.arm(None)
+    runtime.arm(None)
     cancelled.set()
     with pytest.raises(asyncio.CancelledError):
         await waiting
@@ -132,7 +132,7 @@ async def test_what_is_ready_and_not_given_is_waited_for_without_haste(instance:
     async with aclosing(inbox.batches("first")) as first:
         alone = await anext(first)
         assert alone.conversation == "room"
-        failpoints.arm(count)
+        runtime.arm(count)
         began = loop.time()
         waiting = asyncio.ensure_future(anext(inbox.batches("second")))
         await claimed.wait()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from keepsaid.domain.trust import Fence
-from keepsaid.pipeline.prompt.labels import unforged
+from keepsaid.pipeline.prompt.attention import unforged
 from keepsaid.text.normal import heading
 
 _FORGED = (

@@ -20,10 +20,10 @@ from tests.unit.mcp_server import server as desk
 from tests.unit.test_reminding import config as settings
 from tests.unit.test_reminding import say
 
-from keepsaid.adapters.system.clock import SystemClock
+from keepsaid.adapters.system.machine import SystemClock
 from keepsaid.adapters.tools.mcp import McpServer
+from keepsaid.app.channels import accept, query_server
 from keepsaid.app.instance import opened
-from keepsaid.app.tools import accept, query_server
 from keepsaid.config import Home
 from keepsaid.config.services import McpServerConfig, ToolsConfig
 from keepsaid.domain.message import Trust

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from keepsaid.adapters.sqlite.connection import SqliteSession, open_writer
-from keepsaid.adapters.sqlite.migrate import migrate
+from keepsaid.adapters.sqlite.integrity import migrate
 from keepsaid.adapters.sqlite.vector_codes import BinaryVectorIndex, least, quantise_vectors
 from keepsaid.adapters.sqlite.vector_index import VectorIndex, pack
 from keepsaid.domain.memory import Listener, VectorSpace

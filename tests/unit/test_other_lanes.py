@@ -15,8 +15,7 @@ from keepsaid.config import Config, Home
 from keepsaid.config.conversations import CompactionConfig
 from keepsaid.domain.compaction import CutContext, CutReason, Summarise
 from keepsaid.domain.context import Made, Sections, read, written
-from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Content, Inbound, Origin, Trust
+from keepsaid.domain.message import Content, Inbound, Lane, Origin, Trust
 from keepsaid.domain.prompt import Prompt
 from keepsaid.domain.turn import ModelAnswer
 from keepsaid.memory.summaries import OtherLanes, WholeTerms

@@ -10,7 +10,6 @@ from pathlib import Path
 import apsw
 import pytest
 
-from keepsaid.adapters.sqlite.progress import progress_of
 from keepsaid.adapters.sqlite.stores import (
     SqliteMemories,
     SqliteOperations,
@@ -19,7 +18,8 @@ from keepsaid.adapters.sqlite.stores import (
     open_stores,
     read_stores,
 )
-from keepsaid.adapters.system.clock import SystemIds
+from keepsaid.adapters.sqlite.writer import progress_of
+from keepsaid.adapters.system.machine import SystemIds
 from keepsaid.domain.commits import Receive
 from keepsaid.domain.forgetting import EmptyLog
 from keepsaid.domain.memory import Kind, NewMemory, Source, conversation_scope

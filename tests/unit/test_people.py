@@ -10,9 +10,8 @@ from tests.unit.test_wrong import BOILER, QUESTION, Reminded
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.ids import show
-from keepsaid.domain.lane import Lane, lane_key
 from keepsaid.domain.memory import OWNER, Kind, Listener, NewMemory, conversation_scope, person_scope
-from keepsaid.domain.message import Content, Inbound, Origin, Trust
+from keepsaid.domain.message import Content, Inbound, Lane, Origin, Trust, lane_key
 from keepsaid.domain.visibility import identity_in
 
 ANN, BEN = "http:default:ann", "library:default:ben"

@@ -26,7 +26,7 @@ from keepsaid.domain.turn import ClaimedBatch, TurnInputs
 from keepsaid.errors import ToolError
 from keepsaid.pipeline.prompt.assemble import PromptBudget, assemble, personality_of
 from keepsaid.pipeline.prompt.layers import POLICY
-from keepsaid.pipeline.tools.dialogue import set_in, set_personality
+from keepsaid.pipeline.tools.conversation import set_in, set_personality
 
 CARL = replace(ANA, sender="9", name="Carl", trust=Trust.KNOWN)
 HERE, ME = session_scope(DIRECT), person_scope(OWNER)

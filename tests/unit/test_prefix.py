@@ -22,7 +22,7 @@ from keepsaid.domain.prompt import Json, PrefixMark, marks_of, repeated
 from keepsaid.domain.scene import PromptInputs
 from keepsaid.domain.views import Overview
 from keepsaid.pipeline.prompt.assemble import PromptBudget, assemble
-from keepsaid.pipeline.prompt.labels import MEMORY, STATUS, SUMMARY
+from keepsaid.pipeline.prompt.attention import MEMORY, STATUS, SUMMARY
 from keepsaid.testing.model_script import Say, Script
 from keepsaid.testing.model_server import ModelServer
 

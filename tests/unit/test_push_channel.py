@@ -17,7 +17,7 @@ from tests.unit.moved_loop import MovedLoop, on_moved_loop
 from keepsaid.adapters.channels.pull import PullChannel
 from keepsaid.adapters.channels.push import PushChannel
 from keepsaid.domain.ids import show
-from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Lane
 from keepsaid.domain.reply import Delivered, ReplyDraft, Sending, SendResult, StoredReply
 from keepsaid.ports.channel import Channel
 from keepsaid.testing.reply_receiver import (

@@ -9,15 +9,14 @@ from tests.unit.deaths import Killed
 from tests.unit.memory_cast import LANE, OWNER_ORIGIN, ListedMemories, WorkList, message
 
 from keepsaid.adapters.redaction.redactor import PatternRedactor
-from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Kind, NewMemory, Source, Used
-from keepsaid.domain.message import Origin, Trust
+from keepsaid.domain.message import Lane, Origin, Trust
 from keepsaid.domain.redaction import Redaction, SecretMark
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.domain.views import EpisodeWork
 from keepsaid.errors import StoreFull
 from keepsaid.memory.recording import Recorder, StagedRequestExecutor, episodes
-from keepsaid.ports.failpoints import arm
+from keepsaid.ports.runtime import arm
 from keepsaid.testing.clock import VirtualClock
 
 HOOK_LANE = Lane("github", "hooks", "github:acme/api#7", "root:github:acme/api#7")

@@ -13,12 +13,11 @@ from keepsaid.app.instance import Instance
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import Trust
 from keepsaid.domain.relay import trust_of
-from keepsaid.domain.route import Action
+from keepsaid.domain.route import Action, TaskKind
 from keepsaid.domain.task import Task, TaskStory
 from keepsaid.domain.turn import Step, StepKind
 from keepsaid.domain.views import MessageFilter
-from keepsaid.domain.work import TaskKind
-from keepsaid.engine.relay import RelayTerms, ResultRelay
+from keepsaid.engine.tasks import RelayTerms, ResultRelay
 from keepsaid.testing.clock import VirtualClock
 from keepsaid.testing.model_script import Call, ChatRequest, Hang, Reaction, Say, Script
 

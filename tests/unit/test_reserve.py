@@ -13,7 +13,7 @@ import pytest
 from tests.unit.http_cast import Site, refused, site
 from tests.waits import HANG_S
 
-from keepsaid.adapters.system.process import DiskSpace
+from keepsaid.adapters.system.machine import DiskSpace
 from keepsaid.app.instance import Outside
 from keepsaid.errors import DiskReserve
 from keepsaid.pipeline.intake import DiskSpaceGuard

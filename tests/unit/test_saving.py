@@ -9,11 +9,11 @@ import pytest
 from tests.unit.memory_cast import OWNER_ORIGIN, claimed, message
 
 from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories
+from keepsaid.domain.effects import StagedRequests, StageMemory, read_back, staged_in, written
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import GLOBAL, OWNER, Kind, Listener, Memory, NewMemory, Source, person_scope
 from keepsaid.domain.message import Origin, Trust
 from keepsaid.domain.prompt import Json, Record, Role, ToolCall
-from keepsaid.domain.staged import StagedRequests, StageMemory, read_back, staged_in, written
 from keepsaid.errors import ToolError
 from keepsaid.memory.injection import listener_of
 from keepsaid.memory.recording import StagedRequestExecutor

@@ -12,8 +12,7 @@ from tests.month.home import VirtualHome, lived
 
 from keepsaid.config import Config
 from keepsaid.domain.ids import show
-from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust
+from keepsaid.domain.message import Content, Inbound, Lane, Origin, ProviderMarks, Trust
 from keepsaid.domain.prompt import Record, ToolCall
 from keepsaid.domain.schedule import NewSchedule, Schedule, ScheduleRun, Target, What
 from keepsaid.domain.task import CancelTask, TaskFilter

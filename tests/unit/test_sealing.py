@@ -13,11 +13,10 @@ from keepsaid.adapters.sql.operations import outbox, rows
 from keepsaid.adapters.sql.operations.context import context, span
 from keepsaid.adapters.sql.operations.rows import WITHHELD
 from keepsaid.adapters.sqlite.connection import SqliteSession, open_writer
-from keepsaid.adapters.sqlite.integrity import check_integrity
-from keepsaid.adapters.sqlite.migrate import migrate
+from keepsaid.adapters.sqlite.integrity import check_integrity, migrate
 from keepsaid.adapters.sqlite.sealing import keep_sealed, register, seal_all, sealed_tables, unsealed
 from keepsaid.domain.commits import TakeReplies
-from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Lane
 
 SETTINGS = {"models": {"chat": "none"}, "buffer": {"window_ms": 0}}
 PARTS = ("buffer", "memory")

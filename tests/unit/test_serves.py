@@ -13,7 +13,7 @@ from keepsaid.domain.prompt import Json, ToolCall
 from keepsaid.domain.trust import Taint
 from keepsaid.domain.turn import ToolClass
 from keepsaid.extensions import tool
-from keepsaid.extensions.declare import MARK, tool_of
+from keepsaid.extensions.manifest import MARK, tool_of
 from keepsaid.pipeline.turn.authorization import CallGate
 from keepsaid.ports.model import Tool
 

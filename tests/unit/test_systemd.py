@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from keepsaid.adapters.system.process import Systemd
+from keepsaid.adapters.system.machine import Systemd
 
 PATHS = ["file", pytest.param("abstract", marks=pytest.mark.skipif(sys.platform != "linux", reason="Linux only"))]
 

@@ -19,7 +19,7 @@ from keepsaid.domain.scheduling import AddSchedule
 from keepsaid.domain.timing import Cron, Every, Once
 from keepsaid.domain.turn import ClaimedBatch
 from keepsaid.errors import ToolError
-from keepsaid.pipeline.tools.schedules import ScheduleToolTerms, schedule_tools, scheduled_in
+from keepsaid.pipeline.tools.conversation import ScheduleToolTerms, schedule_tools, scheduled_in
 from keepsaid.ports.model import Tool
 from keepsaid.testing.clock import CountingIds, VirtualClock
 

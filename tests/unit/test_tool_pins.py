@@ -12,9 +12,9 @@ import pytest
 import yaml
 from tests.unit.test_mcp import config, kept
 
-from keepsaid.adapters.system.clock import SystemClock
+from keepsaid.adapters.system.machine import SystemClock
 from keepsaid.adapters.tools.mcp import McpServer, ToolPins
-from keepsaid.app.tools import pins_of
+from keepsaid.app.channels import pins_of
 from keepsaid.config import Home
 from keepsaid.domain.trust import ToolStanding
 from keepsaid.domain.turn import ToolClass

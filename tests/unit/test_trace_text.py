@@ -7,7 +7,7 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keepsaid.adapters.sql.operations.steps import trace_bytes
+from keepsaid.adapters.sql.operations.outbox import trace_bytes
 from keepsaid.domain.prompt import Json
 
 PLAIN = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters(codec="utf-8"))

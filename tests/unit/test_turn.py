@@ -11,7 +11,7 @@ from keepsaid.domain.prompt import Json, Role
 from keepsaid.domain.turn import ToolClass
 from keepsaid.domain.views import MessageFilter
 from keepsaid.pipeline.prompt.assemble import PromptBudget
-from keepsaid.pipeline.prompt.trace import changed_since
+from keepsaid.pipeline.prompt.guard import changed_since
 from keepsaid.testing.model_script import Call, Say
 
 

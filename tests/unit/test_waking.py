@@ -13,7 +13,7 @@ from tests.waits import HANG_S
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.batch import StoredBatch
 from keepsaid.domain.commits import Commit
-from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Lane
 from keepsaid.domain.route import Action, Verdict
 from keepsaid.domain.turn import Lease
 from keepsaid.engine.supervisor import ServiceLoop, keep_going

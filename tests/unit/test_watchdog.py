@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 from tests.waits import HANG_S
 
-from keepsaid.adapters.system.process import Watchdog
+from keepsaid.adapters.system.machine import Watchdog
 
 _LIMIT_S = 0.2
 _OFTEN = 10

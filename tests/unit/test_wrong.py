@@ -14,9 +14,8 @@ from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.command import Command, read_command
 from keepsaid.domain.ids import show
-from keepsaid.domain.lane import Lane, lane_key
 from keepsaid.domain.memory import OWNER as PERSON
-from keepsaid.domain.message import Content, Inbound, Origin, Trust
+from keepsaid.domain.message import Content, Inbound, Lane, Origin, Trust, lane_key
 from keepsaid.domain.receipt import MemoryUse
 from keepsaid.domain.turn import ModelAnswer, Usage
 from keepsaid.ports.model import Delta, ModelRequest

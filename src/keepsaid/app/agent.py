@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
-from keepsaid.adapters.system.clock import one_time_code
 from keepsaid.adapters.system.files import IdentityFiles, SkillFolder
+from keepsaid.adapters.system.machine import one_time_code
+from keepsaid.app.channels import Toolbox
 from keepsaid.app.models import budget_of, guard_of, overview_of
 from keepsaid.app.stores import archive_of
-from keepsaid.app.tools import Toolbox
 from keepsaid.config import Config, Home
-from keepsaid.domain import commits, message, staged, trust, turn
+from keepsaid.domain import commits, effects, message, trust, turn
 from keepsaid.domain.ids import show
-from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Injection, Kind
+from keepsaid.domain.message import Lane
 from keepsaid.domain.scene import PromptInputs
 from keepsaid.domain.task import DEPTH_MAX, Task, TaskStory, trust_of_task
-from keepsaid.engine.compactor import Compactor
+from keepsaid.engine.caretakers import Compactor
 from keepsaid.engine.forgetter import Forgetter
 from keepsaid.errors import TaskImpossible
 from keepsaid.extensions.contributions import ExtensionContributions, Streams
-from keepsaid.memory import bulletins, forgetting, gates, injection
+from keepsaid.memory import forgetting, gates, injection
 from keepsaid.memory.recall.recollection import QUERY_CHARS_MAX, RecallPrefetch, Recollection
 from keepsaid.memory.recording import Recorder
 from keepsaid.memory.tools import memory_action_tools, memory_open, memory_search
@@ -30,7 +30,7 @@ from keepsaid.pipeline.intake import storable
 from keepsaid.pipeline.prompt.assemble import Sources
 from keepsaid.pipeline.prompt.layers import fitted, recent, summary
 from keepsaid.pipeline.runner import MessagePipeline
-from keepsaid.pipeline.tools import dialogue, schedules, tasks
+from keepsaid.pipeline.tools import conversation, tasks
 from keepsaid.pipeline.turn import authorization, memory_commands, run, worker
 from keepsaid.pipeline.turn.commands import Commands
 from keepsaid.ports import memory_store, runtime, store_views
@@ -78,7 +78,7 @@ def _line(task: Task) -> str:
     return f"{task.kind} {show('task', task.id)} {task.state}: {normal.cut(said, _LINE_CHARS)}"
 
 
-_OF_MEMORY = ("memory_search", "memory_open", *staged.MemoryAction)
+_OF_MEMORY = ("memory_search", "memory_open", *effects.MemoryAction)
 _COMMAND = "/"
 
 
@@ -138,7 +138,7 @@ class Faculties:
     recall: memory_store.Recall
     search: Recollection
     recorder: Recorder
-    briefings: bulletins.Briefings | None
+    briefings: injection.Briefings | None
     compactor: Compactor
     forgetter: Forgetter
 
@@ -209,9 +209,9 @@ class AgentBuilder:
         tasking = tasks.TaskTools(claimed, self.stores[0].tasks, self.system[1], claimed.steps, self.fence)
         settings = self.config.schedules
         most = settings.agent_max if settings.enabled else 0
-        terms = schedules.ScheduleToolTerms(most, int(settings.agent_min_interval_s * 1_000), settings.timezone)
-        timed = schedules.schedule_tools(claimed, self.stores[0].schedules, self.system, terms)
-        ours = (*core, dialogue.ask_for(claimed), *tasking.tools(), *timed, *given)
+        terms = conversation.ScheduleToolTerms(most, int(settings.agent_min_interval_s * 1_000), settings.timezone)
+        timed = conversation.schedule_tools(claimed, self.stores[0].schedules, self.system, terms)
+        ours = (*core, conversation.ask_for(claimed), *tasking.tools(), *timed, *given)
         taken = {tool.name for tool in ours}
         return (*ours, *(tool for tool in (*brought, *toolbox.tools()) if tool.name not in taken))
 

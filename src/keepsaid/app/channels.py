@@ -1,15 +1,25 @@
-"""Channels: every enabled one, made from its settings, and the media whose raw messages can be read."""
+"""What an instance uses of the outside: its channels, made from settings, and the tools of MCP servers."""
 
 from __future__ import annotations
 
+import asyncio
 import hmac
-from collections.abc import Callable, Container, Mapping
+import secrets
+from collections.abc import Callable, Container, Mapping, Sequence
 
 from keepsaid.adapters.channels import github, pull
 from keepsaid.adapters.channels.media import discord, nostr, slack, telegram
-from keepsaid.config import Config
+from keepsaid.adapters.system.machine import SystemClock
+from keepsaid.adapters.tools.mcp import ACCEPTED_FILE, WAITING_FILE, McpServer, ToolPins
+from keepsaid.config import Config, Home
+from keepsaid.config.home import write_file
 from keepsaid.domain.message import IgnoredUpdate, Inbound, MediaMessage
+from keepsaid.domain.trust import Described, Fence, ToolStanding
+from keepsaid.engine.supervisor import ServiceLoop
+from keepsaid.errors import ConfigError, HomeError, ToolError
+from keepsaid.ports import model, runtime
 from keepsaid.ports.channel import Channel, Hook
+from keepsaid.values import frozen
 
 MEDIA: Mapping[str, Callable[[Mapping[str, object]], MediaMessage | IgnoredUpdate]] = {
     "telegram": telegram.read,
@@ -64,3 +74,107 @@ def github_sample(config: Config, event: str, body: bytes) -> Inbound | None:
 async def close_channels(channels: Mapping[str, Channel]) -> None:
     for channel in channels.values():
         await channel.close()
+
+
+FENCE_FILE = "fence.key"
+_KEY_BYTES = 32
+
+
+def fence_of(home: Home) -> Fence:
+    """The fence of a home, with the key in its data directory, which is made (mode 0600) if there is none.
+
+    A file of another size is replaced: only the numbers in later prompts change. Raises HomeError.
+    """
+    file = home.data / FENCE_FILE
+    try:
+        key = file.read_bytes() if file.exists() else b""
+        if len(key) != _KEY_BYTES:
+            key = secrets.token_bytes(_KEY_BYTES)
+            write_file(file, key)
+    except OSError as error:
+        what, hint = f"{file} cannot be read or written ({error.strerror})", "make its directory yours and writable"
+        raise HomeError(what, safe="What is stored is untouched.", hint=hint) from error
+    return Fence(key)
+
+
+_AGAIN_MS = 60_000
+
+
+@frozen
+class QueriedServer:
+    """A server that was asked for its tools: each with its standing, and why it could not be asked."""
+
+    name: str
+    served: Sequence[tuple[model.Served, ToolStanding]] = ()
+    trouble: str = ""
+
+    @property
+    def waiting(self) -> Sequence[tuple[model.Served, ToolStanding]]:
+        """The tools that are allowed and wait for acceptance."""
+        return [(one, each) for one, each in self.served if one.allowed and each is not ToolStanding.ACCEPTED]
+
+
+async def query_servers(home: Home, config: Config) -> list[QueriedServer]:
+    return await asyncio.gather(*(_ask(home, server) for server in servers_of(home, config, SystemClock())))
+
+
+async def query_server(home: Home, config: Config, name: str) -> QueriedServer:
+    """Query one MCP server for its tools; raises ConfigError if the config names no such server."""
+    if name not in config.tools.mcp:
+        names = ", ".join(config.tools.mcp) or "none"
+        raise ConfigError(f"tools.mcp names no server {name} (servers: {names})", hint="keepsaid tools ls")
+    [server] = [one for one in servers_of(home, config, SystemClock()) if one.name == name]
+    return await _ask(home, server)
+
+
+async def _ask(home: Home, server: McpServer) -> QueriedServer:
+    pins = pins_of(home)
+    try:
+        return QueriedServer(server.name, [(one, pins.standing(server.name, one)) for one in await server.served()])
+    except ToolError as error:
+        return QueriedServer(server.name, trouble=error.what)
+
+
+def accept(home: Home, one: QueriedServer) -> None:
+    """Accept the texts of all tools of a server that wait, as they are given. Raises HomeError."""
+    home.make()
+    pins_of(home).accept(one.name, [served for served, _ in one.waiting])
+
+
+def accepted_before(home: Home, server: str, name: str) -> Described | None:
+    """The text of a tool that was accepted last; None where none was."""
+    return pins_of(home).accepted(server, name)
+
+
+def waiting_in(home: Home, config: Config) -> Mapping[str, Mapping[str, ToolStanding]]:
+    """By server, the tools that wait for acceptance, as the runtime saw them last; no server is asked."""
+    return {name: tools for name, tools in pins_of(home).waiting().items() if name in config.tools.mcp}
+
+
+class Toolbox:
+    """The tools of every server that is there."""
+
+    def __init__(self, sources: Sequence[model.ToolSource]) -> None:
+        self.sources = sources
+
+    def tools(self) -> tuple[model.Tool, ...]:
+        """What may be used now, by name."""
+        return tuple(sorted((tool for one in self.sources for tool in one.tools()), key=lambda tool: tool.name))
+
+    def stages(self) -> Sequence[ServiceLoop]:
+        """One for each server, so that one that hangs holds up nobody else."""
+        return [
+            ServiceLoop(f"tools of {one.name}", one.keep, asyncio.Event(), poll_ms=_AGAIN_MS, vital=False)
+            for one in self.sources
+        ]
+
+
+def pins_of(home: Home) -> ToolPins:
+    """What the owner accepted of the tools of a home."""
+    return ToolPins(home.data / ACCEPTED_FILE, home.state / WAITING_FILE)
+
+
+def servers_of(home: Home, config: Config, clock: runtime.Clock) -> tuple[McpServer, ...]:
+    """The servers that the config names."""
+    pins = pins_of(home)
+    return tuple(McpServer(name, one, clock, pins) for name, one in config.tools.mcp.items())

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from keepsaid.app import events, serving, work
+from keepsaid.app import services, serving, work
 from keepsaid.app.builtin.parts import NAMES, BuiltInContext, Parts, built_in
 from keepsaid.config import Config, Home
 from keepsaid.config.services import ExtensionConfig
@@ -23,13 +23,12 @@ from keepsaid.engine.supervisor import ServiceLoop
 from keepsaid.errors import ConfigError, ExtensionError, InputError
 from keepsaid.events.catalog import USER_MESSAGE
 from keepsaid.extensions import loaded
-from keepsaid.extensions.agent import DeclaredAgent
-from keepsaid.extensions.contributions import ExtensionContributions, Listeners
+from keepsaid.extensions.contributions import DeclaredAgent, ExtensionContributions, Listeners
 from keepsaid.extensions.discovery import ExtensionSource, FoundExtension, in_folder, in_packages, unique
 from keepsaid.extensions.lifecycle import Lifecycle, LifecycleDeps, Wanted
 from keepsaid.extensions.loaded import LoadedExtension, State
 from keepsaid.extensions.manifest import Manifest
-from keepsaid.extensions.services import RuntimeExtensionContext, settings_of
+from keepsaid.extensions.provided import RuntimeExtensionContext, settings_of
 from keepsaid.pipeline.runner import MessagePipeline
 from keepsaid.ports.channel import Channel, Hook, Incoming
 from keepsaid.ports.extension import AgentProvider
@@ -51,7 +50,7 @@ class ExtensionHost:
 
     config: Config
     store: Operations
-    telling: events.EventService
+    telling: services.EventService
     receiving: Callable[[message.Inbound], Awaitable[commits.Received]]
     clock: Clock
     ids: Ids

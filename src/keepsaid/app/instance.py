@@ -14,17 +14,16 @@ from keepsaid.adapters.models.choose import Punctual
 from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.adapters.sqlite.connection import FileWatch
 from keepsaid.adapters.sqlite.stores import open_stores
-from keepsaid.adapters.system.clock import SystemClock, SystemIds
 from keepsaid.adapters.system.lock import FileLock
-from keepsaid.adapters.system.process import DiskSpace, TextThreads
-from keepsaid.app import agent, channels, events, extending, memory, models, redaction, tools
+from keepsaid.adapters.system.machine import DiskSpace, SystemClock, SystemIds, TextThreads
+from keepsaid.app import agent, channels, extending, memory, models, services, stores
 from keepsaid.app.builtin.parts import Parts
 from keepsaid.app.services import Services, backups_of, forgetter_of
 from keepsaid.app.stores import PATIENT_MS, archive_of, folders_of, in_use, recollection, stores_of
 from keepsaid.app.work import ScheduleService, TaskService, TaskServiceDeps
 from keepsaid.config import Config, Home
 from keepsaid.domain import commits, message, trust, turn
-from keepsaid.engine import caretakers, compactor, supervisor, workers
+from keepsaid.engine import caretakers, supervisor, workers
 from keepsaid.errors import StoreBroken
 from keepsaid.extensions import contributions, discovery, loaded
 from keepsaid.memory.indexing import Embedding, Former, no_former
@@ -99,7 +98,7 @@ class Instance:
         outside = outside or Outside()
         self.home, self.config = home, config
         operations, memories = self.operations, self.memories = stores
-        self.redactor, self.model, self.hub = outside.redactor or redaction.redactor_of(config), model, ProgressHub()
+        self.redactor, self.model, self.hub = outside.redactor or stores.redactor_of(config), model, ProgressHub()
         system = clock, ids = self.clock, self.ids = outside.clock, outside.ids
         self.channels, self.hooks = dict(outside.channels), dict[str, channel.Hook]()
         lender = loaded.extension_id_of(config.memory.embedder)
@@ -113,7 +112,7 @@ class Instance:
         self.briefings = models.briefings_of(config, memories, model, clock)
         self.halt, self.forgetting, self._recorded = StopToken(), asyncio.Event(), asyncio.Event()
         self.maintenance = memory.maintenance_of(config, memories, clock, (self.embedding, model), self.halt)
-        self.compactor = compactor.Compactor(compaction, config.compaction.concurrent_max)
+        self.compactor = caretakers.Compactor(compaction, config.compaction.concurrent_max)
         readers, outage_ms = (model, self._active_extensions), int(config.models.outage_s * 1000)
         self.collecting = replace(memory.collecting_of(config, stores, readers, system, self.redactor), halt=self.halt)
         self.forgetter = forgetter_of(operations, memories, system, self.halt, home)
@@ -121,14 +120,14 @@ class Instance:
         have = agent.Faculties(
             self._early.recall, self.search, self.recorder, self.briefings, self.compactor, self.forgetter
         )
-        self.toolbox = tools.Toolbox(tools.servers_of(home, config, clock))
+        self.toolbox = channels.Toolbox(channels.servers_of(home, config, clock))
         offered = outside.tools, contributions.ExtensionContributions(self._active_extensions), self.toolbox
         place, answers = (home, config, stores), Punctual(outside.answerer) if outside.answerer else model
         builder = agent.AgentBuilder(*place, answers, have, system, self.hub, offered, outside.offload, outside.fence)
         self.flow = builder.flow()
         hints = self.flow.hints
         self.recorder.watch(hints.record)
-        self.telling = events.EventService(operations, *system, memories.news)
+        self.telling = services.EventService(operations, *system, memories.news)
         self.extending = self._extending(outside.extensions, builder.memory_tools)
         self.scheduling = ScheduleService(config, operations, clock, ids, outside.fence)
         self.reloading = extending.reloading_of(home, config, self.flow, (operations, clock), outside.extensions)
@@ -303,10 +302,10 @@ async def opened(
         lock = (outside or Outside()).lock or FileLock(home.lock_file, paths)
         lock.acquire()
         closing.callback(lock.release)
-        found, fence = extending.found_in(home, config), tools.fence_of(home)
+        found, fence = extending.found_in(home, config), channels.fence_of(home)
         threads = TextThreads()
         closing.callback(threads.close)
-        redactor = redaction.redactor_of(config, extending.secrets_of(found))
+        redactor = stores.redactor_of(config, extending.secrets_of(found))
         config = extending.with_channels(config, found)
         stores = await open_stores(*paths, SystemIds(), closing, redactor)
         answering = Punctual(model) if model else models.model_of(config, closing)

@@ -11,15 +11,15 @@ from pathlib import Path
 from keepsaid.adapters.embedders import endpoint, hashed, minilm
 from keepsaid.adapters.models import choose
 from keepsaid.adapters.models.memory_calls import ModelEditor, ModelSummariser
-from keepsaid.adapters.system.clock import SystemClock
+from keepsaid.adapters.system.machine import SystemClock
 from keepsaid.config import Config, Home
 from keepsaid.domain.bulletin import MINUTE_MS
 from keepsaid.domain.memory import VectorSpace
 from keepsaid.domain.prompt import Prompt
 from keepsaid.domain.turn import NO_MODEL
-from keepsaid.engine.compactor import Compactor
+from keepsaid.engine.caretakers import Compactor
 from keepsaid.errors import ConfigError, EmbedderError, InputError, ModelMalformed
-from keepsaid.memory import bulletins, summaries
+from keepsaid.memory import injection, summaries
 from keepsaid.pipeline.prompt import assemble, guard
 from keepsaid.ports.memory_store import Embedder, Memories
 from keepsaid.ports.model import Model, ModelRequest
@@ -223,11 +223,11 @@ def guard_of(config: Config, store: Store, clock: Clock, compactor: Compactor) -
     return guard.Guard(store, clock, compactor.name, windows, settings.terms())
 
 
-def briefings_of(config: Config, memories: MemoryStore, model: Model, clock: Clock) -> bulletins.Briefings | None:
+def briefings_of(config: Config, memories: MemoryStore, model: Model, clock: Clock) -> injection.Briefings | None:
     settings = config.bulletin
     if not settings.enabled:
         return None
     editor = ModelEditor(model) if settings.model and model.name != NO_MODEL else None
     every_ms = int(settings.every_min * MINUTE_MS)
-    terms = bulletins.BulletinTerms(every_ms, settings.words, settings.timeout_s, config.memory.deadline_ms)
-    return bulletins.Briefings(memories.bulletins, memories, clock, editor, terms)
+    terms = injection.BulletinTerms(every_ms, settings.words, settings.timeout_s, config.memory.deadline_ms)
+    return injection.Briefings(memories.bulletins, memories, clock, editor, terms)

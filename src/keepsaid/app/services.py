@@ -1,23 +1,34 @@
-"""The services of an instance, joined to its stores; forgetting reaches the copies that nobody reads."""
+"""The services of an instance, joined to its stores, and its events, published to subscribers."""
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Protocol
 
 from keepsaid.adapters.sqlite.stores import carry
 from keepsaid.adapters.system.files import HistoryFile
 from keepsaid.app.stores import stores_of
 from keepsaid.config import Config, Home
 from keepsaid.config.home import append_line
+from keepsaid.domain import commits, event, prompt
 from keepsaid.engine.forgetter import Forgetter
+from keepsaid.engine.subscriptions import DeliveryTerms, Subscriber, Subscribers, Tell
+from keepsaid.engine.supervisor import ServiceLoop
+from keepsaid.events.catalog import checked, topics_of
+from keepsaid.events.dispatcher import NewsPublisher, wait_for
+from keepsaid.ports.memory_maintenance import MemoryNews
 from keepsaid.ports.runtime import Clock, Ids, StopToken
 from keepsaid.ports.store import MemoryStore, Store
+from keepsaid.ports.store_views import JournalView, Operations
 from keepsaid.services.forgetting import ForgettingService
 from keepsaid.services.inbox import AskService, InboxService
 from keepsaid.services.memories import MemoryService, SearchService
 from keepsaid.services.people import PeopleService
+from keepsaid.text.normal import normalise
 from keepsaid.values import frozen
 
 _BACKUPS = "backups.jsonl"
@@ -62,3 +73,85 @@ class Services:
     search: SearchService
     people: PeopleService
     forgetting: ForgettingService
+
+
+_NEWS_MS = 60_000
+_NAME_CHARS_MAX = 100
+
+
+class EventStore(Operations, Protocol):
+    """Store of events: applies the commits that write them, and reads the journal."""
+
+    @property
+    def journal(self) -> JournalView:
+        """What happened."""
+        ...
+
+
+class EventService:
+    """Journal and event subscribers of one instance; `news` are the changes of its memory."""
+
+    def __init__(self, store: EventStore, clock: Clock, ids: Ids, news: MemoryNews | None = None) -> None:
+        self.journal = store.journal
+        self._store = store
+        self._clock = clock
+        self._ids = ids
+        self._news = news
+        self._subscribers = Subscribers(store, store.journal, clock)
+
+    def stages(self) -> Sequence[ServiceLoop]:
+        """The dispatcher's stage, and that of whoever follows memory."""
+        tell = ServiceLoop("tell", self._subscribers.work, self.journal.hint, vital=False)
+        if self._news is None:
+            return (tell,)
+        following = NewsPublisher(self._news, self._store, self._clock)
+        return tell, ServiceLoop("news", following.work, self._news.hint, poll_ms=_NEWS_MS, vital=False)
+
+    def listening(self) -> AbstractContextManager[asyncio.Event]:
+        """An event that is set when something may have been told; whoever listens looks now and then besides."""
+        return self._subscribers.happened.listening()
+
+    def wake(self) -> None:
+        self._subscribers.happened.notify_all()
+
+    async def subscribe(
+        self,
+        name: str,
+        topics: tuple[str, ...],
+        tell: Tell,
+        *,
+        from_start: bool = False,
+        terms: DeliveryTerms | None = None,
+    ) -> None:
+        """Tell somebody of topics until the stop, and after the next start once it subscribes again.
+
+        Raises InputError for what is no topic. Every event is told at least once, those about the same in order;
+        one that fails comes again later, and is dead after the last attempt.
+        """
+        topics = topics_of(topics)
+        stores = self._store, self.journal
+        subscriber = Subscriber(normalise(name)[:_NAME_CHARS_MAX], tell, stores, self._clock, self._ids)
+        await self._subscribers.add(subscriber.on(terms or DeliveryTerms()), topics, from_start=from_start)
+
+    async def unsubscribe(self, name: str) -> bool:
+        """Tell somebody of nothing any more, not even of what was on its way; False when nobody has this name."""
+        return await self._subscribers.remove(name)
+
+    async def emit(self, topic: str, payload: Mapping[str, prompt.Json], correlation_id: str = "") -> None:
+        """Tell of a fact; returns once it is on disk. Raises InputError with nothing told."""
+        kept = normalise(checked(topic, payload))
+        await self._store.apply(commits.Tell(topic, kept, self._clock.now_ms(), normalise(correlation_id)))
+
+    async def wait_for(self, topic: str, correlation_id: str, timeout_s: float, after: int = 0) -> event.Event | None:
+        """The first event of a topic about something, after another event; None when there is none in time."""
+        wanted = topic, correlation_id, after
+        return await wait_for(self.journal, self._clock, self._subscribers.happened, wanted, timeout_s * 1_000)
+
+    async def decide(self, delivery_id: int, *, again: bool) -> bool:
+        """A person's word on a dead delivery; False when it is none."""
+        done = await self._store.apply(event.DecideDelivery(delivery_id, self._clock.now_ms(), again))
+        self._subscribers.bell.notify_all()
+        return done
+
+    async def stop(self) -> None:
+        await self._subscribers.stop()

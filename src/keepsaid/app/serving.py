@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
-from keepsaid.adapters.system import files, process
+from keepsaid.adapters.system import files, machine
 from keepsaid.config import Config, Home, load
 from keepsaid.config.file import Key, changed, taken, within
 from keepsaid.domain import commits, prompt
@@ -172,13 +172,13 @@ def _names(keys: Iterable[Key]) -> tuple[str, ...]:
 
 
 @contextmanager
-def watched(config: Config) -> Iterator[process.Systemd]:
+def watched(config: Config) -> Iterator[machine.Systemd]:
     """Let threads share one arena, and watch the running event loop while the block runs; yields the way to systemd."""
-    process.share_one_arena()
-    systemd = process.Systemd(os.environ)
+    machine.share_one_arena()
+    systemd = machine.Systemd(os.environ)
     # Half of the time: one notification may come late.
     feed_s = systemd.watchdog_s / 2 if systemd.watchdog_s is not None else None
-    watchdog = process.Watchdog(config.runtime.watchdog_s, systemd.alive, feed_s)
+    watchdog = machine.Watchdog(config.runtime.watchdog_s, systemd.alive, feed_s)
     try:
         yield systemd
     finally:
@@ -186,7 +186,7 @@ def watched(config: Config) -> Iterator[process.Systemd]:
         systemd.close()
 
 
-def started(systemd: process.Systemd) -> None:
+def started(systemd: machine.Systemd) -> None:
     """Say that the start is over, and spare what it made from searches for garbage."""
-    process.spare_what_stays()
+    machine.spare_what_stays()
     systemd.ready()

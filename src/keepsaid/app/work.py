@@ -12,14 +12,22 @@ from keepsaid.adapters.system.files import SkillFolder
 from keepsaid.app.serving import Prepared
 from keepsaid.config import Config, Home
 from keepsaid.config.services import SchedulesConfig
-from keepsaid.domain import commits, lane, message, scheduling, task, timing, trust, turn
+from keepsaid.domain import commits, message, scheduling, task, timing, trust, turn
 from keepsaid.domain.ids import MAX_ID, show
+from keepsaid.domain.route import TaskKind
 from keepsaid.domain.schedule import LIVE, NewSchedule, Schedule, What
-from keepsaid.domain.work import TaskKind
-from keepsaid.engine.relay import RelayTerms, ResultRelay
 from keepsaid.engine.scheduler import JobHandler, JobRunner, Scheduler, SchedulerDeps
 from keepsaid.engine.supervisor import ServiceLoop
-from keepsaid.engine.tasks import Expiry, TaskHandler, TaskLimits, TaskRunnerDeps, Tasks, make_call
+from keepsaid.engine.tasks import (
+    Expiry,
+    RelayTerms,
+    ResultRelay,
+    TaskHandler,
+    TaskLimits,
+    TaskRunnerDeps,
+    Tasks,
+    make_call,
+)
 from keepsaid.engine.workers import RetryPolicy
 from keepsaid.errors import InputError
 from keepsaid.memory.recording import Results, StagedRequestExecutor
@@ -151,7 +159,7 @@ class TaskService:
             await chat.close()
 
 
-OWNERS_LANE = lane.Lane("terminal", "default", "terminal", "root:terminal")
+OWNERS_LANE = message.Lane("terminal", "default", "terminal", "root:terminal")
 """Where the owner hears of what failed, as long as he has written in no direct chat."""
 
 _STOP_S = 5.0

@@ -11,11 +11,10 @@ from keepsaid.config.section import ConfigSection
 from keepsaid.domain.compaction import HOUR_MS, CompactionTerms
 from keepsaid.domain.maintenance import Curve
 from keepsaid.domain.prompt import MemoryPlacement
-from keepsaid.domain.route import FIELDS, Action, Rule
+from keepsaid.domain.route import FIELDS, Action, Notify, OnCrash, Rule, WorkTerms
 from keepsaid.domain.session import SessionTerms
 from keepsaid.domain.slot import OnMismatch, SlotTerms
 from keepsaid.domain.timing import known_zone
-from keepsaid.domain.work import Notify, OnCrash, WorkTerms
 
 _DEFAULT = "default"
 _OF_WORK = ("skill", "model", "tools", "timeout_s", "notify", "on_crash", "retries")

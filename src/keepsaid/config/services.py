@@ -8,8 +8,7 @@ from pydantic import Field, SecretStr, StringConstraints, field_validator, model
 
 from keepsaid.config.section import ConfigSection
 from keepsaid.domain.ids import moment
-from keepsaid.domain.lane import Lane, lane_key
-from keepsaid.domain.message import Trust
+from keepsaid.domain.message import Lane, Trust, lane_key
 from keepsaid.domain.schedule import NewSchedule, Target, What
 from keepsaid.domain.timing import Cron, Every, Once, QuietHours, Timing, checked, known_zone, quiet_of
 from keepsaid.domain.turn import ToolClass

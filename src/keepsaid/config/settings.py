@@ -13,9 +13,8 @@ from keepsaid.config import conversations, services
 from keepsaid.config.section import ConfigSection, with_current_keys
 from keepsaid.domain.batch import Ageing, Window
 from keepsaid.domain.busy import BusyPolicy
-from keepsaid.domain.lane import LaneRules
 from keepsaid.domain.memory import PinnedOrder
-from keepsaid.domain.message import Origin, Trust
+from keepsaid.domain.message import LaneRules, Origin, Trust
 from keepsaid.domain.retention import DAY_MS, RetentionTerms
 from keepsaid.domain.route import Action, Routes
 

@@ -7,10 +7,8 @@ from dataclasses import replace
 from math import exp, log
 from typing import NamedTuple, TypeVar
 
-from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import StoredMessage
-from keepsaid.domain.route import Verdict
-from keepsaid.domain.work import WorkTerms
+from keepsaid.domain.message import Lane, StoredMessage
+from keepsaid.domain.route import Verdict, WorkTerms
 from keepsaid.values import frozen
 
 

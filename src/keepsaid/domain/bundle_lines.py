@@ -9,9 +9,8 @@ from typing import Any, TypeVar
 from keepsaid.domain.bundle import BundleEntry, BundleLink, BundleStatement, Edge, Named, Record, Tombstone, scope_fault
 from keepsaid.domain.graph import Relation, name_words
 from keepsaid.domain.ids import MAX_ID, is_time, read, show
-from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Kind, Memory, NewMemory, Source
-from keepsaid.domain.message import Trust
+from keepsaid.domain.message import Lane, Trust
 from keepsaid.domain.visibility import Joined, MemoryShared, Person
 from keepsaid.text.json_reader import read_json
 from keepsaid.text.normal import kind_of

@@ -8,8 +8,7 @@ from enum import StrEnum
 from keepsaid.domain.batch import Window
 from keepsaid.domain.command import command_in
 from keepsaid.domain.commits import Commit
-from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import StoredMessage
+from keepsaid.domain.message import Lane, StoredMessage
 from keepsaid.domain.turn import Steered
 from keepsaid.values import frozen
 

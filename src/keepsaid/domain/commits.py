@@ -9,8 +9,7 @@ from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
 
 from keepsaid.domain.batch import Ageing, Routed, TrialTerms, Window
-from keepsaid.domain.lane import Lane, LaneRules
-from keepsaid.domain.message import BodyKey, Inbound
+from keepsaid.domain.message import BodyKey, Inbound, Lane, LaneRules
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.receipt import JudgeMemory
 from keepsaid.domain.redaction import Redaction

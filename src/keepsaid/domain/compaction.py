@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.context import LaneTail, Made, TranscriptSpan
-from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Lane
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.text.tokens import estimate_tokens
 from keepsaid.values import frozen

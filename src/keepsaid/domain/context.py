@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import field, fields, replace
 from enum import StrEnum
 
-from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Trust
+from keepsaid.domain.message import Lane, Trust
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.turn import Recent
 from keepsaid.text.tokens import estimate_tokens

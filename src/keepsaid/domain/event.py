@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from keepsaid.domain.commits import Commit, Received, TurnCommit
 from keepsaid.domain.compaction import CutReason
-from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Lane
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.route import Action, Verdict
 from keepsaid.domain.session import SessionEnd

@@ -12,9 +12,8 @@ from keepsaid.domain.commits import Commit
 from keepsaid.domain.forgetting import words_in
 from keepsaid.domain.graph import Relation
 from keepsaid.domain.ids import is_time
-from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import IMPORTANCE, Kind, NewMemory, Source
-from keepsaid.domain.message import Trust
+from keepsaid.domain.message import Lane, Trust
 from keepsaid.domain.turn import Usage
 from keepsaid.text.words import spelled, topic
 from keepsaid.values import frozen

@@ -12,7 +12,7 @@ from keepsaid.domain.attributes import single, value_name
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.memory import IMPORTANCE, Kind, Source, VectorSpace
 from keepsaid.domain.visibility import within
-from keepsaid.text.chunks import say_the_same, telling
+from keepsaid.text.words import say_the_same, telling
 from keepsaid.values import frozen
 
 DAY_MS = 86_400_000

@@ -7,8 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from keepsaid.domain.graph import WalkStep
-from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Origin, Trust
+from keepsaid.domain.message import Lane, Origin, Trust
 from keepsaid.domain.receipt import Beyond, Cause, Measure, Place, Searched
 from keepsaid.text.normal import joined
 from keepsaid.text.words import fold, spelled

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import GLOBAL, OWNER, person_of, person_scope
-from keepsaid.domain.message import StoredMessage, Trust
+from keepsaid.domain.message import Lane, StoredMessage, Trust
 from keepsaid.text.normal import joined
 from keepsaid.values import frozen
 

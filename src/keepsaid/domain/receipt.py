@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from keepsaid.domain.graph import WalkStep
-from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Lane
 from keepsaid.domain.prompt import Json
 from keepsaid.values import frozen
 

@@ -9,12 +9,11 @@ from collections.abc import Sequence
 
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.effects import RelayTask
-from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import RESULT, SYSTEM, StoredMessage, Trust
+from keepsaid.domain.message import RESULT, SYSTEM, Lane, StoredMessage, Trust
+from keepsaid.domain.route import TaskKind
 from keepsaid.domain.task import Task, TaskStory
 from keepsaid.domain.turn import StepKind
 from keepsaid.domain.visibility import OWN_TOOLS
-from keepsaid.domain.work import TaskKind
 from keepsaid.values import frozen
 
 _MARK = "task"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 
-from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import StoredMessage
+from keepsaid.domain.message import Lane, StoredMessage
 from keepsaid.values import frozen
 
 

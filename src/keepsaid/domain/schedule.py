@@ -10,8 +10,7 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Trust
+from keepsaid.domain.message import Lane, Trust
 from keepsaid.domain.states import move
 from keepsaid.domain.timing import Once, Timing, last_due, next_due
 from keepsaid.values import frozen

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from keepsaid.domain.commits import Commit
-from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Lane
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.schedule import Fire, NewSchedule
 from keepsaid.domain.task import NewTask

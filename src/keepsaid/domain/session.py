@@ -7,9 +7,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from keepsaid.domain.commits import Commit
-from keepsaid.domain.lane import Lane
 from keepsaid.domain.learning import ExtractionResult
-from keepsaid.domain.message import SYSTEM, Trust
+from keepsaid.domain.message import SYSTEM, Lane, Trust
 from keepsaid.domain.prompt import Role
 from keepsaid.domain.visibility import trust_of_words
 from keepsaid.text.tokens import estimate_tokens

@@ -8,8 +8,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from keepsaid.domain.ids import read, show
-from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Inbound
+from keepsaid.domain.message import Inbound, Lane
 from keepsaid.text.references import REACH, MessageText, infer
 from keepsaid.values import frozen
 

@@ -11,17 +11,15 @@ from dataclasses import replace
 from enum import StrEnum
 
 from keepsaid.domain.commits import Commit, StepEnd
-from keepsaid.domain.effects import MakeTask, OfBranch
+from keepsaid.domain.effects import MakeTask, OfBranch, StagedRequests
 from keepsaid.domain.event import Fact
 from keepsaid.domain.ids import show
-from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Trust
+from keepsaid.domain.message import Lane, Trust
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import ReplyDraft
-from keepsaid.domain.staged import StagedRequests
+from keepsaid.domain.route import Notify, OnCrash, TaskKind, WorkTerms
 from keepsaid.domain.states import move
 from keepsaid.domain.turn import Step, Usage
-from keepsaid.domain.work import Notify, OnCrash, TaskKind, WorkTerms
 from keepsaid.values import frozen
 
 DEPTH_MAX = 3

@@ -7,13 +7,12 @@ from dataclasses import field
 from typing import ClassVar
 
 from keepsaid.domain.batch import StoredBatch
-from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import StoredMessage, Trust
+from keepsaid.domain.effects import StagedRequests, StageMemory
+from keepsaid.domain.message import Lane, StoredMessage, Trust
 from keepsaid.domain.prompt import Json, Record
 from keepsaid.domain.receipt import Feedback
 from keepsaid.domain.reply import StoredReply
 from keepsaid.domain.route import Verdict
-from keepsaid.domain.staged import StagedRequests, StageMemory
 from keepsaid.domain.turn import Step, Usage
 from keepsaid.values import frozen
 

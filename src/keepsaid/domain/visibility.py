@@ -8,9 +8,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from keepsaid.domain.commits import Commit
-from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import GLOBAL, NewMemory, conversation_scope, person_scope
-from keepsaid.domain.message import Trust, Trusted, is_forwarded
+from keepsaid.domain.message import Lane, Trust, Trusted, is_forwarded
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.text.normal import joined, parted
 from keepsaid.values import frozen

@@ -8,7 +8,7 @@ import logging
 from keepsaid.domain import forgetting
 from keepsaid.domain.ids import show
 from keepsaid.memory.forgetting import ForgetTargetFinder, fresh, repeats
-from keepsaid.ports.forgetting import NoTypedLines, TypedLines
+from keepsaid.ports.memory_maintenance import NoTypedLines, TypedLines
 from keepsaid.ports.runtime import Clock, Ids, StopToken
 from keepsaid.ports.store import MemoryStore, Store
 

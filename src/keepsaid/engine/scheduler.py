@@ -11,15 +11,13 @@ from dataclasses import dataclass, field, replace
 
 from keepsaid.domain import commits, reply, retention, timing, trust
 from keepsaid.domain.ids import show
-from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import SYSTEM, Content, Inbound, Origin, ProviderMarks, Trust
+from keepsaid.domain.message import SYSTEM, Content, Inbound, Lane, Origin, ProviderMarks, Trust
 from keepsaid.domain.relay import UnreportedTasks, trust_of
+from keepsaid.domain.route import Notify, WorkTerms
 from keepsaid.domain.schedule import FAILURES_MAX, Fire, Schedule, ScheduleRun, Target, What, astray, fired, verdict_on
 from keepsaid.domain.scheduling import BeginRun, EndRun, FireSchedules, Notice, RecoverRuns, RunKey, SettleRun
 from keepsaid.domain.task import NewTask, TaskEnd, TaskStory
-from keepsaid.domain.work import Notify, WorkTerms
-from keepsaid.engine.relay import build_report
-from keepsaid.engine.tasks import render_owner_notice
+from keepsaid.engine.tasks import build_report, render_owner_notice
 from keepsaid.errors import InputError, KeepsaidError
 from keepsaid.ports.runtime import Clock, Ids, Wakeups
 from keepsaid.ports.store import Store

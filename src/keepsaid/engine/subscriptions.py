@@ -11,8 +11,7 @@ from keepsaid.domain import event
 from keepsaid.engine.supervisor import ServiceLoop, keep_going
 from keepsaid.errors import StoreBroken
 from keepsaid.events.dispatcher import Dispatcher, EventNotifier
-from keepsaid.ports.failpoints import point
-from keepsaid.ports.runtime import Clock, Ids, StopToken
+from keepsaid.ports.runtime import Clock, Ids, StopToken, point
 from keepsaid.ports.store_views import JournalView, Operations
 from keepsaid.text.normal import cut, normalise
 from keepsaid.values import frozen

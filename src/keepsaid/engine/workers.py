@@ -11,7 +11,7 @@ from functools import partial
 from keepsaid import errors
 from keepsaid.domain.batch import StoredBatch
 from keepsaid.domain.commits import Fail, Failure, Release
-from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Lane
 from keepsaid.domain.reply import ReplyDraft, address
 from keepsaid.domain.turn import ClaimedBatch, Lease
 from keepsaid.pipeline import leasing, runner

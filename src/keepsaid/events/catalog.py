@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from keepsaid.domain import compaction, context, prompt, session, work
+from keepsaid.domain import compaction, context, prompt, route, session
 from keepsaid.domain.event import RECEIVED, ROUTED, STARTED, AbandonReason
 from keepsaid.errors import InputError
 from keepsaid.events.schema import Field, Schema, an_id, flag, ids, lane, number, word
@@ -166,7 +166,7 @@ _CORE = {
     "task.created": _topic(
         "task",
         "Work was written down, by a rule or by somebody's word.",
-        kind=word("who is to do it", *work.TaskKind),
+        kind=word("who is to do it", *route.TaskKind),
         after=number("how many tasks must be completed first"),
     ),
     "task.started": _topic(

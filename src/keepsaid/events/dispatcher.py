@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from keepsaid.domain.event import Distribute, Event, TellNews
-from keepsaid.ports import failpoints, memory_maintenance, store_views
+from keepsaid.ports import memory_maintenance, runtime, store_views
 from keepsaid.ports.runtime import Clock
 
 
@@ -88,6 +88,6 @@ class NewsPublisher:
         if not waiting:
             return None
         await self._operations.apply(TellNews(waiting, self._clock.now_ms()))
-        failpoints.point("news.told")
+        runtime.point("news.told")
         await self._news.drop_news(waiting[-1].n)
         return 0

@@ -5,7 +5,7 @@ What an extension is written with stands here; what it may provide stands in `po
 
 from keepsaid.domain.reply import Delivered, SendResult
 from keepsaid.domain.reply import StoredReply as Reply
-from keepsaid.extensions.declare import context, extension, on, schedule, tool
+from keepsaid.extensions.manifest import context, extension, on, schedule, tool
 from keepsaid.ports.channel import Incoming
 
 __all__ = ["Delivered", "Incoming", "Reply", "SendResult", "context", "extension", "on", "schedule", "tool"]

@@ -11,7 +11,7 @@ from typing import Any
 
 from keepsaid.domain.event import Event
 from keepsaid.errors import ExtensionError
-from keepsaid.extensions import discovery, loading, manifest, provided, services
+from keepsaid.extensions import discovery, loading, manifest, provided
 from keepsaid.extensions.loaded import ExtensionFault, LoadedExtension, Phase, State
 from keepsaid.ports.extension import AgentProvider
 from keepsaid.ports.runtime import Clock
@@ -26,11 +26,11 @@ async def subscribe_all(extension: LoadedExtension) -> None:
         await extension.context.subscribe(one.topic, _tell(extension, one), named)
 
 
-def _tell(extension: LoadedExtension, one: manifest.Subscription) -> services.Tell:
+def _tell(extension: LoadedExtension, one: manifest.Subscription) -> provided.Tell:
     context, agent = extension.context, extension.provided.agent
     assert context is not None, "what is initialized has a context"
     if one.handler == "custom":
-        method: services.Tell = getattr(extension.made, one.method)
+        method: provided.Tell = getattr(extension.made, one.method)
         return method
     if one.handler == "notify_user":
         return lambda event: context.notify_user(_text(event, "text"), f"{event.id}")
@@ -71,7 +71,7 @@ class LifecycleDeps:
     told of every extension whose standing changed.
     """
 
-    context: Callable[[manifest.Manifest, Callable[[str], Any]], services.RuntimeExtensionContext]
+    context: Callable[[manifest.Manifest, Callable[[str], Any]], provided.RuntimeExtensionContext]
     agent: Callable[[LoadedExtension], AgentProvider | None]
     clock: Clock
     redacted: Callable[[str], str]

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from keepsaid.domain import memory, session
 from keepsaid.errors import EmbedderError, KeepsaidError, ModelError, ModelMalformed, ModelUnavailable
-from keepsaid.extensions import discovery, services
+from keepsaid.extensions import discovery, provided
 from keepsaid.extensions.manifest import Manifest
 from keepsaid.extensions.provided import Provided
 from keepsaid.ports import memory_store, model
@@ -77,7 +77,7 @@ class LoadedExtension:
     state: State = State.FOUND
     fault: ExtensionFault | None = None
     made: Any = None
-    context: services.RuntimeExtensionContext | None = None
+    context: provided.RuntimeExtensionContext | None = None
     provided: Provided = field(default_factory=Provided)
     needs: tuple[str, ...] = ()
     unwell: int = 0

@@ -1,17 +1,202 @@
-"""Manifests: what an extension says of itself, before anything of it is run (seed 002)."""
+"""Manifests: what an extension declares of itself (seed 002); decorators that declare one in a single file."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+import inspect
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Annotated, Any, Literal, Required, TypedDict, TypeVar, Unpack, get_type_hints, overload
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    create_model,
+    field_validator,
+    model_validator,
+)
+from pydantic.errors import PydanticUserError
 
+from keepsaid.domain import message, prompt, turn
 from keepsaid.domain.timing import Cron, Every, Timing, checked
-from keepsaid.errors import ExtensionError, InputError
+from keepsaid.errors import ExtensionError, InputError, ToolError
 from keepsaid.events.catalog import topics_of
-from keepsaid.extensions.declare import API
+from keepsaid.ports.model import Tool
+from keepsaid.text.normal import cut
+from keepsaid.values import frozen
+
+API = 1
+"""The version of what extensions are written against."""
+
+C = TypeVar("C", bound=type)
+F = TypeVar("F", bound=Callable[..., Any])
+MARK = "__keepsaid__"
+"""Where a method carries its mark."""
+
+
+@frozen
+class ToolMark:
+    """A method that the model may call: what calling again would do, its seconds, and the characters it may return.
+
+    `serves` is the least trust of a turn that may call it without the owner's approval, `output` the trust of what it
+    returns.
+    """
+
+    kind: turn.ToolClass = turn.ToolClass.UNSAFE
+    limit_s: float = 30.0
+    chars_max: int = 20_000
+    name: str = ""
+    serves: message.Trust | None = None
+    output: message.Trust = message.Trust.EXTERNAL
+
+
+@frozen
+class ContextMark:
+    """A method that adds to prompts, text of a `trust`; a lower priority comes earlier, memory stands at 100."""
+
+    priority: int = 50
+    trust: message.Trust = message.Trust.EXTERNAL
+
+
+class ToolTerms(TypedDict, total=False):
+    """How a tool is declared; see `tool`."""
+
+    kind: str
+    limit_s: float
+    chars_max: int
+    name: str
+    serves: str
+    output: str
+
+
+class Declared(TypedDict, total=False):
+    """What a class is declared with.
+
+    `config` says by key what may be set (`type`, `default`, `required`, `description` ...), `secrets` by name which
+    environment variable holds one, `channel` how its channel is treated (`priority`, `trust`, `window_ms` ...).
+    """
+
+    id: Required[str]
+    version: str
+    api: int
+    name: str
+    depends_on: Sequence[str]
+    config: Mapping[str, Mapping[str, Any]]
+    secrets: Mapping[str, str]
+    channel: Mapping[str, Any]
+
+
+def extension(**keys: Unpack[Declared]) -> Callable[[C], C]:
+    """Make a class an extension. Every argument is a literal: it is read before anything of the file is run."""
+
+    def marked(one: C) -> C:
+        setattr(one, MARK, dict(keys))
+        return one
+
+    return marked
+
+
+@overload
+def tool(method: F) -> F: ...
+
+
+@overload
+def tool(**terms: Unpack[ToolTerms]) -> Callable[[F], F]: ...
+
+
+def tool(method: F | None = None, **terms: Unpack[ToolTerms]) -> F | Callable[[F], F]:
+    """Offer a method to the model: its name, its docstring, and a schema from its parameters and their types.
+
+    `kind` says what calling it again would do: `pure`, `idempotent`, `checkable` or, by default, `unsafe`: it is never
+    called a second time when nobody knows what came of the first. `serves` says who may call it without the owner's
+    approval: `owner`, `known` or `anyone`; by default `anyone` for a `pure` tool and the `owner` for every other. A
+    turn has the least trust of all that its prompt shows. `output` is the trust of what the method returns: `external`
+    by default, `known`, or `owner` for what holds nobody else's words. `limit_s` is the seconds a call may take (30),
+    `chars_max` the characters it may return (20,000), `name` what the model calls it.
+    """
+    whom, output = terms.get("serves"), message.Trust(terms.get("output", message.Trust.EXTERNAL))
+    kind, limit_s = turn.ToolClass(terms.get("kind", turn.ToolClass.UNSAFE)), terms.get("limit_s", 30.0)
+    serves = None if whom is None else message.SERVES[whom]
+    mark = ToolMark(kind, limit_s, terms.get("chars_max", 20_000), terms.get("name", ""), serves, output)
+
+    def marked(one: F) -> F:
+        setattr(one, MARK, mark)
+        return one
+
+    return marked if method is None else marked(method)
+
+
+def context(*, priority: int = 50, trust: str = "external") -> Callable[[F], F]:
+    """Let a method add to prompts: it is given the batch that is answered, and returns a text, or None for nothing.
+
+    `trust` is that of the text: `external`, unless it holds nobody else's words than the `owner`'s, or those of people
+    who are `known`. A turn whose prompt shows external text may not call tools that serve only the owner.
+    """
+    mark = ContextMark(priority, message.Trust(trust))
+
+    def marked(one: F) -> F:
+        setattr(one, MARK, mark)
+        return one
+
+    return marked
+
+
+def on(topic: str) -> Callable[[F], F]:  # noqa: ARG001 - read off the source
+    """Tell a method of every event of a topic, or of a pattern such as `memory.*`, at least once."""
+    return lambda one: one
+
+
+def schedule(*, name: str = "", cron: str = "", every_s: float = 0.0) -> Callable[[F], F]:  # noqa: ARG001 - as above
+    """Run a method by a cron line of five fields, or every so many seconds; what it returns is told to the owner."""
+    return lambda one: one
+
+
+_LIMIT_S_MAX = 600.0
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+def tool_of(method: Callable[..., Awaitable[Any]], mark: ToolMark) -> Tool:
+    """The tool that a marked method is. Raises ExtensionError where the model could not know how to call it."""
+    name = mark.name or method.__name__
+    if not inspect.iscoroutinefunction(method):
+        raise ExtensionError(f"the tool {name} must be an async method")
+    described = inspect.cleandoc(method.__doc__ or "")
+    if not described:
+        raise ExtensionError(f"the tool {name} has no docstring: the model would not know what it does")
+    if not 0 < mark.limit_s <= _LIMIT_S_MAX or mark.chars_max < 1:
+        raise ExtensionError(f"the tool {name} needs a time limit of up to {_LIMIT_S_MAX:g} s and an output limit")
+    arguments = _arguments(method, name)
+
+    async def run(given: dict[str, prompt.Json]) -> str:
+        try:
+            read = arguments.model_validate(given)
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            raise ToolError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        said = await method(**{key: getattr(read, key) for key in arguments.model_fields})
+        return cut(said if isinstance(said, str) else json.dumps(said, ensure_ascii=False, default=str), mark.chars_max)
+
+    schema = arguments.model_json_schema()
+    schema.pop("title", None)
+    return Tool(name, described, schema, run, mark.kind, mark.limit_s, serves=mark.serves, output=mark.output)
+
+
+def _arguments(method: Callable[..., Any], name: str) -> Any:
+    try:
+        hints = get_type_hints(method)
+        fields: dict[str, Any] = {}
+        for one in inspect.signature(method).parameters.values():
+            if one.kind not in _NAMED:
+                raise ExtensionError(f"the tool {name} takes *{one.name}, which has no schema")
+            default = ... if one.default is inspect.Parameter.empty else one.default
+            fields[one.name] = (hints.get(one.name, str), default)
+        return create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
+    except (NameError, TypeError, ValueError, PydanticUserError) as error:
+        raise ExtensionError(f"the tool {name} has parameters without a schema ({type(error).__name__})") from error
+
 
 FILE = "manifest.yaml"
 Kind = Literal["channel", "streaming", "hook", "tool", "context", "schedule", "agent", "embedder", "extractor", "setup"]

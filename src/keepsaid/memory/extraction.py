@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 
 from keepsaid.domain import forgetting, message, process, prompt, session, visibility
 from keepsaid.domain.graph import Association
-from keepsaid.domain.lane import Lane
 from keepsaid.domain.learning import RULES, ExtractionResult, Statement, kept
 from keepsaid.domain.memory import NewMemory, Source, chat_of, episode_scope, person_of
+from keepsaid.domain.message import Lane
 from keepsaid.domain.statements import asks_to_remember, extract_statements
 from keepsaid.errors import KeepsaidError, ModelAuth, ModelQuota, ModelUnavailable
-from keepsaid.ports import failpoints, memory_store, model, runtime, store_views
+from keepsaid.ports import memory_store, model, runtime, store_views
 from keepsaid.ports.store import Store
 from keepsaid.values import frozen
 
@@ -204,9 +204,9 @@ class Collection:
                 return session.Left.REFUSED
             if not finding.statements:
                 return await self._done(claimed, finding.last, thorough=finding.thorough)
-        failpoints.point("finding.kept")
+        runtime.point("finding.kept")
         await self._apply(finding)
-        failpoints.point("finding.applied")
+        runtime.point("finding.applied")
         return await self._done(claimed, finding.last, thorough=finding.thorough, finding_id=finding.id)
 
     async def failed(self, claimed: session.ExtractionLease, error: Exception) -> bool:

@@ -13,12 +13,12 @@ from typing import Any
 
 from keepsaid.domain import forgetting, message, prompt
 from keepsaid.domain.ids import show
-from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import TASK, Kind, Listener, summary_key
+from keepsaid.domain.message import Lane
 from keepsaid.domain.prompt import object_schema
 from keepsaid.errors import ToolError
 from keepsaid.memory.tools import Opening, memory_in
-from keepsaid.ports.forgetting import ForgetfulMemory, ForgetOperations, ReachView
+from keepsaid.ports.memory_maintenance import ForgetfulMemory, ForgetOperations, ReachView
 from keepsaid.ports.model import Tool
 from keepsaid.text.normal import joined
 

@@ -14,10 +14,9 @@ from keepsaid.domain.prompt import Record
 from keepsaid.domain.receipt import Cause, Measure
 from keepsaid.memory.block import PINNED, RELEVANT, line
 from keepsaid.memory.recall.ranking import VECTOR
-from keepsaid.text.chunks import grams, said_words
 from keepsaid.text.dates import DAYS
 from keepsaid.text.tokens import estimate_tokens
-from keepsaid.text.words import STOPWORDS, DocumentFrequencies, fold, place, root, spelled
+from keepsaid.text.words import STOPWORDS, DocumentFrequencies, fold, grams, place, root, said_words, spelled
 from keepsaid.values import frozen
 
 ENOUGH, ENOUGH_NEAR = 15.5, 17.5

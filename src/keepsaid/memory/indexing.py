@@ -10,10 +10,9 @@ from typing import Protocol
 from keepsaid.domain.graph import Association, Relation
 from keepsaid.domain.memory import Found, Listener, NewVector, VectorSpace
 from keepsaid.errors import EmbedderError
-from keepsaid.ports.failpoints import point
 from keepsaid.ports.memory_maintenance import Relating, Unrelated
 from keepsaid.ports.memory_store import Embedder, Graph, Vectors
-from keepsaid.ports.runtime import Clock
+from keepsaid.ports.runtime import Clock, point
 
 _LEAST_MS, _SHARE = 2.0, 1.5
 """So long at least others go first after a step, and so many times as long as it took."""

@@ -9,11 +9,11 @@ from typing import Protocol
 
 from keepsaid.domain import command, ids, memory, redaction, statements, turn, views, visibility
 from keepsaid.domain.commits import EpisodesKept
+from keepsaid.domain.effects import MemoryAction, StagedRequests, StageMemory
 from keepsaid.domain.learning import LearnResult
 from keepsaid.domain.message import StoredMessage, Trust
-from keepsaid.domain.staged import MemoryAction, StagedRequests, StageMemory
 from keepsaid.domain.task import ResultsKept, Task, TaskWork
-from keepsaid.ports import failpoints, memory_store, store_views
+from keepsaid.ports import memory_store, runtime, store_views
 from keepsaid.ports.runtime import Clock, Redactor, masked_texts
 from keepsaid.ports.store import Store
 from keepsaid.text.words import fold
@@ -162,7 +162,7 @@ class Recorder:
         if said or used:
             await self.memories.keep(fit, self.clock.now_ms(), used)
         await self.executor.do([one.staged_requests for one in work], self.clock.now_ms())
-        failpoints.point("episodes.kept")
+        runtime.point("episodes.kept")
         await self.operations.apply(EpisodesKept(tuple(batch.batch_id for batch in work), _redactions(said, found)))
 
 
@@ -261,7 +261,7 @@ class Results:
         fit, _ = await _masked([episode_of(one) for one in due if one.task.result], self.redactor)
         await self.memories.keep(fit, self.clock.now_ms())
         await self.executor.do([one.staged_requests for one in due], self.clock.now_ms())
-        failpoints.point("results.kept")
+        runtime.point("results.kept")
         await self.store.apply(ResultsKept(tuple(one.task.id for one in due)))
         return len(due)
 

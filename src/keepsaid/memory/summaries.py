@@ -8,13 +8,12 @@ from functools import partial
 
 from keepsaid.domain.compaction import CompactionTerms, SummariesCopied, Summarise, SummaryFailed, ahead, due, piece
 from keepsaid.domain.context import HEADINGS, TAIL_MAX, LaneSummary, LaneTail, Made, Sections, extracted, read, written
-from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Kind, NewMemory, Source, conversation_scope, summary_key
-from keepsaid.domain.message import Trust, Trusted
+from keepsaid.domain.message import Lane, Trust, Trusted
 from keepsaid.domain.prompt import Record
 from keepsaid.domain.visibility import least
 from keepsaid.errors import ModelError
-from keepsaid.ports import failpoints, runtime, store_views
+from keepsaid.ports import runtime, store_views
 from keepsaid.ports.memory_store import Memories
 from keepsaid.ports.model import Summarised, Summariser, ToSummarise
 from keepsaid.ports.store import Store
@@ -107,7 +106,7 @@ class Compaction:
         if not read(text).count:
             await self._failed(lane, tail, _SAYS_NOTHING)
             return False
-        failpoints.point("summary.written")
+        runtime.point("summary.written")
         commit = Summarise(lane, tail.version, end, text, made.made, made.model, self.clock.now_ms())
         return await self.store.apply(commit)
 
@@ -170,7 +169,7 @@ class SummaryCopier:
             whole = session_summary(await self._store.summaries_of(lane, self._terms.keep), self._terms)
             copies += [whole] if whole is not None else []
         await self._memories.keep(copies, self._clock.now_ms())
-        failpoints.point("summaries.kept")
+        runtime.point("summaries.kept")
         await self._store.apply(SummariesCopied(tuple((one.lane, one.summary.version) for one in due)))
         return len(due)
 

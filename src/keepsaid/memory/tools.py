@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Protocol
 
 from keepsaid.domain import learning, receipt, turn
+from keepsaid.domain.effects import NAME_CHARS_MAX, TEXT_CHARS_MAX, MemoryAction, StageMemory, parse_staged_request
 from keepsaid.domain.ids import moment, read, show
 from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, Memory, Narrowing, NewMemory, Recalled
 from keepsaid.domain.message import Trust, Trusted
 from keepsaid.domain.prompt import Json, object_schema
-from keepsaid.domain.staged import NAME_CHARS_MAX, TEXT_CHARS_MAX, MemoryAction, StageMemory, parse_staged_request
 from keepsaid.domain.visibility import least
 from keepsaid.errors import ToolError
 from keepsaid.memory.block import line

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from keepsaid.domain import commits, relay, route, session, slot, staged, trust
+from keepsaid.domain import commits, relay, route, session, slot, trust
 from keepsaid.domain.batch import Window
 from keepsaid.domain.busy import BusyPolicy
 from keepsaid.domain.context import LaneTail
@@ -21,12 +21,11 @@ from keepsaid.domain.reply import ReplyDraft, address
 from keepsaid.domain.scene import PromptInputs
 from keepsaid.domain.turn import ClaimedBatch, Outcome, Recent
 from keepsaid.errors import LeaseLost, MessageDamaged
-from keepsaid.pipeline.prompt import attention, labels, layers
+from keepsaid.pipeline.prompt import attention, layers
 from keepsaid.pipeline.prompt.assemble import Preparation, PromptBudget, Sources, assemble, measured, tools_of
-from keepsaid.pipeline.prompt.guard import Fitting, Guard
-from keepsaid.pipeline.prompt.trace import chosen, merge_retry_trace, recorded, shown_at, trace_of
+from keepsaid.pipeline.prompt.guard import Fitting, Guard, chosen, merge_retry_trace, recorded, shown_at, trace_of
 from keepsaid.pipeline.routing import RoutingRules
-from keepsaid.pipeline.tools import dialogue, schedules, tasks
+from keepsaid.pipeline.tools import conversation, tasks
 from keepsaid.pipeline.turn import authorization, steering
 from keepsaid.pipeline.turn.commands import CommandBatchResult, Commands
 from keepsaid.pipeline.turn.run import StepLog, TurnDeps, TurnLimits, opened_in, run
@@ -109,7 +108,7 @@ class Answering:
 
     async def answer(self, claimed: ClaimedBatch) -> None:
         check(claimed)
-        claimed = labels.with_lateness(claimed, self._stale_ms(claimed), self.clock.now_ms())
+        claimed = attention.with_lateness(claimed, self._stale_ms(claimed), self.clock.now_ms())
         whole, commands = claimed, self.agent.commands
         executed = CommandBatchResult(claimed) if commands is None else await commands.run_commands(claimed)
         claimed = executed.rest
@@ -118,9 +117,9 @@ class Answering:
             return
         matcher = self.listen(claimed)
         scene, fitting, prompt = await self.context(claimed, matcher, begins_anew=executed.begins_anew)
-        tools = (*self.agent.tools(claimed), *tools_of(scene), *dialogue.set_personality(claimed))
+        tools = (*self.agent.tools(claimed), *tools_of(scene), *conversation.set_personality(claimed))
         offload, tracing = self.agent.offload, partial(trace_of, scene, prompt, tools, fitting.factor)
-        trace = labels.record_lateness(
+        trace = attention.record_lateness(
             merge_retry_trace(claimed.trace, await offload(prompt.chars, tracing)), claimed.late_before
         )
         steps = StepLog(self.store, self.clock, claimed.held, trace)
@@ -136,10 +135,14 @@ class Answering:
         records = (ran := await run(turn, steps)).records
         outcome = Outcome(ran.text, records, steps.usage, ran.model, chosen(trace), opened=opened_in(records))
         claimed, lasts_ms = inbox.claimed, self.settings.slots.expiry_ms
-        effects: tuple[Effect, ...] = (*matcher.effects, *dialogue.slots_in(records, claimed, lasts_ms))
-        effects += (*dialogue.set_in(records, claimed), *staged.staged_in(records), *tasks.tasks_in(records, claimed))
+        effects: tuple[Effect, ...] = (*matcher.effects, *conversation.slots_in(records, claimed, lasts_ms))
+        effects += (
+            *conversation.set_in(records, claimed),
+            *effects.staged_in(records),
+            *tasks.tasks_in(records, claimed),
+        )
         effects += relay.relayed_in(claimed.all_messages)
-        effects += schedules.scheduled_in(records, claimed, self.settings.zone)
+        effects += conversation.scheduled_in(records, claimed, self.settings.zone)
         effects += (*ran.waiting, *measured(fitting.prompt, tools, outcome))
         outcome = executed.with_answer(replace(outcome, effects=effects))
         await self.commit(replace(claimed, messages=whole.messages), outcome, steps.ending)
@@ -235,7 +238,7 @@ class Answering:
     def _reply(self, claimed: ClaimedBatch, text: str, now: int) -> ReplyDraft:
         """The reply; one that comes late says so."""
         url, reply_to = address(claimed.all_messages)
-        text = labels.with_late_notice(text, claimed, self._stale_ms(claimed), now)
+        text = attention.with_late_notice(text, claimed, self._stale_ms(claimed), now)
         return ReplyDraft(self.ids.next(), text, url=url, reply_to=reply_to)
 
     def _stale_ms(self, claimed: ClaimedBatch) -> int:

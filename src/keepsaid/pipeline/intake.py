@@ -9,7 +9,7 @@ from dataclasses import field
 from difflib import get_close_matches
 from functools import partial
 
-from keepsaid.domain import batch, commits, lane
+from keepsaid.domain import batch, commits, message
 from keepsaid.domain.message import SYSTEM, BodyKey, Content, Inbound, Origin, ProviderMarks, attachments_of
 from keepsaid.errors import DiskReserve, InputError, KeyConflict, TooLarge, UnknownChannel
 from keepsaid.ports import runtime, store_views
@@ -137,7 +137,7 @@ class MessageIntake:
     windows: Mapping[str, batch.Window]
     limits: IntakeLimits
     reserve: DiskSpaceGuard | None = None
-    lanes: lane.LaneRules = lane.LaneRules()
+    lanes: message.LaneRules = message.LaneRules()
 
     async def receive(self, inbound: Inbound) -> commits.Received:
         """Store a message; returns once it is on disk, or says that it was there before.

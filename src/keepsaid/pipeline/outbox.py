@@ -11,8 +11,7 @@ from keepsaid.domain.commits import Doubt, Resend, Settle, TakeReplies
 from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
 from keepsaid.errors import StoreBroken, StoreError
 from keepsaid.ports.channel import Channel
-from keepsaid.ports.failpoints import point
-from keepsaid.ports.runtime import Clock
+from keepsaid.ports.runtime import Clock, point
 from keepsaid.ports.store import Store
 
 _log = logging.getLogger("keepsaid.outbox")

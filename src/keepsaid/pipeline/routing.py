@@ -15,9 +15,8 @@ from keepsaid.domain.batch import DueLane, Routed, TaskDraft, WaitingGroup, Wind
 from keepsaid.domain.busy import BusyPolicy, Interrupt
 from keepsaid.domain.commits import Dispatch
 from keepsaid.domain.ids import show
-from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import StoredMessage, Trust
-from keepsaid.domain.work import WorkTerms
+from keepsaid.domain.message import Lane, StoredMessage, Trust
+from keepsaid.domain.route import WorkTerms
 from keepsaid.errors import KeepsaidError
 from keepsaid.ports.channel import Progresses, TurnProgress
 from keepsaid.ports.runtime import Clock, Ids, Wakeups

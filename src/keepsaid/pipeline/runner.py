@@ -13,7 +13,7 @@ from keepsaid.pipeline import leasing, routing
 from keepsaid.pipeline.answering import AgentDeps, Answering, PipelineSettings
 from keepsaid.pipeline.intake import MessageIntake
 from keepsaid.pipeline.outbox import OutboxSender
-from keepsaid.ports import failpoints, model
+from keepsaid.ports import model, runtime
 from keepsaid.ports.runtime import Clock, Ids, Wakeups
 from keepsaid.ports.store import Store
 
@@ -44,9 +44,9 @@ class MessagePipeline:
 
     async def receive(self, intake: MessageIntake, inbound: message.Inbound) -> commits.Received:
         """Commit 1: the message is on disk before anybody is told."""
-        failpoints.point("receive.before")
+        runtime.point("receive.before")
         received = await intake.receive(inbound)
-        failpoints.point("receive.after")
+        runtime.point("receive.after")
         self.hints.route.set()
         return received
 

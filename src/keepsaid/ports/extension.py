@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from keepsaid.domain.event import Event
-from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Lane
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import SendResult, StoredReply
 from keepsaid.domain.scene import Contribution

@@ -13,7 +13,7 @@ from keepsaid.domain.learning import LearnResult
 from keepsaid.domain.memory import Found, Kind, Listener, Memory, Narrowing, NewMemory, Used, VectorSpace
 from keepsaid.domain.turn import ClaimedBatch, Recent, Usage
 from keepsaid.domain.visibility import MemoryShared, Person, SeenIdentity, ShareMemory, ShareRefusal
-from keepsaid.ports.forgetting import Echoes
+from keepsaid.ports.memory_maintenance import Echoes
 from keepsaid.text.words import DocumentFrequencies
 from keepsaid.values import frozen
 

@@ -7,9 +7,8 @@ from dataclasses import field
 from typing import Protocol, runtime_checkable
 
 from keepsaid.domain.context import Made, Sections
-from keepsaid.domain.lane import Lane
 from keepsaid.domain.learning import Statement
-from keepsaid.domain.message import Trust
+from keepsaid.domain.message import Lane, Trust
 from keepsaid.domain.personality import Skills
 from keepsaid.domain.prompt import Json, Prompt, Record
 from keepsaid.domain.session import Passage

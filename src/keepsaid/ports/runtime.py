@@ -1,4 +1,4 @@
-"""The runtime, as a port: clock, ids, stop signal, lock, threads, disk space, redaction, wake-ups of stages."""
+"""The runtime, as a port: clock, ids, stop signal, lock, threads, disk space, redaction, wake-ups, failpoints."""
 
 from __future__ import annotations
 
@@ -8,8 +8,22 @@ from dataclasses import field
 from typing import Protocol, TypeVar
 
 from keepsaid.domain.redaction import Masked, SecretMark, masked
-from keepsaid.domain.work import TaskKind
+from keepsaid.domain.route import TaskKind
 from keepsaid.values import frozen
+
+_armed: Callable[[str], None] | None = None
+
+
+def point(name: str) -> None:
+    """Pass a named point of the road; does nothing unless a harness armed it."""
+    if _armed is not None:
+        _armed(name)
+
+
+def arm(action: Callable[[str], None] | None) -> None:
+    """Let every `point` call `action` with its name, or stop that with None. For `testing.crash` only."""
+    global _armed  # noqa: PLW0603 - one switch for the whole process is the point of it
+    _armed = action
 
 
 class Redactor(Protocol):

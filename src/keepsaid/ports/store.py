@@ -5,8 +5,17 @@ from __future__ import annotations
 from typing import Protocol
 
 from keepsaid.ports import memory_store, store_views
-from keepsaid.ports.forgetting import ForgetfulMemory, ForgettingView, MemoryUndoLog, ReachView
-from keepsaid.ports.memory_maintenance import Auditing, MemoryNews, Pairs, Relating, Upkeep
+from keepsaid.ports.memory_maintenance import (
+    Auditing,
+    ForgetfulMemory,
+    ForgettingView,
+    MemoryNews,
+    MemoryUndoLog,
+    Pairs,
+    ReachView,
+    Relating,
+    Upkeep,
+)
 from keepsaid.ports.memory_store import Shelf, TextLeg, Vectors
 
 

@@ -10,19 +10,19 @@ from keepsaid.domain.batch import DueLane, WaitingGroup
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.context import DroppedSpan, LaneSummary, LaneTail, Reminders, Summary, TranscriptSpan
 from keepsaid.domain.event import DeliveryLine, Event, SubscriberLine
-from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Lane
 from keepsaid.domain.personality import Personality
 from keepsaid.domain.receipt import Feedback, Reminded, Use
 from keepsaid.domain.relay import UnreportedTasks
 from keepsaid.domain.reply import StoredReply
 from keepsaid.domain.retention import Backlog, Prunable, PruneHistory
+from keepsaid.domain.route import TaskKind
 from keepsaid.domain.schedule import RunOutput, Schedule, ScheduleRun
 from keepsaid.domain.session import CollectionLine, Passage, QuietSince, Session
 from keepsaid.domain.slot import Slot
 from keepsaid.domain.task import Task, TaskFilter, TaskStory, TaskWork
 from keepsaid.domain.turn import ClaimedBatch, Lease
 from keepsaid.domain.views import EpisodeWork, LaneLine, MessageFilter, Overview, Story, TurnStory
-from keepsaid.domain.work import TaskKind
 
 R = TypeVar("R")
 

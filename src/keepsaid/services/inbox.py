@@ -9,8 +9,7 @@ from dataclasses import replace
 from typing import Literal
 
 from keepsaid.domain import commits, compaction, views
-from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Inbound, StoredMessage
+from keepsaid.domain.message import Inbound, Lane, StoredMessage
 from keepsaid.errors import StoreError
 from keepsaid.ports import channel, runtime, store
 from keepsaid.text.normal import normalise

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from keepsaid.domain.batch import Routed, TaskDraft, Window
 from keepsaid.domain.commits import Arrival
-from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, StoredMessage, Trust
+from keepsaid.domain.message import Content, Inbound, Lane, Origin, ProviderMarks, StoredMessage, Trust
 from keepsaid.domain.prompt import Record, Role, ToolCall
 from keepsaid.domain.route import Action, Verdict
 from keepsaid.domain.turn import Outcome, Step, StepKind, Usage

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import field
 from pathlib import Path
 
-from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Lane
 from keepsaid.domain.reply import ReplyDraft, SendResult, StoredReply
 from keepsaid.errors import KeepsaidError
 from keepsaid.extensions.discovery import FoundExtension

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from keepsaid.adapters.system.clock import SystemClock
+from keepsaid.adapters.system.machine import SystemClock
 from keepsaid.domain.event import Event
 from keepsaid.domain.prompt import Json
 from keepsaid.extensions.discovery import FoundExtension
 from keepsaid.extensions.lifecycle import Lifecycle, LifecycleDeps, PhaseLimits
 from keepsaid.extensions.loaded import LoadedExtension
 from keepsaid.extensions.manifest import Manifest
-from keepsaid.extensions.services import RuntimeExtensionContext, settings_of
+from keepsaid.extensions.provided import RuntimeExtensionContext, settings_of
 from keepsaid.ports.channel import Incoming
 from keepsaid.ports.runtime import Clock
 

@@ -11,9 +11,8 @@ from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from itertools import islice
 
-from keepsaid.text.chunks import said_words
 from keepsaid.text.dates import MONTHS, WEEKDAYS
-from keepsaid.text.words import STOPWORDS, root
+from keepsaid.text.words import STOPWORDS, root, said_words
 from keepsaid.values import frozen
 
 _DAY_MS = 86_400_000

@@ -22,12 +22,11 @@ from pathlib import Path
 from keepsaid.adapters.sqlite import full_text
 from keepsaid.adapters.sqlite.connection import open_reader
 from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories
-from keepsaid.adapters.system.clock import SystemClock, SystemIds
+from keepsaid.adapters.system.machine import SystemClock, SystemIds
 from keepsaid.app.stores import PATIENT_MS, recollection
 from keepsaid.domain.graph import Association, Mention, Relation
-from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Kind, Listener, NewMemory, NewVector, VectorSpace, conversation_scope
-from keepsaid.domain.message import Trust
+from keepsaid.domain.message import Lane, Trust
 from keepsaid.memory.indexing import Embedding
 from keepsaid.memory.recall.recollection import Recollection
 from keepsaid.values import frozen

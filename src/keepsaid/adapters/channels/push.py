@@ -12,7 +12,7 @@ import httpx2
 
 from keepsaid.adapters.channels.pull import allowed
 from keepsaid.domain.ids import show
-from keepsaid.domain.lane import topic_of
+from keepsaid.domain.message import topic_of
 from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
 from keepsaid.text.normal import cut, normalise
 

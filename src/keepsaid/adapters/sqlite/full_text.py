@@ -18,9 +18,8 @@ from keepsaid.adapters.sqlite.connection import SqliteSession
 from keepsaid.adapters.sqlite.piece_index import AFTER, BEFORE, KNOWN, MOST, number, numbers, scores
 from keepsaid.adapters.sqlite.word_blocks import best, outside, stretches
 from keepsaid.domain.memory import Found, Listener
-from keepsaid.text.chunks import grams
 from keepsaid.text.normal import normalise
-from keepsaid.text.words import STOPWORDS, DocumentFrequencies
+from keepsaid.text.words import STOPWORDS, DocumentFrequencies, grams
 from keepsaid.values import frozen
 
 TERMS_MAX = 64

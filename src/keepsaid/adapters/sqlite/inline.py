@@ -10,7 +10,7 @@ from typing import Any, Concatenate
 from keepsaid.adapters.sql.operations.queries import buffer_commits
 from keepsaid.adapters.sql.query import P, T
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring, open_keyring
-from keepsaid.adapters.sqlite import migrate, sealing
+from keepsaid.adapters.sqlite import integrity, sealing
 from keepsaid.adapters.sqlite.connection import Readers, SqliteSession
 from keepsaid.adapters.sqlite.stores import MEMORY_TABLE, SqliteOperations, open_ledger
 from keepsaid.adapters.sqlite.writer import RejectedCommit, TransactionExecutor
@@ -135,5 +135,5 @@ def _connected(tombs: TombstoneKeyring) -> SqliteSession:
 @cache
 def _migrated(part: str) -> bytes:
     db = _connected(open_keyring(_IN_MEMORY))
-    migrate.migrate(db, _IN_MEMORY, part)
+    integrity.migrate(db, _IN_MEMORY, part)
     return db.serialize("main")

@@ -14,7 +14,7 @@ import apsw
 
 from keepsaid.adapters.sql.memory.rows import own_terms
 from keepsaid.adapters.sql.query import SqlSession, every, load, only
-from keepsaid.text.chunks import grams, pieces, said_words
+from keepsaid.text.words import grams, pieces, said_words
 from keepsaid.values import frozen
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from keepsaid.adapters.sql.operations.chronicle import SqlChronicles
 from keepsaid.adapters.sql.operations.queries import SqlLanes, buffer_commits
 from keepsaid.adapters.sql.query import CommitTable, T, column, load, only, reads, writes
 from keepsaid.adapters.sql.tombstones import KEY_NAME, TombstoneKeyring, open_keyring
-from keepsaid.adapters.sqlite import connection, full_text, piece_index, progress, vector_index, word_blocks
+from keepsaid.adapters.sqlite import connection, full_text, piece_index, vector_index, word_blocks, writer
 from keepsaid.adapters.sqlite.connection import Readers, SqliteSession, open_reader, open_writer, translated
-from keepsaid.adapters.sqlite.migrate import check, look, migrate, version
+from keepsaid.adapters.sqlite.integrity import check, look, migrate, version
 from keepsaid.adapters.sqlite.writer import TransactionExecutor, Writer
 from keepsaid.config.home import write_file
 from keepsaid.domain import commits, event, process, session, task
@@ -63,9 +63,9 @@ def check_pair(buffer: Path, memory: Path) -> bool:
     for half in halves:
         if half.schema:
             with closing(open_reader(half.path)) as db, translated(half.path):
-                progress.check_log(db, half.path)
+                writer.check_log(db, half.path)
         elif half.path.exists():
-            progress.check_log(None, half.path)
+            writer.check_log(None, half.path)
     first, second = halves
     for lost, left in ((first, second), (second, first)):
         if not lost.schema and left.stored:
@@ -100,7 +100,7 @@ def join(buffer: Path, memory: Path) -> None:
 def accept_loss(buffer: Path, memory: Path) -> None:
     """Accept both files as they are: create a missing one, empty, and join the two."""
     for path in (buffer, memory):
-        progress.forget_progress(path)
+        writer.forget_progress(path)
     if buffer.resolve() != memory.resolve():
         join(buffer, memory)
 
@@ -302,9 +302,9 @@ def _check(buffer: Path, memory: Path) -> None:
         check_pair(buffer, memory)
     elif buffer.exists() and buffer.stat().st_size:
         with closing(open_reader(buffer)) as db:
-            progress.check_log(db, buffer)
+            writer.check_log(db, buffer)
     elif buffer.exists():
-        progress.check_log(None, buffer)
+        writer.check_log(None, buffer)
 
 
 class ReadOnly:

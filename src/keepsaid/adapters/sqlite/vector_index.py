@@ -14,7 +14,7 @@ from keepsaid.adapters.sql.memory.commits import KeepVectors
 from keepsaid.adapters.sql.memory.rows import SQL, bound, space_names
 from keepsaid.adapters.sql.query import SqlSession, as_json, column, every, load, only
 from keepsaid.domain.memory import Found, Listener, Reached, Unembedded, VectorSpace
-from keepsaid.ports.failpoints import point
+from keepsaid.ports.runtime import point
 
 if TYPE_CHECKING:
     from keepsaid.adapters.sqlite.vector_codes import BinaryVectorIndex, BinaryVectors, ExactVectorCache

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from keepsaid.adapters.sql.query import column, every, load, only
 from keepsaid.adapters.sqlite.connection import SqliteSession
-from keepsaid.ports.failpoints import point
+from keepsaid.ports.runtime import point
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -13,7 +13,7 @@ from keepsaid.domain.turn import ClaimedBatch
 from keepsaid.engine.supervisor import ServiceLoop
 from keepsaid.extensions.discovery import ExtensionSource, FoundExtension
 from keepsaid.extensions.manifest import Manifest, manifest_of, read_manifest
-from keepsaid.extensions.services import RuntimeExtensionContext
+from keepsaid.extensions.provided import RuntimeExtensionContext
 from keepsaid.ports import channel, model
 from keepsaid.values import frozen
 

@@ -17,8 +17,7 @@ from keepsaid.domain.message import Trust
 from keepsaid.errors import HomeError
 from keepsaid.interfaces.cli.console import NOTHING, Table, check_choice, counted, say, session, show
 from keepsaid.interfaces.cli.remote import Remote, either
-from keepsaid.interfaces.shapes import Shape
-from keepsaid.interfaces.transfer import export_shape, import_shape
+from keepsaid.interfaces.shapes import Shape, export_shape, import_shape
 from keepsaid.services import bundles, people
 from keepsaid.services.importing import KEEPSAID, MEM0, ImportRequest, LocalMemory, import_memories, preview_import
 
@@ -81,7 +80,7 @@ def import_(
     cannot be taken over is named, and the others are. What was forgotten here does not come back; what was forgotten
     where the bundle is from, where the forgotten.key of that home stands beside the file.
     """
-    from keepsaid.app.redaction import redactor_of  # noqa: PLC0415 - `--help` needs none of it
+    from keepsaid.app.stores import redactor_of  # noqa: PLC0415 - `--help` needs none of it
 
     asked, now = _request(file, source, trust, who or []), time.time_ns() // 1_000_000
     redactor = redactor_of(session().config())

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from keepsaid.errors import HomeBusy, HomeError, InputError
-from keepsaid.interfaces.cli import failure, serve
+from keepsaid.interfaces.cli import program, serve
 from keepsaid.interfaces.cli import talk as talks
 from keepsaid.interfaces.cli.console import counted, say, session, show
 from keepsaid.interfaces.cli.remote import Remote, recorded, running
@@ -105,7 +105,7 @@ class _Once:
             say("stopped before the message was acknowledged; it may be stored: keepsaid inbox ls")
         else:
             say("stopped; the message was not stored")
-        return failure.TERMINATED
+        return program.TERMINATED
 
 
 def chat(
@@ -161,10 +161,10 @@ async def _own(config: Config, closing: AsyncExitStack) -> Remote:
     """This process as the runtime, for itself and commands beside it: on loopback, whatever `serve` listens on."""
     from keepsaid.app.instance import opened  # noqa: PLC0415 - beside a runtime nobody needs it
     from keepsaid.interfaces.cli.logs import keep_log  # noqa: PLC0415
-    from keepsaid.interfaces.http import gate, server  # noqa: PLC0415
+    from keepsaid.interfaces.http import bodies, server  # noqa: PLC0415
 
     home = session().home
-    config = config if gate.is_loopback(config.server.host) else serve.bound_to(config, _LOOPBACK)
+    config = config if bodies.is_loopback(config.server.host) else serve.bound_to(config, _LOOPBACK)
     instance = await closing.enter_async_context(opened(home, config))
     keep_log(home.log_file, config.log.level, instance.redactor, text=config.log.text)
     instance.reloading.given = ("server.host",)
@@ -184,7 +184,7 @@ async def _own(config: Config, closing: AsyncExitStack) -> Remote:
 async def _greet(config: Config, conversation: str, model: str) -> None:
     """The first line: lane, the runtime's model, memory and where help is."""
     from keepsaid.app.stores import reading  # noqa: PLC0415
-    from keepsaid.domain.lane import lane_key  # noqa: PLC0415
+    from keepsaid.domain.message import lane_key  # noqa: PLC0415
 
     async with reading(session().home, config) as stores:
         memories = sum((await stores.memories.counts()).values())

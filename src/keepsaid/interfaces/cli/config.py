@@ -16,7 +16,7 @@ from keepsaid.config import load
 from keepsaid.config.home import write_file
 from keepsaid.config.settings import ENV_PREFIX
 from keepsaid.errors import ConfigError, HomeError, NotRunning
-from keepsaid.interfaces.cli import failure, remote
+from keepsaid.interfaces.cli import program, remote
 from keepsaid.interfaces.cli.console import Table, counted, json_text, session, show
 from keepsaid.text.normal import masked_addresses
 
@@ -161,7 +161,7 @@ def validate() -> None:
     sentence = f"valid, with {counted(len(warnings), 'warning')}: {there}" if warnings else f"valid: {there}"
     show({"file": str(file), "valid": True, "warnings": warnings}, sentence, *(f"warning: {one}" for one in warnings))
     if warnings:
-        raise typer.Exit(failure.WARNINGS)
+        raise typer.Exit(program.WARNINGS)
 
 
 @app.command("reload")
@@ -179,13 +179,13 @@ def reload() -> None:
     lines += [f"warning: {one}" for one in told["warnings"]]
     show(told, *(lines or ["nothing changed"]))
     if told["restart"] or told["warnings"]:
-        raise typer.Exit(failure.WARNINGS)
+        raise typer.Exit(program.WARNINGS)
 
 
 def checked() -> list[str]:
     """What there is to warn about; raises ConfigError when a setting cannot be used."""
     from keepsaid.app.models import model_named  # noqa: PLC0415
-    from keepsaid.interfaces.http.gate import client_token  # noqa: PLC0415
+    from keepsaid.interfaces.http.bodies import client_token  # noqa: PLC0415
 
     config, warnings = load(session().home.config_file)
     model_named(config)

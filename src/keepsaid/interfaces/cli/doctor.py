@@ -15,7 +15,7 @@ import typer
 from keepsaid.config import Config, Home
 from keepsaid.domain.ids import show as show_id
 from keepsaid.errors import ConfigError, KeepsaidError, ModelError
-from keepsaid.interfaces.cli import failure, remote, status
+from keepsaid.interfaces.cli import program, remote, status
 from keepsaid.interfaces.cli.config import checked
 from keepsaid.interfaces.cli.console import counted, session, show
 from keepsaid.values import frozen
@@ -74,7 +74,7 @@ def doctor(
     shape = {"sentence": sentence, "counts": counts, "findings": [asdict(finding) for finding in findings]}
     show(shape, sentence, *lines)
     if worst != "ok":
-        raise typer.Exit(failure.ERRORS if worst == "fail" else failure.WARNINGS)
+        raise typer.Exit(program.ERRORS if worst == "fail" else program.WARNINGS)
 
 
 def _findings(*, offline: bool) -> Iterator[DoctorFinding]:
@@ -218,7 +218,7 @@ def _hooks(_home: Home, config: Config) -> Iterator[DoctorFinding]:
 
 
 def _tools(home: Home, config: Config) -> Iterator[DoctorFinding]:
-    from keepsaid.app.tools import waiting_in  # noqa: PLC0415
+    from keepsaid.app.channels import waiting_in  # noqa: PLC0415
 
     for server, tools in waiting_in(home, config).items():
         names = ", ".join(f"{name} ({standing})" for name, standing in list(tools.items())[:_SHOWN_MAX])

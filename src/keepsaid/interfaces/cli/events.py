@@ -12,7 +12,7 @@ import typer
 from keepsaid.domain.event import Event, wants
 from keepsaid.events.catalog import CORE, topics_of
 from keepsaid.interfaces.cli import console, remote
-from keepsaid.interfaces.transfer import cloud_event, delivery_shape, subscriber_shape
+from keepsaid.interfaces.shapes import cloud_event, delivery_shape, subscriber_shape
 
 app = typer.Typer(help="What happened, and who is told of it.", rich_markup_mode=None)
 _FOLLOW_S = 0.5

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from keepsaid.interfaces.cli import failure
+from keepsaid.interfaces.cli import program
 from keepsaid.interfaces.cli.console import Table, check_choice, facts, refused, say, session, show
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def check(
     rows = [f"{'FAILS' if amiss else 'ok':<6} {what}{': ' + amiss if amiss else ''}" for what, amiss in told.items()]
     show({"extension": one.id, "checks": told, "passed": not any(told.values())}, *rows)
     if any(told.values()):
-        raise typer.Exit(failure.ERRORS)
+        raise typer.Exit(program.ERRORS)
 
 
 def _needed(one: FoundExtension, there: Mapping[str, FoundExtension]) -> list[FoundExtension]:

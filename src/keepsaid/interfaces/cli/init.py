@@ -12,7 +12,7 @@ import yaml
 
 from keepsaid.config import Config, Home
 from keepsaid.errors import ConfigError, HomeError, ModelError
-from keepsaid.interfaces.cli import escapes, failure, models, remote
+from keepsaid.interfaces.cli import escapes, models, program, remote
 from keepsaid.interfaces.cli.config import replace_file, with_model
 from keepsaid.interfaces.cli.console import say, session, show
 from keepsaid.values import frozen
@@ -56,7 +56,7 @@ def init(
     models.offered(ask=ask)
     _advise(home, stands, chosen.silent)
     if chosen.silent and chosen.name is None:
-        raise typer.Exit(failure.FAILED)
+        raise typer.Exit(program.FAILED)
 
 
 def _advise(home: Home, stands: str, silent: int) -> None:

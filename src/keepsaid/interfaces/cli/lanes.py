@@ -10,7 +10,7 @@ import typer
 from keepsaid.domain.compaction import tokens as tokens_of
 from keepsaid.domain.context import TAIL_MAX, LaneTail, Summary
 from keepsaid.domain.ids import show, when
-from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Lane
 from keepsaid.domain.strand import strand_begun_by
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli import console, remote

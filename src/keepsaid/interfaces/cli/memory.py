@@ -14,7 +14,7 @@ from keepsaid.domain.maintenance import LOOSE, AuditFinding, AuditProblem, Fix, 
 from keepsaid.domain.memory import IMPORTANCE, Kind, Memory, Recalled
 from keepsaid.domain.visibility import MemoryShared, ShareReach
 from keepsaid.errors import InputError
-from keepsaid.interfaces.cli import console, failure, memory_changes, remote
+from keepsaid.interfaces.cli import console, memory_changes, program, remote
 from keepsaid.interfaces.cli.memory_changes import LIST, OWNER
 from keepsaid.interfaces.shapes import Shape, holdings_shape, memory_shape, recalled_shape, widened_shape
 from keepsaid.memory.maintenance import UNUSED_DAYS, AuditReport
@@ -36,7 +36,7 @@ def audit(
 
     The exit code is 0 when all is well, and 5 when there is something to put right.
     """
-    from keepsaid.app.redaction import redactor_of  # noqa: PLC0415
+    from keepsaid.app.stores import redactor_of  # noqa: PLC0415
     from keepsaid.memory.maintenance import Audit  # noqa: PLC0415
 
     redactor = redactor_of(console.session().config())
@@ -54,7 +54,7 @@ def audit(
     if not console.session().stored():
         console.say(console.NOTHING)
     if not report.clean:
-        raise typer.Exit(failure.WARNINGS)
+        raise typer.Exit(program.WARNINGS)
 
 
 def _shape(trouble: AuditProblem, report: AuditReport, redactor: Redactor) -> Shape:

@@ -58,7 +58,7 @@ def _tools_waiting() -> dict[str, int]:
     home, config = session().home, session().config()
     if not config.tools.mcp:
         return {}
-    from keepsaid.app.tools import waiting_in  # noqa: PLC0415 - few have such servers
+    from keepsaid.app.channels import waiting_in  # noqa: PLC0415 - few have such servers
 
     return {server: len(tools) for server, tools in waiting_in(home, config).items()}
 

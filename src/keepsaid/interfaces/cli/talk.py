@@ -17,7 +17,7 @@ from prompt_toolkit.history import FileHistory
 from prompt_toolkit.patch_stdout import patch_stdout
 
 from keepsaid.domain.command import COMMANDS, read_command
-from keepsaid.domain.lane import Lane, lane_key
+from keepsaid.domain.message import Lane, lane_key
 from keepsaid.errors import InputError, KeepsaidError, NotRunning, StoreError
 from keepsaid.interfaces.cli.console import coloured, say, session, show
 from keepsaid.interfaces.cli.escapes import VisibleStream, visible

@@ -10,7 +10,7 @@ import typer
 from keepsaid.domain.ids import read, show, when
 from keepsaid.domain.task import ENDED, OPEN, Task, TaskFilter, TaskStory
 from keepsaid.domain.turn import NO_MODEL
-from keepsaid.interfaces.cli import console, failure, remote
+from keepsaid.interfaces.cli import console, program, remote
 from keepsaid.interfaces.task_shapes import NO_MODEL_YET, task_shape, task_story_shape
 
 app = typer.Typer(help="Work that workers do beside the conversation.", rich_markup_mode=None)
@@ -86,7 +86,7 @@ def run(
 ) -> None:
     """Have a task that waits done at once; or make a new one."""
     if (task is None) == (not text.strip()):
-        raise failure.Misused(
+        raise program.Misused(
             "name a task that waits, or say with --text what is to be done", hint="keepsaid task run --help"
         )
     if task is not None:

@@ -16,7 +16,7 @@ from keepsaid.interfaces.cli.console import Table, counted, on_terminal, say, se
 from keepsaid.ports.model import Served
 
 if TYPE_CHECKING:
-    from keepsaid.app.tools import QueriedServer
+    from keepsaid.app.channels import QueriedServer
 
 app = typer.Typer(help="Tools that MCP servers provide.", rich_markup_mode=None)
 
@@ -33,7 +33,7 @@ def ls() -> None:
     Starts or calls each server. A tool is offered to the model once it is allowed by the config and its
     text is accepted. Exits 0 also when a server cannot be reached.
     """
-    from keepsaid.app.tools import query_servers  # noqa: PLC0415 - help is shown without
+    from keepsaid.app.channels import query_servers  # noqa: PLC0415 - help is shown without
 
     current = session()
     told = asyncio.run(query_servers(current.home, current.config()))
@@ -59,7 +59,7 @@ def accept(
     is not offered until you accept its text, and not again after its server changes it. Asks on a terminal; elsewhere
     nothing is accepted without --yes. A running instance offers the tools from its next turn on.
     """
-    from keepsaid.app import tools as served  # noqa: PLC0415 - help is shown without
+    from keepsaid.app import channels as served  # noqa: PLC0415 - help is shown without
 
     current = session()
     one = asyncio.run(served.query_server(current.home, current.config(), server))
@@ -90,7 +90,7 @@ def _agreed(server: str, blocks: list[str]) -> bool:
 
 
 def _block(server: str, one: Served, standing: ToolStanding) -> Iterator[str]:
-    from keepsaid.app.tools import accepted_before  # noqa: PLC0415 - help is shown without
+    from keepsaid.app.channels import accepted_before  # noqa: PLC0415 - help is shown without
 
     yield f"{server}__{one.name}  ({standing})"
     before = accepted_before(session().home, server, one.name)

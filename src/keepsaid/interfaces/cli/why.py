@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from keepsaid.domain import ids
-from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Memory
+from keepsaid.domain.message import Lane
 from keepsaid.domain.prompt import LayerShare, shares_of
 from keepsaid.domain.receipt import Feedback, FeedbackState, MemoryUse, Use
 from keepsaid.domain.views import MessageFilter, TurnStory
@@ -21,9 +21,9 @@ from keepsaid.interfaces.cli.console import id_of, one_line, refused, say, sessi
 from keepsaid.interfaces.cli.memory_changes import LIST, OWNER
 from keepsaid.interfaces.pictures import context_bar, one_page, rank_shift
 from keepsaid.interfaces.shapes import USES_MAX, absent_shape, came_up_shape, turn_shape
-from keepsaid.pipeline.prompt.labels import late_before
-from keepsaid.pipeline.prompt.trace import changed_since, compared, left_out_of
-from keepsaid.pipeline.tools.dialogue import questions_in
+from keepsaid.pipeline.prompt.attention import late_before
+from keepsaid.pipeline.prompt.guard import changed_since, compared, left_out_of
+from keepsaid.pipeline.tools.conversation import questions_in
 from keepsaid.services.explaining import absence, commanded, listened
 from keepsaid.text.normal import cut
 

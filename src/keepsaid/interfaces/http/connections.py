@@ -20,7 +20,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from keepsaid.config.services import ServerConfig
 from keepsaid.errors import InputError
-from keepsaid.interfaces.http import gate, responses
+from keepsaid.interfaces.http import bodies, responses
 from keepsaid.values import frozen
 
 _log = logging.getLogger("keepsaid.http")
@@ -107,7 +107,7 @@ class Connections:
         self._open.discard(one)
 
     def _is_crowded(self, address: str) -> bool:
-        if gate.is_loopback(address):
+        if bodies.is_loopback(address):
             return False
         if sum(one.address == address for one in self._open) < self.limits.per_address_max:
             return False

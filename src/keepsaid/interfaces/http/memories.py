@@ -14,8 +14,7 @@ from keepsaid.domain.memory import Memory
 from keepsaid.interfaces import shapes
 from keepsaid.interfaces.http.bodies import OwnerCall, OwnerRoute, no_such
 from keepsaid.interfaces.http.responses import BadRequest, read_limit, render_in_thread
-from keepsaid.interfaces.shapes import Shape, memory_shape
-from keepsaid.interfaces.transfer import forget_request, forgetting_shape, preview_shape
+from keepsaid.interfaces.shapes import Shape, forget_request, forgetting_shape, memory_shape, preview_shape
 from keepsaid.services import explaining, importing, memories
 
 _WAIT_S_MAX = 60.0

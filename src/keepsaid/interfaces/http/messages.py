@@ -20,8 +20,7 @@ from keepsaid.domain import commits, views
 from keepsaid.domain.ids import read, show, when
 from keepsaid.domain.message import Content, IgnoredUpdate, Inbound, Origin, ProviderMarks, StoredMessage, Trust
 from keepsaid.errors import InputError, UnknownChannel
-from keepsaid.interfaces.http.bodies import body_of, fields_in
-from keepsaid.interfaces.http.gate import Gate
+from keepsaid.interfaces.http.bodies import Gate, body_of, fields_in
 from keepsaid.interfaces.http.responses import Acknowledgement, BadRequest, ConfirmedResponse, NotFound, Unauthorised
 from keepsaid.interfaces.shapes import Shape, batch_shape, fields_of, next_try, receipt_shape, story_shape
 from keepsaid.services.inbox import SETTLED, AnswerProgress

@@ -13,7 +13,7 @@ from keepsaid.app.instance import Instance
 from keepsaid.app.work import one_of
 from keepsaid.domain.event import Event, wants
 from keepsaid.domain.ids import read, show
-from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Lane
 from keepsaid.domain.schedule import LIVE
 from keepsaid.domain.task import ENDED, OPEN, NewTask, TaskFilter
 from keepsaid.errors import InputError
@@ -22,8 +22,7 @@ from keepsaid.interfaces import task_shapes
 from keepsaid.interfaces.http.bodies import OwnerCall, OwnerRoute, no_such
 from keepsaid.interfaces.http.messages import RETRY_MS
 from keepsaid.interfaces.http.responses import BadRequest, NotFound, read_limit, render_in_thread
-from keepsaid.interfaces.shapes import Shape, maintained_shape, prune_shape, reloaded_shape, reply_shape
-from keepsaid.interfaces.transfer import cloud_event
+from keepsaid.interfaces.shapes import Shape, cloud_event, maintained_shape, prune_shape, reloaded_shape, reply_shape
 from keepsaid.text.normal import normalise
 
 _NAME_CHARS_MAX = 200

@@ -14,8 +14,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from keepsaid import errors
-from keepsaid.ports.failpoints import point
-from keepsaid.ports.runtime import StopToken
+from keepsaid.ports.runtime import StopToken, point
 from keepsaid.text.normal import cut
 
 _log = logging.getLogger("keepsaid.http")

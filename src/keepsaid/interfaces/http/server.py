@@ -26,8 +26,7 @@ from keepsaid.config.services import ServerConfig
 from keepsaid.domain.ids import show
 from keepsaid.errors import HomeError, StoreFull
 from keepsaid.interfaces.http import connections, memories, messages, operator
-from keepsaid.interfaces.http.bodies import FREE_BYTES, Bodies, OwnerRoute, body_of, run_on_reader
-from keepsaid.interfaces.http.gate import Gate, client_token
+from keepsaid.interfaces.http.bodies import FREE_BYTES, Bodies, Gate, OwnerRoute, body_of, client_token, run_on_reader
 from keepsaid.interfaces.http.responses import Acknowledgement, NotFound, guarded, unrouted
 from keepsaid.values import frozen
 

@@ -16,7 +16,7 @@ from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks
 from keepsaid.errors import InputError, KeepsaidError, MessageDamaged, StoreError, UnknownChannel
 from keepsaid.events.catalog import USER_MESSAGE
 from keepsaid.interfaces.sdk.values import CHANNEL, Message, Receipt, receipt_of
-from keepsaid.interfaces.transfer import cloud_event, subject_in
+from keepsaid.interfaces.shapes import cloud_event, subject_in
 from keepsaid.pipeline.answering import check
 from keepsaid.text.normal import normalise
 

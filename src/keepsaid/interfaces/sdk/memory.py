@@ -9,12 +9,11 @@ from typing import Any, TypedDict, Unpack
 from keepsaid.app.instance import Instance
 from keepsaid.app.services import note_backup
 from keepsaid.domain.ids import show
-from keepsaid.domain.lane import Lane, lane_key
 from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, Narrowing, NewMemory, Source, conversation_scope
-from keepsaid.domain.message import Trust
+from keepsaid.domain.message import Lane, Trust, lane_key
 from keepsaid.errors import InputError
 from keepsaid.interfaces.sdk import values
-from keepsaid.interfaces.transfer import export_shape, import_shape
+from keepsaid.interfaces.shapes import export_shape, import_shape
 from keepsaid.services.bundles import export
 from keepsaid.services.forgetting import ForgetRequest
 from keepsaid.services.importing import KEEPSAID, MEM0, ImportRequest, LocalMemory, import_memories, preview_import

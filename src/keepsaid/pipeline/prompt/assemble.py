@@ -13,7 +13,7 @@ from keepsaid.domain.personality import Personality, Skills, effective, scopes_o
 from keepsaid.domain.prompt import Json, Layer, MemoryPlacement, Prompt, object_schema
 from keepsaid.domain.scene import Contribution, PromptInputs, StaticContext, TurnContext
 from keepsaid.errors import ToolError
-from keepsaid.pipeline.prompt import layers, trace
+from keepsaid.pipeline.prompt import guard, layers
 from keepsaid.ports import extension, memory_store, store_views
 from keepsaid.ports.model import AgentIdentity, Capabilities, SideWork, SkillShelf, Tool
 from keepsaid.text.tokens import estimate_tokens
@@ -146,7 +146,7 @@ _TOKENS_EACH = 4
 
 def estimated(prompt: Prompt, tools: Sequence[Tool]) -> int:
     """The tokens of a request as they are estimated, without what models reported before."""
-    words = sum(layer.tokens for layer in prompt.layers) + estimate_tokens(trace.offered(tools))
+    words = sum(layer.tokens for layer in prompt.layers) + estimate_tokens(guard.offered(tools))
     return words + _TOKENS_EACH * (1 + len(prompt.parts))
 
 

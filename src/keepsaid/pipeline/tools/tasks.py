@@ -14,11 +14,11 @@ from keepsaid.domain.ids import read, show
 from keepsaid.domain.memory import OWNER
 from keepsaid.domain.message import StoredMessage, Trust, Trusted
 from keepsaid.domain.prompt import Json, Record, answered_calls, object_schema
+from keepsaid.domain.route import TaskKind
 from keepsaid.domain.task import CALL_REFUSED, ENDED, Task, TaskFilter, trust_of_task
 from keepsaid.domain.trust import UNKEYED, Fence
 from keepsaid.domain.turn import ClaimedBatch, Step, ToolClass
 from keepsaid.domain.visibility import least
-from keepsaid.domain.work import TaskKind
 from keepsaid.errors import ToolError
 from keepsaid.ports.model import Tool
 from keepsaid.ports.runtime import Ids

@@ -7,11 +7,10 @@ import unicodedata
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from keepsaid.domain import reply, trust, work
+from keepsaid.domain import reply, route, trust
 from keepsaid.domain.effects import MakeTask, call_task_in
 from keepsaid.domain.ids import show
-from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Trust
+from keepsaid.domain.message import Lane, Trust
 from keepsaid.domain.prompt import Json, Record, ToolCall
 from keepsaid.domain.task import CALL_EXPIRED, Task, TaskFilter
 from keepsaid.ports import model, runtime, store_views
@@ -121,7 +120,7 @@ class Approvals:
         notice = reply.ReplyDraft(self.ids.next(), _notice(number, tool.name, arguments, taint), notice=True)
         text = f"{tool.name} {arguments}"
         until = now + self.terms.lasts_ms
-        task = MakeTask(number, text, key, (), True, work.TaskKind.CALL, taint.why or str(taint.trust), until, notice)
+        task = MakeTask(number, text, key, (), True, route.TaskKind.CALL, taint.why or str(taint.trust), until, notice)
         return _waits(number), task
 
     async def _known(self, key: str) -> str:
@@ -143,7 +142,7 @@ class Approvals:
 
     async def _crowded(self) -> bool:
         waiting = await self.view.find(TaskFilter(state="needs_review", limit=_LISTED))
-        calls = [one for one in waiting if one.kind is work.TaskKind.CALL]
+        calls = [one for one in waiting if one.kind is route.TaskKind.CALL]
         here = sum(one.lane == self.lane for one in calls) + len(self._new)
         return here >= self.terms.lane_max or len(calls) + len(self._new) >= self.terms.all_max
 

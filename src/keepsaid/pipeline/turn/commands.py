@@ -8,13 +8,12 @@ from dataclasses import replace
 from keepsaid.domain import ids, memory, personality, prompt
 from keepsaid.domain.command import COMMANDS, Command, CommandResult, ExecutedCommand, command_in, may_change
 from keepsaid.domain.effects import SetPersonality
-from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import StoredMessage
+from keepsaid.domain.message import Lane, StoredMessage
 from keepsaid.domain.turn import NO_MODEL, ClaimedBatch, Outcome, Usage
 from keepsaid.errors import KeepsaidError
-from keepsaid.pipeline.tools import schedules, tasks
+from keepsaid.pipeline.tools import conversation, tasks
 from keepsaid.pipeline.turn.memory_commands import Claims, FeedbackCommand, forget, refused
-from keepsaid.ports import forgetting, store, store_views
+from keepsaid.ports import memory_maintenance, store, store_views
 from keepsaid.values import frozen
 
 _SCOPES = {"--session": "session", "--person": "person", "--global": "global"}
@@ -61,7 +60,7 @@ class Commands:
     personalities: store_views.PersonalityView
     compact: Callable[[Lane], Awaitable[str]]
     claims: Claims
-    forgets: forgetting.ForgetOperations
+    forgets: memory_maintenance.ForgetOperations
     window: int = 0
 
     async def run_commands(self, claimed: ClaimedBatch) -> CommandBatchResult:
@@ -107,7 +106,7 @@ class Commands:
             case "approve" | "reject":
                 return await tasks.judge_task(self.lanes.tasks, message, arguments, approved=name == "approve")
             case "schedules":
-                return await schedules.show_schedules(self.lanes.schedules, message)
+                return await conversation.show_schedules(self.lanes.schedules, message)
             case "reset":
                 return CommandResult("We begin anew. What was said stays stored and remembered.", begins_anew=True)
         assert name == "compact", f"/{name} is listed, and nothing carries it out"

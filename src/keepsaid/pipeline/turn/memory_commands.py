@@ -11,11 +11,10 @@ from keepsaid.domain.command import ASKED, REFUSED, CommandResult, command_in
 from keepsaid.domain.effects import Effect
 from keepsaid.domain.forgetting import ForgetSelector, ForgetTargets
 from keepsaid.domain.ids import read, show
-from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import StoredMessage, Trust
+from keepsaid.domain.message import Lane, StoredMessage, Trust
 from keepsaid.domain.visibility import ShareMemory, ShareReach, ShareRefusal
 from keepsaid.ports import memory_store, runtime, store
-from keepsaid.ports.forgetting import ForgetOperations
+from keepsaid.ports.memory_maintenance import ForgetOperations
 from keepsaid.ports.store_views import LaneView, Notes
 from keepsaid.text.normal import cut, digest
 from keepsaid.values import frozen

@@ -16,7 +16,7 @@ from keepsaid.domain.prompt import Json, Prompt, Record, Role, ToolCall, answere
 from keepsaid.domain.turn import ModelAnswer, ResumableTurn, Step, StepKind, ToolClass, Usage
 from keepsaid.errors import KeepsaidError, LeaseLost, ModelMalformed, ToolError
 from keepsaid.pipeline.turn import authorization, steering
-from keepsaid.ports import failpoints, runtime
+from keepsaid.ports import runtime
 from keepsaid.ports.model import Delta, Model, ModelRequest, Tool
 from keepsaid.ports.store_views import Operations
 from keepsaid.text.normal import cut, digest, normalise, normalise_json
@@ -118,7 +118,7 @@ class StepLog:
             raise
         finally:
             starting.cancel()
-        failpoints.point(f"{call.kind}.after")
+        runtime.point(f"{call.kind}.after")
         return made
 
     async def _start(self, n: int, call: OutsideCall) -> None:
@@ -127,7 +127,7 @@ class StepLog:
         if not await self._operations.apply(commit):
             raise LeaseLost("the step was refused")
         self._trace = None
-        failpoints.point(f"{call.kind}.before")
+        runtime.point(f"{call.kind}.before")
 
 
 _READ_FOR_EACH = 4

@@ -6,7 +6,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from keepsaid.domain import ids, personality, staged
+from keepsaid.domain import effects, ids, personality
 from keepsaid.domain.effects import OfBranch
 from keepsaid.domain.message import Trust
 from keepsaid.domain.prompt import Json, Prompt, Record, object_schema
@@ -210,4 +210,4 @@ async def run_branch(
     prompt = Prompt(BRANCH_POLICY, past.records, "", asked, summary=past.summary)
     ran = await _run(deps, story.task, (prompt, past.tools, past.taint.showing(shown_to(story, named))), steps)
     made = made_in(ran.records, outside=story.task.outside)
-    return WorkerResult(cut(ran.text, RESULT_CHARS_MAX), (*staged.staged_in(ran.records), *made, *ran.waiting))
+    return WorkerResult(cut(ran.text, RESULT_CHARS_MAX), (*effects.staged_in(ran.records), *made, *ran.waiting))

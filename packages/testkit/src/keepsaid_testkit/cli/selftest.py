@@ -19,7 +19,7 @@ import typer
 
 from keepsaid.errors import HomeError, KeepsaidError
 from keepsaid.interfaces.cli.console import Table, counted, duration, progress, say, session, show
-from keepsaid.interfaces.cli.failure import ERRORS, Misused
+from keepsaid.interfaces.cli.program import ERRORS, Misused
 from keepsaid.values import frozen
 
 if TYPE_CHECKING:

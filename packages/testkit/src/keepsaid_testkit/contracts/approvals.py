@@ -10,8 +10,8 @@ from keepsaid.domain.forgetting import ForgetTargets, RequestForgetting, ScrubFo
 from keepsaid.domain.message import Trust
 from keepsaid.domain.reply import Delivered, ReplyDraft
 from keepsaid.domain.retention import Stale
+from keepsaid.domain.route import TaskKind
 from keepsaid.domain.task import CALL_EXPIRED, ClaimTasks, DecideTask, ExpireTasks, NewTask
-from keepsaid.domain.work import TaskKind
 from keepsaid.testing.builders import CHANNEL, ROOM, lane_of, outcome, said
 from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 from keepsaid_testkit.contracts.tasks import TaskDriver

@@ -8,8 +8,8 @@ from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.effects import MakeTask, OfBranch
 from keepsaid.domain.forgetting import ForgetTargets, RequestForgetting, ScrubForgotten
 from keepsaid.domain.message import ProviderMarks, Trust
+from keepsaid.domain.route import TaskKind
 from keepsaid.domain.task import DEPTH_MAX, TOO_DEEP, ClaimTasks, EndTask, NewTask, ResultsKept, Task, TaskEnd
-from keepsaid.domain.work import TaskKind
 from keepsaid.testing.builders import consulted, lane_of, outcome, said
 from keepsaid_testkit.contracts.notes import CONFIRM, SAVE
 from keepsaid_testkit.contracts.store_driver import LEASE_MS, ContractStore, StoreDriver

@@ -16,7 +16,7 @@ from keepsaid.domain.graph import Association, Mention, Relation
 from keepsaid.domain.memory import OWNER, Kind, Listener, NewMemory, Used, conversation_scope, person_scope
 from keepsaid.domain.message import Trust
 from keepsaid.domain.visibility import Person, ShareMemory, ShareReach
-from keepsaid.ports.forgetting import ForgetfulMemory
+from keepsaid.ports.memory_maintenance import ForgetfulMemory
 from keepsaid.ports.memory_store import BundleContents, Bundles, Graph
 from keepsaid_testkit.contracts.learning import LearningStore, lives, said
 from keepsaid_testkit.contracts.memories import AUDIT, HERE, THERE, episode

@@ -7,8 +7,7 @@ from dataclasses import replace
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.compaction import CutContext, CutReason, SummariesCopied, Summarise, SummaryFailed
 from keepsaid.domain.context import DroppedSpan, LaneTail, Made, Summary, TranscriptSpan
-from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Trust
+from keepsaid.domain.message import Lane, Trust
 from keepsaid.testing.builders import consulted, lane_of, outcome, said
 from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 

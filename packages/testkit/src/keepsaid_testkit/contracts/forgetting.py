@@ -8,7 +8,7 @@ from dataclasses import replace
 from keepsaid.domain.commits import ClaimBatches, Receive, Received, Settle, StepEnd, StepStart, TakeReplies, TurnCommit
 from keepsaid.domain.compaction import Summarise
 from keepsaid.domain.context import Made
-from keepsaid.domain.effects import KeepTime, MakeTask
+from keepsaid.domain.effects import KeepTime, MakeTask, MemoryAction, StageMemory
 from keepsaid.domain.forgetting import (
     DropUndo,
     ForgetSelector,
@@ -25,7 +25,6 @@ from keepsaid.domain.message import Inbound, ProviderMarks
 from keepsaid.domain.reply import Delivered, ReplyDraft
 from keepsaid.domain.schedule import Fire, NewSchedule, Target, What
 from keepsaid.domain.scheduling import EndRun, FireSchedules, RunKey
-from keepsaid.domain.staged import MemoryAction, StageMemory
 from keepsaid.domain.timing import Once
 from keepsaid.domain.turn import Usage
 from keepsaid.testing.builders import AT_ONCE, CHANNEL, arrival, lane_of, outcome, said, step

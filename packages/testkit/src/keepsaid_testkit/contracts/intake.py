@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from keepsaid.domain.batch import Window
 from keepsaid.domain.commits import Dispatch, IntakeResult, Receive, Settle, TakeReplies
-from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust
+from keepsaid.domain.message import Content, Inbound, Lane, Origin, ProviderMarks, Trust
 from keepsaid.domain.reply import Delivered
 from keepsaid.testing.builders import ACCOUNT, AT_ONCE, CHANNEL, arrival, lane_of, routed, said, verdict
 from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver

@@ -9,8 +9,7 @@ from keepsaid.domain.commits import EpisodesKept, IntakeResult, MarkReplyShown, 
 from keepsaid.domain.compaction import Summarise
 from keepsaid.domain.context import Made
 from keepsaid.domain.ids import show
-from keepsaid.domain.lane import LaneRules
-from keepsaid.domain.message import Inbound, Origin, ProviderMarks, Trust
+from keepsaid.domain.message import Inbound, LaneRules, Origin, ProviderMarks, Trust
 from keepsaid.domain.prompt import Role
 from keepsaid.domain.retention import Stale
 from keepsaid.domain.strand import strand_begun_by

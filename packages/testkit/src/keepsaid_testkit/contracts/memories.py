@@ -11,7 +11,6 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Protocol
 
-from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import (
     GLOBAL,
     OWNER,
@@ -25,7 +24,7 @@ from keepsaid.domain.memory import (
     lane_scope,
     person_scope,
 )
-from keepsaid.domain.message import Trust
+from keepsaid.domain.message import Lane, Trust
 from keepsaid.ports.memory_store import Memories, TextLeg
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from keepsaid.domain.commits import EpisodesKept, TurnCommit
+from keepsaid.domain.effects import MemoryAction, StageMemory
 from keepsaid.domain.memory import Kind
 from keepsaid.domain.message import Trust
 from keepsaid.domain.process import Note, NotifyOwner
 from keepsaid.domain.reply import ReplyDraft
-from keepsaid.domain.staged import MemoryAction, StageMemory
 from keepsaid.testing.builders import CHANNEL, outcome, said
 from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 

@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import GLOBAL, OWNER, Kind, Listener, conversation_scope, lane_scope, person_scope
-from keepsaid.domain.message import Trust
+from keepsaid.domain.message import Lane, Trust
 from keepsaid.domain.visibility import (
     Identity,
     Joined,

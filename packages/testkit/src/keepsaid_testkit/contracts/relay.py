@@ -7,8 +7,7 @@ from dataclasses import replace
 from keepsaid.domain.batch import TaskDraft
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.effects import RelayTask
-from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import RESULT, SYSTEM, Content, ProviderMarks
+from keepsaid.domain.message import RESULT, SYSTEM, Content, Lane, ProviderMarks
 from keepsaid.domain.relay import MarkTasksReported, UnreportedTasks
 from keepsaid.domain.route import Action
 from keepsaid.domain.task import CancelTask, CreateTasks, EndTask, NewTask, Task, TaskEnd

@@ -7,7 +7,7 @@ from dataclasses import replace
 from keepsaid.domain.commits import StepStart, TurnCommit
 from keepsaid.domain.compaction import CutContext, CutReason
 from keepsaid.domain.context import Block, Reminders
-from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Lane
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.turn import Step, StepKind
 from keepsaid.testing.builders import lane_of, outcome, said

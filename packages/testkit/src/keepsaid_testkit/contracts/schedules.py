@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from keepsaid.domain.commits import Prune, Settle, TakeReplies, TurnCommit
 from keepsaid.domain.effects import EndSchedule, KeepTime
-from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Lane
 from keepsaid.domain.reply import Delivered, ReplyDraft
 from keepsaid.domain.retention import Stale
 from keepsaid.domain.schedule import Fire, NewSchedule, ScheduleRun, Target, What

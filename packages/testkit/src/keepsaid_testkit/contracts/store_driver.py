@@ -7,8 +7,7 @@ from typing import Protocol
 
 from keepsaid.domain.batch import StoredBatch, TaskDraft, WaitingGroup, Window
 from keepsaid.domain.commits import ClaimBatches, Dispatch, Receive, Received, TurnCommit, VoidLeases
-from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Inbound
+from keepsaid.domain.message import Inbound, Lane
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.route import Verdict
 from keepsaid.domain.turn import ClaimedBatch, Lease

@@ -5,7 +5,7 @@ from __future__ import annotations
 from keepsaid.domain.commits import Fail, Failure, Renew
 from keepsaid.domain.route import Action
 from keepsaid.domain.views import ChannelDepth, MessageFilter
-from keepsaid.ports import failpoints
+from keepsaid.ports import runtime
 from keepsaid.testing.builders import CHANNEL, lane_of, said, verdict
 from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
@@ -98,11 +98,11 @@ class PointsContract:
     async def test_before_and_after(self, store: ContractStore) -> None:
         """After it is kept, before it is answered; refused ones too."""
         road, passed = StoreDriver(store), list[str]()
-        failpoints.arm(passed.append)
+        runtime.arm(passed.append)
         try:
             await road.settle(said())
             await store.apply(Renew(4_711, 1, 0))
         finally:
-            failpoints.arm(None)
+            runtime.arm(None)
         commits = ("Receive", "Dispatch", "ClaimBatches", "TurnCommit", "Renew")
         assert passed == [f"commit.{name}.{side}" for name in commits for side in ("before", "after")]

@@ -10,7 +10,7 @@ from keepsaid.domain.commits import ExpireLeases, Prune, Relinquish, StepEnd, St
 from keepsaid.domain.message import Trust
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.retention import Stale
-from keepsaid.domain.route import Action
+from keepsaid.domain.route import Action, Notify, OnCrash, TaskKind, WorkTerms
 from keepsaid.domain.task import (
     CALL_LEFT,
     CRASHED,
@@ -30,7 +30,6 @@ from keepsaid.domain.task import (
     TellStatus,
 )
 from keepsaid.domain.turn import Step, StepKind, Usage
-from keepsaid.domain.work import Notify, OnCrash, TaskKind, WorkTerms
 from keepsaid.testing.builders import CHANNEL, ROOM, lane_of, said, verdict
 from keepsaid_testkit.contracts.store_driver import LEASE_MS, ContractStore, StoreDriver
 

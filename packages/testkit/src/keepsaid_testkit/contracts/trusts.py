@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from keepsaid.domain.commits import TurnCommit
-from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Trust
+from keepsaid.domain.effects import StageMemory
+from keepsaid.domain.message import Lane, Trust
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.scheduling import AddSchedule, EndRun
-from keepsaid.domain.staged import StageMemory
 from keepsaid.domain.visibility import trust_of
 from keepsaid.testing.builders import consulted, lane_of, outcome, said
 from keepsaid_testkit.contracts.context import summarised

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from keepsaid.domain.commits import Commit, EpisodesKept, Fail, Failure, Release, StepEnd, StepStart, TurnCommit
-from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import ProviderMarks, Trust
+from keepsaid.domain.message import Lane, ProviderMarks, Trust
 from keepsaid.domain.prompt import Json, Record, Role, ToolCall
 from keepsaid.domain.redaction import Redaction, SecretMark
 from keepsaid.domain.reply import ReplyDraft

@@ -38,8 +38,8 @@ from keepsaid.engine.supervisor import Recovered
 from keepsaid.engine.tasks import TaskLimits
 from keepsaid.pipeline.answering import AgentDeps
 from keepsaid.pipeline.leasing import LeaseTerms, LifeTerms
-from keepsaid.ports.failpoints import arm, point
 from keepsaid.ports.model import Tool
+from keepsaid.ports.runtime import arm, point
 from keepsaid_testkit.crash.faults import FAULTS, REPEAT_UNSAFE, Wraps
 from keepsaid_testkit.crash.leading import EXPIRING, STABLE, TEACHING, ask_too_late, lead, lead_first, leads_to
 from keepsaid_testkit.crash.learning import exercise_learning

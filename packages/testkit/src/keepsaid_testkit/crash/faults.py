@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from keepsaid.domain.commits import IntakeResult, Receive, Received, VoidLeases
-from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Lane
 from keepsaid.domain.reply import Delivered, SendResult, StoredReply
 from keepsaid.values import frozen
 

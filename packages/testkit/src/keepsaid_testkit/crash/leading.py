@@ -12,9 +12,9 @@ from keepsaid.app.instance import Instance
 from keepsaid.domain.commits import RecordFeedback
 from keepsaid.domain.memory import OWNER
 from keepsaid.domain.receipt import JudgeMemory
+from keepsaid.domain.route import TaskKind
 from keepsaid.domain.task import NewTask
 from keepsaid.domain.views import MessageFilter
-from keepsaid.domain.work import TaskKind
 from keepsaid_testkit.crash.evidence import numbers
 from keepsaid_testkit.crash.load_requests import CHAT
 from keepsaid_testkit.crash.schedules import exercise_schedules

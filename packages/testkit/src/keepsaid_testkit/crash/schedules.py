@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from keepsaid.app.instance import Instance
-from keepsaid.domain.lane import Lane, lane_key
+from keepsaid.domain.message import Lane, lane_key
 from keepsaid.domain.schedule import NewSchedule, Schedule, ScheduleRun, Target, What
 from keepsaid.domain.timing import Every
 from keepsaid.engine.scheduler import JobHandler

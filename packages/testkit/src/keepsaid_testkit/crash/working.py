@@ -7,14 +7,13 @@ from contextlib import suppress
 
 from keepsaid.app.instance import Instance
 from keepsaid.domain.forgetting import ForgetSelector
-from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Kind, NewMemory, person_scope
-from keepsaid.domain.message import SYSTEM, Trust
+from keepsaid.domain.message import SYSTEM, Lane, Trust
 from keepsaid.domain.process import NotifyOwner
 from keepsaid.domain.reply import ReplyDraft
+from keepsaid.domain.route import TaskKind
 from keepsaid.domain.task import NewTask, TaskFilter
 from keepsaid.domain.views import MessageFilter
-from keepsaid.domain.work import TaskKind
 from keepsaid.errors import InputError
 from keepsaid_testkit.crash.evidence import Evidence
 

@@ -23,7 +23,7 @@ from typing import Any
 from keepsaid.adapters.models.extractor import MARK_DONE, SAVE_FACTS
 from keepsaid.adapters.models.memory_calls import SUMMARY_TOOL
 from keepsaid.domain.context import HEADINGS
-from keepsaid.pipeline.tools.dialogue import ASK_FOR
+from keepsaid.pipeline.tools.conversation import ASK_FOR
 from keepsaid.pipeline.turn.worker import SET_STATUS
 from keepsaid.testing.model_http import Connection
 from keepsaid.testing.model_script import UNAVAILABLE, Call, ChatRequest, Reactor, Refuse, Say, text_of

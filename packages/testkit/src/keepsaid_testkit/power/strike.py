@@ -16,8 +16,8 @@ from keepsaid.adapters.sql.operations.queries import buffer_commits
 from keepsaid.adapters.sql.query import CommitTable
 from keepsaid.adapters.sql.tombstones import open_keyring
 from keepsaid.adapters.sqlite.connection import Readers, SqliteSession
-from keepsaid.adapters.sqlite.progress import progress_of
 from keepsaid.adapters.sqlite.stores import SqliteOperations, start
+from keepsaid.adapters.sqlite.writer import progress_of
 from keepsaid.errors import KeepsaidError
 from keepsaid.values import frozen
 from keepsaid_testkit.power.book import Book

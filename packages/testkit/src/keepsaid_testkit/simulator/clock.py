@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from keepsaid.adapters.system.clock import SystemClock
+from keepsaid.adapters.system.machine import SystemClock
 
 EPOCH_MS = 1_750_000_000_000
 """The wall time at which a simulation begins, milliseconds UTC."""

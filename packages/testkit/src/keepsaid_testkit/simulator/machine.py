@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from keepsaid.adapters.sqlite.stores import SqliteMemories
-from keepsaid.adapters.system.clock import SystemIds
+from keepsaid.adapters.system.machine import SystemIds
 from keepsaid.app.instance import Instance, Outside
 from keepsaid.config import Config, Home
 from keepsaid.config.conversations import CompactionConfig, MaintenanceConfig, SessionsConfig

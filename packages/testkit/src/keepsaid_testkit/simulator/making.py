@@ -9,8 +9,8 @@ from keepsaid.domain.commits import Commit, TurnCommit
 from keepsaid.domain.effects import KeepTime, MakeTask
 from keepsaid.domain.prompt import Json, ToolCall
 from keepsaid.domain.task import ENDED, EndTask, TaskFilter
-from keepsaid.engine.relay import RelayTerms
-from keepsaid.pipeline.tools.schedules import ADD
+from keepsaid.engine.tasks import RelayTerms
+from keepsaid.pipeline.tools.conversation import ADD
 from keepsaid.pipeline.tools.tasks import BRANCH, CREATE
 from keepsaid.ports.model import ModelRequest
 from keepsaid.ports.store import Store

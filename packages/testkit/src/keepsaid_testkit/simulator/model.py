@@ -23,7 +23,7 @@ from keepsaid.errors import (
     ModelUnreachable,
     ToolError,
 )
-from keepsaid.pipeline.tools.dialogue import ASK_FOR
+from keepsaid.pipeline.tools.conversation import ASK_FOR
 from keepsaid.pipeline.turn.worker import BRANCH_POLICY, SET_STATUS
 from keepsaid.ports.model import Delta, ModelRequest, Tool
 from keepsaid_testkit.simulator.ledger import ModelCall, RunRecord

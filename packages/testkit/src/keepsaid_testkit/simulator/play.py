@@ -11,7 +11,7 @@ from dataclasses import field, replace
 from typing import Any
 
 from keepsaid.app.work import OWNERS_LANE
-from keepsaid.ports.failpoints import arm
+from keepsaid.ports.runtime import arm
 from keepsaid.values import frozen
 from keepsaid_testkit.simulator.channels import HOOKS, WEB
 from keepsaid_testkit.simulator.disk import Disk, InMemoryDisk

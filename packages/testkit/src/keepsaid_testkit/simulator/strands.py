@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Lane
 from keepsaid.domain.prompt import Role
 from keepsaid.domain.slot import Expected, Slot, SlotState
 from keepsaid.domain.views import Story

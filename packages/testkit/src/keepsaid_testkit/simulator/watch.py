@@ -8,7 +8,7 @@ from keepsaid.domain.batch import DueLane, WaitingGroup
 from keepsaid.domain.commits import Commit, Fail, Received, TurnCommit, VoidLeases
 from keepsaid.domain.context import DroppedSpan, LaneSummary, LaneTail, Reminders, Summary, TranscriptSpan
 from keepsaid.domain.event import Distribute, TellNews
-from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Lane
 from keepsaid.domain.personality import Personality
 from keepsaid.domain.receipt import Feedback, Reminded, Use
 from keepsaid.domain.reply import StoredReply
@@ -19,7 +19,7 @@ from keepsaid.domain.slot import Slot
 from keepsaid.domain.turn import ClaimedBatch, Lease
 from keepsaid.domain.views import EpisodeWork, LaneLine, MessageFilter, Overview, Story, TurnStory
 from keepsaid.errors import StoreFull
-from keepsaid.ports.forgetting import ForgettingView, ReachView
+from keepsaid.ports.memory_maintenance import ForgettingView, ReachView
 from keepsaid.ports.store import Store
 from keepsaid.ports.store_views import JournalView, R, ScheduleView, TaskView
 from keepsaid_testkit.simulator.ears import note

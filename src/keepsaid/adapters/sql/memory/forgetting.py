@@ -6,8 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 
-from keepsaid.adapters.sql.memory.people import joined_with
-from keepsaid.adapters.sql.memory.rows import MemoryAccess, MemoryParts, hexadecimal, own_terms, storable
+from keepsaid.adapters.sql.memory.rows import MemoryAccess, MemoryParts, hexadecimal, joined_with, own_terms, storable
 from keepsaid.adapters.sql.query import Row, SqlSession, chunks, column, every, load, one, only, reads, run, writes
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain import forgetting as domain
@@ -15,7 +14,7 @@ from keepsaid.domain.commits import Commit
 from keepsaid.domain.memory import OWNER, Kind, NewMemory, person_scope
 from keepsaid.domain.message import Trust
 from keepsaid.domain.states import move
-from keepsaid.ports.forgetting import Echoes
+from keepsaid.ports.memory_maintenance import Echoes
 from keepsaid.text.normal import normalise
 from keepsaid.values import frozen
 

@@ -17,8 +17,8 @@ from keepsaid.domain.forgetting import name_digest, source_name
 from keepsaid.domain.graph import Association, Relation
 from keepsaid.domain.learning import LEARNABLE, LearnOutcome, LearnResult, adds_evidence, refused
 from keepsaid.domain.memory import NewMemory, Source
-from keepsaid.text.chunks import say_the_same, telling
 from keepsaid.text.normal import normalise
+from keepsaid.text.words import say_the_same, telling
 from keepsaid.values import frozen
 
 TRUTH = load("memory_truth")

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 
 from keepsaid.adapters.sql import query as sql
-from keepsaid.adapters.sql.memory import forgetting, people, revisions, transfer, upkeep
+from keepsaid.adapters.sql.memory import forgetting, revisions, rows, transfer, upkeep
 from keepsaid.adapters.sql.memory.commits import KeepMemories, KeepVectors, SqlEchoes, keep
 from keepsaid.adapters.sql.memory.graph import Relate, SqlGraph, SqlRelating, relate
 from keepsaid.adapters.sql.memory.learning import SPARE_IDS, Learn, learn
@@ -229,9 +229,9 @@ MEMORY_COMMITS = sql.CommitTable(
     single={
         Relate: relate,
         Maintain: upkeep.maintain,
-        visibility.JoinPeople: people.join,
-        visibility.SplitPerson: people.split,
-        visibility.ShareMemory: people.share,
+        visibility.JoinPeople: rows.join,
+        visibility.SplitPerson: rows.split,
+        visibility.ShareMemory: rows.share,
         forgetting.HideMemories: forgetting.hide,
         forgetting.EraseMemories: forgetting.erase,
         forgetting.PutBackMemories: forgetting.put_back_memories,
@@ -288,8 +288,8 @@ class SqlMemories(MemoryAccess):
         self.news = SqlNews(writer, parts.readers)
         self.library = SqlLibrary(parts.readers)
         self.graph = SqlGraph(parts)
-        self.people = people.SqlPeople(parts)
-        self.sharing = people.SqlSharing(parts)
+        self.people = rows.SqlPeople(parts)
+        self.sharing = rows.SqlSharing(parts)
         self.bulletins = SqlBulletins(parts.readers)
         self.revisions = revisions.SqlRevisions(parts)
         self.archive = SqlArchive(parts.readers)

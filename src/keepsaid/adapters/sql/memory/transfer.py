@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from keepsaid.adapters.sql.memory import people, rows
+from keepsaid.adapters.sql.memory import rows
 from keepsaid.adapters.sql.memory.commits import content_hash, draft, key_hash, slot_hash
 from keepsaid.adapters.sql.memory.learning import hold, is_buried, statements_of
 from keepsaid.adapters.sql.memory.rows import MemoryAccess, storable
@@ -17,8 +17,8 @@ from keepsaid.domain import bundle
 from keepsaid.domain.attributes import SlotStatement, periods, single
 from keepsaid.domain.bundle import BundleEntry, ImportOutcome, ImportVerdict, Record
 from keepsaid.domain.graph import name_words
-from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import Listener, NewMemory
+from keepsaid.domain.message import Lane
 from keepsaid.domain.visibility import MemoryShared, Person
 from keepsaid.ports.memory_store import BundleContents
 from keepsaid.text.normal import normalise
@@ -244,8 +244,8 @@ def _read_contents(db: SqlSession, listeners: Sequence[Listener], mark: str) -> 
     ids = sorted({id_ for listener in listeners for id_ in column(db, SQL["told"], rows.bound(listener))})
     visible = frozenset(ids)
     everything = any(listener.everything for listener in listeners)
-    names = {name for listener in listeners if listener.person for name in people.joined_with(db, listener.person)}
-    persons = people.listed(db)
+    names = {name for listener in listeners if listener.person for name in rows.joined_with(db, listener.person)}
+    persons = rows.listed(db)
     if not everything:
         persons = tuple(one for one in persons if any(identity.name in names for identity in one.identities))
     tombstones = every(db, SQL["tombstones"]) if everything else []

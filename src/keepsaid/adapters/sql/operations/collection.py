@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from keepsaid.adapters.sql.operations import journal, sessions, steps
+from keepsaid.adapters.sql.operations import journal, outbox, sessions
 from keepsaid.adapters.sql.query import Row, SqlSession, every, load, one, only, run, scalar
 from keepsaid.domain import commits, event, learning, redaction, session, turn
-from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Lane
 from keepsaid.domain.states import move
 
 EPISODES = load("episodes")
@@ -19,7 +19,7 @@ def kept(db: SqlSession, commit: commits.EpisodesKept) -> int:
     for message_id, found in commit.redactions:
         run(db, EPISODES["keep_marks"], (message_id, json.dumps(found)))
     for batch_id in commit.batch_ids:
-        steps.done(db, batch_id)
+        outbox.done(db, batch_id)
     return sum(run(db, EPISODES["kept"], (batch_id,)) for batch_id in commit.batch_ids)
 
 

@@ -13,8 +13,7 @@ from keepsaid.adapters.sql.query import SqlSession, every, every_replaced, load,
 from keepsaid.domain import context as domain
 from keepsaid.domain import event, prompt, turn, visibility
 from keepsaid.domain.compaction import CutContext, CutReason, SummariesCopied, Summarise, SummaryFailed
-from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Trust
+from keepsaid.domain.message import Lane, Trust
 from keepsaid.domain.session import SessionEnd
 
 SQL = load("context")

@@ -9,13 +9,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
-from keepsaid.adapters.sql.operations import collection, journal, routing, schedules, steps, tasks
+from keepsaid.adapters.sql.operations import collection, journal, outbox, routing, schedules, tasks
 from keepsaid.adapters.sql.query import Row, SqlSession, column, every, load, one, only, run, scalar
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain import commits, event, ids, learning, memory, personality, relay
 from keepsaid.domain import forgetting as domain
 from keepsaid.domain.forgetting import Counts, ForgetSelector, ForgetTargets, Scrubbed, ScrubForgotten, Work
-from keepsaid.domain.lane import Lane, forgotten_lane
+from keepsaid.domain.message import Lane, forgotten_lane
 from keepsaid.domain.states import TABLES, move
 
 SQL = load("forgetting")
@@ -269,7 +269,7 @@ def _turn(db: SqlSession, turn_id: int, piece: _Piece) -> bool:
         return False
     _replies(db, notices, None, piece)
     db.execute(SQL["empty_turn"], (turn_id,))
-    piece.counts["staged"] += steps.forget_staged(db, turn_id)
+    piece.counts["staged"] += outbox.forget_staged(db, turn_id)
     db.execute(SQL["empty_question"], (turn_id, piece.at))
     piece.empty(db, every(db, SQL["positions_of_turn"], (turn_id,)))
     piece.counts["tasks"] += tasks.scrub_made_by(db, turn_id, piece.at)

@@ -14,9 +14,8 @@ from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain import forgetting as domain
 from keepsaid.domain import ids
 from keepsaid.domain.forgetting import HoldingTurns
-from keepsaid.domain.lane import Lane
 from keepsaid.domain.memory import person_of
-from keepsaid.domain.message import Origin, Trust
+from keepsaid.domain.message import Lane, Origin, Trust
 from keepsaid.values import frozen
 
 

@@ -9,10 +9,10 @@ from dataclasses import field, replace
 from keepsaid.adapters.sql.operations import rows as stored
 from keepsaid.adapters.sql.operations.journal import write_facts, write_facts_grouped
 from keepsaid.adapters.sql.query import CHUNK, Row, SqlSession, every, flat, load, many, one, row_of, scalar, write_rows
-from keepsaid.domain import busy, event, work
+from keepsaid.domain import busy, event, route
 from keepsaid.domain.batch import DESCRIPTION_CHARS_MAX, Routed, Window
 from keepsaid.domain.commits import Dispatch, Drop
-from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Lane
 from keepsaid.domain.route import Action, Verdict
 from keepsaid.domain.states import move
 from keepsaid.domain.turn import Steered
@@ -169,9 +169,9 @@ def _task(db: SqlSession, commit: Dispatch, lane_id: int, routed: Routed) -> int
         db.execute(SQL["merge_task"], (task_id, *more))
         return int(task_id)
     place = (draft.id, draft.key, lane_id, routed.verdict.rule)
-    what = (draft.description, work.encoded(draft.terms), draft.outside, count, routed.priority)
+    what = (draft.description, route.encoded(draft.terms), draft.outside, count, routed.priority)
     db.execute(SQL["keep_task"], (*place, *what, commit.at))
-    stored.write_task_event(db, "created", draft.id, commit.at, kind=str(work.TaskKind.WORKER), after=0)
+    stored.write_task_event(db, "created", draft.id, commit.at, kind=str(route.TaskKind.WORKER), after=0)
     return draft.id
 
 

@@ -11,10 +11,9 @@ from functools import lru_cache
 from keepsaid.adapters.sql.operations import journal
 from keepsaid.adapters.sql.query import Row, SqlSession, every, every_replaced, load, log, one
 from keepsaid.adapters.sql.tombstones import is_intact
-from keepsaid.domain import route, task, turn, visibility, work
+from keepsaid.domain import route, task, turn, visibility
 from keepsaid.domain.batch import StoredBatch
-from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, StoredMessage, Trust
+from keepsaid.domain.message import Content, Inbound, Lane, Origin, ProviderMarks, StoredMessage, Trust
 from keepsaid.domain.prompt import Json, Record, Role, ToolCall
 from keepsaid.domain.reply import ReplyDraft, StoredReply
 from keepsaid.errors import MessageDamaged
@@ -111,7 +110,7 @@ TASKS = load("tasks")
 def task_of(row: Row) -> task.Task:
     """A row of the columns of a task: the usage after its reason, what it waits for and its lane at the end."""
     lane = None if row[29] is None else Lane(*row[29:])
-    of = (row[3], row[7], work.TaskKind(row[2]), lane, *row[4:7], work.decoded(row[8]), bool(row[9]), *row[10:21])
+    of = (row[3], row[7], route.TaskKind(row[2]), lane, *row[4:7], route.decoded(row[8]), bool(row[9]), *row[10:21])
     return task.Task(*(*row[:2], *of, turn.Usage(*row[21:24]), *row[24:27], tuple(json.loads(row[28])), row[27]))
 
 

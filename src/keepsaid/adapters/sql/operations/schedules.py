@@ -11,7 +11,7 @@ from keepsaid.adapters.sql.operations.tasks import keep
 from keepsaid.adapters.sql.operations.work_views import content_of, run_of, schedule_of
 from keepsaid.adapters.sql.query import SqlSession, column, every, load, one, only, run, scalar
 from keepsaid.domain import commits, effects, reply, retention, scheduling
-from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Lane
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.schedule import LIVE, OPEN, Fire, NewSchedule, ScheduleRun, What, charged
 from keepsaid.domain.states import TABLES, move

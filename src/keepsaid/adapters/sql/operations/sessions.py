@@ -9,7 +9,7 @@ from keepsaid.adapters.sql.operations.journal import write_facts
 from keepsaid.adapters.sql.operations.routing import lane_id_of
 from keepsaid.adapters.sql.query import Row, SqlSession, every, load, one, only, scalar
 from keepsaid.domain import commits, effects, event, slot
-from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Lane
 from keepsaid.domain.session import FIRST, MARKS, SOFT, UNPROCESSED_MAX, QuietSince, Rest, Rested, Session, SessionEnd
 from keepsaid.domain.states import move
 from keepsaid.values import frozen

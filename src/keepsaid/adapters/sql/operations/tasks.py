@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections import deque
 
-from keepsaid.adapters.sql.operations import outbox, routing, steps
+from keepsaid.adapters.sql.operations import outbox, routing
 from keepsaid.adapters.sql.operations.rows import TASKS, task_or_none, tasks_of, write_task_event
 from keepsaid.adapters.sql.query import SqlSession, column, every, one, run
-from keepsaid.domain import effects, ids, relay, work
+from keepsaid.domain import effects, ids, relay, route
 from keepsaid.domain import task as domain
-from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Lane
 from keepsaid.domain.states import move
 
 _LOST = ("failed", "cancelled")
@@ -38,7 +38,7 @@ def keep(db: SqlSession, task: domain.NewTask, at: int, *, relays: bool = True) 
     What a turn asked for in its lane comes back there by itself, unless it is not to (`relays`). A call that waits for
     approval is not made where the same one waits or runs already.
     """
-    if task.review and task.kind is work.TaskKind.CALL and one(db, TASKS["same_call"], (task.key,)) is not None:
+    if task.review and task.kind is route.TaskKind.CALL and one(db, TASKS["same_call"], (task.key,)) is not None:
         return
     states = dict.fromkeys(task.after, "failed") | {found.id: found.state for found in tasks_of(db, task.after)}
     lost = next((number for number, state in states.items() if state in _LOST), None)
@@ -50,7 +50,7 @@ def keep(db: SqlSession, task: domain.NewTask, at: int, *, relays: bool = True) 
     at_end = at if state == "failed" else None
     lane_id = None if task.lane is None else routing.lane_id_of(db, task.lane)
     place = (task.id, task.key or ids.show("task", task.id), str(task.kind), state, lane_id, task.turn_id, task.depth)
-    what = (task.description, work.encoded(task.terms), task.outside, task.priority)
+    what = (task.description, route.encoded(task.terms), task.outside, task.priority)
     is_relayed = relays and lane_id is not None and task.turn_id is not None
     db.execute(TASKS["keep"], (*place, *what, reason, at, at_end, is_relayed, task.expires_at))
     if task.after:
@@ -67,7 +67,7 @@ def keep(db: SqlSession, task: domain.NewTask, at: int, *, relays: bool = True) 
 def end(db: SqlSession, commit: domain.EndTask) -> str:
     if (task := task_or_none(db, commit.task_id)) is None or task.fence != commit.fence or task.state != "running":
         return ""
-    if commit.ending is not None and not steps.end_step(db, commit.ending):
+    if commit.ending is not None and not outbox.end_step(db, commit.ending):
         return ""
     now = domain.settled(task, commit)
     counts = (now.attempts, now.crashes, now.ready_at, now.deferrals, now.deferred_from)
@@ -78,7 +78,7 @@ def end(db: SqlSession, commit: domain.EndTask) -> str:
         if isinstance(effect, effects.MakeTask):
             keep(db, domain.made_of(effect, task.lane, task.turn_id, task.depth + 1), commit.at)
         else:
-            steps.stage(db, effect, task.id)
+            outbox.stage(db, effect, task.id)
             db.execute(TASKS["to_remember"], (task.id,))
     if now.state != "pending":
         write_task_event(db, now.state, task.id, commit.at, attempts=now.attempts)
@@ -207,7 +207,7 @@ def mark_tasks_reported(db: SqlSession, commit: relay.MarkTasksReported) -> int:
 
 def kept(db: SqlSession, commit: domain.ResultsKept) -> int:
     for task_id in commit.task_ids:
-        steps.forget_staged(db, task_id)
+        outbox.forget_staged(db, task_id)
     return run(db, TASKS["remembered"], (db.numbers(commit.task_ids),))
 
 
@@ -218,7 +218,7 @@ def scrub(db: SqlSession, task_id: int, at: int) -> bool:
     cancel(db, domain.CancelTask(task_id, at, domain.FORGOTTEN))
     for statement in ("scrub", "forget_steps"):
         db.execute(TASKS[statement], (task_id,))
-    steps.forget_staged(db, task_id)
+    outbox.forget_staged(db, task_id)
     return True
 
 

@@ -6,11 +6,11 @@ import json
 import zlib
 from collections.abc import Sequence
 
-from keepsaid.adapters.sql.operations import context, journal, outbox, routing, rows, schedules, sessions, steps, tasks
+from keepsaid.adapters.sql.operations import context, journal, outbox, routing, rows, schedules, sessions, tasks
 from keepsaid.adapters.sql.query import Row, SqlSession, column, every, load, one, only, scalar, write_rows
-from keepsaid.domain import commits, effects, event, personality, process, receipt, staged, trust
+from keepsaid.domain import commits, effects, event, personality, process, receipt, trust
 from keepsaid.domain.context import Block, Reminders
-from keepsaid.domain.lane import Lane
+from keepsaid.domain.message import Lane
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.states import move
 from keepsaid.text.tokens import Calibration
@@ -149,8 +149,8 @@ def _apply_effects(db: SqlSession, commit: commits.TurnCommit, lane_id: int) -> 
                 db.execute(STANDING["set_personality"], (effect.scope, effect.text, commit.at, effect.by))
             case receipt.JudgeMemory():
                 judged(db, effect, commit.at)
-            case staged.StageMemory():
-                steps.stage(db, effect, commit.turn_id)
+            case effects.StageMemory():
+                outbox.stage(db, effect, commit.turn_id)
             case effects.KeepTime() | effects.EndSchedule():
                 schedules.apply_effect(db, effect, *made_by)
             case effects.Measured():
@@ -165,7 +165,7 @@ def commit_turn(db: SqlSession, commit: commits.TurnCommit) -> bool:
     steered = every(db, routing.SQL["steered"], (commit.turn_id,))
     if held is None or held[1] != commit.batch_id or tuple(row[0] for row in steered) != commit.steered:
         return False
-    if commit.ending is not None and not steps.end_step(db, commit.ending):
+    if commit.ending is not None and not outbox.end_step(db, commit.ending):
         return False
     lane_id, before = only(db, TURNS["lane_of_batch"], (commit.batch_id,))
     outcome, usage = commit.outcome, commit.outcome.usage

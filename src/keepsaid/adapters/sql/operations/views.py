@@ -6,14 +6,13 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from keepsaid.adapters.sql.operations import collection, context, leases, routing, rows, sessions, steps, turns
+from keepsaid.adapters.sql.operations import collection, context, leases, outbox, routing, rows, sessions, turns
 from keepsaid.adapters.sql.query import Row, SqlSession, as_json, column, every, load, one, only, scalar
 from keepsaid.domain import personality, prompt, session, states
 from keepsaid.domain import views as domain
 from keepsaid.domain.batch import HELD_AFTER, DueLane, StoredBatch, WaitingGroup, shared
 from keepsaid.domain.context import Summary
-from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import StoredMessage, Trust, in_words
+from keepsaid.domain.message import Lane, StoredMessage, Trust, in_words
 from keepsaid.domain.reply import StoredReply
 from keepsaid.domain.turn import ClaimedBatch, Lease, ReplyTarget, TurnInputs, Usage
 
@@ -154,7 +153,7 @@ def episode_work(db: SqlSession, limit: int, conversation: str | None = None) ->
         answer = one(db, SQL["answer"], (turn_id, rows.OWN_TOOLS)) if turn_id is not None else None
         *reply, trust, external = answer or ("", 0, "", "", False)
         used = tuple(column(db, SQL["used"], (turn_id,)))
-        columns = (*reply, bool(external), used, steps.staged(db, turn_id), rows.trust_of(trust))
+        columns = (*reply, bool(external), used, outbox.staged(db, turn_id), rows.trust_of(trust))
         work.append(domain.EpisodeWork(batch_id, messages, turn_id, *columns))
     return work
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from keepsaid.adapters.sql.operations import rows
+from keepsaid.adapters.sql.operations.outbox import staged
 from keepsaid.adapters.sql.operations.routing import lane_id_of
 from keepsaid.adapters.sql.operations.rows import TASKS, task_of, task_or_none, tasks_of
-from keepsaid.adapters.sql.operations.steps import staged
 from keepsaid.adapters.sql.query import Row, SqlSession, SqlView, as_json, column, every, load, one, only, reads, scalar
-from keepsaid.domain import relay, timing, work
-from keepsaid.domain.lane import Lane
-from keepsaid.domain.message import SYSTEM, Trust
+from keepsaid.domain import relay, route, timing
+from keepsaid.domain.effects import StagedRequests
+from keepsaid.domain.message import SYSTEM, Lane, Trust
 from keepsaid.domain.schedule import NewSchedule, RunOutput, Schedule, ScheduleRun, Target, What, verdict_on
-from keepsaid.domain.staged import StagedRequests
 from keepsaid.domain.task import Task, TaskFilter, TaskStory, TaskWork
 
 SCHEDULES = load("schedules")
@@ -111,7 +110,7 @@ def _find(db: SqlSession, wanted: TaskFilter) -> list[Task]:
     return [task_of(row) for row in every(db, TASKS["find"], bound)]
 
 
-def _next_ready(db: SqlSession, kind: work.TaskKind) -> int | None:
+def _next_ready(db: SqlSession, kind: route.TaskKind) -> int | None:
     return scalar(db, TASKS["next_ready"], (str(kind),))
 
 
