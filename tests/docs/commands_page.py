@@ -13,7 +13,7 @@ from typer import Typer
 from typer.models import OptionInfo, ParameterInfo
 
 from keepsaid.interfaces.cli import program
-from keepsaid.interfaces.cli.program import NOUNS, plugin_commands, program, shared
+from keepsaid.interfaces.cli.program import NOUNS, plugin_commands, shared
 from keepsaid.interfaces.cli.talk import HELP
 
 _HEAD = """\
@@ -90,7 +90,7 @@ def page() -> str:
     """The whole page."""
     shown = [_HEAD, "## Exit codes\n", table(["code", "meaning"], [[str(code), said] for code, said in _CODES])]
     shown += ["## Options of every command\n", _SHARED, _options(shared)]
-    made = program()
+    made = program.program()
     groups = {group.name: group.typer_instance for group in made.registered_groups}
     commands = {one.name: one.callback for one in made.registered_commands}
     for noun in (*NOUNS, *plugin_commands()):

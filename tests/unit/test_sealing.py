@@ -10,8 +10,8 @@ from tests.migration.files import first_schema
 
 from keepsaid import Episode, Keepsaid
 from keepsaid.adapters.sql.operations import outbox, rows
-from keepsaid.adapters.sql.operations.context import context, span
 from keepsaid.adapters.sql.operations.rows import WITHHELD
+from keepsaid.adapters.sql.operations.sessions import context, span
 from keepsaid.adapters.sqlite.connection import SqliteSession, open_writer
 from keepsaid.adapters.sqlite.integrity import check_integrity, migrate
 from keepsaid.adapters.sqlite.sealing import keep_sealed, register, seal_all, sealed_tables, unsealed

@@ -16,10 +16,10 @@ from keepsaid.adapters.sqlite.connection import FileWatch
 from keepsaid.adapters.sqlite.stores import open_stores
 from keepsaid.adapters.system.lock import FileLock
 from keepsaid.adapters.system.machine import DiskSpace, SystemClock, SystemIds, TextThreads
-from keepsaid.app import agent, channels, extending, memory, models, services, stores
+from keepsaid.app import agent, channels, extending, memory, models, services
 from keepsaid.app.builtin.parts import Parts
 from keepsaid.app.services import Services, backups_of, forgetter_of
-from keepsaid.app.stores import PATIENT_MS, archive_of, folders_of, in_use, recollection, stores_of
+from keepsaid.app.stores import PATIENT_MS, archive_of, folders_of, in_use, recollection, redactor_of, stores_of
 from keepsaid.app.work import ScheduleService, TaskService, TaskServiceDeps
 from keepsaid.config import Config, Home
 from keepsaid.domain import commits, message, trust, turn
@@ -98,7 +98,7 @@ class Instance:
         outside = outside or Outside()
         self.home, self.config = home, config
         operations, memories = self.operations, self.memories = stores
-        self.redactor, self.model, self.hub = outside.redactor or stores.redactor_of(config), model, ProgressHub()
+        self.redactor, self.model, self.hub = outside.redactor or redactor_of(config), model, ProgressHub()
         system = clock, ids = self.clock, self.ids = outside.clock, outside.ids
         self.channels, self.hooks = dict(outside.channels), dict[str, channel.Hook]()
         lender = loaded.extension_id_of(config.memory.embedder)
@@ -305,7 +305,7 @@ async def opened(
         found, fence = extending.found_in(home, config), channels.fence_of(home)
         threads = TextThreads()
         closing.callback(threads.close)
-        redactor = stores.redactor_of(config, extending.secrets_of(found))
+        redactor = redactor_of(config, extending.secrets_of(found))
         config = extending.with_channels(config, found)
         stores = await open_stores(*paths, SystemIds(), closing, redactor)
         answering = Punctual(model) if model else models.model_of(config, closing)

@@ -179,7 +179,7 @@ class Streams:
         streaming = {one.id: one.provided.streaming for one in self._active() if one.provided.streaming is not None}
         if not streaming:
             return
-        for lane in {message.lane: None for message in messages}:
+        for lane in {said.lane: None for said in messages}:
             if lane.channel in streaming:
                 self._show(streaming[lane.channel], lane, progress.text if progress.kind == "delta" else "")
 

@@ -12,7 +12,7 @@ from keepsaid.domain import commits, relay, route, session, slot, trust
 from keepsaid.domain.batch import Window
 from keepsaid.domain.busy import BusyPolicy
 from keepsaid.domain.context import LaneTail
-from keepsaid.domain.effects import Effect, OfTask
+from keepsaid.domain.effects import Effect, OfTask, staged_in
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import Injection
 from keepsaid.domain.message import attached_to
@@ -26,9 +26,9 @@ from keepsaid.pipeline.prompt.assemble import Preparation, PromptBudget, Sources
 from keepsaid.pipeline.prompt.guard import Fitting, Guard, chosen, merge_retry_trace, recorded, shown_at, trace_of
 from keepsaid.pipeline.routing import RoutingRules
 from keepsaid.pipeline.tools import conversation, tasks
-from keepsaid.pipeline.turn import authorization, steering
+from keepsaid.pipeline.turn import authorization, run
 from keepsaid.pipeline.turn.commands import CommandBatchResult, Commands
-from keepsaid.pipeline.turn.run import StepLog, TurnDeps, TurnLimits, opened_in, run
+from keepsaid.pipeline.turn.run import StepLog, TurnDeps, TurnLimits, opened_in, run_turn
 from keepsaid.ports import channel, memory_store, runtime
 from keepsaid.ports.model import AgentIdentity, Model, Tool
 from keepsaid.ports.store import Store
@@ -123,7 +123,7 @@ class Answering:
             merge_retry_trace(claimed.trace, await offload(prompt.chars, tracing)), claimed.late_before
         )
         steps = StepLog(self.store, self.clock, claimed.held, trace)
-        inbox = steering.SteeringInbox(
+        inbox = run.SteeringInbox(
             self.store, claimed, self._joining(claimed), partial(layers.joining, claimed, matcher), offload
         )
 
@@ -132,13 +132,13 @@ class Answering:
 
         gate = authorization.CallGate(trust.taint_in(trace), self.agent.asking(claimed) if self.agent.asking else None)
         turn = TurnDeps(fitting, prompt, tools, self.settings.limits, delta, inbox, gate, offload)
-        records = (ran := await run(turn, steps)).records
+        records = (ran := await run_turn(turn, steps)).records
         outcome = Outcome(ran.text, records, steps.usage, ran.model, chosen(trace), opened=opened_in(records))
         claimed, lasts_ms = inbox.claimed, self.settings.slots.expiry_ms
         effects: tuple[Effect, ...] = (*matcher.effects, *conversation.slots_in(records, claimed, lasts_ms))
         effects += (
             *conversation.set_in(records, claimed),
-            *effects.staged_in(records),
+            *staged_in(records),
             *tasks.tasks_in(records, claimed),
         )
         effects += relay.relayed_in(claimed.all_messages)

@@ -1,4 +1,4 @@
-"""The window guard cuts prompts that would not fit their model (seed 001); the trace records what they held, and why."""
+"""The window guard cuts prompts that do not fit their model (seed 001); the trace records what they held, and why."""
 
 from __future__ import annotations
 

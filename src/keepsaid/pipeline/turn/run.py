@@ -1,26 +1,66 @@
-"""Runs a turn: model and tool steps until the model answers. Every outside call is recorded before and after."""
+"""Runs a turn: model and tool steps until the model answers; messages that arrive meanwhile are added between steps."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
 
-from keepsaid.domain import commits, effects, receipt
+from keepsaid.domain import busy, commits, effects, receipt, turn
+from keepsaid.domain.batch import Window
 from keepsaid.domain.ids import read
-from keepsaid.domain.message import Trust, Trusted
+from keepsaid.domain.message import StoredMessage, Trust, Trusted, described
 from keepsaid.domain.prompt import Json, Prompt, Record, Role, ToolCall, answered_calls
 from keepsaid.domain.turn import ModelAnswer, ResumableTurn, Step, StepKind, ToolClass, Usage
 from keepsaid.errors import KeepsaidError, LeaseLost, ModelMalformed, ToolError
-from keepsaid.pipeline.turn import authorization, steering
-from keepsaid.ports import runtime
+from keepsaid.pipeline.turn import authorization
+from keepsaid.ports import runtime, store_views
 from keepsaid.ports.model import Delta, Model, ModelRequest, Tool
 from keepsaid.ports.store_views import Operations
 from keepsaid.text.normal import cut, digest, normalise, normalise_json
 from keepsaid.values import frozen
+
+
+@dataclass(slots=True, eq=False)
+class SteeringInbox:
+    """Batches that are added to one turn; without a `window` only those that its recorded steps were shown.
+
+    `claimed` is the turn's batch with all that has joined it, `spoken` renders a message for the prompt.
+    """
+
+    operations: store_views.Operations
+    claimed: turn.ClaimedBatch
+    window: Window | None
+    spoken: Callable[[StoredMessage], str]
+    offload: runtime.Offload = runtime.inline
+    _shown: dict[str, str] = field(default_factory=dict, init=False)
+
+    async def before(self, n: int, *, replayed: bool) -> list[Record]:
+        """What joins before step `n`: one that is replayed is shown again what it was shown, and no more."""
+        if not replayed and self.window is not None:
+            batch = self.claimed.batch
+            steer = busy.Steer(self.claimed.turn_id, batch.id, batch.fence, n, self.window)
+            fresh = await self.operations.apply(steer)
+            self.claimed = replace(self.claimed, steered=(*self.claimed.steered, *fresh))
+        return [record for one in self.claimed.steered if one.n == n for record in await self._records(one)]
+
+    async def _records(self, steered: turn.Steered) -> list[Record]:
+        records = []
+        for message in steered.messages:
+            ref, origin = f"message:{message.id}", message.inbound.origin
+            self._shown[ref] = await self.offload(len(message.text), partial(self.spoken, message))
+            who, attached = origin.name or origin.sender, described(message.inbound.content)
+            records.append(Record(Role.USER, message.text, speaker=who, ref=ref, attached=attached, trust=origin.trust))
+        return records
+
+    def sent(self, exchange: tuple[Record, ...]) -> tuple[Record, ...]:
+        """The exchange as it is sent."""
+        return tuple(
+            replace(one, text=self._shown.get(one.ref, one.text), attached="") if one.ref else one for one in exchange
+        )
 
 
 class NeedsReview(KeepsaidError):
@@ -157,7 +197,7 @@ class TurnDeps:
     tools: Sequence[Tool]
     limits: TurnLimits
     delta: Delta
-    inbox: steering.SteeringInbox | None
+    inbox: SteeringInbox | None
     gate: authorization.CallGate
     offload: runtime.Offload = runtime.inline
 
@@ -171,7 +211,7 @@ class Ran(NamedTuple):
     waiting: tuple[effects.MakeTask, ...] = ()
 
 
-async def run(turn: TurnDeps, steps: StepLog) -> Ran:
+async def run_turn(turn: TurnDeps, steps: StepLog) -> Ran:
     """Make steps until there is an answer; raises what the model or a lost lease raises.
 
     The calls of one answer are judged by what the model had been shown when it gave it.

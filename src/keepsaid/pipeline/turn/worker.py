@@ -16,7 +16,7 @@ from keepsaid.domain.turn import ToolClass
 from keepsaid.errors import TaskImpossible, ToolError
 from keepsaid.pipeline.tools.tasks import made_in
 from keepsaid.pipeline.turn.authorization import Approvals, CallGate
-from keepsaid.pipeline.turn.run import Ran, StepLog, TurnDeps, TurnLimits, run
+from keepsaid.pipeline.turn.run import Ran, StepLog, TurnDeps, TurnLimits, run_turn
 from keepsaid.ports.model import Model, SkillShelf, Tool
 from keepsaid.ports.store_views import Operations
 from keepsaid.text.normal import cut, normalise
@@ -84,7 +84,7 @@ async def _run(deps: WorkerDeps, task: Task, shown: tuple[Prompt, Sequence[Tool]
     # tools that the task's rule lists may always be called
     gate = CallGate(taint, deps.asking(task) if deps.asking else None, granted=task.terms.tools or ())
     turn = TurnDeps(deps.model(task.terms.model), prompt, tools, deps.limits, lambda _: None, None, gate)
-    return await run(turn, steps)
+    return await run_turn(turn, steps)
 
 
 def references(task: Task) -> tuple[str, ...]:

@@ -205,7 +205,7 @@ def _patterns(file: Path) -> Iterator[str]:
     if "point(" not in source:
         return
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "point":
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "point":
             yield ast.unparse(node.args[0])
 
 

@@ -17,8 +17,8 @@ from keepsaid.adapters.sql.operations import (
     turns,
     views,
 )
-from keepsaid.adapters.sql.operations import context as lane_context
 from keepsaid.adapters.sql.operations import forgetting as forgetful
+from keepsaid.adapters.sql.operations import sessions as lane_context
 from keepsaid.adapters.sql.operations import sessions as lane_sessions
 from keepsaid.adapters.sql.operations.forgetting_reach import SqlForgettings, SqlReach
 from keepsaid.adapters.sql.operations.intake import MessageInserter

@@ -6,7 +6,7 @@ import json
 import zlib
 from collections.abc import Sequence
 
-from keepsaid.adapters.sql.operations import context, journal, outbox, routing, rows, schedules, sessions, tasks
+from keepsaid.adapters.sql.operations import journal, outbox, routing, rows, schedules, sessions, tasks
 from keepsaid.adapters.sql.query import Row, SqlSession, column, every, load, one, only, scalar, write_rows
 from keepsaid.domain import commits, effects, event, personality, process, receipt, trust
 from keepsaid.domain.context import Block, Reminders
@@ -173,7 +173,7 @@ def commit_turn(db: SqlSession, commit: commits.TurnCommit) -> bool:
     settled = (move("turn", held[0], "commit"), outcome.model, usage.tokens_in, usage.tokens_out, usage.cost_micros)
     db.execute(TURNS["commit_turn"], (commit.turn_id, *settled, commit.at))
     if outcome.begins_anew:
-        context.begin_anew(db, lane_id, Lane(*only(db, TURNS["lane"], (lane_id,))), commit.at)
+        sessions.begin_anew(db, lane_id, Lane(*only(db, TURNS["lane"], (lane_id,))), commit.at)
     _keep_records(db, commit, lane_id)
     _apply_effects(db, commit, lane_id)
     if commit.reply is not None:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from keepsaid.adapters.sql.operations import collection, context, leases, outbox, routing, rows, sessions, turns
+from keepsaid.adapters.sql.operations import collection, leases, outbox, routing, rows, sessions, turns
 from keepsaid.adapters.sql.query import Row, SqlSession, as_json, column, every, load, one, only, scalar
 from keepsaid.domain import personality, prompt, session, states
 from keepsaid.domain import views as domain
@@ -227,7 +227,7 @@ def line(db: SqlSession, lane: Lane) -> domain.LaneLine | None:
 
 
 def summaries(db: SqlSession, lane: Lane) -> Sequence[Summary]:
-    return [context.summary_of(row) for row in every(db, LANE_LIST["versions"], (routing.lane_id_of(db, lane),))]
+    return [sessions.summary_of(row) for row in every(db, LANE_LIST["versions"], (routing.lane_id_of(db, lane),))]
 
 
 def _line_of(row: Row) -> domain.LaneLine:
