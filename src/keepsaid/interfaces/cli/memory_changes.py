@@ -1,9 +1,8 @@
-"""Commands that change memories: edit, history, pin, merge, archive, restore, forget; and people."""
+"""Commands that change memories: edit, history, pin, merge, archive, restore, forget."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -11,9 +10,8 @@ import typer
 from keepsaid.domain.forgetting import Forgetting
 from keepsaid.domain.ids import read, show, when
 from keepsaid.domain.memory import Listener, Memory
-from keepsaid.domain.visibility import Person, SeenIdentity
 from keepsaid.interfaces.cli import console, remote
-from keepsaid.interfaces.shapes import Shape, memory_shape, person_shape, seen_shape
+from keepsaid.interfaces.shapes import Shape, memory_shape
 from keepsaid.values import frozen
 
 OWNER = Listener(None, everything=True)
@@ -230,52 +228,3 @@ def add_to(app: typer.Typer) -> None:
     app.command("merge")(merge_all)
     app.command("archive")(archive)
     app.command("restore")(restore)
-
-
-app = typer.Typer(help="Who is one person under several identities.", rich_markup_mode=None)
-_ROWS_MAX = 10_000
-_WHO = "CHANNEL:ACCOUNT:SENDER as `keepsaid people ls` shows it, or owner."
-
-
-@app.command("ls")
-def ls(
-    limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=_ROWS_MAX, help="How many identities.")] = 100,
-) -> None:
-    """List identities that something is remembered from, and which of them are one person.
-
-    What somebody is called identifies nobody: two of the same name are two until you join them.
-    """
-
-    async def known(stores: console.Stores) -> tuple[Sequence[Person], Sequence[SeenIdentity]]:
-        return await stores.memories.people.everybody(), await stores.memories.people.seen(limit)
-
-    people, seen = console.session().read(known) or ((), ())
-    spoke = {one.name: one for one in seen}
-    joined = {one.name: person.id for person in people for one in person.identities}
-    rows = [_person_cells(joined[name], name, spoke.get(name)) for name in joined]
-    rows += [_person_cells("-", one.name, one) for one in seen if one.name not in joined]
-    shape = {"people": [person_shape(one) for one in people], "seen": [seen_shape(one) for one in seen]}
-    console.show_rows(shape, ("PERSON", "IDENTITY", "CALLED", "MEMORIES", "LAST"), rows, "nobody has said anything yet")
-
-
-def _person_cells(person: str, name: str, spoke: SeenIdentity | None) -> tuple[str, ...]:
-    said = ("-", "0", "-") if spoke is None else (spoke.called or "-", str(spoke.memories), console.age(spoke.last_at))
-    return person, name, *said
-
-
-@app.command("join")
-def join(names: Annotated[list[str], typer.Argument(help=f"Two or more: {_WHO}")]) -> None:
-    """Make one person of several identities: in their direct chats they hear what is for each of them.
-
-    Whoever you join with owner hears what you hear in your direct chats. No stored memory changes; `split` undoes it.
-    """
-    person = remote.post("/v1/people/join", {"names": names})[0]["person"]
-    told = ", ".join(str(one["name"]) for one in person["identities"])
-    console.show({"person": person}, f"{person['id']}  {told}")
-
-
-@app.command("split")
-def split(name: Annotated[str, typer.Argument(help=_WHO)]) -> None:
-    """Let one identity be a person alone again; it hears nothing of the others from this moment on."""
-    alone = remote.post("/v1/people/split", {"name": name})[0]["split"]
-    console.show({"split": alone}, f"{alone}  is a person alone")
