@@ -267,7 +267,7 @@ async def calls(at: Planting) -> None:
     await at.ask("schedule_add", what="say", text=text, name=word("name of a schedule"), in_s=86_400)
     await at.ask("note", about=word("result of a tool of an extension"))
     await at.ask("press", button=word("call that waits for approval"))
-    for task in await at.made.instance.working.view.find(TaskFilter()):
+    for task in await at.made.instance.services.tasks.find(TaskFilter()):
         if task.kind is not TaskKind.CALL:
             await until(at.made.instance, "completed", task.id)
 

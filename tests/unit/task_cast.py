@@ -63,7 +63,7 @@ def owner_says(text: str, room: str = "home") -> Inbound:
 
 async def only_task(instance: Instance) -> Task:
     """The one task there is."""
-    [task] = await instance.working.view.find(TaskFilter())
+    [task] = await instance.services.tasks.find(TaskFilter())
     return task
 
 
@@ -86,7 +86,7 @@ async def until(instance: Instance, topic: str, task_id: int | None = None) -> T
     name = f"until-{topic}-{task_id}"
     await instance.telling.subscribe(name, (f"task.{topic}",), hear, from_start=True)
     async with asyncio.timeout(HANG_S):
-        story = await instance.working.view.task(await told)
+        story = await instance.services.tasks.story(await told)
     await instance.telling.unsubscribe(name)
     assert story is not None
     return story

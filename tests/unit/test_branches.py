@@ -58,13 +58,13 @@ async def test_the_branch_enriches_and_the_program_spawns(tmp_path: Path) -> Non
         await instance.receive(owner_says("I like Rome; which river?"))
         await model.wait_for(4)
         assert "is written down" in model.requests[3].last("tool")
-        [branch] = await instance.working.view.find(TaskFilter())
+        [branch] = await instance.services.tasks.find(TaskFilter())
         await instance.stop()
-        assert [one.state for one in await instance.working.view.find(TaskFilter())] == ["pending"]
+        assert [one.state for one in await instance.services.tasks.find(TaskFilter())] == ["pending"]
     script.then(Say("the Tiber; it is measured"), Say("405 km"))
     async with working(tmp_path, script) as (instance, model):
         await until(instance, "completed", branch.id)
-        made, ended = await instance.working.view.find(TaskFilter())
+        made, ended = await instance.services.tasks.find(TaskFilter())
         assert (ended.result, made.depth, made.turn_id) == ("the Tiber; it is measured", 2, branch.turn_id)
         worker = (await until(instance, "completed", made.id)).task
         assert (worker.result, worker.outside) == ("405 km", False)
@@ -84,7 +84,7 @@ async def test_one_task_may_wait_for_another_of_the_same_branch(tmp_path: Path) 
     async with working(tmp_path, script) as (instance, model):
         await instance.receive(owner_says("I like Rome; which river?"))
         await until(instance, "completed")
-        latest, first, _ = await instance.working.view.find(TaskFilter())
+        latest, first, _ = await instance.services.tasks.find(TaskFilter())
         assert latest.after == (first.id,)
         assert (await until(instance, "completed", latest.id)).task.result == "405"
         await model.wait_idle()
@@ -107,7 +107,7 @@ async def test_work_is_not_made_without_end(tmp_path: Path) -> None:
             depth=DEPTH_MAX,
             outside=False,
         )
-        await instance.working.create(deep)
+        await instance.services.tasks.create(deep)
         await until(instance, "completed")
         assert sorted(model.requests[1].tool_names) == [*_OF_MEMORY]
         await model.wait_idle()
@@ -120,7 +120,7 @@ async def test_what_a_branch_keeps_is_kept_once(tmp_path: Path) -> None:
     async with working(tmp_path, script) as (instance, model):
         await instance.receive(owner_says("Ann lives in Rome; which river?"))
         task = (await until(instance, "completed")).task
-        while await instance.working.view.results(1):
+        while await instance.operations.tasks.results(1):
             await instance.working.results.catch_up()
         audit = Listener(None, everything=True)
         [memory] = [one for one in await instance.memories.find(audit, (), 9) if one.new.key == f"task:{task.id}:0"]

@@ -270,18 +270,18 @@ async def test_schedules_of_extensions_come_and_go_with_them(tmp_path: Path) -> 
     """
     put(Home.at(tmp_path).extensions, "clock", source)
     async with runtime(tmp_path) as instance:
-        found = await instance.scheduling.view.schedules(("active",), 0, 10)
+        found = await instance.services.schedules.view.schedules(("active",), 0, 10)
         assert {(one.new.source, one.new.name, one.new.text) for one in found if one.new.source != "core"} == {
             ("ext:clock", "nightly", "ext:clock:nightly"),
             ("ext:clock", "often", "ext:clock:often"),
         }
         nightly = next(one for one in found if one.new.name == "nightly")
-        assert await instance.scheduling.run(nightly)
+        assert await instance.services.schedules.run(nightly)
         async with asyncio.timeout(HANG_S):
             while not hasattr(made(instance, "clock"), "ran"):
                 await instance.clock.wait(asyncio.Event(), 20)
     async with runtime(tmp_path, {**SETTINGS, "extensions": {"clock": {"enabled": False}}}) as instance:
-        found = await instance.scheduling.view.schedules(("active",), 0, 10)
+        found = await instance.services.schedules.view.schedules(("active",), 0, 10)
         assert [one for one in found if one.new.source == "ext:clock"] == []
 
 

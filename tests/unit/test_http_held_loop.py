@@ -106,7 +106,9 @@ async def test_no_list_however_long_holds_the_loop(one: Site) -> None:
     for start in range(0, 3_000, 100):
         schedules = [parse_schedule({"every_s": 86_400, "say": f"{n} " * 20}, zone) for n in range(start, start + 100)]
         tasks = [NewTask(0, f"{n} " * 2_000, "", outside=False) for n in range(start, start + 100)]
-        await asyncio.gather(*map(one.instance.scheduling.add, schedules), *map(one.instance.working.create, tasks))
+        await asyncio.gather(
+            *map(one.instance.services.schedules.add, schedules), *map(one.instance.services.tasks.create, tasks)
+        )
     slow = []
     for path, rows in (("/v1/schedules?all=1&limit=1000", 1_000), ("/v1/tasks?limit=1000", 1_000)):
         tries = []

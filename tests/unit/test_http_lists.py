@@ -13,7 +13,7 @@ from keepsaid.interfaces.task_shapes import parse_schedule
 async def test_schedules_come_in_pages_by_their_ids(tmp_path: Path) -> None:
     async with site(tmp_path, answering=False) as here:
         for n in range(5):
-            await here.instance.scheduling.add(parse_schedule({"every_s": 86_400, "say": str(n)}, "UTC"))
+            await here.instance.services.schedules.add(parse_schedule({"every_s": 86_400, "say": str(n)}, "UTC"))
         said, after = list[str](), ""
         while True:
             response = await here.client.get(f"/v1/schedules?limit=2{after}", headers=here.owner)

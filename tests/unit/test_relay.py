@@ -52,7 +52,7 @@ async def test_a_conclusion_comes_back(tmp_path: Path) -> None:
         await instance.receive(owner_says("are you sure?"))
         assert "It is the Tiber" in str((await model.wait_for(5))[4].messages)
         await model.wait_idle()
-        assert await instance.working.view.list_unreported_tasks(9) == []
+        assert await instance.operations.tasks.list_unreported_tasks(9) == []
         assert await _heard(instance) == ["me", "system", "me"]
 
 
@@ -66,10 +66,10 @@ async def test_what_was_looked_at_is_not_told_again(tmp_path: Path) -> None:
     async with working(tmp_path, script) as (instance, model):
         await instance.receive(owner_says("which river is it?"))
         task = (await until(instance, "completed")).task
-        assert len(await instance.working.view.list_unreported_tasks(9)) == 1
+        assert len(await instance.operations.tasks.list_unreported_tasks(9)) == 1
         await instance.receive(owner_says(f"look at {show('task', task.id)}"))
         assert "the Tiber" in (await model.wait_for(5))[4].last("tool")
-        while await instance.working.view.list_unreported_tasks(9):
+        while await instance.operations.tasks.list_unreported_tasks(9):
             await model.wait_idle()
         await model.wait_idle()
 
@@ -121,7 +121,7 @@ async def test_a_death_between_tells_nothing_twice(tmp_path: Path) -> None:
     async with working(tmp_path, script) as (instance, model):
         await instance.receive(owner_says("which river is it?"))
         await until(instance, "completed")
-        view, clock = instance.working.view, instance.clock
+        view, clock = instance.operations.tasks, instance.clock
         relay = ResultRelay(instance.operations, view, clock, instance.receive, RelayTerms(debounce_ms=0))
 
         with dying_at("relay.received"):
@@ -139,7 +139,7 @@ async def test_a_lane_is_not_told_without_end(tmp_path: Path) -> None:
     async with working(tmp_path, script) as (instance, model):
         await instance.receive(owner_says("which river is it?"))
         await until(instance, "completed")
-        view, clock = instance.working.view, instance.clock
+        view, clock = instance.operations.tasks, instance.clock
         assert await ResultRelay(instance.operations, view, clock, instance.receive, RelayTerms(0)).work() is None
         later = ResultRelay(instance.operations, view, clock, instance.receive, RelayTerms(1, 60_000, 120_000))
         due = await later.work()
@@ -157,7 +157,7 @@ async def test_what_ended_by_a_clock_that_was_set_back_since_is_told(tmp_path: P
         await until(instance, "completed")
         now_ms = ((await only_task(instance)).ended_at or 0) - 315_360_000_000
         clock = VirtualClock(now_ms)
-        relay = ResultRelay(instance.operations, instance.working.view, clock, instance.receive, RelayTerms())
+        relay = ResultRelay(instance.operations, instance.operations.tasks, clock, instance.receive, RelayTerms())
         assert await relay.work() is None
         await model.wait_for(4)
         await model.wait_idle()

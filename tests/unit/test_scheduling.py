@@ -59,8 +59,8 @@ def said(one: VirtualHome) -> list[str]:
 
 def test_what_is_said_leaves_and_what_is_asked_is_answered() -> None:
     async def life(one: VirtualHome) -> None:
-        word = await one.instance.scheduling.add(new("word", What.SAY, "stretch"))
-        question = await one.instance.scheduling.add(new("question", What.ASK, "are you well?"))
+        word = await one.instance.services.schedules.add(new("word", What.SAY, "stretch"))
+        question = await one.instance.services.schedules.add(new("question", What.ASK, "are you well?"))
         one.jump(3_600)
         await asyncio.sleep(30)
         assert sorted(said(one)) == ["stretch", "yes"]
@@ -74,8 +74,8 @@ def test_what_fails_three_times_is_disabled_and_said_to_the_owner() -> None:
         raise ValueError("no such file")
 
     async def life(one: VirtualHome) -> None:
-        scheduling = one.instance.scheduling
-        scheduling.register_job("broken", JobHandler(broken))
+        scheduling = one.instance.services.schedules
+        one.instance.scheduling.register_job("broken", JobHandler(broken))
         made = await scheduling.add(new("nightly", What.RUN, "broken"))
         for _ in range(5):
             one.jump(3_600)
@@ -84,7 +84,7 @@ def test_what_fails_three_times_is_disabled_and_said_to_the_owner() -> None:
         [notice] = await one.store.unseen("terminal", "terminal")
         assert "nightly" in notice.draft.text
         assert "no such file" in notice.draft.text
-        assert (await scheduling.one("nightly", None)).state == "disabled"
+        assert (await scheduling.find("nightly", None)).state == "disabled"
 
     home(life)
 
@@ -92,8 +92,8 @@ def test_what_fails_three_times_is_disabled_and_said_to_the_owner() -> None:
 def test_what_nobody_knows_is_refused_when_it_is_added() -> None:
     async def life(one: VirtualHome) -> None:
         with pytest.raises(InputError, match="nothing here is called 'tidying'"):
-            await one.instance.scheduling.add(new("nightly", What.RUN, "tidying"))
-        assert await one.instance.scheduling.listed() == []
+            await one.instance.services.schedules.add(new("nightly", What.RUN, "tidying"))
+        assert await one.instance.services.schedules.list() == []
 
     home(life)
 
@@ -102,7 +102,7 @@ def test_a_task_is_done_by_a_worker_and_told_to_the_owner() -> None:
     async def life(one: VirtualHome) -> None:
         mine = Origin("talk", "default", "me", "owner", direct=True, trust=Trust.OWNER)
         await one.instance.receive(Inbound(mine, Content(b"hello", "hello"), ProviderMarks(), 10))
-        made = await one.instance.scheduling.add(new("tidy", What.TASK, "tidy up"))
+        made = await one.instance.services.schedules.add(new("tidy", What.TASK, "tidy up"))
         one.jump(3_600)
         await asyncio.sleep(30)
         [task] = await one.store.tasks.find(TaskFilter())
@@ -184,7 +184,7 @@ def test_work_the_agent_wants_done_at_a_time_comes_back_where_it_was_asked_for()
 
 def test_work_that_fails_three_times_comes_no_more_and_is_said() -> None:
     async def life(one: VirtualHome) -> None:
-        made = await one.instance.scheduling.add(new("sweep", What.TASK, "sweep the floor"))
+        made = await one.instance.services.schedules.add(new("sweep", What.TASK, "sweep the floor"))
         for _ in range(5):
             one.jump(3_600)
             await asyncio.sleep(30)
@@ -192,7 +192,7 @@ def test_work_that_fails_three_times_comes_no_more_and_is_said() -> None:
         [run, *_] = await one.store.schedules.runs(made.id, 1)
         assert "the broom is broken" in run.reason
         assert run.task_id is not None
-        assert (await one.instance.scheduling.one("sweep", None)).state == "disabled"
+        assert (await one.instance.services.schedules.find("sweep", None)).state == "disabled"
         told = [reply.draft.text for reply in await one.store.unseen("terminal", "terminal")]
         assert ["disabled" in text or "comes no more" in text for text in told] == [True]
 
@@ -201,7 +201,7 @@ def test_work_that_fails_three_times_comes_no_more_and_is_said() -> None:
 
 def test_while_its_task_waits_for_a_word_no_time_is_run_for_and_a_cancelled_one_is_not_charged() -> None:
     async def life(one: VirtualHome) -> None:
-        made = await one.instance.scheduling.add(new("sweep", What.TASK, "sweep the floor"))
+        made = await one.instance.services.schedules.add(new("sweep", What.TASK, "sweep the floor"))
         for _ in range(2):
             one.jump(3_600)
             await asyncio.sleep(30)
@@ -211,7 +211,7 @@ def test_while_its_task_waits_for_a_word_no_time_is_run_for_and_a_cancelled_one_
         await one.store.apply(CancelTask(task.id, one.wall.now_ms(), "never mind"))
         await asyncio.sleep(30)
         assert await runs(one, made) == [("skipped", "none"), ("interrupted", "none")]
-        assert (await one.instance.scheduling.one("sweep", None)).failures == 0
+        assert (await one.instance.services.schedules.find("sweep", None)).failures == 0
 
     lived(Nobody(), config(), life)
 
@@ -221,7 +221,7 @@ def test_the_agent_is_shown_what_was_said_in_its_name_and_it_is_no_record() -> N
 
     async def life(one: VirtualHome) -> None:
         await one.say("ann", "hello", conversation="room", trust=Trust.KNOWN)
-        await one.instance.scheduling.add(new("word", What.SAY, "[Status] stretch"))
+        await one.instance.services.schedules.add(new("word", What.SAY, "[Status] stretch"))
         one.jump(3_600)
         await asyncio.sleep(30)
         for text in ("why?", "how?"):
@@ -241,7 +241,7 @@ def test_the_agent_is_shown_what_was_said_in_its_name_and_it_is_no_record() -> N
 
 def test_in_quiet_hours_nothing_is_said_that_can_wait() -> None:
     async def life(one: VirtualHome) -> None:
-        await one.instance.scheduling.add(new("word", What.SAY, "stretch", 4 * HOUR))
+        await one.instance.services.schedules.add(new("word", What.SAY, "stretch", 4 * HOUR))
         one.jump(4 * 3_600)
         await asyncio.sleep(30)
         assert said(one) == []
@@ -254,7 +254,7 @@ def test_in_quiet_hours_nothing_is_said_that_can_wait() -> None:
 
 def test_a_clock_that_is_set_brings_no_burst_and_loses_nothing() -> None:
     async def life(one: VirtualHome) -> None:
-        scheduling = one.instance.scheduling
+        scheduling = one.instance.services.schedules
         words = [await scheduling.add(new(f"word {n}", What.SAY, f"word {n}")) for n in range(30)]
         once = NewSchedule(0, "command", "once", Once(EPOCH_MS + 90 * DAY), What.SAY, "happy birthday", ROOM)
         await scheduling.add(once)
@@ -266,7 +266,7 @@ def test_a_clock_that_is_set_brings_no_burst_and_loses_nothing() -> None:
         one.jump(3_600)
         await asyncio.sleep(60)
         assert sorted(said(one)) == sorted(one.new.text for one in words)
-        assert (await scheduling.one("once", None)).state == "active"
+        assert (await scheduling.find("once", None)).state == "active"
 
     home(life)
 
@@ -275,7 +275,7 @@ def test_a_channel_that_is_not_open_hears_nothing_and_nobody_else_does() -> None
     async def life(one: VirtualHome) -> None:
         elsewhere = Target(Lane("gone", "default", "room", "root:room"))
         asked = NewSchedule(5, "", "word", Every(HOUR), What.SAY, "secret", elsewhere)
-        await one.instance.scheduling.replace("test", [asked])
+        await one.instance.services.schedules.replace("test", [asked])
         one.jump(3_600)
         await asyncio.sleep(30)
         [made] = await one.store.schedules.schedules(("active",), 0, 10)
@@ -287,10 +287,10 @@ def test_a_channel_that_is_not_open_hears_nothing_and_nobody_else_does() -> None
 
 def test_what_the_config_names_is_followed_when_it_changes() -> None:
     async def life(one: VirtualHome) -> None:
-        scheduling = one.instance.scheduling
+        scheduling = one.instance.services.schedules
         changed = config(named={"tea": {"every_s": 7200, "say": "tea"}}, quiet="22:00-07:00")
-        await (await scheduling.prepare(changed)).apply()
-        found = await scheduling.listed(("active", "cancelled"))
+        await (await one.instance.scheduling.prepare(changed)).apply()
+        found = await scheduling.list(("active", "cancelled"))
         assert [(known.new.name, known.state) for known in found] == [("water", "cancelled"), ("tea", "active")]
 
     home(life, named={"water": {"every_s": 3600, "say": "water"}})

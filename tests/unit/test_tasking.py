@@ -57,7 +57,7 @@ async def test_work_is_made_with_the_turn_or_not_at_all(tmp_path: Path) -> None:
         await model.wait_for(2)
         assert "is written down" in model.requests[1].last("tool")
         await instance.stop()
-        assert await instance.working.view.find(TaskFilter()) == []
+        assert await instance.services.tasks.find(TaskFilter()) == []
 
 
 async def test_the_agent_ends_what_it_made(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ async def test_the_owner_decides_in_a_chat(tmp_path: Path) -> None:
         apply = instance.operations.apply
         names = []
         for text in ("one", "two"):
-            number = await instance.working.create(NewTask(0, text, outside=False))
+            number = await instance.services.tasks.create(NewTask(0, text, outside=False))
             [task] = await apply(ClaimTasks("me", 1, 1 << 60, 1 << 60))
             await apply(EndTask(number, task.fence, TaskEnd.PARK, 1, "a call has no result"))
             names.append(show("task", number))
@@ -98,7 +98,7 @@ async def test_the_owner_decides_in_a_chat(tmp_path: Path) -> None:
         assert "goes on" in (await answered(instance, owner_says(f"/approve {names[0]}"))).draft.text
         assert "has failed" in (await answered(instance, owner_says(f"/reject {names[1]}"))).draft.text
         assert "Say which" in (await answered(instance, owner_says(f"/reject {names[1]}"))).draft.text
-        found = {show("task", task.id): task.state for task in await instance.working.view.find(TaskFilter())}
+        found = {show("task", task.id): task.state for task in await instance.services.tasks.find(TaskFilter())}
         assert found == {names[0]: "pending", names[1]: "failed"}
 
 
@@ -109,5 +109,5 @@ async def test_nothing_is_listed_where_nothing_is(tmp_path: Path) -> None:
         assert (await answered(instance, owner_says("/tasks"))).draft.text == "There is no task."
         await instance.receive(owner_says("what is to be done?"))
         assert (await model.wait_for(2))[1].last("tool") == "There is no task."
-        await instance.working.create(NewTask(0, "wait", outside=False))
+        await instance.services.tasks.create(NewTask(0, "wait", outside=False))
         assert (await only_task(instance)).turn_id is None

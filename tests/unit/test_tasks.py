@@ -99,7 +99,7 @@ async def test_a_call_that_must_not_be_repeated_waits_for_a_person(tmp_path: Pat
     async with working(tmp_path, script, (tool,)) as (instance, model):
         task = (await until(instance, "needs_review")).task
         assert (len(made), model.requests, "post" in task.reason) == (1, [], True)
-        assert await instance.working.decide(task.id, approved=True, result="it was posted")
+        assert await instance.services.tasks.decide(task.id, approved=True, result="it was posted")
         assert (await until(instance, "completed")).task.result == "posted it"
         assert (len(made), model.requests[-1].last("tool")) == (1, "it was posted")
 
@@ -113,8 +113,8 @@ async def test_a_cancelled_run_stops(tmp_path: Path) -> None:
         await model.wait_for(1)
         received = await instance.receive(owner_says("are you there?"))
         await model.wait_for(2)
-        assert await instance.working.cancel(task.id, "not wanted")
-        assert not await instance.working.cancel(task.id, "not wanted")
+        assert await instance.services.tasks.cancel(task.id, "not wanted")
+        assert not await instance.services.tasks.cancel(task.id, "not wanted")
         await model.wait_idle()
         story = await instance.operations.story(received.id)
         assert story is not None
@@ -166,12 +166,12 @@ async def test_what_waits_is_given_what_came_before(tmp_path: Path) -> None:
     """As data, by what it waits for and by what its text names."""
     script = Script(Say("Rome"), Say("Tiber"))
     async with working(tmp_path, script) as (instance, model):
-        first = await instance.working.create(NewTask(0, "name a city", "city", outside=False))
+        first = await instance.services.tasks.create(NewTask(0, "name a city", "city", outside=False))
         text = "which river runs through {{task:city.result}}, and not {{task:town.result}}?"
-        second = await instance.working.create(NewTask(0, text, outside=False, after=(first,)))
+        second = await instance.services.tasks.create(NewTask(0, text, outside=False, after=(first,)))
         assert (await until(instance, "completed", second)).task.result == "Tiber"
         asked = model.requests[1].last("user")
         assert asked.count("Rome\n[End of data ") == 2
         assert "(task town: there is no result)" in asked
         with pytest.raises(InputError, match="does not exist"):
-            await instance.working.create(NewTask(0, "x", after=(7,)))
+            await instance.services.tasks.create(NewTask(0, "x", after=(7,)))

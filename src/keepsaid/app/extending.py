@@ -231,7 +231,7 @@ class ExtensionService:
             _log.warning("what became of extensions cannot be written (%s)", error.strerror)
 
 
-async def join_calendars(extending: ExtensionService, scheduling: work.ScheduleService, zone: str) -> None:
+async def join_calendars(extending: ExtensionService, scheduling: work.ScheduleRunner, zone: str) -> None:
     """Let the schedules of extensions come; those of one that is off come no more. Before the scheduler starts."""
     for id_, guest in extending.lifecycle.guests.items():
         if guest.state not in (State.ACTIVE, State.OFF) or guest.found.source is ExtensionSource.BUILT_IN:
@@ -242,7 +242,7 @@ async def join_calendars(extending: ExtensionService, scheduling: work.ScheduleS
             scheduling.register_job(name, JobHandler(_make_job(extending.host, guest, entry.name)))
             new = extending.host.ids.next(), source, entry.name, entry.timing(zone), What.RUN, name
             wanted.append(NewSchedule(*new))
-        await scheduling.replace(source, wanted)
+        await scheduling.service.replace(source, wanted)
 
 
 def _make_job(

@@ -20,7 +20,7 @@ from keepsaid.app import agent, channels, extending, memory, models, services
 from keepsaid.app.builtin.parts import Parts
 from keepsaid.app.services import Services, backups_of, forgetter_of
 from keepsaid.app.stores import PATIENT_MS, archive_of, folders_of, in_use, recollection, redactor_of, stores_of
-from keepsaid.app.work import ScheduleService, TaskService, TaskServiceDeps
+from keepsaid.app.work import ScheduleRunner, TaskRunners, TaskRunnersDeps
 from keepsaid.config import Config, Home
 from keepsaid.domain import commits, message, trust, turn
 from keepsaid.engine import caretakers, supervisor, workers
@@ -40,6 +40,7 @@ from keepsaid.ports.runtime import Clock, Ids, Lock, Offload, Space, StopToken, 
 from keepsaid.services import forgetting, people
 from keepsaid.services.inbox import AskService, InboxService, ProgressHub
 from keepsaid.services.memories import MemoryService, SearchService
+from keepsaid.services.tasks import TaskService
 from keepsaid.values import frozen
 
 _SPACE_MS = 2_000
@@ -129,12 +130,12 @@ class Instance:
         self.recorder.watch(hints.record)
         self.telling = services.EventService(operations, *system, memories.news)
         self.extending = self._extending(outside.extensions, builder.memory_tools)
-        self.scheduling = ScheduleService(config, operations, clock, ids, outside.fence)
+        self.scheduling = ScheduleRunner(config, operations, clock, ids, outside.fence)
         self.reloading = extending.reloading_of(home, config, self.flow, (operations, clock), outside.extensions)
         self.owner, loads = f"{os.getpid()}-{ids.next():x}", model.load if isinstance(model, Loadable) else at_once
         lent = builder.worker_tools, builder.hindsight, lambda task: builder.approvals(task.lane), builder.fence
-        site = TaskServiceDeps(home, config, operations, memories, self.redactor, model, *lent)
-        self.working = TaskService(site, system, hints, self.owner)
+        site = TaskRunnersDeps(home, config, operations, memories, self.redactor, model, *lent)
+        self.working = TaskRunners(site, system, hints, self.owner)
         self.life = ProcessAge(operations, clock, self.owner, outside.life, loads)
         ours, terms = (operations, clock, ids, self.owner), LeaseTerms(ageing=config.priority.ageing())
         self.leases = Leases(*ours, terms, hints, self.life)
@@ -161,6 +162,8 @@ class Instance:
             SearchService(memories, self.search, archive_of(memories, clock)),
             people.PeopleService(memories, self.config, clock),
             forgetting.ForgettingService(self.forgetter, memories, backups, lambda: self.running, self.forgetting),
+            TaskService(operations, clock, self.ids, self.working),
+            self.scheduling.service,
         )
 
     def _way_in(self) -> MessageIntake:

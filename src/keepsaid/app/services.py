@@ -28,6 +28,8 @@ from keepsaid.services.forgetting import ForgettingService
 from keepsaid.services.inbox import AskService, InboxService
 from keepsaid.services.memories import MemoryService, SearchService
 from keepsaid.services.people import PeopleService
+from keepsaid.services.schedules import ScheduleService
+from keepsaid.services.tasks import TaskService
 from keepsaid.text.normal import normalise
 from keepsaid.values import frozen
 
@@ -73,6 +75,8 @@ class Services:
     search: SearchService
     people: PeopleService
     forgetting: ForgettingService
+    tasks: TaskService
+    schedules: ScheduleService
 
 
 _NEWS_MS = 60_000

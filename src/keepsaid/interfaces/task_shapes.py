@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from keepsaid.app.work import one_of, refused
 from keepsaid.config.services import ScheduleConfig
 from keepsaid.domain.ids import read, show, when
 from keepsaid.domain.schedule import NewSchedule, Schedule, ScheduleRun
 from keepsaid.domain.task import Task, TaskStory
 from keepsaid.domain.timing import Cron, Every, Timing
 from keepsaid.interfaces.shapes import Shape, fields_of, lane_shape, times_of
+from keepsaid.services.schedules import find_schedule, refused
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance
@@ -115,15 +115,15 @@ def parse_schedule(body: Mapping[str, object], zone: str) -> NewSchedule:
 
 async def schedule_view_shape(view: ScheduleView, thing: str) -> dict[str, Any]:
     """One schedule and its last runs as JSON. Raises InputError if no schedule has this id or name."""
-    one = await one_of(view, thing, read("schedule", thing))
+    one = await find_schedule(view, thing, read("schedule", thing))
     return {**schedule_shape(one), "runs": [run_shape(run) for run in await view.runs(one.id, _RUNS)]}
 
 
 async def change_schedule(instance: Instance, thing: str, verb: str) -> dict[str, Any]:
     """Run, pause, resume or cancel a schedule. Raises InputError if its state does not allow that."""
-    scheduling = instance.scheduling
-    one = await scheduling.one(thing, read("schedule", thing))
-    if not await (scheduling.run(one) if verb == "run" else scheduling.move(one, verb)):
+    schedules = instance.services.schedules
+    one = await schedules.find(thing, read("schedule", thing))
+    if not await (schedules.run(one) if verb == "run" else schedules.move(one, verb)):
         why = "it is at work, or comes no more" if verb == "run" else f"it is {one.state}"
         raise refused(f"{thing} cannot {verb} now: {why}", f"keepsaid schedule show {thing}")
-    return schedule_shape(await scheduling.one(thing, one.id))
+    return schedule_shape(await schedules.find(thing, one.id))

@@ -10,7 +10,6 @@ from functools import partial
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from keepsaid.app.instance import Instance
-from keepsaid.app.work import one_of
 from keepsaid.domain.event import Event, wants
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.message import Lane
@@ -23,6 +22,7 @@ from keepsaid.interfaces.http.bodies import OwnerCall, OwnerRoute, no_such
 from keepsaid.interfaces.http.messages import RETRY_MS
 from keepsaid.interfaces.http.responses import BadRequest, NotFound, read_limit, render_in_thread
 from keepsaid.interfaces.shapes import Shape, cloud_event, maintained_shape, prune_shape, reloaded_shape, reply_shape
+from keepsaid.services.schedules import find_schedule
 from keepsaid.text.normal import normalise
 
 _NAME_CHARS_MAX = 200
@@ -237,12 +237,12 @@ async def find_tasks(instance: Instance, call: OwnerCall) -> Response:
     state, limit = query.get("state"), read_limit(call.request, _TASK_ROWS)
     if state is not None and state not in (*OPEN, *ENDED):
         raise BadRequest(f"state must be one of {', '.join((*OPEN, *ENDED))}")
-    found = await instance.working.view.find(TaskFilter(state, query.get("key"), limit=limit))
+    found = await instance.services.tasks.find(TaskFilter(state, query.get("key"), limit=limit))
     return await render_in_thread(lambda: {"tasks": [task_shapes.task_shape(task) for task in found]})
 
 
 async def get_task(instance: Instance, call: OwnerCall) -> Response:
-    story = await instance.working.view.task(call.id_of("task"))
+    story = await instance.services.tasks.story(call.id_of("task"))
     if story is None:
         raise no_such("task")
     return await render_in_thread(lambda: task_shapes.task_story_shape(story))
@@ -254,30 +254,30 @@ async def create_task(instance: Instance, call: OwnerCall) -> Response:
     if not text.strip():
         raise BadRequest("say in `task` what is to be done")
     new = NewTask(0, text, call.text("key"), outside=False, after=tuple(call.ids("after", "task")))
-    return JSONResponse({"id": show("task", await instance.working.create(new))}, 201)
+    return JSONResponse({"id": show("task", await instance.services.tasks.create(new))}, 201)
 
 
 async def cancel_task(instance: Instance, call: OwnerCall) -> Shape:
     """End a task that has not ended."""
     reason = call.text("reason") or "cancelled by the owner"
-    return {"done": await instance.working.cancel(call.id_of("task"), reason)}
+    return {"done": await instance.services.tasks.cancel(call.id_of("task"), reason)}
 
 
 async def run_task(instance: Instance, call: OwnerCall) -> Shape:
     """Make a pending task due at once."""
-    return {"done": await instance.working.run(call.id_of("task"))}
+    return {"done": await instance.services.tasks.run(call.id_of("task"))}
 
 
 async def approve_task(instance: Instance, call: OwnerCall) -> Shape:
     """Let a parked task go on; `result` is what its unfinished call came to, where the owner knows."""
     result = call.text("result") if call.fields.get("result") is not None else None
-    return {"done": await instance.working.decide(call.id_of("task"), approved=True, result=result)}
+    return {"done": await instance.services.tasks.decide(call.id_of("task"), approved=True, result=result)}
 
 
 async def reject_task(instance: Instance, call: OwnerCall) -> Shape:
     """Let a parked task fail."""
     reason = call.text("reason") or "refused by the owner"
-    return {"done": await instance.working.decide(call.id_of("task"), approved=False, reason=reason)}
+    return {"done": await instance.services.tasks.decide(call.id_of("task"), approved=False, reason=reason)}
 
 
 async def list_schedules(instance: Instance, call: OwnerCall) -> Response:
@@ -287,17 +287,17 @@ async def list_schedules(instance: Instance, call: OwnerCall) -> Response:
     after = 0 if name is None else read("schedule", name)
     if after is None:
         raise BadRequest("after must name a schedule: sch_...")
-    found = await instance.scheduling.listed(states, read_limit(call.request, _SCHEDULE_ROWS), after)
+    found = await instance.services.schedules.list(states, read_limit(call.request, _SCHEDULE_ROWS), after)
     return await render_in_thread(lambda: task_shapes.schedules_shape(found))
 
 
 async def add_schedule(instance: Instance, call: OwnerCall) -> Response:
     new = task_shapes.parse_schedule(call.fields, instance.config.schedules.timezone)
-    return JSONResponse(task_shapes.schedule_shape(await instance.scheduling.add(new)), 201)
+    return JSONResponse(task_shapes.schedule_shape(await instance.services.schedules.add(new)), 201)
 
 
 async def get_schedule(instance: Instance, call: OwnerCall) -> Shape:
-    return await task_shapes.schedule_view_shape(instance.scheduling.view, await _schedule(instance, call))
+    return await task_shapes.schedule_view_shape(instance.services.schedules.view, await _schedule(instance, call))
 
 
 async def change_schedule(instance: Instance, call: OwnerCall) -> Shape:
@@ -310,7 +310,7 @@ async def change_schedule(instance: Instance, call: OwnerCall) -> Shape:
 async def _schedule(instance: Instance, call: OwnerCall) -> str:
     name = str(call.request.path_params["id"])
     try:
-        await one_of(instance.scheduling.view, name, read("schedule", name))
+        await find_schedule(instance.services.schedules.view, name, read("schedule", name))
     except InputError as error:
         raise NotFound(error.what, safe=error.safe, hint=error.hint) from None
     return name

@@ -26,7 +26,7 @@ import keepsaid.app.instance as opened
 from keepsaid.adapters.sqlite.stores import SqliteMemories
 from keepsaid.app import work
 from keepsaid.app.instance import Instance
-from keepsaid.app.work import TaskServiceDeps
+from keepsaid.app.work import TaskRunnersDeps
 from keepsaid.domain.batch import TrialTerms
 from keepsaid.domain.graph import Mention
 from keepsaid.domain.memory import OWNER, NewMemory, Used
@@ -98,7 +98,7 @@ def prepare(order: Order, events: int, began: float) -> None:
         kinds["once"] = ToolClass.IDEMPOTENT
     tools = [_marking(name, kind, Path(order.effects)) for name, kind in kinds.items()]
     _replace(agents, "AgentDeps", partial(_agent_deps, tools))
-    _replace(opened, "TaskServiceDeps", partial(_site, tools))
+    _replace(opened, "TaskRunnersDeps", partial(_site, tools))
     _replace(work, "TaskLimits", partial(TaskLimits, lease_ms=order.lease_ms, renew_ms=_RENEW_MS))
     wraps = FAULTS[order.fault] if order.fault else Wraps()
     _replace(opened, "open_stores", wraps.stores(_found(opened, "open_stores")))
@@ -193,10 +193,10 @@ def _agent_deps(also: Sequence[Tool], *parts: Any) -> AgentDeps:
     return AgentDeps(model, reminder, identity, more, *more_parts)
 
 
-def _site(also: Sequence[Tool], *parts: Any) -> TaskServiceDeps:
+def _site(also: Sequence[Tool], *parts: Any) -> TaskRunnersDeps:
     """Where workers work, with tools beside theirs."""
     home, config, store, memories, redactor, model, tools, *more_parts = parts
-    return TaskServiceDeps(home, config, store, memories, redactor, model, lambda: (*tools(), *also), *more_parts)
+    return TaskRunnersDeps(home, config, store, memories, redactor, model, lambda: (*tools(), *also), *more_parts)
 
 
 def _marking(name: str, kind: ToolClass, effects: Path) -> Tool:

@@ -84,7 +84,7 @@ async def ask_too_late(instance: Instance) -> None:
     """Put a call before the owner that cannot be approved any more."""
     ids, now = instance.ids, instance.clock.now_ms()
     call = f'{MINE} {{"key": "late-{ids.next()}"}}'
-    await instance.working.create(NewTask(0, call, kind=TaskKind.CALL, review="it is too late", expires_at=now))
+    await instance.services.tasks.create(NewTask(0, call, kind=TaskKind.CALL, review="it is too late", expires_at=now))
 
 
 async def _found(instance: Instance, *statements: str) -> Sequence[list[int]]:

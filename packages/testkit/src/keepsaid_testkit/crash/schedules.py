@@ -25,17 +25,17 @@ _KEPT = (
 
 async def exercise_schedules(instance: Instance) -> None:
     """Add two schedules, mark what was sent as seen, run one now, and pause and resume the other."""
-    scheduling = instance.scheduling
-    scheduling.register_job("tick", JobHandler(_tick, again=True))
+    schedules = instance.services.schedules
+    instance.scheduling.register_job("tick", JobHandler(_tick, again=True))
     for one in _KEPT:
         with suppress(InputError):
-            await scheduling.add(one)
+            await schedules.add(one)
     for reply in await instance.operations.unseen(_CHANNEL, _ROOM):
         await instance.services.inbox.mark_seen(reply.id)
-    word, tick = [await scheduling.one(one.name, None) for one in _KEPT]
-    await scheduling.run(word)
+    word, tick = [await schedules.find(one.name, None) for one in _KEPT]
+    await schedules.run(word)
     for verb in ("pause", "resume"):
-        await scheduling.move(tick, verb)
+        await schedules.move(tick, verb)
 
 
 async def _tick(_schedule: Schedule, _run: ScheduleRun) -> bool:

@@ -32,22 +32,22 @@ _ENDED = ("completed", "failed", "cancelled")
 
 async def keep_busy(instance: Instance) -> None:
     """Decide what waits for a word, have tasks done that wait for each other, end one, and have one come back."""
-    working = instance.working
-    for task in await working.view.find(TaskFilter(state="needs_review", limit=_SEEN_MAX)):
+    tasks = instance.services.tasks
+    for task in await tasks.find(TaskFilter(state="needs_review", limit=_SEEN_MAX)):
         if task.kind is TaskKind.CALL and task.id % _LEFT_TO_EXPIRE == 0:
             continue
-        await working.decide(task.id, approved=True, result="it was done before the end")
+        await tasks.decide(task.id, approved=True, result="it was done before the end")
     mark = f"{WORK}{instance.ids.next()}"
-    first = await working.create(NewTask(0, f"leave a mark [once:{mark}] [same:{mark}]", mark, outside=False))
+    first = await tasks.create(NewTask(0, f"leave a mark [once:{mark}] [same:{mark}]", mark, outside=False))
     with suppress(InputError):  # the first may have come to nothing already
-        await working.create(NewTask(0, f"go on after {{{{task:{mark}.result}}}}", outside=False, after=(first,)))
-    last = await working.create(NewTask(0, "nobody needs this", outside=False))
-    await working.run(last)
-    await working.cancel(last, "nobody needs it")
-    await working.decide(last, approved=False)
+        await tasks.create(NewTask(0, f"go on after {{{{task:{mark}.result}}}}", outside=False, after=(first,)))
+    last = await tasks.create(NewTask(0, "nobody needs this", outside=False))
+    await tasks.run(last)
+    await tasks.cancel(last, "nobody needs it")
+    await tasks.decide(last, approved=False)
     lane = await lane_to_tell(instance)
     if lane is not None:
-        await working.create(NewTask(0, "think it over", lane=lane, turn_id=last, outside=False, priority=1))
+        await tasks.create(NewTask(0, "think it over", lane=lane, turn_id=last, outside=False, priority=1))
     now = instance.clock.now_ms()
     await instance.operations.apply(NotifyOwner(ReplyDraft(instance.ids.next(), "done", True), mark, now, now))
 
