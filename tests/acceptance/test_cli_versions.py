@@ -61,7 +61,7 @@ def test_a_search_prefers_what_holds_and_answers_as_of(taught: Program, capsys: 
     for why, *options in (
         ("--as-of: 'May' is not a day such as", "--as-of", "May"),
         ("is not a day such as", "--until", "soon"),
-        ("is none of", "--kind", "poem"),
+        ("there is no kind 'poem'; one of", "--kind", "poem"),
         ("since must not be later than until", "--since", "2026-05-02", "--until", "2026-05-01"),
     ):
         assert why in inside(taught, capsys, "memory", "search", "x", *options, code=2).err
