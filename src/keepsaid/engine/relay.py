@@ -56,17 +56,14 @@ class ResultRelay:
         for lane in await self.view.list_unreported_tasks(_TOLD_MAX):
             if lane.rounds >= self.terms.rounds_max:
                 continue
-            due, now = self._due_at(lane), self.clock.due_ms()
+            ended, now = [task.ended_at or 0 for task in lane.tasks], self.clock.due_ms()
+            due = min(max(ended) + self.terms.debounce_ms, min(ended) + self.terms.wait_ms_max)
             # what ended further ahead ended by a clock that was set back since
             if now < due <= now + self.terms.wait_ms_max:
                 next_at = due if next_at is None else min(due, next_at)
             else:
                 await self._tell(lane)
         return next_at
-
-    def _due_at(self, lane: relay.UnreportedTasks) -> int:
-        ended = [task.ended_at or 0 for task in lane.tasks]
-        return min(max(ended) + self.terms.debounce_ms, min(ended) + self.terms.wait_ms_max)
 
     async def _tell(self, lane: relay.UnreportedTasks) -> None:
         for task in lane.tasks:

@@ -112,7 +112,9 @@ class Briefings:
         text, edition = made or _rendered(material, self.terms.words)
         if not text and not there.version:
             return False
-        new = _memory(scope, text, edition, there.version + 1, now if due else there.made_at)
+        new = memory.NewMemory(bulletin_key(scope), memory.Kind.BULLETIN, text, scope, message.Trust.KNOWN)
+        version, made_at = there.version + 1, now if due else there.made_at
+        new = replace(new, said_at=made_at, derived=True, version=version, metadata=edition.as_json)
         [kept] = await self.memories.keep([new], now)
         return kept != 0
 
@@ -150,8 +152,3 @@ def _rendered(material: Material, words: int) -> tuple[str, Edition]:
     text, memories = rendered(material.memories, words)
     trust = visibility.least([message.Trust.OWNER, *(one.new.trust for one in material.memories)])
     return text, Edition(material.revision, material.digest, memories, trust=trust)
-
-
-def _memory(scope: str, text: str, edition: Edition, version: int, at: int) -> memory.NewMemory:
-    new = memory.NewMemory(bulletin_key(scope), memory.Kind.BULLETIN, text, scope, message.Trust.KNOWN)
-    return replace(new, said_at=at, derived=True, version=version, metadata=edition.as_json)
