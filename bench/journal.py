@@ -39,8 +39,7 @@ class Office:
 
     async def tell(self, name: str, topics: tuple[str, ...], tell: Telling) -> None:
         """Tell somebody of topics from now on."""
-        stores = self.store, self.store.journal
-        await self.subscribers.add(Subscriber(name, tell, stores, SystemClock(), SystemIds()), topics)
+        await self.subscribers.add(Subscriber(name, tell, self.store, SystemClock(), SystemIds()), topics)
 
 
 @asynccontextmanager
@@ -48,7 +47,7 @@ async def office(path: Path) -> AsyncIterator[Office]:
     """A new store, its dispatcher at work."""
     store = await open_operations(path)
     hint = store.journal.hint
-    subscribers = Subscribers(store, store.journal, SystemClock())
+    subscribers = Subscribers(store, SystemClock())
     stage = ServiceLoop("tell", subscribers.work, hint, poll_ms=1_000)
     loop = asyncio.create_task(keep_going(stage, SystemClock(), lambda _: None))
     try:
@@ -107,8 +106,7 @@ async def _delivered(path: Path, count: int) -> Figures:
             facts = [(str(n), {"message": n}) for n in range(first, min(first + each, count))]
             await one.store.apply(Tell(RECEIVED, several(facts), 0))
         began, processor = time.perf_counter(), time.process_time()
-        stores = one.store, one.store.journal
-        subscriber = Subscriber("one", hear, stores, SystemClock(), SystemIds())
+        subscriber = Subscriber("one", hear, one.store, SystemClock(), SystemIds())
         await one.subscribers.add(subscriber, (RECEIVED,), from_start=True)
         await last.wait()
         took, spent = time.perf_counter() - began, time.process_time() - processor

@@ -21,7 +21,7 @@ from keepsaid.domain.ids import PREFIXES
 from keepsaid.engine.subscriptions import DeliveryTerms, Subscriber
 from keepsaid.errors import StoreFull
 from keepsaid.events.catalog import CORE, checked, topics_of
-from keepsaid.events.dispatcher import Dispatcher, EventNotifier
+from keepsaid.events.dispatcher import EventNotifier, dispatch
 from keepsaid.events.schema import FieldType
 from keepsaid.interfaces.cli.program import run
 from keepsaid.testing.clock import CountingIds, VirtualClock
@@ -38,9 +38,8 @@ class Scene:
         self.clock = VirtualClock()
         self.heard: list[str] = []
         self.failing: dict[str, int] = {}
-        self.dispatcher = Dispatcher(self.store, self.clock, EventNotifier())
-        stores = self.store, self.store.journal
-        self.subscriber = Subscriber("one", self._hear, stores, self.clock, CountingIds()).on(TERMS)
+        self.bell = EventNotifier()
+        self.subscriber = Subscriber("one", self._hear, self.store, self.clock, CountingIds(), TERMS)
 
     async def _hear(self, event: Event) -> None:
         self.heard.append(event.topic)
@@ -52,7 +51,7 @@ class Scene:
         """Let things happen, and be on their way."""
         for topic in topics:
             await self.store.apply(Tell(topic, "{}", self.clock.now_ms(), about))
-        while await self.dispatcher.work() == 0:
+        while await dispatch(self.store, self.clock, self.bell) == 0:
             pass
 
     async def told(self) -> int | None:
@@ -106,8 +105,8 @@ async def test_one_that_takes_too_long_is_broken_off() -> None:
     async def hang(_event: Event) -> None:
         await asyncio.Event().wait()
 
-    stores = scene.store, scene.store.journal
-    slow = Subscriber("slow", hang, stores, scene.clock, CountingIds()).on(DeliveryTerms(limit_ms=1, attempts_max=1))
+    terms = DeliveryTerms(limit_ms=1, attempts_max=1)
+    slow = Subscriber("slow", hang, scene.store, scene.clock, CountingIds(), terms)
     await slow.subscribe(("a.*",), from_start=False)
     await scene.happen("a.one")
     await slow.work()
@@ -126,7 +125,7 @@ async def test_who_is_stopped_leaves_what_was_not_tried_uncharged() -> None:
             stopping.append(asyncio.ensure_future(subscriber.stop()))
             await asyncio.sleep(0)
 
-    subscriber = Subscriber("two", hear, (scene.store, scene.store.journal), scene.clock, CountingIds())
+    subscriber = Subscriber("two", hear, scene.store, scene.clock, CountingIds())
     await subscriber.subscribe(("a.*",), from_start=False)
     await scene.happen("a.one")
     assert await subscriber.work() == 0  # all went well, so that more are taken at once from now on
@@ -147,7 +146,7 @@ async def test_what_was_taken_with_a_slow_one_is_put_back_untried() -> None:
         if event.topic == "a.slow":
             await scene.clock.advance(2_500)
 
-    subscriber = Subscriber("one", hear, (scene.store, scene.store.journal), scene.clock, CountingIds())
+    subscriber = Subscriber("one", hear, scene.store, scene.clock, CountingIds())
     await subscriber.subscribe(("a.*",), from_start=False)
     for _ in range(3):  # all goes well, so that more are taken at once each time
         await scene.happen(*["a.quick"] * 4)
@@ -180,14 +179,14 @@ async def test_what_was_told_while_the_disk_was_full_is_not_told_again_and_nothi
     async def hear(event: Event) -> None:
         heard.append(event.topic)
 
-    subscriber = Subscriber("one", hear, (full, full.journal), scene.clock, CountingIds())
+    subscriber = Subscriber("one", hear, full, scene.clock, CountingIds())
     await subscriber.subscribe(("a.*",), from_start=False)
     await scene.happen("a.one", "a.two", about="x")
     full.refused = 2
     for _ in range(2):
         with pytest.raises(StoreFull):
             await subscriber.work()
-    other = Subscriber("one", hear, (full, full.journal), scene.clock, CountingIds(90))
+    other = Subscriber("one", hear, full, scene.clock, CountingIds(90))
     assert await other.work() is None  # the next is due, and behind one that is held
     while await subscriber.work() == 0:
         pass

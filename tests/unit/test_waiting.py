@@ -15,7 +15,7 @@ from keepsaid.testing.clock import VirtualClock
 
 async def test_who_waits_is_woken_though_nobody_has_subscribed() -> None:
     store = InMemoryOperations()
-    subscribers = Subscribers(store, store.journal, VirtualClock())
+    subscribers = Subscribers(store, VirtualClock())
     with subscribers.happened.listening() as rung:
         assert await subscribers.work() is None
         assert rung.is_set()

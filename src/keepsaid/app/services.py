@@ -7,7 +7,6 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol
 
 from keepsaid.adapters.sqlite.stores import carry
 from keepsaid.adapters.system.files import HistoryFile
@@ -23,7 +22,6 @@ from keepsaid.events.dispatcher import NewsPublisher, wait_for
 from keepsaid.ports.memory_maintenance import MemoryNews
 from keepsaid.ports.runtime import Clock, Ids, StopToken
 from keepsaid.ports.store import MemoryStore, Store
-from keepsaid.ports.store_views import JournalView, Operations
 from keepsaid.services.forgetting import ForgettingService
 from keepsaid.services.inbox import AskService, InboxService
 from keepsaid.services.memories import MemoryService, SearchService
@@ -83,25 +81,16 @@ _NEWS_MS = 60_000
 _NAME_CHARS_MAX = 100
 
 
-class EventStore(Operations, Protocol):
-    """Store of events: applies the commits that write them, and reads the journal."""
-
-    @property
-    def journal(self) -> JournalView:
-        """What happened."""
-        ...
-
-
 class EventService:
     """Journal and event subscribers of one instance; `news` are the changes of its memory."""
 
-    def __init__(self, store: EventStore, clock: Clock, ids: Ids, news: MemoryNews | None = None) -> None:
+    def __init__(self, store: Store, clock: Clock, ids: Ids, news: MemoryNews | None = None) -> None:
         self.journal = store.journal
         self._store = store
         self._clock = clock
         self._ids = ids
         self._news = news
-        self._subscribers = Subscribers(store, store.journal, clock)
+        self._subscribers = Subscribers(store, clock)
 
     def stages(self) -> Sequence[ServiceLoop]:
         """The dispatcher's stage, and that of whoever follows memory."""
@@ -133,9 +122,9 @@ class EventService:
         one that fails comes again later, and is dead after the last attempt.
         """
         topics = topics_of(topics)
-        stores = self._store, self.journal
-        subscriber = Subscriber(normalise(name)[:_NAME_CHARS_MAX], tell, stores, self._clock, self._ids)
-        await self._subscribers.add(subscriber.on(terms or DeliveryTerms()), topics, from_start=from_start)
+        name = normalise(name)[:_NAME_CHARS_MAX]
+        subscriber = Subscriber(name, tell, self._store, self._clock, self._ids, terms)
+        await self._subscribers.add(subscriber, topics, from_start=from_start)
 
     async def unsubscribe(self, name: str) -> bool:
         """Tell somebody of nothing any more, not even of what was on its way; False when nobody has this name."""

@@ -127,12 +127,6 @@ def verdict_of(story: TaskStory | None) -> tuple[str, str]:
     return "fail", cut(f"its task failed: {story.task.reason}", _WHY_CHARS_MAX)
 
 
-def come_back(story: TaskStory, target: Target, fence: trust.Fence) -> Inbound:
-    """What it came to, as a message of the lane that hears it; its words are data."""
-    untold = UnreportedTasks(target.lane, (story.task,), url=target.url, direct=target.direct)
-    return replace(build_report(story.task, untold, trust_of(story), fence), priority=PRIORITY)
-
-
 _PIECE = 64
 """So many schedules are looked at in one go, and so many outputs."""
 
@@ -270,7 +264,9 @@ class Scheduler:
         elif not self._is_open(target):
             await self._end(run, schedule, "fail", _closed(target))
         else:
-            await self._ask(run, schedule, come_back(story, target, self.reach.fence))
+            untold = UnreportedTasks(target.lane, (story.task,), url=target.url, direct=target.direct)
+            report = build_report(story.task, untold, trust_of(story), self.reach.fence)
+            await self._ask(run, schedule, replace(report, priority=PRIORITY))
 
     async def _run(self, run: ScheduleRun, schedule: Schedule) -> None:
         if schedule.new.text not in self.errands.known:

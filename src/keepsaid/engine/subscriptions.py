@@ -10,9 +10,9 @@ from contextlib import suppress
 from keepsaid.domain import event
 from keepsaid.engine.supervisor import ServiceLoop, keep_going
 from keepsaid.errors import StoreBroken
-from keepsaid.events.dispatcher import Dispatcher, EventNotifier
+from keepsaid.events.dispatcher import EventNotifier, dispatch
 from keepsaid.ports.runtime import Clock, Ids, StopToken, point
-from keepsaid.ports.store_views import JournalView, Operations
+from keepsaid.ports.store import Store
 from keepsaid.text.normal import cut, normalise
 from keepsaid.values import frozen
 
@@ -64,13 +64,15 @@ class DeliveryTerms:
 class Subscriber:
     """One who is told; a loop of its own calls `work`, so that it delays only itself."""
 
-    def __init__(self, name: str, tell: Tell, stores: tuple[Operations, JournalView], clock: Clock, ids: Ids) -> None:
+    def __init__(
+        self, name: str, tell: Tell, store: Store, clock: Clock, ids: Ids, terms: DeliveryTerms | None = None
+    ) -> None:
         self.name = name
         self._tell = tell
-        self._operations, self._journal = stores
+        self._store = store
         self._clock = clock
         self._ids = ids
-        self._terms = DeliveryTerms()
+        self._terms = terms or DeliveryTerms()
         self._at_once = 1
         self._fence = 0
         self._settled: list[event.DeliveryResult] = []
@@ -78,14 +80,9 @@ class Subscriber:
         self._idle = asyncio.Event()
         self._idle.set()
 
-    def on(self, terms: DeliveryTerms) -> Subscriber:
-        """On other terms."""
-        self._terms = terms
-        return self
-
     async def subscribe(self, topics: tuple[str, ...], *, from_start: bool) -> None:
         """Be known, and take up what a former process left."""
-        await self._operations.apply(event.Subscribe(self.name, topics, self._clock.now_ms(), from_start))
+        await self._store.apply(event.Subscribe(self.name, topics, self._clock.now_ms(), from_start))
 
     async def work(self) -> int | None:
         """Be told of what is due; returns when to come again: at once while there is more."""
@@ -111,10 +108,10 @@ class Subscriber:
             self.name, self._ids.next(), *times, terms.lease_ms, terms.attempts_max, self._at_once
         )
         await self._settle()
-        taken = await self._operations.apply(asked)
+        taken = await self._store.apply(asked)
         if not taken:
             # what is due already waits for something before it
-            return await self._journal.next_delivery(self.name, clock.due_ms())
+            return await self._store.journal.next_delivery(self.name, clock.due_ms())
         self._fence = taken[0].fence
         began = since = clock.monotonic_ms()
         count = 0
@@ -138,7 +135,7 @@ class Subscriber:
         """Write down what became of what was taken; where the disk refuses, that is done before anything is taken."""
         if self._settled:
             settled = event.SettleDeliveries(self.name, self._fence, tuple(self._settled), self._clock.now_ms())
-            await self._operations.apply(settled)
+            await self._store.apply(settled)
             self._settled.clear()
 
     async def _deliver(self, delivery: event.EventDelivery) -> event.DeliveryResult:
@@ -170,14 +167,11 @@ class Subscribers:
     `happened` rings when something may have been told, `bell` when somebody who subscribed has deliveries.
     """
 
-    def __init__(self, operations: Operations, journal: JournalView, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock) -> None:
         self.bell = EventNotifier()
         self.happened = EventNotifier()
-        self._hint = journal.hint
-        self._operations = operations
-        self._journal = journal
+        self._store = store
         self._clock = clock
-        self._dispatcher = Dispatcher(operations, clock, self.bell)
         self._loops: dict[str, tuple[Subscriber, asyncio.Task[None]]] = {}
         self._anybody: bool | None = None
 
@@ -188,12 +182,12 @@ class Subscribers:
         self._anybody = True
         loop = asyncio.create_task(self._tell(subscriber), name=f"tell-{subscriber.name}")
         self._loops[subscriber.name] = subscriber, loop
-        self._hint.set()
+        self._store.journal.hint.set()
 
     async def remove(self, name: str) -> bool:
         """Tell somebody of nothing any more, and drop what was on its way; False when nobody has this name."""
         await self._end(name)
-        return await self._operations.apply(event.Unsubscribe(name))
+        return await self._store.apply(event.Unsubscribe(name))
 
     async def work(self) -> int | None:
         """Make deliveries of what was told, for those who are here and those who may come back.
@@ -202,8 +196,8 @@ class Subscribers:
         """
         self.happened.notify_all()
         if self._anybody is None:
-            self._anybody = bool(await self._journal.subscribers())
-        return await self._dispatcher.work() if self._anybody else None
+            self._anybody = bool(await self._store.journal.subscribers())
+        return await dispatch(self._store, self._clock, self.bell) if self._anybody else None
 
     async def stop(self) -> None:
         """Tell nobody any more; what was not told to its end is told again by the next start."""

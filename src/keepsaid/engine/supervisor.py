@@ -43,7 +43,8 @@ async def keep_going(stage: ServiceLoop, clock: Clock, broken: Callable[[StoreBr
     """Run a stage until cancelled; an error is logged and waited out, a broken disk ends it."""
     while True:
         try:
-            wait_ms = await _round(stage, clock)
+            due = await stage.work()
+            wait_ms = stage.poll_ms if due is None else max(0, min(stage.poll_ms, due - clock.due_ms()))
         except StoreBroken as error:
             if stage.vital:
                 broken(error)
@@ -65,12 +66,6 @@ def _cancelled() -> bool:
     """Whether the loop was cancelled, though it heard of something else: a gathering may tell of a failure instead."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
-
-
-async def _round(stage: ServiceLoop, clock: Clock) -> float:
-    """One round of work; returns how long to wait for the next, in milliseconds."""
-    due = await stage.work()
-    return stage.poll_ms if due is None else max(0, min(stage.poll_ms, due - clock.due_ms()))
 
 
 _backlog_log = logging.getLogger("keepsaid.buffer")

@@ -55,20 +55,12 @@ async def wait_for(
             await clock.wait(rung, min(left, _LOOK_MS))
 
 
-class Dispatcher:
-    """Makes deliveries, a piece at a time, and rings for those who wait for them."""
-
-    def __init__(self, operations: store_views.Operations, clock: Clock, bell: EventNotifier) -> None:
-        self._operations = operations
-        self._clock = clock
-        self._bell = bell
-
-    async def work(self) -> int | None:
-        """Read the next lines; at once again while there are more."""
-        if await self._operations.apply(Distribute(self._clock.now_ms())):
-            self._bell.notify_all()
-            return 0
-        return None
+async def dispatch(operations: store_views.Operations, clock: Clock, bell: EventNotifier) -> int | None:
+    """Make deliveries of the next lines, and ring for those who wait for them; at once again while there are more."""
+    if await operations.apply(Distribute(clock.now_ms())):
+        bell.notify_all()
+        return 0
+    return None
 
 
 _AT_ONCE = 256

@@ -111,7 +111,7 @@ def _of_statement(
             chat_of=chat_of([origins[at] for at in share.parents]),
             said_at=max(each.at for each in said),
             importance=one.importance,
-            sources=(Source("finding", ref), *(_source(each) for each in said)),
+            sources=(Source("finding", ref), *(Source(*each.ref.partition(":")[::2]) for each in said)),
             derived=True,
             attribute=one.attribute,
             value=one.value,
@@ -129,11 +129,6 @@ def speaker_of(one: session.Utterance, lane: Lane) -> str:
 
 def _origin(one: session.Utterance, lane: Lane) -> message.Origin:
     return message.Origin(lane.channel, lane.account, lane.conversation, one.sender, one.speaker, one.direct, one.trust)
-
-
-def _source(one: session.Utterance) -> Source:
-    kind, _, ref = one.ref.partition(":")
-    return Source(kind, ref)
 
 
 def without_secrets(one: Statement, redacted: Callable[[str], str]) -> Statement:

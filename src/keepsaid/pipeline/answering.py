@@ -19,7 +19,7 @@ from keepsaid.domain.message import attached_to
 from keepsaid.domain.prompt import Prompt
 from keepsaid.domain.reply import ReplyDraft, address
 from keepsaid.domain.scene import PromptInputs
-from keepsaid.domain.turn import ClaimedBatch, Outcome, Recent
+from keepsaid.domain.turn import NO_MODEL, ClaimedBatch, Outcome, Recent, Usage
 from keepsaid.errors import LeaseLost, MessageDamaged
 from keepsaid.pipeline.prompt import attention, layers
 from keepsaid.pipeline.prompt.assemble import Preparation, PromptBudget, Sources, assemble, measured, tools_of
@@ -113,7 +113,7 @@ class Answering:
         executed = CommandBatchResult(claimed) if commands is None else await commands.run_commands(claimed)
         claimed = executed.rest
         if not claimed.messages:
-            await self.commit(whole, executed.outcome)
+            await self.commit(whole, executed.with_answer(Outcome("", (), Usage(), NO_MODEL)))
             return
         matcher = self.listen(claimed)
         scene, fitting, prompt = await self.context(claimed, matcher, begins_anew=executed.begins_anew)
@@ -219,7 +219,11 @@ class Answering:
     ) -> int | None:
         """Commit 4; returns the reply's id. Raises LeaseLost when another owner has the batch."""
         batch, now = claimed.batch, self.clock.now_ms()
-        reply = self._reply(claimed, outcome.reply, now) if outcome.reply else None
+        reply = None
+        if outcome.reply:
+            url, reply_to = address(claimed.all_messages)
+            text = attention.with_late_notice(outcome.reply, claimed, self._stale_ms(claimed), now)
+            reply = ReplyDraft(self.ids.next(), text, url=url, reply_to=reply_to)
         outcome = replace(outcome, attached=attached_to(claimed.messages))
         steered = tuple(one.batch_id for one in claimed.steered)
         settled = commits.TurnCommit(claimed.turn_id, batch.id, batch.fence, outcome, reply, now, ending, steered)
@@ -234,12 +238,6 @@ class Answering:
             for hint in self.hints.of_tasks.values():
                 hint.set()
         return reply.id if reply else None
-
-    def _reply(self, claimed: ClaimedBatch, text: str, now: int) -> ReplyDraft:
-        """The reply; one that comes late says so."""
-        url, reply_to = address(claimed.all_messages)
-        text = attention.with_late_notice(text, claimed, self._stale_ms(claimed), now)
-        return ReplyDraft(self.ids.next(), text, url=url, reply_to=reply_to)
 
     def _stale_ms(self, claimed: ClaimedBatch) -> int:
         return self.settings.stale_ms.get(claimed.batch.lane.channel, 0)

@@ -38,12 +38,10 @@ class DiskSpaceGuard:
 
     def look(self) -> None:
         """Read the free space; logs when intake stops and when it goes on."""
-        free = self._space.free_bytes()
+        free, floor_mb = self._space.free_bytes(), self._floor_mb
         before, self._refusal = self._refusal, None
-        if free < self._floor_mb * _MEGABYTE:
-            self._refusal = (
-                f"{free / _MEGABYTE:,.1f} MB of disk are free; below {self._floor_mb} MB nothing is taken in"
-            )
+        if free < floor_mb * _MEGABYTE:
+            self._refusal = f"{free / _MEGABYTE:,.1f} MB of disk are free; below {floor_mb} MB nothing is taken in"
         if self._refusal is not None and before is None:
             _log.warning("intake stops: %s", self._refusal, extra={"code": DiskReserve.code})
         if self._refusal is None and before is not None:

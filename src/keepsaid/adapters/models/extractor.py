@@ -164,10 +164,16 @@ def _answered(staging: Staging, call: ToolCall) -> Record:
 
 def _written(text: str) -> tuple[ToolCall, ...]:
     """The call a model means that writes the arguments down instead."""
+    inner = unfenced(text)
+    return (ToolCall("written", SAVE_FACTS, inner),) if inner.startswith("{") and '"facts"' in inner else ()
+
+
+def unfenced(text: str) -> str:
+    """JSON without the fence that models like to put around it."""
     inner = text.strip()
     if inner.startswith("```") and inner.endswith("```"):
         inner = inner[3:-3].removeprefix("json").strip()
-    return (ToolCall("written", SAVE_FACTS, inner),) if inner.startswith("{") and '"facts"' in inner else ()
+    return inner
 
 
 def private_tool(name: str, description: str, schema: Mapping[str, Json]) -> Tool:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from keepsaid.adapters.models.extractor import private_tool
+from keepsaid.adapters.models.extractor import private_tool, unfenced
 from keepsaid.domain.context import HEADINGS, Made, Sections, tidied
 from keepsaid.domain.ids import is_time
 from keepsaid.domain.learning import Pair, Ruling
@@ -90,19 +90,11 @@ def _sections(answer: ModelAnswer) -> Sections:
     """What the tool was called with, or what the text says where a model writes the arguments down instead."""
     said = next((call.arguments for call in answer.calls if call.name == SUMMARY_TOOL), answer.text)
     try:
-        read = _SummaryArguments.model_validate(json.loads(_unfenced(said)))
+        read = _SummaryArguments.model_validate(json.loads(unfenced(said)))
     except (ValueError, RecursionError, ValidationError):
         what = "no summary" if not said.strip() or said.strip().casefold().startswith("no summary") else "no JSON of it"
         raise ModelMalformed(f"asked for a summary, the model gave {what}") from None
     return Sections(**{name: tidied([normalise(line) for line in getattr(read, name)]) for name in HEADINGS})
-
-
-def _unfenced(text: str) -> str:
-    """JSON without the fence that models like to put around it."""
-    inner = text.strip()
-    if inner.startswith("```") and inner.endswith("```"):
-        inner = inner[3:-3].removeprefix("json")
-    return inner
 
 
 def _material(given: ToSummarise) -> str:

@@ -7,13 +7,13 @@ import json
 import logging
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import asdict
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import SecretStr
 
@@ -30,6 +30,7 @@ from keepsaid.text.normal import cut, normalise
 if TYPE_CHECKING:
     from mcp import Client
 
+T = TypeVar("T")
 
 ACCEPTED_FILE, WAITING_FILE = "tools.json", "tools.json"
 """In the data directory of a home the accepted texts; in its state directory the tools that wait."""
@@ -72,7 +73,7 @@ class ToolPins:
         return [one for one, each in found if each is ToolStanding.ACCEPTED]
 
     def _tell(self, server: str, waiting: dict[str, list[str]]) -> None:
-        told = self._told = _read_waiting(self._waiting) if self._told is None else self._told
+        told = self._told = _read(self._waiting, _waits) if self._told is None else self._told
         if told.get(server, {}) != waiting:
             told[server] = waiting
             with suppress(OSError):  # it is only shown; what is offered does not depend on it
@@ -92,7 +93,7 @@ class ToolPins:
     def waiting(self) -> dict[str, dict[str, ToolStanding]]:
         """By server, the tools that wait for acceptance, as the runtime saw them last."""
         found: dict[str, dict[str, ToolStanding]] = {}
-        for server, each in _read_waiting(self._waiting).items():
+        for server, each in _read(self._waiting, _waits).items():
             for name, (standing, pin) in each.items():
                 text = self.accepted(server, name)
                 if text is None or text.pin != pin:
@@ -102,30 +103,26 @@ class ToolPins:
     def _current(self) -> Pins:
         stamp = self.stamp()
         if stamp != self._seen:
-            self._seen, self._pins = stamp, _read(self._accepted)
+            self._seen, self._pins = stamp, _read(self._accepted, _described)
         return self._pins
 
 
-def _read(file: Path) -> Pins:
+def _read(file: Path, read: Callable[[Any], T]) -> dict[str, dict[str, T]]:
+    """What a file says of each tool, by server; one that cannot be read says nothing."""
     try:
-        told: dict[str, dict[str, dict[str, Any]]] = json.loads(file.read_text("utf-8"))
-        return {
-            name: {tool: Described(str(one["description"]), dict(one["schema"])) for tool, one in each.items()}
-            for name, each in told.items()
-        }
+        told: dict[str, dict[str, Any]] = json.loads(file.read_text("utf-8"))
+        return {name: {tool: read(one) for tool, one in each.items()} for name, each in told.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
 
 
-def _read_waiting(file: Path) -> dict[str, dict[str, list[str]]]:
-    try:
-        told: dict[str, dict[str, list[str]]] = json.loads(file.read_text("utf-8"))
-        return {
-            name: {tool: [ToolStanding(standing), str(pin)] for tool, (standing, pin) in each.items()}
-            for name, each in told.items()
-        }
-    except (OSError, ValueError, TypeError, AttributeError):
-        return {}
+def _described(told: Any) -> Described:
+    return Described(str(told["description"]), dict(told["schema"]))
+
+
+def _waits(told: Any) -> list[str]:
+    standing, pin = told
+    return [ToolStanding(standing), str(pin)]
 
 
 _log = logging.getLogger("keepsaid.tools")

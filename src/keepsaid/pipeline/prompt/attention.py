@@ -56,13 +56,9 @@ def is_named(claimed: ClaimedBatch) -> bool:
 
 
 def render_message(claimed: ClaimedBatch, message: StoredMessage) -> str:
-    """Return a new message as the prompt shows it, below a late marker if it is answered late."""
-    return late_marker(message, claimed.late_before) + said(claimed, message)
-
-
-def said(claimed: ClaimedBatch, message: StoredMessage) -> str:
-    """The words of a new message, after its speaker's name where several speak."""
-    return as_said_by(speaker(message), message.text) if is_named(claimed) else unforged(message.text)
+    """A new message as the prompt shows it: after its speaker's name where several speak, below a late marker."""
+    said = as_said_by(speaker(message), message.text) if is_named(claimed) else unforged(message.text)
+    return late_marker(message, claimed.late_before) + said
 
 
 def speaker(message: StoredMessage) -> str:

@@ -9,7 +9,7 @@ from keepsaid.domain import ids, memory, personality, prompt
 from keepsaid.domain.command import COMMANDS, Command, CommandResult, ExecutedCommand, command_in, may_change
 from keepsaid.domain.effects import SetPersonality
 from keepsaid.domain.message import Lane, StoredMessage
-from keepsaid.domain.turn import NO_MODEL, ClaimedBatch, Outcome, Usage
+from keepsaid.domain.turn import ClaimedBatch, Outcome
 from keepsaid.errors import KeepsaidError
 from keepsaid.pipeline.tools import conversation, tasks
 from keepsaid.pipeline.turn.memory_commands import Claims, FeedbackCommand, forget, refused
@@ -32,13 +32,8 @@ class CommandBatchResult:
     results: tuple[CommandResult, ...] = ()
     executed: tuple[ExecutedCommand, ...] = ()
 
-    @property
-    def outcome(self) -> Outcome:
-        """The outcome of a turn that had only commands."""
-        return self.with_answer(Outcome("", (), Usage(), NO_MODEL))
-
     def with_answer(self, outcome: Outcome) -> Outcome:
-        """The outcome of a turn that also answered the rest."""
+        """The outcome of a turn whose rest came to `outcome`."""
         if not self.executed:
             return outcome
         text = "\n\n".join(one.text for one in self.results)
