@@ -17,7 +17,7 @@ from tests.redaction.labelled import secret_texts
 
 from keepsaid import Episode, Keepsaid, Message
 from keepsaid.adapters.redaction.redactor import PatternRedactor
-from keepsaid.app.stores import redactor_of
+from keepsaid.app.redaction import redactor_of
 from keepsaid.config import Config, load
 from keepsaid.domain.graph import Mention
 from keepsaid.errors import ConfigError

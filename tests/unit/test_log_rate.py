@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from keepsaid.app.stores import plain_redactor
+from keepsaid.app.redaction import plain_redactor
 from keepsaid.interfaces.cli.logs import PER_MINUTE, LogRate, keep_log
 
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from keepsaid.adapters.system.files import IdentityFiles, SkillFolder
 from keepsaid.adapters.system.machine import one_time_code
-from keepsaid.app.channels import Toolbox
-from keepsaid.app.models import budget_of, guard_of, overview_of
+from keepsaid.app import channels, models
 from keepsaid.app.stores import archive_of
 from keepsaid.config import Config, Home
 from keepsaid.domain import commits, effects, message, trust, turn
@@ -25,11 +24,10 @@ from keepsaid.memory import forgetting, gates, injection
 from keepsaid.memory.recall.recollection import QUERY_CHARS_MAX, RecallPrefetch, Recollection
 from keepsaid.memory.recording import Recorder
 from keepsaid.memory.tools import memory_action_tools, memory_open, memory_search
+from keepsaid.pipeline import intake, runner
 from keepsaid.pipeline.answering import AgentDeps, PipelineSettings
-from keepsaid.pipeline.intake import storable
 from keepsaid.pipeline.prompt.assemble import Sources
 from keepsaid.pipeline.prompt.layers import fitted, recent, summary
-from keepsaid.pipeline.runner import MessagePipeline
 from keepsaid.pipeline.tools import conversation, tasks
 from keepsaid.pipeline.turn import authorization, memory_commands, run, worker
 from keepsaid.pipeline.turn.commands import Commands
@@ -104,7 +102,7 @@ class IntakePrefetcher:
         """A message was taken in: most likely its turn will ask for its words alone. Returns the receipt."""
         short = len(inbound.content.text) < QUERY_CHARS_MAX
         if short and self._comes_at_once(inbound, received) and not self.recall.rests:
-            inbound = storable(inbound)
+            inbound = intake.storable(inbound)
             text = inbound.content.text
             if not text.startswith(_COMMAND) and not words.leans(text) and self._recorder.caught_up:
                 listener = injection.listening(received.lane, [inbound.origin], cross=self._cross)
@@ -154,11 +152,11 @@ class AgentBuilder:
     faculties: Faculties
     system: tuple[runtime.Clock, runtime.Ids]
     hub: ProgressHub
-    tools: tuple[Sequence[Tool], ExtensionContributions, Toolbox]
+    tools: tuple[Sequence[Tool], ExtensionContributions, channels.Toolbox]
     offload: runtime.Offload = runtime.inline
     fence: trust.Fence = trust.UNKEYED
 
-    def flow(self) -> MessagePipeline:
+    def flow(self) -> runner.MessagePipeline:
         (operations, _), config = self.stores, self.config
         windows = {name: channel.window(config.buffer) for name, channel in config.channels.items()}
         limits = run.TurnLimits(config.models.steps_max, config.models.tokens_max, config.models.timeout_s)
@@ -167,9 +165,9 @@ class AgentBuilder:
         terms = config.sessions.terms(), config.slots.terms()
         again = config.memory.history_blocks, config.memory.reinject_turns
         last = config.schedules.timezone, config.turns.prepare_s
-        here = config.table(), windows, budget_of(config), limits
+        here = config.table(), windows, models.budget_of(config), limits
         settings = PipelineSettings(*here, busy, stale, *terms, *again, *last)
-        return MessagePipeline(operations, self._build_deps(), settings, *self.system)
+        return runner.MessagePipeline(operations, self._build_deps(), settings, *self.system)
 
     def _build_deps(self) -> AgentDeps:
         config, (operations, memories), (clock, _) = self.config, self.stores, self.system
@@ -177,10 +175,10 @@ class AgentBuilder:
         mode = config.memory.injection if extension is None or extension.enabled else "off"
         reminder = self._injector() if mode == "auto" else NoReminder(mode)
         files = self.home.agent(config.agent)
-        overview = overview_of(config, operations)
+        overview = models.overview_of(config, operations)
         beside = WorkerTools(self.worker_tools), SideTasks(operations.tasks)
         sources = Sources(SkillFolder(files), *beside, (self.tools[1],), overview, have.briefings)
-        guard = guard_of(config, operations, clock, have.compactor)
+        guard = models.guard_of(config, operations, clock, have.compactor)
         claims = memory_commands.Claims(memories.people, memories.sharing, clock, one_time_code, operations)
         window = config.compaction.window_tokens
         commands = Commands(operations, operations, have.compactor.compact_on_request, claims, have.forgetter, window)
@@ -237,7 +235,7 @@ class AgentBuilder:
         story = None if task.turn_id is None else await store.turn(task.turn_id)
         if story is None or not story.messages:
             raise TaskImpossible("the turn that began it is not kept any more")
-        claimed, budget = turn.ClaimedBatch(story.batch, story.turn_id, story.messages), budget_of(self.config)
+        claimed, budget = turn.ClaimedBatch(story.batch, story.turn_id, story.messages), models.budget_of(self.config)
         tail = fitted(await store.context(claimed.batch.lane, budget.recent_records), budget.recent_tokens)
         scene = PromptInputs(claimed, tail)
         records, _ = recent(scene, self.fence)

@@ -14,10 +14,8 @@ from keepsaid.app.stores import stores_of
 from keepsaid.config import Config, Home
 from keepsaid.config.home import append_line
 from keepsaid.domain import commits, event, prompt
-from keepsaid.engine.forgetter import Forgetter
-from keepsaid.engine.subscriptions import DeliveryTerms, Subscriber, Subscribers, Tell
-from keepsaid.engine.supervisor import ServiceLoop
-from keepsaid.events.catalog import checked, topics_of
+from keepsaid.engine import forgetter, subscriptions, supervisor
+from keepsaid.events import catalog
 from keepsaid.events.dispatcher import NewsPublisher, wait_for
 from keepsaid.ports.memory_maintenance import MemoryNews
 from keepsaid.ports.runtime import Clock, Ids, StopToken
@@ -36,9 +34,9 @@ _BACKUPS = "backups.jsonl"
 
 def forgetter_of(
     operations: Store, memories: MemoryStore, time: tuple[Clock, Ids], halt: StopToken, home: Home
-) -> Forgetter:
+) -> forgetter.Forgetter:
     """What forgets in these stores and in the lines that were typed in the chat, until the halt is asked."""
-    return Forgetter((operations, memories), *time, halt, HistoryFile(home.typed_file))
+    return forgetter.Forgetter((operations, memories), *time, halt, HistoryFile(home.typed_file))
 
 
 def note_backup(home: Home, made: Path) -> None:
@@ -90,15 +88,15 @@ class EventService:
         self._clock = clock
         self._ids = ids
         self._news = news
-        self._subscribers = Subscribers(store, clock)
+        self._subscribers = subscriptions.Subscribers(store, clock)
 
-    def stages(self) -> Sequence[ServiceLoop]:
+    def stages(self) -> Sequence[supervisor.ServiceLoop]:
         """The dispatcher's stage, and that of whoever follows memory."""
-        tell = ServiceLoop("tell", self._subscribers.work, self.journal.hint, vital=False)
+        tell = supervisor.ServiceLoop("tell", self._subscribers.work, self.journal.hint, vital=False)
         if self._news is None:
             return (tell,)
         following = NewsPublisher(self._news, self._store, self._clock)
-        return tell, ServiceLoop("news", following.work, self._news.hint, poll_ms=_NEWS_MS, vital=False)
+        return tell, supervisor.ServiceLoop("news", following.work, self._news.hint, poll_ms=_NEWS_MS, vital=False)
 
     def listening(self) -> AbstractContextManager[asyncio.Event]:
         """An event that is set when something may have been told; whoever listens looks now and then besides."""
@@ -111,19 +109,19 @@ class EventService:
         self,
         name: str,
         topics: tuple[str, ...],
-        tell: Tell,
+        tell: subscriptions.Tell,
         *,
         from_start: bool = False,
-        terms: DeliveryTerms | None = None,
+        terms: subscriptions.DeliveryTerms | None = None,
     ) -> None:
         """Tell somebody of topics until the stop, and after the next start once it subscribes again.
 
         Raises InputError for what is no topic. Every event is told at least once, those about the same in order;
         one that fails comes again later, and is dead after the last attempt.
         """
-        topics = topics_of(topics)
+        topics = catalog.topics_of(topics)
         name = normalise(name)[:_NAME_CHARS_MAX]
-        subscriber = Subscriber(name, tell, self._store, self._clock, self._ids, terms)
+        subscriber = subscriptions.Subscriber(name, tell, self._store, self._clock, self._ids, terms)
         await self._subscribers.add(subscriber, topics, from_start=from_start)
 
     async def unsubscribe(self, name: str) -> bool:
@@ -132,7 +130,7 @@ class EventService:
 
     async def emit(self, topic: str, payload: Mapping[str, prompt.Json], correlation_id: str = "") -> None:
         """Tell of a fact; returns once it is on disk. Raises InputError with nothing told."""
-        kept = normalise(checked(topic, payload))
+        kept = normalise(catalog.checked(topic, payload))
         await self._store.apply(commits.Tell(topic, kept, self._clock.now_ms(), normalise(correlation_id)))
 
     async def wait_for(self, topic: str, correlation_id: str, timeout_s: float, after: int = 0) -> event.Event | None:

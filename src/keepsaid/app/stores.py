@@ -1,21 +1,13 @@
-"""The stores of a home: where they are, read-only access, checks, backups; and the redactor of its config."""
+"""The stores of a home: where they are, read-only access beside a runtime, checks and backups."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import re
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
-from urllib.parse import unquote, urlsplit
 
-from pydantic import BaseModel, SecretStr
-
-from keepsaid.adapters.models.choose import keys_in
-from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.adapters.sql.operations.chronicle import SqlChronicles
 from keepsaid.adapters.sqlite.integrity import Checkup, IntegrityReport, check_integrity, copy, examine, library_version
 from keepsaid.adapters.sqlite.stores import accept_loss, check_stores, read_stores
@@ -28,50 +20,10 @@ from keepsaid.errors import HomeBusy, KeepsaidError, LogLost, StoreError, StoreU
 from keepsaid.memory.indexing import Embedding
 from keepsaid.memory.recall.ranking import TEXT, VECTOR, GraphLeg, Leg, coverage, spread
 from keepsaid.memory.recall.recollection import NO_EMBEDDER, Recollection
-from keepsaid.ports.runtime import Clock, Redactor
+from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store import MemoryStore
 from keepsaid.services.memories import SearchService
 from keepsaid.values import frozen
-
-
-def redactor_of(config: Config, more: Sequence[str] = ()) -> PatternRedactor:
-    """A redactor that knows the config's secrets, the keys that models read, `more` secrets, and the patterns."""
-    patterns = [re.compile(pattern) for pattern in config.redaction.patterns]
-    return PatternRedactor((*_secrets(config), *keys_in(os.environ), *_in_addresses(config), *more), patterns)
-
-
-def plain_redactor() -> Redactor:
-    """A redactor for where no config can be read: it knows the table alone."""
-    return PatternRedactor()
-
-
-def _secrets(value: object) -> Iterator[str]:
-    """Every secret in a tree of settings."""
-    if isinstance(value, SecretStr):
-        yield value.get_secret_value()
-    elif isinstance(value, BaseModel):
-        for name in type(value).model_fields:
-            yield from _secrets(getattr(value, name))
-    elif isinstance(value, dict):
-        for inner in value.values():
-            yield from _secrets(inner)
-    elif isinstance(value, tuple | list):
-        for inner in value:
-            yield from _secrets(inner)
-
-
-def _in_addresses(config: Config) -> Iterator[str]:
-    """The passwords in the addresses of models."""
-    for address in (config.models.base_url, config.memory.embedder_url):
-        try:
-            password = urlsplit(address or "").password
-        except ValueError:
-            continue
-        if password:
-            yield unquote(password)
-
-
-T = TypeVar("T")
 
 
 def stores_of(home: Home, config: Config) -> tuple[Path, Path]:

@@ -8,13 +8,8 @@ from typing import Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from keepsaid.config.section import ConfigSection
-from keepsaid.domain.compaction import HOUR_MS, CompactionTerms
-from keepsaid.domain.maintenance import Curve
-from keepsaid.domain.prompt import MemoryPlacement
+from keepsaid.domain import compaction, maintenance, prompt, session, slot, timing
 from keepsaid.domain.route import FIELDS, Action, Notify, OnCrash, Rule, WorkTerms
-from keepsaid.domain.session import SessionTerms
-from keepsaid.domain.slot import OnMismatch, SlotTerms
-from keepsaid.domain.timing import known_zone
 
 _DEFAULT = "default"
 _OF_WORK = ("skill", "model", "tools", "timeout_s", "notify", "on_crash", "retries")
@@ -114,9 +109,9 @@ class SessionsConfig(ConfigSection):
     end_s: float = Field(3_600.0, gt=0, le=31_536_000)
     """Seconds after which it ends."""
 
-    def terms(self) -> SessionTerms:
+    def terms(self) -> session.SessionTerms:
         """The terms as the runtime reads them."""
-        return SessionTerms(int(self.inactive_s * 1000), int(self.sleep_s * 1000), int(self.end_s * 1000))
+        return session.SessionTerms(int(self.inactive_s * 1000), int(self.sleep_s * 1000), int(self.end_s * 1000))
 
 
 class SlotsConfig(ConfigSection):
@@ -124,7 +119,7 @@ class SlotsConfig(ConfigSection):
 
     expiry_s: float = Field(600.0, gt=0, le=31_536_000)
     """Seconds a question waits for its answer."""
-    on_mismatch: OnMismatch = OnMismatch.CLEAR
+    on_mismatch: slot.OnMismatch = slot.OnMismatch.CLEAR
     """What becomes of a question when its person says something else: clear ends it, keep lets it wait on."""
     timezone: str = "UTC"
     """Where `tomorrow at 5` is meant, such as Europe/Berlin."""
@@ -133,17 +128,17 @@ class SlotsConfig(ConfigSection):
     @classmethod
     def known(cls, timezone: str) -> str:
         """Refuse a place whose time nobody knows."""
-        return known_zone(timezone).key
+        return timing.known_zone(timezone).key
 
-    def terms(self) -> SlotTerms:
+    def terms(self) -> slot.SlotTerms:
         """The terms as the runtime reads them."""
-        return SlotTerms(int(self.expiry_s * 1000), self.on_mismatch, known_zone(self.timezone))
+        return slot.SlotTerms(int(self.expiry_s * 1000), self.on_mismatch, timing.known_zone(self.timezone))
 
 
 class ContextConfig(ConfigSection):
     """What the prompt may hold. What is cut, and why, stands in `why`."""
 
-    order: MemoryPlacement = MemoryPlacement.STABLE
+    order: prompt.MemoryPlacement = prompt.MemoryPlacement.STABLE
     """stable: recalled memory after the recent messages, so that everything before it is cached by providers;
     seed003: before them."""
     recent_messages: int = Field(1_000, ge=0, le=1_000)
@@ -202,9 +197,9 @@ class CompactionConfig(ConfigSection):
     emergency: float = Field(0.95, gt=0, le=1)
     """The share from which on half of them are left out of the prompt at once, and a marker stays."""
 
-    def terms(self) -> CompactionTerms:
+    def terms(self) -> compaction.CompactionTerms:
         """When a lane is due."""
-        return CompactionTerms(self.messages, self.tokens, int(self.age_h * HOUR_MS), self.keep)
+        return compaction.CompactionTerms(self.messages, self.tokens, int(self.age_h * compaction.HOUR_MS), self.keep)
 
 
 class BulletinConfig(ConfigSection):
@@ -274,6 +269,6 @@ class MaintenanceConfig(ConfigSection):
     judge_pairs_a_day: int = Field(100, ge=0, le=100_000)
     """On so many close pairs of memories the chat model is asked in 24 hours, ten in a call; 0 asks on none."""
 
-    def curve(self) -> Curve:
+    def curve(self) -> maintenance.Curve:
         """The curve by which memories fade."""
-        return Curve(self.rate, self.floor, self.grace_days)
+        return maintenance.Curve(self.rate, self.floor, self.grace_days)

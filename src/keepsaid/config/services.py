@@ -7,11 +7,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, SecretStr, StringConstraints, field_validator, model_validator
 
 from keepsaid.config.section import ConfigSection
-from keepsaid.domain.ids import moment
-from keepsaid.domain.message import Lane, Trust, lane_key
+from keepsaid.domain import ids, message, turn
 from keepsaid.domain.schedule import NewSchedule, Target, What
 from keepsaid.domain.timing import Cron, Every, Once, QuietHours, Timing, checked, known_zone, quiet_of
-from keepsaid.domain.turn import ToolClass
 
 
 class TargetConfig(ConfigSection):
@@ -30,8 +28,8 @@ class TargetConfig(ConfigSection):
 
     def target(self) -> Target:
         """Who hears of it."""
-        key = lane_key(self.conversation, self.topic)
-        return Target(Lane(self.channel, self.account, self.conversation, key), direct=self.direct)
+        key = message.lane_key(self.conversation, self.topic)
+        return Target(message.Lane(self.channel, self.account, self.conversation, key), direct=self.direct)
 
 
 class ScheduleConfig(ConfigSection):
@@ -78,7 +76,7 @@ class ScheduleConfig(ConfigSection):
         """When it comes."""
         if self.cron is not None:
             return Cron(self.cron, self.timezone or zone)
-        return Every(int(self.every_s * 1_000)) if self.every_s is not None else Once(moment(self.at or ""))
+        return Every(int(self.every_s * 1_000)) if self.every_s is not None else Once(ids.moment(self.at or ""))
 
     def schedule(self, number: int, name: str, zone: str) -> NewSchedule:
         """The schedule, under an id."""
@@ -156,17 +154,17 @@ class McpServerConfig(ConfigSection):
     """Headers of every request, such as Authorization."""
     allow: tuple[str, ...] = ()
     """Which of its tools may be used, by their own names or patterns with *. None, unless they are named here."""
-    kind: ToolClass = ToolClass.UNSAFE
+    kind: turn.ToolClass = turn.ToolClass.UNSAFE
     """What may be done with a call that started and has no result: pure and idempotent ones are made again, an unsafe
     one waits for your word. What the server says of its tools does not count."""
-    kinds: dict[str, ToolClass] = Field(default_factory=dict)
+    kinds: dict[str, turn.ToolClass] = Field(default_factory=dict)
     """Other classes, by tool or pattern; the first that matches."""
     serves: Serves | None = None
     """Whom its tools serve without your approval: owner, known or anyone. A turn that shows text of less trust is
     refused, and you are asked. Without it pure tools serve anyone and all others you alone."""
     serves_each: dict[str, Serves] = Field(default_factory=dict)
     """The same by tool or pattern; the first that matches."""
-    output: Trust = Trust.EXTERNAL
+    output: message.Trust = message.Trust.EXTERNAL
     """How far what its tools return is trusted: external, known or owner. A turn that was shown external text may call
     no tool that serves only you."""
     limit_s: float = Field(30.0, gt=0, le=3_600)

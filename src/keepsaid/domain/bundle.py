@@ -7,12 +7,8 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
-from keepsaid.domain.attributes import slot_of
-from keepsaid.domain.commits import Commit
-from keepsaid.domain.learning import BYTES_MAX, LEARNABLE, junk
+from keepsaid.domain import attributes, commits, learning, message, visibility
 from keepsaid.domain.memory import GLOBAL, OWNER, Memory, NewMemory, person_scope
-from keepsaid.domain.message import Trust
-from keepsaid.domain.visibility import MemoryShared, Person, least
 from keepsaid.text.normal import digest, parted
 from keepsaid.values import frozen
 
@@ -70,13 +66,13 @@ class BundleEntry:
     said_in: tuple[str, ...] = ()
     statements: tuple[BundleStatement, ...] = ()
     mentions: tuple[Named, ...] = ()
-    widened: tuple[MemoryShared, ...] = ()
+    widened: tuple[visibility.MemoryShared, ...] = ()
 
     @property
     def slot(self) -> bytes | None:
         """The slot it speaks of; None for none."""
         new = self.memory.new
-        return slot_of(new.subject_id or new.subject, new.attribute, new.value)
+        return attributes.slot_of(new.subject_id or new.subject, new.attribute, new.value)
 
 
 @frozen
@@ -108,7 +104,7 @@ class Tombstone:
     at: int
 
 
-Record = BundleEntry | BundleLink | Edge | Person | Tombstone
+Record = BundleEntry | BundleLink | Edge | visibility.Person | Tombstone
 
 
 class ImportOutcome(StrEnum):
@@ -134,7 +130,7 @@ class ImportVerdict:
 
 
 @frozen
-class TakeIn(Commit[tuple[ImportVerdict, ...]]):
+class TakeIn(commits.Commit[tuple[ImportVerdict, ...]]):
     """Take over records of a bundle, in order; what is there already stays as it is. Says of each what became of it.
 
     `ids` are SPARE_IDS for each. What holds in the `contested` slots is decided anew by all that was said of them
@@ -166,11 +162,11 @@ def scope_fault(scope: str) -> str:
     return ""
 
 
-def allowed(entry: BundleEntry, ceiling: Trust) -> BundleEntry:
+def allowed(entry: BundleEntry, ceiling: message.Trust) -> BundleEntry:
     """The memory as somebody so far trusted may tell of it: pins, certainties and corrections are the owner's alone."""
-    if ceiling is Trust.OWNER:
+    if ceiling is message.Trust.OWNER:
         return entry
-    new = replace(entry.memory.new, trust=least((entry.memory.new.trust, ceiling)), corrects=False)
+    new = replace(entry.memory.new, trust=visibility.least((entry.memory.new.trust, ceiling)), corrects=False)
     statements = tuple(one._replace(corrects=False) for one in entry.statements)
     return replace(entry, memory=replace(entry.memory, new=new, pinned=False), confirmed_at=None, statements=statements)
 
@@ -181,14 +177,14 @@ def gated(entry: BundleEntry) -> str:
     What was learned passes the gate of learning again; what somebody wrote down by hand never had to.
     """
     new = entry.memory.new
-    if new.kind not in LEARNABLE:
+    if new.kind not in learning.LEARNABLE:
         return "" if new.text.strip() else "it says nothing"
-    if new.trust is Trust.EXTERNAL:
+    if new.trust is message.Trust.EXTERNAL:
         return "what outsiders wrote is not learned"
-    if len(new.text.encode("utf-8", "replace")) > BYTES_MAX:
-        return f"it is longer than {BYTES_MAX:,} bytes"
+    if len(new.text.encode("utf-8", "replace")) > learning.BYTES_MAX:
+        return f"it is longer than {learning.BYTES_MAX:,} bytes"
     by_hand = any(source.kind in _BY_HAND for source in new.sources)
-    return ("" if new.text.strip() else "it says nothing") if by_hand else junk(new)
+    return ("" if new.text.strip() else "it says nothing") if by_hand else learning.junk(new)
 
 
 def difference(there: NewMemory, given: NewMemory) -> str:

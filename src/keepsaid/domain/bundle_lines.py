@@ -6,14 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any, TypeVar
 
+from keepsaid.domain import graph, ids, message, visibility
 from keepsaid.domain.bundle import BundleEntry, BundleLink, BundleStatement, Edge, Named, Record, Tombstone, scope_fault
-from keepsaid.domain.graph import Relation, name_words
-from keepsaid.domain.ids import MAX_ID, is_time, read, show
 from keepsaid.domain.memory import Kind, Memory, NewMemory, Source
-from keepsaid.domain.message import Lane, Trust
-from keepsaid.domain.visibility import Joined, MemoryShared, Person
-from keepsaid.text.json_reader import read_json
-from keepsaid.text.normal import kind_of
+from keepsaid.text import json_reader, normal
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -39,7 +35,7 @@ def line_of(record: Record) -> Json:
             return {"type": "association", **asdict(record)}
         case BundleLink():
             return {"type": "link", **asdict(record)}
-        case Person():
+        case visibility.Person():
             joined = [{"name": one.name, "at": one.at, "by": one.by} for one in record.identities]
             return {"type": "person", "id": record.id, "identities": joined}
         case Tombstone():
@@ -51,7 +47,7 @@ def _entry_fields(entry: BundleEntry) -> Json:
     sources = zip(new.sources, entry.said_in, strict=True)
     values = {name: getattr(new, name) for name in _NEW} | {name: getattr(memory, name) for name in _STORED}
     values |= {
-        "id": show("memory", memory.id),
+        "id": ids.show("memory", memory.id),
         "kind": str(new.kind),
         "trust": str(new.trust),
         "lane": None if new.lane is None else list(new.lane),
@@ -71,7 +67,7 @@ def _entry_fields(entry: BundleEntry) -> Json:
 def record_in(fields: object) -> Record:
     """The record of a line; raises BundleLineError."""
     if not isinstance(fields, dict):
-        raise BundleLineError(f"it is {kind_of(fields)}, not an object")
+        raise BundleLineError(f"it is {normal.kind_of(fields)}, not an object")
     made = _MADE.get(str(fields.get("type")))
     if made is None:
         raise BundleLineError(f"there is no record of type {str(fields.get('type'))[:40]!r}")
@@ -81,7 +77,7 @@ def record_in(fields: object) -> Record:
 def _read(fields: object, table: Mapping[str, Callable[[Any], Any]]) -> Json:
     """The fields that a table names, each checked by it; nothing may be missing or left over."""
     if not isinstance(fields, dict):
-        raise BundleLineError(f"{kind_of(fields)} stands where an object belongs")
+        raise BundleLineError(f"{normal.kind_of(fields)} stands where an object belongs")
     wrong = sorted({*map(str, fields)} ^ {*table})
     if wrong:
         what = "does not belong there" if wrong[0] in fields else "is missing"
@@ -101,7 +97,7 @@ def _check(*rules: tuple[Callable[[Any], bool], str]) -> Callable[[Any], Any]:
     def checked(value: Any) -> Any:
         for keeps, broken in rules:
             if not keeps(value):
-                raise BundleLineError(broken.format(kind=kind_of(value)))
+                raise BundleLineError(broken.format(kind=normal.kind_of(value)))
         return value
 
     return checked
@@ -116,14 +112,14 @@ _IS_SHARE = (
 _text = _check(_IS_TEXT)
 _short = _check(_IS_TEXT, _IS_SHORT)
 _named = _check(_IS_TEXT, _IS_SHORT, (bool, "it is empty"))
-_called = _check(_IS_TEXT, _IS_SHORT, (lambda value: name_words(value) != "", "a name has words"))
+_called = _check(_IS_TEXT, _IS_SHORT, (lambda value: graph.name_words(value) != "", "a name has words"))
 _flag = _check((lambda value: isinstance(value, bool), "it must be true or false, not {kind}"))
 _list = _check((lambda value: isinstance(value, list), "it must be a list, not {kind}"))
 _count = _check(
     (lambda value: type(value) is int and 0 <= value < _COUNT_MAX, "it must be a whole number, not below 0")
 )
 _time = _check(
-    (lambda value: type(value) is int and is_time(value), "it must be milliseconds UTC within years 1 to 9999")
+    (lambda value: type(value) is int and ids.is_time(value), "it must be milliseconds UTC within years 1 to 9999")
 )
 _within_one = _check(_IS_SHARE)
 _above_zero = _check(_IS_SHARE, (bool, "it must be above 0"))
@@ -145,8 +141,8 @@ def _hash(value: Any) -> bytes:
 
 
 def _number(value: Any) -> int:
-    number = read("memory", _text(value))
-    if not number or number > MAX_ID:
+    number = ids.read("memory", _text(value))
+    if not number or number > ids.MAX_ID:
         raise BundleLineError("it must be the id of a memory: mem_...")
     return number
 
@@ -175,15 +171,15 @@ def _all_of(check: Callable[[Any], T]) -> Callable[[Any], tuple[T, ...]]:
     return lambda value: tuple(check(one) for one in _list(value))
 
 
-def _lane(value: Any) -> Lane:
+def _lane(value: Any) -> message.Lane:
     parts = _all_of(_short)(value)
-    if len(parts) != len(Lane._fields):
+    if len(parts) != len(message.Lane._fields):
         raise BundleLineError("it must be four texts: channel, account, conversation, key")
-    return Lane(*parts)
+    return message.Lane(*parts)
 
 
 def _metadata(value: Any) -> str:
-    if not isinstance(read_json(_text(value).encode("utf-8", "surrogatepass")), dict):
+    if not isinstance(json_reader.read_json(_text(value).encode("utf-8", "surrogatepass")), dict):
         raise BundleLineError("it must be a JSON object, as text")
     return str(value)
 
@@ -199,7 +195,7 @@ _ENTRY: Mapping[str, Callable[[Any], Any]] = {
     "state": _one_of(*STATES),
     "text": _text,
     "scope": _scope,
-    "trust": _one_of(*Trust),
+    "trust": _one_of(*message.Trust),
     "derived": _flag,
     "lane": _maybe(_lane),
     "speaker": _short,
@@ -229,7 +225,7 @@ _ENTRY: Mapping[str, Callable[[Any], Any]] = {
     "sources": _all_of(lambda one: _read(one, _SOURCE)),
     "statements": _all_of(lambda one: BundleStatement(**_read(one, _SAID))),
     "mentions": _all_of(lambda one: Named(**_read(one, _MENTION))),
-    "widened": _all_of(lambda one: MemoryShared(**_read(one, _WIDENED))),
+    "widened": _all_of(lambda one: visibility.MemoryShared(**_read(one, _WIDENED))),
 }
 """The fields of a memory, in the order in which they are written."""
 
@@ -243,7 +239,7 @@ def _entry(fields: Json) -> BundleEntry:
     new = NewMemory(
         **{name: told[name] for name in _NEW if name not in ("kind", "trust")},
         kind=Kind(told["kind"]),
-        trust=Trust(told["trust"]),
+        trust=message.Trust(told["trust"]),
         valid_to=told["stated_to"],
         sources=tuple(Source(one["kind"], one["ref"]) for one in sources),
     )
@@ -262,15 +258,15 @@ def _entry(fields: Json) -> BundleEntry:
     )
 
 
-_EDGE = {"source": _named, "target": _named, "relation": _one_of(*Relation), "weight": _weight, "at": _time}
+_EDGE = {"source": _named, "target": _named, "relation": _one_of(*graph.Relation), "weight": _weight, "at": _time}
 _LINK = {"key": _named, "replaced_by": _named, "state": _one_of(*STATES), "valid_to": _maybe(_time)}
 _JOINED = {"name": _named, "at": _time, "by": _named}
-_PERSON = {"id": _named, "identities": _all_of(lambda one: Joined(**_read(one, _JOINED)))}
+_PERSON = {"id": _named, "identities": _all_of(lambda one: visibility.Joined(**_read(one, _JOINED)))}
 _TOMBSTONE = {"hash": _hash, "at": _time}
 
 
-def _person(fields: Json) -> Person:
-    person = Person(**_read(fields, _PERSON))
+def _person(fields: Json) -> visibility.Person:
+    person = visibility.Person(**_read(fields, _PERSON))
     names = {one.name for one in person.identities}
     if len(names) < 2 or len(names) < len(person.identities):
         raise BundleLineError("a person is made of two or more identities, each named once")

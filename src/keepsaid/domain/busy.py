@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 
-from keepsaid.domain.batch import Window
-from keepsaid.domain.command import command_in
-from keepsaid.domain.commits import Commit
+from keepsaid.domain import batch, command, commits, turn
 from keepsaid.domain.message import Lane, StoredMessage
-from keepsaid.domain.turn import Steered
 from keepsaid.values import frozen
 
 INTERRUPTED = "interrupted by a newer message"
@@ -31,7 +28,7 @@ class BusyPolicy(StrEnum):
 
 
 @frozen
-class Interrupt(Commit[int | None]):
+class Interrupt(commits.Commit[int | None]):
     """Merge the next queued batch of a lane into the one at work there, whose turn is abandoned.
 
     Returns the id of the batch that begins anew, or None with nothing changed: when none is at work, when the next
@@ -40,12 +37,12 @@ class Interrupt(Commit[int | None]):
     """
 
     lane: Lane
-    window: Window
+    window: batch.Window
     at: int
 
 
 @frozen
-class Steer(Commit[tuple[Steered, ...]]):
+class Steer(commits.Commit[tuple[turn.Steered, ...]]):
     """Offer a running turn the untouched batches that wait next in its lane, before its step `n`.
 
     What is taken stays queued behind the turn's batch, belongs to the turn until that is committed or abandoned,
@@ -57,7 +54,7 @@ class Steer(Commit[tuple[Steered, ...]]):
     batch_id: int
     fence: int
     n: int
-    window: Window
+    window: batch.Window
 
 
 def may_join(held: Sequence[StoredMessage], more: Sequence[StoredMessage]) -> bool:
@@ -66,7 +63,7 @@ def may_join(held: Sequence[StoredMessage], more: Sequence[StoredMessage]) -> bo
     In a direct chat these hear what its one person may hear; so nobody else's words may join. A damaged message
     is left to a batch of its own, which is parked without the innocent; a command is for the program, not for the turn.
     """
-    if any(message.damaged or command_in(message) is not None for message in more):
+    if any(message.damaged or command.command_in(message) is not None for message in more):
         return False
     people = {message.inbound.origin.sender for message in (*held, *more)}
     return len(people) == 1 or not all(message.inbound.origin.direct for message in held)

@@ -8,14 +8,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
 
+from keepsaid.domain import message, prompt, receipt, redaction, retention, turn
 from keepsaid.domain.batch import Ageing, Routed, TrialTerms, Window
-from keepsaid.domain.message import BodyKey, Inbound, Lane, LaneRules
-from keepsaid.domain.prompt import Json
-from keepsaid.domain.receipt import JudgeMemory
-from keepsaid.domain.redaction import Redaction
 from keepsaid.domain.reply import Delivered, ReplyDraft, StoredReply
-from keepsaid.domain.retention import Cursor, Pruned, Stale
-from keepsaid.domain.turn import Lease, Outcome, Step, Usage
 from keepsaid.values import frozen
 
 R_co = TypeVar("R_co", covariant=True)
@@ -45,11 +40,11 @@ class Arrival(NamedTuple):
     """A message on its way into the buffer; the hashes are those of `inbound`."""
 
     id: int
-    inbound: Inbound
+    inbound: message.Inbound
     at: int
     key_hash: bytes | None
     content_hash: bytes
-    body: BodyKey | None = None
+    body: message.BodyKey | None = None
 
 
 class Received(NamedTuple):
@@ -57,7 +52,7 @@ class Received(NamedTuple):
 
     intake: IntakeResult
     id: int
-    lane: Lane
+    lane: message.Lane
     number: int
 
 
@@ -73,7 +68,7 @@ class Receive(Commit[Received]):
 
     arrival: Arrival
     window: Window
-    lanes: LaneRules = LaneRules()
+    lanes: message.LaneRules = message.LaneRules()
 
 
 @frozen
@@ -84,7 +79,7 @@ class Dispatch(Commit[bool]):
     when that is still queued, untouched, of the same rule, and the sum keeps within the window's bounds.
     """
 
-    lane: Lane
+    lane: message.Lane
     after: int
     batches: tuple[Routed, ...]
     window: Window
@@ -92,7 +87,7 @@ class Dispatch(Commit[bool]):
 
 
 @frozen
-class ClaimBatches(Commit[tuple[Lease, ...]]):
+class ClaimBatches(Commit[tuple[turn.Lease, ...]]):
     """Lease up to `limit` batches, each the first of its lane that is not settled.
 
     Best priority first, then arrival, with `ageing`. Of batches in flight at one crash one at a time is leased; one in
@@ -171,9 +166,9 @@ class StepStart(Commit[bool]):
 
     turn_id: int
     fence: int
-    step: Step
+    step: turn.Step
     at: int
-    trace: Json = None
+    trace: prompt.Json = None
 
 
 @frozen
@@ -183,8 +178,8 @@ class StepEnd(Commit[bool]):
     turn_id: int
     fence: int
     n: int
-    output: Json
-    usage: Usage
+    output: prompt.Json
+    usage: turn.Usage
     at: int
 
 
@@ -202,7 +197,7 @@ class TurnCommit(Commit[bool]):
     turn_id: int
     batch_id: int
     fence: int
-    outcome: Outcome
+    outcome: turn.Outcome
     reply: ReplyDraft | None
     at: int
     ending: StepEnd | None = None
@@ -348,7 +343,7 @@ class RecordFeedback(Commit[bool]):
     False when the turn was not shown the memory, or there is nothing to withdraw. Said again it changes nothing.
     """
 
-    word: JudgeMemory
+    word: receipt.JudgeMemory
     at: int
 
 
@@ -360,7 +355,7 @@ class EpisodesKept(Commit[int]):
     """
 
     batch_ids: tuple[int, ...]
-    redactions: tuple[Redaction, ...] = ()
+    redactions: tuple[redaction.Redaction, ...] = ()
 
 
 @frozen
@@ -371,7 +366,7 @@ class BeginPruning(Commit[None]):
 
 
 @frozen
-class Prune(Commit[Pruned]):
+class Prune(Commit[retention.Pruned]):
     """Remove one piece of what was settled before a time: about `rows_max` rows and `bytes_max` bytes.
 
     Only of batches that are done or dropped, whose replies are settled, whose task has ended and whose episodes
@@ -379,10 +374,10 @@ class Prune(Commit[Pruned]):
     Events: those everybody has been told of; one that was given up stays until a person has decided.
     """
 
-    what: Stale
+    what: retention.Stale
     before: int
     at: int
-    after: Cursor = ()
+    after: retention.Cursor = ()
     rows_max: int = 200
     bytes_max: int = 4_000_000
 

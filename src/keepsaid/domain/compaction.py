@@ -12,10 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
-from keepsaid.domain.commits import Commit
-from keepsaid.domain.context import LaneTail, Made, TranscriptSpan
-from keepsaid.domain.message import Lane
-from keepsaid.domain.prompt import Record, Role
+from keepsaid.domain import commits, context, message, prompt
 from keepsaid.text.tokens import estimate_tokens
 from keepsaid.values import frozen
 
@@ -31,31 +28,31 @@ class CutReason(StrEnum):
 
 
 @frozen
-class Summarise(Commit[bool]):
+class Summarise(commits.Commit[bool]):
     """Let a text stand for the transcript of a lane up to position `last`; its session is marked for collection.
 
     Refused (False) when the context is no longer of the version `seen`, when `last` is not among the records after
     what is covered, and when a tool's result would lose its call.
     """
 
-    lane: Lane
+    lane: message.Lane
     seen: int
     last: int
     text: str
-    made: Made
+    made: context.Made
     model: str
     at: int
 
 
 @frozen
-class CutContext(Commit[bool]):
+class CutContext(commits.Commit[bool]):
     """Take the records up to position `last` out of a lane's context; its session is marked for collection.
 
     The transcript keeps them. A guard's cut leaves summary and a count of what is left out in force, a reset neither.
     Refused as `Summarise` is; but a reset may also come where there are no records to cut.
     """
 
-    lane: Lane
+    lane: message.Lane
     seen: int
     last: int
     why: CutReason
@@ -63,13 +60,13 @@ class CutContext(Commit[bool]):
 
 
 @frozen
-class SummaryFailed(Commit[bool]):
+class SummaryFailed(commits.Commit[bool]):
     """Record an attempt to summarise a lane that came to nothing; none is made before `next_at`.
 
     Refused (False) when the context is no longer of the version `seen`: then nothing was missed.
     """
 
-    lane: Lane
+    lane: message.Lane
     seen: int
     error: str
     next_at: int
@@ -77,10 +74,10 @@ class SummaryFailed(Commit[bool]):
 
 
 @frozen
-class SummariesCopied(Commit[int]):
+class SummariesCopied(commits.Commit[int]):
     """Memory has copies of these versions of lanes' summaries; returns of how many no newer one was known."""
 
-    copies: tuple[tuple[Lane, int], ...]
+    copies: tuple[tuple[message.Lane, int], ...]
 
 
 @frozen
@@ -104,7 +101,7 @@ class SummaryDue:
     why: str
 
 
-def due(tail: LaneTail, terms: CompactionTerms, at: int) -> SummaryDue | None:
+def due(tail: context.LaneTail, terms: CompactionTerms, at: int) -> SummaryDue | None:
     """Whether the tail of a lane is to be summarised now.
 
     What many tokens alone would start waits until there is half as much to take in: where few long messages are kept,
@@ -127,31 +124,31 @@ def due(tail: LaneTail, terms: CompactionTerms, at: int) -> SummaryDue | None:
     return None
 
 
-def boundary(tail: LaneTail, keep: int) -> int | None:
+def boundary(tail: context.LaneTail, keep: int) -> int | None:
     """The last position to take in so that `keep` messages stay; None when there is none.
 
     The records that stay begin with a person's words if any such beginning is left, and never with a tool's result.
     """
     records, kept, begins = tail.recent.records, 0, 0
     for n in range(len(records) - 1, 0, -1):
-        if records[n].role is Role.TOOL:
+        if records[n].role is prompt.Role.TOOL:
             continue
         kept += 1
         if kept < keep:
             continue
         begins = begins or n
-        if records[n].role is Role.USER:
+        if records[n].role is prompt.Role.USER:
             return tail.positions[n] - 1
     return tail.positions[begins] - 1 if begins else None
 
 
-def ahead(tail: LaneTail, share: float) -> int | None:
+def ahead(tail: context.LaneTail, share: float) -> int | None:
     """The last position to take in so that a share of the tail's messages gives way, and two stay; None for none."""
     said = messages(tail.recent.records)
     return boundary(tail, max(_KEPT_LEAST, said - int(said * share))) if share > 0 else None
 
 
-def piece(span: TranscriptSpan, last: int, tokens_max: int) -> int | None:
+def piece(span: context.TranscriptSpan, last: int, tokens_max: int) -> int | None:
     """Up to which position one summary takes in a span that is to give way up to `last`; None where it is empty.
 
     The oldest records that cost `tokens_max` estimated tokens together, and at least one with the results of its calls.
@@ -164,22 +161,22 @@ def piece(span: TranscriptSpan, last: int, tokens_max: int) -> int | None:
         cost += cost_of(record)
         if end is not None and cost > tokens_max:
             return end
-        if n + 1 < len(span.records) and span.records[n + 1].role is not Role.TOOL:
+        if n + 1 < len(span.records) and span.records[n + 1].role is not prompt.Role.TOOL:
             end = span.positions[n + 1] - 1
     return end
 
 
-def messages(records: Sequence[Record]) -> int:
+def messages(records: Sequence[prompt.Record]) -> int:
     """How many of these a person or the assistant said."""
-    return sum(record.role is not Role.TOOL for record in records)
+    return sum(record.role is not prompt.Role.TOOL for record in records)
 
 
-def tokens(records: Iterable[Record]) -> int:
+def tokens(records: Iterable[prompt.Record]) -> int:
     """What records cost, in estimated tokens."""
     return sum(map(cost_of, records))
 
 
-def cost_of(record: Record) -> int:
+def cost_of(record: prompt.Record) -> int:
     """What one record costs, with the calls it asks for."""
     said = estimate_tokens(record.text) + (estimate_tokens(record.attached) if record.attached else 0)
     if not record.calls:

@@ -8,9 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import field, fields, replace
 from enum import StrEnum
 
-from keepsaid.domain.message import Lane, Trust
-from keepsaid.domain.prompt import Record, Role
-from keepsaid.domain.turn import Recent
+from keepsaid.domain import message, prompt, turn
 from keepsaid.text.tokens import estimate_tokens
 from keepsaid.values import frozen
 
@@ -73,7 +71,7 @@ class Summary:
     made: Made
     model: str = ""
     created_at: int = 0
-    trust: Trust | None = field(default=None, compare=False)
+    trust: message.Trust | None = field(default=None, compare=False)
 
 
 def tidied(lines: Sequence[str]) -> tuple[str, ...]:
@@ -146,13 +144,13 @@ _NAME = re.compile(r"(?<=[a-z,;:] )[A-Z][a-z]{2,}")
 _QUESTION = ("?", "？")
 
 
-def extracted(earlier: Sequence[Sections], records: Iterable[Record]) -> Sections:
+def extracted(earlier: Sequence[Sections], records: Iterable[prompt.Record]) -> Sections:
     """What these records decide, ask, tell, report and leave to be done, after what earlier summaries say."""
     found: dict[str, list[str]] = {name: [line for one in earlier for line in getattr(one, name)] for name in HEADINGS}
     for record in records:
-        if record.role is Role.TOOL:
+        if record.role is prompt.Role.TOOL:
             continue
-        who = record.speaker or ("assistant" if record.role is Role.ASSISTANT else "user")
+        who = record.speaker or ("assistant" if record.role is prompt.Role.ASSISTANT else "user")
         for sentence in _sentences(record.text):
             section = _extracted_section(sentence, record.role)
             if section:
@@ -172,10 +170,10 @@ def _says_something(piece: str) -> bool:
     return len(piece.split()) >= _WORDS_LEAST or (not piece.isascii() and len(piece) >= _UNSPACED_LEAST)
 
 
-def _extracted_section(sentence: str, role: Role) -> str:
+def _extracted_section(sentence: str, role: prompt.Role) -> str:
     """Under which heading a sentence belongs, "" where it may be left out."""
     if sentence.endswith(_QUESTION):
-        return "goals" if role is Role.USER else ""
+        return "goals" if role is prompt.Role.USER else ""
     if _DECIDED.search(sentence):
         return "decisions"
     if _PENDING.search(sentence):
@@ -196,7 +194,7 @@ POSTS_MAX = 10
 class TranscriptSpan:
     """Records of a lane's transcript with their positions, oldest first."""
 
-    records: tuple[Record, ...] = ()
+    records: tuple[prompt.Record, ...] = ()
     positions: tuple[int, ...] = ()
 
 
@@ -221,7 +219,7 @@ class LaneSummary:
     `external` says that the lane has held words from outside, be it through a tool, `left` that it began anew after it.
     """
 
-    lane: Lane
+    lane: message.Lane
     summary: Summary
     messages: int = 0
     chars: int = 0
@@ -236,7 +234,7 @@ class Block:
     position: int
     text: str
     memories: tuple[int, ...] = ()
-    trust: Trust = field(default=Trust.EXTERNAL, compare=False)
+    trust: message.Trust = field(default=message.Trust.EXTERNAL, compare=False)
 
 
 @frozen
@@ -245,7 +243,7 @@ class SchedulePost:
 
     after: int
     text: str
-    trust: Trust = field(default=Trust.EXTERNAL, compare=False)
+    trust: message.Trust = field(default=message.Trust.EXTERNAL, compare=False)
 
 
 @frozen
@@ -269,7 +267,7 @@ class LaneTail:
     record.
     """
 
-    recent: Recent = Recent()
+    recent: turn.Recent = turn.Recent()
     positions: tuple[int, ...] = ()
     summary: Summary | None = None
     summarised_until: int = 0
@@ -309,7 +307,7 @@ class LaneTail:
         return found
 
     @property
-    def recalling(self) -> Recent:
+    def recalling(self) -> turn.Recent:
         """The records, with the memories that earlier blocks show, and those that are not to be given again."""
         standing = frozenset(one for block in self.blocks.values() for one in block.memories)
         return replace(self.recent, standing=standing, lately=self.reminders.lately)

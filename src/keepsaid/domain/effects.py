@@ -7,15 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from enum import StrEnum
 
-from keepsaid.domain import ids
+from keepsaid.domain import ids, message, reply, route, schedule, slot
 from keepsaid.domain.memory import IMPORTANCE, Kind
-from keepsaid.domain.message import StoredMessage, Trust
 from keepsaid.domain.prompt import Json, Record, answered_calls
 from keepsaid.domain.receipt import JudgeMemory
-from keepsaid.domain.reply import ReplyDraft
-from keepsaid.domain.route import TaskKind
-from keepsaid.domain.schedule import NewSchedule
-from keepsaid.domain.slot import EXPIRY_MS, Question
 from keepsaid.text.normal import normalise
 from keepsaid.values import frozen
 
@@ -47,7 +42,7 @@ class StageMemory:
     value: str = ""
     valid_from: int | None = None
     valid_to: int | None = None
-    trust: Trust | None = None
+    trust: message.Trust | None = None
 
 
 @frozen
@@ -60,7 +55,7 @@ class StagedRequests:
 
     by: str
     turn_id: int
-    messages: tuple[StoredMessage, ...]
+    messages: tuple[message.StoredMessage, ...]
     requests: tuple[StageMemory, ...]
     external: bool = False
 
@@ -109,7 +104,7 @@ def read_back(text: str) -> StageMemory:
     """The deed of a JSON that `written` made."""
     told = json.loads(text)
     given = {one.name: told.get(one.name) for one in fields(StageMemory)}
-    trust = Trust(given["trust"]) if given["trust"] else None
+    trust = message.Trust(given["trust"]) if given["trust"] else None
     return StageMemory(**{**given, "deed": MemoryAction(told["deed"]), "kind": Kind(told["kind"]), "trust": trust})
 
 
@@ -150,8 +145,8 @@ class OpenSlot:
     """Ask something of a person of the turn's lane; what he was asked there before is cleared."""
 
     person: str
-    question: Question
-    lasts_ms: int = EXPIRY_MS
+    question: slot.Question
+    lasts_ms: int = slot.EXPIRY_MS
 
 
 @frozen
@@ -203,10 +198,10 @@ class MakeTask:
     key: str = ""
     after: tuple[int, ...] = ()
     outside: bool = True
-    kind: TaskKind = TaskKind.WORKER
+    kind: route.TaskKind = route.TaskKind.WORKER
     review: str = ""
     expires_at: int | None = None
-    notice: ReplyDraft | None = None
+    notice: reply.ReplyDraft | None = None
 
     @property
     def as_json(self) -> Json:
@@ -223,8 +218,8 @@ def call_task_in(stored: Json) -> MakeTask | None:
     number, key, text, review, expires_at, said = stored
     if not isinstance(number, int) or not isinstance(expires_at, int) or not isinstance(said, list):
         return None
-    notice = ReplyDraft(int(str(said[0])), str(said[1]), notice=True)
-    return MakeTask(number, str(text), str(key), (), True, TaskKind.CALL, str(review), expires_at, notice)
+    notice = reply.ReplyDraft(int(str(said[0])), str(said[1]), notice=True)
+    return MakeTask(number, str(text), str(key), (), True, route.TaskKind.CALL, str(review), expires_at, notice)
 
 
 @frozen
@@ -248,7 +243,7 @@ class JudgeTask:
 class KeepTime:
     """Add a schedule that comes first at `next_at`; nothing happens where its id or name is taken."""
 
-    new: NewSchedule
+    new: schedule.NewSchedule
     next_at: int
 
 

@@ -8,12 +8,9 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
+from keepsaid.domain import compaction, message, route, session
 from keepsaid.domain.commits import Commit, Received, TurnCommit
-from keepsaid.domain.compaction import CutReason
-from keepsaid.domain.message import Lane
 from keepsaid.domain.prompt import Json
-from keepsaid.domain.route import Action, Verdict
-from keepsaid.domain.session import SessionEnd
 from keepsaid.values import frozen
 
 EACH = 1_024
@@ -283,9 +280,9 @@ def _fact(topic: str, **said: Json) -> Fact:
     return Fact(topic, str(next(iter(payload.values()))), payload)
 
 
-def judged(batch_id: int, messages: int, verdict: Verdict, task_id: int | None = None) -> Fact:
+def judged(batch_id: int, messages: int, verdict: route.Verdict, task_id: int | None = None) -> Fact:
     """Messages were put into a batch, or dropped, by a rule."""
-    if verdict.action is Action.DROP:
+    if verdict.action is route.Action.DROP:
         return dropped(batch_id, messages, verdict.rule)
     action, rule = str(verdict.action), verdict.rule
     return _fact(ROUTED, batch=batch_id, messages=messages, action=action, rule=rule, task=task_id)
@@ -318,14 +315,14 @@ def replied(reply_id: int, state: str, made_by: tuple[int | None, int | None], t
     return None if topic is None else _fact(topic, reply=reply_id, turn=turn_id, batch=batch_id, tries=tries)
 
 
-def compacted(lane: Lane, how: str, span: tuple[int, int, int, int]) -> Fact:
+def compacted(lane: message.Lane, how: str, span: tuple[int, int, int, int]) -> Fact:
     """Records left a lane's context: by a summary, because they did not fit, or because it begins anew (`how`).
 
     `span` is the version of its head, the first record that went, the last, and how many messages that were.
     """
     version, first, last, messages = span
     place: dict[str, Json] = {"lane": list(lane), "version": version, "first": first, "last": last}
-    if how == CutReason.RESET:
+    if how == compaction.CutReason.RESET:
         return Fact("lane.reset", "", {**place, "messages": messages})
     return Fact("lane.compacted", "", {**place, "messages": messages, "how": how})
 
@@ -335,9 +332,9 @@ def of_session(what: str, session_id: int, **said: Json) -> Fact:
     return Fact(f"session.{what}", str(session_id), {"session": session_id, **said})
 
 
-def session_over(session_id: int, ending: SessionEnd, first: int, last: int) -> Fact:
+def session_over(session_id: int, ending: session.SessionEnd, first: int, last: int) -> Fact:
     """A session is over: silence ended it, or the lane goes on with another."""
-    what = "ended" if ending is SessionEnd.IDLE else "rotated"
+    what = "ended" if ending is session.SessionEnd.IDLE else "rotated"
     return of_session(what, session_id, reason=str(ending), first=first, last=last)
 
 

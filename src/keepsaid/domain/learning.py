@@ -8,13 +8,8 @@ from dataclasses import asdict, fields, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from keepsaid.domain.commits import Commit
-from keepsaid.domain.forgetting import words_in
-from keepsaid.domain.graph import Relation
-from keepsaid.domain.ids import is_time
+from keepsaid.domain import commits, forgetting, graph, ids, message, turn
 from keepsaid.domain.memory import IMPORTANCE, Kind, NewMemory, Source
-from keepsaid.domain.message import Lane, Trust
-from keepsaid.domain.turn import Usage
 from keepsaid.text.words import spelled, topic
 from keepsaid.values import frozen
 
@@ -28,7 +23,7 @@ TEXT_CHARS_MAX = 2_000
 NAME_CHARS_MAX = 200
 
 
-LINKS = frozenset({Relation.CAUSED_BY, Relation.RESULT_OF, Relation.PART_OF})
+LINKS = frozenset({graph.Relation.CAUSED_BY, graph.Relation.RESULT_OF, graph.Relation.PART_OF})
 """What one statement may be to another of its finding."""
 
 LINKS_MAX = 8
@@ -37,7 +32,7 @@ LINKS_MAX = 8
 class StatementLink(NamedTuple):
     """What a statement is to another of the same finding, by its place there, from 0."""
 
-    relation: Relation
+    relation: graph.Relation
     to: int
 
 
@@ -77,12 +72,12 @@ class ExtractionResult:
 
     id: int
     session_id: int
-    lane: Lane
+    lane: message.Lane
     first: int
     last: int
     extractor: str
     statements: tuple[Statement | None, ...]
-    usage: Usage
+    usage: turn.Usage
     created_at: int
 
     def __post_init__(self) -> None:
@@ -114,7 +109,7 @@ def stays(one: Statement, positions: Collection[int], words: frozenset[str]) -> 
     """Whether a statement stays when the records at these positions are forgotten, and these words with them."""
     if any(at in positions for at in one.records):
         return False
-    return words.isdisjoint(words_in(f"{one.text} {one.subject} {one.attribute} {one.value}"))
+    return words.isdisjoint(forgetting.words_in(f"{one.text} {one.subject} {one.attribute} {one.value}"))
 
 
 def linked(one: Statement, links: Iterable[StatementLink], moved: Mapping[int, int]) -> Statement:
@@ -155,7 +150,7 @@ def _statement(told: object) -> Statement:
 def _link(told: object) -> StatementLink:
     if not isinstance(told, list) or len(told) != 2:
         raise ValueError("a link is a relation and the place of a statement")
-    return StatementLink(Relation(told[0]), told[1])
+    return StatementLink(graph.Relation(told[0]), told[1])
 
 
 def _statement_fault(one: Statement) -> str:
@@ -179,7 +174,7 @@ def _number_fault(one: Statement) -> str:
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
             return f"the {name} of a statement is from 0 to 1"
     for name, time in (("valid_from", one.valid_from), ("valid_to", one.valid_to)):
-        if time is not None and (isinstance(time, bool) or not isinstance(time, int) or not is_time(time)):
+        if time is not None and (isinstance(time, bool) or not isinstance(time, int) or not ids.is_time(time)):
             return f"{name} of a statement is a time in milliseconds"
     if one.valid_from is not None and one.valid_to is not None and one.valid_to < one.valid_from:
         return "a statement does not end before it begins"
@@ -232,7 +227,7 @@ def refused(memory: NewMemory) -> str:
     kinds than LEARNABLE, what is longer than BYTES_MAX, and junk: nothing said, only punctuation, only small talk, a
     question, a slot whose value says nothing, and a fact about nobody that has one word which tells anything.
     """
-    if memory.trust is Trust.EXTERNAL:
+    if memory.trust is message.Trust.EXTERNAL:
         return "what outsiders wrote is not learned"
     if memory.kind not in LEARNABLE:
         return f"a memory of kind {memory.kind} is not learned"
@@ -306,7 +301,7 @@ class Ruled:
 
 
 @frozen
-class RulePairs(Commit[int]):
+class RulePairs(commits.Commit[int]):
     """Keep rulings and do what they come to, each pair once; returns how many were new. `at` is milliseconds UTC.
 
     What is the same is merged, what updates takes the place of the older, what contradicts is associated with it.

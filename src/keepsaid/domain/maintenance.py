@@ -8,17 +8,14 @@ from enum import StrEnum
 from math import exp, log
 from typing import NamedTuple
 
-from keepsaid.domain.attributes import single, value_name
-from keepsaid.domain.commits import Commit
-from keepsaid.domain.memory import IMPORTANCE, Kind, Source, VectorSpace
-from keepsaid.domain.visibility import within
+from keepsaid.domain import attributes, commits, memory, visibility
 from keepsaid.text.words import say_the_same, telling
 from keepsaid.values import frozen
 
 DAY_MS = 86_400_000
 POWER = 0.8
 
-FADING = frozenset(IMPORTANCE) - {Kind.IDENTITY}
+FADING = frozenset(memory.IMPORTANCE) - {memory.Kind.IDENTITY}
 """Kinds whose importance decays: all that can be learned, except who somebody is."""
 
 _WORTH_WRITING = 0.99
@@ -110,7 +107,7 @@ class Stepped:
 
 
 @frozen
-class Maintain(Commit[Stepped]):
+class Maintain(commits.Commit[Stepped]):
     """The next step of a task, over at most `limit` things; where it goes on from stands in the store.
 
     It is done in pieces of PIECE things, and is over once it worked for `budget_ms`: one piece it does in any case.
@@ -122,7 +119,7 @@ class Maintain(Commit[Stepped]):
     at: int
     limit: int
     curve: Curve = Curve()
-    space: VectorSpace | None = None
+    space: memory.VectorSpace | None = None
     budget_ms: float | None = None
 
 
@@ -222,7 +219,7 @@ class AuditEntry(NamedTuple):
     uses: int
     kept: bool
     learned: bool = True
-    sources: tuple[Source, ...] = ()
+    sources: tuple[memory.Source, ...] = ()
 
     def holds(self, at: int) -> bool:
         """Whether it holds at a time, with nothing that took its place."""
@@ -231,7 +228,7 @@ class AuditEntry(NamedTuple):
     def same_as(self, other: AuditEntry) -> bool:
         """Whether it says what another one says: the same value of the same slot, or else the same words."""
         if self.slot is not None and self.slot == other.slot:
-            return value_name(self.value) == value_name(other.value)
+            return attributes.value_name(self.value) == attributes.value_name(other.value)
         return say_the_same(self.text, other.text)
 
 
@@ -264,10 +261,10 @@ class ConflictFinder:
         same = [one for one in together if one.same_as(entry) and one.scope == entry.scope]
         if same:
             yield AuditFinding(AuditProblem.DUPLICATE, (same[0].id, entry.id), Fix.MERGE, "the same value")
-        elif single(entry.attribute):
+        elif attributes.single(entry.attribute):
             for one in (one for one in together if not one.same_as(entry)):
                 newer, older = (entry, one) if entry.start >= one.start else (one, entry)
-                if within(older.scope, newer.scope):
+                if visibility.within(older.scope, newer.scope):
                     ids, what = (newer.id, older.id), "two values at once"
                     yield AuditFinding(AuditProblem.CONTRADICTION, ids, Fix.EDIT, what, newer.text, newer.value)
         others.append(entry)
@@ -275,12 +272,12 @@ class ConflictFinder:
     def several(self) -> Iterator[Sequence[AuditEntry]]:
         """The memories of each slot that has several values at a time, more than one of them."""
         for entries in self._slots.values():
-            if len(entries) > 1 and not single(entries[0].attribute):
+            if len(entries) > 1 and not attributes.single(entries[0].attribute):
                 yield entries
 
 
 def _about_the_same(one: AuditEntry, other: AuditEntry) -> bool:
-    first, second = value_name(one.subject), value_name(other.subject)
+    first, second = attributes.value_name(one.subject), attributes.value_name(other.subject)
     return not first or not second or first == second
 
 
@@ -302,7 +299,7 @@ def ended(entry: AuditEntry, before: int) -> AuditFinding | None:
     return AuditFinding(AuditProblem.STALE, (entry.id,), Fix.MAINTAIN, "its time is over") if over else None
 
 
-def sourceless(entry: AuditEntry, missing: Collection[Source]) -> AuditFinding | None:
+def sourceless(entry: AuditEntry, missing: Collection[memory.Source]) -> AuditFinding | None:
     """The case of a memory none of whose sources is there any more; said by a person now, it has one again."""
     if not entry.sources or any(one not in missing for one in entry.sources):
         return None
@@ -321,7 +318,7 @@ def echo(entry: AuditEntry, shown: Sequence[AuditEntry]) -> AuditFinding | None:
     return AuditFinding(AuditProblem.ECHO, (entry.id,), Fix.ARCHIVE, "learned from a reply that repeats what was shown")
 
 
-def repeats_only(sources: Sequence[Source]) -> tuple[int, ...]:
+def repeats_only(sources: Sequence[memory.Source]) -> tuple[int, ...]:
     """The turns whose replies are all that a memory was learned from; none where a person said any of it."""
     said = [one for one in sources if one.kind != "finding"]
     if not said or any(one.kind != "reply" or not one.ref.isdecimal() for one in said):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from keepsaid.domain.batch import TrialTerms
-from keepsaid.domain.commits import Commit
-from keepsaid.domain.reply import ReplyDraft
+from keepsaid.domain import batch, commits, reply
 from keepsaid.values import frozen
 
 
 @frozen
-class Beat(Commit[bool]):
+class Beat(commits.Commit[bool]):
     """Record that the process of `owner` has lived for `lived_ms`, and by which age it will say so again (`due_ms`).
 
     Returns whether a batch waits for a trial.
@@ -21,7 +19,7 @@ class Beat(Commit[bool]):
 
 
 @frozen
-class RequeueCrashed(Commit[int]):
+class RequeueCrashed(commits.Commit[int]):
     """The process is stable: queue again, once each, up to `limit` batches that crashes alone buried.
 
     They run in a trial. What became a suspect outside of trials, and found none so far, is a suspect no more. Returns
@@ -30,7 +28,7 @@ class RequeueCrashed(Commit[int]):
 
     at: int
     reason: str
-    terms: TrialTerms = TrialTerms()
+    terms: batch.TrialTerms = batch.TrialTerms()
     limit: int = 64
 
 
@@ -39,7 +37,7 @@ ENDLESSLY = 1 << 62
 
 
 @frozen
-class Note(Commit[None]):
+class Note(commits.Commit[None]):
     """Keep a text under a name in place of the one before, until a time; times are milliseconds UTC.
 
     Notes that are over at `at` go with it.
@@ -52,14 +50,14 @@ class Note(Commit[None]):
 
 
 @frozen
-class NotifyOwner(Commit[bool]):
+class NotifyOwner(commits.Commit[bool]):
     """Put a notice to the owner in the outbox, where he last wrote in a direct chat, once under each name.
 
     True when it is there, now or from before; False when nobody knows where to tell him. The name is known for as
     long as a note of it is kept: until a time, milliseconds UTC.
     """
 
-    notice: ReplyDraft
+    notice: reply.ReplyDraft
     name: str
     until: int
     at: int

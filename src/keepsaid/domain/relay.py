@@ -7,13 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from keepsaid.domain.commits import Commit
-from keepsaid.domain.effects import RelayTask
-from keepsaid.domain.message import RESULT, SYSTEM, Lane, StoredMessage, Trust
-from keepsaid.domain.route import TaskKind
+from keepsaid.domain import commits, effects, message, route, turn, visibility
 from keepsaid.domain.task import Task, TaskStory
-from keepsaid.domain.turn import StepKind
-from keepsaid.domain.visibility import OWN_TOOLS
 from keepsaid.values import frozen
 
 _MARK = "task"
@@ -27,7 +22,7 @@ class UnreportedTasks:
     that person's message.
     """
 
-    lane: Lane
+    lane: message.Lane
     tasks: tuple[Task, ...]
     rounds: int = 0
     url: str | None = None
@@ -35,7 +30,7 @@ class UnreportedTasks:
 
 
 @frozen
-class MarkTasksReported(Commit[int]):
+class MarkTasksReported(commits.Commit[int]):
     """Results were received as messages of their lane, all at once; returns how many of them were not told before."""
 
     task_ids: tuple[int, ...]
@@ -54,23 +49,23 @@ def reported_task_id(external_id: str | None) -> int | None:
     return int(number) if mark == _MARK and number.isdecimal() else None
 
 
-_OWN = OWN_TOOLS | {"set_status"}
+_OWN = visibility.OWN_TOOLS | {"set_status"}
 
 
-def trust_of(story: TaskStory | None) -> Trust:
+def trust_of(story: TaskStory | None) -> message.Trust:
     """How far the words of a result are trusted: as those of somebody known, since nobody else has work done.
 
     What a worker's tools brought, and what it was given of other results, comes from outside.
     """
-    if story is None or story.task.kind is TaskKind.CALL:
-        return Trust.EXTERNAL
-    used = {one.subject for one in story.steps if one.kind is StepKind.TOOL}
-    given = story.task.kind is TaskKind.WORKER and (story.before or ".result" in story.task.description)
-    return Trust.EXTERNAL if given or used - _OWN else Trust.KNOWN
+    if story is None or story.task.kind is route.TaskKind.CALL:
+        return message.Trust.EXTERNAL
+    used = {one.subject for one in story.steps if one.kind is turn.StepKind.TOOL}
+    given = story.task.kind is route.TaskKind.WORKER and (story.before or ".result" in story.task.description)
+    return message.Trust.EXTERNAL if given or used - _OWN else message.Trust.KNOWN
 
 
-def relayed_in(messages: Sequence[StoredMessage]) -> tuple[RelayTask, ...]:
+def relayed_in(messages: Sequence[message.StoredMessage]) -> tuple[effects.RelayTask, ...]:
     """The results that these messages told of."""
-    told = (one.inbound for one in messages if one.inbound.origin.sender == SYSTEM)
-    numbers = [reported_task_id(one.marks.external_id) for one in told if one.content.event == RESULT]
-    return tuple(RelayTask(number) for number in numbers if number is not None)
+    told = (one.inbound for one in messages if one.inbound.origin.sender == message.SYSTEM)
+    numbers = [reported_task_id(one.marks.external_id) for one in told if one.content.event == message.RESULT]
+    return tuple(effects.RelayTask(number) for number in numbers if number is not None)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from keepsaid.domain.context import LaneTail
-from keepsaid.domain.effects import ClearSlot, FillSlot
-from keepsaid.domain.memory import Injection
-from keepsaid.domain.message import Trust
+from keepsaid.domain import context, effects, memory, message
 from keepsaid.domain.personality import BUILT_IN, Personality, Skills
 from keepsaid.domain.slot import Slot
 from keepsaid.domain.turn import ClaimedBatch, Focus
@@ -18,7 +15,7 @@ class SlotSettlement:
 
     slot: Slot
     message_id: int
-    effect: FillSlot | ClearSlot
+    effect: effects.FillSlot | effects.ClearSlot
 
 
 @frozen
@@ -28,7 +25,7 @@ class Quote:
     text: str
     speaker: str = ""
     number: int = 0
-    trust: Trust = Trust.EXTERNAL
+    trust: message.Trust = message.Trust.EXTERNAL
 
 
 @frozen
@@ -59,7 +56,7 @@ class Contribution:
     text: str
     priority: int = MEMORY_PRIORITY
     missing: str = ""
-    trust: Trust = Trust.EXTERNAL
+    trust: message.Trust = message.Trust.EXTERNAL
 
 
 @frozen
@@ -95,8 +92,8 @@ class PromptInputs:
     """
 
     claimed: ClaimedBatch
-    tail: LaneTail = LaneTail()
-    injection: Injection = Injection()
+    tail: context.LaneTail = context.LaneTail()
+    injection: memory.Injection = memory.Injection()
     standing: StaticContext = StaticContext()
     turn: TurnContext = TurnContext()
     attention: Attention = Attention()

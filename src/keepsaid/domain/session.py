@@ -6,13 +6,9 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from keepsaid.domain.commits import Commit
-from keepsaid.domain.learning import ExtractionResult
+from keepsaid.domain import commits, learning, prompt, visibility
 from keepsaid.domain.message import SYSTEM, Lane, Trust
-from keepsaid.domain.prompt import Role
-from keepsaid.domain.visibility import trust_of_words
-from keepsaid.text.tokens import estimate_tokens
-from keepsaid.text.words import only_asks, topic
+from keepsaid.text import tokens, words
 from keepsaid.values import frozen
 
 UNPROCESSED_MAX = 5
@@ -80,7 +76,7 @@ class Rested(NamedTuple):
 
 
 @frozen
-class Rest(Commit[Rested]):
+class Rest(commits.Commit[Rested]):
     """Let sessions of quiet lanes sleep, and end: those quiet since `sleep_before` and `end_before` at the latest.
 
     Of each kind `limit` at most, the longest quiet first. A lane with messages that wait or are being answered is not
@@ -124,7 +120,7 @@ class Utterance:
     """
 
     position: int
-    role: Role
+    role: prompt.Role
     text: str
     ref: str = ""
     speaker: str = ""
@@ -136,13 +132,13 @@ class Utterance:
     @property
     def is_source(self) -> bool:
         """Whether a known person said it here: only such text is ever the source of a statement."""
-        said = self.role is Role.USER and self.ref.startswith("message:") and bool(self.text.strip())
-        return said and trust_of_words(self.trust, self.text) is not Trust.EXTERNAL and self.sender != SYSTEM
+        said = self.role is prompt.Role.USER and self.ref.startswith("message:") and bool(self.text.strip())
+        return said and visibility.trust_of_words(self.trust, self.text) is not Trust.EXTERNAL and self.sender != SYSTEM
 
     @property
     def is_readable(self) -> bool:
         """Whether an extractor may read it at all, if only to understand the sources."""
-        said = self.role is Role.ASSISTANT and bool(self.text.strip())
+        said = self.role is prompt.Role.ASSISTANT and bool(self.text.strip())
         return self.is_source or (said and self.trust is not Trust.EXTERNAL)
 
 
@@ -168,7 +164,7 @@ def may_state(passage: Passage) -> bool:
     """
     asked = False
     for one in passage.utterances:
-        if one.is_source and not only_asks(one.text) and (asked or topic(one.text)):
+        if one.is_source and not words.only_asks(one.text) and (asked or words.topic(one.text)):
             return True
         asked = one.is_readable and not one.is_source and "?" in one.text
     return False
@@ -178,7 +174,7 @@ def fitted(passage: Passage, tokens_max: int) -> Passage:
     """The beginning of a passage that costs so many estimated tokens, and one utterance at least."""
     cost = 0
     for n, one in enumerate(passage.utterances):
-        cost += estimate_tokens(one.text) + _TOKENS_BESIDE
+        cost += tokens.estimate_tokens(one.text) + _TOKENS_BESIDE
         if n and cost > tokens_max:
             return replace(passage, last=one.position - 1, utterances=passage.utterances[:n])
     return passage
@@ -199,12 +195,12 @@ class ExtractionLease:
     marked: int
     reason: str
     attempts: int = 0
-    finding: ExtractionResult | None = None
+    finding: learning.ExtractionResult | None = None
     whole: bool = True
 
 
 @frozen
-class ClaimCollection(Commit[ExtractionLease | None]):
+class ClaimCollection(commits.Commit[ExtractionLease | None]):
     """Claim the session that is due for longest; None where none is.
 
     A `thorough` reader is done with what it has read: it takes no soft mark of fewer than six records. Another takes
@@ -218,10 +214,10 @@ class ClaimCollection(Commit[ExtractionLease | None]):
 
 
 @frozen
-class KeepFinding(Commit[bool]):
+class KeepFinding(commits.Commit[bool]):
     """Keep what was found, before anything of it becomes memory; refused (False) with an old fence."""
 
-    finding: ExtractionResult
+    finding: learning.ExtractionResult
     fence: int
 
 
@@ -234,7 +230,7 @@ class Left(StrEnum):
 
 
 @frozen
-class Collected(Commit[Left]):
+class Collected(commits.Commit[Left]):
     """The records up to `until` are read, and what was found in them is in memory; refused with an old fence.
 
     The mark is cleared where the session has no record after `until`, the last one loaded: what was said meanwhile
@@ -250,7 +246,7 @@ class Collected(Commit[Left]):
 
 
 @frozen
-class CollectionFailed(Commit[bool]):
+class CollectionFailed(commits.Commit[bool]):
     """A reading came to nothing; it is tried again at `next_at`, or parked where that is None.
 
     Refused (False) with an old fence. An outage is not `charged` as an attempt.
@@ -265,7 +261,7 @@ class CollectionFailed(Commit[bool]):
 
 
 @frozen
-class RequeueCollection(Commit[bool]):
+class RequeueCollection(commits.Commit[bool]):
     """Read a parked session again, by a person's word; False when it is not parked."""
 
     session_id: int
@@ -273,7 +269,7 @@ class RequeueCollection(Commit[bool]):
 
 
 @frozen
-class Invalidate(Commit[bool]):
+class Invalidate(commits.Commit[bool]):
     """Mark a session up to a record; the larger mark wins.
 
     False where that changes nothing, or the session has no such record.
@@ -293,7 +289,7 @@ class Marked(NamedTuple):
 
 
 @frozen
-class MarkUnprocessed(Commit[Marked]):
+class MarkUnprocessed(commits.Commit[Marked]):
     """Mark sessions with records that nobody has read, `limit` of those after `after`; at the end the run is recorded.
 
     Where nobody reads thoroughly, what was read the other way is left alone.

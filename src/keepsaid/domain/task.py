@@ -10,16 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 
+from keepsaid.domain import event, ids, message, prompt, reply, states, turn
 from keepsaid.domain.commits import Commit, StepEnd
 from keepsaid.domain.effects import MakeTask, OfBranch, StagedRequests
-from keepsaid.domain.event import Fact
-from keepsaid.domain.ids import show
-from keepsaid.domain.message import Lane, Trust
-from keepsaid.domain.prompt import Json
-from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.route import Notify, OnCrash, TaskKind, WorkTerms
-from keepsaid.domain.states import move
-from keepsaid.domain.turn import Step, Usage
 from keepsaid.values import frozen
 
 DEPTH_MAX = 3
@@ -56,7 +50,7 @@ class Task:
     state: str
     description: str
     kind: TaskKind = TaskKind.WORKER
-    lane: Lane | None = None
+    lane: message.Lane | None = None
     turn_id: int | None = None
     depth: int = 0
     rule: str = ""
@@ -73,7 +67,7 @@ class Task:
     status: str = ""
     result: str = ""
     reason: str = ""
-    usage: Usage = Usage()
+    usage: turn.Usage = turn.Usage()
     created_at: int = 0
     started_at: int | None = None
     ended_at: int | None = None
@@ -100,7 +94,7 @@ class NewTask:
     description: str
     key: str = ""
     kind: TaskKind = TaskKind.WORKER
-    lane: Lane | None = None
+    lane: message.Lane | None = None
     turn_id: int | None = None
     depth: int = 0
     terms: WorkTerms = WorkTerms()
@@ -109,7 +103,7 @@ class NewTask:
     after: tuple[int, ...] = ()
     review: str = ""
     expires_at: int | None = None
-    notice: ReplyDraft | None = None
+    notice: reply.ReplyDraft | None = None
 
 
 @frozen
@@ -117,7 +111,7 @@ class TaskStory:
     """A task with what its worker did so far, and those that wait for it."""
 
     task: Task
-    steps: tuple[Step, ...] = ()
+    steps: tuple[turn.Step, ...] = ()
     before: tuple[Task, ...] = ()
     waiting: tuple[int, ...] = ()
 
@@ -128,13 +122,13 @@ class TaskFilter:
 
     state: str | None = None
     key: str | None = None
-    lane: Lane | None = None
+    lane: message.Lane | None = None
     limit: int = 20
 
 
-def trust_of_task(task: Task) -> Trust:
+def trust_of_task(task: Task) -> message.Trust:
     """The trust of a line about a task: its description, or its status, which its worker wrote."""
-    return Trust.EXTERNAL if task.outside or task.status else Trust.OWNER
+    return message.Trust.EXTERNAL if task.outside or task.status else message.Trust.OWNER
 
 
 class Cycle(Exception):
@@ -167,7 +161,7 @@ def planned(tasks: Sequence[NewTask]) -> tuple[tuple[NewTask, ...], str]:
     try:
         ordered = tuple(task for wave in waves(tasks) for task in wave)
     except Cycle as circle:
-        return (), f"they wait for one another: {' -> '.join(show('task', one) for one in circle.path)}"
+        return (), f"they wait for one another: {' -> '.join(ids.show('task', one) for one in circle.path)}"
     return ordered, TOO_DEEP if any(task.depth > DEPTH_MAX for task in ordered) else ""
 
 
@@ -242,9 +236,9 @@ class EndTask(Commit[str]):
     text: str = ""
     ready_at: int = 0
     deferred: bool = False
-    usage: Usage = Usage()
+    usage: turn.Usage = turn.Usage()
     ending: StepEnd | None = None
-    notice: ReplyDraft | None = None
+    notice: reply.ReplyDraft | None = None
     effects: tuple[OfBranch, ...] = ()
 
 
@@ -253,7 +247,7 @@ def settled(task: Task, commit: EndTask) -> Task:
     how, attempts = commit.how, task.attempts + (commit.how in (TaskEnd.FAIL, TaskEnd.RETRY))
     if how is TaskEnd.RETRY and attempts >= task.terms.attempts_max:
         how = TaskEnd.FAIL
-    state = move("task", task.state, how)
+    state = states.move("task", task.state, how)
     done = how is TaskEnd.COMPLETE
     deferred_from = task.deferred_from
     if commit.deferred and deferred_from is None:
@@ -346,12 +340,12 @@ class ResultsKept(Commit[int]):
     task_ids: tuple[int, ...]
 
 
-def happened(what: str, task_id: int, **more: Json) -> Fact:
+def happened(what: str, task_id: int, **more: prompt.Json) -> event.Fact:
     """What the journal tells of a task, in ids and numbers: that it was created, started, ended or parked."""
-    return Fact(f"task.{what}", str(task_id), {"task": task_id, **more})
+    return event.Fact(f"task.{what}", str(task_id), {"task": task_id, **more})
 
 
-def made_of(effect: MakeTask, lane: Lane | None, turn_id: int | None, depth: int) -> NewTask:
+def made_of(effect: MakeTask, lane: message.Lane | None, turn_id: int | None, depth: int) -> NewTask:
     """The task that a turn makes, or a branch that the turn began: `depth` says how deep.
 
     The owner is told what came of a call that was approved; it makes no work, so that no depth is too much for it.

@@ -9,10 +9,8 @@ from enum import StrEnum
 from hashlib import blake2b
 from typing import NamedTuple
 
-from keepsaid.domain.context import LaneTail
-from keepsaid.domain.ids import show
+from keepsaid.domain import context, ids, prompt
 from keepsaid.domain.message import StoredMessage, Trust
-from keepsaid.domain.prompt import Json, Record, Role
 from keepsaid.domain.scene import PromptInputs
 from keepsaid.domain.visibility import least, least_of, trust_in, trust_of, trust_of_words
 from keepsaid.text.normal import cut, digest, heading, opens
@@ -83,7 +81,7 @@ class Described:
     """The whole text of a tool that a model would be shown: its description, and the schema of its arguments."""
 
     description: str
-    schema: Mapping[str, Json]
+    schema: Mapping[str, prompt.Json]
 
     @property
     def pin(self) -> str:
@@ -130,12 +128,12 @@ class Taint:
         return least((self.trust, needed)) == needed
 
     @property
-    def as_json(self) -> Json:
+    def as_json(self) -> prompt.Json:
         """The taint as the trace of a turn stores it."""
         return {"trust": str(self.trust), "why": self.why}
 
 
-def taint_in(trace: Json) -> Taint:
+def taint_in(trace: prompt.Json) -> Taint:
     """The taint that an earlier attempt of the turn stored in its trace; that of the owner where there is none."""
     stored = trace.get("taint") if isinstance(trace, dict) else None
     if not isinstance(stored, dict) or stored.get("trust") not in tuple(Trust):
@@ -156,22 +154,22 @@ def taint_of(scene: PromptInputs) -> Taint:
     )
 
 
-def of_records(records: Iterable[Record]) -> Iterator[ShownSource]:
+def of_records(records: Iterable[prompt.Record]) -> Iterator[ShownSource]:
     """Records as parts of a prompt."""
     for one in records:
-        if one.role is Role.TOOL:
+        if one.role is prompt.Role.TOOL:
             yield ShownSource(trust_of(one), "the output of the tool", one.speaker)
-        elif one.role is Role.USER:
+        elif one.role is prompt.Role.USER:
             yield ShownSource(trust_of(one), "an earlier message by", one.speaker)
         else:
             yield ShownSource(trust_of(one), "an earlier answer, given when outside text was shown")
 
 
-def _history(tail: LaneTail) -> Iterator[ShownSource]:
+def _history(tail: context.LaneTail) -> Iterator[ShownSource]:
     records = tail.recent.records
     old = least_of(records)
     for one in records:
-        if one.role is Role.ASSISTANT and one.trust is None:
+        if one.role is prompt.Role.ASSISTANT and one.trust is None:
             yield ShownSource(old, "an earlier answer")
         else:
             yield from of_records((one,))
@@ -186,7 +184,7 @@ def _history(tail: LaneTail) -> Iterator[ShownSource]:
 def _of_message(message: StoredMessage) -> ShownSource:
     origin = message.inbound.origin
     trust = trust_of_words(origin.trust, message.text)
-    return ShownSource(trust, f"{show('message', message.id)} by", origin.name or origin.sender)
+    return ShownSource(trust, f"{ids.show('message', message.id)} by", origin.name or origin.sender)
 
 
 def _other_sources(scene: PromptInputs) -> Iterator[ShownSource]:
@@ -195,7 +193,7 @@ def _other_sources(scene: PromptInputs) -> Iterator[ShownSource]:
         trust = trust_of_words(quote.trust, quote.text)
         yield ShownSource(trust, "a quoted message by", quote.speaker or "the agent")
     for memory in (one.hit.memory for one in scene.injection.candidates if one.chosen):
-        yield ShownSource(memory.new.trust, f"{show('memory', memory.id)} by", memory.new.speaker or "the agent")
+        yield ShownSource(memory.new.trust, f"{ids.show('memory', memory.id)} by", memory.new.speaker or "the agent")
     for added in scene.turn.contributions:
         if added.text:
             yield ShownSource(added.trust, "what is added to the prompt by the extension", added.name)

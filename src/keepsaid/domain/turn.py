@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import field
 from enum import StrEnum
 
+from keepsaid.domain import command, personality, prompt, slot
 from keepsaid.domain.batch import StoredBatch
-from keepsaid.domain.command import ExecutedCommand
 from keepsaid.domain.effects import Effect
 from keepsaid.domain.message import StoredMessage, Trust
-from keepsaid.domain.personality import Personality
-from keepsaid.domain.prompt import Json, Record, ToolCall
-from keepsaid.domain.slot import Slot
 from keepsaid.text.tokens import Calibration
 from keepsaid.values import frozen
 
@@ -66,7 +63,7 @@ class Step:
     subject: str
     input_hash: bytes
     state: str = "started"
-    output: Json = None
+    output: prompt.Json = None
     usage: Usage = Usage()
     repeatable: bool = True
 
@@ -85,7 +82,7 @@ class ModelAnswer:
     """What a model said in one step: text, or calls it wants made, or both."""
 
     text: str
-    calls: tuple[ToolCall, ...] = ()
+    calls: tuple[prompt.ToolCall, ...] = ()
     usage: Usage = Usage()
     model: str = ""
 
@@ -110,7 +107,7 @@ class ResumableTurn:
     turn_id: int
     fence: int
     steps: tuple[Step, ...] = ()
-    trace: Json = None
+    trace: prompt.Json = None
 
 
 class FocusKind(StrEnum):
@@ -156,9 +153,9 @@ class TurnInputs:
     how models count tokens. `flagged` are the memories that somebody marked as wrong for turns of its lane.
     """
 
-    slots: tuple[Slot, ...] = ()
+    slots: tuple[slot.Slot, ...] = ()
     said: tuple[ReplyTarget, ...] = ()
-    personalities: tuple[Personality, ...] = ()
+    personalities: tuple[personality.Personality, ...] = ()
     calibrations: tuple[Calibration, ...] = ()
     flagged: frozenset[int] = frozenset()
 
@@ -186,7 +183,7 @@ class ClaimedBatch:
     messages: tuple[StoredMessage, ...]
     steps: tuple[Step, ...] = ()
     alone: bool = False
-    trace: Json = None
+    trace: prompt.Json = None
     steered: tuple[Steered, ...] = ()
     late_before: int | None = None
     around: TurnInputs = TurnInputs()
@@ -217,12 +214,12 @@ class Outcome:
     """
 
     reply: str
-    records: tuple[Record, ...]
+    records: tuple[prompt.Record, ...]
     usage: Usage
     model: str
     chosen: tuple[int, ...] = ()
     effects: tuple[Effect, ...] = ()
-    executed: tuple[ExecutedCommand, ...] = ()
+    executed: tuple[command.ExecutedCommand, ...] = ()
     begins_anew: bool = False
     attached: tuple[tuple[int, str], ...] = ()
     opened: tuple[int, ...] = ()
@@ -236,7 +233,7 @@ class Recent:
     turns still show, `lately` those that are not to be given again yet.
     """
 
-    records: tuple[Record, ...] = ()
+    records: tuple[prompt.Record, ...] = ()
     refs: tuple[str, ...] = ()
     left_out: int = 0
     standing: frozenset[int] = frozenset()

@@ -6,14 +6,10 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import ClassVar
 
+from keepsaid.domain import effects, prompt, receipt, route, turn
 from keepsaid.domain.batch import StoredBatch
-from keepsaid.domain.effects import StagedRequests, StageMemory
 from keepsaid.domain.message import Lane, StoredMessage, Trust
-from keepsaid.domain.prompt import Json, Record
-from keepsaid.domain.receipt import Feedback
 from keepsaid.domain.reply import StoredReply
-from keepsaid.domain.route import Verdict
-from keepsaid.domain.turn import Step, Usage
 from keepsaid.values import frozen
 
 
@@ -39,7 +35,7 @@ class Overview:
     replies: Mapping[str, int]
     tasks: Mapping[str, int]
     turns: Mapping[str, int]
-    usage: Usage
+    usage: turn.Usage
     episodes_due: int
     messages: int
     deferred: int = 0
@@ -107,17 +103,17 @@ class TurnStory:
     state: str
     batch: StoredBatch
     messages: tuple[StoredMessage, ...]
-    steps: tuple[Step, ...]
-    records: tuple[Record, ...]
+    steps: tuple[turn.Step, ...]
+    records: tuple[prompt.Record, ...]
     replies: tuple[StoredReply, ...]
-    trace: Json
-    usage: Usage
+    trace: prompt.Json
+    usage: turn.Usage
     started_at: int
     ended_at: int | None
     reason: str = ""
-    before: Json = None
+    before: prompt.Json = None
     placed: Mapping[int, str] = field(default_factory=dict)
-    feedback: tuple[Feedback, ...] = ()
+    feedback: tuple[receipt.Feedback, ...] = ()
 
 
 @frozen
@@ -137,15 +133,15 @@ class EpisodeWork:
     model: str = ""
     external: bool = False
     used: tuple[int, ...] = ()
-    staged: tuple[StageMemory, ...] = ()
+    staged: tuple[effects.StageMemory, ...] = ()
     trust: Trust | None = None
 
     @property
-    def staged_requests(self) -> StagedRequests | None:
+    def staged_requests(self) -> effects.StagedRequests | None:
         """Memory requests that its turn staged; None if no turn answered it."""
         if self.turn_id is None:
             return None
-        return StagedRequests(f"turn:{self.turn_id}", self.turn_id, self.messages, self.staged, self.external)
+        return effects.StagedRequests(f"turn:{self.turn_id}", self.turn_id, self.messages, self.staged, self.external)
 
 
 @frozen
@@ -157,7 +153,7 @@ class StepLife:
     subject: str
     state: str
     tries: int
-    usage: Usage
+    usage: turn.Usage
     started_at: int
     ended_at: int | None
 
@@ -170,7 +166,7 @@ class TurnLife:
     state: str
     reason: str
     model: str
-    usage: Usage
+    usage: turn.Usage
     started_at: int
     ended_at: int | None
     steps: tuple[StepLife, ...] = ()
@@ -219,7 +215,7 @@ class Decided:
     """A stored message and the verdict on record, None while it waits; a forgotten one has no words left."""
 
     message: StoredMessage
-    verdict: Verdict | None
+    verdict: route.Verdict | None
     forgotten: bool = False
 
 

@@ -8,9 +8,7 @@ import logging
 from keepsaid.domain import forgetting
 from keepsaid.domain.ids import show
 from keepsaid.memory.forgetting import ForgetTargetFinder, fresh, repeats
-from keepsaid.ports.memory_maintenance import NoTypedLines, TypedLines
-from keepsaid.ports.runtime import Clock, Ids, StopToken
-from keepsaid.ports.store import MemoryStore, Store
+from keepsaid.ports import memory_maintenance, runtime, store
 
 _log = logging.getLogger("keepsaid.forget")
 _AGAIN_MS = 500
@@ -22,17 +20,17 @@ class Forgetter:
 
     def __init__(
         self,
-        stores: tuple[Store, MemoryStore],
-        clock: Clock,
-        ids: Ids,
-        halt: StopToken | None = None,
-        typed: TypedLines | None = None,
+        stores: tuple[store.Store, store.MemoryStore],
+        clock: runtime.Clock,
+        ids: runtime.Ids,
+        halt: runtime.StopToken | None = None,
+        typed: memory_maintenance.TypedLines | None = None,
     ) -> None:
         self._operations, memories = stores
         self._view, self._memory, self._undo_log = self._operations.forgettings, memories.forgetful, memories.undo_log
         self._clock = clock
         self._ids = ids
-        self._halt, self._typed = halt or StopToken(), typed or NoTypedLines()
+        self._halt, self._typed = halt or runtime.StopToken(), typed or memory_maintenance.NoTypedLines()
         self._moved = asyncio.Event()
         self._targets = ForgetTargetFinder(self._operations.reach, self._memory)
 

@@ -9,11 +9,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from keepsaid.domain import commits, reply, retention, timing, trust
+from keepsaid.domain import commits, relay, reply, retention, route, timing, trust
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import SYSTEM, Content, Inbound, Lane, Origin, ProviderMarks, Trust
-from keepsaid.domain.relay import UnreportedTasks, trust_of
-from keepsaid.domain.route import Notify, WorkTerms
 from keepsaid.domain.schedule import FAILURES_MAX, Fire, Schedule, ScheduleRun, Target, What, astray, fired, verdict_on
 from keepsaid.domain.scheduling import BeginRun, EndRun, FireSchedules, Notice, RecoverRuns, RunKey, SettleRun
 from keepsaid.domain.task import NewTask, TaskEnd, TaskStory
@@ -114,7 +112,7 @@ def task_of(number: int, schedule: Schedule) -> NewTask:
     if new.target is not None:
         lane, key = new.target.lane, f"schedule:{known_as}"
         return NewTask(number, new.text, key, lane=lane, depth=1, outside=outside, priority=PRIORITY)
-    terms, key = WorkTerms(notify=Notify.ON_FAILURE), f"schedule:{new.name or known_as}"
+    terms, key = route.WorkTerms(notify=route.Notify.ON_FAILURE), f"schedule:{new.name or known_as}"
     return NewTask(number, new.text, key, terms=terms, outside=outside, priority=PRIORITY)
 
 
@@ -264,8 +262,8 @@ class Scheduler:
         elif not self._is_open(target):
             await self._end(run, schedule, "fail", _closed(target))
         else:
-            untold = UnreportedTasks(target.lane, (story.task,), url=target.url, direct=target.direct)
-            report = build_report(story.task, untold, trust_of(story), self.reach.fence)
+            untold = relay.UnreportedTasks(target.lane, (story.task,), url=target.url, direct=target.direct)
+            report = build_report(story.task, untold, relay.trust_of(story), self.reach.fence)
             await self._ask(run, schedule, replace(report, priority=PRIORITY))
 
     async def _run(self, run: ScheduleRun, schedule: Schedule) -> None:

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from keepsaid.domain import compaction, context, prompt, route, session
+from keepsaid.domain import compaction, context, route, session
 from keepsaid.domain.event import RECEIVED, ROUTED, STARTED, AbandonReason
+from keepsaid.domain.prompt import Json
 from keepsaid.errors import InputError
 from keepsaid.events.schema import Field, Schema, an_id, flag, ids, lane, number, word
 
@@ -259,7 +260,7 @@ def topics_of(patterns: tuple[str, ...]) -> tuple[str, ...]:
     return patterns
 
 
-def checked(topic: str, payload: Mapping[str, prompt.Json]) -> str:
+def checked(topic: str, payload: Mapping[str, Json]) -> str:
     """The payload as it is kept; raises InputError for a topic of the core, no topic, or too large a payload."""
     if len(topic) > _TOPIC_CHARS_MAX or not _TOPIC.fullmatch(topic):
         raise InputError(f"{topic!r} is no topic: words joined by dots, as deploy.finished", safe=_UNTOLD)

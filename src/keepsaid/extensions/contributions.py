@@ -7,15 +7,13 @@ import json
 import logging
 from collections.abc import Callable, Iterator, Sequence
 
-from keepsaid.domain import message, visibility
+from keepsaid.domain import message, turn, visibility
 from keepsaid.domain.message import Lane, StoredMessage
 from keepsaid.domain.prompt import Prompt, Record, Role, ToolCall
 from keepsaid.domain.scene import Contribution
 from keepsaid.domain.trust import ShownSource, Taint
-from keepsaid.domain.turn import ClaimedBatch
 from keepsaid.errors import ExtensionError, ToolError
-from keepsaid.extensions import discovery, loaded, loading
-from keepsaid.extensions.manifest import AgentManifest
+from keepsaid.extensions import discovery, loaded, loading, manifest
 from keepsaid.pipeline.turn.authorization import CallGate
 from keepsaid.ports import channel, model, runtime
 from keepsaid.ports.extension import StreamingProvider
@@ -30,7 +28,7 @@ _ANSWER_CHARS_MAX = 20_000
 class DeclaredAgent:
     """The agent that a manifest describes. Its tools are looked up when a task begins."""
 
-    described: AgentManifest
+    described: manifest.AgentManifest
     model: Callable[[str], Model]
     tools: Callable[[], Sequence[Tool]]
 
@@ -107,7 +105,7 @@ class ExtensionContributions:
         self.active = active
         self._limit_s = limit_s
 
-    def tools(self, claimed: ClaimedBatch) -> tuple[Sequence[model.Tool], Sequence[model.Tool]]:
+    def tools(self, claimed: turn.ClaimedBatch) -> tuple[Sequence[model.Tool], Sequence[model.Tool]]:
         """The tools of built-in extensions, and those of the others; of two with one name the first stays."""
         core: dict[str, model.Tool] = {}
         others: dict[str, model.Tool] = {}
@@ -122,12 +120,12 @@ class ExtensionContributions:
         known = {tool.name: tool for extension in reversed(self.active()) for tool in extension.provided.tools}
         return tuple(known.values())
 
-    async def contribute(self, claimed: ClaimedBatch) -> tuple[Contribution, ...]:
+    async def contribute(self, claimed: turn.ClaimedBatch) -> tuple[Contribution, ...]:
         """What each adds; one that fails or takes too long is named instead."""
         asked = [self._collect_from(extension, claimed) for extension in self.active()]
         return tuple(one for several in await asyncio.gather(*asked) for one in several)
 
-    async def _collect_from(self, extension: loaded.LoadedExtension, claimed: ClaimedBatch) -> list[Contribution]:
+    async def _collect_from(self, extension: loaded.LoadedExtension, claimed: turn.ClaimedBatch) -> list[Contribution]:
         added: list[Contribution] = []
 
         async def ask() -> None:
@@ -149,7 +147,7 @@ class ExtensionContributions:
         return [Contribution(extension.id, "", missing=reason)]
 
 
-def _of_turn(extension: loaded.LoadedExtension, claimed: ClaimedBatch) -> Iterator[model.Tool]:
+def _of_turn(extension: loaded.LoadedExtension, claimed: turn.ClaimedBatch) -> Iterator[model.Tool]:
     if extension.provided.turn_tools is None:
         return
     try:

@@ -7,16 +7,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from keepsaid.domain.event import Event
-from keepsaid.domain.message import Lane
-from keepsaid.domain.prompt import Json
+from keepsaid.domain import event, message, prompt, scene, turn
 from keepsaid.domain.reply import SendResult, StoredReply
-from keepsaid.domain.scene import Contribution
-from keepsaid.domain.turn import ClaimedBatch
+from keepsaid.ports import memory_store, model, runtime
 from keepsaid.ports.channel import Channel, Hook, InboundSink, Incoming
-from keepsaid.ports.memory_store import Embedder
-from keepsaid.ports.model import Extractor, Tool
-from keepsaid.ports.runtime import Clock
 
 
 class ExtensionContext(Protocol):
@@ -31,7 +25,7 @@ class ExtensionContext(Protocol):
         """Its settings, checked against its manifest."""
 
     @property
-    def clock(self) -> Clock:
+    def clock(self) -> runtime.Clock:
         """The time, and waiting."""
 
     @property
@@ -52,10 +46,10 @@ class ExtensionContext(Protocol):
     def get_extension(self, id: str) -> Any:  # noqa: A002 - the seed's word
         """An extension that its manifest depends on. Raises ExtensionError for any other, and one that is not up."""
 
-    async def emit(self, topic: str, payload: Mapping[str, Json], correlation_id: str = "") -> None:
+    async def emit(self, topic: str, payload: Mapping[str, prompt.Json], correlation_id: str = "") -> None:
         """Publish an event, or receive a message (`user.message`); returns when it is on disk. Raises InputError."""
 
-    async def subscribe(self, topic: str, tell: Callable[[Event], Awaitable[object]], name: str = "") -> None:
+    async def subscribe(self, topic: str, tell: Callable[[event.Event], Awaitable[object]], name: str = "") -> None:
         """Be told of a topic or pattern at least once, over restarts; `name` tells two on the same topic apart."""
 
     async def notify_user(self, text: str, about: str = "") -> None:
@@ -89,13 +83,13 @@ class ExtensionRuntime(Protocol):
     """What can be done in an extension's name."""
 
     @property
-    def clock(self) -> Clock:
+    def clock(self) -> runtime.Clock:
         """The time."""
 
-    async def emit(self, extension: str, topic: str, payload: Mapping[str, Json], correlation_id: str) -> None:
+    async def emit(self, extension: str, topic: str, payload: Mapping[str, prompt.Json], correlation_id: str) -> None:
         """Tell of a fact, or take in a `user.message`. Raises InputError."""
 
-    async def subscribe(self, name: str, topic: str, tell: Callable[[Event], Awaitable[object]]) -> None:
+    async def subscribe(self, name: str, topic: str, tell: Callable[[event.Event], Awaitable[object]]) -> None:
         """Tell `name` of a topic from now on, and of what it was not told of before."""
 
     async def notify(self, extension: str, text: str, about: str) -> None:
@@ -104,7 +98,7 @@ class ExtensionRuntime(Protocol):
     async def receive(self, channel: str, incoming: Incoming) -> bool:
         """Take in a message; False when it was there before."""
 
-    async def emit_lifecycle_event(self, topic: str, payload: Mapping[str, Json], about: str) -> None:
+    async def emit_lifecycle_event(self, topic: str, payload: Mapping[str, prompt.Json], about: str) -> None:
         """Publish an event about the state of an extension, such as `extension.started`."""
 
 
@@ -152,7 +146,7 @@ class HookProvider(Protocol):
 class Contributor(Protocol):
     """Adds to the prompt of a turn (seed 002, context providers)."""
 
-    async def contribute(self, claimed: ClaimedBatch) -> tuple[Contribution, ...]:
+    async def contribute(self, claimed: turn.ClaimedBatch) -> tuple[scene.Contribution, ...]:
         """What it adds; each with its priority."""
 
 
@@ -160,7 +154,7 @@ class Contributor(Protocol):
 class EmbedderProvider(Protocol):
     """Brings an embedder."""
 
-    def embedder(self) -> Embedder:
+    def embedder(self) -> memory_store.Embedder:
         """The embedder, made ready in `start`."""
 
 
@@ -168,7 +162,7 @@ class EmbedderProvider(Protocol):
 class ExtractorProvider(Protocol):
     """Brings an extractor."""
 
-    def extractor(self) -> Extractor:
+    def extractor(self) -> model.Extractor:
         """The extractor, made ready in `start`."""
 
 
@@ -192,7 +186,7 @@ class SetupProvider(Protocol):
 class StreamingProvider(Protocol):
     """Shows pieces of an answer as they come. Only the whole answer counts, which comes by `send`."""
 
-    async def stream(self, lane: Lane, piece: str) -> None:
+    async def stream(self, lane: message.Lane, piece: str) -> None:
         """Show a piece; "" says that the answer is settled. What comes faster than it is shown is left out."""
 
 
@@ -200,5 +194,5 @@ class StreamingProvider(Protocol):
 class ToolProvider(Protocol):
     """Makes the tools of one turn."""
 
-    def tools(self, claimed: ClaimedBatch) -> Sequence[Tool]:
+    def tools(self, claimed: turn.ClaimedBatch) -> Sequence[model.Tool]:
         """The tools, each with its class, time limit and schema. Called at the beginning of every turn: be quick."""

@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from keepsaid.domain import memory
-from keepsaid.domain.bulletin import Bulletin, Material
+from keepsaid.domain import bulletin, learning, memory, turn, visibility
 from keepsaid.domain.bundle import ImportVerdict, Record
 from keepsaid.domain.graph import Association, Mention, Seed
-from keepsaid.domain.learning import LearnResult
 from keepsaid.domain.memory import Found, Kind, Listener, Memory, Narrowing, NewMemory, Used, VectorSpace
-from keepsaid.domain.turn import ClaimedBatch, Recent, Usage
-from keepsaid.domain.visibility import MemoryShared, Person, SeenIdentity, ShareMemory, ShareRefusal
 from keepsaid.ports.memory_maintenance import Echoes
 from keepsaid.text.words import DocumentFrequencies
 from keepsaid.values import frozen
@@ -42,7 +38,7 @@ class Recall(Protocol):
 class Reminder(Protocol):
     """Recall done for a turn without the model asking."""
 
-    async def remind(self, claimed: ClaimedBatch, recent: Awaitable[Recent]) -> memory.Injection:
+    async def remind(self, claimed: turn.ClaimedBatch, recent: Awaitable[turn.Recent]) -> memory.Injection:
         """The memories to inject for these messages, without what the prompt (`recent`) already shows. Never raises."""
 
 
@@ -111,7 +107,7 @@ class MemoryRevisions(Protocol):
     async def history(self, listener: Listener, memory_id: int) -> Sequence[Memory]:
         """The memories of this one's slot, or those it replaced, that the listener may read, in order of time."""
 
-    async def correct(self, memory_id: int, memory: NewMemory, at: int) -> LearnResult:
+    async def correct(self, memory_id: int, memory: NewMemory, at: int) -> learning.LearnResult:
         """Put a memory right: the new words stand in its slot and scope, what it said before is kept as past.
 
         Doing it again by the same key does nothing. `at` is milliseconds UTC.
@@ -140,7 +136,7 @@ class MemoryRevisions(Protocol):
 class People(Protocol):
     """Who is known by several identities. Reads of memory follow it at once; no stored scope changes."""
 
-    async def join(self, names: Sequence[str], by: str, at: int) -> Person | None:
+    async def join(self, names: Sequence[str], by: str, at: int) -> visibility.Person | None:
         """Make one person of these identities and all linked to them; None if only the owner may do that."""
 
     async def split(self, name: str) -> bool:
@@ -149,20 +145,20 @@ class People(Protocol):
     async def joined_with(self, name: str) -> tuple[str, ...]:
         """All that are the same person, sorted, itself among them."""
 
-    async def everybody(self) -> Sequence[Person]:
+    async def everybody(self) -> Sequence[visibility.Person]:
         """All persons that were joined, in the order of their ids."""
 
-    async def seen(self, limit: int) -> Sequence[SeenIdentity]:
+    async def seen(self, limit: int) -> Sequence[visibility.SeenIdentity]:
         """The identities that something is remembered from, by their names."""
 
 
 class MemorySharing(Protocol):
     """Shares memories with more listeners, only by a person's command, and keeps a record of it."""
 
-    async def share(self, commit: ShareMemory) -> MemoryShared | ShareRefusal:
+    async def share(self, commit: visibility.ShareMemory) -> visibility.MemoryShared | visibility.ShareRefusal:
         """Share a memory with more listeners, or return the reason for a refusal, with nothing changed."""
 
-    async def list_shares(self, listener: Listener, memory_id: int) -> Sequence[MemoryShared]:
+    async def list_shares(self, listener: Listener, memory_id: int) -> Sequence[visibility.MemoryShared]:
         """How a memory that the listener may read was shared, oldest first."""
 
 
@@ -183,7 +179,7 @@ class Learning(Protocol):
     def echoes(self) -> Echoes:
         """The sentences that were forgotten."""
 
-    async def learn(self, memories: Sequence[NewMemory], at: int) -> tuple[LearnResult, ...]:
+    async def learn(self, memories: Sequence[NewMemory], at: int) -> tuple[learning.LearnResult, ...]:
         """Learn memories, all of a call or none; says of each, in order, what became of it.
 
         What says the same as a memory that is there becomes evidence for it; what says otherwise of the same slot
@@ -208,20 +204,20 @@ class Library(Protocol):
 class Bulletins(Protocol):
     """What a turn is briefed with."""
 
-    async def render_bulletins(self, claimed: ClaimedBatch) -> str:
+    async def render_bulletins(self, claimed: turn.ClaimedBatch) -> str:
         """Render the bulletins of the scopes that a turn may read; "" for none. Never raises or calls a model."""
 
 
 class BulletinStore(Protocol):
     """Where bulletins stand, and what they are made of. No read is without a scope."""
 
-    async def standing(self, listener: Listener, now: int) -> Sequence[Bulletin]:
+    async def standing(self, listener: Listener, now: int) -> Sequence[bulletin.Bulletin]:
         """The bulletins of all scopes that a listener hears, the widest first; one of version 0 where there is none."""
 
-    async def of(self, scope: str, now: int) -> Bulletin:
+    async def of(self, scope: str, now: int) -> bulletin.Bulletin:
         """The bulletin of one scope; of version 0 where there is none."""
 
-    async def material(self, scope: str, now: int) -> Material:
+    async def material(self, scope: str, now: int) -> bulletin.Material:
         """What is known in exactly this scope and holds now: no episodes, nothing external, no results of tasks."""
 
 
@@ -240,7 +236,7 @@ class EditResult:
 
     text: str
     model: str
-    usage: Usage = Usage()
+    usage: turn.Usage = turn.Usage()
 
 
 class Editor(Protocol):

@@ -6,13 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Protocol, runtime_checkable
 
-from keepsaid.domain.context import Made, Sections
-from keepsaid.domain.learning import Statement
-from keepsaid.domain.message import Lane, Trust
-from keepsaid.domain.personality import Skills
+from keepsaid.domain import context, learning, message, personality, session, trust
 from keepsaid.domain.prompt import Json, Prompt, Record
-from keepsaid.domain.session import Passage
-from keepsaid.domain.trust import Described
 from keepsaid.domain.turn import ModelAnswer, ToolClass, Usage
 from keepsaid.values import frozen
 
@@ -40,15 +35,15 @@ class Tool:
     kind: ToolClass = ToolClass.PURE
     limit_s: float = 30.0
     chars_max: int = 20_000
-    serves: Trust | None = None
-    output: Trust = Trust.EXTERNAL
+    serves: message.Trust | None = None
+    output: message.Trust = message.Trust.EXTERNAL
 
     @property
-    def needs(self) -> Trust:
+    def needs(self) -> message.Trust:
         """The least trust of a turn that may call it without a person's approval."""
         if self.serves is not None:
             return self.serves
-        return Trust.EXTERNAL if self.kind is ToolClass.PURE else Trust.OWNER
+        return message.Trust.EXTERNAL if self.kind is ToolClass.PURE else message.Trust.OWNER
 
 
 async def at_once() -> None:
@@ -112,7 +107,7 @@ class Loadable(Protocol):
 class Extracted:
     """What was found, in how many calls of a model, at what cost, and by which."""
 
-    statements: tuple[Statement, ...]
+    statements: tuple[learning.Statement, ...]
     calls: int = 0
     usage: Usage = Usage()
     model: str = ""
@@ -129,7 +124,7 @@ class Extractor(Protocol):
     def thorough(self) -> bool:
         """Whether what it has read is done with; else it waits, marked, for one that is."""
 
-    async def extract(self, passage: Passage) -> Extracted:
+    async def extract(self, passage: session.Passage) -> Extracted:
         """The statements in a passage, each naming records of it that people said. Raises a ModelError for none."""
 
 
@@ -150,8 +145,8 @@ class ToSummarise:
 class Summarised:
     """What a summariser made, who it was, and what it cost."""
 
-    sections: Sections
-    made: Made
+    sections: context.Sections
+    made: context.Made
     model: str = ""
     usage: Usage = Usage()
 
@@ -174,9 +169,9 @@ class Served:
     allowed: bool
 
     @property
-    def text(self) -> Described:
+    def text(self) -> trust.Described:
         """All that a model would be shown of it."""
-        return Described(self.description, self.schema)
+        return trust.Described(self.description, self.schema)
 
 
 class Acceptance(Protocol):
@@ -220,7 +215,7 @@ class AgentIdentity(Protocol):
 class SkillShelf(Protocol):
     """What the agent can look up how to do."""
 
-    async def read(self) -> Skills:
+    async def read(self) -> personality.Skills:
         """The skills as they stand now, and those that were left out."""
 
 
@@ -234,5 +229,5 @@ class Capabilities(Protocol):
 class SideWork(Protocol):
     """What the agent itself has started beside its turns; never what a rule spawned."""
 
-    async def lines(self, lane: Lane) -> tuple[str, ...]:
+    async def lines(self, lane: message.Lane) -> tuple[str, ...]:
         """One line for each piece under way in a lane, newest first."""

@@ -4,18 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from keepsaid.ports import memory_store, store_views
-from keepsaid.ports.memory_maintenance import (
-    Auditing,
-    ForgetfulMemory,
-    ForgettingView,
-    MemoryNews,
-    MemoryUndoLog,
-    Pairs,
-    ReachView,
-    Relating,
-    Upkeep,
-)
+from keepsaid.ports import memory_maintenance, memory_store, store_views
 from keepsaid.ports.memory_store import Shelf, TextLeg, Vectors
 
 
@@ -36,7 +25,7 @@ class Store(
     """The one way to write, and every read."""
 
     @property
-    def forgettings(self) -> ForgettingView:
+    def forgettings(self) -> memory_maintenance.ForgettingView:
         """Requests to forget."""
 
     @property
@@ -52,7 +41,7 @@ class Store(
         """What comes at a time."""
 
     @property
-    def reach(self) -> ReachView:
+    def reach(self) -> memory_maintenance.ReachView:
         """Everything that a request to forget reaches."""
 
 
@@ -64,31 +53,31 @@ class MemoryCare(Protocol):
     """What is done with memories between turns, and by their owner."""
 
     @property
-    def news(self) -> MemoryNews:
+    def news(self) -> memory_maintenance.MemoryNews:
         """What happened to memories and was not told yet."""
 
     @property
-    def relating(self) -> Relating:
+    def relating(self) -> memory_maintenance.Relating:
         """What is to be associated."""
 
     @property
-    def pairs(self) -> Pairs:
+    def pairs(self) -> memory_maintenance.Pairs:
         """Pairs of memories that may say the same, or contradict each other."""
 
     @property
-    def auditing(self) -> Auditing:
+    def auditing(self) -> memory_maintenance.Auditing:
         """What an audit reads."""
 
     @property
-    def upkeep(self) -> Upkeep:
+    def upkeep(self) -> memory_maintenance.Upkeep:
         """The steps of maintenance."""
 
     @property
-    def forgetful(self) -> ForgetfulMemory:
+    def forgetful(self) -> memory_maintenance.ForgetfulMemory:
         """Forgetting."""
 
     @property
-    def undo_log(self) -> MemoryUndoLog:
+    def undo_log(self) -> memory_maintenance.MemoryUndoLog:
         """Undo images of forgettings."""
 
     @property

@@ -6,20 +6,10 @@ import asyncio
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
-from keepsaid.domain.batch import DueLane, WaitingGroup
-from keepsaid.domain.commits import Commit
+from keepsaid.domain import batch, commits, event, personality, receipt, relay, reply, retention, route, session, slot
 from keepsaid.domain.context import DroppedSpan, LaneSummary, LaneTail, Reminders, Summary, TranscriptSpan
-from keepsaid.domain.event import DeliveryLine, Event, SubscriberLine
 from keepsaid.domain.message import Lane
-from keepsaid.domain.personality import Personality
-from keepsaid.domain.receipt import Feedback, Reminded, Use
-from keepsaid.domain.relay import UnreportedTasks
-from keepsaid.domain.reply import StoredReply
-from keepsaid.domain.retention import Backlog, Prunable, PruneHistory
-from keepsaid.domain.route import TaskKind
 from keepsaid.domain.schedule import RunOutput, Schedule, ScheduleRun
-from keepsaid.domain.session import CollectionLine, Passage, QuietSince, Session
-from keepsaid.domain.slot import Slot
 from keepsaid.domain.task import Task, TaskFilter, TaskStory, TaskWork
 from keepsaid.domain.turn import ClaimedBatch, Lease
 from keepsaid.domain.views import EpisodeWork, LaneLine, MessageFilter, Overview, Story, TurnStory
@@ -30,7 +20,7 @@ R = TypeVar("R")
 class Operations(Protocol):
     """Applies commits."""
 
-    async def apply(self, commit: Commit[R]) -> R:
+    async def apply(self, commit: commits.Commit[R]) -> R:
         """Apply one commit, atomically; returns only after it is on disk.
 
         Raises StoreFull, StoreBroken or another StoreError with nothing of the commit kept, and
@@ -41,10 +31,10 @@ class Operations(Protocol):
 class BufferView(Protocol):
     """Reads messages and what became of them."""
 
-    async def due(self, at: int, limit: int) -> tuple[DueLane, ...]:
+    async def due(self, at: int, limit: int) -> tuple[batch.DueLane, ...]:
         """Lanes whose window has closed by `at`, best priority first."""
 
-    async def waiting(self, lanes: Sequence[Lane]) -> tuple[WaitingGroup, ...]:
+    async def waiting(self, lanes: Sequence[Lane]) -> tuple[batch.WaitingGroup, ...]:
         """The messages that wait in these lanes, the first hundred of each; a lane where none waits is left out."""
 
     async def next_due(self) -> int | None:
@@ -120,7 +110,7 @@ class LaneList(Protocol):
 class OutboxView(Protocol):
     """Reads replies."""
 
-    async def unseen(self, channel: str, conversation: str, limit: int = 1_000) -> Sequence[StoredReply]:
+    async def unseen(self, channel: str, conversation: str, limit: int = 1_000) -> Sequence[reply.StoredReply]:
         """The first replies of a pulled conversation that nobody has pulled yet, in order."""
 
     async def last_id(self) -> int:
@@ -133,23 +123,23 @@ class OutboxView(Protocol):
 class SessionView(Protocol):
     """Reads sessions and slots of lanes."""
 
-    async def sessions(self, lane: Lane, limit: int) -> Sequence[Session]:
+    async def sessions(self, lane: Lane, limit: int) -> Sequence[session.Session]:
         """The newest `limit` sessions of a lane, newest first."""
 
-    async def slots(self, lane: Lane, limit: int) -> Sequence[Slot]:
+    async def slots(self, lane: Lane, limit: int) -> Sequence[slot.Slot]:
         """The newest `limit` questions of a lane, newest first."""
 
-    async def quiet_since(self) -> QuietSince:
+    async def quiet_since(self) -> session.QuietSince:
         """Since when the longest quiet lanes are."""
 
 
 class CollectionView(Protocol):
     """Reads marks, and the records they stand for."""
 
-    async def collections(self, states: Sequence[str], limit: int) -> Sequence[CollectionLine]:
+    async def collections(self, states: Sequence[str], limit: int) -> Sequence[session.CollectionLine]:
         """Sessions whose collection is `marked`, `claimed` or `parked`, those first that are due first."""
 
-    async def passage(self, session_id: int, after: int, limit: int) -> Passage | None:
+    async def passage(self, session_id: int, after: int, limit: int) -> session.Passage | None:
         """At most `limit` records of people and the agent in a session after a position; None without a session."""
 
     async def marked_at(self) -> int | None:
@@ -170,36 +160,36 @@ class Notes(Operations, NoteView, Protocol):
 class PersonalityView(Protocol):
     """Reads what was set."""
 
-    async def personalities(self, scopes: Sequence[str]) -> tuple[Personality, ...]:
+    async def personalities(self, scopes: Sequence[str]) -> tuple[personality.Personality, ...]:
         """Those that are set for any of these scopes."""
 
 
 class ReceiptView(Protocol):
     """Reads in which turns memories came up, and what people said of that."""
 
-    async def reminded(self, lane: Lane) -> Reminded | None:
+    async def reminded(self, lane: Lane) -> receipt.Reminded | None:
         """The newest of the lane's last twenty turns that was shown any memory."""
 
-    async def uses(self, memory_id: int, turns: int) -> Sequence[Use]:
+    async def uses(self, memory_id: int, turns: int) -> Sequence[receipt.Use]:
         """The turns a memory was shown to, and of the newest `turns` those it was left out of; newest first."""
 
-    async def list_active_feedback(self, lane: Lane) -> Sequence[Feedback]:
+    async def list_active_feedback(self, lane: Lane) -> Sequence[receipt.Feedback]:
         """Feedback in force for turns of a lane, which marks memories as wrong; newest first."""
 
-    async def feedback(self, memory_id: int) -> Sequence[Feedback]:
+    async def feedback(self, memory_id: int) -> Sequence[receipt.Feedback]:
         """What people said of a memory, newest first, withdrawn or not."""
 
 
 class RetentionView(Protocol):
     """Reads what waits, and what may go."""
 
-    async def backlog(self) -> Backlog:
+    async def backlog(self) -> retention.Backlog:
         """Messages without an answer that nobody works on yet, routed or not."""
 
-    async def prune_history(self) -> PruneHistory:
+    async def prune_history(self) -> retention.PruneHistory:
         """The runs of the pruner."""
 
-    async def prunable(self, messages_before: int, records_before: int) -> Prunable:
+    async def prunable(self, messages_before: int, records_before: int) -> retention.Prunable:
         """What a run would remove of what was settled before these times, milliseconds UTC."""
 
 
@@ -219,7 +209,7 @@ class TaskView(Protocol):
     async def find(self, wanted: TaskFilter) -> Sequence[Task]:
         """Tasks, newest first."""
 
-    async def next_ready(self, kind: TaskKind) -> int | None:
+    async def next_ready(self, kind: route.TaskKind) -> int | None:
         """When the next pending task may be claimed (milliseconds UTC); None when none waits."""
 
     async def next_expiry(self) -> int | None:
@@ -228,7 +218,7 @@ class TaskView(Protocol):
     async def list_open_tasks(self, lane: Lane, limit: int) -> Sequence[Task]:
         """Tasks that turns of a lane made and that have not ended, newest first."""
 
-    async def list_unreported_tasks(self, limit: int) -> Sequence[UnreportedTasks]:
+    async def list_unreported_tasks(self, limit: int) -> Sequence[relay.UnreportedTasks]:
         """Ended tasks of turns that were not reported to their lanes yet, by lane; the newest `limit` tasks."""
 
     async def results(self, limit: int) -> Sequence[TaskWork]:
@@ -273,19 +263,19 @@ class JournalView(Protocol):
     def hint(self) -> asyncio.Event:
         """Set after a commit of this process that may have told of something; for one to wait for, and to clear."""
 
-    async def events(self, after: int, limit: int) -> Sequence[Event]:
+    async def events(self, after: int, limit: int) -> Sequence[event.Event]:
         """The events with ids above `after`, oldest first: those of about `limit` lines, each told to its end."""
 
-    async def latest(self, limit: int) -> Sequence[Event]:
+    async def latest(self, limit: int) -> Sequence[event.Event]:
         """The newest events, oldest first."""
 
-    async def happened(self, topic: str, correlation_id: str, after: int) -> Event | None:
+    async def happened(self, topic: str, correlation_id: str, after: int) -> event.Event | None:
         """The first event of a topic about something after an id; events written several at a time are not searched."""
 
-    async def subscribers(self) -> Sequence[SubscriberLine]:
+    async def subscribers(self) -> Sequence[event.SubscriberLine]:
         """Who is told of what, and how far that is."""
 
-    async def deliveries(self, states: Sequence[str], subscriber: str, limit: int) -> Sequence[DeliveryLine]:
+    async def deliveries(self, states: Sequence[str], subscriber: str, limit: int) -> Sequence[event.DeliveryLine]:
         """Deliveries in these states, newest event first; of one subscriber, or of all for ""."""
 
     async def next_delivery(self, subscriber: str, after: int = -1) -> int | None:

@@ -9,11 +9,9 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any, Protocol
 
+from keepsaid.domain import ids, memory, message
 from keepsaid.domain.bundle import FORGOTTEN, BundleEntry, ImportOutcome, ImportVerdict, Record, key_print
-from keepsaid.domain.ids import is_time, moment
 from keepsaid.domain.learning import LEARNABLE, LearnOutcome, LearnResult
-from keepsaid.domain.memory import IMPORTANCE, OWNER, Kind, Memory, NewMemory, Source, person_scope
-from keepsaid.domain.message import Trust
 from keepsaid.errors import InputError
 from keepsaid.memory.importing import ImportLine, ImportReport, ImportTarget, ImportTerms, Looks, MemoryImport
 from keepsaid.ports import runtime, store
@@ -69,20 +67,20 @@ class Mem0File:
         if not isinstance(name, str) or not 0 < len(name) <= _NAME_CHARS:
             raise ValueError(f"it has no `id` of 1 to {_NAME_CHARS} characters")
         person, kind = self._person(item), _kind(item)
-        new = NewMemory(
+        new = memory.NewMemory(
             key=f"import:mem0:{name}",
             kind=kind,
             text=normalise(text).strip(),
-            scope=person_scope(person),
-            trust=Trust.OWNER if person == OWNER else Trust.KNOWN,
+            scope=memory.person_scope(person),
+            trust=message.Trust.OWNER if person == memory.OWNER else message.Trust.KNOWN,
             said_at=_said_at(item, self._now),
-            importance=IMPORTANCE[kind],
-            sources=(Source("import", f"mem0:{name}"),),
+            importance=memory.IMPORTANCE[kind],
+            sources=(memory.Source("import", f"mem0:{name}"),),
             derived=True,
             metadata=_metadata(item),
             subject_id=person,
         )
-        return BundleEntry(Memory(number, new, "active", self._now), bytes(_HASH_BYTES), said_in=("",))
+        return BundleEntry(memory.Memory(number, new, "active", self._now), bytes(_HASH_BYTES), said_in=("",))
 
     def _person(self, item: dict[str, Any]) -> str:
         called = next((str(item[name]) for name in ("user_id", "agent_id", "run_id") if item.get(name)), "")
@@ -115,7 +113,7 @@ def _refused(what: str) -> InputError:
     return InputError(what, safe="Nothing was imported.", hint="keepsaid data import --help")
 
 
-def _kind(item: dict[str, Any]) -> Kind:
+def _kind(item: dict[str, Any]) -> memory.Kind:
     """What the last word of one of its categories names, as in `food_preferences`; else a fact."""
     categories = item.get("categories")
     for category in categories if isinstance(categories, list) else ():
@@ -123,7 +121,7 @@ def _kind(item: dict[str, Any]) -> Kind:
         for one in LEARNABLE:
             if word in (one, f"{one}s", f"{one[:-1]}ies"):
                 return one
-    return Kind.FACT
+    return memory.Kind.FACT
 
 
 def _said_at(item: dict[str, Any], now: int) -> int:
@@ -132,8 +130,8 @@ def _said_at(item: dict[str, Any], now: int) -> int:
         return now
     if not isinstance(given, str):
         raise ValueError(f"created_at is {kind_of(given)}, not a time as text")
-    at = moment(given)
-    if not is_time(at):
+    at = ids.moment(given)
+    if not ids.is_time(at):
         raise ValueError("created_at is outside the years 1 to 9999")
     return at
 
@@ -160,7 +158,7 @@ class ImportRequest:
 
     file: Path
     source: str = KEEPSAID
-    trust: Trust = Trust.OWNER
+    trust: message.Trust = message.Trust.OWNER
     persons: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -9,11 +9,9 @@ from datetime import UTC, datetime
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from keepsaid.adapters.models.extractor import private_tool, unfenced
+from keepsaid.domain import ids, learning, turn
 from keepsaid.domain.context import HEADINGS, Made, Sections, tidied
-from keepsaid.domain.ids import is_time
-from keepsaid.domain.learning import Pair, Ruling
 from keepsaid.domain.prompt import Json, Prompt, Record, Role
-from keepsaid.domain.turn import ModelAnswer
 from keepsaid.errors import ModelMalformed
 from keepsaid.ports.memory_store import EditRequest, EditResult
 from keepsaid.ports.model import Model, ModelRequest, Summarised, Tool, ToSummarise
@@ -86,7 +84,7 @@ def _tool() -> Tool:
     return private_tool(SUMMARY_TOOL, "Keep the summary of the conversation.", schema)
 
 
-def _sections(answer: ModelAnswer) -> Sections:
+def _sections(answer: turn.ModelAnswer) -> Sections:
     """What the tool was called with, or what the text says where a model writes the arguments down instead."""
     said = next((call.arguments for call in answer.calls if call.name == SUMMARY_TOOL), answer.text)
     try:
@@ -163,7 +161,7 @@ class ModelJudge:
         """The model, and the version of what it is asked."""
         return f"judge/1 {self._model.name}"
 
-    async def judge(self, pairs: Sequence[Pair]) -> Sequence[Ruling | None]:
+    async def judge(self, pairs: Sequence[learning.Pair]) -> Sequence[learning.Ruling | None]:
         if not pairs:
             return []
         prompt = Prompt(_INSTRUCTIONS_JUDGE.format(tool=RULE_PAIRS), (), "", _material_judge(pairs))
@@ -173,17 +171,17 @@ class ModelJudge:
         return [found.pop() if len(found) == 1 else None for found in each]
 
 
-def _parse_rulings(name: str, answer: ModelAnswer) -> list[tuple[int, Ruling]]:
+def _parse_rulings(name: str, answer: turn.ModelAnswer) -> list[tuple[int, learning.Ruling]]:
     said = next((call.arguments for call in answer.calls if call.name == RULE_PAIRS), answer.text.strip())
     said = said.removeprefix("```json").removeprefix("```").removesuffix("```")
     try:
         given = _Rulings.model_validate(json.loads(said)).rulings
     except (ValueError, RecursionError, ValidationError):
         raise ModelMalformed(f"asked to compare memories, {name} gave what is no JSON of rulings") from None
-    return [(one.pair, Ruling(one.ruling)) for one in given if one.ruling in tuple(Ruling)]
+    return [(one.pair, learning.Ruling(one.ruling)) for one in given if one.ruling in tuple(learning.Ruling)]
 
 
-def _material_judge(pairs: Sequence[Pair]) -> str:
+def _material_judge(pairs: Sequence[learning.Pair]) -> str:
     """The pairs, each text on one line of its own, so that none can pass for another."""
     lines: list[str] = []
     for n, one in enumerate(pairs, 1):
@@ -196,11 +194,11 @@ def _material_judge(pairs: Sequence[Pair]) -> str:
 
 
 def _day(at: int) -> str:
-    return f" ({datetime.fromtimestamp(at / 1000, UTC):%Y-%m-%d})" if at and is_time(at) else ""
+    return f" ({datetime.fromtimestamp(at / 1000, UTC):%Y-%m-%d})" if at and ids.is_time(at) else ""
 
 
 def _tool_judge() -> Tool:
-    kinds: list[Json] = [str(ruling) for ruling in Ruling]
+    kinds: list[Json] = [str(ruling) for ruling in learning.Ruling]
     properties: dict[str, Json] = {"pair": {"type": "integer"}, "ruling": {"type": "string", "enum": kinds}}
     one: dict[str, Json] = {"type": "object", "properties": properties, "required": ["pair", "ruling"]}
     rulings: dict[str, Json] = {"rulings": {"type": "array", "items": one}}

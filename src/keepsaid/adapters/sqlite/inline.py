@@ -10,10 +10,8 @@ from typing import Any, Concatenate
 from keepsaid.adapters.sql.operations.queries import buffer_commits
 from keepsaid.adapters.sql.query import P, T
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring, open_keyring
-from keepsaid.adapters.sqlite import integrity, sealing
+from keepsaid.adapters.sqlite import integrity, sealing, stores, writer
 from keepsaid.adapters.sqlite.connection import Readers, SqliteSession
-from keepsaid.adapters.sqlite.stores import MEMORY_TABLE, SqliteOperations, open_ledger
-from keepsaid.adapters.sqlite.writer import RejectedCommit, TransactionExecutor
 from keepsaid.domain.commits import Commit
 
 _IN_MEMORY = Path(":memory:")
@@ -22,12 +20,12 @@ _IN_MEMORY = Path(":memory:")
 class InlineWriter:
     """Applies commits on the event loop, without a thread."""
 
-    def __init__(self, ledger: TransactionExecutor) -> None:
+    def __init__(self, ledger: writer.TransactionExecutor) -> None:
         self._ledger = ledger
 
     async def apply(self, commit: Commit[T]) -> T:
         [result] = self._ledger.apply([commit])
-        if isinstance(result, RejectedCommit):
+        if isinstance(result, writer.RejectedCommit):
             raise result.error
         self._ledger.tidy()
         done: T = result
@@ -55,7 +53,7 @@ class InlineReaders(Readers):
 
 def buffer_inline(path: Path) -> tuple[InlineWriter, InlineReaders]:
     """The operational store in a file, opened once more."""
-    ledger = open_ledger(path, ("buffer",), lambda db: buffer_commits(db, open_keyring(path)))
+    ledger = stores.open_ledger(path, ("buffer",), lambda db: buffer_commits(db, open_keyring(path)))
     return InlineWriter(ledger), InlineReaders(path)
 
 
@@ -64,12 +62,12 @@ def memory_inline(
 ) -> tuple[InlineWriter, InlineReaders]:
     """The memory store in a file, opened once more; or a new one that is in no file."""
     if path is not None:
-        return InlineWriter(open_ledger(path, ("memory",), lambda _: MEMORY_TABLE)), InlineReaders(path)
+        return InlineWriter(stores.open_ledger(path, ("memory",), lambda _: stores.MEMORY_TABLE)), InlineReaders(path)
     db = _in_memory("memory", tombs or open_keyring(_IN_MEMORY))
-    return InlineWriter(TransactionExecutor(db, _IN_MEMORY, MEMORY_TABLE)), InlineReaders(_IN_MEMORY, db)
+    return InlineWriter(writer.TransactionExecutor(db, _IN_MEMORY, stores.MEMORY_TABLE)), InlineReaders(_IN_MEMORY, db)
 
 
-class InMemoryOperations(SqliteOperations):
+class InMemoryOperations(stores.SqliteOperations):
     """The operational store in memory, without threads: for tests, simulations and examples.
 
     It holds nothing but its database: another one over the same `database` goes on where this one stopped.
@@ -92,9 +90,9 @@ class InMemoryDatabase:
         self.db = _in_memory("buffer", self.tombs)
         self.wrote_last: object = None
 
-    def ledger(self) -> TransactionExecutor:
+    def ledger(self) -> writer.TransactionExecutor:
         """What applies commits, knowing only what is in the database."""
-        return TransactionExecutor(self.db, _IN_MEMORY, buffer_commits(self.db, self.tombs))
+        return writer.TransactionExecutor(self.db, _IN_MEMORY, buffer_commits(self.db, self.tombs))
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         return self.db.execute(sql).fetchall()

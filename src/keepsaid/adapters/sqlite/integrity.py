@@ -13,15 +13,7 @@ import apsw
 
 from keepsaid.adapters.sql.operations import routing, rows
 from keepsaid.adapters.sql.query import every, every_replaced, load, one, only
-from keepsaid.adapters.sqlite import piece_index, sealing, writer
-from keepsaid.adapters.sqlite.connection import (
-    APPLICATION_ID,
-    SqliteSession,
-    check_library,
-    open_reader,
-    open_writer,
-    translated,
-)
+from keepsaid.adapters.sqlite import connection, piece_index, sealing, writer
 from keepsaid.config.home import put_in_place
 from keepsaid.domain.states import STATES
 from keepsaid.errors import ForeignStore, KeepsaidError, SchemaTooNew, StoreError
@@ -59,7 +51,7 @@ def _scripts(folder: str, part: str) -> tuple[Script, ...]:
     return tuple(sorted(found))
 
 
-def version(db: SqliteSession, part: str) -> int:
+def version(db: connection.SqliteSession, part: str) -> int:
     """The number of a part of the schema; 0 when the file does not have it."""
     if not db.table_exists("main", "keepsaid_schema"):
         return 0
@@ -67,7 +59,7 @@ def version(db: SqliteSession, part: str) -> int:
     return int(row[0]) if row else 0
 
 
-def check(db: SqliteSession, path: Path, part: str) -> int:
+def check(db: connection.SqliteSession, path: Path, part: str) -> int:
     """The version of the file; raises SchemaTooNew when a newer program wrote it."""
     found, known = version(db, part), migrations(part)[-1][0]
     if found > known:
@@ -86,20 +78,20 @@ def look(path: Path, parts: Sequence[str]) -> None:
         writer.check_log(None, path)
         return
     try:
-        db = open_reader(path)
+        db = connection.open_reader(path)
     except StoreError as error:
         if type(error) is not StoreError:
             raise
         return  # it needs repair first (a journal left by a crash), which reading cannot do
-    with closing(db), translated(path):
+    with closing(db), connection.translated(path):
         for part in parts:
             check(db, path, part)
         writer.check_log(db, path)
 
 
-def migrate(db: SqliteSession, path: Path, part: str) -> None:
+def migrate(db: connection.SqliteSession, path: Path, part: str) -> None:
     """Bring a part of the schema to its newest number, each script in a transaction of its own."""
-    with translated(path):
+    with connection.translated(path):
         found = check(db, path, part)
         scripts = due(part, found)
         if scripts and found:
@@ -113,28 +105,28 @@ def migrate(db: SqliteSession, path: Path, part: str) -> None:
             sealing.keep_sealed(db)
 
 
-def _register(db: SqliteSession) -> None:
+def _register(db: connection.SqliteSession) -> None:
     """Register the functions that migrations call."""
     db.create_scalar_function("without_logins", lambda *parts: without_logins(str(parts[0])), 1, deterministic=True)
     db.create_scalar_function("digest", lambda *parts: digest(*map(str, parts)), 2, deterministic=True)
 
 
-def _step(db: SqliteSession, part: str, number: int, script: str) -> None:
+def _step(db: connection.SqliteSession, part: str, number: int, script: str) -> None:
     with db.transaction():
-        db.pragma("application_id", APPLICATION_ID)
+        db.pragma("application_id", connection.APPLICATION_ID)
         db.execute(SCHEMA["create"])
         db.execute(script).fetchall()  # a statement that returns rows must not be the last that runs
         db.execute(SCHEMA["set_version"], (part, number))
 
 
-def back_up(db: SqliteSession, target: Path) -> None:
+def back_up(db: connection.SqliteSession, target: Path) -> None:
     """Copy the open database to `target`, page by page, while others may read and write it."""
     point("backup.before")
     partial = target.with_name(target.name + ".partial")
     partial.unlink(missing_ok=True)
     with ExitStack() as undoing:
         undoing.callback(partial.unlink, missing_ok=True)
-        copy = SqliteSession(str(partial))
+        copy = connection.SqliteSession(str(partial))
         undoing.callback(copy.close, True)
         with copy.backup("main", db, "main") as backup:
             while not backup.done:
@@ -165,13 +157,13 @@ class Checkup:
 
 def library_version() -> str:
     """The version of SQLite in use; raises StoreError for one that can corrupt a database."""
-    check_library()
+    connection.check_library()
     return apsw.sqlite_lib_version()
 
 
 def examine(path: Path, parts: Sequence[str]) -> Checkup:
     """Open a file for reading and check every page of it; raises a StoreError when it cannot be opened."""
-    with closing(open_reader(path)) as db, translated(path):
+    with closing(connection.open_reader(path)) as db, connection.translated(path):
         schemas = {part: check(db, path, part) for part in parts}
         found = db.execute(f"PRAGMA quick_check({_PROBLEMS_MAX})").fetchall()
         counts = {part: int(only(db, CARE[part])[0]) for part in parts if schemas[part]}
@@ -186,7 +178,7 @@ def copy(path: Path, target: Path, parts: Sequence[str]) -> Checkup:
     Raises a StoreError with nothing left at `target`, ForeignStore when the copy is not whole.
     """
     try:
-        with closing(open_reader(path)) as db, translated(target):
+        with closing(connection.open_reader(path)) as db, connection.translated(target):
             # The open snapshot is what is copied: without it, every commit of a writer would start the copy again.
             db.execute("BEGIN")
             db.pragma("schema_version")
@@ -225,7 +217,10 @@ class IntegrityReport:
 
 def check_integrity(path: Path, parts: Sequence[str], *, mend: bool) -> IntegrityReport:
     """Check a whole file; with `mend`, which needs the lock of the home, rebuild what is derived. Raises StoreError."""
-    with closing(open_writer(path) if mend else open_reader(path)) as db, translated(path):
+    with (
+        closing(connection.open_writer(path) if mend else connection.open_reader(path)) as db,
+        connection.translated(path),
+    ):
         for part in parts:
             check(db, path, part)
         if mend:
@@ -252,7 +247,7 @@ def check_integrity(path: Path, parts: Sequence[str], *, mend: bool) -> Integrit
         return IntegrityReport(path, messages, tuple(damaged), tuple(altered), damage, tuple(astray), mend)
 
 
-def _states(db: SqliteSession) -> Iterator[tuple[str, str, str]]:
+def _states(db: connection.SqliteSession) -> Iterator[tuple[str, str, str]]:
     """States that there are not: the checksums of rows leave states out, because they move."""
     known = json.dumps(sorted(STATES))
     for table in sealing.sealed_tables(db).values():
@@ -262,7 +257,7 @@ def _states(db: SqliteSession) -> Iterator[tuple[str, str, str]]:
             )
 
 
-def _messages(db: SqliteSession) -> Iterator[tuple[int, bool]]:
+def _messages(db: connection.SqliteSession) -> Iterator[tuple[int, bool]]:
     after = 0
     while True:
         found = every_replaced(db, DEEP["messages"], (after, _MESSAGES_EACH))
@@ -272,7 +267,7 @@ def _messages(db: SqliteSession) -> Iterator[tuple[int, bool]]:
         after = found[-1][0]
 
 
-def _lanes(db: SqliteSession, *, mend: bool) -> Iterator[str]:
+def _lanes(db: connection.SqliteSession, *, mend: bool) -> Iterator[str]:
     """Lanes that do not say what their messages and batches say, and batches that are offered wrongly."""
     lanes, offered = every(db, DEEP["lanes_astray"]), every(db, DEEP["ready_astray"])
     if mend and (lanes or offered):
@@ -288,7 +283,7 @@ def _lanes(db: SqliteSession, *, mend: bool) -> Iterator[str]:
         yield f"{len(offered)} lanes do not offer their first open batch"
 
 
-def _counts(db: SqliteSession, *, mend: bool) -> Iterator[str]:
+def _counts(db: connection.SqliteSession, *, mend: bool) -> Iterator[str]:
     """Counts that were not kept as things moved."""
     wrong = every(db, DEEP["tally_astray"])
     if mend:
@@ -298,7 +293,7 @@ def _counts(db: SqliteSession, *, mend: bool) -> Iterator[str]:
         yield f"{len(wrong)} counts are not what is there"
 
 
-def _text(db: SqliteSession, *, mend: bool) -> Iterator[str]:
+def _text(db: connection.SqliteSession, *, mend: bool) -> Iterator[str]:
     """A full-text index that is not that of its memories; only a writer can compare it word by word. And blocks."""
     if not _parity(db, word_by_word=mend):
         if mend:
@@ -313,7 +308,7 @@ def _text(db: SqliteSession, *, mend: bool) -> Iterator[str]:
         yield f"{len(stretches)} stretches have blocks of other words than those that are there"
 
 
-def _vectors(db: SqliteSession, *, mend: bool) -> Iterator[str]:
+def _vectors(db: connection.SqliteSession, *, mend: bool) -> Iterator[str]:
     """Pieces without the vector their space says they have, and blocks of other vectors than those that are there."""
     spaces, blocks = every(db, DEEP["spaces_astray"]), every(db, DEEP["blocks_astray"])
     if mend:
@@ -325,7 +320,7 @@ def _vectors(db: SqliteSession, *, mend: bool) -> Iterator[str]:
         yield f"{len(blocks)} blocks are not of the vectors that are there"
 
 
-def _parity(db: SqliteSession, *, word_by_word: bool) -> bool:
+def _parity(db: connection.SqliteSession, *, word_by_word: bool) -> bool:
     if only(db, DEEP["text_missing"])[0]:
         return False
     if word_by_word:

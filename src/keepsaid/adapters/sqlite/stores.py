@@ -10,20 +10,18 @@ from pathlib import Path
 from keepsaid.adapters.sql.memory.commits import KeepVectors
 from keepsaid.adapters.sql.memory.rows import MemoryParts
 from keepsaid.adapters.sql.memory.store import MEMORY_COMMITS, SqlMemories
-from keepsaid.adapters.sql.operations import forgetting
+from keepsaid.adapters.sql.operations import forgetting, queries
 from keepsaid.adapters.sql.operations.chronicle import SqlChronicles
-from keepsaid.adapters.sql.operations.queries import SqlLanes, buffer_commits
 from keepsaid.adapters.sql.query import CommitTable, T, column, load, only, reads, writes
 from keepsaid.adapters.sql.tombstones import KEY_NAME, TombstoneKeyring, open_keyring
-from keepsaid.adapters.sqlite import connection, full_text, piece_index, vector_index, word_blocks, writer
+from keepsaid.adapters.sqlite import connection, full_text, integrity, piece_index, vector_index, word_blocks, writer
 from keepsaid.adapters.sqlite.connection import Readers, SqliteSession, open_reader, open_writer, translated
-from keepsaid.adapters.sqlite.integrity import check, look, migrate, version
 from keepsaid.adapters.sqlite.writer import TransactionExecutor, Writer
 from keepsaid.config.home import write_file
 from keepsaid.domain import commits, event, process, session, task
 from keepsaid.domain.memory import Found, Listener, VectorSpace
 from keepsaid.errors import LogLost, StoreError, StoreUnpaired
-from keepsaid.ports.runtime import Ids, Redactor
+from keepsaid.ports import runtime
 from keepsaid.ports.store_views import Operations
 from keepsaid.text.words import DocumentFrequencies
 from keepsaid.values import frozen
@@ -86,11 +84,11 @@ def join_pair(buffer: Path, memory: Path) -> None:
 def join(buffer: Path, memory: Path) -> None:
     """Make or migrate both stores, and let the buffer name the memory store. Safe to repeat after a crash."""
     for path, part in ((buffer, "buffer"), (memory, "memory")):
-        look(path, (part,))
+        integrity.look(path, (part,))
     with closing(open_writer(buffer)) as first:
-        migrate(first, buffer, "buffer")
+        integrity.migrate(first, buffer, "buffer")
         with closing(open_writer(memory)) as second:
-            migrate(second, memory, "memory")
+            integrity.migrate(second, memory, "memory")
             with translated(memory):
                 found = only(second, PAIR["mark"])[0]
         with translated(buffer):
@@ -115,9 +113,9 @@ def _inspected(path: Path, part: str) -> Half:
             raise
         return Half(path, part, is_readable=False)  # it needs repair first, which reading cannot do
     with closing(db), translated(path):
-        schema = version(db, part)
+        schema = integrity.version(db, part)
         if not schema:
-            return Half(path, part, is_other=version(db, _OTHER[part]) > 0)
+            return Half(path, part, is_other=integrity.version(db, _OTHER[part]) > 0)
         known = db.table_exists("main", "store_mark")
         store, named = only(db, PAIR["mark"]) if known else (None, None)
         return Half(path, part, schema, False, bool(only(db, PAIR[f"stored_{part}"])[0]), store, named)
@@ -145,7 +143,7 @@ _QUIET = frozenset[type]((
 """Types of commits that never write events."""
 
 
-class SqliteOperations(SqlLanes):
+class SqliteOperations(queries.SqlLanes):
     """The operational store: every read, and the one way to write."""
 
     def __init__(
@@ -169,7 +167,7 @@ class SqliteOperations(SqlLanes):
 
 async def open_operations(path: Path) -> SqliteOperations:
     """Open or create the operational store at `path`; raises a StoreError with the file untouched."""
-    writer = await start(path, ("buffer",), lambda db: buffer_commits(db, open_keyring(path)))
+    writer = await start(path, ("buffer",), lambda db: queries.buffer_commits(db, open_keyring(path)))
     return SqliteOperations(writer, Readers(path, cached_kib=connection.LOOKUPS_KIB), writer)
 
 
@@ -191,11 +189,11 @@ def open_ledger(path: Path, parts: Sequence[str], table: Callable[[SqliteSession
 
 def _open(path: Path, parts: Sequence[str]) -> SqliteSession:
     with ExitStack() as undo:
-        look(path, parts)
+        integrity.look(path, parts)
         db = open_writer(path)
         undo.callback(db.close)
         for part in parts:
-            migrate(db, path, part)
+            integrity.migrate(db, path, part)
         undo.pop_all()
         return db
 
@@ -216,9 +214,9 @@ class SqliteMemories(SqlMemories):
         self,
         writer: Operations,
         readers: Readers,
-        ids: Ids,
+        ids: runtime.Ids,
         closing: Sequence[Readers | Writer] = (),
-        redactor: Redactor | None = None,
+        redactor: runtime.Redactor | None = None,
         keyring: TombstoneKeyring | None = None,
     ) -> None:
         super().__init__(MemoryParts(writer, readers, ids, redactor, keyring or open_keyring(readers.path)))
@@ -245,7 +243,7 @@ class SqliteMemories(SqlMemories):
 
 
 async def open_memories(
-    path: Path, ids: Ids, redactor: Redactor | None = None, keyring: TombstoneKeyring | None = None
+    path: Path, ids: runtime.Ids, redactor: runtime.Redactor | None = None, keyring: TombstoneKeyring | None = None
 ) -> SqliteMemories:
     """Open or create the memory store at `path`; raises a StoreError with the file untouched.
 
@@ -260,7 +258,7 @@ async def open_memories(
 
 
 async def open_stores(
-    buffer: Path, memory: Path, ids: Ids, closing: AsyncExitStack, redactor: Redactor | None = None
+    buffer: Path, memory: Path, ids: runtime.Ids, closing: AsyncExitStack, redactor: runtime.Redactor | None = None
 ) -> tuple[SqliteOperations, SqliteMemories]:
     """Open or create both stores; `closing` closes them in the right order. Memory holds no secret of `redactor`.
 
@@ -274,7 +272,7 @@ async def open_stores(
         closing.push_async_callback(memories.close)
         return operations, memories
     writer = await start(
-        buffer, ("buffer", "memory"), lambda db: buffer_commits(db, open_keyring(buffer)) | MEMORY_TABLE
+        buffer, ("buffer", "memory"), lambda db: queries.buffer_commits(db, open_keyring(buffer)) | MEMORY_TABLE
     )
     readers, searching = Readers(buffer, cached_kib=connection.LOOKUPS_KIB), Readers(buffer)
     for part in (writer, readers, searching):
@@ -315,7 +313,7 @@ class ReadOnly:
 
 
 async def read_stores(
-    buffer: Path, memory: Path, ids: Ids, closing: AsyncExitStack
+    buffer: Path, memory: Path, ids: runtime.Ids, closing: AsyncExitStack
 ) -> tuple[SqlChronicles, SqliteMemories]:
     """Open both stores for reading; raises StoreError when they do not exist, are no pair or another program's."""
     await asyncio.to_thread(check_stores, buffer, memory)
@@ -332,7 +330,7 @@ def _checked(path: Path, part: str) -> None:
     if not path.exists():
         raise StoreError(f"there is no {path} yet", safe="Nothing was stored here so far.", hint="keepsaid chat")
     with closing(open_reader(path)) as db:
-        check(db, path, part)
+        integrity.check(db, path, part)
 
 
 def carry(present: Path, restored: Path) -> int:

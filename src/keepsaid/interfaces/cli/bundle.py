@@ -80,7 +80,7 @@ def import_(
     cannot be taken over is named, and the others are. What was forgotten here does not come back; what was forgotten
     where the bundle is from, where the forgotten.key of that home stands beside the file.
     """
-    from keepsaid.app.stores import redactor_of  # noqa: PLC0415 - `--help` needs none of it
+    from keepsaid.app.redaction import redactor_of  # noqa: PLC0415 - `--help` needs none of it
 
     asked, now = _request(file, source, trust, who or []), time.time_ns() // 1_000_000
     redactor = redactor_of(session().config())

@@ -20,7 +20,7 @@ from typing import Annotated, Any, BinaryIO, NoReturn
 
 import typer
 
-from keepsaid.app.stores import plain_redactor
+from keepsaid.app.redaction import plain_redactor
 from keepsaid.domain import ids
 from keepsaid.interfaces.cli.console import check_choice, say, session, show
 from keepsaid.interfaces.cli.escapes import json_line

@@ -36,7 +36,7 @@ def audit(
 
     The exit code is 0 when all is well, and 5 when there is something to put right.
     """
-    from keepsaid.app.stores import redactor_of  # noqa: PLC0415
+    from keepsaid.app.redaction import redactor_of  # noqa: PLC0415
     from keepsaid.memory.maintenance import Audit  # noqa: PLC0415
 
     redactor = redactor_of(console.session().config())

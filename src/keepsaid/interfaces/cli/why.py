@@ -9,20 +9,14 @@ from typing import Annotated, Any
 
 import typer
 
-from keepsaid.domain import ids
+from keepsaid.domain import ids, message, prompt, views
 from keepsaid.domain.memory import Memory
-from keepsaid.domain.message import Lane
-from keepsaid.domain.prompt import LayerShare, shares_of
 from keepsaid.domain.receipt import Feedback, FeedbackState, MemoryUse, Use
-from keepsaid.domain.views import MessageFilter, TurnStory
 from keepsaid.errors import InputError
-from keepsaid.interfaces.cli import chronicle, console, escapes, inbox
+from keepsaid.interfaces import pictures, shapes
+from keepsaid.interfaces.cli import chronicle, console, escapes, inbox, memory_changes
 from keepsaid.interfaces.cli.console import id_of, one_line, refused, say, session, show, wrapped
-from keepsaid.interfaces.cli.memory_changes import LIST, OWNER
-from keepsaid.interfaces.pictures import context_bar, one_page, rank_shift
-from keepsaid.interfaces.shapes import USES_MAX, absent_shape, came_up_shape, turn_shape
-from keepsaid.pipeline.prompt.attention import late_before
-from keepsaid.pipeline.prompt.guard import changed_since, compared, left_out_of
+from keepsaid.pipeline.prompt import attention, guard
 from keepsaid.pipeline.tools.conversation import questions_in
 from keepsaid.services.explaining import absence, commanded, listened
 from keepsaid.text.normal import cut
@@ -109,35 +103,35 @@ def uses(found: Sequence[Use]) -> Iterator[str]:
 
 def explain_memory(thing: str) -> None:
     """In which turns a memory was shown, opened or left out, and what was said of that."""
-    number = id_of("memory", thing, LIST)
+    number = id_of("memory", thing, memory_changes.LIST)
 
     async def looked_up(stores: console.Stores) -> tuple[Memory, Sequence[Use], Sequence[Feedback]] | None:
-        known = await stores.memories.get(OWNER, number)
-        told = await stores.views.uses(number, USES_MAX), await stores.views.feedback(number)
+        known = await stores.memories.get(memory_changes.OWNER, number)
+        told = await stores.views.uses(number, shapes.USES_MAX), await stores.views.feedback(number)
         return None if known is None else (known, *told)
 
-    memory, found, feedback = session().need(looked_up, f"there is no memory {thing}", LIST)
+    memory, found, feedback = session().need(looked_up, f"there is no memory {thing}", memory_changes.LIST)
     heading = f"CAME UP IN {len(found)} of the turns on record" if found else "CAME UP IN no turn on record"
     said = [wrapped(judged(feedback))] if feedback else []
-    show(came_up_shape(memory, found, feedback), _headed(memory), *said, heading, *uses(found))
+    show(shapes.came_up_shape(memory, found, feedback), _headed(memory), *said, heading, *uses(found))
 
 
-def explain_absence(turn: TurnStory, thing: str) -> None:
+def explain_absence(turn: views.TurnStory, thing: str) -> None:
     """Why a turn was not shown a memory."""
-    number = id_of("memory", thing, LIST)
+    number = id_of("memory", thing, memory_changes.LIST)
 
     async def looked_up(stores: console.Stores) -> tuple[Memory, bool] | None:
-        known = await stores.memories.get(OWNER, number)
+        known = await stores.memories.get(memory_changes.OWNER, number)
         return None if known is None else (known, await stores.memories.get(listened(turn), number) is not None)
 
-    memory, heard = session().need(looked_up, f"there is no memory {thing}", LIST)
+    memory, heard = session().need(looked_up, f"there is no memory {thing}", memory_changes.LIST)
     why = absence(turn, memory, heard=heard)
     told = [
         ("turn", f"{ids.show('turn', turn.turn_id)}   {ids.when(turn.started_at)}"),
         *(("said", shortened(one.text)) for one in turn.messages),
         (why.stage.replace("_", " "), why.why),
     ]
-    show(absent_shape(turn, memory, why), _headed(memory), wrapped(told))
+    show(shapes.absent_shape(turn, memory, why), _headed(memory), wrapped(told))
 
 
 def _headed(memory: Memory) -> str:
@@ -178,10 +172,10 @@ def why(
         return
     if svg is not None:
         _drawn(turn, svg)
-    show({"turn": turn_shape(turn)}, *explained(turn, everything=everything))
+    show({"turn": shapes.turn_shape(turn)}, *explained(turn, everything=everything))
 
 
-async def turn_named(stores: console.Stores, thing: str | None, lane: Lane | None = None) -> TurnStory:
+async def turn_named(stores: console.Stores, thing: str | None, lane: message.Lane | None = None) -> views.TurnStory:
     """The turn that a turn, message or batch id means, else the last one of the lane or of all.
 
     Raises InputError when there is none.
@@ -204,16 +198,16 @@ async def _number(stores: console.Stores, thing: str) -> int | None:
         return story.turn_id
     if batch_id is None:
         return None
-    newest = await stores.views.find(MessageFilter(limit=_SEARCHED_MAX))
+    newest = await stores.views.find(views.MessageFilter(limit=_SEARCHED_MAX))
     return next((story.turn_id for story in newest if story.batch and story.batch.id == batch_id), None)
 
 
-def explained(turn: TurnStory, *, everything: bool = False) -> Iterator[str]:
+def explained(turn: views.TurnStory, *, everything: bool = False) -> Iterator[str]:
     """The turn for people, part by part."""
     lane, verdict, reason = turn.batch.lane, turn.batch.verdict, f": {turn.reason}" if turn.reason else ""
     yield f"{ids.show('turn', turn.turn_id)} {turn.state}{chronicle.took(turn)}{reason}   {ids.when(turn.started_at)}"
     lines = [("lane", f"{lane.key}   {lane.channel}, conversation {lane.conversation}")]
-    before = late_before(turn.trace)
+    before = attention.late_before(turn.trace)
     for one in turn.messages:
         late = f"   answered late: received {ids.when(one.received_at)}" if before and one.received_at < before else ""
         lines.append(("said", f"{ids.show('message', one.id)}  {one_line(one.text)}{late}"))
@@ -225,8 +219,8 @@ def explained(turn: TurnStory, *, everything: bool = False) -> Iterator[str]:
     trace: dict[str, Any] = turn.trace if isinstance(turn.trace, dict) else {}
     alone = commanded(turn)
     lines += [("context", f"none: {alone}")] if alone else [*_context(trace), *_prefix(turn)]
-    lines += [("left out", part) for part in left_out_of(trace)]
-    changed = changed_since(trace)
+    lines += [("left out", part) for part in guard.left_out_of(trace)]
+    changed = guard.changed_since(trace)
     lines += [("tried again", f"{changed} since the first attempt")] if changed else []
     yield wrapped(lines)
     if not alone:
@@ -234,8 +228,8 @@ def explained(turn: TurnStory, *, everything: bool = False) -> Iterator[str]:
     yield wrapped([*judged(turn.feedback), *_ended(turn)])
 
 
-def _drawn(turn: TurnStory, file: Path) -> None:
-    shares = shares_of(turn.trace)
+def _drawn(turn: views.TurnStory, file: Path) -> None:
+    shares = prompt.shares_of(turn.trace)
     if not shares:
         alone = commanded(turn)
         what = f"{ids.show('turn', turn.turn_id)} recorded no context to draw" + (f": {alone}" if alone else "")
@@ -248,12 +242,12 @@ def _drawn(turn: TurnStory, file: Path) -> None:
     say(f"drawn in {file}")
 
 
-def _picture(turn: TurnStory, title: str, shares: Sequence[LayerShare]) -> str:
+def _picture(turn: views.TurnStory, title: str, shares: Sequence[prompt.LayerShare]) -> str:
     """The context as a bar, and below it how the memories were ranked, where there were any."""
-    bar = context_bar(title, shares, session().config().compaction.window_tokens)
+    bar = pictures.context_bar(title, shares, session().config().compaction.window_tokens)
     memory = turn.trace.get("memory") if isinstance(turn.trace, dict) else None
     candidates: Any = memory.get("candidates") if isinstance(memory, dict) else None
-    return one_page(bar, rank_shift(title, candidates)) if candidates else bar
+    return pictures.one_page(bar, pictures.rank_shift(title, candidates)) if candidates else bar
 
 
 def _context(trace: dict[str, Any]) -> list[tuple[str, str]]:
@@ -265,8 +259,8 @@ def _context(trace: dict[str, Any]) -> list[tuple[str, str]]:
     return [("context", f"{' | '.join(shown)}   about {total:,} tokens"), *_focus(trace), *searched(memory)]
 
 
-def _prefix(turn: TurnStory) -> list[tuple[str, str]]:
-    found = compared(turn.before, turn.trace)
+def _prefix(turn: views.TurnStory) -> list[tuple[str, str]]:
+    found = guard.compared(turn.before, turn.trace)
     if found is None:
         return []
     one, why = found
@@ -295,7 +289,7 @@ def _ref(ref: str) -> str:
     return f"our reply in {ids.show('turn', int(number))}" if what == "reply" else "a notice of ours" if what else ""
 
 
-def _ended(turn: TurnStory) -> list[tuple[str, str]]:
+def _ended(turn: views.TurnStory) -> list[tuple[str, str]]:
     lines = [("step", f"{step.n}  {step.kind} {step.subject}  {step.state}") for step in turn.steps]
     lines += [("asked", one_line(question)) for question in questions_in(turn.records)]
     for reply in turn.replies:

@@ -22,16 +22,7 @@ from keepsaid.app.instance import Instance
 from keepsaid.config.services import ServerConfig
 from keepsaid.domain.ids import PREFIXES, read
 from keepsaid.errors import ConfigError, TooLarge
-from keepsaid.interfaces.http.responses import (
-    BadRequest,
-    Endpoint,
-    ForeignCaller,
-    NotFound,
-    ServerBusy,
-    Unauthorised,
-    ending,
-    guarded,
-)
+from keepsaid.interfaces.http import responses
 from keepsaid.text import json_reader, normal
 from keepsaid.values import frozen
 
@@ -84,18 +75,20 @@ class Gate:
         if known:
             return
         if self.client_token is not None or not is_loopback(self.host):
-            raise Unauthorised("this route needs a token")
+            raise responses.Unauthorised("this route needs a token")
         # A proxy shows itself by a header of its own, or by HTTP/1.0, which nginx speaks to what is behind it.
         if request.scope["http_version"] == "1.0" or any(map(_PASSED_ON.fullmatch, request.headers)):
             what = "a proxy passed this call on, and without a token everybody could call through it"
-            raise ForeignCaller(what, hint="behind a proxy set server.token and send Authorization: Bearer TOKEN")
+            raise responses.ForeignCaller(
+                what, hint="behind a proxy set server.token and send Authorization: Bearer TOKEN"
+            )
 
     def operator(self, request: Request) -> None:
         """Let the owner's own commands pass; raises Unauthorised or Refused."""
         request.state.owner = self.is_operator(request)
         self._same_place(request, known=request.state.owner)
         if not request.state.owner:
-            raise Unauthorised("this route needs the token of the running instance")
+            raise responses.Unauthorised("this route needs the token of the running instance")
 
     def is_operator(self, request: Request) -> bool:
         """Whether the request carries the running instance's token."""
@@ -116,9 +109,9 @@ class Gate:
         except ValueError:
             name = None
         if not known and name not in (*_LOCAL_NAMES, self.host):
-            raise ForeignCaller("without a token this address may only be called as what it is: loopback")
+            raise responses.ForeignCaller("without a token this address may only be called as what it is: loopback")
         if origin is not None and origin.lower() != f"http://{host}".lower():
-            raise ForeignCaller("no page of another place may call this address")
+            raise responses.ForeignCaller("no page of another place may call this address")
 
 
 T = TypeVar("T")
@@ -145,7 +138,7 @@ class BodyClaim:
         """Hold at least `size` bytes; raises Busy when all together would be too many, unless nothing is held yet."""
         bodies, more = self._bodies, max(0, size - self.size)
         if more and bodies.held and bodies.held + more > bodies.bytes_max:
-            raise ServerBusy(f"other requests hold {bodies.held:,} of {bodies.bytes_max:,} bytes of bodies")
+            raise responses.ServerBusy(f"other requests hold {bodies.held:,} of {bodies.bytes_max:,} bytes of bodies")
         bodies.held += more
         self.size += more
 
@@ -180,7 +173,7 @@ class BodyReaders:
     async def run(self, work: Callable[[Wanted], T]) -> T:
         """What `work` returns; a caller that is cancelled ends it at its next look. Raises Busy at a full queue."""
         if self._waiting >= _WAITING_MAX:
-            raise ServerBusy(f"{self._waiting} large bodies wait to be read")
+            raise responses.ServerBusy(f"{self._waiting} large bodies wait to be read")
         if len(self._threads) < _THREADS:
             self._threads.append(threading.Thread(target=self._work, name="keepsaid-bodies", daemon=True))
             self._threads[-1].start()
@@ -283,11 +276,11 @@ def parsed(body: bytes, wanted: Wanted | None = None) -> dict[str, object]:
     try:
         value = json_reader.read_json(body, wanted)
     except json_reader.Unreadable as error:
-        raise BadRequest(f"the body is not valid JSON: {error}") from error
+        raise responses.BadRequest(f"the body is not valid JSON: {error}") from error
     except json_reader.Abandoned as error:
         raise ClientDisconnect from error
     if not isinstance(value, dict):
-        raise BadRequest(f"the body must be a JSON object, not {normal.kind_of(value)}")
+        raise responses.BadRequest(f"the body must be a JSON object, not {normal.kind_of(value)}")
     return value
 
 
@@ -325,21 +318,21 @@ class OwnerCall(NamedTuple):
         """A field that may be absent, which is as "". Raises BadRequest."""
         value = self.fields.get(name) or ""
         if not isinstance(value, str):
-            raise BadRequest(f"{name} must be text")
+            raise responses.BadRequest(f"{name} must be text")
         return value
 
     def texts(self, *names: str, otherwise: str) -> list[str]:
         """Fields that are all needed. Raises BadRequest, which says `otherwise`."""
         values = [value for name in names if isinstance(value := self.fields.get(name), str)]
         if len(values) < len(names):
-            raise BadRequest(otherwise)
+            raise responses.BadRequest(otherwise)
         return values
 
     def flag(self, name: str, *, default: bool = False) -> bool:
         """A field that is true or false. Raises BadRequest."""
         value = self.fields.get(name, default)
         if not isinstance(value, bool):
-            raise BadRequest(f"{name} must be true or false")
+            raise responses.BadRequest(f"{name} must be true or false")
         return value
 
     def ids(self, name: str, kind: str, *, least: int = 0) -> list[int]:
@@ -348,12 +341,12 @@ class OwnerCall(NamedTuple):
         names = given if isinstance(given, list) else [None]
         known = [number for one in names if isinstance(one, str) and (number := read(kind, one)) is not None]
         if len(known) < max(least, len(names)):
-            raise BadRequest(f"{name} must be a list of {_PLURALS[kind]}: {PREFIXES[kind]}_...")
+            raise responses.BadRequest(f"{name} must be a list of {_PLURALS[kind]}: {PREFIXES[kind]}_...")
         return known
 
 
-def no_such(kind: str, hint: str | None = None) -> NotFound:
-    return NotFound(f"there is no such {kind}", hint=hint or _LISTED_BY.get(kind))
+def no_such(kind: str, hint: str | None = None) -> responses.NotFound:
+    return responses.NotFound(f"there is no such {kind}", hint=hint or _LISTED_BY.get(kind))
 
 
 class OwnerRoute(NamedTuple):
@@ -381,5 +374,5 @@ class OwnerRoute(NamedTuple):
             answer = await self.answer(instance, OwnerCall(request, fields))
             return answer if isinstance(answer, Response) else JSONResponse(answer)
 
-        guard: Endpoint = ending(endpoint, instance.halt) if self.long else endpoint
-        return Route(self.path, guarded(guard), methods=[self.method])
+        guard: responses.Endpoint = responses.ending(endpoint, instance.halt) if self.long else endpoint
+        return Route(self.path, responses.guarded(guard), methods=[self.method])

@@ -10,10 +10,8 @@ from functools import partial
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from keepsaid.app.instance import Instance
+from keepsaid.domain import ids, message, schedule
 from keepsaid.domain.event import Event, wants
-from keepsaid.domain.ids import read, show
-from keepsaid.domain.message import Lane
-from keepsaid.domain.schedule import LIVE
 from keepsaid.domain.task import ENDED, OPEN, NewTask, TaskFilter
 from keepsaid.errors import InputError
 from keepsaid.events.catalog import topics_of
@@ -81,7 +79,7 @@ async def add_memory(instance: Instance, call: OwnerCall) -> Response:
     if not isinstance(text, str) or not isinstance(kind, str):
         raise BadRequest("kind must be text" if isinstance(text, str) else "a memory needs a text")
     added = await instance.services.memories.add(text, kind)
-    shape = {"id": show("memory", added.id), "redacted": dict(added.redacted), "lifted": added.lifted}
+    shape = {"id": ids.show("memory", added.id), "redacted": dict(added.redacted), "lifted": added.lifted}
     return JSONResponse(shape, 201)
 
 
@@ -96,13 +94,13 @@ async def compact_lane(instance: Instance, call: OwnerCall) -> Shape:
     return {"told": await instance.compactor.compact_on_request(lane, at_once=at_once)}
 
 
-async def _lane(instance: Instance, call: OwnerCall) -> Lane:
+async def _lane(instance: Instance, call: OwnerCall) -> message.Lane:
     """The lane a call names; raises BadRequest, and NotFound for one nobody spoke in."""
     otherwise = f"a lane is named by {', '.join(_LANE_PARTS)}, each a text"
     names = call.texts(*_LANE_PARTS, otherwise=otherwise)
     if not all(names):
         raise BadRequest(otherwise)
-    lane = Lane(*names)
+    lane = message.Lane(*names)
     if await instance.operations.line(lane) is None:
         what = f"there is no lane {lane.key} of {lane.conversation} on {lane.channel}, account {lane.account}"
         raise NotFound(what, safe="Nothing was changed.", hint="keepsaid lanes ls")
@@ -122,7 +120,7 @@ async def requeue_session(instance: Instance, call: OwnerCall) -> Shape:
 
 
 def _session(name: str) -> int:
-    number = read("session", name)
+    number = ids.read("session", name)
     if number is None:
         raise NotFound(f"there is no session {name}", safe="Nothing was changed.", hint="keepsaid extract ls")
     return number
@@ -197,7 +195,7 @@ async def _stream(
 async def decide_delivery(instance: Instance, call: OwnerCall, *, again: bool) -> Shape:
     """Try a dead delivery again, or dismiss it."""
     name = call.request.path_params["id"]
-    number = read("delivery", name)
+    number = ids.read("delivery", name)
     if number is None:
         raise NotFound(f"there is no delivery {name}", hint="keepsaid events dead")
     return {"decided": await instance.telling.decide(number, again=again)}
@@ -228,7 +226,7 @@ EVENT_ROUTES = (
 
 _TASK_ROWS = 20
 _SCHEDULE_ROWS = 100
-_STATES = (*LIVE, "done", "cancelled")
+_STATES = (*schedule.LIVE, "done", "cancelled")
 
 
 async def find_tasks(instance: Instance, call: OwnerCall) -> Response:
@@ -254,7 +252,7 @@ async def create_task(instance: Instance, call: OwnerCall) -> Response:
     if not text.strip():
         raise BadRequest("say in `task` what is to be done")
     new = NewTask(0, text, call.text("key"), outside=False, after=tuple(call.ids("after", "task")))
-    return JSONResponse({"id": show("task", await instance.services.tasks.create(new))}, 201)
+    return JSONResponse({"id": ids.show("task", await instance.services.tasks.create(new))}, 201)
 
 
 async def cancel_task(instance: Instance, call: OwnerCall) -> Shape:
@@ -283,8 +281,8 @@ async def reject_task(instance: Instance, call: OwnerCall) -> Shape:
 async def list_schedules(instance: Instance, call: OwnerCall) -> Response:
     """Those that live, by id; with `?all=1` those that are over as well, with `?after=ID` those that follow."""
     query = call.request.query_params
-    states, name = _STATES if query.get("all") else LIVE, query.get("after")
-    after = 0 if name is None else read("schedule", name)
+    states, name = _STATES if query.get("all") else schedule.LIVE, query.get("after")
+    after = 0 if name is None else ids.read("schedule", name)
     if after is None:
         raise BadRequest("after must name a schedule: sch_...")
     found = await instance.services.schedules.list(states, read_limit(call.request, _SCHEDULE_ROWS), after)
@@ -310,7 +308,7 @@ async def change_schedule(instance: Instance, call: OwnerCall) -> Shape:
 async def _schedule(instance: Instance, call: OwnerCall) -> str:
     name = str(call.request.path_params["id"])
     try:
-        await find_schedule(instance.services.schedules.view, name, read("schedule", name))
+        await find_schedule(instance.services.schedules.view, name, ids.read("schedule", name))
     except InputError as error:
         raise NotFound(error.what, safe=error.safe, hint=error.hint) from None
     return name

@@ -14,11 +14,9 @@ from keepsaid.domain.message import Lane, Trust, lane_key
 from keepsaid.errors import InputError
 from keepsaid.interfaces.sdk import values
 from keepsaid.interfaces.shapes import export_shape, import_shape
-from keepsaid.services.bundles import export
+from keepsaid.services import bundles, memories, people
 from keepsaid.services.forgetting import ForgetRequest
 from keepsaid.services.importing import KEEPSAID, MEM0, ImportRequest, LocalMemory, import_memories, preview_import
-from keepsaid.services.memories import FOUND_MAX, OWNER_HEARS, SearchRequest, hits_in, kind_in
-from keepsaid.services.people import person_in
 from keepsaid.text.normal import digest, normalise
 
 
@@ -36,7 +34,7 @@ class MemoryFiles:
 
         Returns where it is and what it holds. Raises InputError and HomeError with nothing written.
         """
-        done = await export(self._instance.memories.bundles, Path(target), form, persons, force=force)
+        done = await bundles.export(self._instance.memories.bundles, Path(target), form, persons, force=force)
         note_backup(self._instance.home, done.file)
         return export_shape(done)
 
@@ -57,7 +55,7 @@ class MemoryFiles:
         if source not in (KEEPSAID, MEM0) or trust not in ("", *Trust):
             raise InputError(f"source is {KEEPSAID} or {MEM0}, and trust one of: {', '.join(Trust)}")
         most = Trust(trust) if trust else Trust.KNOWN if source == MEM0 else Trust.OWNER
-        named = {name: person_in(one, self._instance.config) for name, one in (persons or {}).items()}
+        named = {name: people.person_in(one, self._instance.config) for name, one in (persons or {}).items()}
         asked = ImportRequest(Path(file), source, most, named)
         memory = LocalMemory(self._instance.memories, self._instance.clock)
         take = preview_import if dry_run else import_memories
@@ -121,11 +119,11 @@ class MemoryClient(MemoryFiles):
         held true at that time. Raises StoreError when memory could not answer, which is not the same as finding
         nothing, and InputError when `as_of` is no time.
         """
-        at, listener = values.time_in(as_of, "as_of"), OWNER_HEARS
+        at, listener = values.time_in(as_of, "as_of"), memories.OWNER_HEARS
         if conversation is not None:
             listener = Listener(_lane(conversation, ""), cross=True)
-        found = await self._instance.search.recall(listener, query, max(0, min(limit, FOUND_MAX)), at)
-        return tuple(map(values.remembered, hits_in(found)))
+        found = await self._instance.search.recall(listener, query, max(0, min(limit, memories.FOUND_MAX)), at)
+        return tuple(map(values.remembered, memories.hits_in(found)))
 
     async def search(self, query: str, limit: int = 10, **filters: Unpack[Filters]) -> tuple[values.Remembered, ...]:
         """The best memories for a query that keep within filters, best first.
@@ -137,9 +135,9 @@ class MemoryClient(MemoryFiles):
         kind = filters.get("kind")
         since, until = values.time_in(filters.get("since"), "since"), values.time_in(filters.get("until"), "until")
         at, person = values.time_in(filters.get("as_of"), "as_of"), normalise(filters.get("person", ""))
-        keeps = Narrowing(None if kind is None else kind_in(kind), person, since, until, at)
-        asked = SearchRequest(query, limit, keeps, archived=filters.get("archived", False))
-        return tuple(map(values.remembered, hits_in(await self._services.search.search(asked))))
+        keeps = Narrowing(None if kind is None else memories.kind_in(kind), person, since, until, at)
+        asked = memories.SearchRequest(query, limit, keeps, archived=filters.get("archived", False))
+        return tuple(map(values.remembered, memories.hits_in(await self._services.search.search(asked))))
 
     async def get(self, memory: str) -> values.MemoryRecord:
         """One memory by its id; raises InputError when there is none."""
@@ -147,7 +145,7 @@ class MemoryClient(MemoryFiles):
 
     async def list(self, kinds: Sequence[str] = (), limit: int = 20) -> tuple[values.MemoryRecord, ...]:
         """Memories, newest first; of all kinds when none is named. Raises InputError for a kind that is none."""
-        found = await self._services.search.newest([kind_in(kind) for kind in kinds], limit)
+        found = await self._services.search.newest([memories.kind_in(kind) for kind in kinds], limit)
         return tuple(map(values.record_of, found))
 
     async def history(self, memory: str) -> tuple[values.MemoryRecord, ...]:

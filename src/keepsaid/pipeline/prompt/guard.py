@@ -8,15 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from keepsaid.domain import receipt, trust, turn
 from keepsaid.domain.compaction import CompactionTerms, CutContext, CutReason, ahead, due
 from keepsaid.domain.context import TAIL_MAX, LaneTail
 from keepsaid.domain.memory import Candidate, Injection
 from keepsaid.domain.message import Lane
 from keepsaid.domain.prompt import Json, PrefixMark, Prompt, Repeated, marks_of, repeated
-from keepsaid.domain.receipt import Place
 from keepsaid.domain.scene import PromptInputs
-from keepsaid.domain.trust import taint_of
-from keepsaid.domain.turn import ModelAnswer
 from keepsaid.errors import ModelTooLong
 from keepsaid.pipeline.prompt.attention import attention_shape
 from keepsaid.ports.model import Delta, Model, ModelRequest, Tool
@@ -152,7 +150,7 @@ class Fitting:
     async def _made(self, tail: LaneTail) -> Prompt:
         return await self.offload(tail.chars, partial(self.make, tail))
 
-    async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
+    async def answer(self, request: ModelRequest, delta: Delta) -> turn.ModelAnswer:
         """One call; a prompt that the provider says is too long is cut and sent once more, once in a turn."""
         try:
             return await self.model.answer(replace(request, prompt=self.prompt), delta)
@@ -189,7 +187,7 @@ def trace_of(scene: PromptInputs, prompt: Prompt, tools: Sequence[Tool] = (), fa
         "lane": {"summary": tail.summary.version if tail.summary else 0, "floor": tail.floor, "version": tail.version},
         "factor": factor,
         "at": scene.turn.now_ms,
-        "taint": taint_of(scene).as_json,
+        "taint": trust.taint_of(scene).as_json,
         **attention_shape(scene.attention, prompt.quoted),
         "memory": memory_shape(scene.injection),
         **({"left_out": list(scene.left_out)} if scene.left_out else {}),
@@ -257,7 +255,7 @@ def _candidate(rank: int, candidate: Candidate) -> Json:
     }
 
 
-def _legs(places: Sequence[Place]) -> Json:
+def _legs(places: Sequence[receipt.Place]) -> Json:
     """Rank and score of each leg; of the graph leg also the path: relation, and memory or name, of each step."""
     legs: list[Json] = []
     for place in places:

@@ -9,11 +9,9 @@ from collections.abc import Sequence
 from keepsaid.adapters.sql.memory.rows import MemoryAccess, MemoryParts, hexadecimal, joined_with, own_terms, storable
 from keepsaid.adapters.sql.query import Row, SqlSession, chunks, column, every, load, one, only, reads, run, writes
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
+from keepsaid.domain import commits, message, states
 from keepsaid.domain import forgetting as domain
-from keepsaid.domain.commits import Commit
 from keepsaid.domain.memory import OWNER, Kind, NewMemory, person_scope
-from keepsaid.domain.message import Trust
-from keepsaid.domain.states import move
 from keepsaid.ports.memory_maintenance import Echoes
 from keepsaid.text.normal import normalise
 from keepsaid.values import frozen
@@ -25,14 +23,14 @@ GRAVES = ("memory_tombstone", "memory_echo")
 
 
 @frozen
-class PutBackMemories(Commit[bool]):
+class PutBackMemories(commits.Commit[bool]):
     """Put back what a forgetting kept aside; whether anything was."""
 
     number: int
 
 
 @frozen
-class DropMemoryUndo(Commit[bool]):
+class DropMemoryUndo(commits.Commit[bool]):
     """Delete the undo image of a forgetting; the result is whether there was one."""
 
     number: int
@@ -89,7 +87,7 @@ def lift(db: SqlSession, memory: NewMemory) -> None:
 
 
 @frozen
-class HideMemories(Commit[domain.Counts]):
+class HideMemories(commits.Commit[domain.Counts]):
     """Hide memories and add tombstones, kept for an undo of forgetting `aside`; returns what was deleted."""
 
     ids: tuple[int, ...]
@@ -100,7 +98,7 @@ class HideMemories(Commit[domain.Counts]):
 
 
 @frozen
-class EraseMemories(Commit[domain.Counts]):
+class EraseMemories(commits.Commit[domain.Counts]):
     """Delete memories with sources, terms, and things that nobody mentions any more; returns what went.
 
     Identities of `people` go, too. Names of audiences that no memory is left of go unless it is kept aside.
@@ -133,7 +131,7 @@ def _of_person(row: Sequence[object], person: str) -> bool:
     _, _, _, scope, subject, speaker, trust, derived, kind = row
     if person in (subject, speaker) or scope == person_scope(person):
         return True
-    return person == OWNER and trust == Trust.OWNER and not derived and kind == Kind.EPISODE
+    return person == OWNER and trust == message.Trust.OWNER and not derived and kind == Kind.EPISODE
 
 
 def _lineage(db: SqlSession, ids: Sequence[int], refs: Sequence[str]) -> Sequence[domain.Traced]:
@@ -226,7 +224,7 @@ def _hide(db: SqlSession, commit: HideMemories, terms: set[str]) -> Counter[str]
         mentioned = every(db, SQL["mentioned"], (memory_id,))
         for text, speaker in every(db, SQL["merged_texts"], (memory_id,)):
             terms.update(own_terms(db, text), db.stems(speaker))  # a trigger deletes these with the one that is hidden
-        db.execute(SQL["hide"], (memory_id, move("memory", row[0], "forget")))
+        db.execute(SQL["hide"], (memory_id, states.move("memory", row[0], "forget")))
         gone = sum(run(db, SQL["forget_entity"], entity) for entity in mentioned)
         counts.update(memories=1, pieces=pieces, vectors=vectors, entities=gone)
     return counts

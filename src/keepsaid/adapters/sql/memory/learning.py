@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from keepsaid.adapters.sql.memory import forgetting
+from keepsaid.adapters.sql.memory import forgetting, rows
 from keepsaid.adapters.sql.memory.commits import KeepMemories, content_hash, keep, key_hash, slot_hash
 from keepsaid.adapters.sql.memory.graph import Relate, relate
-from keepsaid.adapters.sql.memory.rows import hexadecimal, storable
 from keepsaid.adapters.sql.query import SqlSession, as_json, every, load, only
 from keepsaid.domain.attributes import Period, SlotStatement, periods, single, slot_of, value_name
 from keepsaid.domain.commits import Commit
@@ -17,8 +16,7 @@ from keepsaid.domain.forgetting import name_digest, source_name
 from keepsaid.domain.graph import Association, Relation
 from keepsaid.domain.learning import LEARNABLE, LearnOutcome, LearnResult, adds_evidence, refused
 from keepsaid.domain.memory import NewMemory, Source
-from keepsaid.text.normal import normalise
-from keepsaid.text.words import say_the_same, telling
+from keepsaid.text import normal, words
 from keepsaid.values import frozen
 
 TRUTH = load("memory_truth")
@@ -115,7 +113,7 @@ def learn(db: SqlSession, commit: Learn) -> tuple[LearnResult, ...]:
 
 def is_buried(db: SqlSession, hashes: Sequence[bytes]) -> bool:
     """Whether one of these hashes has a tombstone."""
-    return bool(every(db, TRUTH["buried"], {"hashes": hexadecimal(hashes)}))
+    return bool(every(db, TRUTH["buried"], {"hashes": rows.hexadecimal(hashes)}))
 
 
 def learned(db: SqlSession, memory: NewMemory, ids: tuple[int, ...], at: int, *, anew: bool = False) -> LearnResult:
@@ -130,7 +128,7 @@ def learned(db: SqlSession, memory: NewMemory, ids: tuple[int, ...], at: int, *,
         forgetting.lift(db, memory)
     elif is_buried(db, hashes) or forgetting.repeats(db, memory):
         return LearnResult(0, LearnOutcome.FORGOTTEN)
-    for id_, state in every(db, TRUTH["known"], {"key": storable(memory.key)}):
+    for id_, state in every(db, TRUTH["known"], {"key": rows.storable(memory.key)}):
         return LearnResult(0, LearnOutcome.FORGOTTEN) if state == "forgotten" else LearnResult(id_, LearnOutcome.KNOWN)
     slot = slot_of(memory.subject_id or memory.subject, memory.attribute, memory.value)
     if slot is not None:
@@ -164,7 +162,7 @@ def _in_slot(db: SqlSession, memory: NewMemory, where: tuple[bytes, tuple[int, .
 
 
 def _make_statement(memory: NewMemory) -> SlotStatement:
-    names = (storable(memory.key), value_name(memory.value), storable(memory.scope))
+    names = (rows.storable(memory.key), value_name(memory.value), rows.storable(memory.scope))
     return SlotStatement(*names, _start(memory), memory.said_at, memory.valid_to, memory.corrects)
 
 
@@ -191,11 +189,11 @@ def _add_evidence(db: SqlSession, memory: NewMemory, id_: int) -> LearnResult:
     if not adds_evidence(memory.sources, _sources(db, [id_])):
         return LearnResult(id_, LearnOutcome.KNOWN)
     state_founder(db, id_)
-    names: dict[str, Any] = {"memory_id": id_, "key": storable(memory.key)}
+    names: dict[str, Any] = {"memory_id": id_, "key": rows.storable(memory.key)}
     times = {"start": _start(memory), "said_at": memory.said_at, "ends": memory.valid_to}
     db.execute(TRUTH["say"], {**names, **times, "corrects": memory.corrects, "counted": True})
     for source in memory.sources:
-        db.execute(TRUTH["add_source"], {**names, "kind": storable(source.kind), "ref": storable(source.ref)})
+        db.execute(TRUTH["add_source"], {**names, "kind": rows.storable(source.kind), "ref": rows.storable(source.ref)})
     worth = {"confidence": float(memory.confidence), "importance": float(memory.importance)}
     origin = {"id": id_, "derived": memory.derived, "trust": memory.trust, "start": times["start"]}
     for statement in ("strengthen", "counted", "revive"):
@@ -209,11 +207,11 @@ def _sources(db: SqlSession, ids: Sequence[int]) -> list[Source]:
 
 def _same_words(db: SqlSession, memory: NewMemory) -> int | None:
     """The oldest memory of the same scope that says the same, of the same subject or of nobody in particular."""
-    query = "{body} : (" + " OR ".join(f'"{word}"' for word in telling(normalise(memory.text))) + ")"
-    place = {"scope": storable(memory.scope), "kinds": as_json(sorted(LEARNABLE)), "start": _start(memory)}
+    query = "{body} : (" + " OR ".join(f'"{word}"' for word in words.telling(normal.normalise(memory.text))) + ")"
+    place = {"scope": rows.storable(memory.scope), "kinds": as_json(sorted(LEARNABLE)), "start": _start(memory)}
     about = value_name(memory.subject)
     for id_, text, subject in every(db, TRUTH["same_words"], {**place, "query": query, "limit": _LOOKED_AT}):
         other = value_name(subject)
-        if (not about or not other or about == other) and say_the_same(memory.text, text):
+        if (not about or not other or about == other) and words.say_the_same(memory.text, text):
             return int(id_)
     return None

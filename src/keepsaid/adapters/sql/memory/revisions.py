@@ -10,12 +10,10 @@ from keepsaid.adapters.sql.memory.graph import Relate, relate
 from keepsaid.adapters.sql.memory.learning import SPARE_IDS, hold, learned, state_founder, statements_of
 from keepsaid.adapters.sql.memory.rows import MemoryAccess, bound, memories, statements
 from keepsaid.adapters.sql.query import Row, SqlSession, as_json, column, every, load, only, reads, writes
-from keepsaid.domain.attributes import SlotStatement, periods, single, value_name
-from keepsaid.domain.commits import Commit
+from keepsaid.domain import attributes, commits, message
 from keepsaid.domain.graph import Association, Relation
 from keepsaid.domain.learning import LEARNABLE, LearnOutcome, LearnResult, Pair, Ruled, RulePairs, Ruling
 from keepsaid.domain.memory import Listener, Memory, NewMemory
-from keepsaid.domain.message import Trust
 from keepsaid.ports.memory_maintenance import Undecided
 from keepsaid.values import frozen
 
@@ -24,7 +22,7 @@ _KINDS = as_json(sorted(LEARNABLE))
 
 
 @frozen
-class Correct(Commit[LearnResult]):
+class Correct(commits.Commit[LearnResult]):
     """Put a memory right: `memory` takes its place, in its slot and scope; what it said before is kept as past.
 
     `ids` are one for what is new and SPARE_IDS more. A memory that is not there is refused.
@@ -37,7 +35,7 @@ class Correct(Commit[LearnResult]):
 
 
 @frozen
-class Pin(Commit[bool]):
+class Pin(commits.Commit[bool]):
     """Pin a memory or unpin it; False when there is none."""
 
     memory_id: int
@@ -45,7 +43,7 @@ class Pin(Commit[bool]):
 
 
 @frozen
-class Confirm(Commit[bool]):
+class Confirm(commits.Commit[bool]):
     """Take a memory for certain; False when there is none. `at` is milliseconds UTC."""
 
     memory_id: int
@@ -53,7 +51,7 @@ class Confirm(Commit[bool]):
 
 
 @frozen
-class ArchiveMemories(Commit[tuple[int, ...]]):
+class ArchiveMemories(commits.Commit[tuple[int, ...]]):
     """Archive memories, or restore archived ones (`back`) as used at `at` (ms UTC); returns the changed ids."""
 
     memory_ids: Sequence[int]
@@ -62,7 +60,7 @@ class ArchiveMemories(Commit[tuple[int, ...]]):
 
 
 @frozen
-class Merge(Commit[bool]):
+class Merge(commits.Commit[bool]):
     """Have `into` stand for the others, with their sources; False, and nothing done, when they cannot be merged."""
 
     into: int
@@ -135,9 +133,9 @@ def merge(db: SqlSession, commit: Merge) -> bool:
     held = []
     if slot is not None:
         statements = statements_of(db, slot)
-        if not single(attribute):
+        if not attributes.single(attribute):
             statements = [one for one in statements if one.memory_id in ids]
-        held = periods(_merged(statements, commit))
+        held = attributes.periods(_merged(statements, commit))
     if not all(period.founder.founds for period in held):
         return False
     state_founder(db, *ids)
@@ -150,7 +148,7 @@ def merge(db: SqlSession, commit: Merge) -> bool:
     return True
 
 
-def _merged(statements: Sequence[SlotStatement], commit: Merge) -> list[SlotStatement]:
+def _merged(statements: Sequence[attributes.SlotStatement], commit: Merge) -> list[attributes.SlotStatement]:
     """The statements of the slot as they are once what the others say is what `into` says."""
     value = next(one.value for one in statements if one.memory_id == commit.into)
     return [
@@ -199,7 +197,7 @@ class _Standing(NamedTuple):
 def _pairs(row: Row) -> list[Pair]:
     """The pair of a row, unless its slot decides which of the two holds."""
     kept, came, text, other, since, then, one_slot, value, another = row
-    equal = bool(one_slot) and value_name(value) == value_name(another)
+    equal = bool(one_slot) and attributes.value_name(value) == attributes.value_name(another)
     if one_slot and not equal:
         return []
     if (since, kept) <= (then, came):
@@ -225,7 +223,7 @@ def _apply_ruling(db: SqlSession, one: Ruled, at: int) -> None:
             into, other = (one.older, one.newer) if older.slot or not newer.slot else (one.newer, one.older)
             if not _joined(db, into, other, at):
                 db.execute(MEMORY_PAIRS["replace"], {"id": other, "after": into, "at": max(older.since, newer.since)})
-        case Ruling.UPDATES if older.trust != Trust.OWNER or newer.trust == Trust.OWNER:
+        case Ruling.UPDATES if older.trust != message.Trust.OWNER or newer.trust == message.Trust.OWNER:
             db.execute(MEMORY_PAIRS["replace"], {"id": one.older, "after": one.newer, "at": newer.since})
             relate(db, Relate((Association(one.newer, one.older, Relation.UPDATES),), (), at))
         case Ruling.UPDATES | Ruling.CONTRADICTS:

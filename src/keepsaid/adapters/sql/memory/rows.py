@@ -11,23 +11,20 @@ from typing import Any, NamedTuple
 
 from keepsaid.adapters.sql.query import Row, SqlReaders, SqlSession, as_json, column, every, load, log, reads, writes
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
-from keepsaid.domain import ids, visibility
+from keepsaid.domain import ids, message, visibility
 from keepsaid.domain.memory import LANE_BOUND, OWNER, TASK, Kind, Listener, Memory, NewMemory, Source, VectorSpace
-from keepsaid.domain.message import Lane, Trust
 from keepsaid.errors import MessageDamaged
-from keepsaid.ports.runtime import Ids, Redactor, masked_texts
-from keepsaid.ports.store_views import Operations
-from keepsaid.text.normal import normalise
-from keepsaid.text.words import grams
+from keepsaid.ports import runtime, store_views
+from keepsaid.text import normal, words
 
 
 class MemoryParts(NamedTuple):
     """What all parts of the memory store share; no secret that the `redactor` knows is ever written."""
 
-    writer: Operations
+    writer: store_views.Operations
     readers: SqlReaders
-    ids: Ids
-    redactor: Redactor | None
+    ids: runtime.Ids
+    redactor: runtime.Redactor | None
     keyring: TombstoneKeyring
 
 
@@ -42,7 +39,7 @@ class MemoryAccess:
 
     async def _masked(self, texts: Sequence[str]) -> Sequence[str]:
         """The texts, with the secrets that the redactor knows masked."""
-        return [one.text for one in await masked_texts(self._redactor, texts)] if self._redactor else texts
+        return [one.text for one in await runtime.masked_texts(self._redactor, texts)] if self._redactor else texts
 
     async def _without_secrets(self, memories: Sequence[NewMemory]) -> Sequence[NewMemory]:
         """The memories, with the secrets in text and value masked."""
@@ -52,7 +49,7 @@ class MemoryAccess:
 
 
 _KINDS = {str(kind): kind for kind in Kind}
-_TRUSTS = {str(trust): trust for trust in Trust}
+_TRUSTS = {str(trust): trust for trust in message.Trust}
 
 
 def statements(page: str) -> Mapping[str, str]:
@@ -100,7 +97,7 @@ def storable_texts(memory: NewMemory) -> dict[str, Any]:
     """The names and texts of a memory as they are stored."""
     names = {name: storable(getattr(memory, name)) for name in ("key", "scope", "speaker_id", "subject_id", "chat_of")}
     texts = ("subject", "speaker", "attribute", "value", "text")
-    return {**names, **{name: normalise(getattr(memory, name)) for name in texts}}
+    return {**names, **{name: normal.normalise(getattr(memory, name)) for name in texts}}
 
 
 def bound(listener: Listener) -> dict[str, Any]:
@@ -110,7 +107,7 @@ def bound(listener: Listener) -> dict[str, Any]:
     return {**names, "everything": listener.everything, "cross": listener.cross, "asked": listener.asked}
 
 
-def lane_columns(lane: Lane | None) -> dict[str, str | None]:
+def lane_columns(lane: message.Lane | None) -> dict[str, str | None]:
     """The names of a lane as memory stores them; NULL without a lane."""
     names = ("channel", "account", "conversation", "lane_key")
     return dict(zip(names, [None] * 4 if lane is None else map(storable, lane), strict=True))
@@ -129,7 +126,7 @@ def audience(memory: NewMemory) -> tuple[str | int, ...]:
     """Who may hear a memory: its scope, whether it is external, whether it stays in its lane, and then that lane."""
     if any(source.kind == TASK for source in memory.sources):
         return (storable(memory.scope), 0, _ASKED_FOR, 0, "", "", "", "")
-    external, bound_to_lane = memory.trust is Trust.EXTERNAL, memory.kind in LANE_BOUND
+    external, bound_to_lane = memory.trust is message.Trust.EXTERNAL, memory.kind in LANE_BOUND
     lane = memory.lane if external or bound_to_lane else None
     parts = ("", "", "", "") if lane is None else tuple(map(storable, lane))
     return (storable(memory.scope), external, bound_to_lane, lane is not None, *parts)
@@ -140,7 +137,7 @@ def memory(row: Row) -> Memory:
     id_, key, kind, state, scope, trust = row[:6]
     said_at, recorded_at, importance, subject, speaker, text, derived, version, metadata, sources = row[10:20]
     attribute, value, valid_from, stated_to, confidence, corrects = row[22:28]
-    what = (key, _KINDS[kind], text, scope, _TRUSTS[trust], None if row[9] is None else Lane(*row[6:10]))
+    what = (key, _KINDS[kind], text, scope, _TRUSTS[trust], None if row[9] is None else message.Lane(*row[6:10]))
     of = (speaker, subject, said_at, importance, tuple(Source(*one) for one in json.loads(sources)), bool(derived))
     slot = (attribute, value, valid_from, stated_to, confidence, bool(corrects))
     new = NewMemory(*what, *of, version, metadata, *slot, *row[32:])
@@ -150,7 +147,7 @@ def memory(row: Row) -> Memory:
 def own_terms(db: SqlSession, text: str) -> Iterator[str]:
     """What a piece is found by: its stems, and the pairs of letters where no spaces are set."""
     yield from db.stems(text)
-    yield from grams(text, letters=True)
+    yield from words.grams(text, letters=True)
 
 
 PEOPLE = load("memory_people")
@@ -236,7 +233,7 @@ def share(db: SqlSession, commit: visibility.ShareMemory) -> visibility.MemorySh
         return visibility.ShareRefusal.NOT_THEIRS
     if isinstance(scope := visibility.wider(new, commit.to), visibility.ShareRefusal):
         return scope
-    shared = visibility.MemoryShared(new.scope, scope, commit.by, normalise(commit.reason), commit.at)
+    shared = visibility.MemoryShared(new.scope, scope, commit.by, normal.normalise(commit.reason), commit.at)
     if scope == new.scope:
         return shared
     place = audience(replace(new, scope=scope))

@@ -7,19 +7,15 @@ import json
 from collections.abc import Sequence
 
 from keepsaid.adapters.sql import query as sql
-from keepsaid.adapters.sql.memory import forgetting, revisions, rows, transfer, upkeep
+from keepsaid.adapters.sql.memory import forgetting, graph, revisions, rows, transfer, upkeep
 from keepsaid.adapters.sql.memory.commits import KeepMemories, KeepVectors, SqlEchoes, keep
-from keepsaid.adapters.sql.memory.graph import Relate, SqlGraph, SqlRelating, relate
 from keepsaid.adapters.sql.memory.learning import SPARE_IDS, Learn, learn
 from keepsaid.adapters.sql.memory.rows import SQL, MemoryAccess, MemoryParts, bound, memories, statements, storable
 from keepsaid.adapters.sql.query import SqlSession, SqlView, T, as_json, column, every, load, only, reads
-from keepsaid.domain import learning, visibility
+from keepsaid.domain import bundle, event, learning, maintenance, visibility
 from keepsaid.domain.bulletin import Bulletin, Material, bulletin_key, edition_in
-from keepsaid.domain.bundle import TakeIn
 from keepsaid.domain.commits import Commit
-from keepsaid.domain.event import DropNews, MemoryChange, News
 from keepsaid.domain.forgetting import EmptyLog
-from keepsaid.domain.maintenance import AuditEntry, Maintain, UpkeepTask
 from keepsaid.domain.memory import IMPORTANCE, Found, Kind, Listener, Memory, Narrowing, NewMemory, Source, Used
 from keepsaid.ports.store_views import Operations
 from keepsaid.text.words import root, spelled, topic
@@ -82,26 +78,26 @@ AUDIT = {name: sql.replace("/*entry*/", _AUDIT_PARTS["entry"]) for name, sql in 
 _KINDS = as_json(sorted(learning.LEARNABLE))
 
 
-def _learned(db: SqlSession, after: int, limit: int) -> Sequence[AuditEntry]:
+def _learned(db: SqlSession, after: int, limit: int) -> Sequence[maintenance.AuditEntry]:
     return [_entry(row) for row in every(db, AUDIT["learned"], {"after": after, "limit": limit, "kinds": _KINDS})]
 
 
-def _entries(db: SqlSession, ids: Sequence[int]) -> Sequence[AuditEntry]:
+def _entries(db: SqlSession, ids: Sequence[int]) -> Sequence[maintenance.AuditEntry]:
     bindings = {"ids": as_json(sorted(set(ids))), "kinds": _KINDS}
     return [_entry(row) for row in every(db, AUDIT["entries"], bindings)]
 
 
-def _entry(row: sql.Row) -> AuditEntry:
+def _entry(row: sql.Row) -> maintenance.AuditEntry:
     id_, text, scope, external, *rest, kept, learned, sources = row
     flags = (bool(kept), bool(learned), tuple(Source(*source) for source in json.loads(sources)))
-    return AuditEntry(*(id_, text, scope, bool(external), *rest, *flags))
+    return maintenance.AuditEntry(*(id_, text, scope, bool(external), *rest, *flags))
 
 
 def _texts(db: SqlSession, after: int, limit: int) -> Sequence[tuple[int, str]]:
     return [(id_, text) for id_, text in every(db, AUDIT["texts"], {"after": after, "limit": limit})]
 
 
-def _loose(db: SqlSession, task: UpkeepTask, after: int, limit: int) -> tuple[int, tuple[int, ...]] | None:
+def _loose(db: SqlSession, task: maintenance.UpkeepTask, after: int, limit: int) -> tuple[int, tuple[int, ...]] | None:
     upto, _ = only(db, upkeep.LOOSE_SQL[task], (after, limit))
     return None if upto is None else (upto, tuple(row[0] for row in upkeep.loose_in(db, task, after, upto)))
 
@@ -192,15 +188,15 @@ class NotifyingWriter:
         finally:
             self.changes += 1
         kept = commit.memories if isinstance(commit, KeepMemories) else ()
-        is_quiet = isinstance(commit, KeepMemories | KeepVectors | DropNews)
+        is_quiet = isinstance(commit, KeepMemories | KeepVectors | event.DropNews)
         if not is_quiet or any(memory.kind is not Kind.EPISODE for memory in kept):
             self.hint.set()
         return result
 
 
-def _waiting(db: SqlSession, limit: int) -> tuple[News, ...]:
+def _waiting(db: SqlSession, limit: int) -> tuple[event.News, ...]:
     found = every(db, NEWS["waiting"], (limit,))
-    return tuple(News(number, of, MemoryChange(what), kind, by) for number, of, what, kind, by in found)
+    return tuple(event.News(number, of, event.MemoryChange(what), kind, by) for number, of, what, kind, by in found)
 
 
 class SqlNews(SqlView):
@@ -218,17 +214,17 @@ class SqlNews(SqlView):
         return self._writer.changes
 
     async def drop_news(self, until: int) -> None:
-        await self._writer.apply(DropNews(until))
+        await self._writer.apply(event.DropNews(until))
 
 
-def drop(db: SqlSession, commit: DropNews) -> int:
+def drop(db: SqlSession, commit: event.DropNews) -> int:
     return sql.run(db, NEWS["told"], (commit.until,))
 
 
 MEMORY_COMMITS = sql.CommitTable(
     single={
-        Relate: relate,
-        Maintain: upkeep.maintain,
+        graph.Relate: graph.relate,
+        maintenance.Maintain: upkeep.maintain,
         visibility.JoinPeople: rows.join,
         visibility.SplitPerson: rows.split,
         visibility.ShareMemory: rows.share,
@@ -243,9 +239,9 @@ MEMORY_COMMITS = sql.CommitTable(
         revisions.Confirm: revisions.confirm,
         revisions.Merge: revisions.merge,
         revisions.ArchiveMemories: revisions.archive,
-        TakeIn: transfer.take,
+        bundle.TakeIn: transfer.take,
         learning.RulePairs: revisions.rule,
-        DropNews: drop,
+        event.DropNews: drop,
     },
     sets={KeepMemories: keep},
 )
@@ -287,13 +283,13 @@ class SqlMemories(MemoryAccess):
         super().__init__(parts)
         self.news = SqlNews(writer, parts.readers)
         self.library = SqlLibrary(parts.readers)
-        self.graph = SqlGraph(parts)
+        self.graph = graph.SqlGraph(parts)
         self.people = rows.SqlPeople(parts)
         self.sharing = rows.SqlSharing(parts)
         self.bulletins = SqlBulletins(parts.readers)
         self.revisions = revisions.SqlRevisions(parts)
         self.archive = SqlArchive(parts.readers)
-        self.relating = SqlRelating(parts.readers)
+        self.relating = graph.SqlRelating(parts.readers)
         self.pairs = revisions.SqlPairs(parts)
         self.auditing = SqlAuditing(parts.readers)
         self.upkeep = upkeep.SqlUpkeep(parts)

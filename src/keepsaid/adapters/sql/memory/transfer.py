@@ -8,18 +8,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from keepsaid.adapters.sql.memory import rows
+from keepsaid.adapters.sql.memory import learning, rows
 from keepsaid.adapters.sql.memory.commits import content_hash, draft, key_hash, slot_hash
-from keepsaid.adapters.sql.memory.learning import hold, is_buried, statements_of
 from keepsaid.adapters.sql.memory.rows import MemoryAccess, storable
 from keepsaid.adapters.sql.query import Row, SqlSession, as_json, column, every, load, only
-from keepsaid.domain import bundle
-from keepsaid.domain.attributes import SlotStatement, periods, single
+from keepsaid.domain import attributes, bundle, graph, message, visibility
 from keepsaid.domain.bundle import BundleEntry, ImportOutcome, ImportVerdict, Record
-from keepsaid.domain.graph import name_words
 from keepsaid.domain.memory import Listener, NewMemory
-from keepsaid.domain.message import Lane
-from keepsaid.domain.visibility import MemoryShared, Person
 from keepsaid.ports.memory_store import BundleContents
 from keepsaid.text.normal import normalise
 
@@ -35,7 +30,7 @@ def judged(db: SqlSession, record: Record, buried: Buried) -> ImportVerdict:
     match record:
         case BundleEntry():
             return _judge_entry(db, record, buried)
-        case Person():
+        case visibility.Person():
             return _judge_person(db, record)
         case bundle.Edge():
             return _judge_edge(db, record)
@@ -70,10 +65,10 @@ def _judge_entry(db: SqlSession, entry: BundleEntry, buried: Buried) -> ImportVe
 def _stored(new: NewMemory) -> NewMemory:
     """A memory as it would be read again."""
     texts = {**rows.storable_texts(new), "key": new.key}
-    return replace(new, **texts, lane=new.lane and Lane(*map(storable, new.lane)))
+    return replace(new, **texts, lane=new.lane and message.Lane(*map(storable, new.lane)))
 
 
-def _judge_person(db: SqlSession, person: Person) -> ImportVerdict:
+def _judge_person(db: SqlSession, person: visibility.Person) -> ImportVerdict:
     names = {storable(one.name) for one in person.identities}
     found = _rows(db, "identities", names=as_json(sorted(names)), person=storable(person.id))
     if not found:
@@ -116,7 +111,7 @@ def take(db: SqlSession, commit: bundle.TakeIn) -> tuple[ImportVerdict, ...]:
     verdicts: list[ImportVerdict] = []
     contested: dict[bytes, tuple[str, Sequence[int]]] = {}
     for n, record in enumerate(commit.records):
-        verdict = judged(db, record, partial(is_buried, db))
+        verdict = judged(db, record, partial(learning.is_buried, db))
         verdicts.append(verdict)
         if verdict.outcome is not ImportOutcome.NEW:
             continue
@@ -142,15 +137,15 @@ def _undecided(entry: BundleEntry) -> BundleEntry:
 def _decide(db: SqlSession, slot: bytes, attribute: str, made: tuple[Sequence[int], int]) -> None:
     """Let all statements of a slot decide what holds; ids that divide memories go to the first that needs them."""
     spare, at = made
-    for decided_together in _apart(statements_of(db, slot), attribute):
-        found = periods(decided_together)
-        hold(db, found, spare, at)
+    for decided_together in _apart(learning.statements_of(db, slot), attribute):
+        found = attributes.periods(decided_together)
+        learning.hold(db, found, spare, at)
         spare = spare[sum(1 for period in found if not period.founder.founds) :]
 
 
-def _apart(found: Sequence[SlotStatement], attribute: str) -> Iterator[list[SlotStatement]]:
+def _apart(found: Sequence[attributes.SlotStatement], attribute: str) -> Iterator[list[attributes.SlotStatement]]:
     """Statements that are decided together: all of a slot, or of a slot with several values those of each value."""
-    if single(attribute):
+    if attributes.single(attribute):
         yield list(found)
         return
     for value in sorted({one.value for one in found}):
@@ -161,7 +156,7 @@ def _write(db: SqlSession, record: Record, spare: int) -> None:
     match record:
         case BundleEntry():
             _write_entry(db, record, spare)
-        case Person():
+        case visibility.Person():
             names = [(one.name, record.id, one.at, one.by) for one in record.identities]
             joined = [(storable(name), storable(id_), at, storable(by)) for name, id_, at, by in names]
             db.executemany(SQL["take_identity"], joined)
@@ -195,7 +190,7 @@ def _write_entry(db: SqlSession, entry: BundleEntry, spare: int) -> None:
     db.executemany(SQL["take_statement"], [(id_, *said) for said in entry.statements])
     for named in entry.mentions:
         db.execute(SQL["take_entity"], (named.entity, named.since))
-        name = (named.name, name_words(named.name))
+        name = (named.name, graph.name_words(named.name))
         db.execute(SQL["take_mention"], (id_, named.entity, *name, named.weight, named.at))
     for shared in entry.widened:
         names = map(storable, (shared.before, shared.after, shared.by))
@@ -271,6 +266,6 @@ def _entry(row: Row, visible: frozenset[int]) -> BundleEntry:
     memory = replace(found, new=replace(found.new, version=0), superseded_by=None)
     replaced_by = after if after is not None and found.superseded_by in visible else ""
     statements = (bundle.BundleStatement(*one)._replace(corrects=bool(one[4]), counted=bool(one[5])) for one in said)
-    named, shared = (bundle.Named(*one) for one in mentions), (MemoryShared(*one) for one in widened)
+    named, shared = (bundle.Named(*one) for one in mentions), (visibility.MemoryShared(*one) for one in widened)
     marks = (confirmed_at, last_decayed_at, tuple(said_in))
     return BundleEntry(memory, content_hash, replaced_by, *marks, tuple(statements), tuple(named), tuple(shared))

@@ -10,15 +10,12 @@ from time import monotonic
 
 from keepsaid.adapters.sql.memory.rows import MemoryAccess, space_names
 from keepsaid.adapters.sql.query import Row, SqlSession, as_json, column, every, load, one, only, reads
-from keepsaid.domain import maintenance
-from keepsaid.domain.forgetting import EmptyLog
-from keepsaid.domain.learning import LEARNABLE
+from keepsaid.domain import forgetting, learning, maintenance, memory
 from keepsaid.domain.maintenance import LOOSE, Maintain, Stepped, UpkeepTask
-from keepsaid.domain.memory import VectorSpace
 
 MEMORY_UPKEEP = load("memory_upkeep")
 LOOSE_SQL = load("memory_loose")
-_LEARNABLE = as_json(sorted(LEARNABLE))
+_LEARNABLE = as_json(sorted(learning.LEARNABLE))
 _ALL = 1 << 62
 _TERMS_EACH = 4
 """So many terms are counted in the time in which one memory is looked at."""
@@ -39,7 +36,7 @@ def _holdings(db: SqlSession) -> maintenance.Holdings:
 
 
 def _outstanding(
-    db: SqlSession, at: int, curve: maintenance.Curve, space: VectorSpace | None
+    db: SqlSession, at: int, curve: maintenance.Curve, space: memory.VectorSpace | None
 ) -> maintenance.Outstanding:
     step = Maintain(UpkeepTask.FADE, at, _ALL, curve, space)
     fading, archived, after = 0, 0, 0
@@ -67,7 +64,7 @@ class SqlUpkeep(MemoryAccess):
         return await self._writer.apply(step)
 
     async def empty_log(self) -> bool:
-        return await self._writer.apply(EmptyLog(whole=False))
+        return await self._writer.apply(forgetting.EmptyLog(whole=False))
 
 
 def maintain(db: SqlSession, step: Maintain) -> Stepped:
@@ -169,7 +166,7 @@ def _spaces(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped]:
     return after, Stepped(dropped, dropped, over=dropped < step.limit and len(former) == 1)
 
 
-def _former(db: SqlSession, space: VectorSpace | None) -> list[int]:
+def _former(db: SqlSession, space: memory.VectorSpace | None) -> list[int]:
     return [] if space is None else column(db, MEMORY_UPKEEP["former"], space_names(space))
 
 

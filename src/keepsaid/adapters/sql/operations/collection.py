@@ -7,9 +7,7 @@ from collections.abc import Sequence
 
 from keepsaid.adapters.sql.operations import journal, outbox, sessions
 from keepsaid.adapters.sql.query import Row, SqlSession, every, load, one, only, run, scalar
-from keepsaid.domain import commits, event, learning, redaction, session, turn
-from keepsaid.domain.message import Lane
-from keepsaid.domain.states import move
+from keepsaid.domain import commits, event, learning, message, redaction, session, states, turn
 
 EPISODES = load("episodes")
 
@@ -35,16 +33,16 @@ def claim(db: SqlSession, commit: session.ClaimCollection) -> session.Extraction
     """Claim the session that is due for longest; one that has to wait is not due any more."""
     while (row := one(db, COLLECTION["due"], (commit.at,))) is not None:
         if (found := _claimable(db, commit, row)) is not None:
-            taken = (move("collection", row[2], "claim"), commit.lease_until, commit.owner)
+            taken = (states.move("collection", row[2], "claim"), commit.lease_until, commit.owner)
             db.execute(COLLECTION["claim"], (found.session_id, *taken))
             return found
-        db.execute(COLLECTION["wait"], (row[0], move("collection", row[2], "wait")))
+        db.execute(COLLECTION["wait"], (row[0], states.move("collection", row[2], "wait")))
     return None
 
 
 def _claimable(db: SqlSession, commit: session.ClaimCollection, row: Row) -> session.ExtractionLease | None:
     session_id, lane_id, _, fence, attempts, first, last, processed, ruled, firm_until, marked, reason, *place = row
-    lane, done = Lane(*place), max(processed, first - 1)
+    lane, done = message.Lane(*place), max(processed, first - 1)
     finding = _finding(db, session_id, lane)
     if commit.thorough:
         after = done
@@ -58,7 +56,7 @@ def _claimable(db: SqlSession, commit: session.ClaimCollection, row: Row) -> ses
     return session.ExtractionLease(session_id, lane, fence + 1, after, marked, reason, attempts, finding, after == done)
 
 
-def _finding(db: SqlSession, session_id: int, lane: Lane) -> learning.ExtractionResult | None:
+def _finding(db: SqlSession, session_id: int, lane: message.Lane) -> learning.ExtractionResult | None:
     if (row := one(db, COLLECTION["finding"], (session_id,))) is None:
         return None
     found = (lane, *row[2:5], learning.decoded(row[5]), turn.Usage(*row[6:9]), row[9])
@@ -87,10 +85,10 @@ def collected(db: SqlSession, commit: session.Collected) -> session.Left:
         processed = max(processed, commit.until)
     ruled = max(ruled, commit.until)
     if processed < last:
-        left = max(marked, last), move("collection", state, "leave"), commit.at
+        left = max(marked, last), states.move("collection", state, "leave"), commit.at
         db.execute(COLLECTION["read"], (commit.session_id, processed or None, ruled, *left))
         return session.Left.MARKED
-    done = None, move("collection", state, "finish"), None
+    done = None, states.move("collection", state, "finish"), None
     db.execute(COLLECTION["read"], (commit.session_id, processed, ruled, *done))
     journal.write_facts(db, commit.at, event.read_to(commit.session_id, processed))
     return session.Left.CLEARED
@@ -99,7 +97,7 @@ def collected(db: SqlSession, commit: session.Collected) -> session.Left:
 def failed(db: SqlSession, commit: session.CollectionFailed) -> bool:
     if (row := one(db, COLLECTION["held"], (commit.session_id, commit.fence))) is None:
         return False
-    state = move("collection", row[0], "park" if commit.next_at is None else "fail")
+    state = states.move("collection", row[0], "park" if commit.next_at is None else "fail")
     db.execute(COLLECTION["failed"], (commit.session_id, state, commit.next_at, commit.charged, commit.error))
     if commit.next_at is None:
         journal.write_facts(db, commit.at, event.unreadable(commit.session_id, commit.error))
@@ -109,7 +107,7 @@ def failed(db: SqlSession, commit: session.CollectionFailed) -> bool:
 def requeue(db: SqlSession, commit: session.RequeueCollection) -> bool:
     if scalar(db, COLLECTION["parked"], (commit.session_id,)) != "parked":
         return False
-    db.execute(COLLECTION["requeue"], (commit.session_id, move("collection", "parked", "requeue"), commit.at))
+    db.execute(COLLECTION["requeue"], (commit.session_id, states.move("collection", "parked", "requeue"), commit.at))
     return True
 
 
@@ -144,4 +142,4 @@ def read_anew(db: SqlSession, lane_id: int, at: int) -> None:
 
 def _give_back(db: SqlSession, claimed: Sequence[Row], at: int) -> None:
     for session_id, state in claimed:
-        db.execute(COLLECTION["give_back"], (session_id, move("collection", state, "leave"), at))
+        db.execute(COLLECTION["give_back"], (session_id, states.move("collection", state, "leave"), at))

@@ -6,15 +6,13 @@ import json
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 
-from keepsaid.adapters.sql.operations import views
+from keepsaid.adapters.sql.operations import routing, views
 from keepsaid.adapters.sql.operations.forgetting import SQL, read_targets, work_made, work_named
-from keepsaid.adapters.sql.operations.routing import lane_id_of
 from keepsaid.adapters.sql.query import Row, SqlReaders, SqlSession, SqlView, column, every, one, only, reads, scalar
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain import forgetting as domain
-from keepsaid.domain import ids
+from keepsaid.domain import ids, memory
 from keepsaid.domain.forgetting import HoldingTurns
-from keepsaid.domain.memory import person_of
 from keepsaid.domain.message import Lane, Origin, Trust
 from keepsaid.values import frozen
 
@@ -86,7 +84,7 @@ def _messages(db: SqlSession, wish: domain.ForgetSelector) -> tuple[int, ...]:
 
 
 def _person(channel: str, account: str, sender: str, trust: str) -> str:
-    return person_of(Origin(channel, account, "", sender, trust=Trust(trust)))
+    return memory.person_of(Origin(channel, account, "", sender, trust=Trust(trust)))
 
 
 def _named(rows: Iterable[Row]) -> Iterator[int]:
@@ -176,7 +174,7 @@ def _at_work(db: SqlSession, since: int, lanes: Sequence[Lane]) -> int:
 
 
 def _ids(db: SqlSession, lanes: Iterable[Lane]) -> frozenset[int]:
-    return frozenset(number for lane in lanes if (number := lane_id_of(db, lane)) is not None)
+    return frozenset(number for lane in lanes if (number := routing.lane_id_of(db, lane)) is not None)
 
 
 class SqlReach(SqlView):

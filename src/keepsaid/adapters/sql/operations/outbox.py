@@ -9,27 +9,23 @@ from dataclasses import replace
 
 from pydantic_core import PydanticSerializationError, to_json
 
-from keepsaid.adapters.sql.operations import rows
-from keepsaid.adapters.sql.operations.journal import write_facts
+from keepsaid.adapters.sql.operations import journal, rows
 from keepsaid.adapters.sql.query import SqlSession, column, every, load, one, only, run, scalar
-from keepsaid.domain import event
+from keepsaid.domain import effects, event, prompt, states
 from keepsaid.domain.commits import Decide, Doubt, MarkReplyShown, Resend, Settle, StepEnd, StepStart, TakeReplies
-from keepsaid.domain.effects import StageMemory, read_back, written
-from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import IN_DOUBT, SENT_AGAIN, Delivered, ReplyDraft, StoredReply, accepted, address
-from keepsaid.domain.states import move
 
 STAGING = load("staging")
 
 
-def stage(db: SqlSession, request: StageMemory, turn_id: int) -> None:
+def stage(db: SqlSession, request: effects.StageMemory, turn_id: int) -> None:
     """Write down a memory request of a turn, or of a branch under its own id."""
-    run(db, STAGING["stage"], (turn_id, request.n, written(request)))
+    run(db, STAGING["stage"], (turn_id, request.n, effects.written(request)))
 
 
-def staged(db: SqlSession, turn_id: int | None) -> tuple[StageMemory, ...]:
+def staged(db: SqlSession, turn_id: int | None) -> tuple[effects.StageMemory, ...]:
     """The memory requests of a turn that are not known to be done, in order."""
-    return tuple(map(read_back, column(db, STAGING["staged"], (turn_id,))))
+    return tuple(map(effects.read_back, column(db, STAGING["staged"], (turn_id,))))
 
 
 def forget_staged(db: SqlSession, turn_id: int) -> int:
@@ -70,7 +66,7 @@ def end_step(db: SqlSession, commit: StepEnd) -> bool:
         return False
     if (known := scalar(db, STEPS["step_state"], (commit.turn_id, commit.n))) is None:
         return False
-    result, usage = (move("step", known, "finish"), _json(commit.output)), commit.usage
+    result, usage = (states.move("step", known, "finish"), _json(commit.output)), commit.usage
     costs = (usage.tokens_in, usage.tokens_out, usage.cost_micros, commit.at)
     db.execute(STEPS["end_step"], (commit.turn_id, commit.n, *result, *costs))
     if of_task:
@@ -87,11 +83,11 @@ def _held_task(db: SqlSession, commit: StepStart | StepEnd) -> bool:
     return one(db, TASKS["held"], (commit.turn_id, commit.fence)) is not None
 
 
-def _json(value: Json) -> str:
+def _json(value: prompt.Json) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def trace_bytes(trace: Json) -> bytes:
+def trace_bytes(trace: prompt.Json) -> bytes:
     """A trace as JSON. It is the longest text of a turn: what is plain is written by what takes a third of the time."""
     try:
         return to_json(trace, inf_nan_mode="constants")
@@ -147,7 +143,7 @@ def take(db: SqlSession, commit: TakeReplies) -> tuple[StoredReply, ...]:
     due = every(db, SQL["next_replies"], (commit.at, json.dumps(commit.channels), commit.limit))
     damaged = db.altered("reply", [reply_id for reply_id, _ in due])
     for reply_id, state in due:
-        db.execute(SQL["take"], (reply_id, move("reply", state, "take"), commit.owner))
+        db.execute(SQL["take"], (reply_id, states.move("reply", state, "take"), commit.owner))
         _keep_move(db, reply_id, "take", commit.at)
         if reply_id in damaged:
             _settle(db, "sending", Settle(reply_id, 0, Delivered.DEAD, commit.at, _DAMAGED))
@@ -175,9 +171,9 @@ def _settle(db: SqlSession, state: str, commit: Settle) -> None:
 def _move(db: SqlSession, reply: tuple[int, str, str], columns: tuple[object, ...], at: int) -> None:
     """Move a reply, given as id, state and verb; `columns` are: next try, detail, provider's id, end, sent again."""
     reply_id, before, verb = reply
-    bound = (reply_id, move("reply", before, verb), *columns)
+    bound = (reply_id, states.move("reply", before, verb), *columns)
     for _, state, turn_id, batch_id, tries in every(db, SQL["settle"], bound):
-        write_facts(db, at, event.replied(reply_id, state, (turn_id, batch_id), tries))
+        journal.write_facts(db, at, event.replied(reply_id, state, (turn_id, batch_id), tries))
     _keep_move(db, reply_id, verb, at, str(columns[1]))
 
 
@@ -213,7 +209,7 @@ def decide(db: SqlSession, commit: Decide) -> bool:
     if (row := one(db, SQL["state"], (commit.reply_id,))) is None or row[0] != "dead":
         return False
     if commit.again:
-        db.execute(SQL["send_again"], (commit.reply_id, move("reply", row[0], "requeue"), commit.at))
+        db.execute(SQL["send_again"], (commit.reply_id, states.move("reply", row[0], "requeue"), commit.at))
         _keep_move(db, commit.reply_id, "requeue", commit.at)
     else:
         _move(db, (commit.reply_id, row[0], "refuse"), (0, accepted(row[1]), None, commit.at, False), commit.at)

@@ -9,12 +9,9 @@ from dataclasses import field, replace
 from keepsaid.adapters.sql.operations import rows as stored
 from keepsaid.adapters.sql.operations.journal import write_facts, write_facts_grouped
 from keepsaid.adapters.sql.query import CHUNK, Row, SqlSession, every, flat, load, many, one, row_of, scalar, write_rows
-from keepsaid.domain import busy, event, route
-from keepsaid.domain.batch import DESCRIPTION_CHARS_MAX, Routed, Window
+from keepsaid.domain import batch, busy, event, message, route, states
 from keepsaid.domain.commits import Dispatch, Drop
-from keepsaid.domain.message import Lane
 from keepsaid.domain.route import Action, Verdict
-from keepsaid.domain.states import move
 from keepsaid.domain.turn import Steered
 from keepsaid.values import frozen
 
@@ -28,7 +25,7 @@ class _Stand:
     lane_id: int
     head: int
     batched: int
-    tail: Routed | None
+    tail: batch.Routed | None
 
 
 @frozen
@@ -41,7 +38,7 @@ class _Written:
     facts: list[event.Fact] = field(default_factory=list)
 
 
-def lane_id_of(db: SqlSession, lane: Lane) -> int | None:
+def lane_id_of(db: SqlSession, lane: message.Lane) -> int | None:
     """The row of a lane, if it is known."""
     return scalar(db, SQL["lane"], lane)
 
@@ -60,7 +57,7 @@ def dispatch(db: SqlSession, commits: Sequence[Dispatch]) -> list[bool]:
 
 def _apart(commits: Sequence[Dispatch]) -> Iterator[Sequence[Dispatch]]:
     """The commits in runs in which no lane comes twice: the second must find what the first did."""
-    run: dict[Lane, Dispatch] = {}
+    run: dict[message.Lane, Dispatch] = {}
     for commit in commits:
         if commit.lane in run or len(run) == CHUNK:
             yield tuple(run.values())
@@ -91,14 +88,14 @@ def _dispatched(db: SqlSession, commits: Sequence[Dispatch]) -> list[bool]:
     return kept
 
 
-def _stands(db: SqlSession, lanes: Sequence[Lane]) -> dict[Lane, _Stand]:
+def _stands(db: SqlSession, lanes: Sequence[message.Lane]) -> dict[message.Lane, _Stand]:
     """Where these lanes stand, in their order."""
-    found: dict[Lane, _Stand] = {}
+    found: dict[message.Lane, _Stand] = {}
     for row in every(db, many(SQL["stand"], row_of(4), len(lanes)), flat(lanes)):
         head, batched, batch_id, first, chars, rule, version, priority = row[5:]
         verdict = Verdict(Action.FORWARD, rule, version, "")
-        tail = None if batch_id is None else Routed(batch_id, first, batched, 0, 0, chars, verdict, priority)
-        found[Lane(*row[1:5])] = _Stand(row[0], head, batched, tail)
+        tail = None if batch_id is None else batch.Routed(batch_id, first, batched, 0, 0, chars, verdict, priority)
+        found[message.Lane(*row[1:5])] = _Stand(row[0], head, batched, tail)
     if not found.keys() >= set(lanes):
         raise LookupError("no such lane")
     return {lane: found[lane] for lane in lanes}
@@ -130,7 +127,7 @@ def _contiguous(commit: Dispatch) -> bool:
     return all(last + 1 == routed.first <= routed.last for last, routed in zip(before, commit.batches, strict=False))
 
 
-def _joined(tail: Routed | None, commit: Dispatch) -> list[Routed]:
+def _joined(tail: batch.Routed | None, commit: Dispatch) -> list[batch.Routed]:
     """The tail and the batches of a dispatch; one that may join the one before it does."""
     joined = [] if tail is None else [tail]
     for routed in commit.batches:
@@ -146,17 +143,17 @@ def _joined(tail: Routed | None, commit: Dispatch) -> list[Routed]:
     return joined
 
 
-def _batch_row(commit: Dispatch, lane_id: int, routed: Routed, task_id: int | None) -> Row:
+def _batch_row(commit: Dispatch, lane_id: int, routed: batch.Routed, task_id: int | None) -> Row:
     verdict, state = routed.verdict, "queued"
     if verdict.action in (Action.DROP, Action.SPAWN):
-        state = move("batch", state, verdict.action)
+        state = states.move("batch", state, verdict.action)
     ended_at = None if state == "queued" else commit.at
     place = (routed.id, lane_id, routed.first, routed.last, routed.last_id, routed.first_at, routed.chars)
     decided = (state, str(verdict.action), verdict.rule, verdict.version, verdict.reason, routed.priority)
     return (*place, *decided, commit.at, commit.at, ended_at, task_id)
 
 
-def _task(db: SqlSession, commit: Dispatch, lane_id: int, routed: Routed) -> int | None:
+def _task(db: SqlSession, commit: Dispatch, lane_id: int, routed: batch.Routed) -> int | None:
     """The task of a batch that is spawned: a pending one of its key takes it in."""
     draft = routed.task
     if routed.verdict.action is not Action.SPAWN:
@@ -165,7 +162,7 @@ def _task(db: SqlSession, commit: Dispatch, lane_id: int, routed: Routed) -> int
     db.execute(SQL["episodes_due"], (routed.id, lane_id, None))
     count = routed.last - routed.first + 1
     if (task_id := scalar(db, SQL["pending_task"], (draft.key,))) is not None:
-        more = (draft.description, count, DESCRIPTION_CHARS_MAX, draft.outside, routed.priority)
+        more = (draft.description, count, batch.DESCRIPTION_CHARS_MAX, draft.outside, routed.priority)
         db.execute(SQL["merge_task"], (task_id, *more))
         return int(task_id)
     place = (draft.id, draft.key, lane_id, routed.verdict.rule)
@@ -175,7 +172,7 @@ def _task(db: SqlSession, commit: Dispatch, lane_id: int, routed: Routed) -> int
     return draft.id
 
 
-def _begun(rest: Sequence[Row], window: Window, at: int) -> Row:
+def _begun(rest: Sequence[Row], window: batch.Window, at: int) -> Row:
     """What remains of a lane decides when it is due again: priority, oldest and newest arrival, characters, due."""
     if not rest:
         return 100, None, None, 0, None
@@ -198,7 +195,7 @@ def interrupt(db: SqlSession, commit: busy.Interrupt) -> int | None:
         return None
     if newer_last - first + 1 > commit.window.count_max or chars + newer_chars > commit.window.chars_max:
         return None
-    db.execute(SQL["interrupt"], (batch_id, move("batch", state, "interrupt")))
+    db.execute(SQL["interrupt"], (batch_id, states.move("batch", state, "interrupt")))
     abandon(db, batch_id, (busy.INTERRUPTED, event.AbandonReason.INTERRUPTED), commit.at)
     db.execute(SQL["forget_batch"], (newer_id,))
     db.execute(SQL["extend_batch"], (batch_id, newer_last, newer_chars, priority, last_id))
@@ -214,7 +211,7 @@ def abandon(db: SqlSession, batch_id: int, over: tuple[str, event.AbandonReason]
     """
     doubtful = every(db, SQL["in_doubt"], (batch_id,))
     for joined_id, state in doubtful:
-        parked = move("batch", state, "park")
+        parked = states.move("batch", state, "park")
         db.execute(SQL["park"], (joined_id, parked, busy.JOINED_DOUBT, at))
         write_facts(db, at, event.ended(joined_id, parked))
     db.execute(SQL["unsteer"], (batch_id,))
@@ -263,7 +260,7 @@ def drop(db: SqlSession, commit: Drop) -> bool:
     if (row := one(db, DROP["waiting"], (commit.batch_id,))) is None:
         return False
     state, lane_id, messages = row
-    db.execute(DROP["drop"], (commit.batch_id, move("batch", state, "drop"), commit.reason, commit.at))
+    db.execute(DROP["drop"], (commit.batch_id, states.move("batch", state, "drop"), commit.reason, commit.at))
     write_facts(db, commit.at, event.dropped(commit.batch_id, messages))
     abandon(db, commit.batch_id, (commit.reason, event.AbandonReason.DROPPED), commit.at)
     refresh_ready(db, lane_id)

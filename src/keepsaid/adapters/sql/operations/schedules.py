@@ -5,13 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from keepsaid.adapters.sql.operations.journal import write_line
-from keepsaid.adapters.sql.operations.outbox import keep_for_owner, keep_reply
-from keepsaid.adapters.sql.operations.tasks import keep
+from keepsaid.adapters.sql.operations import journal, outbox, tasks
 from keepsaid.adapters.sql.operations.work_views import content_of, run_of, schedule_of
 from keepsaid.adapters.sql.query import SqlSession, column, every, load, one, only, run, scalar
-from keepsaid.domain import commits, effects, reply, retention, scheduling
-from keepsaid.domain.message import Lane
+from keepsaid.domain import commits, effects, message, reply, retention, scheduling
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.schedule import LIVE, OPEN, Fire, NewSchedule, ScheduleRun, What, charged
 from keepsaid.domain.states import TABLES, move
@@ -135,7 +132,7 @@ def _make_task(db: SqlSession, commit: scheduling.BeginRun, task: NewTask) -> bo
         _skip(db, commit.run, scheduling.NOT_DONE, commit.at)
         return False
     turn_id = None if task.lane is None else only(db, SQL["asker"], (commit.run.schedule_id,))[0]
-    keep(db, replace(task, turn_id=turn_id), commit.at, relays=False)
+    tasks.keep(db, replace(task, turn_id=turn_id), commit.at, relays=False)
     db.execute(SQL["set_about"], (*commit.run, task.id))
     return True
 
@@ -203,13 +200,13 @@ def _charge(db: SqlSession, commit: scheduling.EndRun | scheduling.SettleRun, *,
 
 
 def _notify(db: SqlSession, notice: scheduling.Notice, at: int) -> None:
-    if not keep_for_owner(db, notice.draft, at):
+    if not outbox.keep_for_owner(db, notice.draft, at):
         _post(db, notice.lane, replace(notice.draft, notice=True), at)
 
 
-def _post(db: SqlSession, lane: Lane, draft: reply.ReplyDraft, at: int) -> None:
+def _post(db: SqlSession, lane: message.Lane, draft: reply.ReplyDraft, at: int) -> None:
     db.execute(SQL["place_lane"], lane)
-    keep_reply(db, only(db, SQL["lane_id"], lane)[0], (None, None), draft, at)
+    outbox.keep_reply(db, only(db, SQL["lane_id"], lane)[0], (None, None), draft, at)
 
 
 def move_one(db: SqlSession, commit: scheduling.MoveSchedule) -> bool:
@@ -265,4 +262,4 @@ def prune(db: SqlSession, commit: commits.Prune) -> retention.Pruned:
 
 def _write_event(db: SqlSession, what: str, schedule_id: int, at: int, more: dict[str, Json] | None = None) -> None:
     payload = json.dumps({"schedule": schedule_id, **(more or {})})
-    write_line(db, f"schedule.{what}", payload, str(schedule_id), at)
+    journal.write_line(db, f"schedule.{what}", payload, str(schedule_id), at)

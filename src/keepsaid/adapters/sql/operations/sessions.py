@@ -7,16 +7,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from keepsaid.adapters.sql.operations import rows
+from keepsaid.adapters.sql.operations import routing, rows
 from keepsaid.adapters.sql.operations.journal import write_facts
-from keepsaid.adapters.sql.operations.routing import lane_id_of
 from keepsaid.adapters.sql.query import Row, SqlSession, every, every_replaced, load, one, only, run, scalar
-from keepsaid.domain import commits, effects, event, prompt, slot, turn, visibility
+from keepsaid.domain import commits, effects, event, prompt, slot, states, turn, visibility
 from keepsaid.domain import context as domain
 from keepsaid.domain.compaction import CutContext, CutReason, SummariesCopied, Summarise, SummaryFailed
 from keepsaid.domain.message import Lane, Trust
 from keepsaid.domain.session import FIRST, MARKS, SOFT, UNPROCESSED_MAX, QuietSince, Rest, Rested, Session, SessionEnd
-from keepsaid.domain.states import move
 from keepsaid.values import frozen
 
 SLOTS = load("slots")
@@ -50,7 +48,7 @@ def clear_lane(db: SqlSession, lane_id: int, reason: str, at: int) -> None:
 def _end_slot(db: SqlSession, row: Row, verb: str, at: int, **columns: str) -> None:
     slot_id, state = row
     values = (columns.get(name, "") for name in ("reason", "filled_by", "value"))
-    db.execute(SLOTS["end_slot"], (slot_id, move("slot", state, verb), *values, at))
+    db.execute(SLOTS["end_slot"], (slot_id, states.move("slot", state, verb), *values, at))
 
 
 def pending(db: SqlSession, lane_id: int) -> tuple[slot.Slot, ...]:
@@ -58,7 +56,7 @@ def pending(db: SqlSession, lane_id: int) -> tuple[slot.Slot, ...]:
 
 
 def slots(db: SqlSession, lane: Lane, limit: int) -> Sequence[slot.Slot]:
-    return [_slot(row) for row in every(db, SLOTS["slots"], (lane_id_of(db, lane), limit))]
+    return [_slot(row) for row in every(db, SLOTS["slots"], (routing.lane_id_of(db, lane), limit))]
 
 
 def _slot(row: Row) -> slot.Slot:
@@ -93,7 +91,7 @@ def enter(db: SqlSession, commit: commits.TurnCommit, grown: Grown) -> tuple[int
     session_id, state, _, first, processed_until = row
     db.execute(SESSIONS["touch"], (session_id, commit.at, steady))
     if state == "sleeping":
-        db.execute(SESSIONS["wake"], (session_id, move("session", state, "wake")))
+        db.execute(SESSIONS["wake"], (session_id, states.move("session", state, "wake")))
         write_facts(db, commit.at, event.of_session("woke", session_id, reason="a message came"))
     return session_id, max(processed_until, first - 1)
 
@@ -116,7 +114,7 @@ def invalidate(db: SqlSession, session_id: int, record: int, reason: str, at: in
     further = record > marked or (firm and (record > firm_until or (waits and state == "marked")))
     if record <= processed or not further:
         return False
-    db.execute(SESSIONS["invalidate"], (session_id, record, reason, firm, move("collection", state, "mark"), at))
+    db.execute(SESSIONS["invalidate"], (session_id, record, reason, firm, states.move("collection", state, "mark"), at))
     return True
 
 
@@ -139,7 +137,7 @@ def _end(db: SqlSession, row: Row, when: tuple[int, int], ending: SessionEnd) ->
     last, at = when
     if last >= first:
         invalidate(db, session_id, last, MARKS[ending], at)
-    db.execute(SESSIONS["end"], (session_id, move("session", state, "end"), last, at, str(ending)))
+    db.execute(SESSIONS["end"], (session_id, states.move("session", state, "end"), last, at, str(ending)))
     write_facts(db, at, event.session_over(session_id, ending, first, last))
 
 
@@ -157,14 +155,14 @@ def rest(db: SqlSession, commit: Rest) -> Rested:
                 continue
             if last >= first:
                 invalidate(db, session_id, last, "sleep", commit.at)
-            db.execute(SESSIONS["sleep"], (session_id, move("session", "active", "sleep")))
+            db.execute(SESSIONS["sleep"], (session_id, states.move("session", "active", "sleep")))
             write_facts(db, commit.at, event.of_session("sleeping", session_id, reason="the lane is quiet"))
         done[state] = len(quiet)
     return Rested(done["active"], done["sleeping"], looked)
 
 
 def sessions(db: SqlSession, lane: Lane, limit: int) -> Sequence[Session]:
-    return [Session(*row) for row in every(db, SESSIONS["sessions"], (lane_id_of(db, lane), limit))]
+    return [Session(*row) for row in every(db, SESSIONS["sessions"], (routing.lane_id_of(db, lane), limit))]
 
 
 def quiet_since(db: SqlSession) -> QuietSince:
@@ -193,7 +191,7 @@ class _Head(NamedTuple):
 
 
 def context(db: SqlSession, lane: Lane, limit: int) -> domain.LaneTail:
-    lane_id = lane_id_of(db, lane)
+    lane_id = routing.lane_id_of(db, lane)
     if lane_id is None:
         return domain.LaneTail()
     head = _head(db, lane_id)
@@ -211,7 +209,7 @@ def context(db: SqlSession, lane: Lane, limit: int) -> domain.LaneTail:
 
 
 def span(db: SqlSession, lane: Lane, after: int, limit: int) -> domain.TranscriptSpan:
-    lane_id = lane_id_of(db, lane)
+    lane_id = routing.lane_id_of(db, lane)
     if lane_id is None:
         return domain.TranscriptSpan((), ())
     found = every_replaced(db, SQL["span"], (lane_id, after, max(0, limit)))
@@ -219,7 +217,7 @@ def span(db: SqlSession, lane: Lane, after: int, limit: int) -> domain.Transcrip
 
 
 def past(db: SqlSession, lane: Lane) -> tuple[domain.DroppedSpan, ...]:
-    return tuple(domain.DroppedSpan(*row) for row in every(db, SQL["past"], (lane_id_of(db, lane),)))
+    return tuple(domain.DroppedSpan(*row) for row in every(db, SQL["past"], (routing.lane_id_of(db, lane),)))
 
 
 def _head(db: SqlSession, lane_id: int) -> _Head:
@@ -289,7 +287,7 @@ def begin_anew(db: SqlSession, lane_id: int, lane: Lane, at: int) -> None:
 
 
 def summary_failed(db: SqlSession, commit: SummaryFailed) -> bool:
-    lane_id = lane_id_of(db, commit.lane)
+    lane_id = routing.lane_id_of(db, commit.lane)
     if lane_id is None or (head := _head(db, lane_id)).version != commit.seen:
         return False
     db.execute(SQL["set_failed"], (lane_id, commit.error, commit.next_at, commit.at))
@@ -300,7 +298,7 @@ def summary_failed(db: SqlSession, commit: SummaryFailed) -> bool:
 
 def _movable(db: SqlSession, commit: Summarise | CutContext) -> tuple[int, _Head] | None:
     """The lane and its head, if the head is the one that was seen and may move to where the commit wants it."""
-    lane_id = lane_id_of(db, commit.lane)
+    lane_id = routing.lane_id_of(db, commit.lane)
     if lane_id is None or (head := _head(db, lane_id)).version != commit.seen or commit.last > head.last:
         return None
     reset = isinstance(commit, CutContext) and commit.why is CutReason.RESET
@@ -328,4 +326,4 @@ def _trusted(row: Sequence[Any], trust: str) -> domain.Summary:
 
 
 def copied(db: SqlSession, commit: SummariesCopied) -> int:
-    return sum(run(db, SQL["copied"], (lane_id_of(db, lane), version)) for lane, version in commit.copies)
+    return sum(run(db, SQL["copied"], (routing.lane_id_of(db, lane), version)) for lane, version in commit.copies)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from keepsaid.adapters.sql.operations import rows
-from keepsaid.adapters.sql.operations.outbox import staged
-from keepsaid.adapters.sql.operations.routing import lane_id_of
+from keepsaid.adapters.sql.operations import outbox, routing, rows
 from keepsaid.adapters.sql.operations.rows import TASKS, task_of, task_or_none, tasks_of
 from keepsaid.adapters.sql.query import Row, SqlSession, SqlView, as_json, column, every, load, one, only, reads, scalar
-from keepsaid.domain import relay, route, timing
-from keepsaid.domain.effects import StagedRequests
+from keepsaid.domain import effects, relay, route, timing
 from keepsaid.domain.message import SYSTEM, Lane, Trust
 from keepsaid.domain.schedule import NewSchedule, RunOutput, Schedule, ScheduleRun, Target, What, verdict_on
 from keepsaid.domain.task import Task, TaskFilter, TaskStory, TaskWork
@@ -105,7 +102,7 @@ def _story(db: SqlSession, task_id: int) -> TaskStory | None:
 
 
 def _find(db: SqlSession, wanted: TaskFilter) -> list[Task]:
-    lane_id = None if wanted.lane is None else lane_id_of(db, wanted.lane) or 0
+    lane_id = None if wanted.lane is None else routing.lane_id_of(db, wanted.lane) or 0
     bound = (wanted.state, wanted.key, lane_id, wanted.limit)
     return [task_of(row) for row in every(db, TASKS["find"], bound)]
 
@@ -126,19 +123,19 @@ def _results(db: SqlSession, limit: int) -> list[TaskWork]:
     return found
 
 
-def _read_staged_requests(db: SqlSession, task: Task) -> StagedRequests | None:
+def _read_staged_requests(db: SqlSession, task: Task) -> effects.StagedRequests | None:
     """Read the memory requests that a branch staged, with the messages its turn answered; None if there are none."""
-    requests = staged(db, task.id)
+    requests = outbox.staged(db, task.id)
     if not requests or task.turn_id is None:
         return None
     batches = column(db, TASKS["answered_by"], (task.turn_id,))
     messages = tuple(message for batch_id in batches for message in rows.messages_of(db, batch_id))
     [external] = only(db, TASKS["heard_outside"], (task.turn_id, rows.OWN_TOOLS))
-    return StagedRequests(f"task:{task.id}", task.turn_id, messages, requests, bool(external))
+    return effects.StagedRequests(f"task:{task.id}", task.turn_id, messages, requests, bool(external))
 
 
 def _list_open_tasks(db: SqlSession, lane: Lane, limit: int) -> list[Task]:
-    return [task_of(row) for row in every(db, TASKS["beside"], (lane_id_of(db, lane), limit))]
+    return [task_of(row) for row in every(db, TASKS["beside"], (routing.lane_id_of(db, lane), limit))]
 
 
 def _list_unreported_tasks(db: SqlSession, limit: int) -> list[relay.UnreportedTasks]:
