@@ -16,7 +16,8 @@ from keepsaid.app.builtin.parts import NAMES, BuiltInContext, Parts, built_in
 from keepsaid.config import Config, Home
 from keepsaid.config.services import ExtensionConfig
 from keepsaid.config.settings import ChannelConfig
-from keepsaid.domain import commits, event, message, process, prompt, reply
+from keepsaid.domain import commits, event, message, process, reply
+from keepsaid.domain.prompt import Json
 from keepsaid.domain.schedule import NewSchedule, Schedule, ScheduleRun, What
 from keepsaid.engine.scheduler import JobHandler
 from keepsaid.engine.supervisor import ServiceLoop
@@ -57,7 +58,7 @@ class ExtensionHost:
     hints: Wakeups
     ours: frozenset[str] = frozenset()
 
-    async def emit(self, extension: str, topic: str, payload: Mapping[str, prompt.Json], correlation_id: str) -> None:
+    async def emit(self, extension: str, topic: str, payload: Mapping[str, Json], correlation_id: str) -> None:
         """Tell of a fact; what somebody said goes into the buffer like any other message."""
         if topic == USER_MESSAGE:
             await self._said(extension, payload, correlation_id)
@@ -90,11 +91,11 @@ class ExtensionHost:
         received = await self.receiving(message.Inbound(origin, content, marks, settings.priority, incoming.topic))
         return received.intake is commits.IntakeResult.STORED
 
-    async def emit_lifecycle_event(self, topic: str, payload: Mapping[str, prompt.Json], about: str) -> None:
+    async def emit_lifecycle_event(self, topic: str, payload: Mapping[str, Json], about: str) -> None:
         """Publish an event about the state of an extension, such as `extension.started`."""
         await self.store.apply(commits.Tell(topic, json.dumps(dict(payload)), self.clock.now_ms(), about))
 
-    async def _said(self, extension: str, payload: Mapping[str, prompt.Json], correlation_id: str) -> None:
+    async def _said(self, extension: str, payload: Mapping[str, Json], correlation_id: str) -> None:
         """A `user.message` {text, user_id, channel_id}: told twice under one correlation id, it is kept once."""
         text, user, channel, conversation = (payload.get(name) for name in _SAID)
         if not isinstance(text, str) or not isinstance(user, str) or not user:

@@ -13,7 +13,8 @@ from keepsaid.adapters.system.files import HistoryFile
 from keepsaid.app.stores import stores_of
 from keepsaid.config import Config, Home
 from keepsaid.config.home import append_line
-from keepsaid.domain import commits, event, prompt
+from keepsaid.domain import commits, event
+from keepsaid.domain.prompt import Json
 from keepsaid.engine import forgetter, subscriptions, supervisor
 from keepsaid.events import catalog
 from keepsaid.events.dispatcher import NewsPublisher, wait_for
@@ -128,7 +129,7 @@ class EventService:
         """Tell somebody of nothing any more, not even of what was on its way; False when nobody has this name."""
         return await self._subscribers.remove(name)
 
-    async def emit(self, topic: str, payload: Mapping[str, prompt.Json], correlation_id: str = "") -> None:
+    async def emit(self, topic: str, payload: Mapping[str, Json], correlation_id: str = "") -> None:
         """Tell of a fact; returns once it is on disk. Raises InputError with nothing told."""
         kept = normalise(catalog.checked(topic, payload))
         await self._store.apply(commits.Tell(topic, kept, self._clock.now_ms(), normalise(correlation_id)))

@@ -17,7 +17,8 @@ from typing import NamedTuple, Protocol
 from keepsaid.adapters.system import files, machine
 from keepsaid.config import Config, Home, load
 from keepsaid.config.file import Key, changed, taken, within
-from keepsaid.domain import commits, prompt
+from keepsaid.domain import commits
+from keepsaid.domain.prompt import Json
 from keepsaid.errors import ConfigError, KeepsaidError
 from keepsaid.pipeline.runner import MessagePipeline
 from keepsaid.ports import runtime, store_views
@@ -154,7 +155,7 @@ class ConfigReloader:
         self.config = config
         left = _names(key for key in differs if not within(key, ours))
         if followed or left:
-            payload: dict[str, prompt.Json] = {"changed": list(followed), "restart": list(left)}
+            payload: dict[str, Json] = {"changed": list(followed), "restart": list(left)}
             await self._operations.apply(commits.Tell("config.reloaded", json.dumps(payload), self._clock.now_ms()))
         told = (*warnings, *(line for one in ready for line in one.warnings))
         return Reloaded(followed, left, told)

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from keepsaid.adapters.sql.operations.chronicle import SqlChronicles
 from keepsaid.adapters.sqlite.integrity import Checkup, IntegrityReport, check_integrity, copy, examine, library_version
@@ -24,6 +25,8 @@ from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store import MemoryStore
 from keepsaid.services.memories import SearchService
 from keepsaid.values import frozen
+
+T = TypeVar("T")
 
 
 def stores_of(home: Home, config: Config) -> tuple[Path, Path]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
 
-from keepsaid.domain import message, prompt, receipt, redaction, retention, turn
+from keepsaid.domain import message, receipt, redaction, retention, turn
 from keepsaid.domain.batch import Ageing, Routed, TrialTerms, Window
+from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import Delivered, ReplyDraft, StoredReply
 from keepsaid.values import frozen
 
@@ -168,7 +169,7 @@ class StepStart(Commit[bool]):
     fence: int
     step: turn.Step
     at: int
-    trace: prompt.Json = None
+    trace: Json = None
 
 
 @frozen
@@ -178,7 +179,7 @@ class StepEnd(Commit[bool]):
     turn_id: int
     fence: int
     n: int
-    output: prompt.Json
+    output: Json
     usage: turn.Usage
     at: int
 

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 
-from keepsaid.domain import event, ids, message, prompt, reply, states, turn
+from keepsaid.domain import event, ids, message, reply, states, turn
 from keepsaid.domain.commits import Commit, StepEnd
 from keepsaid.domain.effects import MakeTask, OfBranch, StagedRequests
+from keepsaid.domain.prompt import Json
 from keepsaid.domain.route import Notify, OnCrash, TaskKind, WorkTerms
 from keepsaid.values import frozen
 
@@ -340,7 +341,7 @@ class ResultsKept(Commit[int]):
     task_ids: tuple[int, ...]
 
 
-def happened(what: str, task_id: int, **more: prompt.Json) -> event.Fact:
+def happened(what: str, task_id: int, **more: Json) -> event.Fact:
     """What the journal tells of a task, in ids and numbers: that it was created, started, ended or parked."""
     return event.Fact(f"task.{what}", str(task_id), {"task": task_id, **more})
 

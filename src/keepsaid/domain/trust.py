@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from keepsaid.domain import context, ids, prompt
 from keepsaid.domain.message import StoredMessage, Trust
+from keepsaid.domain.prompt import Json
 from keepsaid.domain.scene import PromptInputs
 from keepsaid.domain.visibility import least, least_of, trust_in, trust_of, trust_of_words
 from keepsaid.text.normal import cut, digest, heading, opens
@@ -81,7 +82,7 @@ class Described:
     """The whole text of a tool that a model would be shown: its description, and the schema of its arguments."""
 
     description: str
-    schema: Mapping[str, prompt.Json]
+    schema: Mapping[str, Json]
 
     @property
     def pin(self) -> str:
@@ -128,12 +129,12 @@ class Taint:
         return least((self.trust, needed)) == needed
 
     @property
-    def as_json(self) -> prompt.Json:
+    def as_json(self) -> Json:
         """The taint as the trace of a turn stores it."""
         return {"trust": str(self.trust), "why": self.why}
 
 
-def taint_in(trace: prompt.Json) -> Taint:
+def taint_in(trace: Json) -> Taint:
     """The taint that an earlier attempt of the turn stored in its trace; that of the owner where there is none."""
     stored = trace.get("taint") if isinstance(trace, dict) else None
     if not isinstance(stored, dict) or stored.get("trust") not in tuple(Trust):

@@ -9,6 +9,7 @@ from keepsaid.domain import command, personality, prompt, slot
 from keepsaid.domain.batch import StoredBatch
 from keepsaid.domain.effects import Effect
 from keepsaid.domain.message import StoredMessage, Trust
+from keepsaid.domain.prompt import Json
 from keepsaid.text.tokens import Calibration
 from keepsaid.values import frozen
 
@@ -63,7 +64,7 @@ class Step:
     subject: str
     input_hash: bytes
     state: str = "started"
-    output: prompt.Json = None
+    output: Json = None
     usage: Usage = Usage()
     repeatable: bool = True
 
@@ -107,7 +108,7 @@ class ResumableTurn:
     turn_id: int
     fence: int
     steps: tuple[Step, ...] = ()
-    trace: prompt.Json = None
+    trace: Json = None
 
 
 class FocusKind(StrEnum):
@@ -183,7 +184,7 @@ class ClaimedBatch:
     messages: tuple[StoredMessage, ...]
     steps: tuple[Step, ...] = ()
     alone: bool = False
-    trace: prompt.Json = None
+    trace: Json = None
     steered: tuple[Steered, ...] = ()
     late_before: int | None = None
     around: TurnInputs = TurnInputs()

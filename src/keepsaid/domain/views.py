@@ -9,6 +9,7 @@ from typing import ClassVar
 from keepsaid.domain import effects, prompt, receipt, route, turn
 from keepsaid.domain.batch import StoredBatch
 from keepsaid.domain.message import Lane, StoredMessage, Trust
+from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import StoredReply
 from keepsaid.values import frozen
 
@@ -106,12 +107,12 @@ class TurnStory:
     steps: tuple[turn.Step, ...]
     records: tuple[prompt.Record, ...]
     replies: tuple[StoredReply, ...]
-    trace: prompt.Json
+    trace: Json
     usage: turn.Usage
     started_at: int
     ended_at: int | None
     reason: str = ""
-    before: prompt.Json = None
+    before: Json = None
     placed: Mapping[int, str] = field(default_factory=dict)
     feedback: tuple[receipt.Feedback, ...] = ()
 

@@ -20,7 +20,8 @@ from pydantic import (
 )
 from pydantic.errors import PydanticUserError
 
-from keepsaid.domain import message, prompt, turn
+from keepsaid.domain import message, turn
+from keepsaid.domain.prompt import Json
 from keepsaid.domain.timing import Cron, Every, Timing, checked
 from keepsaid.errors import ExtensionError, InputError, ToolError
 from keepsaid.events.catalog import topics_of
@@ -170,7 +171,7 @@ def tool_of(method: Callable[..., Awaitable[Any]], mark: ToolMark) -> Tool:
         raise ExtensionError(f"the tool {name} needs a time limit of up to {_LIMIT_S_MAX:g} s and an output limit")
     arguments = _arguments(method, name)
 
-    async def run(given: dict[str, prompt.Json]) -> str:
+    async def run(given: dict[str, Json]) -> str:
         try:
             read = arguments.model_validate(given)
         except ValidationError as error:

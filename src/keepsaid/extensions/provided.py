@@ -12,7 +12,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from keepsaid.domain import event, message, prompt, turn
+from keepsaid.domain import event, message, turn
+from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
 from keepsaid.errors import ExtensionError
 from keepsaid.extensions.manifest import MARK, ContextMark, Manifest, ScheduleEntry, Setting, ToolMark, tool_of
@@ -132,7 +133,7 @@ class RuntimeExtensionContext:
         """Hold other settings from now on."""
         self.config = MappingProxyType(dict(config))
 
-    async def emit(self, topic: str, payload: Mapping[str, prompt.Json], correlation_id: str = "") -> None:
+    async def emit(self, topic: str, payload: Mapping[str, Json], correlation_id: str = "") -> None:
         await self._runtime.emit(self.id, topic, payload, correlation_id)
 
     async def subscribe(self, topic: str, tell: Tell, name: str = "") -> None:

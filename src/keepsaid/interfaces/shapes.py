@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from keepsaid.domain import bundle, commits, forgetting, prompt, receipt, views, visibility
+from keepsaid.domain import bundle, commits, forgetting, receipt, views, visibility
 from keepsaid.domain.batch import StoredBatch
 from keepsaid.domain.event import DeliveryLine, Event, SubscriberLine
 from keepsaid.domain.ids import PREFIXES, read, show, when
 from keepsaid.domain.memory import Memory, Recalled
 from keepsaid.domain.message import Lane
+from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import StoredReply
 from keepsaid.errors import InputError
 from keepsaid.events import catalog, schema
@@ -233,7 +234,7 @@ def turn_shape(turn: views.TurnStory) -> Shape:
     }
 
 
-def _context(turn: views.TurnStory) -> prompt.Json:
+def _context(turn: views.TurnStory) -> Json:
     """The trace, with memories named as everywhere else, and what its prompt repeats instead of its marks."""
     trace = turn.trace
     memory = trace.get("memory") if isinstance(trace, dict) else None
@@ -247,16 +248,16 @@ def _context(turn: views.TurnStory) -> prompt.Json:
     return {**shown, "memory": {**memory, "candidates": named, "beyond": beyond}, "prefix": _prefix(turn)}
 
 
-def _prefix(turn: views.TurnStory) -> prompt.Json:
+def _prefix(turn: views.TurnStory) -> Json:
     found = compared(turn.before, turn.trace)
     if found is None:
         return None
     one, why = found
-    shares: dict[str, prompt.Json] = {"share": round(one.share, 4), "stable_share": round(one.stable_share, 4)}
+    shares: dict[str, Json] = {"share": round(one.share, 4), "stable_share": round(one.stable_share, 4)}
     return {"bytes": one.bytes, "before": one.whole, "before_status": one.stable, **shares, "broken": why or None}
 
 
-def _candidate(one: prompt.Json) -> prompt.Json:
+def _candidate(one: Json) -> Json:
     number = one.get("id") if isinstance(one, dict) else None
     return {**one, "id": show("memory", number)} if isinstance(one, dict) and isinstance(number, int) else one
 
@@ -342,7 +343,7 @@ def subject_in(topic: str, about: str) -> str:
     return about if number is None else str(number)
 
 
-def _shown(field: schema.Field | None, value: prompt.Json) -> prompt.Json:
+def _shown(field: schema.Field | None, value: Json) -> Json:
     if field is not None and field.of in PREFIXES:
         if field.holds is schema.FieldType.ID and isinstance(value, int):
             return show(field.of, value)

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from keepsaid.domain import forgetting, message, prompt
+from keepsaid.domain import forgetting, message
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import TASK, Kind, Listener, summary_key
 from keepsaid.domain.message import Lane
-from keepsaid.domain.prompt import object_schema
+from keepsaid.domain.prompt import Json, object_schema
 from keepsaid.errors import ToolError
 from keepsaid.memory.tools import Opening, memory_in
 from keepsaid.ports.memory_maintenance import ForgetfulMemory, ForgetOperations, ReachView
@@ -222,7 +222,7 @@ def memory_forget(memories: Opening, forgets: ForgetOperations, listener: Listen
     """A tool that prepares forgetting a memory `listener` hears, and tells what the owner has to say to confirm it."""
     hearing = replace(listener, everything=False)
 
-    async def run(arguments: dict[str, prompt.Json]) -> str:
+    async def run(arguments: dict[str, Json]) -> str:
         if set(arguments) - {"id"}:
             raise ToolError("there is no other argument than id")
         memory_id = memory_in(arguments)

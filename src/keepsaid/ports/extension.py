@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from keepsaid.domain import event, message, prompt, scene, turn
+from keepsaid.domain import event, message, scene, turn
+from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import SendResult, StoredReply
 from keepsaid.ports import memory_store, model, runtime
 from keepsaid.ports.channel import Channel, Hook, InboundSink, Incoming
@@ -46,7 +47,7 @@ class ExtensionContext(Protocol):
     def get_extension(self, id: str) -> Any:  # noqa: A002 - the seed's word
         """An extension that its manifest depends on. Raises ExtensionError for any other, and one that is not up."""
 
-    async def emit(self, topic: str, payload: Mapping[str, prompt.Json], correlation_id: str = "") -> None:
+    async def emit(self, topic: str, payload: Mapping[str, Json], correlation_id: str = "") -> None:
         """Publish an event, or receive a message (`user.message`); returns when it is on disk. Raises InputError."""
 
     async def subscribe(self, topic: str, tell: Callable[[event.Event], Awaitable[object]], name: str = "") -> None:
@@ -86,7 +87,7 @@ class ExtensionRuntime(Protocol):
     def clock(self) -> runtime.Clock:
         """The time."""
 
-    async def emit(self, extension: str, topic: str, payload: Mapping[str, prompt.Json], correlation_id: str) -> None:
+    async def emit(self, extension: str, topic: str, payload: Mapping[str, Json], correlation_id: str) -> None:
         """Tell of a fact, or take in a `user.message`. Raises InputError."""
 
     async def subscribe(self, name: str, topic: str, tell: Callable[[event.Event], Awaitable[object]]) -> None:
@@ -98,7 +99,7 @@ class ExtensionRuntime(Protocol):
     async def receive(self, channel: str, incoming: Incoming) -> bool:
         """Take in a message; False when it was there before."""
 
-    async def emit_lifecycle_event(self, topic: str, payload: Mapping[str, prompt.Json], about: str) -> None:
+    async def emit_lifecycle_event(self, topic: str, payload: Mapping[str, Json], about: str) -> None:
         """Publish an event about the state of an extension, such as `extension.started`."""
 
 

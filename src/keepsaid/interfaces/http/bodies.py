@@ -77,7 +77,7 @@ class Gate:
         if self.client_token is not None or not is_loopback(self.host):
             raise responses.Unauthorised("this route needs a token")
         # A proxy shows itself by a header of its own, or by HTTP/1.0, which nginx speaks to what is behind it.
-        if request.scope["http_version"] == "1.0" or any(map(_PASSED_ON.fullmatch, request.headers)):
+        if request.scope["http_version"] == "1.0" or any(_PASSED_ON.fullmatch(name) for name in request.headers):
             what = "a proxy passed this call on, and without a token everybody could call through it"
             raise responses.ForeignCaller(
                 what, hint="behind a proxy set server.token and send Authorization: Bearer TOKEN"

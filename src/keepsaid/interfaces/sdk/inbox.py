@@ -13,6 +13,7 @@ from keepsaid.domain import commits, prompt, turn
 from keepsaid.domain.event import Event
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks
+from keepsaid.domain.prompt import Json
 from keepsaid.errors import InputError, KeepsaidError, MessageDamaged, StoreError, UnknownChannel
 from keepsaid.events.catalog import USER_MESSAGE
 from keepsaid.interfaces.sdk.values import CHANNEL, Message, Receipt, receipt_of
@@ -198,7 +199,7 @@ class EventClient:
         """Tell a subscriber of nothing any more; what was on its way to it is dropped. False when it is not known."""
         return await self._instance.telling.unsubscribe(name)
 
-    async def emit(self, topic: str, payload: Mapping[str, prompt.Json], about: str = "") -> None:
+    async def emit(self, topic: str, payload: Mapping[str, Json], about: str = "") -> None:
         """Tell of a fact of your own (`deploy.finished`), `about` something; returns once it is on disk.
 
         Put ids into the payload and not what people said: what is forgotten is not looked for there. Raises
@@ -225,7 +226,7 @@ class EventClient:
         return None if found is None else cloud_event(found)
 
 
-def _said(payload: Mapping[str, prompt.Json], about: str) -> Message:
+def _said(payload: Mapping[str, Json], about: str) -> Message:
     """A `user.message` as a message: in a conversation of its sender alone, unless one is named."""
     text, user, channel, where = (payload.get(name) for name in ("text", "user_id", "channel_id", "conversation_id"))
     if not isinstance(text, str) or not isinstance(user, str) or not user:

@@ -11,8 +11,9 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from keepsaid.adapters.sql.operations import journal, rows
 from keepsaid.adapters.sql.query import SqlSession, column, every, load, one, only, run, scalar
-from keepsaid.domain import effects, event, prompt, states
+from keepsaid.domain import effects, event, states
 from keepsaid.domain.commits import Decide, Doubt, MarkReplyShown, Resend, Settle, StepEnd, StepStart, TakeReplies
+from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import IN_DOUBT, SENT_AGAIN, Delivered, ReplyDraft, StoredReply, accepted, address
 
 STAGING = load("staging")
@@ -83,11 +84,11 @@ def _held_task(db: SqlSession, commit: StepStart | StepEnd) -> bool:
     return one(db, TASKS["held"], (commit.turn_id, commit.fence)) is not None
 
 
-def _json(value: prompt.Json) -> str:
+def _json(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def trace_bytes(trace: prompt.Json) -> bytes:
+def trace_bytes(trace: Json) -> bytes:
     """A trace as JSON. It is the longest text of a turn: what is plain is written by what takes a third of the time."""
     try:
         return to_json(trace, inf_nan_mode="constants")

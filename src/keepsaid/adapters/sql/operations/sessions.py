@@ -14,6 +14,7 @@ from keepsaid.domain import commits, effects, event, prompt, slot, states, turn,
 from keepsaid.domain import context as domain
 from keepsaid.domain.compaction import CutContext, CutReason, SummariesCopied, Summarise, SummaryFailed
 from keepsaid.domain.message import Lane, Trust
+from keepsaid.domain.prompt import Json
 from keepsaid.domain.session import FIRST, MARKS, SOFT, UNPROCESSED_MAX, QuietSince, Rest, Rested, Session, SessionEnd
 from keepsaid.values import frozen
 
@@ -291,7 +292,7 @@ def summary_failed(db: SqlSession, commit: SummaryFailed) -> bool:
     if lane_id is None or (head := _head(db, lane_id)).version != commit.seen:
         return False
     db.execute(SQL["set_failed"], (lane_id, commit.error, commit.next_at, commit.at))
-    failure: dict[str, prompt.Json] = {"version": commit.seen, "attempts": head.attempts + 1, "error": commit.error}
+    failure: dict[str, Json] = {"version": commit.seen, "attempts": head.attempts + 1, "error": commit.error}
     write_facts(db, commit.at, event.Fact("lane.summary_failed", "", {"lane": list(commit.lane), **failure}))
     return True
 
