@@ -13,15 +13,14 @@ from keepsaid.adapters.system.machine import SystemClock
 from keepsaid.adapters.tools.mcp import ACCEPTED_FILE, WAITING_FILE, McpServer, ToolPins
 from keepsaid.config import Config, Home
 from keepsaid.config.home import write_file
-from keepsaid.domain.message import IgnoredUpdate, Inbound, MediaMessage
-from keepsaid.domain.trust import Described, Fence, ToolStanding
+from keepsaid.domain import message, trust
 from keepsaid.engine.supervisor import ServiceLoop
 from keepsaid.errors import ConfigError, HomeError, ToolError
 from keepsaid.ports import model, runtime
 from keepsaid.ports.channel import Channel, Hook
 from keepsaid.values import frozen
 
-MEDIA: Mapping[str, Callable[[Mapping[str, object]], MediaMessage | IgnoredUpdate]] = {
+MEDIA: Mapping[str, Callable[[Mapping[str, object]], message.MediaMessage | message.IgnoredUpdate]] = {
     "telegram": telegram.read,
     "discord": discord.read,
     "nostr": nostr.read,
@@ -63,7 +62,7 @@ def url_refused(url: str, hosts: tuple[str, ...]) -> str | None:
     return pull.allowed(url, hosts)
 
 
-def github_sample(config: Config, event: str, body: bytes) -> Inbound | None:
+def github_sample(config: Config, event: str, body: bytes) -> message.Inbound | None:
     """The message that a raw GitHub webhook would be, signed here; None for a ping. Raises InputError."""
     hook = github.GitHubHook(_SAMPLE, priority=config.channels["github"].priority)
     signature = hmac.digest(_SAMPLE.encode(), body, "sha256").hex()
@@ -80,7 +79,7 @@ FENCE_FILE = "fence.key"
 _KEY_BYTES = 32
 
 
-def fence_of(home: Home) -> Fence:
+def fence_of(home: Home) -> trust.Fence:
     """The fence of a home, with the key in its data directory, which is made (mode 0600) if there is none.
 
     A file of another size is replaced: only the numbers in later prompts change. Raises HomeError.
@@ -94,7 +93,7 @@ def fence_of(home: Home) -> Fence:
     except OSError as error:
         what, hint = f"{file} cannot be read or written ({error.strerror})", "make its directory yours and writable"
         raise HomeError(what, safe="What is stored is untouched.", hint=hint) from error
-    return Fence(key)
+    return trust.Fence(key)
 
 
 _AGAIN_MS = 60_000
@@ -105,13 +104,13 @@ class QueriedServer:
     """A server that was asked for its tools: each with its standing, and why it could not be asked."""
 
     name: str
-    served: Sequence[tuple[model.Served, ToolStanding]] = ()
+    served: Sequence[tuple[model.Served, trust.ToolStanding]] = ()
     trouble: str = ""
 
     @property
-    def waiting(self) -> Sequence[tuple[model.Served, ToolStanding]]:
+    def waiting(self) -> Sequence[tuple[model.Served, trust.ToolStanding]]:
         """The tools that are allowed and wait for acceptance."""
-        return [(one, each) for one, each in self.served if one.allowed and each is not ToolStanding.ACCEPTED]
+        return [(one, each) for one, each in self.served if one.allowed and each is not trust.ToolStanding.ACCEPTED]
 
 
 async def query_servers(home: Home, config: Config) -> list[QueriedServer]:
@@ -141,12 +140,12 @@ def accept(home: Home, one: QueriedServer) -> None:
     pins_of(home).accept(one.name, [served for served, _ in one.waiting])
 
 
-def accepted_before(home: Home, server: str, name: str) -> Described | None:
+def accepted_before(home: Home, server: str, name: str) -> trust.Described | None:
     """The text of a tool that was accepted last; None where none was."""
     return pins_of(home).accepted(server, name)
 
 
-def waiting_in(home: Home, config: Config) -> Mapping[str, Mapping[str, ToolStanding]]:
+def waiting_in(home: Home, config: Config) -> Mapping[str, Mapping[str, trust.ToolStanding]]:
     """By server, the tools that wait for acceptance, as the runtime saw them last; no server is asked."""
     return {name: tools for name, tools in pins_of(home).waiting().items() if name in config.tools.mcp}
 

@@ -13,10 +13,9 @@ from keepsaid.adapters.models import choose
 from keepsaid.adapters.models.memory_calls import ModelEditor, ModelSummariser
 from keepsaid.adapters.system.machine import SystemClock
 from keepsaid.config import Config, Home
-from keepsaid.domain.bulletin import MINUTE_MS
+from keepsaid.domain import bulletin, turn
 from keepsaid.domain.memory import VectorSpace
 from keepsaid.domain.prompt import Prompt
-from keepsaid.domain.turn import NO_MODEL
 from keepsaid.engine.caretakers import Compactor
 from keepsaid.errors import ConfigError, EmbedderError, InputError, ModelMalformed
 from keepsaid.memory import injection, summaries
@@ -52,7 +51,7 @@ _TRIAL_S_MAX = 30.0
 def model_of(config: Config, closing: AsyncExitStack) -> Model:
     """The model that answers; `closing` closes its client."""
     name = choose.chosen(config.models)
-    if name == NO_MODEL:
+    if name == turn.NO_MODEL:
         return choose.OfflineResponder()
     chat = choose.LazyChat(name, config.models)
     closing.push_async_callback(chat.close)
@@ -90,7 +89,7 @@ async def try_model(config: Config, name: str) -> float:
     """Seconds until a real reply of a model was there; raises ModelError, or ConfigError for no model's name."""
     models, clock = config.models, SystemClock()
     named = choose.chosen(models.model_copy(update={"chat": name}))
-    if named == NO_MODEL:
+    if named == turn.NO_MODEL:
         raise ConfigError(f"models.chat {name!r} names no model to try: no key and no address is at hand")
     chat = choose.LazyChat(named, models)
     prompt = Prompt("You are being tested.", (), "", "Reply with one word: ready")
@@ -196,7 +195,7 @@ def compaction_of(
     """
     settings = config.compaction
     redactor, offload = reading
-    summariser = summaries.ExtractiveSummariser(offload) if model.name == NO_MODEL else ModelSummariser(model)
+    summariser = summaries.ExtractiveSummariser(offload) if model.name == turn.NO_MODEL else ModelSummariser(model)
     limits = summaries.Summaries(settings.summary_tokens, settings.timeout_s, int(settings.retry_s * 1000))
     return summaries.Compaction(store, summariser, clock, redactor.redacted, settings.terms(), limits, offload)
 
@@ -227,7 +226,7 @@ def briefings_of(config: Config, memories: MemoryStore, model: Model, clock: Clo
     settings = config.bulletin
     if not settings.enabled:
         return None
-    editor = ModelEditor(model) if settings.model and model.name != NO_MODEL else None
-    every_ms = int(settings.every_min * MINUTE_MS)
+    editor = ModelEditor(model) if settings.model and model.name != turn.NO_MODEL else None
+    every_ms = int(settings.every_min * bulletin.MINUTE_MS)
     terms = injection.BulletinTerms(every_ms, settings.words, settings.timeout_s, config.memory.deadline_ms)
     return injection.Briefings(memories.bulletins, memories, clock, editor, terms)

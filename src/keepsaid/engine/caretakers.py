@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
-from keepsaid.domain import batch, forgetting, session
+from keepsaid.domain import batch, forgetting, message, session
 from keepsaid.domain.commits import BeginPruning, ExpireLeases, Prune, VoidLeases
-from keepsaid.domain.message import Lane
 from keepsaid.domain.retention import DAY_MS, HOUR_MS, SET_MS, Cursor, RetentionTerms, Stale
 from keepsaid.errors import StoreError
 from keepsaid.ports.runtime import Clock, Ids, StopToken
@@ -221,7 +220,7 @@ _WAITING_MAX = 10_000
 class LaneCompaction(Protocol):
     """What summarises one lane."""
 
-    async def compact(self, lane: Lane, share: float = 0.0, *, at_once: bool = False) -> int:
+    async def compact(self, lane: message.Lane, share: float = 0.0, *, at_once: bool = False) -> int:
         """Summarise a lane if it is due, or a share of its messages; returns how many summaries were made.
 
         `at_once` does not wait until a failed attempt may be repeated.
@@ -239,16 +238,16 @@ class Compactor:
         self.hint = asyncio.Event()
         self._compaction = compaction
         self._at_once = at_once
-        self._waiting: dict[Lane, float] = {}
-        self._running: dict[Lane, asyncio.Task[None]] = {}
+        self._waiting: dict[message.Lane, float] = {}
+        self._running: dict[message.Lane, asyncio.Task[None]] = {}
 
-    def name(self, lane: Lane, share: float = 0.0) -> None:
+    def name(self, lane: message.Lane, share: float = 0.0) -> None:
         """A lane is due, or so full that a share of its messages has to give way."""
         if lane in self._waiting or len(self._waiting) < _WAITING_MAX:
             self._waiting[lane] = max(share, self._waiting.get(lane, 0.0))
             self.hint.set()
 
-    async def compact_on_request(self, lane: Lane, *, at_once: bool = True) -> str:
+    async def compact_on_request(self, lane: message.Lane, *, at_once: bool = True) -> str:
         """Summarise all of a lane but its newest messages, or only if it is due; returns the outcome in words."""
         if lane in self._running or lane in self._waiting:
             return "I am busy with that already."
@@ -270,12 +269,12 @@ class Compactor:
             task.add_done_callback(partial(self._ended, lane))
         return None
 
-    def _ended(self, lane: Lane, _: asyncio.Task[None]) -> None:
+    def _ended(self, lane: message.Lane, _: asyncio.Task[None]) -> None:
         del self._running[lane]
         if self._waiting:
             self.hint.set()
 
-    async def _compact(self, lane: Lane, share: float) -> None:
+    async def _compact(self, lane: message.Lane, share: float) -> None:
         try:
             made = await self._compaction.compact(lane, share)
         except StoreError as error:

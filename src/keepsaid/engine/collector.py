@@ -8,8 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import tzinfo
 
-from keepsaid.domain.session import Left, MarkUnprocessed
-from keepsaid.domain.timing import next_daily
+from keepsaid.domain import session, timing
 from keepsaid.errors import KeepsaidError, StoreError
 from keepsaid.memory.extraction import Collection
 from keepsaid.ports.runtime import Clock
@@ -67,7 +66,7 @@ class Collector:
                 _log.error("session not collected", exc_info=error)
                 await self._collection.failed(claimed, error)
             else:
-                read += left is not Left.REFUSED
+                read += left is not session.Left.REFUSED
         return read
 
     async def _within_budget(self) -> bool:
@@ -95,7 +94,7 @@ class UnreadSessions:
         """Mark them, a hundred at a time, and wake the collector."""
         after: int | None = 0
         while after is not None:
-            unread = MarkUnprocessed(self.clock.due_ms(), after=after, thorough=self.thorough)
+            unread = session.MarkUnprocessed(self.clock.due_ms(), after=after, thorough=self.thorough)
             _, after = await self.store.apply(unread)
         self.collector.hint.set()
 
@@ -126,4 +125,4 @@ class Nightly:
         return self._next_ms
 
     def _after(self, ms: int) -> int:
-        return next_daily(ms, self.hour, self.zone)
+        return timing.next_daily(ms, self.hour, self.zone)

@@ -11,8 +11,7 @@ from keepsaid.domain.commits import Relinquish, Tell
 from keepsaid.engine.caretakers import Rescuer
 from keepsaid.engine.workers import Workers
 from keepsaid.errors import KeepsaidError, StoreBroken
-from keepsaid.pipeline.outbox import OutboxSender
-from keepsaid.pipeline.runner import MessagePipeline
+from keepsaid.pipeline import outbox, runner
 from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store import Store
 from keepsaid.ports.store_views import Operations
@@ -115,9 +114,9 @@ _RESCUE_MS = 10_000
 class SupervisedServices:
     """The services that the supervisor runs; without `workers`, batches wait for another process to claim them."""
 
-    flow: MessagePipeline
+    flow: runner.MessagePipeline
     rescuer: Rescuer
-    post: OutboxSender
+    post: outbox.OutboxSender
     workers: Workers | None = None
 
 

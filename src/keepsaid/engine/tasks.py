@@ -10,10 +10,9 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from functools import partial
 
-from keepsaid.domain import commits, ids, relay, reply, turn
+from keepsaid.domain import commits, ids, relay, reply, route, turn
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import RESULT, SYSTEM, Content, Inbound, Origin, ProviderMarks, Trust
-from keepsaid.domain.route import TaskKind
 from keepsaid.domain.task import ClaimTasks, EndTask, ExpireTasks, RenewTask, Task, TaskEnd, TaskFilter, TaskStory
 from keepsaid.domain.trust import UNKEYED, Fence
 from keepsaid.engine.workers import HOPELESS, RetryPolicy
@@ -61,7 +60,7 @@ class TaskHandler:
 
     do: Do
     is_idle: Callable[[], bool]
-    kind: TaskKind = TaskKind.WORKER
+    kind: route.TaskKind = route.TaskKind.WORKER
 
 
 @frozen
@@ -350,7 +349,7 @@ def build_report(task: Task, untold: relay.UnreportedTasks, trust: Trust, fence:
     lane, name = untold.lane, ids.show("task", task.id)
     kind = str(task.kind)
     about = cut(" ".join(task.description.split()), _ABOUT_CHARS)
-    began = "asked for" if task.kind is TaskKind.CALL else "started"
+    began = "asked for" if task.kind is route.TaskKind.CALL else "started"
     head = f"{name}, a {kind} you {began}, has {'ended' if task.state == 'completed' else 'failed'}."
     what, said = ("what it came to", task.result) if task.state == "completed" else ("why it failed", task.reason)
     text = "\n".join((head, *fence.data("what it was about", about), *fence.data(what, cut(said, _CHARS_MAX))))

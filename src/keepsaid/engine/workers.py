@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from keepsaid import errors
+from keepsaid.domain import commits, message
 from keepsaid.domain.batch import StoredBatch
-from keepsaid.domain.commits import Fail, Failure, Release
-from keepsaid.domain.message import Lane
 from keepsaid.domain.reply import ReplyDraft, address
 from keepsaid.domain.turn import ClaimedBatch, Lease
 from keepsaid.pipeline import leasing, runner
@@ -97,9 +96,9 @@ class Attempt:
         except errors.ModelUnavailable as outage:
             return await self._wait_out(claimed, outage)
         except (run.NeedsReview, errors.MessageDamaged) as unknown:
-            return await self.failed(claimed, Failure.PARK, unknown)
+            return await self.failed(claimed, commits.Failure.PARK, unknown)
         except HOPELESS as refusal:
-            return await self.failed(claimed, Failure.BURY, refusal)
+            return await self.failed(claimed, commits.Failure.BURY, refusal)
         except errors.StoreBroken:
             raise
         except errors.StoreError as refusal:
@@ -108,7 +107,7 @@ class Attempt:
             return await self.survived(claimed)
         except Exception as error:  # noqa: BLE001  # guard: engine loop - a failing turn is charged to its own batch
             _log.error("turn failed", exc_info=error, extra={"turn": claimed.turn_id, "batch": claimed.batch.id})
-            return await self.failed(claimed, Failure.RETRY, error)
+            return await self.failed(claimed, commits.Failure.RETRY, error)
         return "done"
 
     async def _wait_out(self, claimed: ClaimedBatch, outage: errors.ModelUnavailable | errors.StoreError) -> str:
@@ -116,7 +115,7 @@ class Attempt:
         now = self.clock.due_ms()
         wait = self.patience.outage_wait_ms(outage, batch.deferrals, now - (batch.deferred_from or now))
         if wait is None:
-            return await self.failed(claimed, Failure.BURY, outage)
+            return await self.failed(claimed, commits.Failure.BURY, outage)
         told = f"{outage.what}; trying again in {wait / 1000:g} s"
         self.progress.tell(claimed.messages, TurnProgress("waiting", told))
         details = {"code": outage.code, "turn": claimed.turn_id, "batch": batch.id}
@@ -129,21 +128,21 @@ class Attempt:
         batch = claimed.batch
         self.progress.tell(claimed.messages, TurnProgress("waiting", SURVIVED))
         next_at = self.clock.due_ms() + self.patience.wait_ms_first
-        await self.operations.apply(Release(batch.id, batch.fence, next_at, reason=SURVIVED, survived=True))
+        await self.operations.apply(commits.Release(batch.id, batch.fence, next_at, reason=SURVIVED, survived=True))
         return "waiting"
 
     async def released(self, batch: StoredBatch, not_before: int = 0, outage: str = "") -> None:
         """Give a batch back without charge; `outage` says what it waits for, if it does."""
-        await self.operations.apply(Release(batch.id, batch.fence, not_before, bool(outage), outage))
+        await self.operations.apply(commits.Release(batch.id, batch.fence, not_before, bool(outage), outage))
 
-    async def failed(self, claimed: ClaimedBatch, how: Failure, error: Exception) -> str:
+    async def failed(self, claimed: ClaimedBatch, how: commits.Failure, error: Exception) -> str:
         """Charge, park or bury a batch for what it raised; returns its new state."""
         now, batch = self.clock.now_ms(), claimed.batch
         notice = ReplyDraft(self.ids.next(), commands.gave_up(batch.id, error), True, *address(claimed.messages))
         reason = error.what if isinstance(error, errors.KeepsaidError) else f"{type(error).__name__}"
         retry_at = self.clock.due_ms() + self.patience.wait_ms(batch.attempts)
         more_ids = tuple(self.ids.next() for _ in range(_ADDRESSES_MAX))
-        failure = Fail(batch.id, batch.fence, how, reason, now, retry_at, notice, more_ids)
+        failure = commits.Fail(batch.id, batch.fence, how, reason, now, retry_at, notice, more_ids)
         state = await self.operations.apply(failure)
         self.progress.tell(claimed.messages, TurnProgress("settled" if state != "queued" else "waiting", reason))
         return state
@@ -182,7 +181,7 @@ class Workers:
     places: TurnConcurrency
     _running: set[asyncio.Task[None]] = field(default_factory=set, init=False)
     _slow: set[asyncio.Task[None]] = field(default_factory=set, init=False)
-    _of_lane: dict[Lane, asyncio.Task[None]] = field(default_factory=dict, init=False)
+    _of_lane: dict[message.Lane, asyncio.Task[None]] = field(default_factory=dict, init=False)
     _full: bool = field(default=False, init=False)
 
     async def claim(self) -> int | None:
@@ -224,7 +223,7 @@ class Workers:
             self._slow.add(task)
             self.flow.hints.work.set()
 
-    def _finished(self, lane: Lane, task: asyncio.Task[None]) -> None:
+    def _finished(self, lane: message.Lane, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
         self._slow.discard(task)
         if self._of_lane.get(lane) is task:

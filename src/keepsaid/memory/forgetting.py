@@ -11,8 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from keepsaid.domain import forgetting, message
-from keepsaid.domain.ids import show
+from keepsaid.domain import forgetting, ids, message
 from keepsaid.domain.memory import TASK, Kind, Listener, summary_key
 from keepsaid.domain.message import Lane
 from keepsaid.domain.prompt import Json, object_schema
@@ -226,7 +225,7 @@ def memory_forget(memories: Opening, forgets: ForgetOperations, listener: Listen
         if set(arguments) - {"id"}:
             raise ToolError("there is no other argument than id")
         memory_id = memory_in(arguments)
-        name = show("memory", memory_id)
+        name = ids.show("memory", memory_id)
         if await memories.get(hearing, memory_id) is None:
             raise ToolError(f"there is no memory {name} that may be heard here")
         targets = await forgets.find_targets(forgetting.ForgetSelector((memory_id,)))

@@ -8,9 +8,8 @@ from functools import lru_cache
 from itertools import pairwise
 from math import fsum
 
-from keepsaid.domain.ids import show
+from keepsaid.domain import ids, prompt
 from keepsaid.domain.memory import LANE_BOUND, Candidate, Hit, Kind, Memory, PinnedOrder
-from keepsaid.domain.prompt import Record
 from keepsaid.domain.receipt import Cause, Measure
 from keepsaid.memory.block import PINNED, RELEVANT, line
 from keepsaid.memory.recall.ranking import VECTOR
@@ -196,7 +195,7 @@ class PromptShown:
 class Visible:
     """Tells what the prompt shows anyway; `said` is the combined text of the messages."""
 
-    def __init__(self, shown: PromptShown, records: Sequence[Record], said: str) -> None:
+    def __init__(self, shown: PromptShown, records: Sequence[prompt.Record], said: str) -> None:
         self.shown = shown
         self._all = shown.refs | shown.own
         self._texts = {plain(record.text) for record in records} | {plain(said)}
@@ -292,7 +291,7 @@ class Selection:
         if one.said in self._texts:
             return Cause.DUPLICATE, "the same words as another memory"
         shown = same & (self._chosen | self._visible.shown.standing)
-        return (Cause.DUPLICATE, f"means the same as {show('memory', min(shown))}") if shown else None
+        return (Cause.DUPLICATE, f"means the same as {ids.show('memory', min(shown))}") if shown else None
 
     def _written(self, one: _Sifted) -> Verdict:
         memory, settings = one.hit.memory, self._settings

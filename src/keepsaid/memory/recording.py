@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from keepsaid.domain import command, ids, memory, redaction, statements, turn, views, visibility
+from keepsaid.domain import command, effects, ids, memory, redaction, statements, turn, views, visibility
 from keepsaid.domain.commits import EpisodesKept
-from keepsaid.domain.effects import MemoryAction, StagedRequests, StageMemory
 from keepsaid.domain.learning import LearnResult
 from keepsaid.domain.message import StoredMessage, Trust
 from keepsaid.domain.task import ResultsKept, Task, TaskWork
@@ -38,7 +37,7 @@ class StagedRequestExecutor:
         self._learning = learning
         self._truth = truth
 
-    async def do(self, work: Sequence[StagedRequests | None], at: int) -> None:
+    async def do(self, work: Sequence[effects.StagedRequests | None], at: int) -> None:
         """Execute staged requests, in order. `at` is milliseconds UTC. Raises a StoreError; they are then still due.
 
         Requests of turns that showed text of outsiders are ignored, whatever the tools answered.
@@ -48,17 +47,17 @@ class StagedRequestExecutor:
                 if _trust(staged, request) is not Trust.EXTERNAL:
                     await self._do(request, _memory(staged, request), at)
 
-    async def _do(self, request: StageMemory, new: memory.NewMemory, at: int) -> None:
+    async def _do(self, request: effects.StageMemory, new: memory.NewMemory, at: int) -> None:
         match request.deed:
-            case MemoryAction.SAVE:
+            case effects.MemoryAction.SAVE:
                 await self._learning.learn([new], at)
-            case MemoryAction.CORRECT:
+            case effects.MemoryAction.CORRECT:
                 await self._truth.correct(request.memory_id, new, at)
-            case MemoryAction.CONFIRM:
+            case effects.MemoryAction.CONFIRM:
                 await self._truth.confirm(request.memory_id, new.said_at)
 
 
-def _trust(staged: StagedRequests, request: StageMemory) -> Trust:
+def _trust(staged: effects.StagedRequests, request: effects.StageMemory) -> Trust:
     """The least trust of who wrote and of the turn when it asked; without the latter what the lane ever held counts."""
     said = visibility.least(message.inbound.origin.trust for message in staged.messages)
     if request.trust is not None:
@@ -66,7 +65,7 @@ def _trust(staged: StagedRequests, request: StageMemory) -> Trust:
     return Trust.EXTERNAL if staged.external else said
 
 
-def _memory(staged: StagedRequests, request: StageMemory) -> memory.NewMemory:
+def _memory(staged: effects.StagedRequests, request: effects.StageMemory) -> memory.NewMemory:
     """The memory: said by the last sender, in the scope of that message, with the trust of the turn that asked."""
     said = next((one for one in reversed(staged.messages) if not one.inbound.content.event), staged.messages[-1])
     origin = said.inbound.origin

@@ -13,9 +13,8 @@ from keepsaid.domain.message import Lane, Trust, Trusted
 from keepsaid.domain.prompt import Record
 from keepsaid.domain.visibility import least
 from keepsaid.errors import ModelError
-from keepsaid.ports import runtime, store_views
+from keepsaid.ports import model, runtime, store_views
 from keepsaid.ports.memory_store import Memories
-from keepsaid.ports.model import Summarised, Summariser, ToSummarise
 from keepsaid.ports.store import Store
 from keepsaid.text.normal import joined
 from keepsaid.values import frozen
@@ -48,12 +47,12 @@ class ExtractiveSummariser:
     def __init__(self, offload: runtime.Offload = runtime.inline) -> None:
         self._offload = offload
 
-    async def summarise(self, given: ToSummarise) -> Summarised:
+    async def summarise(self, given: model.ToSummarise) -> model.Summarised:
         sections = extracted([read(text) for text in given.earlier], ())
         for start in range(0, len(given.records), _FEW):
             few = given.records[start : start + _FEW]
             sections = await self._offload(_chars(few), partial(extracted, (sections,), few))
-        return Summarised(sections, Made.EXTRACTIVE)
+        return model.Summarised(sections, Made.EXTRACTIVE)
 
 
 @frozen
@@ -61,7 +60,7 @@ class Compaction:
     """Summarises lanes that are due. Nothing changes but by one commit, which names the version it saw."""
 
     store: Store
-    summariser: Summariser
+    summariser: model.Summariser
     clock: runtime.Clock
     redacted: Callable[[str], str]
     terms: CompactionTerms = CompactionTerms()
@@ -95,7 +94,7 @@ class Compaction:
             return False
         records = tuple(one for one, at in zip(span.records, span.positions, strict=True) if at <= end)
         earlier = () if tail.summary is None else (tail.summary.text,)
-        given = ToSummarise(earlier, records, self.summaries.tokens_max, self.summaries.limit_s)
+        given = model.ToSummarise(earlier, records, self.summaries.tokens_max, self.summaries.limit_s)
         try:
             made = await self._made(given, tail.attempts)
         except ModelError as error:
@@ -110,7 +109,7 @@ class Compaction:
         commit = Summarise(lane, tail.version, end, text, made.made, made.model, self.clock.now_ms())
         return await self.store.apply(commit)
 
-    async def _made(self, given: ToSummarise, attempts: int) -> Summarised:
+    async def _made(self, given: model.ToSummarise, attempts: int) -> model.Summarised:
         if attempts >= self.summaries.tries:
             picked = await ExtractiveSummariser(self.offload).summarise(given)
             if picked.sections.count:

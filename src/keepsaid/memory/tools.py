@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from keepsaid.domain import learning, receipt, turn
+from keepsaid.domain import ids, learning, receipt, turn
 from keepsaid.domain.effects import NAME_CHARS_MAX, TEXT_CHARS_MAX, MemoryAction, StageMemory, parse_staged_request
-from keepsaid.domain.ids import moment, read, show
 from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, Memory, Narrowing, NewMemory, Recalled
 from keepsaid.domain.message import Trust, Trusted
 from keepsaid.domain.prompt import Json, object_schema
@@ -16,8 +15,8 @@ from keepsaid.domain.visibility import least
 from keepsaid.errors import ToolError
 from keepsaid.memory.block import line
 from keepsaid.memory.recall.recollection import narrowed
+from keepsaid.ports import model
 from keepsaid.ports.memory_store import Library, Recall
-from keepsaid.ports.model import Tool
 
 LIMIT_DEFAULT, LIMIT_MAX = 10, 50
 AROUND_DEFAULT, AROUND_MAX = 3, 10
@@ -27,7 +26,7 @@ _PERSON_CHARS_MAX = 200
 def memory_in(arguments: Mapping[str, Json]) -> int:
     """The memory that is meant."""
     given = arguments.get("id")
-    number = read("memory", given) if isinstance(given, str) else None
+    number = ids.read("memory", given) if isinstance(given, str) else None
     if number is None:
         raise ToolError("id must name a memory as memory_search does: mem_ and 13 letters or digits")
     return number
@@ -61,7 +60,7 @@ def _time(arguments: Mapping[str, Json], name: str, *, ends: bool = False) -> in
     if given is None:
         return None
     try:
-        return moment(given if isinstance(given, str) else "", ends=ends)
+        return ids.moment(given if isinstance(given, str) else "", ends=ends)
     except ValueError as error:
         raise ToolError(f"{name} must be {error}") from None
 
@@ -99,7 +98,7 @@ class Opening(Protocol):
     async def get(self, listener: Listener, memory_id: int) -> Memory | None: ...
 
 
-def memory_search(recall: Recall, library: Library, listener: Listener, archive: Recall | None = None) -> Tool:
+def memory_search(recall: Recall, library: Library, listener: Listener, archive: Recall | None = None) -> model.Tool:
     """A tool that searches memory as `listener` hears it, never outside its scopes; and the archive, if given."""
     hearing = _restrict_listener(listener)
 
@@ -117,10 +116,10 @@ def memory_search(recall: Recall, library: Library, listener: Listener, archive:
         return _written(await narrowed(recall, library, hearing, (query, limit), narrowing))
 
     says = "Search what was said and learned before. Returns one memory a line, best first."
-    return Tool("memory_search", says, _SEARCH, run, output=Trust.OWNER)
+    return model.Tool("memory_search", says, _SEARCH, run, output=Trust.OWNER)
 
 
-def memory_open(memories: Opening, library: Library, listener: Listener) -> Tool:
+def memory_open(memories: Opening, library: Library, listener: Listener) -> model.Tool:
     """A tool that shows one memory whole, and what was said around the messages it came from."""
     hearing = _restrict_listener(listener)
 
@@ -129,12 +128,12 @@ def memory_open(memories: Opening, library: Library, listener: Listener) -> Tool
         memory_id, each = memory_in(arguments), _number(arguments, "around", AROUND_DEFAULT, (0, AROUND_MAX))
         memory = await memories.get(hearing, memory_id)
         if memory is None:
-            raise ToolError(f"there is no memory {show('memory', memory_id)} that may be heard here")
+            raise ToolError(f"there is no memory {ids.show('memory', memory_id)} that may be heard here")
         sources = await library.sources(hearing, memory, _SOURCES_MAX)
         return await _opened(memory, [(one, await library.around(hearing, one, each)) for one in sources])
 
     says = "Show one memory in full, with what was said around the messages it came from."
-    return Tool(receipt.MEMORY_OPEN, says, _OPEN, run, output=Trust.OWNER)
+    return model.Tool(receipt.MEMORY_OPEN, says, _OPEN, run, output=Trust.OWNER)
 
 
 def _restrict_listener(listener: Listener) -> Listener:
@@ -150,7 +149,7 @@ def _known(arguments: Mapping[str, Json], schema: Mapping[str, Json]) -> None:
 
 
 def _written(recalled: Recalled) -> str:
-    lines = [f"{show('memory', hit.memory.id)} {line(hit.memory, _CHARS_MAX)}" for hit in recalled.hits]
+    lines = [f"{ids.show('memory', hit.memory.id)} {line(hit.memory, _CHARS_MAX)}" for hit in recalled.hits]
     lines = _bounded(lines) or ["Nothing found."]
     if recalled.missing:
         lines.append(f"Not searched: {'; '.join(recalled.missing)}.")
@@ -160,7 +159,7 @@ def _written(recalled: Recalled) -> str:
 async def _opened(memory: Memory, sources: Sequence[tuple[Memory, Sequence[Memory]]]) -> str:
     """The memory by its name, then each of its sources, marked, among its neighbours; nothing twice."""
     state = "" if memory.state == "active" else f" (no longer valid: {memory.state})"
-    lines = [f"{show('memory', memory.id)}{state} {line(memory, _OPENED_CHARS_MAX)}"]
+    lines = [f"{ids.show('memory', memory.id)}{state} {line(memory, _OPENED_CHARS_MAX)}"]
     marked, shown_ids = {source.id for source, _ in sources}, set[int]()
     for source, neighbours in sources:
         said = [one for one in (neighbours or (source,)) if one.id not in shown_ids]
@@ -215,14 +214,14 @@ _SAYS = {
 }
 
 
-def memory_action_tools(memories: Opening, listener: Listener, claimed: turn.ClaimedBatch) -> tuple[Tool, ...]:
+def memory_action_tools(memories: Opening, listener: Listener, claimed: turn.ClaimedBatch) -> tuple[model.Tool, ...]:
     """Return the tools that change memory; none if the turn answers outside text."""
     trust = least(message.inbound.origin.trust for message in claimed.all_messages)
     if trust is Trust.EXTERNAL:
         return ()
     hearing = replace(listener, everything=False)
 
-    def tool(action: MemoryAction) -> Tool:
+    def tool(action: MemoryAction) -> model.Tool:
         async def run(arguments: dict[str, Json]) -> str:
             asked = _parse_call(action, arguments)
             if action is MemoryAction.SAVE:
@@ -230,10 +229,10 @@ def memory_action_tools(memories: Opening, listener: Listener, claimed: turn.Cla
             memory = await memories.get(hearing, asked.memory_id)
             _check(memory, asked.memory_id, trust)
             what = "is put right" if action is MemoryAction.CORRECT else "is taken for certain"
-            return f"{show('memory', asked.memory_id)} {what} once your answer is written."
+            return f"{ids.show('memory', asked.memory_id)} {what} once your answer is written."
 
         serves = Trust.KNOWN if action is MemoryAction.SAVE else trust
-        return Tool(action, _SAYS[action], _SCHEMAS[action], run, serves=serves, output=Trust.OWNER)
+        return model.Tool(action, _SAYS[action], _SCHEMAS[action], run, serves=serves, output=Trust.OWNER)
 
     return tuple(tool(action) for action in MemoryAction)
 
@@ -254,8 +253,8 @@ def _parse_call(action: MemoryAction, arguments: Mapping[str, Json]) -> StageMem
 
 def _check(memory: Memory | None, memory_id: int, trust: Trust) -> None:
     if memory is None:
-        raise ToolError(f"there is no memory {show('memory', memory_id)} that may be heard here")
+        raise ToolError(f"there is no memory {ids.show('memory', memory_id)} that may be heard here")
     if memory.new.kind not in learning.LEARNABLE:
-        raise ToolError(f"{show('memory', memory_id)} is what was said; what is known now can be saved beside it")
+        raise ToolError(f"{ids.show('memory', memory_id)} is what was said; what is known now can be saved beside it")
     if memory.new.trust is Trust.OWNER and trust is not Trust.OWNER:
-        raise ToolError(f"only the owner can change {show('memory', memory_id)}")
+        raise ToolError(f"only the owner can change {ids.show('memory', memory_id)}")

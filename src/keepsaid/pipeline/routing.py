@@ -18,8 +18,7 @@ from keepsaid.domain.ids import show
 from keepsaid.domain.message import Lane, StoredMessage, Trust
 from keepsaid.domain.route import WorkTerms
 from keepsaid.errors import KeepsaidError
-from keepsaid.ports.channel import Progresses, TurnProgress
-from keepsaid.ports.runtime import Clock, Ids, Wakeups
+from keepsaid.ports import channel, runtime
 from keepsaid.ports.store import Store
 from keepsaid.text.normal import joined, normalise
 from keepsaid.values import frozen
@@ -36,7 +35,7 @@ _INLINE_BYTES_MAX = 64_000
 Judged = tuple[StoredMessage, route.Verdict, route.Rule | None, route.Fields]
 
 
-def route_unread(routes: route.Routes, due: DueLane, window: Window, ids: Ids, at: int) -> Dispatch | None:
+def route_unread(routes: route.Routes, due: DueLane, window: Window, ids: runtime.Ids, at: int) -> Dispatch | None:
     """The commit that routes all that waits in a lane as one batch, by what its lane tells.
 
     None when its messages must be read: for what rules ask, or because one batch may not hold them all.
@@ -53,7 +52,7 @@ def route_unread(routes: route.Routes, due: DueLane, window: Window, ids: Ids, a
     return Dispatch(due.lane, due.numbered_after, (Routed(ids.next(), *known, verdict, priority),), window, at)
 
 
-async def route_group(routes: route.Routes, group: WaitingGroup, window: Window, ids: Ids, at: int) -> Dispatch:
+async def route_group(routes: route.Routes, group: WaitingGroup, window: Window, ids: runtime.Ids, at: int) -> Dispatch:
     """The commit that routes a group: one batch for each run of messages with the same rule."""
     judged = []
     for message in group.messages:
@@ -95,7 +94,7 @@ def _bounded(run: list[Judged], window: Window) -> list[list[Judged]]:
     return parts
 
 
-async def _batch(part: list[Judged], ids: Ids) -> Routed:
+async def _batch(part: list[Judged], ids: runtime.Ids) -> Routed:
     messages = [one[0] for one in part]
     _, verdict, rule, payload = part[0]
     priority = min(message.inbound.priority for message in messages)
@@ -137,11 +136,11 @@ class Router:
     """
 
     store: Store
-    clock: Clock
-    ids: Ids
-    hints: Wakeups
+    clock: runtime.Clock
+    ids: runtime.Ids
+    hints: runtime.Wakeups
     writing: Callable[[], AbstractContextManager[None]]
-    progress: Progresses
+    progress: channel.Progresses
 
     async def route(self, rules: RoutingRules) -> int | None:
         """Lanes whose window has closed become batches with a verdict; returns when the next closes."""
@@ -196,4 +195,4 @@ class Router:
         for routed in dispatch.batches:
             if routed.verdict.action is not route.Action.FORWARD:
                 settled = [one for one in group.messages if routed.first <= one.number <= routed.last]
-                self.progress.tell(settled, TurnProgress("settled", routed.verdict.reason))
+                self.progress.tell(settled, channel.TurnProgress("settled", routed.verdict.reason))

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from keepsaid.config.home import sync, sync_open
-from keepsaid.domain import bundle, bundle_lines, visibility
-from keepsaid.domain.ids import show, when
+from keepsaid.domain import bundle, bundle_lines, ids, visibility
 from keepsaid.domain.memory import IMPORTANCE, OWNER, Kind, Listener, Memory
 from keepsaid.errors import HomeError, InputError
 from keepsaid.memory.importing import ImportLine
@@ -260,11 +259,11 @@ def _memory_line(memory: Memory) -> str:
     held += ["archived"] if memory.state == "archived" else []
     held += [f"said by {_plain(new.speaker)}"] if new.speaker else []
     held += [f"told {memory.evidence} times"] if memory.evidence > 1 else []
-    return f"- {_plain(new.text)} ({'; '.join(held)}; `{show('memory', memory.id)}`)"
+    return f"- {_plain(new.text)} ({'; '.join(held)}; `{ids.show('memory', memory.id)}`)"
 
 
 def _day(ms: int) -> str:
-    return (when(ms) or "ever")[:_DAY_CHARS]
+    return (ids.when(ms) or "ever")[:_DAY_CHARS]
 
 
 def _plain(text: str) -> str:

@@ -9,9 +9,8 @@ from keepsaid.domain import commits, learning, memory, message, receipt, redacti
 from keepsaid.domain.ids import moment, read, show
 from keepsaid.errors import InputError, StoreError
 from keepsaid.memory.recall.recollection import narrowed
-from keepsaid.ports.memory_store import Recall
+from keepsaid.ports import memory_store, store
 from keepsaid.ports.runtime import Clock, Redactor, masked_texts
-from keepsaid.ports.store import MemoryStore
 from keepsaid.ports.store_views import Operations
 from keepsaid.text.normal import digest, normalise
 from keepsaid.values import frozen
@@ -66,7 +65,7 @@ class AddedMemory:
 class MemoryService:
     """Changes memories; no stored text is lost by it."""
 
-    def __init__(self, memories: MemoryStore, operations: Operations, clock: Clock, redactor: Redactor) -> None:
+    def __init__(self, memories: store.MemoryStore, operations: Operations, clock: Clock, redactor: Redactor) -> None:
         self._memories = memories
         self._operations = operations
         self._clock = clock
@@ -178,7 +177,7 @@ def hits_in(found: memory.Recalled) -> Sequence[memory.Hit]:
 class SearchService:
     """Reads memories as its owner hears them, or as the listener that is named; changes nothing."""
 
-    def __init__(self, memories: MemoryStore, recall: Recall, archive: Recall) -> None:
+    def __init__(self, memories: store.MemoryStore, recall: memory_store.Recall, archive: memory_store.Recall) -> None:
         self._memories = memories
         self._recall = recall
         self._archive = archive

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from keepsaid.domain import scheduling, timing
 from keepsaid.domain.ids import MAX_ID, show
 from keepsaid.domain.schedule import LIVE, NewSchedule, Schedule, What
-from keepsaid.domain.scheduling import AddSchedule, MoveSchedule, ReplaceSchedules, RunNow
-from keepsaid.domain.timing import Once, checked, first_due
 from keepsaid.engine.scheduler import JobRunner, Scheduler
 from keepsaid.errors import InputError
 from keepsaid.ports.runtime import Clock, Ids
@@ -53,8 +52,8 @@ class ScheduleService:
     async def replace(self, source: str, schedules: Sequence[NewSchedule]) -> int:
         """Replace the schedules of a source by these; returns how many changed."""
         now = self._clock.now_ms()
-        wanted = tuple((replace(one, source=source), first_due(one.timing, now)) for one in schedules)
-        changed = await self._store.apply(ReplaceSchedules(source, wanted, now))
+        wanted = tuple((replace(one, source=source), timing.first_due(one.timing, now)) for one in schedules)
+        changed = await self._store.apply(scheduling.ReplaceSchedules(source, wanted, now))
         self._wake()
         return changed
 
@@ -63,17 +62,17 @@ class ScheduleService:
         now = self._clock.now_ms()
         new = replace(schedule, id=self._ids.next())
         self._check(new)
-        next_at = first_due(new.timing, now)
+        next_at = timing.first_due(new.timing, now)
         if next_at is None:
             raise refused("that time is over")
-        if not await self._store.apply(AddSchedule(new, next_at, now)):
+        if not await self._store.apply(scheduling.AddSchedule(new, next_at, now)):
             raise refused(f"there is a schedule {new.name!r} already")
         self._wake()
         return Schedule(new, "active", next_at, created_at=now)
 
     def _check(self, new: NewSchedule) -> None:
         try:
-            checked(new.timing)
+            timing.checked(new.timing)
         except ValueError as error:
             raise refused(str(error)) from None
         if not new.text.strip() or len(new.text) > _TEXT_CHARS_MAX or len(new.name) > _NAME_CHARS_MAX:
@@ -94,19 +93,19 @@ class ScheduleService:
         """Pause, resume or cancel one; False when its state does not allow it. Raises InputError for a past time."""
         now, next_at = self._clock.now_ms(), None
         if verb == "resume":
-            next_at = first_due(schedule.new.timing, now)
-            if next_at is None and isinstance(schedule.new.timing, Once):
+            next_at = timing.first_due(schedule.new.timing, now)
+            if next_at is None and isinstance(schedule.new.timing, timing.Once):
                 raise refused("that time is over", "keepsaid schedule run")
         if verb == "cancel" and schedule.new.source == "config":
             hint = f"keepsaid schedule pause {show('schedule', schedule.id)}"
             raise refused("it stands in the config: take it out there, or pause it", hint)
-        done = await self._store.apply(MoveSchedule(schedule.id, verb, now, next_at))
+        done = await self._store.apply(scheduling.MoveSchedule(schedule.id, verb, now, next_at))
         self._wake()
         return done
 
     async def run(self, schedule: Schedule) -> bool:
         """Run one now, beside its times; False while it runs, or when it is over."""
-        done = await self._store.apply(RunNow(schedule.id, self._clock.now_ms()))
+        done = await self._store.apply(scheduling.RunNow(schedule.id, self._clock.now_ms()))
         self._wake()
         return done
 

@@ -10,8 +10,7 @@ from urllib.parse import unquote_to_bytes
 from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust
 from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
 from keepsaid.errors import Forged, HookClosed, InputError
-from keepsaid.text.json_reader import Unreadable, read_json
-from keepsaid.text.normal import cut, normalise
+from keepsaid.text import json_reader, normal
 
 Payload = Mapping[str, object]
 
@@ -64,7 +63,7 @@ def sender(payload: Payload) -> tuple[str, str]:
 def summary(event: str, payload: Payload) -> str:
     """What happened, for people and for search: one line, then title, particulars and what was written."""
     lines = (_headline(event, payload), _title(payload), *_particulars(payload), *_commits(payload), _body(payload))
-    return cut("\n".join(line for line in lines if line), TEXT_CHARS_MAX)
+    return normal.cut("\n".join(line for line in lines if line), TEXT_CHARS_MAX)
 
 
 def _object(source: Payload, *path: str) -> Payload:
@@ -87,15 +86,15 @@ def _word(source: Payload, name: str) -> str:
         value = str(value)
     if not isinstance(value, str):
         return ""
-    shown = (letter if letter.isprintable() else " " for letter in normalise(value[: 2 * _WORD_CHARS_MAX]))
-    return cut(" ".join("".join(shown).split()), _WORD_CHARS_MAX)
+    shown = (letter if letter.isprintable() else " " for letter in normal.normalise(value[: 2 * _WORD_CHARS_MAX]))
+    return normal.cut(" ".join("".join(shown).split()), _WORD_CHARS_MAX)
 
 
 def _prose(source: Payload, name: str) -> str:
     value = source.get(name)
     if not isinstance(value, str):
         return ""
-    return normalise(value[: TEXT_CHARS_MAX + 1]).replace("\r\n", "\n").strip()
+    return normal.normalise(value[: TEXT_CHARS_MAX + 1]).replace("\r\n", "\n").strip()
 
 
 def _number(source: Payload) -> int | None:
@@ -146,7 +145,7 @@ def _title(payload: Payload) -> str:
         about = _object(payload, kind)
         for name in ("title", "display_title", "name"):
             if title := " ".join(_prose(about, name).split()):
-                return cut(title, _WORD_CHARS_MAX)
+                return normal.cut(title, _WORD_CHARS_MAX)
     return ""
 
 
@@ -169,7 +168,7 @@ def _commits(payload: Payload) -> Iterator[str]:
     commits = list(_objects(payload, "commits"))
     for commit in commits[:_COMMITS_MAX]:
         first, _, _ = _prose(commit, "message").partition("\n")
-        yield cut(f"{_word(commit, 'id')[:7]} {first}".strip(), _WORD_CHARS_MAX)
+        yield normal.cut(f"{_word(commit, 'id')[:7]} {first}".strip(), _WORD_CHARS_MAX)
     if len(commits) > _COMMITS_MAX:
         yield f"and {len(commits) - _COMMITS_MAX} more commits"
 
@@ -266,8 +265,8 @@ def _document(content_type: str, body: bytes) -> bytes:
 
 def _parsed(document: bytes) -> Payload:
     try:
-        payload = read_json(document)
-    except Unreadable as error:
+        payload = json_reader.read_json(document)
+    except json_reader.Unreadable as error:
         raise InputError(f"The webhook's body is no JSON that can be read: {error}") from error
     if not isinstance(payload, dict):
         raise InputError("The webhook's body is no JSON object")

@@ -11,8 +11,7 @@ from dataclasses import replace
 import httpx2
 
 from keepsaid.adapters.channels.pull import allowed
-from keepsaid.domain.ids import show
-from keepsaid.domain.message import topic_of
+from keepsaid.domain import ids, message
 from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
 from keepsaid.text.normal import cut, normalise
 
@@ -120,15 +119,15 @@ def _headers(reply: StoredReply) -> dict[str, str]:
 
 def _body(reply: StoredReply) -> bytes:
     told = {
-        "id": show("reply", reply.id),
+        "id": ids.show("reply", reply.id),
         "conversation": reply.lane.conversation,
         "lane": reply.lane.key,
-        "topic": topic_of(reply.lane),
+        "topic": message.topic_of(reply.lane),
         "text": reply.draft.text,
         "notice": reply.draft.notice,
         "possible_duplicate": reply.possible_duplicate,
         "reply_to": reply.draft.reply_to,
-        "turn": show("turn", reply.turn_id) if reply.turn_id is not None else None,
+        "turn": ids.show("turn", reply.turn_id) if reply.turn_id is not None else None,
     }
     return json.dumps(told).encode("ascii")
 

@@ -7,8 +7,7 @@ from array import array
 from collections.abc import Sequence
 
 from keepsaid.domain.memory import VectorSpace
-from keepsaid.text.normal import digest
-from keepsaid.text.words import root, spelled
+from keepsaid.text import normal, words
 
 MODEL = "hashed words"
 _DIMENSION = 128
@@ -22,13 +21,13 @@ class Hashed:
 
     async def space(self) -> VectorSpace:
         """The space of this revision."""
-        return VectorSpace(MODEL, self._revision, _DIMENSION, digest("hashed", self._revision))
+        return VectorSpace(MODEL, self._revision, _DIMENSION, normal.digest("hashed", self._revision))
 
     async def query(self, text: str) -> bytes:
         """The vector of a query."""
         numbers = [0.0] * _DIMENSION
-        for word in spelled(text):
-            place = digest(root(word), self._revision)
+        for word in words.spelled(text):
+            place = normal.digest(words.root(word), self._revision)
             numbers[place[0] % _DIMENSION] += 1.0 if place[1] % 2 else -1.0
         numbers[0] += 0.01  # a text without words has a vector too
         length = math.sqrt(sum(number * number for number in numbers)) or 1.0

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 from urllib.parse import quote, quote_plus
 
-from keepsaid.adapters.redaction.contextual import find_keyword_secrets, find_syntax_secrets
-from keepsaid.adapters.redaction.formats import Masks, card_marks, prefixed_marks, token_marks
+from keepsaid.adapters.redaction import contextual, formats
 from keepsaid.domain.redaction import SecretMark, masked, merged
 from keepsaid.text.normal import normalise
 
@@ -118,15 +117,15 @@ class PatternRedactor:
 
     def _found(self, text: str) -> Iterator[SecretMark]:
         yield from self._own.marks(text)
-        masks = Masks(text)
+        masks = formats.Masks(text)
         yield from (mark for mark in self._by_table(text) if not masks.touch(mark.start, mark.end))
 
     def _by_table(self, text: str) -> Iterator[SecretMark]:
-        yield from token_marks(text)
-        yield from card_marks(text)
-        yield from find_syntax_secrets(text)
-        yield from find_keyword_secrets(text)
-        yield from prefixed_marks(text)
+        yield from formats.token_marks(text)
+        yield from formats.card_marks(text)
+        yield from contextual.find_syntax_secrets(text)
+        yield from contextual.find_keyword_secrets(text)
+        yield from formats.prefixed_marks(text)
         for pattern in self._patterns:
             yield from (SecretMark(*found.span(), "pattern") for found in pattern.finditer(text) if found.group())
 

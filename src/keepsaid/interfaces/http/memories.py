@@ -8,8 +8,7 @@ from typing import Any
 from starlette.responses import Response
 
 from keepsaid.app.instance import Instance
-from keepsaid.domain import bundle, bundle_lines, views
-from keepsaid.domain.ids import read, show
+from keepsaid.domain import bundle, bundle_lines, ids, views
 from keepsaid.domain.memory import Memory
 from keepsaid.interfaces import shapes
 from keepsaid.interfaces.http.bodies import OwnerCall, OwnerRoute, no_such
@@ -120,26 +119,26 @@ async def edit(instance: Instance, call: OwnerCall) -> Shape:
     if not isinstance(text, str) or not isinstance(value, str):
         raise BadRequest("say the new text, and its value, as text")
     done = await instance.services.memories.edit(memory_id, text, value)
-    return {"id": show("memory", done.memory_id), "how": str(done.how)}
+    return {"id": ids.show("memory", done.memory_id), "how": str(done.how)}
 
 
 async def pin(instance: Instance, call: OwnerCall) -> Shape:
     memory_id, pinned = call.id_of("memory"), call.flag("pinned", default=True)
     await instance.services.memories.pin(memory_id, pinned=pinned)
-    return {"id": show("memory", memory_id), "pinned": pinned}
+    return {"id": ids.show("memory", memory_id), "pinned": pinned}
 
 
 async def archive(instance: Instance, call: OwnerCall) -> Shape:
     back = call.flag("back")
     done = await instance.services.memories.archive(call.ids("ids", "memory", least=1), back=back)
-    return {"ids": [show("memory", one) for one in done], "back": back}
+    return {"ids": [ids.show("memory", one) for one in done], "back": back}
 
 
 async def merge(instance: Instance, call: OwnerCall) -> Shape:
     """Have a memory stand for others that say the same."""
     memory_id, others = call.id_of("memory"), call.ids("others", "memory", least=1)
     await instance.services.memories.merge(memory_id, others)
-    return {"id": show("memory", memory_id), "merged": [show("memory", one) for one in others]}
+    return {"id": ids.show("memory", memory_id), "merged": [ids.show("memory", one) for one in others]}
 
 
 async def join_people(instance: Instance, call: OwnerCall) -> Shape:
@@ -160,7 +159,7 @@ async def share_memory(instance: Instance, call: OwnerCall) -> Shape:
     memory_id, otherwise = call.id_of("memory"), "say how far as `to` and why as `reason`, both as text"
     to, reason = call.texts("to", "reason", otherwise=otherwise)
     done = await instance.services.people.share(memory_id, to, reason)
-    return {"memory": show("memory", memory_id), "widened": shapes.widened_shape(done)}
+    return {"memory": ids.show("memory", memory_id), "widened": shapes.widened_shape(done)}
 
 
 async def get_turn(instance: Instance, call: OwnerCall) -> Response:
@@ -191,7 +190,7 @@ async def _turn(instance: Instance, call: OwnerCall) -> views.TurnStory:
 
 
 async def _memory(instance: Instance, name: str) -> Memory:
-    memory_id = read("memory", name)
+    memory_id = ids.read("memory", name)
     memory = None if memory_id is None else await instance.memories.get(memories.OWNER_HEARS, memory_id)
     if memory is None:
         raise no_such("memory")
@@ -201,11 +200,11 @@ async def _memory(instance: Instance, name: str) -> Memory:
 async def flag_memory(instance: Instance, call: OwnerCall) -> Shape:
     """Flag a memory as wrong for a turn, or withdraw the flag."""
     memory_id, turn, undone = call.id_of("memory"), call.fields.get("turn"), call.fields.get("undo", False)
-    turn_id = read("turn", turn) if isinstance(turn, str) else None
+    turn_id = ids.read("turn", turn) if isinstance(turn, str) else None
     if turn_id is None or not isinstance(undone, bool):
         raise BadRequest("say the turn that was shown the memory as text, and undo as true or false")
     done = await instance.services.memories.record_feedback(memory_id, turn_id, undo=undone)
-    return {"memory": show("memory", memory_id), "turn": show("turn", turn_id), "done": done}
+    return {"memory": ids.show("memory", memory_id), "turn": ids.show("turn", turn_id), "done": done}
 
 
 ROUTES = (

@@ -16,8 +16,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from keepsaid.app.channels import MEDIA
 from keepsaid.app.instance import Instance
 from keepsaid.config import Config
-from keepsaid.domain import commits, views
-from keepsaid.domain.ids import read, show, when
+from keepsaid.domain import commits, ids, views
 from keepsaid.domain.message import Content, IgnoredUpdate, Inbound, Origin, ProviderMarks, StoredMessage, Trust
 from keepsaid.errors import InputError, UnknownChannel
 from keepsaid.interfaces.http.bodies import Gate, body_of, fields_in
@@ -140,13 +139,13 @@ class SentEvents:
 def _stages(story: views.Story) -> Iterator[MessageEvent]:
     message, batch = story.message, story.batch
     place = {"number": message.number, "conversation": message.lane.conversation, "lane": message.lane.key}
-    received = {"id": show("message", message.id), **place, "received_at": when(message.received_at)}
+    received = {"id": ids.show("message", message.id), **place, "received_at": ids.when(message.received_at)}
     yield MessageEvent("received", received)
     if batch is not None:
         yield MessageEvent("batched", batch_shape(batch))
         again = next_try(batch)
         if again is not None and batch.error:
-            data = {"text": f"{batch.error}; trying again at {when(again)}", "next_try_at": when(again)}
+            data = {"text": f"{batch.error}; trying again at {ids.when(again)}", "next_try_at": ids.when(again)}
             yield MessageEvent(_waiting(story), data)
     if story.state in SETTLED:
         yield _settled(story)
@@ -254,7 +253,7 @@ class Messages:
                     await self._pull(heard.story)
 
     async def _story(self, request: Request) -> views.Story:
-        message_id = read("message", request.path_params["id"])
+        message_id = ids.read("message", request.path_params["id"])
         story = None if message_id is None else await self._instance.operations.story(message_id)
         if story is None or (story.message.lane.channel != "http" and not self._gate.is_operator(request)):
             what = f"there is no message {request.path_params['id']}; one that is done may have been pruned"

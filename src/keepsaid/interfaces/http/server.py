@@ -25,8 +25,7 @@ from keepsaid.app.instance import Instance
 from keepsaid.config.services import ServerConfig
 from keepsaid.domain.ids import show
 from keepsaid.errors import HomeError, StoreFull
-from keepsaid.interfaces.http import connections, memories, messages, operator
-from keepsaid.interfaces.http.bodies import FREE_BYTES, Bodies, Gate, OwnerRoute, body_of, client_token, run_on_reader
+from keepsaid.interfaces.http import bodies, connections, memories, messages, operator
 from keepsaid.interfaces.http.responses import Acknowledgement, NotFound, guarded, unrouted
 from keepsaid.values import frozen
 
@@ -40,10 +39,10 @@ _STOP_S = 1
 """Seconds that open requests get to end when the server stops."""
 
 
-def routes(instance: Instance, gate: Gate, stopping: asyncio.Event) -> list[Route]:
+def routes(instance: Instance, gate: bodies.Gate, stopping: asyncio.Event) -> list[Route]:
     """Every route of the server; streams end soon after `stopping` is set, what takes long once a stop begins."""
     chat = messages.Messages(instance, gate, stopping)
-    stream = OwnerRoute("GET", "/v1/events", partial(operator.list_events, stopping))
+    stream = bodies.OwnerRoute("GET", "/v1/events", partial(operator.list_events, stopping))
     owner = (*memories.ROUTES, *operator.ROUTES, *operator.TASK_ROUTES, stream, *operator.EVENT_ROUTES)
     return [
         Route("/healthz", guarded(partial(_health, instance)), methods=["GET"]),
@@ -78,14 +77,14 @@ async def _hook(instance: Instance, request: Request) -> Response:
     hook = instance.hooks.get(request.path_params["name"])
     if hook is None:
         raise NotFound(f"there is no hook {request.path_params['name']!r}")
-    body = await body_of(request, instance.config.buffer.payload_bytes_max)
+    body = await bodies.body_of(request, instance.config.buffer.payload_bytes_max)
     headers: dict[str, str] = {}
     for name, value in request.headers.items():
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
-    if len(body) <= FREE_BYTES:
+    if len(body) <= bodies.FREE_BYTES:
         inbound = await asyncio.to_thread(hook.read, headers, body)
     else:
-        inbound = await run_on_reader(request, lambda _: hook.read(headers, body))
+        inbound = await bodies.run_on_reader(request, lambda _: hook.read(headers, body))
     if inbound is None:
         return JSONResponse({"ignored": "ping"})
     received = await instance.receive(inbound)
@@ -137,11 +136,11 @@ def _settings(app: Starlette, server: ServerConfig) -> uvicorn.Config:
     )
 
 
-def application(instance: Instance, gate: Gate, stopping: asyncio.Event) -> Starlette:
+def application(instance: Instance, gate: bodies.Gate, stopping: asyncio.Event) -> Starlette:
     app = Starlette(routes=routes(instance, gate, stopping), exception_handlers={404: unrouted, 405: unrouted})
     app.router.redirect_slashes = False
     app.state.refused_at = None
-    app.state.bodies = Bodies(instance.config.server.bodies_bytes_max)
+    app.state.bodies = bodies.Bodies(instance.config.server.bodies_bytes_max)
     return app
 
 
@@ -154,7 +153,7 @@ async def listening(instance: Instance, port: int | None = None) -> AsyncIterato
     server = instance.config.server
     token = secrets.token_urlsafe(32)
     instance.redactor.learn(token)
-    gate = Gate(server.host, token, client_token(server))
+    gate = bodies.Gate(server.host, token, bodies.client_token(server))
     bound = _bind(server.host, server.port if port is None else port)
     address = Address(server.host, bound.getsockname()[1])
     stopping = asyncio.Event()
@@ -210,7 +209,7 @@ _HOST = "127.0.0.1"
 async def call(instance: Instance, path: str, body: bytes, headers: dict[str, str]) -> tuple[int, bytes]:
     """Post to a route; returns the status and the body of the response."""
     token = secrets.token_urlsafe()
-    app = application(instance, Gate(_HOST, token, None), asyncio.Event())
+    app = application(instance, bodies.Gate(_HOST, token, None), asyncio.Event())
     sent = {"Host": _HOST, "Authorization": f"Bearer {token}", "Content-Type": "application/json", **headers}
     place = urlsplit(path)
     scope = {

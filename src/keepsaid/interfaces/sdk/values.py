@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from keepsaid.domain import commits, views
-from keepsaid.domain.ids import is_time, show
+from keepsaid.domain import commits, ids, views
 from keepsaid.domain.memory import Hit, Memory
 from keepsaid.errors import InputError
 from keepsaid.services.forgetting import ForgetPreview, ForgetReceipt
@@ -147,13 +146,13 @@ class Forgotten:
 def receipt_of(received: commits.Received) -> Receipt:
     """The receipt for a message."""
     place = (received.lane.conversation, received.lane.key, received.number)
-    return Receipt(show("message", received.id), *place, received.intake is not commits.IntakeResult.STORED)
+    return Receipt(ids.show("message", received.id), *place, received.intake is not commits.IntakeResult.STORED)
 
 
 def reply_of(received: commits.Received, story: views.Story) -> Reply:
     """What became of a message, its replies joined."""
     said = [one for one in story.replies if one.draft.text]
-    turn = "" if story.turn_id is None else show("turn", story.turn_id)
+    turn = "" if story.turn_id is None else ids.show("turn", story.turn_id)
     text, at = "\n\n".join(one.draft.text for one in said), max((one.created_at for one in said), default=0)
     return Reply(text, story.state, receipt_of(received), turn, at or story.message.received_at)
 
@@ -176,7 +175,7 @@ def preview_of(found: ForgetPreview) -> Forgotten:
 def forgotten_of(done: ForgetReceipt) -> Forgotten:
     """What was asked to be forgotten."""
     request = done.request
-    return Forgotten(show("forgetting", request.id), str(request.state), dict(request.counts), tuple(done.backups))
+    return Forgotten(ids.show("forgetting", request.id), str(request.state), dict(request.counts), tuple(done.backups))
 
 
 def time_in(given: Time | None, name: str) -> int | None:
@@ -186,7 +185,7 @@ def time_in(given: Time | None, name: str) -> int | None:
         at = None if given.tzinfo is None else int(given.timestamp() * 1_000)
         if at is None:
             raise InputError(f"{name} must be a datetime that knows its zone, such as datetime(..., tzinfo=UTC)")
-    if at is not None and (type(at) is not int or not is_time(at)):
+    if at is not None and (type(at) is not int or not ids.is_time(at)):
         raise InputError(f"{name} must be milliseconds UTC, a whole number within years 1 to 9999, or a datetime")
     return at
 
@@ -198,7 +197,7 @@ def _moment(at: int) -> datetime:
 def _fields(memory: Memory) -> dict[str, Any]:
     new = memory.new
     return {
-        "id": show("memory", memory.id),
+        "id": ids.show("memory", memory.id),
         "text": new.text,
         "kind": str(new.kind),
         "speaker": new.speaker,
@@ -212,5 +211,5 @@ def _fields(memory: Memory) -> dict[str, Any]:
         "importance": new.importance,
         "pinned": memory.pinned,
         "valid_to": memory.valid_to,
-        "superseded_by": "" if memory.superseded_by is None else show("memory", memory.superseded_by),
+        "superseded_by": "" if memory.superseded_by is None else ids.show("memory", memory.superseded_by),
     }

@@ -7,9 +7,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import NamedTuple, TypeVar
 
-from keepsaid.domain.graph import Seed
+from keepsaid.domain import graph, receipt
 from keepsaid.domain.memory import LANE_BOUND, Found, Listener, Memory
-from keepsaid.domain.receipt import Place
 from keepsaid.text.time_spans import NO_TIME, Anchor, When
 from keepsaid.text.words import STOPWORDS, fold, root, spelled
 from keepsaid.values import frozen
@@ -113,14 +112,14 @@ def _factors(shares: Sequence[LegShare]) -> list[tuple[LegShare, float]]:
     return [(share, share.weight / weights / top if top > 0 else 0.0) for share, top in told]
 
 
-def places(shares: Sequence[LegShare], memory_ids: Iterable[int]) -> dict[int, tuple[Place, ...]]:
+def places(shares: Sequence[LegShare], memory_ids: Iterable[int]) -> dict[int, tuple[receipt.Place, ...]]:
     """Where each leg has these memories; first the leg that counted most for one."""
     worth = {share.name: factor for share, factor in _factors(shares)}
-    found: dict[int, tuple[Place, ...]] = dict.fromkeys(memory_ids, ())
+    found: dict[int, tuple[receipt.Place, ...]] = dict.fromkeys(memory_ids, ())
     for share in shares:
         for rank, (id_, score, path) in enumerate(share.found, start=1):
             if id_ in found:
-                found[id_] += (Place(share.name, rank, score, path),)
+                found[id_] += (receipt.Place(share.name, rank, score, path),)
     for id_, there in found.items():
         if len(there) > 1:
             found[id_] = tuple(sorted(there, key=lambda place: (-worth[place.leg] * place.score, place)))
@@ -196,7 +195,7 @@ TEXT, VECTOR, GRAPH = "text", "vector", "graph"
 
 T = TypeVar("T")
 Search = Callable[[Listener, str, int], Awaitable[tuple[Found, ...]]]
-Walk = Callable[[Listener, str, Sequence[Seed], int], Awaitable[tuple[Found, ...]]]
+Walk = Callable[[Listener, str, Sequence[graph.Seed], int], Awaitable[tuple[Found, ...]]]
 
 
 @frozen

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from keepsaid.domain import ids, memory, personality, prompt
+from keepsaid.domain import ids, memory, personality, prompt, turn
 from keepsaid.domain.command import COMMANDS, Command, CommandResult, ExecutedCommand, command_in, may_change
 from keepsaid.domain.effects import SetPersonality
 from keepsaid.domain.message import Lane, StoredMessage
-from keepsaid.domain.turn import ClaimedBatch, Outcome
 from keepsaid.errors import KeepsaidError
 from keepsaid.pipeline.tools import conversation, tasks
 from keepsaid.pipeline.turn.memory_commands import Claims, FeedbackCommand, forget, refused
@@ -28,11 +27,11 @@ _WHO = {
 class CommandBatchResult:
     """Results of the commands of a batch; `rest` is the batch without them."""
 
-    rest: ClaimedBatch
+    rest: turn.ClaimedBatch
     results: tuple[CommandResult, ...] = ()
     executed: tuple[ExecutedCommand, ...] = ()
 
-    def with_answer(self, outcome: Outcome) -> Outcome:
+    def with_answer(self, outcome: turn.Outcome) -> turn.Outcome:
         """The outcome of a turn whose rest came to `outcome`."""
         if not self.executed:
             return outcome
@@ -58,7 +57,7 @@ class Commands:
     forgets: memory_maintenance.ForgetOperations
     window: int = 0
 
-    async def run_commands(self, claimed: ClaimedBatch) -> CommandBatchResult:
+    async def run_commands(self, claimed: turn.ClaimedBatch) -> CommandBatchResult:
         """Execute the commands of a batch; their changes take effect with the turn's commit only."""
         found = [(message, command) for message in claimed.messages if (command := command_in(message)) is not None]
         if not found:

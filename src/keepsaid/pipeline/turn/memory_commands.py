@@ -6,16 +6,13 @@ import json
 from collections.abc import Callable
 from typing import NamedTuple
 
-from keepsaid.domain import memory, process, receipt
+from keepsaid.domain import memory, process, receipt, visibility
 from keepsaid.domain.command import ASKED, REFUSED, CommandResult, command_in
 from keepsaid.domain.effects import Effect
 from keepsaid.domain.forgetting import ForgetSelector, ForgetTargets
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.message import Lane, StoredMessage, Trust
-from keepsaid.domain.visibility import ShareMemory, ShareReach, ShareRefusal
-from keepsaid.ports import memory_store, runtime, store
-from keepsaid.ports.memory_maintenance import ForgetOperations
-from keepsaid.ports.store_views import LaneView, Notes
+from keepsaid.ports import memory_maintenance, memory_store, runtime, store, store_views
 from keepsaid.text.normal import cut, digest
 from keepsaid.values import frozen
 
@@ -25,7 +22,9 @@ def refused(text: str) -> CommandResult:
     return CommandResult(text, REFUSED)
 
 
-async def forget(lanes: LaneView, forgets: ForgetOperations, message: StoredMessage, arguments: str) -> CommandResult:
+async def forget(
+    lanes: store_views.LaneView, forgets: memory_maintenance.ForgetOperations, message: StoredMessage, arguments: str
+) -> CommandResult:
     """`/forget that`, `/forget ID` and `/forget ID yes`: what it would delete, and once confirmed that it is gone."""
     origin = message.inbound.origin
     if origin.trust is not Trust.OWNER or not origin.direct:
@@ -47,7 +46,7 @@ async def forget(lanes: LaneView, forgets: ForgetOperations, message: StoredMess
     return CommandResult(f"{taken(targets)} To forget it for good: /forget {name} yes", ASKED)
 
 
-async def _last(lanes: LaneView, lane: Lane) -> str:
+async def _last(lanes: store_views.LaneView, lane: Lane) -> str:
     """The last message that the newest settled turn of a lane answered; "" where that was a command."""
     number = await lanes.last_turn(lane)
     story = None if number is None else await lanes.turn(number)
@@ -66,9 +65,9 @@ CODE_MS = 600_000
 """How long a code is good for."""
 
 _REACHED = {
-    ShareReach.CONVERSATION: "in the whole conversation it was said in",
-    ShareReach.PERSON: "in all direct chats of whom it was said by",
-    ShareReach.GLOBAL: "everywhere",
+    visibility.ShareReach.CONVERSATION: "in the whole conversation it was said in",
+    visibility.ShareReach.PERSON: "in all direct chats of whom it was said by",
+    visibility.ShareReach.GLOBAL: "everywhere",
 }
 
 
@@ -98,7 +97,7 @@ class Claims:
     sharing: memory_store.MemorySharing
     clock: runtime.Clock
     code: Callable[[], str]
-    notes: Notes
+    notes: store_views.Notes
 
     async def join(self, message: StoredMessage, arguments: str) -> CommandResult:
         """What `/join`, `/join CODE` or `/join undo` comes to; saying a code again changes nothing."""
@@ -156,15 +155,15 @@ class Claims:
         if not arguments:
             return refused("/widen takes a memory, how far, and why: /widen mem_ID person so that I find it")
         named, to, *why = (*arguments.split(maxsplit=2), "")
-        memory_id, reach = read("memory", named), ShareReach(to.lower())
+        memory_id, reach = read("memory", named), visibility.ShareReach(to.lower())
         if memory_id is None:
             return refused(_NOT_YOURS)
         reason = why[0] or "said in a chat"
-        word = ShareMemory(memory_id, reach, memory.person_of(origin), reason, self.clock.now_ms())
+        word = visibility.ShareMemory(memory_id, reach, memory.person_of(origin), reason, self.clock.now_ms())
         done = await self.sharing.share(word)
-        if done in (ShareRefusal.GONE, ShareRefusal.NOT_THEIRS):
+        if done in (visibility.ShareRefusal.GONE, visibility.ShareRefusal.NOT_THEIRS):
             return refused(_NOT_YOURS)
-        if isinstance(done, ShareRefusal):
+        if isinstance(done, visibility.ShareRefusal):
             return refused(f"No: {done}.")
         return CommandResult(f"It may be heard {_REACHED[reach]}.")
 
