@@ -16,24 +16,32 @@ from keepsaid.adapters.sqlite.connection import FileWatch
 from keepsaid.adapters.sqlite.stores import open_stores
 from keepsaid.adapters.system.lock import FileLock
 from keepsaid.adapters.system.machine import DiskSpace, SystemClock, SystemIds, TextThreads
-from keepsaid.app import agent, channels, extending, memory, models, redaction, services, work
+from keepsaid.app import agent, channels, extending, memory, models, services
 from keepsaid.app.builtin.parts import Parts
+from keepsaid.app.redaction import redactor_of
 from keepsaid.app.services import Services, backups_of, forgetter_of
 from keepsaid.app.stores import PATIENT_MS, archive_of, folders_of, in_use, recollection, stores_of
+from keepsaid.app.work import ScheduleRunner, TaskRunners, TaskRunnersDeps
 from keepsaid.config import Config, Home
 from keepsaid.domain import commits, message, trust, turn
 from keepsaid.engine import caretakers, supervisor, workers
 from keepsaid.errors import StoreBroken
 from keepsaid.extensions import contributions, discovery, loaded
-from keepsaid.memory import indexing, injection, summaries
+from keepsaid.memory.indexing import Embedding, Former, no_former
+from keepsaid.memory.injection import LEG_SHARE
 from keepsaid.memory.recording import KEPT_MAX, RECORDED_MAX
-from keepsaid.pipeline import intake, leasing, outbox
+from keepsaid.memory.summaries import COPIED_MAX
+from keepsaid.pipeline.intake import DiskSpaceGuard, IntakeLimits, MessageIntake
+from keepsaid.pipeline.leasing import Leases, LeaseTerms, LifeTerms, ProcessAge
+from keepsaid.pipeline.outbox import OutboxSender
 from keepsaid.pipeline.turn.commands import BURIED, BURIED_AGAIN, PARKED
-from keepsaid.ports import channel, memory_store, runtime, store
+from keepsaid.ports import channel, memory_store, store
 from keepsaid.ports.model import Loadable, Model, Tool, at_once
-from keepsaid.services import forgetting, people, tasks
+from keepsaid.ports.runtime import Clock, Ids, Lock, Offload, Space, StopToken, inline
+from keepsaid.services import forgetting, people
 from keepsaid.services.inbox import AskService, InboxService, ProgressHub
 from keepsaid.services.memories import MemoryService, SearchService
+from keepsaid.services.tasks import TaskService
 from keepsaid.values import frozen
 
 _SPACE_MS = 2_000
@@ -62,19 +70,19 @@ class Outside:
     extraction, tasks. `life` says when a batch that may stop the program is tried.
     """
 
-    clock: runtime.Clock = field(default_factory=SystemClock)
-    ids: runtime.Ids = field(default_factory=SystemIds)
+    clock: Clock = field(default_factory=SystemClock)
+    ids: Ids = field(default_factory=SystemIds)
     channels: Mapping[str, channel.Channel] = field(default_factory=dict)
     tools: Sequence[Tool] = ()
-    space: runtime.Space | None = None
+    space: Space | None = None
     redactor: PatternRedactor | None = None
     answerer: Model | None = None
     embedder: memory_store.Embedder | None = None
-    former: indexing.Former = indexing.no_former
+    former: Former = no_former
     extensions: Sequence[discovery.FoundExtension] = ()
-    lock: runtime.Lock | None = None
-    offload: runtime.Offload = runtime.inline
-    life: leasing.LifeTerms = leasing.LifeTerms()
+    lock: Lock | None = None
+    offload: Offload = inline
+    life: LifeTerms = LifeTerms()
     fence: trust.Fence = trust.UNKEYED
 
 
@@ -92,19 +100,19 @@ class Instance:
         outside = outside or Outside()
         self.home, self.config = home, config
         operations, memories = self.operations, self.memories = stores
-        self.redactor, self.model, self.hub = outside.redactor or redaction.redactor_of(config), model, ProgressHub()
+        self.redactor, self.model, self.hub = outside.redactor or redactor_of(config), model, ProgressHub()
         system = clock, ids = self.clock, self.ids = outside.clock, outside.ids
         self.channels, self.hooks = dict(outside.channels), dict[str, channel.Hook]()
         lender = loaded.extension_id_of(config.memory.embedder)
         embedder = loaded.ExtensionEmbedder(lender, self._active_extensions) if lender else outside.embedder
-        self.embedding = indexing.Embedding(embedder, memories, clock, outside.former) if embedder else None
-        self.recall = recollection(memories, clock, injection.LEG_SHARE * config.memory.deadline_ms, self.embedding)
+        self.embedding = Embedding(embedder, memories, clock, outside.former) if embedder else None
+        self.recall = recollection(memories, clock, LEG_SHARE * config.memory.deadline_ms, self.embedding)
         self.search = recollection(memories, clock, PATIENT_MS, self.embedding)
         self.recorder = memory.recorder_of(operations, memories, clock, self.redactor)
         compaction = models.compaction_of(config, operations, model, clock, (self.redactor, outside.offload))
         self.copier = models.copier_of(config, operations, memories, clock)
         self.briefings = models.briefings_of(config, memories, model, clock)
-        self.halt, self.forgetting, self._recorded = runtime.StopToken(), asyncio.Event(), asyncio.Event()
+        self.halt, self.forgetting, self._recorded = StopToken(), asyncio.Event(), asyncio.Event()
         self.maintenance = memory.maintenance_of(config, memories, clock, (self.embedding, model), self.halt)
         self.compactor = caretakers.Compactor(compaction, config.compaction.concurrent_max)
         readers, outage_ms = (model, self._active_extensions), int(config.models.outage_s * 1000)
@@ -123,18 +131,18 @@ class Instance:
         self.recorder.watch(hints.record)
         self.telling = services.EventService(operations, *system, memories.news)
         self.extending = self._extending(outside.extensions, builder.memory_tools)
-        self.scheduling = work.ScheduleRunner(config, operations, clock, ids, outside.fence)
+        self.scheduling = ScheduleRunner(config, operations, clock, ids, outside.fence)
         self.reloading = extending.reloading_of(home, config, self.flow, (operations, clock), outside.extensions)
         self.owner, loads = f"{os.getpid()}-{ids.next():x}", model.load if isinstance(model, Loadable) else at_once
         lent = builder.worker_tools, builder.hindsight, lambda task: builder.approvals(task.lane), builder.fence
-        site = work.TaskRunnersDeps(home, config, operations, memories, self.redactor, model, *lent)
-        self.working = work.TaskRunners(site, system, hints, self.owner)
-        self.life = leasing.ProcessAge(operations, clock, self.owner, outside.life, loads)
-        ours, terms = (operations, clock, ids, self.owner), leasing.LeaseTerms(ageing=config.priority.ageing())
-        self.leases = leasing.Leases(*ours, terms, hints, self.life)
+        site = TaskRunnersDeps(home, config, operations, memories, self.redactor, model, *lent)
+        self.working = TaskRunners(site, system, hints, self.owner)
+        self.life = ProcessAge(operations, clock, self.owner, outside.life, loads)
+        ours, terms = (operations, clock, ids, self.owner), LeaseTerms(ageing=config.priority.ageing())
+        self.leases = Leases(*ours, terms, hints, self.life)
         self.attempt = workers.Attempt(operations, self.hub, clock, ids, workers.RetryPolicy(outage_ms))
         space = outside.space or DiskSpace(*folders_of(home, config))
-        self.reserve = intake.DiskSpaceGuard(space, config.buffer.min_free_disk_mb)
+        self.reserve = DiskSpaceGuard(space, config.buffer.min_free_disk_mb)
         self._lock, self._files, self._door = outside.lock, FileWatch(in_use(home, config)), self._way_in()
         self.pruner = caretakers.Pruner(operations, clock, config.buffer.terms(), self.halt)
         self._sleepers = caretakers.SessionExpirer(operations, clock, config.sessions.terms())
@@ -155,18 +163,18 @@ class Instance:
             SearchService(memories, self.search, archive_of(memories, clock)),
             people.PeopleService(memories, self.config, clock),
             forgetting.ForgettingService(self.forgetter, memories, backups, lambda: self.running, self.forgetting),
-            tasks.TaskService(operations, clock, self.ids, self.working),
+            TaskService(operations, clock, self.ids, self.working),
             self.scheduling.service,
         )
 
-    def _way_in(self) -> intake.MessageIntake:
+    def _way_in(self) -> MessageIntake:
         config = self.config
         windows = {name: one.window(config.buffer) for name, one in config.channels.items() if one.enabled}
         same_body_ms = {name: one.dedupe_content_ms for name, one in config.channels.items()}
         bounds = config.buffer.payload_bytes_max, config.buffer.text_chars_max
-        limits = intake.IntakeLimits(*bounds, same_body_ms=same_body_ms)
+        limits = IntakeLimits(*bounds, same_body_ms=same_body_ms)
         rules = config.lanes.rules()
-        return intake.MessageIntake(self.operations, self.clock, self.ids, windows, limits, self.reserve, rules)
+        return MessageIntake(self.operations, self.clock, self.ids, windows, limits, self.reserve, rules)
 
     def _active_extensions(self) -> Sequence[loaded.LoadedExtension]:
         return self.extending.lifecycle.active
@@ -202,7 +210,7 @@ class Instance:
         self.reloading.add(self.scheduling)
         self.reloading.add(extending.ReloadableExtensions(self.extending.lifecycle))
         hint, once = self.flow.hints.deliver, channels.channels_without_resend(self.config)
-        post = outbox.OutboxSender(self.operations, self.channels, self.clock, self.owner, hint, once)
+        post = OutboxSender(self.operations, self.channels, self.clock, self.owner, hint, once)
         turns = self.config.turns
         places = workers.TurnConcurrency(turns.concurrent_max, turns.slow_s, turns.open_max)
         self._early.expecting = answering
@@ -262,7 +270,7 @@ class Instance:
         kept = await self.working.results.catch_up()
         if recorded or copied or kept:
             self._recorded.set()
-        return 0 if recorded == RECORDED_MAX or copied == summaries.COPIED_MAX or kept == KEPT_MAX else None
+        return 0 if recorded == RECORDED_MAX or copied == COPIED_MAX or kept == KEPT_MAX else None
 
     async def until_broken(self) -> StoreBroken:
         """Wait until the disk fails; only after `start`."""
@@ -301,7 +309,7 @@ async def opened(
         found, fence = extending.found_in(home, config), channels.fence_of(home)
         threads = TextThreads()
         closing.callback(threads.close)
-        redactor = redaction.redactor_of(config, extending.secrets_of(found))
+        redactor = redactor_of(config, extending.secrets_of(found))
         config = extending.with_channels(config, found)
         stores = await open_stores(*paths, SystemIds(), closing, redactor)
         answering = Punctual(model) if model else models.model_of(config, closing)
