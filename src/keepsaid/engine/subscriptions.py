@@ -196,7 +196,8 @@ class Subscribers:
         """
         self.happened.notify_all()
         if self._anybody is None:
-            self._anybody = bool(await self._store.journal.subscribers())
+            found = bool(await self._store.journal.subscribers())
+            self._anybody = self._anybody or found  # somebody may have subscribed during the read
         return await dispatch(self._store, self._clock, self.bell) if self._anybody else None
 
     async def stop(self) -> None:
