@@ -18,7 +18,7 @@ from keepsaid.config import Config, Home
 from keepsaid.domain.commits import Commit, Tell
 from keepsaid.domain.event import Event, SettleDeliveries, several, wants
 from keepsaid.domain.ids import PREFIXES
-from keepsaid.engine.subscriptions import DeliveryTerms, Subscriber, Subscribers
+from keepsaid.engine.subscriptions import DeliveryTerms, Subscriber
 from keepsaid.errors import StoreFull
 from keepsaid.events.catalog import CORE, checked, topics_of
 from keepsaid.events.dispatcher import EventNotifier, dispatch
@@ -157,42 +157,6 @@ async def test_what_was_taken_with_a_slow_one_is_put_back_untried() -> None:
     waiting = await scene.store.journal.deliveries(("pending", "processing"), "one", 10)
     assert heard[12:] == ["a.slow"]
     assert [(one.topic, one.state, one.attempts) for one in waiting] == [("a.next", "pending", 0)] * 3
-
-
-class Interrupted(InMemoryOperations):
-    """A store in which the list of subscribers is read, and before it is returned something else happens."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.read, self.go_on = asyncio.Event(), asyncio.Event()
-        self._subscribers = self.journal.subscribers
-        self.journal.subscribers = self._interrupted  # type: ignore[method-assign]
-
-    async def _interrupted(self) -> Any:
-        found = await self._subscribers()
-        self.read.set()
-        await self.go_on.wait()
-        return found
-
-
-async def test_who_subscribes_during_the_first_look_is_told() -> None:
-    store, clock, heard = Interrupted(), VirtualClock(), asyncio.Event()
-
-    async def hear(event: Event) -> None:
-        assert event.topic == "a.one"
-        heard.set()
-
-    everybody = Subscribers(store, clock)
-    looking = asyncio.create_task(everybody.work())
-    await store.read.wait()
-    await everybody.add(Subscriber("one", hear, store, clock, CountingIds()), ("a.*",))
-    store.go_on.set()
-    await looking
-    await store.apply(Tell("a.one", "{}", clock.now_ms(), ""))
-    while await everybody.work() == 0:
-        pass
-    await asyncio.wait_for(heard.wait(), HANG_S)
-    await everybody.stop()
 
 
 class Full(InMemoryOperations):
