@@ -43,6 +43,7 @@ async def public(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Site
 
 
 OPERATOR = [
+    ("GET", "/v1/status"),
     ("GET", "/v1/replies?channel=http&conversation=room"),
     ("POST", "/v1/replies/rep_0000000000001/seen"),
     ("POST", "/v1/batches/bat_0000000000001/requeue"),

@@ -20,7 +20,7 @@ from keepsaid.app import agent, channels, extending, memory, models, services
 from keepsaid.app.builtin.parts import Parts
 from keepsaid.app.redaction import redactor_of
 from keepsaid.app.services import Services, backups_of, forgetter_of
-from keepsaid.app.stores import PATIENT_MS, archive_of, folders_of, in_use, recollection, stores_of
+from keepsaid.app.stores import PATIENT_MS, archive_of, folders_of, in_use, recollection, stores_of, surroundings
 from keepsaid.app.work import ScheduleRunner, TaskRunners, TaskRunnersDeps
 from keepsaid.config import Config, Home
 from keepsaid.domain import commits, message, trust, turn
@@ -41,6 +41,7 @@ from keepsaid.ports.runtime import Clock, Ids, Lock, Offload, Space, StopToken, 
 from keepsaid.services import forgetting, people
 from keepsaid.services.inbox import AskService, InboxService, ProgressHub
 from keepsaid.services.memories import MemoryService, SearchService
+from keepsaid.services.status import StatusService
 from keepsaid.services.tasks import TaskService
 from keepsaid.values import frozen
 
@@ -155,7 +156,7 @@ class Instance:
         """What people and programs may ask beside talking."""
         operations, memories, clock = self.operations, self.memories, self.clock
         inbox = InboxService(operations, clock, self.flow.hints)
-        backups = partial(backups_of, self.home, self.config)
+        backups, look = partial(backups_of, self.home, self.config), partial(surroundings, self.home, self.config)
         return Services(
             AskService(operations, self.hub, self.receive, inbox),
             inbox,
@@ -165,6 +166,7 @@ class Instance:
             forgetting.ForgettingService(self.forgetter, memories, backups, lambda: self.running, self.forgetting),
             TaskService(operations, clock, self.ids, self.working),
             self.scheduling.service,
+            StatusService(operations, memories, clock, self.config.buffer, look),
         )
 
     def _way_in(self) -> MessageIntake:

@@ -26,6 +26,7 @@ from keepsaid.services.inbox import AskService, InboxService
 from keepsaid.services.memories import MemoryService, SearchService
 from keepsaid.services.people import PeopleService
 from keepsaid.services.schedules import ScheduleService
+from keepsaid.services.status import StatusService
 from keepsaid.services.tasks import TaskService
 from keepsaid.text.normal import normalise
 from keepsaid.values import frozen
@@ -74,6 +75,7 @@ class Services:
     forgetting: ForgettingService
     tasks: TaskService
     schedules: ScheduleService
+    status: StatusService
 
 
 _NEWS_MS = 60_000

@@ -23,6 +23,7 @@ from keepsaid.memory.recall.ranking import TEXT, VECTOR, GraphLeg, Leg, coverage
 from keepsaid.memory.recall.recollection import NO_EMBEDDER, Recollection
 from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store import MemoryStore
+from keepsaid.services import status
 from keepsaid.services.memories import SearchService
 from keepsaid.values import frozen
 
@@ -63,6 +64,7 @@ class ReadOnlyStores:
     archive: Recollection
     clock: Clock
     embedding: Embedding | None
+    status: status.StatusService
 
     @property
     def search(self) -> SearchService:
@@ -78,7 +80,8 @@ async def reading(home: Home, config: Config) -> AsyncIterator[ReadOnlyStores]:
         former = models.former_of(home, config, closing)
         embedding = Embedding(embedder, memories, clock, former) if embedder else None
         recall, archive = recollection(memories, clock, PATIENT_MS, embedding), archive_of(memories, clock)
-        yield ReadOnlyStores(views, memories, recall, archive, clock, embedding)
+        counting = status.StatusService(views, memories, clock, config.buffer, partial(surroundings, home, config))
+        yield ReadOnlyStores(views, memories, recall, archive, clock, embedding, counting)
 
 
 def archive_of(memories: MemoryStore, clock: Clock) -> Recollection:
@@ -126,6 +129,12 @@ def try_lock_home(home: Home, config: Config) -> Iterator[bool]:
 def free_space(home: Home, config: Config) -> int:
     """Bytes that are free where the stores are, or will be."""
     return DiskSpace(*folders_of(home, config)).free_bytes()
+
+
+def surroundings(home: Home, config: Config) -> status.Surroundings:
+    """Read what stands beside the stores of a home, from its disk; no server is asked."""
+    waiting = channels.waiting_in(home, config) if config.tools.mcp else {}
+    return status.Surroundings(free_space(home, config), {server: len(tools) for server, tools in waiting.items()})
 
 
 def _files(home: Home, config: Config) -> list[tuple[Path, tuple[str, ...]]]:

@@ -8,7 +8,7 @@ import os
 import sys
 import textwrap
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import MISSING, Field, fields
@@ -21,6 +21,7 @@ import typer
 from keepsaid.domain import ids
 from keepsaid.errors import HomeError, InputError
 from keepsaid.interfaces.cli.escapes import json_line, visible
+from keepsaid.text.amounts import duration
 from keepsaid.text.normal import cut
 from keepsaid.values import frozen
 
@@ -281,26 +282,6 @@ def age(at: int | None) -> str:
     return duration(age_ms(at))
 
 
-def duration(ms: float | None) -> str:
-    """A span of time for people: `80 ms`, `4.2 s`, `3 m 20 s`, `2 h 5 m`, `3 d 4 h`."""
-    if ms is None:
-        return "-"
-    if ms < 1_000:
-        return f"{max(0, ms):.0f} ms"
-    seconds = ms / 1_000
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, hours = int(seconds // 60), int(seconds // 3_600)
-    if hours < 1:
-        return f"{minutes} m {int(seconds % 60)} s"
-    return f"{hours} h {minutes % 60} m" if hours < 48 else f"{hours // 24} d {hours % 24} h"
-
-
-def counted(number: int, noun: str, plural: str = "") -> str:
-    """A number with its noun: `1 message`, `2,041 messages`."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
-
-
 def facts(pairs: Iterable[tuple[str, str]], width: int = 11) -> str:
     """Lines of a name and what is to be said about it."""
     return "\n".join(f"{name.ljust(width)} {value}".rstrip() for name, value in pairs)
@@ -325,12 +306,6 @@ def wrapped(pairs: Iterable[tuple[str, str]], width: int = 11, columns: int = 79
         parts = textwrap.wrap(value, columns - width - 1, break_long_words=False, break_on_hyphens=False) or [""]
         lines += [f"{'' if place else name:{width}} {part}".rstrip() for place, part in enumerate(parts)]
     return "\n".join(lines)
-
-
-def tallied(counts: dict[str, int], order: Sequence[str] = ()) -> str:
-    """Counts by state: those named first even when they are none, then every other."""
-    names = [*order, *sorted(set(counts) - set(order))]
-    return "   ".join(f"{name} {counts.get(name, 0):,}" for name in names) or "none"
 
 
 _SAID_EVERY = 10

@@ -20,6 +20,7 @@ from keepsaid.interfaces.http.bodies import OwnerCall, OwnerRoute, no_such
 from keepsaid.interfaces.http.messages import RETRY_MS
 from keepsaid.interfaces.http.responses import BadRequest, NotFound, read_limit, render_in_thread
 from keepsaid.interfaces.shapes import Shape, cloud_event, maintained_shape, prune_shape, reloaded_shape, reply_shape
+from keepsaid.interfaces.status_shape import status_shape
 from keepsaid.services.schedules import find_schedule
 from keepsaid.text.normal import normalise
 
@@ -29,6 +30,12 @@ _PRUNE_MS = 5_000
 """How long one request may prune or maintain; what is left is for the next."""
 
 _LANE_PARTS = ("channel", "account", "conversation", "key")
+
+
+async def read_status(instance: Instance, _call: OwnerCall) -> Shape:
+    """What waits, what is remembered and what is beyond its limit."""
+    found = await instance.services.status.read()
+    return {"sentence": found.describe("Running", works=True), **status_shape(found)}
 
 
 async def list_replies(instance: Instance, call: OwnerCall) -> Response:
@@ -132,6 +139,7 @@ async def reload(instance: Instance, _call: OwnerCall) -> Shape:
 
 
 ROUTES = (
+    OwnerRoute("GET", "/v1/status", read_status),
     OwnerRoute("GET", "/v1/replies", list_replies),
     OwnerRoute("POST", "/v1/replies/{id}/seen", mark_seen, 1_000_000, empty=True),
     OwnerRoute("POST", "/v1/replies/{id}/resend", resend, 1_000_000),

@@ -19,6 +19,7 @@ from keepsaid.interfaces.sdk.inbox import EventClient, Inbox
 from keepsaid.interfaces.sdk.memory import MemoryClient
 from keepsaid.interfaces.sdk.values import Message, Receipt, Reply, reply_of
 from keepsaid.interfaces.shapes import turn_shape
+from keepsaid.interfaces.status_shape import status_shape
 from keepsaid.ports.model import AgentFunction, AgentPrompt, Model
 
 if TYPE_CHECKING:
@@ -98,6 +99,10 @@ class Keepsaid:
         asked = await self._instance.services.asking.ask(self.inbox.inbound_of(said), heard)
         return reply_of(asked.received, asked.story)
 
+    async def status(self) -> dict[str, Any]:
+        """Return what waits, what was answered and what is remembered; `warnings` say what is beyond its limit."""
+        return status_shape(await self._instance.services.status.read())
+
     async def why(self, turn: str) -> dict[str, Any]:
         """Why a turn answered as it did: batch and messages, context with recalled memories and reasons, cost.
 
@@ -150,7 +155,7 @@ class BlockingKeepsaid(_Blocking):
 
     memory: BlockingMemory
 
-    ask, why = _waits(Keepsaid.ask), _waits(Keepsaid.why)
+    ask, status, why = _waits(Keepsaid.ask), _waits(Keepsaid.status), _waits(Keepsaid.why)
 
     def __init__(self, opened: Keepsaid) -> None:
         super().__init__(opened, asyncio.new_event_loop())

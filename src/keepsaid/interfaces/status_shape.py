@@ -1,0 +1,51 @@
+"""The status of a home as JSON, the same by command, over HTTP and in the library."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keepsaid.domain.ids import show, when
+from keepsaid.services.status import Status
+
+_BATCHES = ("queued", "leased", "review", "dead")
+_REPLIES = ("pending", "sending", "unknown", "dead")
+
+
+def status_shape(status: Status) -> dict[str, Any]:
+    """What both stores count, what comes next, and what is free on the disk."""
+    seen, usage = status.overview, status.overview.usage
+    last = status.history.runs[0].at if status.history.runs else None
+
+    def oldest(at: int | None) -> dict[str, Any]:
+        return {"oldest_at": when(at), "oldest_age_ms": status.age_ms(at)}
+
+    channels = [{"channel": one.channel, "unrouted": one.unrouted, **oldest(one.oldest_at)} for one in seen.channels]
+    first = min((one.oldest_at for one in seen.channels if one.oldest_at is not None), default=None)
+    unrouted = {"total": sum(one.unrouted for one in seen.channels), **oldest(first), "channels": channels}
+    return {
+        "messages": seen.messages,
+        "unrouted": unrouted,
+        "deferred": seen.deferred,
+        "held": {"total": seen.held, "first": show("batch", seen.held_first) if seen.held else None},
+        "batches": {**dict.fromkeys(_BATCHES, 0), **seen.batches},
+        "outbox": {**dict.fromkeys(_REPLIES, 0), **seen.replies},
+        "tasks": dict(seen.tasks),
+        "episodes_due": seen.episodes_due,
+        "memories": {"total": sum(status.memories.values()), "kinds": dict(status.memories)},
+        "turns": dict(seen.turns),
+        "tokens": {"in": usage.tokens_in, "out": usage.tokens_out},
+        "cost_usd": None if usage.cost_micros is None else usage.cost_micros / 1_000_000,
+        "backlog": {"waiting": status.backlog.waiting, **oldest(status.backlog.oldest_at)},
+        "pruned": {
+            "messages": status.history.messages,
+            "last_run_at": when(last),
+            "last_run_age_ms": status.age_ms(last),
+        },
+        "disk": {"free_bytes": status.around.free_bytes, "floor_bytes": status.floor_bytes},
+        "schedules": {
+            "next_at": when(status.next_due),
+            "disabled": [show("schedule", one) for one in status.disabled],
+        },
+        "tools_waiting": dict(status.around.tools_waiting),
+        "warnings": list(status.warnings()),
+    }
