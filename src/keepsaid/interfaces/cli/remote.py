@@ -83,8 +83,7 @@ class Remote:
             connection.close()
         if response.status >= 400:
             raise problem(answer, response.status)
-        told = _object_in(answer)
-        if told is None:
+        if (told := _object_in(answer)) is None:
             raise errors.NotRunning(f"what answers at {self.url} is no runtime of ours")
         return told
 
@@ -103,8 +102,7 @@ _NOT_ALLOWED = (401, 403)
 
 def problem(body: bytes, status: int) -> errors.KeepsaidError:
     """The error that a problem+json answer stands for, with its own words."""
-    told = _object_in(body)
-    if told is None:
+    if (told := _object_in(body)) is None:
         return errors.KeepsaidError(f"the runtime answered with HTTP {status}", safe="Unknown for this request.")
     code = str(told.get("code", ""))
     error = _kind_of(code, status)(str(told.get("title")))
@@ -154,8 +152,7 @@ def either(remotely: Callable[[Remote], T], locally: Callable[[Instance], Awaita
 
     until = time.monotonic() + _BUSY_S
     while True:
-        remote = running(home)
-        if remote is not None:
+        if (remote := running(home)) is not None:
             return remotely(remote), True
         try:
             return asyncio.run(here()), False

@@ -57,7 +57,8 @@ def inbound_of(config: Config, fields: Mapping[str, object], body: bytes, key: s
     place = _text(fields, "account", "default"), _text(fields, "conversation", None)
     origin = Origin(channel, *place, said_by, _text(fields, "name", ""), _flag(fields, "direct"))
     origin = replace(origin, trust=config.trust_of(origin))
-    provider_id, reply_to, topic, reply_url = (_optional(fields, name) for name in _OPTIONAL)
+    optional = (None if fields.get(name) is None else _text(fields, name, None) for name in _OPTIONAL)
+    provider_id, reply_to, topic, reply_url = optional
     if reply_url is not None:
         _check_url(reply_url, channel, settings.reply_hosts)
     marks = ProviderMarks(key, provider_id, reply_to)
@@ -74,10 +75,6 @@ def _text(fields: Mapping[str, object], name: str, default: str | None) -> str:
     return value
 
 
-def _optional(fields: Mapping[str, object], name: str) -> str | None:
-    return None if fields.get(name) is None else _text(fields, name, None)
-
-
 def _flag(fields: Mapping[str, object], name: str) -> bool:
     value = False if fields.get(name) is None else fields[name]
     if not isinstance(value, bool):
@@ -88,8 +85,7 @@ def _flag(fields: Mapping[str, object], name: str) -> bool:
 def _check_url(url: str, channel: str, hosts: tuple[str, ...]) -> None:
     from keepsaid.app.channels import url_refused  # noqa: PLC0415 - the rule belongs to the channel that pushes
 
-    reason = url_refused(url, hosts)
-    if reason is not None:
+    if (reason := url_refused(url, hosts)) is not None:
         raise InputError(reason, hint=f"add the host to channels.{channel}.reply_hosts")
 
 
@@ -261,9 +257,8 @@ class Messages:
         return story
 
     async def _pull(self, story: views.Story) -> None:
-        if story.message.lane.channel != "http":
-            return
-        await self._asking.mark_seen(story)
+        if story.message.lane.channel == "http":
+            await self._asking.mark_seen(story)
 
 
 def _written(heard: AnswerProgress, told: SentEvents) -> Iterator[str]:

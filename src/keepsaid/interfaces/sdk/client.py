@@ -63,10 +63,9 @@ class Keepsaid:
 
         With `answering` the configured model answers; with `agent` your own function (prompt in, text out) or your
         agent of pydantic-ai does, with what memory brings to mind in its prompt; the configured model, if there is one,
-        still writes summaries and extracts. Without either you take batches
-        and answer yourself. `settings` replaces top-level sections of the config, e.g. `{"buffer": {"window_ms": 0}}`.
-        Raises InputError for an agent that is neither. Entering raises HomeBusy, ConfigError or StoreError with
-        nothing changed.
+        still writes summaries and extracts. Without either you take batches and answer yourself. `settings` replaces
+        top-level sections of the config, e.g. `{"buffer": {"window_ms": 0}}`. Raises InputError for an agent that is
+        neither. Entering raises HomeBusy, ConfigError or StoreError with nothing changed.
         """
         place = Home.at(Path(home) if home is not None else None)
         answerer = None if agent is None else models.model_of_agent(agent)
