@@ -23,7 +23,6 @@ from keepsaid.interfaces.cli.remote import Remote, recorded, running
 if TYPE_CHECKING:
     from keepsaid.config import Config
 
-
 _CHUNK = 65_536
 
 

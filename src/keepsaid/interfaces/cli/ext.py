@@ -17,7 +17,6 @@ from keepsaid.interfaces.cli.console import Table, check_choice, facts, refused,
 if TYPE_CHECKING:
     from keepsaid.extensions.discovery import FoundExtension
 
-
 _CHANNEL = '''"""{title}: a folder as a medium. A file NAME.txt is a message, NUMBER.answer is a reply."""
 
 import asyncio

@@ -97,9 +97,6 @@ def _object_in(answer: bytes) -> dict[str, Any] | None:
     return told if isinstance(told, dict) else None
 
 
-_NOT_ALLOWED = (401, 403)
-
-
 def problem(body: bytes, status: int) -> errors.KeepsaidError:
     """The error that a problem+json answer stands for, with its own words."""
     if (told := _object_in(body)) is None:
@@ -116,7 +113,7 @@ def _kind_of(code: str, status: int) -> type[errors.KeepsaidError]:
 
     What HTTP alone calls an error was wrong input, where it is the caller's and not about who calls.
     """
-    other = errors.InputError if 400 <= status < 500 and status not in _NOT_ALLOWED else errors.KeepsaidError
+    other = errors.InputError if 400 <= status < 500 and status not in (401, 403) else errors.KeepsaidError
     return next((kind for kind in vars(errors).values() if getattr(kind, "code", None) == code), other)
 
 

@@ -55,7 +55,10 @@ def inbound_of(config: Config, fields: Mapping[str, object], body: bytes, key: s
         raise InputError(f"the Idempotency-Key needs 1 to {_KEY_CHARS_MAX} characters")
     said_by = _text(fields, "sender", None)
     place = _text(fields, "account", "default"), _text(fields, "conversation", None)
-    origin = Origin(channel, *place, said_by, _text(fields, "name", ""), _flag(fields, "direct"))
+    called, direct = _text(fields, "name", ""), False if fields.get("direct") is None else fields["direct"]
+    if not isinstance(direct, bool):
+        raise InputError("the field 'direct' must be true or false")
+    origin = Origin(channel, *place, said_by, called, direct)
     origin = replace(origin, trust=config.trust_of(origin))
     optional = (None if fields.get(name) is None else _text(fields, name, None) for name in _OPTIONAL)
     provider_id, reply_to, topic, reply_url = optional
@@ -72,13 +75,6 @@ def _text(fields: Mapping[str, object], name: str, default: str | None) -> str:
         raise InputError(f"the field {name!r} is missing")
     if not isinstance(value, str):
         raise InputError(f"the field {name!r} must be text, not {kind_of(value)}")
-    return value
-
-
-def _flag(fields: Mapping[str, object], name: str) -> bool:
-    value = False if fields.get(name) is None else fields[name]
-    if not isinstance(value, bool):
-        raise InputError(f"the field {name!r} must be true or false")
     return value
 
 

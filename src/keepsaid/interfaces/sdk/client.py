@@ -121,16 +121,13 @@ class _Blocking:
         self._target = target
         self._loop = loop
 
-    def _result(self, method: Callable[..., Coroutine[Any, Any, T]], *args: Any, **kwargs: Any) -> T:
-        return asyncio.run_coroutine_threadsafe(method(self._target, *args, **kwargs), self._loop).result()
-
 
 def _waits(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[_Blocking, P], T]:
     """The method as a plain call, which returns when it is done and raises what it raises."""
 
     @wraps(method)
     def wait(self: _Blocking, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._result(method, *args, **kwargs)
+        return asyncio.run_coroutine_threadsafe(method(self._target, *args, **kwargs), self._loop).result()
 
     return wait
 
