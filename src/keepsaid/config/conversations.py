@@ -91,8 +91,7 @@ class RoutesConfig(ConfigSection):
     def known_apart(cls, rules: tuple[RuleConfig, ...]) -> tuple[RuleConfig, ...]:
         """Refuse names that do not tell which rule decided."""
         names = [rule.name for rule in rules]
-        twice = next((name for n, name in enumerate(names) if name in names[:n]), None)
-        if twice is not None:
+        if (twice := next((name for n, name in enumerate(names) if name in names[:n]), None)) is not None:
             raise ValueError(f"two rules are called {twice!r}")
         if _DEFAULT in names:
             raise ValueError(f"no rule may be called {_DEFAULT!r}: that is what decides when none matches")

@@ -48,10 +48,8 @@ def load(path: Path, settings: Mapping[str, Any] | None = None) -> tuple[Config,
     except ValidationError as error:
         raise ConfigError(_first(error, path, given)) from error
     except SettingsError as error:
-        raise ConfigError(
-            f"environment: {error}; a whole section is written as JSON",
-            hint=f"set one key at a time, e.g. {ENV_PREFIX}BUFFER__WINDOW_MS=0",
-        ) from error
+        hint = f"set one key at a time, e.g. {ENV_PREFIX}BUFFER__WINDOW_MS=0"
+        raise ConfigError(f"environment: {error}; a whole section is written as JSON", hint=hint) from error
     # Nothing writes a file without a byte, but a lost disk cache leaves one.
     missing = "every setting has its default; restore the file from a backup, or run keepsaid init"
     emptied = [f"{path} is empty: {missing}"] if path.is_file() and path.stat().st_size == 0 else []
@@ -111,8 +109,7 @@ class _Loader(yaml.SafeLoader):
 def _parsed(text: str, path: Path) -> dict[Any, Any] | None:
     loader = _Loader(text)
     try:
-        root = loader.get_single_node()
-        if root is None:
+        if (root := loader.get_single_node()) is None:
             return None
         if _unfolded(root, {}) > _VALUES_MAX:
             raise ConfigError(f"{path} holds more than {_VALUES_MAX:,} values once its aliases are written out")
@@ -148,10 +145,8 @@ def _expanded(value: Any, key: str, path: Path) -> Any:
     def fill(match: re.Match[str]) -> str:
         name = match.group(1)
         if name not in os.environ:
-            raise ConfigError(
-                f"{path}: {key} needs the environment variable {name}, which is not set",
-                hint=f"export {name}=..., or take the line out of {path}",
-            )
+            hint = f"export {name}=..., or take the line out of {path}"
+            raise ConfigError(f"{path}: {key} needs the environment variable {name}, which is not set", hint=hint)
         return os.environ[name]
 
     return _VARIABLE.sub(fill, value)
@@ -162,18 +157,13 @@ def _first(error: ValidationError, path: Path, settings: Mapping[str, Any]) -> s
     one = error.errors(include_url=False, include_input=False)[0]
     key = tuple(str(part) for part in one["loc"])
     named = {name.upper() for name in os.environ}
-    variables = (_variable(one[:length]) for one in (key, *_former(key)) for length in range(len(one), 0, -1))
+    former = (name for name, now in FORMER.get("".join(key[:1]), {}).items() if key[-1] == now)
+    keys = (key, *((*key[:-1], name) for name in former))
+    variables = (_variable(one[:length]) for one in keys for length in range(len(one), 0, -1))
     variable = next((name for name in variables if name in named), None)
     source = f"environment: {variable}" if variable else "settings" if key[:1] and key[0] in settings else str(path)
     more = error.error_count() - 1
     return f"{source}: {'.'.join(key)}: {one['msg'].removeprefix(_OURS)}" + (f" (and {more} more)" if more else "")
-
-
-def _former(key: Key) -> Iterator[Key]:
-    """The names a key had in the release before."""
-    for name, now in FORMER.get("".join(key[:1]), {}).items():
-        if key[-1] == now:
-            yield (*key[:-1], name)
 
 
 def _variable(key: Key) -> str:
@@ -193,8 +183,7 @@ def _unknown(data: Mapping[Any, Any], model: type[BaseModel], above: Key = ()) -
     """Every key nobody reads, with the nearest that somebody does."""
     for name, value in data.items():
         key = (*above, str(name))
-        field = model.model_fields.get(key[-1])
-        if field is None:
+        if (field := model.model_fields.get(key[-1])) is None:
             former = FORMER.get(above[0], {}) if above else {}
             near = [former[key[-1]]] if key[-1] in former else get_close_matches(key[-1], model.model_fields, 1)
             yield key, (*above, near[0]) if near else None
@@ -213,10 +202,8 @@ def _unknown_inside(value: object, annotation: Any, above: Key) -> Iterator[tupl
     several = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
     for name, inner in several:
         key = (*above, str(name))
-        if above == ("channels",) and name not in CHANNELS:
-            near = get_close_matches(key[-1], CHANNELS, 1)
-            if near:
-                yield key, (*above, near[0])
+        if above == ("channels",) and name not in CHANNELS and (near := get_close_matches(key[-1], CHANNELS, 1)):
+            yield key, (*above, near[0])
         if isinstance(inner, Mapping):
             yield from _unknown(inner, kinds[0], key)
 

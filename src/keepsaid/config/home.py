@@ -31,10 +31,8 @@ class Home:
         from platformdirs import PlatformDirs  # noqa: PLC0415 - only a home without a name needs it
 
         dirs = PlatformDirs("keepsaid", appauthor=False)
-        state = Path(dirs.user_state_dir)
-        return cls(
-            Path(dirs.user_config_dir), Path(dirs.user_data_dir), state, Path(dirs.user_cache_dir), state / "run"
-        )
+        state = dirs.user_state_path
+        return cls(dirs.user_config_path, dirs.user_data_path, state, dirs.user_cache_path, state / "run")
 
     def make(self) -> None:
         """Make the directories; raises HomeError when they cannot be made or written."""

@@ -17,8 +17,7 @@ FORMER: Mapping[str, Mapping[str, str]] = {
     "schedules": {"at_once": "concurrent_max", "agent_least_s": "agent_min_interval_s"},
     "collection": {"calls_a_day": "daily_call_limit"},
 }
-"""Keys of the release before, by section (of `channels`, in each), each with its name of today; accepted for one
-release."""
+"""By section (of `channels`, in each): keys of the release before with today's names; accepted for one release."""
 
 
 def with_current_keys(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,10 +56,6 @@ class ConfigSection(BaseModel):
 def _texts(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
-    elif isinstance(value, (list, tuple, set, frozenset)):
-        for one in value:
-            yield from _texts(one)
-    elif isinstance(value, dict):
-        for name, one in value.items():
-            yield from _texts(name)
+    elif isinstance(value, (list, tuple, set, frozenset, dict)):
+        for one in (*value, *value.values()) if isinstance(value, dict) else value:
             yield from _texts(one)

@@ -11,12 +11,9 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSetti
 
 from keepsaid.config import conversations, services
 from keepsaid.config.section import ConfigSection, with_current_keys
-from keepsaid.domain.batch import Ageing, Window
+from keepsaid.domain import batch, message, retention, route
 from keepsaid.domain.busy import BusyPolicy
 from keepsaid.domain.memory import PinnedOrder
-from keepsaid.domain.message import LaneRules, Origin, Trust
-from keepsaid.domain.retention import DAY_MS, RetentionTerms
-from keepsaid.domain.route import Action, Routes
 
 ENV_PREFIX = "KEEPSAID_"
 
@@ -91,10 +88,11 @@ class BufferConfig(ConfigSection):
     min_free_disk_mb: int = Field(64, ge=0)
     """Megabytes (of 1,000,000 bytes) of free disk below which no message is taken in; 0 takes all."""
 
-    def terms(self) -> RetentionTerms:
+    def terms(self) -> retention.RetentionTerms:
         """How long what is settled is kept."""
-        keys = None if self.dedupe_retention_days is None else int(self.dedupe_retention_days * DAY_MS)
-        return RetentionTerms(int(self.retention_days * DAY_MS), int(self.trace_days * DAY_MS), keys)
+        day_ms, keys_days = retention.DAY_MS, self.dedupe_retention_days
+        keys_ms = None if keys_days is None else int(keys_days * day_ms)
+        return retention.RetentionTerms(int(self.retention_days * day_ms), int(self.trace_days * day_ms), keys_ms)
 
 
 class ChannelConfig(ConfigSection):
@@ -110,7 +108,7 @@ class ChannelConfig(ConfigSection):
     """Instead of buffer.quiet_ms."""
     max_wait_ms: int | None = Field(None, ge=0, le=3_600_000)
     """Instead of buffer.max_wait_ms."""
-    trust: Trust = Trust.KNOWN
+    trust: message.Trust = message.Trust.KNOWN
     """What its senders are trusted as: owner, known or external. GitHub's are external whatever it says."""
     unmatched: conversations.Unmatched | None = None
     """Instead of routes.default."""
@@ -136,12 +134,12 @@ class ChannelConfig(ConfigSection):
         """Read a value of the release before."""
         return {"repeat": "resend", "give_up": "dead_letter"}.get(value, value) if isinstance(value, str) else value
 
-    def window(self, buffer: BufferConfig) -> Window:
+    def window(self, buffer: BufferConfig) -> batch.Window:
         """The channel's window."""
         window_ms = buffer.window_ms if self.window_ms is None else self.window_ms
         quiet_ms = buffer.quiet_ms if self.quiet_ms is None else self.quiet_ms
         wait_ms = buffer.max_wait_ms if self.max_wait_ms is None else self.max_wait_ms
-        return Window(window_ms, quiet_ms, wait_ms)
+        return batch.Window(window_ms, quiet_ms, wait_ms)
 
 
 CHANNELS: dict[str, dict[str, Any]] = {
@@ -193,14 +191,13 @@ class LanesConfig(ConfigSection):
     infer: bool = False
     """on: in conversations of several people, what a message without topic and reply target answers is inferred: it
     joins that lane, or opens one where it answers nothing. off: such messages share the conversation's root lane."""
-
     cross: Literal["never", "explicit", "always"] = "explicit"
     """What was said in another lane of a conversation, and its summary: never comes to mind; explicit: when the model
     searches memory for it; always: before a turn as well."""
 
-    def rules(self) -> LaneRules:
+    def rules(self) -> message.LaneRules:
         """The rules as the intake applies them."""
-        return LaneRules(self.reply == "join", self.infer)
+        return message.LaneRules(self.reply == "join", self.infer)
 
 
 class MemoryConfig(ConfigSection):
@@ -267,9 +264,9 @@ class PriorityConfig(ConfigSection):
     age_s: dict[int, float] = Field(default_factory=lambda: {50: 120.0, 100: 600.0})
     """Seconds after which a priority up to the given one counts as 10, so that nothing waits for ever."""
 
-    def ageing(self) -> Ageing:
+    def ageing(self) -> batch.Ageing:
         """The rule as claims apply it."""
-        return Ageing(tuple((upto, int(seconds * 1000)) for upto, seconds in sorted(self.age_s.items())))
+        return batch.Ageing(tuple((upto, int(seconds * 1000)) for upto, seconds in sorted(self.age_s.items())))
 
 
 class RedactionConfig(ConfigSection):
@@ -353,13 +350,14 @@ class Config(BaseSettings):
         """The environment wins over the file, which comes in as the arguments."""
         return _Environment(settings_cls), init_settings
 
-    def trust_of(self, origin: Origin) -> Trust:
+    def trust_of(self, origin: message.Origin) -> message.Trust:
         """What a sender is trusted as: the owner's identities, else what the channel says."""
         place = origin.channel, origin.account, origin.sender
         owned = any((one.channel, one.account, one.sender) == place for one in self.owner)
-        return Trust.OWNER if owned else self.channels[origin.channel].trust
+        return message.Trust.OWNER if owned else self.channels[origin.channel].trust
 
-    def table(self) -> Routes:
+    def table(self) -> route.Routes:
         """The routing table."""
-        unmatched = {name: Action(one.unmatched) for name, one in self.channels.items() if one.unmatched}
-        return Routes(tuple(rule.rule() for rule in self.routes.rules), Action(self.routes.default), unmatched)
+        unmatched = {name: route.Action(one.unmatched) for name, one in self.channels.items() if one.unmatched}
+        rules = tuple(rule.rule() for rule in self.routes.rules)
+        return route.Routes(rules, route.Action(self.routes.default), unmatched)

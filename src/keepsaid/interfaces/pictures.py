@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Any
 
@@ -33,18 +33,21 @@ def context_bar(title: str, shares: Sequence[LayerShare], window: int) -> str:
     height = _TOP + _BAR + 24 + _ROW * (len(shares) + 1) + MARGIN
     used = f"{total:,} of {window:,} tokens ({100 * total / max(1, window):.1f} %)"
     told = f"{title}: {used}. " + ", ".join(f"{one.name} {one.tokens:,}" for one in shares)
-    return "\n".join(
-        (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">',
-            f"<title>{text_of(told)}</title><style>{STYLE}\n</style>",
-            f'<rect class="page" width="{WIDTH}" height="{height}"/>',
-            f'<text x="{MARGIN}" y="34" font-weight="bold">{text_of(title)}</text>',
-            f'<text x="{MARGIN}" y="58">{text_of(used)}</text>',
-            *_bars(shares, total, window),
-            *_lines(shares, total, window),
-            "</svg>\n",
-        )
+    heading = f'<text x="{MARGIN}" y="58">{text_of(used)}</text>'
+    return _framed(title, told, height, (heading, *_bars(shares, total, window), *_lines(shares, total, window)))
+
+
+def _framed(title: str, told: str, height: int, parts: Iterable[str]) -> str:
+    """A whole picture: its parts below its title; `told` stands for them where they are not seen."""
+    lines = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">',
+        f"<title>{text_of(told)}</title><style>{STYLE}\n</style>",
+        f'<rect class="page" width="{WIDTH}" height="{height}"/>',
+        f'<text x="{MARGIN}" y="34" font-weight="bold">{text_of(title)}</text>',
+        *parts,
+        "</svg>\n",
     )
+    return "\n".join(lines)
 
 
 def _bars(shares: Sequence[LayerShare], total: int, window: int) -> Iterator[str]:
@@ -112,18 +115,10 @@ def rank_shift(title: str, candidates: Sequence[dict[str, Any]]) -> str:
     height = _TOP_RANKS + _ROW_RANKS * (_FURTHER + 1) + MARGIN
     shown = sum(bool(one["chosen"]) for one in drawn)
     told = f"{title}: of {len(drawn)} memories that came to mind {shown} were shown"
-    return "\n".join(
-        (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">',
-            f"<title>{text_of(told)}</title><style>{STYLE}\n</style>",
-            f'<rect class="page" width="{WIDTH}" height="{height}"/>',
-            f'<text x="{MARGIN}" y="34" font-weight="bold">{text_of(title)}</text>',
-            f'<text class="note" x="{MARGIN}" y="56">{text_of(told.removeprefix(f"{title}: "))}</text>',
-            *(_heading(leg, x) for leg, x in {**columns, "in the end": end}.items()),
-            *(line for n, one in enumerate(drawn) for line in _moved(n, one, columns, end)),
-            "</svg>\n",
-        )
-    )
+    note = f'<text class="note" x="{MARGIN}" y="56">{text_of(told.removeprefix(f"{title}: "))}</text>'
+    headings = (_heading(leg, x) for leg, x in {**columns, "in the end": end}.items())
+    moves = (line for n, one in enumerate(drawn) for line in _moved(n, one, columns, end))
+    return _framed(title, told, height, (note, *headings, *moves))
 
 
 def _heading(leg: str, x: int) -> str:

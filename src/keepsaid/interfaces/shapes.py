@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from keepsaid.memory.maintenance import MaintenanceProgress
     from keepsaid.services.explaining import Absence
 
-
 Shape = dict[str, Any]
 
 
@@ -240,17 +239,15 @@ def _context(turn: views.TurnStory) -> Json:
     memory = trace.get("memory") if isinstance(trace, dict) else None
     if not isinstance(trace, dict) or not isinstance(memory, dict):
         return trace
-    candidates = memory.get("candidates")
+    candidates, behind = memory.get("candidates"), memory.get("beyond")
     named = [_candidate(one) for one in candidates] if isinstance(candidates, list) else candidates
-    behind = memory.get("beyond")
     beyond = [_candidate(one) for one in behind] if isinstance(behind, list) else []
     shown = {key: value for key, value in trace.items() if key != "marks"}
     return {**shown, "memory": {**memory, "candidates": named, "beyond": beyond}, "prefix": _prefix(turn)}
 
 
 def _prefix(turn: views.TurnStory) -> Json:
-    found = compared(turn.before, turn.trace)
-    if found is None:
+    if (found := compared(turn.before, turn.trace)) is None:
         return None
     one, why = found
     shares: dict[str, Json] = {"share": round(one.share, 4), "stable_share": round(one.stable_share, 4)}
@@ -317,11 +314,8 @@ def export_shape(done: bundles.Export) -> Shape:
     return {**about, "counts": dict(done.counts), "bytes": done.bytes}
 
 
-_SOURCE = "/keepsaid"
-
-
 def cloud_event(event: Event) -> dict[str, Any]:
-    shape: dict[str, Any] = {"specversion": "1.0", "id": str(event.id), "source": _SOURCE, "type": event.topic}
+    shape: dict[str, Any] = {"specversion": "1.0", "id": str(event.id), "source": "/keepsaid", "type": event.topic}
     if event.correlation_id:
         shape["subject"] = _subject(event)
     fields = catalog.CORE[event.topic].fields if event.topic in catalog.CORE else {}

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from keepsaid.domain import bundle_lines, message
 from keepsaid.domain.bundle import BundleEntry, ImportOutcome, ImportVerdict, Record
-from keepsaid.domain.bundle_lines import line_of
-from keepsaid.domain.message import Trust
 from keepsaid.errors import HomeError
 from keepsaid.interfaces.cli.console import NOTHING, Table, check_choice, counted, say, session, show
 from keepsaid.interfaces.cli.remote import Remote, either
@@ -101,15 +100,15 @@ def import_(
 
 def _request(file: Path, source: str, trust: str, who: Sequence[str]) -> ImportRequest:
     check_choice("--from", source, _SOURCES)
-    trust = trust or str(Trust.KNOWN if source == MEM0 else Trust.OWNER)
-    check_choice("--trust", trust, Trust)
+    trust = trust or str(message.Trust.KNOWN if source == MEM0 else message.Trust.OWNER)
+    check_choice("--trust", trust, message.Trust)
     persons: dict[str, str] = {}
     for one in who:
         name, equals, person = one.rpartition("=")
         if not equals or not name:
             raise typer.BadParameter(f"{one!r} is not NAME=PERSON", param_hint="--as")
         persons[name] = people.person_in(person, session().config())
-    return ImportRequest(file, source, Trust(trust), persons)
+    return ImportRequest(file, source, message.Trust(trust), persons)
 
 
 def _tell(told: Shape) -> None:
@@ -145,11 +144,9 @@ class _Empty:
     """A home in which nothing was ever stored: everything is new there."""
 
     async def look(self, records: Sequence[Record]) -> Sequence[ImportVerdict]:
-        """All of it."""
         return [ImportVerdict(ImportOutcome.NEW) for _ in records]
 
     async def key_print(self) -> str:
-        """It has no key."""
         return ""
 
 
@@ -160,19 +157,15 @@ class _There:
         self._remote = remote
 
     async def look(self, records: Sequence[Record]) -> Sequence[ImportVerdict]:
-        """What would become of each of the records."""
         return self._post_records("look", records)
 
     async def take(self, records: Sequence[Record], contested: Sequence[bytes]) -> Sequence[ImportVerdict]:
-        """Take over records."""
         return self._post_records("take", records, [one.hex() for one in contested])
 
     async def learn(self, records: Sequence[BundleEntry]) -> Sequence[ImportVerdict]:
-        """Learn memories as anything else is learned."""
         return self._post_records("learn", records)
 
     async def key_print(self) -> str:
-        """Which key its tombstones are made with."""
         return str(self._post("key")["key_print"])
 
     async def adopt_key(self, key: bytes) -> bool:
@@ -180,7 +173,8 @@ class _There:
         return bool(self._post("key", key=key.hex())["adopted"])
 
     def _post_records(self, do: str, records: Sequence[Record], contested: Sequence[str] = ()) -> list[ImportVerdict]:
-        told = self._post(do, records=[line_of(one) for one in records], contested=list(contested))["verdicts"]
+        lines = [bundle_lines.line_of(one) for one in records]
+        told = self._post(do, records=lines, contested=list(contested))["verdicts"]
         return [
             ImportVerdict(ImportOutcome(one["outcome"]), one["why"], tuple(one["beside"]), tuple(one["like"]))
             for one in told

@@ -19,11 +19,9 @@ from keepsaid.interfaces.cli import program, serve
 from keepsaid.interfaces.cli import talk as talks
 from keepsaid.interfaces.cli.console import counted, say, session, show
 from keepsaid.interfaces.cli.remote import Remote, recorded, running
-from keepsaid.interfaces.cli.talk import ChatClient, SlashCommand, run_slash_command, settled
 
 if TYPE_CHECKING:
     from keepsaid.config import Config
-
 
 _CHUNK = 65_536
 
@@ -146,8 +144,7 @@ async def _runtime(config: Config, closing: AsyncExitStack) -> Remote:
     home = session().home
     until = asyncio.get_running_loop().time() + _START_S
     while True:
-        remote = await asyncio.to_thread(running, home)
-        if remote is not None:
+        if (remote := await asyncio.to_thread(running, home)) is not None:
             return remote
         try:
             return await _own(config, closing)
@@ -194,15 +191,15 @@ async def _greet(config: Config, conversation: str, model: str) -> None:
         say("No model is set: answers quote what memory holds. To set one: keepsaid init")
 
 
-async def _answered_once(talk: ChatClient, once: _Once) -> int:
+async def _answered_once(talk: talks.ChatClient, once: _Once) -> int:
     once.put = True
     once.message_id = await talk.put(once.text)
-    story = await settled(talk, once.message_id)
+    story = await talks.settled(talk, once.message_id)
     await _show(talk, story, once)
     return 0 if story["state"] == "done" else 1
 
 
-async def _piped(talk: ChatClient, conversation: str) -> int:
+async def _piped(talk: talks.ChatClient, conversation: str) -> int:
     """One message a line; the next is put only after the reply to the former. Returns 1 when one was refused."""
     await _earlier(talk)
     refused = 0
@@ -212,10 +209,10 @@ async def _piped(talk: ChatClient, conversation: str) -> int:
         if not text.strip():
             continue
         try:
-            command = SlashCommand.piped(text)
+            command = talks.SlashCommand.piped(text)
             if isinstance(command, str):
-                await _show(talk, await settled(talk, await talk.put(command)))
-            elif not await run_slash_command(command, conversation):
+                await _show(talk, await talks.settled(talk, await talk.put(command)))
+            elif not await talks.run_slash_command(command, conversation):
                 break
         except InputError as error:
             say(f"refused: {error.what}. {error.safe}")
@@ -224,7 +221,7 @@ async def _piped(talk: ChatClient, conversation: str) -> int:
     return refused
 
 
-async def _show(talk: ChatClient, story: dict[str, Any], once: _Once | None = None) -> None:
+async def _show(talk: talks.ChatClient, story: dict[str, Any], once: _Once | None = None) -> None:
     """Print replies, then note that they were seen: one can be shown twice, and none never."""
     show({"message": story}, *(part for reply in story["replies"] for part in (reply["text"], "")))
     if not session().json:
@@ -235,7 +232,7 @@ async def _show(talk: ChatClient, story: dict[str, Any], once: _Once | None = No
         await talk.seen(reply["id"])
 
 
-async def _earlier(talk: ChatClient) -> None:
+async def _earlier(talk: talks.ChatClient) -> None:
     """Replies nobody has seen yet, on stderr: stdout holds the replies to these lines and nothing else."""
     async for reply in talk.unseen():
         say(f"earlier reply, {reply['created_at']}: {reply['text']}")

@@ -23,8 +23,7 @@ _STILL = {
 
 def waits_for(chronicle: Chronicle) -> str | None:
     """What the batch waits for, in words; None when it is settled."""
-    life = chronicle.batch
-    if life is None:
+    if (life := chronicle.batch) is None:
         return "to be routed" if chronicle.due_at is None else f"for its window to close at {when(chronicle.due_at)}"
     batch = life.batch
     if batch.state == "leased":
@@ -223,8 +222,7 @@ def _routed(life: BatchLife, messages: tuple[StoredMessage, ...]) -> Iterator[tu
     batch, verdict = life.batch, life.batch.verdict
     collected = console.duration(batch.created_at - life.first_at)
     yield "window", f"{when(batch.created_at)}  closed after {collected}"
-    joined = sum(message.received_at > batch.created_at for message in messages)
-    if joined:
+    if joined := sum(message.received_at > batch.created_at for message in messages):
         yield "", f"  {console.counted(joined, 'message')} came later and joined while it waited"
     yield "rule", f"{verdict.action} by rule {verdict.rule} of version {verdict.version}: {verdict.reason}"
     counts = [f"numbers {batch.first} to {batch.last}", f"priority {batch.priority}", f"attempts {batch.attempts}"]

@@ -119,9 +119,7 @@ app = typer.Typer(help="The settings.", rich_markup_mode=None)
 
 
 @app.command("show")
-def show_all(
-    section: Annotated[str, typer.Argument(help="Only this part: models, channels.github, ...")] = "",
-) -> None:
+def show_all(section: Annotated[str, typer.Argument(help="Only this part: models, channels.github, ...")] = "") -> None:
     """Show every setting as it stands and where it comes from; secrets and passwords in addresses are masked."""
     config = session().config()
     values = dict(_leaves(masked_addresses(config.model_dump(mode="json"))))
@@ -130,7 +128,8 @@ def show_all(
     if not wanted:
         sections = sorted({key[0] for key in values})
         raise typer.BadParameter(f"{section!r} is no section; there are: {', '.join(sections)}", param_hint="SECTION")
-    lines = _lines(session().home.config_file)
+    file = session().home.config_file
+    lines = dict(_places(_composed(file.read_text("utf-8")))) if file.exists() else {}
     rows = [(".".join(key), value, *_origin(key, lines)) for key, value in wanted.items()]
     shape = {"settings": [dict(zip(("key", "value", "from", "where"), row, strict=True)) for row in rows]}
     table = tuple((key, json_text(value), origin, where) for key, value, origin, where in rows)
@@ -170,8 +169,7 @@ def reload() -> None:
 
     Exit code 4 when a setting is wrong, 5 when one needs a restart or there are warnings.
     """
-    runtime = remote.running(session().home)
-    if runtime is None:
+    if (runtime := remote.running(session().home)) is None:
         raise NotRunning("nothing runs on this home: the next start reads the settings anyway")
     told = runtime.post("/v1/config/reload")
     lines = [f"changed        {key}" for key in told["changed"]]
@@ -217,16 +215,12 @@ def _origin(key: Key, lines: Mapping[Key, int]) -> tuple[str, str]:
     return "default", ""
 
 
-def _lines(file: Path) -> dict[Key, int]:
-    """The line of every key in the file."""
-    return dict(_places(_composed(file.read_text("utf-8")))) if file.exists() else {}
-
-
 def _composed(text: str) -> yaml.Node | None:
     return yaml.compose(text, Loader=yaml.SafeLoader)
 
 
 def _places(node: yaml.Node | None, at: Key = ()) -> Iterator[tuple[Key, int]]:
+    """The line of every key in the file."""
     if isinstance(node, yaml.MappingNode):
         for name, inner in node.value:
             key = (*at, str(name.value))

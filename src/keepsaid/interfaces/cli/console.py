@@ -87,8 +87,7 @@ class CliSession:
 
     def need(self, work: Callable[[ReadOnlyStores], Awaitable[T | None]], what: str, hint: str) -> T:
         """What `work` reads of both stores. Raises InputError, which says `what`, if there is nothing."""
-        found = self.read(work)
-        if found is None:
+        if (found := self.read(work)) is None:
             raise refused(what, hint)
         return found
 
@@ -165,8 +164,7 @@ def refused(what: str, hint: str = InputError.hint) -> InputError:
 
 def id_of(kind: str, name: str, hint: str, what: str = "") -> int:
     """The number of an id that was typed. Raises InputError, which says `what`."""
-    number = ids.read(kind, name)
-    if number is None:
+    if (number := ids.read(kind, name)) is None:
         raise refused(what or f"there is no {kind} {name}", hint)
     return number
 

@@ -68,8 +68,7 @@ def accept_loss(
     from keepsaid.app.stores import accept_stores, pair_trouble, try_lock_home  # noqa: PLC0415
 
     home, config = session().home, session().config()
-    trouble = pair_trouble(home, config)
-    if trouble is None:
+    if (trouble := pair_trouble(home, config)) is None:
         show({"accepted": False, "lost": None}, "nothing is lost: the stores are as keepsaid left them")
         return
     if "accept-loss" not in trouble.hint:

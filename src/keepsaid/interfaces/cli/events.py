@@ -113,9 +113,7 @@ def _decide(thing: str, how: str, done: str) -> None:
 
 
 @app.command("unsubscribe")
-def unsubscribe(
-    subscriber: Annotated[str, typer.Argument(metavar="NAME", help="As `events ls` shows it.")],
-) -> None:
+def unsubscribe(subscriber: Annotated[str, typer.Argument(metavar="NAME", help="As `events ls` shows it.")]) -> None:
     """Tell a subscriber of nothing any more, and drop what was on its way to it."""
     if not remote.post(f"/v1/subscribers/{quote(subscriber, safe='')}/unsubscribe")[0]["unsubscribed"]:
         raise console.refused(f"nobody is called {subscriber}", "keepsaid events ls")

@@ -17,7 +17,6 @@ from keepsaid.interfaces.cli.console import Table, check_choice, facts, refused,
 if TYPE_CHECKING:
     from keepsaid.extensions.discovery import FoundExtension
 
-
 _CHANNEL = '''"""{title}: a folder as a medium. A file NAME.txt is a message, NUMBER.answer is a reply."""
 
 import asyncio
@@ -178,8 +177,7 @@ def check(
     if one.source == ExtensionSource.BUILT_IN:
         raise refused(f"{name} is built in; this is for what is not", _LIST)
     needed = _needed(one, there)
-    inside = [other.id for other in needed if other.source == ExtensionSource.BUILT_IN]
-    if inside:
+    if inside := [other.id for other in needed if other.source == ExtensionSource.BUILT_IN]:
         what = f"{name} depends on {', '.join(inside)}, which is built in and works in a runtime alone"
         raise refused(what, f"keepsaid serve, then keepsaid ext show {one.id}")
     settings = {id_: section.config for id_, section in session().config().extensions.items()}
@@ -246,9 +244,7 @@ def _shapes() -> dict[str, dict[str, Any]]:
 
 
 def _why(one: Mapping[str, Any]) -> str:
-    if one["reason"]:
-        return f"{one['phase']}: {one['reason']}"
-    return "; ".join(one["needs"])
+    return f"{one['phase']}: {one['reason']}" if one["reason"] else "; ".join(one["needs"])
 
 
 def _schedule(entry: Mapping[str, Any]) -> str:

@@ -46,9 +46,7 @@ def _shape(one: CollectionLine) -> Shape:
 
 
 @app.command("run")
-def run(
-    thing: Annotated[str | None, typer.Argument(metavar="SESSION", help="Only this one: ses_...")] = None,
-) -> None:
+def run(thing: Annotated[str | None, typer.Argument(metavar="SESSION", help="Only this one: ses_...")] = None) -> None:
     """Read what is unread now, whether or not six records wait; a running instance reads it next."""
     number = None if thing is None else console.id_of("session", thing, _FIND)
     body = json.dumps({} if thing is None else {"session": thing}).encode()

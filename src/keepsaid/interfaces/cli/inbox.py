@@ -64,8 +64,7 @@ def resend(
 ) -> None:
     """Send a dead reply again, with its tries counted anew."""
     answers = {one: remote.post(f"/v1/replies/{one}/resend", {"accept": accept}) for one in _dead_replies(thing)}
-    changed = [one for one, (told, _) in answers.items() if told["done"]]
-    if not changed:
+    if not (changed := [one for one, (told, _) in answers.items() if told["done"]]):
         raise console.refused(f"{thing} has no dead reply", "keepsaid inbox ls --reply dead")
     told = "accepted: not deliverable" if accept else "waits to be sent again"
     console.show({"replies": changed, "accepted": accept}, *(f"{one}  {told}" for one in changed))

@@ -81,8 +81,7 @@ def _chosen(config: Config, named: str | None, *, ask: bool) -> _Choice:
     if ask and names:
         return _prompt_choice(config, names)
     for name in names:
-        seconds = _replied(config, name)
-        if seconds is not None:
+        if (seconds := _replied(config, name)) is not None:
             return _Choice(name, seconds)
     return _Choice(silent=len(names))
 
@@ -111,8 +110,7 @@ def _prompt_choice(config: Config, names: list[str]) -> _Choice:
         name = answer if answer in choices else choices[int(answer) - 1]
         if name == _NONE:
             return _Choice(_NONE)
-        seconds = _replied(config, name)
-        if seconds is not None:
+        if (seconds := _replied(config, name)) is not None:
             return _Choice(name, seconds)
 
 

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from keepsaid.domain.compaction import tokens as tokens_of
-from keepsaid.domain.context import TAIL_MAX, LaneTail, Summary
+from keepsaid.domain import compaction, context, strand
 from keepsaid.domain.ids import show, when
 from keepsaid.domain.message import Lane
-from keepsaid.domain.strand import strand_begun_by
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli import console, remote
 from keepsaid.interfaces.shapes import Shape, fields_of, lane_shape, times_of
@@ -32,8 +30,7 @@ _OPENED = {
 
 async def opened_because(views: BufferView, lane: Lane) -> str:
     """Why there is this lane; of a strand, why its first message began one."""
-    first = strand_begun_by(lane)
-    if first is None:
+    if (first := strand.strand_begun_by(lane)) is None:
         return _OPENED.get(lane.key.partition(":")[0], "it was named so")
     story = await views.story(first)
     return show("message", first) + (", pruned since" if story is None else f": {story.placed}")
@@ -94,7 +91,7 @@ def ls(limit: console.Limit = 20) -> None:
 
     async def listed(stores: console.Stores) -> list[tuple[LaneLine, int]]:
         lines = await stores.views.lanes(limit)
-        return [(line, _tokens(await stores.views.context(line.lane, TAIL_MAX))) for line in lines]
+        return [(line, _tokens(await stores.views.context(line.lane, context.TAIL_MAX))) for line in lines]
 
     found = console.session().read(listed) or []
     headings = ("CHANNEL", "CONVERSATION", "LANE", "LAST", "WAITING", "SESSION", "SUMMARY", "TOKENS")
@@ -114,9 +111,9 @@ def _line_shape(line: LaneLine, tokens: int) -> Shape:
     return {"lane": lane_shape(line.lane), "last_at": last_at, **counts, "tokens": tokens}
 
 
-def _tokens(tail: LaneTail) -> int:
+def _tokens(tail: context.LaneTail) -> int:
     """Estimated tokens of what a turn would be shown of a lane."""
-    return estimate_tokens(tail.standing_for) + tokens_of(tail.recent.records)
+    return estimate_tokens(tail.standing_for) + compaction.tokens(tail.recent.records)
 
 
 async def lane_named(stores: console.Stores, thing: str) -> Lane:
@@ -151,10 +148,10 @@ def show_one(
 ) -> None:
     """Show one lane: its sessions, open questions, summary, and the last of what is shown of it."""
 
-    async def read(stores: console.Stores) -> tuple[Lane, LaneTail, Sequence[Session], Sequence[Slot], str]:
+    async def read(stores: console.Stores) -> tuple[Lane, context.LaneTail, Sequence[Session], Sequence[Slot], str]:
         views, lane = stores.views, await lane_named(stores, thing)
         newest, why = await views.sessions(lane, sessions), await opened_because(views, lane)
-        return lane, await views.context(lane, TAIL_MAX), newest, await views.slots(lane, _SLOTS_MAX), why
+        return lane, await views.context(lane, context.TAIL_MAX), newest, await views.slots(lane, _SLOTS_MAX), why
 
     lane, tail, found, slots, why = _read(thing, read)
     open_slots = [slot for slot in slots if slot.state == "open"]
@@ -192,7 +189,7 @@ def _session_line(one: Session) -> str:
     return f"none now; the last ended {when(one.ended_at)} by {one.ended_reason} and began {began}"
 
 
-def _summary_shape(one: Summary) -> Shape:
+def _summary_shape(one: context.Summary) -> Shape:
     made = {"made": str(one.made), "model": one.model, "created_at": when(one.created_at)}
     return {**fields_of(one, "version", "first", "last"), **made, "text": one.text}
 
@@ -204,13 +201,12 @@ def summary(
 ) -> None:
     """Show what stands for a lane's past, and which versions there are."""
 
-    async def read(stores: console.Stores) -> tuple[Lane, Sequence[Summary]]:
+    async def read(stores: console.Stores) -> tuple[Lane, Sequence[context.Summary]]:
         lane = await lane_named(stores, thing)
         return lane, await stores.views.summaries(lane)
 
     lane, versions = _read(thing, read)
-    wanted = next((one for one in versions if version in (None, one.version)), None)
-    if wanted is None:
+    if (wanted := next((one for one in versions if version in (None, one.version)), None)) is None:
         has = f"has versions {', '.join(str(one.version) for one in versions)}" if versions else "has no summary yet"
         raise InputError(f"{lane.conversation} {lane.key} {has}", hint=f'keepsaid lanes show "{thing}"')
     versioned = {"summary": _summary_shape(wanted), "versions": [one.version for one in versions]}

@@ -103,9 +103,7 @@ _WHAT = {
 }
 
 
-def maintain(
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what there is to do.")] = False,
-) -> None:
+def maintain(dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what there is to do.")] = False) -> None:
     """Look after memory now, as a runtime does every night: what nobody uses fades, what hangs loose goes.
 
     It goes on where it was broken off, and running it twice at the same time changes nothing more.

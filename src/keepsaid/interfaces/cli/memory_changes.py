@@ -86,8 +86,7 @@ def _waited(told: Shape) -> Shape:
 
 def _wait() -> bool:
     """Wait for a runtime that is up to forget what it was asked to; whether nothing is left."""
-    runtime = remote.running(console.session().home)
-    if runtime is None:
+    if (runtime := remote.running(console.session().home)) is None:
         return not console.session().read(lambda stores: stores.views.forgettings.unfinished())
     body = json.dumps({"wait_s": _WAIT_S}).encode()
     return bool(runtime.post("/v1/forget/settled", body)["settled"])
@@ -152,8 +151,7 @@ def edit_one(
 def history(memory: Named) -> None:
     """Show all that was known of the same thing: since when and until when it held, and where it came from."""
     number = console.id_of("memory", memory, LIST)
-    found = console.session().read(lambda stores: stores.memories.revisions.history(OWNER, number))
-    if not found:
+    if not (found := console.session().read(lambda stores: stores.memories.revisions.history(OWNER, number))):
         raise console.refused(f"there is no memory {memory}", LIST)
     headings, rows = ("ID", "STATE", "SINCE", "UNTIL", "SOURCES", "MEMORY"), tuple(map(_cells, found))
     console.show({"history": [memory_shape(one) for one in found]}, console.Table(headings, rows))

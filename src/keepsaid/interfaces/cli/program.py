@@ -22,7 +22,6 @@ from keepsaid.text.normal import normalise
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-
 FAILED, USAGE, NOT_RUNNING, NOT_CONFIGURED, WARNINGS, ERRORS, INTERRUPTED, TERMINATED = 1, 2, 3, 4, 5, 6, 130, 143
 """Exit codes, besides 0; 5 and 6 are the findings of a check."""
 
@@ -175,9 +174,7 @@ def shared(
 
 def shared_first(arguments: list[str]) -> tuple[list[str], list[str]]:
     """The shared options of a command line, which may stand anywhere before `--`, and the rest of it."""
-    front: list[str] = []
-    rest: list[str] = []
-    left = iter(arguments)
+    front, rest, left = list[str](), list[str](), iter(arguments)
     for argument in left:
         if argument == "--":
             rest += [argument, *left]

@@ -83,8 +83,7 @@ class Remote:
             connection.close()
         if response.status >= 400:
             raise problem(answer, response.status)
-        told = _object_in(answer)
-        if told is None:
+        if (told := _object_in(answer)) is None:
             raise errors.NotRunning(f"what answers at {self.url} is no runtime of ours")
         return told
 
@@ -98,13 +97,9 @@ def _object_in(answer: bytes) -> dict[str, Any] | None:
     return told if isinstance(told, dict) else None
 
 
-_NOT_ALLOWED = (401, 403)
-
-
 def problem(body: bytes, status: int) -> errors.KeepsaidError:
     """The error that a problem+json answer stands for, with its own words."""
-    told = _object_in(body)
-    if told is None:
+    if (told := _object_in(body)) is None:
         return errors.KeepsaidError(f"the runtime answered with HTTP {status}", safe="Unknown for this request.")
     code = str(told.get("code", ""))
     error = _kind_of(code, status)(str(told.get("title")))
@@ -118,7 +113,7 @@ def _kind_of(code: str, status: int) -> type[errors.KeepsaidError]:
 
     What HTTP alone calls an error was wrong input, where it is the caller's and not about who calls.
     """
-    other = errors.InputError if 400 <= status < 500 and status not in _NOT_ALLOWED else errors.KeepsaidError
+    other = errors.InputError if 400 <= status < 500 and status not in (401, 403) else errors.KeepsaidError
     return next((kind for kind in vars(errors).values() if getattr(kind, "code", None) == code), other)
 
 
@@ -154,8 +149,7 @@ def either(remotely: Callable[[Remote], T], locally: Callable[[Instance], Awaita
 
     until = time.monotonic() + _BUSY_S
     while True:
-        remote = running(home)
-        if remote is not None:
+        if (remote := running(home)) is not None:
             return remotely(remote), True
         try:
             return asyncio.run(here()), False

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from keepsaid.domain import ids
-from keepsaid.domain.batch import Routed, WaitingGroup, Window
+from keepsaid.domain import batch, ids
 from keepsaid.domain.message import Inbound, StoredMessage
 from keepsaid.domain.route import Action, Routes, judge, payload_fields, unmatched
 from keepsaid.errors import ConfigError, KeepsaidError
@@ -76,8 +75,7 @@ def replay(
     """
     start = int(time.time() * 1_000) - _span(since)
     table, now = config_with(rules).table(), session().config().table()
-    found = session().read(lambda stores: _difference(stores, table, now, start))
-    if found is None:
+    if (found := session().read(lambda stores: _difference(stores, table, now, start))) is None:
         console.say(console.NOTHING)
         found = Difference()
     shape = {"since": ids.when(start), "rules_version": table.version, **found.shape()}
@@ -139,8 +137,7 @@ async def _difference(stores: console.Stores, table: Routes, now: Routes, start:
 
 
 def _span(text: str) -> int:
-    found = _SPAN.fullmatch(text.strip())
-    if found is None:
+    if (found := _SPAN.fullmatch(text.strip())) is None:
         raise typer.BadParameter(f"{text!r} is no span of time: write 90s, 30m, 12h, 2d or 1w", param_hint="--since")
     return int(found[1]) * _UNIT_MS[found[2]]
 
@@ -201,7 +198,7 @@ class Sample:
 
     line: int
     message: StoredMessage
-    routed: Routed
+    routed: batch.Routed
     expect: Any
 
     @property
@@ -246,12 +243,12 @@ async def _judged(
     for line, fields in samples:
         expect = fields.pop("expect", None)
         _check(expect, line)
-        inbound = _inbound(config, fields, event, line)
-        if inbound is None:
+        if (inbound := _inbound(config, fields, event, line)) is None:
             continue
         inbound = storable(inbound)
         message = StoredMessage(numbers.next(), inbound.lane, 1, inbound, now)
-        dispatch = await route_group(table, WaitingGroup(inbound.lane, 0, (message,)), Window(), numbers, now)
+        group = batch.WaitingGroup(inbound.lane, 0, (message,))
+        dispatch = await route_group(table, group, batch.Window(), numbers, now)
         judged.append(Sample(line, message, dispatch.batches[0], expect))
     if not judged:
         raise refused("there is no sample in it")

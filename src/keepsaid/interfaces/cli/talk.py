@@ -167,8 +167,7 @@ class ChatClient:
         try:
             return await self._once(method, path, data, key)
         except NotRunning:
-            remote = await asyncio.to_thread(self._found)
-            if remote is not None:
+            if (remote := await asyncio.to_thread(self._found)) is not None:
                 self._client.base_url = remote.url
                 self._client.headers["Authorization"] = f"Bearer {remote.token}"
             return await self._once(method, path, data, key)
@@ -242,8 +241,7 @@ async def converse(talk: ChatClient, conversation: str) -> None:
     prompt: PromptSession[str] = PromptSession(history=FileHistory(str(typed)))
     while True:
         await _show_unseen(talk)
-        text = await _read_line(prompt, talk)
-        if text is None:
+        if (text := await _read_line(prompt, talk)) is None:
             return
         if not text.strip():
             continue

@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from keepsaid.domain.ids import read, show, when
+from keepsaid.domain import ids, turn
 from keepsaid.domain.task import ENDED, OPEN, Task, TaskFilter, TaskStory
-from keepsaid.domain.turn import NO_MODEL
 from keepsaid.interfaces.cli import console, program, remote
 from keepsaid.interfaces.task_shapes import NO_MODEL_YET, task_shape, task_story_shape
 
@@ -40,14 +39,14 @@ def ls(
 
 def _row(task: Task) -> tuple[str, ...]:
     told = console.one_line(task.status or task.description)[:_TEXT_CHARS]
-    about = show("task", task.id), console.age(task.created_at), task.state, task.rule or "-"
+    about = ids.show("task", task.id), console.age(task.created_at), task.state, task.rule or "-"
     return (*about, str(task.attempts), told)
 
 
 def _no_model() -> bool:
     from keepsaid.app.models import model_named  # noqa: PLC0415 - only where something waits
 
-    return model_named(console.session().config()) == NO_MODEL
+    return model_named(console.session().config()) == turn.NO_MODEL
 
 
 @app.command("show")
@@ -55,7 +54,8 @@ def show_one(task: Named) -> None:
     """Show one task: what it is about, what its worker did, what came of it."""
     number = _number(task)
     story = console.session().need(lambda stores: stores.views.tasks.task(number), f"there is no task {task}", _LS)
-    console.show(task_story_shape(story), f"{show('task', number)} is {story.task.state}", console.facts(_lines(story)))
+    heading = f"{ids.show('task', number)} is {story.task.state}"
+    console.show(task_story_shape(story), heading, console.facts(_lines(story)))
 
 
 def _lines(story: TaskStory) -> list[tuple[str, str]]:
@@ -65,13 +65,13 @@ def _lines(story: TaskStory) -> list[tuple[str, str]]:
         ("task", task.description),
         ("rule", task.rule),
         ("key", task.key),
-        ("made", when(task.created_at) or ""),
-        ("after", ", ".join(show("task", one) for one in task.after)),
-        ("waiting", ", ".join(show("task", one) for one in story.waiting)),
+        ("made", ids.when(task.created_at) or ""),
+        ("after", ", ".join(ids.show("task", one) for one in task.after)),
+        ("waiting", ", ".join(ids.show("task", one) for one in story.waiting)),
         ("status", task.status),
         *(("step", f"{one.n} {one.kind} {one.subject}: {one.state}") for one in story.steps),
         ("attempts", str(task.attempts) if task.attempts else ""),
-        ("ended", when(task.ended_at) or ""),
+        ("ended", ids.when(task.ended_at) or ""),
         ("reason", waits),
         ("result", task.result),
     ]
@@ -86,11 +86,10 @@ def run(
 ) -> None:
     """Have a task that waits done at once; or make a new one."""
     if (task is None) == (not text.strip()):
-        raise program.Misused(
-            "name a task that waits, or say with --text what is to be done", hint="keepsaid task run --help"
-        )
+        what = "name a task that waits, or say with --text what is to be done"
+        raise program.Misused(what, hint="keepsaid task run --help")
     if task is not None:
-        if read("task", task) is None:
+        if ids.read("task", task) is None:
             what = f"{task!r} names no task; what a new one is to do is said with --text"
             raise console.refused(what, f"keepsaid task run --text {quote(task)}")
         _decided(task, "run", {}, "does not wait")
@@ -126,7 +125,7 @@ def reject(task: Named, reason: Annotated[str, typer.Option(help="Why.")] = "ref
 def _decided(task: str, verb: str, fields: dict[str, str | None], unless: str) -> None:
     """Say a word on a task."""
     number = _number(task)
-    name = show("task", number)
+    name = ids.show("task", number)
     told, up = remote.post(f"/v1/tasks/{name}/{verb}", fields)
     if not told["done"]:
         found = console.session().read(lambda stores: stores.views.tasks.task(number))

@@ -93,8 +93,7 @@ def _block(server: str, one: Served, standing: ToolStanding) -> Iterator[str]:
     from keepsaid.app.channels import accepted_before  # noqa: PLC0415 - help is shown without
 
     yield f"{server}__{one.name}  ({standing})"
-    before = accepted_before(session().home, server, one.name)
-    if before is not None:
+    if (before := accepted_before(session().home, server, one.name)) is not None:
         yield from _text("was", before)
     yield from _text("now", one.text)
 

@@ -80,16 +80,12 @@ def shortened(text: str) -> str:
     return cut(begins + " ".join(escapes.visible(text).split()), _WIDTH)
 
 
-def judged(feedback: Sequence[Feedback]) -> list[tuple[str, str]]:
+def judged(feedback: Sequence[Feedback]) -> Iterator[tuple[str, str]]:
     """What people said of memories."""
-    about = (f"{ids.show('memory', said.memory_id)} for {ids.show('turn', said.turn_id)}" for said in feedback)
-    return [
-        (
-            "wrong" if said.state is FeedbackState.WRONG else "withdrawn",
-            f"{what}, said by {said.by} {ids.when(said.at)}",
-        )
-        for what, said in zip(about, feedback, strict=True)
-    ]
+    for said in feedback:
+        about = f"{ids.show('memory', said.memory_id)} for {ids.show('turn', said.turn_id)}"
+        told = f"{about}, said by {said.by} {ids.when(said.at)}"
+        yield "wrong" if said.state is FeedbackState.WRONG else "withdrawn", told
 
 
 def uses(found: Sequence[Use]) -> Iterator[str]:
@@ -164,8 +160,7 @@ def why(
     if memory is not None:
         explain_memory(memory)
         return
-    turn = session().read(lambda stores: turn_named(stores, thing))
-    if turn is None:
+    if (turn := session().read(lambda stores: turn_named(stores, thing))) is None:
         raise InputError("no turn has ended yet: nothing was ever stored here", hint="keepsaid chat")
     if left_out is not None:
         explain_absence(turn, left_out)
@@ -229,25 +224,22 @@ def explained(turn: views.TurnStory, *, everything: bool = False) -> Iterator[st
 
 
 def _drawn(turn: views.TurnStory, file: Path) -> None:
-    shares = prompt.shares_of(turn.trace)
-    if not shares:
+    """Write the context as a bar, and below it how the memories were ranked, where there were any."""
+    if not (shares := prompt.shares_of(turn.trace)):
         alone = commanded(turn)
         what = f"{ids.show('turn', turn.turn_id)} recorded no context to draw" + (f": {alone}" if alone else "")
         raise refused(what, "keepsaid why")
     title = f"{ids.show('turn', turn.turn_id)}   {turn.batch.lane.conversation} {turn.batch.lane.key}"
+    picture = pictures.context_bar(title, shares, session().config().compaction.window_tokens)
+    memory = turn.trace.get("memory") if isinstance(turn.trace, dict) else None
+    candidates: Any = memory.get("candidates") if isinstance(memory, dict) else None
+    if candidates:
+        picture = pictures.one_page(picture, pictures.rank_shift(title, candidates))
     try:
-        file.write_text(_picture(turn, title, shares), "utf-8")
+        file.write_text(picture, "utf-8")
     except OSError as error:
         raise refused(f"{file} cannot be written ({error.strerror})") from error
     say(f"drawn in {file}")
-
-
-def _picture(turn: views.TurnStory, title: str, shares: Sequence[prompt.LayerShare]) -> str:
-    """The context as a bar, and below it how the memories were ranked, where there were any."""
-    bar = pictures.context_bar(title, shares, session().config().compaction.window_tokens)
-    memory = turn.trace.get("memory") if isinstance(turn.trace, dict) else None
-    candidates: Any = memory.get("candidates") if isinstance(memory, dict) else None
-    return pictures.one_page(bar, pictures.rank_shift(title, candidates)) if candidates else bar
 
 
 def _context(trace: dict[str, Any]) -> list[tuple[str, str]]:
@@ -260,8 +252,7 @@ def _context(trace: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _prefix(turn: views.TurnStory) -> list[tuple[str, str]]:
-    found = guard.compared(turn.before, turn.trace)
-    if found is None:
+    if (found := guard.compared(turn.before, turn.trace)) is None:
         return []
     one, why = found
     said = f"{one.share:.0%} of the prompt before it is repeated, {one.bytes:,} of {one.whole:,} bytes"
@@ -294,8 +285,8 @@ def _ended(turn: views.TurnStory) -> list[tuple[str, str]]:
     lines += [("asked", one_line(question)) for question in questions_in(turn.records)]
     for reply in turn.replies:
         kind = "notice" if reply.draft.notice else "reply"
-        receipt = f"{ids.show('reply', reply.id)} is {inbox.standing(reply)}, attempts {reply.attempts}"
-        lines += [(kind, one_line(reply.draft.text)), ("receipt", receipt)]
+        stands = f"{ids.show('reply', reply.id)} is {inbox.standing(reply)}, attempts {reply.attempts}"
+        lines += [(kind, one_line(reply.draft.text)), ("receipt", stands)]
     usage = turn.usage
     cost = "not known" if usage.cost_micros is None else f"${usage.cost_micros / 1_000_000:.4f}"
     lines.append(("tokens", f"in {usage.tokens_in:,}   out {usage.tokens_out:,}   cost {cost}"))

@@ -79,9 +79,8 @@ class Gate:
         # A proxy shows itself by a header of its own, or by HTTP/1.0, which nginx speaks to what is behind it.
         if request.scope["http_version"] == "1.0" or any(_PASSED_ON.fullmatch(name) for name in request.headers):
             what = "a proxy passed this call on, and without a token everybody could call through it"
-            raise responses.ForeignCaller(
-                what, hint="behind a proxy set server.token and send Authorization: Bearer TOKEN"
-            )
+            hint = "behind a proxy set server.token and send Authorization: Bearer TOKEN"
+            raise responses.ForeignCaller(what, hint=hint)
 
     def operator(self, request: Request) -> None:
         """Let the owner's own commands pass; raises Unauthorised or Refused."""
@@ -309,8 +308,7 @@ class OwnerCall(NamedTuple):
 
     def id_of(self, kind: str, hint: str | None = None) -> int:
         """The id in the path. Raises NotFound for one that no thing of this kind can have."""
-        number = read(kind, self.request.path_params["id"])
-        if number is None:
+        if (number := read(kind, self.request.path_params["id"])) is None:
             raise no_such(kind, hint)
         return number
 

@@ -69,13 +69,8 @@ def limits_of(server: ServerConfig) -> ConnectionLimits:
     open_max = max(_LEAST, min(server.connections_max, left))
     if open_max < server.connections_max:
         _log.warning("%d connections at most: the process may open %d files (ulimit -n)", open_max, soft)
-    return ConnectionLimits(
-        open_max,
-        server.connections_per_address_max,
-        server.header_timeout_s,
-        server.body_timeout_s,
-        ceil(server.body_rate_min * server.body_timeout_s),
-    )
+    times = server.header_timeout_s, server.body_timeout_s, ceil(server.body_rate_min * server.body_timeout_s)
+    return ConnectionLimits(open_max, server.connections_per_address_max, *times)
 
 
 class Connections:
@@ -88,11 +83,12 @@ class Connections:
 
     def admit(self, new: LimitedConnection) -> bool:
         """Take a connection in, closing the one that has waited longest for a request where there are too many."""
-        if self._is_crowded(new.address):
+        at_most, address = self.limits.per_address_max, new.address
+        if not bodies.is_loopback(address) and sum(one.address == address for one in self._open) >= at_most:
+            _log.warning("a connection was refused: its address has %d open", at_most)
             return False
         if len(self._open) >= self.limits.open_max:
-            waiting = [one for one in self._open if one.waits]
-            if not waiting:
+            if not (waiting := [one for one in self._open if one.waits]):
                 _log.warning("a connection was refused: all %d are busy", len(self._open))
                 return False
             oldest = min(waiting, key=lambda one: one.since)
@@ -105,14 +101,6 @@ class Connections:
 
     def forget(self, one: LimitedConnection) -> None:
         self._open.discard(one)
-
-    def _is_crowded(self, address: str) -> bool:
-        if bodies.is_loopback(address):
-            return False
-        if sum(one.address == address for one in self._open) < self.limits.per_address_max:
-            return False
-        _log.warning("a connection was refused: its address has %d open", self.limits.per_address_max)
-        return True
 
     def _sweep(self) -> None:
         loop = asyncio.get_running_loop()
@@ -188,7 +176,10 @@ class LimitedConnection(H11Protocol):
             self._unread.clear()
         if not self._unread:
             return
-        size = self._step()
+        # Many bytes of a body whose size was declared, few of what has to be parsed.
+        in_body = self.conn.their_state is h11.SEND_BODY
+        is_plain = in_body and all(name != b"transfer-encoding" for name, _ in self.headers)
+        size = _PLAIN_STEP_BYTES if is_plain else _STEP_BYTES
         piece = bytes(self._unread[:size])
         del self._unread[:size]
         flow = cast(_Flow, self.flow)
@@ -200,12 +191,6 @@ class LimitedConnection(H11Protocol):
         if not self._unread and flow.is_feeding:
             flow.is_feeding = False
             flow.resume_reading()
-
-    def _step(self) -> int:
-        """The bytes of one step: many of a body whose size was declared, few of what has to be parsed."""
-        in_body = self.conn.their_state is h11.SEND_BODY
-        is_plain = in_body and all(name != b"transfer-encoding" for name, _ in self.headers)
-        return _PLAIN_STEP_BYTES if is_plain else _STEP_BYTES
 
     def on_response_complete(self) -> None:
         self._is_new, self._came, self.since = False, 0, self.loop.time()

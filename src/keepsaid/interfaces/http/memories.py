@@ -183,8 +183,7 @@ async def list_uses(instance: Instance, call: OwnerCall) -> Shape:
 
 
 async def _turn(instance: Instance, call: OwnerCall) -> views.TurnStory:
-    story = await instance.operations.turn(call.id_of("turn"))
-    if story is None:
+    if (story := await instance.operations.turn(call.id_of("turn"))) is None:
         raise no_such("turn")
     return story
 

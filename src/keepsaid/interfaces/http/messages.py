@@ -55,9 +55,13 @@ def inbound_of(config: Config, fields: Mapping[str, object], body: bytes, key: s
         raise InputError(f"the Idempotency-Key needs 1 to {_KEY_CHARS_MAX} characters")
     said_by = _text(fields, "sender", None)
     place = _text(fields, "account", "default"), _text(fields, "conversation", None)
-    origin = Origin(channel, *place, said_by, _text(fields, "name", ""), _flag(fields, "direct"))
+    called, direct = _text(fields, "name", ""), False if fields.get("direct") is None else fields["direct"]
+    if not isinstance(direct, bool):
+        raise InputError("the field 'direct' must be true or false")
+    origin = Origin(channel, *place, said_by, called, direct)
     origin = replace(origin, trust=config.trust_of(origin))
-    provider_id, reply_to, topic, reply_url = (_optional(fields, name) for name in _OPTIONAL)
+    optional = (None if fields.get(name) is None else _text(fields, name, None) for name in _OPTIONAL)
+    provider_id, reply_to, topic, reply_url = optional
     if reply_url is not None:
         _check_url(reply_url, channel, settings.reply_hosts)
     marks = ProviderMarks(key, provider_id, reply_to)
@@ -74,22 +78,10 @@ def _text(fields: Mapping[str, object], name: str, default: str | None) -> str:
     return value
 
 
-def _optional(fields: Mapping[str, object], name: str) -> str | None:
-    return None if fields.get(name) is None else _text(fields, name, None)
-
-
-def _flag(fields: Mapping[str, object], name: str) -> bool:
-    value = False if fields.get(name) is None else fields[name]
-    if not isinstance(value, bool):
-        raise InputError(f"the field {name!r} must be true or false")
-    return value
-
-
 def _check_url(url: str, channel: str, hosts: tuple[str, ...]) -> None:
     from keepsaid.app.channels import url_refused  # noqa: PLC0415 - the rule belongs to the channel that pushes
 
-    reason = url_refused(url, hosts)
-    if reason is not None:
+    if (reason := url_refused(url, hosts)) is not None:
         raise InputError(reason, hint=f"add the host to channels.{channel}.reply_hosts")
 
 
@@ -261,9 +253,8 @@ class Messages:
         return story
 
     async def _pull(self, story: views.Story) -> None:
-        if story.message.lane.channel != "http":
-            return
-        await self._asking.mark_seen(story)
+        if story.message.lane.channel == "http":
+            await self._asking.mark_seen(story)
 
 
 def _written(heard: AnswerProgress, told: SentEvents) -> Iterator[str]:

@@ -10,8 +10,7 @@ from functools import partial
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from keepsaid.app.instance import Instance
-from keepsaid.domain import ids, message, schedule
-from keepsaid.domain.event import Event, wants
+from keepsaid.domain import event, ids, message, schedule
 from keepsaid.domain.task import ENDED, OPEN, NewTask, TaskFilter
 from keepsaid.errors import InputError
 from keepsaid.events.catalog import topics_of
@@ -127,8 +126,7 @@ async def requeue_session(instance: Instance, call: OwnerCall) -> Shape:
 
 
 def _session(name: str) -> int:
-    number = ids.read("session", name)
-    if number is None:
+    if (number := ids.read("session", name)) is None:
         raise NotFound(f"there is no session {name}", safe="Nothing was changed.", hint="keepsaid extract ls")
     return number
 
@@ -171,7 +169,10 @@ async def list_events(stopping: asyncio.Event, instance: Instance, call: OwnerCa
     request, journal = call.request, instance.telling.journal
     patterns = tuple(one.strip() for one in request.query_params.get("topics", "").split(",") if one.strip())
     patterns = topics_of(patterns) if patterns else ()
-    after = _after(request.headers.get("last-event-id") or request.query_params.get("after"))
+    said = request.headers.get("last-event-id") or request.query_params.get("after")
+    if said is not None and not (said.isascii() and said.isdigit() and len(said) <= len(str(1 << 62))):
+        raise BadRequest(f"{said!r} is no id of an event")
+    after = None if said is None else int(said)
     if "text/event-stream" in request.headers.get("accept", ""):
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         newest = await journal.latest(1) if after is None else ()
@@ -203,8 +204,7 @@ async def _stream(
 async def decide_delivery(instance: Instance, call: OwnerCall, *, again: bool) -> Shape:
     """Try a dead delivery again, or dismiss it."""
     name = call.request.path_params["id"]
-    number = ids.read("delivery", name)
-    if number is None:
+    if (number := ids.read("delivery", name)) is None:
         raise NotFound(f"there is no delivery {name}", hint="keepsaid events dead")
     return {"decided": await instance.telling.decide(number, again=again)}
 
@@ -213,16 +213,8 @@ async def unsubscribe(instance: Instance, call: OwnerCall) -> Shape:
     return {"unsubscribed": await instance.telling.unsubscribe(call.request.path_params["name"])}
 
 
-def _matches_topics(patterns: tuple[str, ...], event: Event) -> bool:
-    return not patterns or wants(patterns, event.topic)
-
-
-def _after(said: str | None) -> int | None:
-    if said is None:
-        return None
-    if not (said.isascii() and said.isdigit()) or len(said) > len(str(1 << 62)):
-        raise BadRequest(f"{said!r} is no id of an event")
-    return int(said)
+def _matches_topics(patterns: tuple[str, ...], one: event.Event) -> bool:
+    return not patterns or event.wants(patterns, one.topic)
 
 
 EVENT_ROUTES = (
@@ -248,8 +240,7 @@ async def find_tasks(instance: Instance, call: OwnerCall) -> Response:
 
 
 async def get_task(instance: Instance, call: OwnerCall) -> Response:
-    story = await instance.services.tasks.story(call.id_of("task"))
-    if story is None:
+    if (story := await instance.services.tasks.story(call.id_of("task"))) is None:
         raise no_such("task")
     return await render_in_thread(lambda: task_shapes.task_story_shape(story))
 

@@ -141,8 +141,7 @@ def guarded(endpoint: Endpoint) -> Endpoint:
             unknown = "Unknown for this request."
             return problem(errors.KeepsaidError("an internal error", safe=unknown, hint="keepsaid logs"))
         finally:
-            claim = getattr(request.state, "claim", None)
-            if claim is not None:
+            if (claim := getattr(request.state, "claim", None)) is not None:
                 claim.release()
 
     return wrapped

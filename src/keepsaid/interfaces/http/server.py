@@ -25,8 +25,7 @@ from keepsaid.app.instance import Instance
 from keepsaid.config.services import ServerConfig
 from keepsaid.domain.ids import show
 from keepsaid.errors import HomeError, StoreFull
-from keepsaid.interfaces.http import bodies, connections, memories, messages, operator
-from keepsaid.interfaces.http.responses import Acknowledgement, NotFound, guarded, unrouted
+from keepsaid.interfaces.http import bodies, connections, memories, messages, operator, responses
 from keepsaid.values import frozen
 
 _REFUSING_S = 10.0
@@ -45,14 +44,14 @@ def routes(instance: Instance, gate: bodies.Gate, stopping: asyncio.Event) -> li
     stream = bodies.OwnerRoute("GET", "/v1/events", partial(operator.list_events, stopping))
     owner = (*memories.ROUTES, *operator.ROUTES, *operator.TASK_ROUTES, stream, *operator.EVENT_ROUTES)
     return [
-        Route("/healthz", guarded(partial(_health, instance)), methods=["GET"]),
-        Route("/readyz", guarded(partial(_ready, instance)), methods=["GET"]),
-        Route("/v1/messages", guarded(chat.put), methods=["POST"]),
-        Route("/v1/messages/{id}", guarded(chat.get), methods=["GET"]),
-        Route("/v1/messages/{id}/events", guarded(chat.events), methods=["GET"]),
-        Route("/v1/media/{medium}", guarded(chat.put_raw), methods=["POST"]),
+        Route("/healthz", responses.guarded(partial(_health, instance)), methods=["GET"]),
+        Route("/readyz", responses.guarded(partial(_ready, instance)), methods=["GET"]),
+        Route("/v1/messages", responses.guarded(chat.put), methods=["POST"]),
+        Route("/v1/messages/{id}", responses.guarded(chat.get), methods=["GET"]),
+        Route("/v1/messages/{id}/events", responses.guarded(chat.events), methods=["GET"]),
+        Route("/v1/media/{medium}", responses.guarded(chat.put_raw), methods=["POST"]),
         *(route.bound(instance, gate) for route in owner),
-        Route("/hooks/{name}", guarded(partial(_hook, instance)), methods=["POST"]),
+        Route("/hooks/{name}", responses.guarded(partial(_hook, instance)), methods=["POST"]),
     ]
 
 
@@ -74,9 +73,8 @@ async def _ready(instance: Instance, request: Request) -> Response:
 
 async def _hook(instance: Instance, request: Request) -> Response:
     """A webhook: proven first, stored before it is answered."""
-    hook = instance.hooks.get(request.path_params["name"])
-    if hook is None:
-        raise NotFound(f"there is no hook {request.path_params['name']!r}")
+    if (hook := instance.hooks.get(request.path_params["name"])) is None:
+        raise responses.NotFound(f"there is no hook {request.path_params['name']!r}")
     body = await bodies.body_of(request, instance.config.buffer.payload_bytes_max)
     headers: dict[str, str] = {}
     for name, value in request.headers.items():
@@ -89,7 +87,7 @@ async def _hook(instance: Instance, request: Request) -> Response:
         return JSONResponse({"ignored": "ping"})
     received = await instance.receive(inbound)
     request.app.state.refused_at = None
-    return Acknowledgement({"id": show("message", received.id), "intake": received.intake}, 202)
+    return responses.Acknowledgement({"id": show("message", received.id), "intake": received.intake}, 202)
 
 
 @frozen
@@ -137,7 +135,8 @@ def _settings(app: Starlette, server: ServerConfig) -> uvicorn.Config:
 
 
 def application(instance: Instance, gate: bodies.Gate, stopping: asyncio.Event) -> Starlette:
-    app = Starlette(routes=routes(instance, gate, stopping), exception_handlers={404: unrouted, 405: unrouted})
+    handlers = {404: responses.unrouted, 405: responses.unrouted}
+    app = Starlette(routes=routes(instance, gate, stopping), exception_handlers=handlers)
     app.router.redirect_slashes = False
     app.state.refused_at = None
     app.state.bodies = bodies.Bodies(instance.config.server.bodies_bytes_max)

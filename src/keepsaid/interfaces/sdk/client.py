@@ -64,10 +64,9 @@ class Keepsaid:
 
         With `answering` the configured model answers; with `agent` your own function (prompt in, text out) or your
         agent of pydantic-ai does, with what memory brings to mind in its prompt; the configured model, if there is one,
-        still writes summaries and extracts. Without either you take batches
-        and answer yourself. `settings` replaces top-level sections of the config, e.g. `{"buffer": {"window_ms": 0}}`.
-        Raises InputError for an agent that is neither. Entering raises HomeBusy, ConfigError or StoreError with
-        nothing changed.
+        still writes summaries and extracts. Without either you take batches and answer yourself. `settings` replaces
+        top-level sections of the config, e.g. `{"buffer": {"window_ms": 0}}`. Raises InputError for an agent that is
+        neither. Entering raises HomeBusy, ConfigError or StoreError with nothing changed.
         """
         place = Home.at(Path(home) if home is not None else None)
         answerer = None if agent is None else models.model_of_agent(agent)
@@ -127,16 +126,13 @@ class _Blocking:
         self._target = target
         self._loop = loop
 
-    def _result(self, method: Callable[..., Coroutine[Any, Any, T]], *args: Any, **kwargs: Any) -> T:
-        return asyncio.run_coroutine_threadsafe(method(self._target, *args, **kwargs), self._loop).result()
-
 
 def _waits(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[_Blocking, P], T]:
     """The method as a plain call, which returns when it is done and raises what it raises."""
 
     @wraps(method)
     def wait(self: _Blocking, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._result(method, *args, **kwargs)
+        return asyncio.run_coroutine_threadsafe(method(self._target, *args, **kwargs), self._loop).result()
 
     return wait
 

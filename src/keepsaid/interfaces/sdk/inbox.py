@@ -9,9 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from keepsaid.app.instance import Instance
-from keepsaid.domain import commits, prompt, turn
-from keepsaid.domain.event import Event
-from keepsaid.domain.ids import show
+from keepsaid.domain import commits, event, ids, prompt, turn
 from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks
 from keepsaid.domain.prompt import Json
 from keepsaid.errors import InputError, KeepsaidError, MessageDamaged, StoreError, UnknownChannel
@@ -37,7 +35,7 @@ class Batch:
         self._consumer = consumer
         self.settled = False
         self.lost = asyncio.Event()
-        self.turn = show("turn", claimed.turn_id)
+        self.turn = ids.show("turn", claimed.turn_id)
         self.conversation = claimed.batch.lane.conversation
         self.lane = claimed.batch.lane.key
         self.messages = tuple(_message(one.inbound) for one in claimed.all_messages)
@@ -80,8 +78,7 @@ class Inbox:
     def inbound_of(self, message: Message) -> Inbound:
         """The message as it is stored, with the trust of its sender. Raises UnknownChannel."""
         config = self._instance.config
-        settings = config.channels.get(message.channel)
-        if settings is None:
+        if (settings := config.channels.get(message.channel)) is None:
             known = ", ".join(sorted(config.channels))
             raise UnknownChannel(f"there is no channel {message.channel!r}; known: {known}")
         origin = Origin(message.channel, "default", message.conversation, message.sender, direct=message.direct)
@@ -98,8 +95,7 @@ class Inbox:
         """
         while True:
             asked_at = self._instance.clock.now_ms()
-            claimed = await self._claimed()
-            if claimed is None:
+            if (claimed := await self._claimed()) is None:
                 await self._until_ready(asked_at)
                 continue
             try:
@@ -159,8 +155,8 @@ class Inbox:
 
 def _message(inbound: Inbound) -> Message:
     origin, marks = inbound.origin, inbound.marks
-    ids = (marks.external_id, marks.provider_id, marks.reply_to)
-    return Message(inbound.content.text, origin.sender, origin.conversation, origin.channel, *ids, origin.direct)
+    names = (marks.external_id, marks.provider_id, marks.reply_to)
+    return Message(inbound.content.text, origin.sender, origin.conversation, origin.channel, *names, origin.direct)
 
 
 _UNTOLD = "Nothing was stored."
@@ -189,8 +185,8 @@ class EventClient:
         Raises InputError for what is no topic.
         """
 
-        async def deliver(event: Event) -> None:
-            await tell(cloud_event(event))
+        async def deliver(happened: event.Event) -> None:
+            await tell(cloud_event(happened))
 
         wanted = (topics,) if isinstance(topics, str) else tuple(topics)
         await self._instance.telling.subscribe(name, wanted, deliver, from_start=from_start)

@@ -14,9 +14,7 @@ from keepsaid.domain.message import Lane, Trust, lane_key
 from keepsaid.errors import InputError
 from keepsaid.interfaces.sdk import values
 from keepsaid.interfaces.shapes import export_shape, import_shape
-from keepsaid.services import bundles, memories, people
-from keepsaid.services.forgetting import ForgetRequest
-from keepsaid.services.importing import KEEPSAID, MEM0, ImportRequest, LocalMemory, import_memories, preview_import
+from keepsaid.services import bundles, forgetting, importing, memories, people
 from keepsaid.text.normal import digest, normalise
 
 
@@ -41,7 +39,7 @@ class MemoryFiles:
     async def import_from(
         self,
         file: str | Path,
-        source: str = KEEPSAID,
+        source: str = importing.KEEPSAID,
         persons: Mapping[str, str] | None = None,
         *,
         trust: str = "",
@@ -52,18 +50,18 @@ class MemoryFiles:
         `persons` says who is who that mem0 names. Returns what became of the lines; again changes nothing. Raises
         InputError with nothing imported.
         """
-        if source not in (KEEPSAID, MEM0) or trust not in ("", *Trust):
-            raise InputError(f"source is {KEEPSAID} or {MEM0}, and trust one of: {', '.join(Trust)}")
-        most = Trust(trust) if trust else Trust.KNOWN if source == MEM0 else Trust.OWNER
+        sources = importing.KEEPSAID, importing.MEM0
+        if source not in sources or trust not in ("", *Trust):
+            raise InputError(f"source is {' or '.join(sources)}, and trust one of: {', '.join(Trust)}")
+        most = Trust(trust) if trust else Trust.KNOWN if source == importing.MEM0 else Trust.OWNER
         named = {name: people.person_in(one, self._instance.config) for name, one in (persons or {}).items()}
-        asked = ImportRequest(Path(file), source, most, named)
-        memory = LocalMemory(self._instance.memories, self._instance.clock)
-        take = preview_import if dry_run else import_memories
+        asked = importing.ImportRequest(Path(file), source, most, named)
+        memory = importing.LocalMemory(self._instance.memories, self._instance.clock)
+        take = importing.preview_import if dry_run else importing.import_memories
         report = await take(asked, memory, self._instance.redactor, self._instance.clock.now_ms())
         return import_shape(report, asked, dry_run=dry_run)
 
 
-_ACCOUNT = "default"
 _KINDS = (str(Kind.EPISODE), *map(str, IMPORTANCE))
 
 
@@ -174,10 +172,10 @@ class MemoryClient(MemoryFiles):
         Nobody is told it once this returns; with `undo_for` (`30d`, `12h`) it can be undone for so long. With `dry_run`
         it is only counted. Raises InputError where there is nothing like that.
         """
-        asked, forgetting = ForgetRequest(ids, **named), self._services.forgetting
+        asked, service = forgetting.ForgetRequest(ids, **named), self._services.forgetting
         if dry_run:
-            return values.preview_of(await forgetting.preview(asked))
-        return values.forgotten_of(await forgetting.forget(asked))
+            return values.preview_of(await service.preview(asked))
+        return values.forgotten_of(await service.forget(asked))
 
     async def undo(self, request: str) -> None:
         """Put back what a request to forget took, while that can be; raises InputError."""
@@ -185,7 +183,7 @@ class MemoryClient(MemoryFiles):
 
 
 def _lane(conversation: str, key: str) -> Lane:
-    return Lane(values.CHANNEL, _ACCOUNT, conversation, key or lane_key(conversation))
+    return Lane(values.CHANNEL, "default", conversation, key or lane_key(conversation))
 
 
 def _memory(n: int, episode: values.Episode) -> NewMemory:
@@ -194,12 +192,10 @@ def _memory(n: int, episode: values.Episode) -> NewMemory:
         raise InputError(f"episode {n} needs a text and a conversation")
     if episode.kind not in _KINDS:
         raise InputError(f"episode {n}: there is no kind {episode.kind!r}; one of: {', '.join(_KINDS)}")
-    said_at = values.time_in(episode.said_at, f"episode {n}: said_at")
-    if said_at is None:
+    if (said_at := values.time_in(episode.said_at, f"episode {n}: said_at")) is None:
         raise InputError(f"episode {n}: said_at must be milliseconds UTC or a datetime, not None")
     lane, kind = _lane(conversation, normalise(episode.lane)), Kind(episode.kind)
-    name = episode.external_id
-    if name is None:
+    if (name := episode.external_id) is None:
         name = digest(text, episode.speaker, str(said_at), episode.kind).hex()
     key, weight = f"external:{digest(conversation, name).hex()}", IMPORTANCE.get(kind, 0.5)
     said = kind, text, conversation_scope(lane), Trust.KNOWN, lane, normalise(episode.speaker)
