@@ -19,11 +19,12 @@ from keepsaid.domain.ids import show
 from keepsaid.errors import KeepsaidError, KeyConflict, ModelTimeout, NotRunning, StoreFull
 from keepsaid.interfaces.cli import talk
 from keepsaid.interfaces.cli.chat import LineReader
-from keepsaid.interfaces.cli.console import CliSession, Table, begin, counted, duration, tallied
+from keepsaid.interfaces.cli.console import CliSession, Table, begin
 from keepsaid.interfaces.cli.logs import JsonLines, append, keep_log
 from keepsaid.interfaces.cli.program import exit_code, guarded, run, shared_first
 from keepsaid.interfaces.cli.remote import problem
 from keepsaid.interfaces.cli.talk import ChatClient, Piece, SlashCommand
+from keepsaid.text.normal import counted, duration, tallied
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from keepsaid.domain.retention import Backlog, PruneHistory
 from keepsaid.domain.turn import Usage
 from keepsaid.domain.views import ChannelDepth, Overview
 from keepsaid.interfaces.status_shape import status_shape
-from keepsaid.services.status import Status, Surroundings
+from keepsaid.services.status import HostStatus, Status
 
 CALM = Status(
     at=900_000,
@@ -25,7 +25,7 @@ CALM = Status(
     history=PruneHistory((), None, 0),
     next_due=None,
     disabled=(),
-    around=Surroundings(10**12, {}),
+    host=HostStatus(10**12, {}),
     limits=BufferConfig(),
 )
 
@@ -36,10 +36,10 @@ def seen(**changes: Any) -> Status:
 
 
 WAITING = {"channels": (ChannelDepth("http", 1, 0), ChannelDepth("github", 2, 5)), "batches": {"queued": 1}}
-BEYOND = {
+BEYOND: dict[str, Any] = {
     "backlog": Backlog(10_000, 200_000),
     "disabled": (5,),
-    "around": Surroundings(1, {"desk": 2}),
+    "host": HostStatus(1, {"desk": 2}),
 }
 
 

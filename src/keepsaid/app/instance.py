@@ -20,7 +20,7 @@ from keepsaid.app import agent, channels, extending, memory, models, services
 from keepsaid.app.builtin.parts import Parts
 from keepsaid.app.redaction import redactor_of
 from keepsaid.app.services import Services, backups_of, forgetter_of
-from keepsaid.app.stores import PATIENT_MS, archive_of, folders_of, in_use, recollection, stores_of, surroundings
+from keepsaid.app.stores import PATIENT_MS, archive_of, folders_of, host_status, in_use, recollection, stores_of
 from keepsaid.app.work import ScheduleRunner, TaskRunners, TaskRunnersDeps
 from keepsaid.config import Config, Home
 from keepsaid.domain import commits, message, trust, turn
@@ -156,7 +156,7 @@ class Instance:
         """What people and programs may ask beside talking."""
         operations, memories, clock = self.operations, self.memories, self.clock
         inbox = InboxService(operations, clock, self.flow.hints)
-        backups, look = partial(backups_of, self.home, self.config), partial(surroundings, self.home, self.config)
+        backups, look = partial(backups_of, self.home, self.config), partial(host_status, self.home, self.config)
         return Services(
             AskService(operations, self.hub, self.receive, inbox),
             inbox,

@@ -80,7 +80,7 @@ async def reading(home: Home, config: Config) -> AsyncIterator[ReadOnlyStores]:
         former = models.former_of(home, config, closing)
         embedding = Embedding(embedder, memories, clock, former) if embedder else None
         recall, archive = recollection(memories, clock, PATIENT_MS, embedding), archive_of(memories, clock)
-        counting = status.StatusService(views, memories, clock, config.buffer, partial(surroundings, home, config))
+        counting = status.StatusService(views, memories, clock, config.buffer, partial(host_status, home, config))
         yield ReadOnlyStores(views, memories, recall, archive, clock, embedding, counting)
 
 
@@ -131,10 +131,10 @@ def free_space(home: Home, config: Config) -> int:
     return DiskSpace(*folders_of(home, config)).free_bytes()
 
 
-def surroundings(home: Home, config: Config) -> status.Surroundings:
+def host_status(home: Home, config: Config) -> status.HostStatus:
     """Read what stands beside the stores of a home, from its disk; no server is asked."""
     waiting = channels.waiting_in(home, config) if config.tools.mcp else {}
-    return status.Surroundings(free_space(home, config), {server: len(tools) for server, tools in waiting.items()})
+    return status.HostStatus(free_space(home, config), {server: len(tools) for server, tools in waiting.items()})
 
 
 def _files(home: Home, config: Config) -> list[tuple[Path, tuple[str, ...]]]:

@@ -41,11 +41,11 @@ def status_shape(status: Status) -> dict[str, Any]:
             "last_run_at": when(last),
             "last_run_age_ms": status.age_ms(last),
         },
-        "disk": {"free_bytes": status.around.free_bytes, "floor_bytes": status.floor_bytes},
+        "disk": {"free_bytes": status.host.free_bytes, "floor_bytes": status.floor_bytes},
         "schedules": {
             "next_at": when(status.next_due),
             "disabled": [show("schedule", one) for one in status.disabled],
         },
-        "tools_waiting": dict(status.around.tools_waiting),
+        "tools_waiting": dict(status.host.tools_waiting),
         "warnings": list(status.warnings()),
     }

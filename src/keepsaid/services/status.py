@@ -12,7 +12,7 @@ from keepsaid.domain.views import Overview
 from keepsaid.ports import store_views
 from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store import MemoryStore
-from keepsaid.text.amounts import counted, duration
+from keepsaid.text.normal import counted, duration
 from keepsaid.values import frozen
 
 _DISABLED_MAX = 100
@@ -28,7 +28,7 @@ class StatusView(store_views.BufferView, store_views.RetentionView, Protocol):
 
 
 @frozen
-class Surroundings:
+class HostStatus:
     """What stands beside the stores: bytes free on their disk, and by server how many tools wait for acceptance."""
 
     free_bytes: int
@@ -46,7 +46,7 @@ class Status:
     history: PruneHistory
     next_due: int | None
     disabled: Sequence[int]
-    around: Surroundings
+    host: HostStatus
     limits: BufferConfig
 
     @property
@@ -68,9 +68,9 @@ class Status:
         if self.disabled:
             many = counted(len(self.disabled), "schedule")
             yield f"{many} failed too often and will not come again (keepsaid schedule ls)"
-        for server, count in self.around.tools_waiting.items():
+        for server, count in self.host.tools_waiting.items():
             yield f"{counted(count, 'tool')} of {server} not offered until you accept (keepsaid tools accept {server})"
-        if self.around.free_bytes < self.floor_bytes:
+        if self.host.free_bytes < self.floor_bytes:
             yield "too little disk is free to take messages in (buffer.min_free_disk_mb)"
 
     def describe(self, process: str, *, works: bool) -> str:
@@ -112,7 +112,7 @@ class StatusService:
         memories: MemoryStore,
         clock: Clock,
         limits: BufferConfig,
-        look: Callable[[], Surroundings],
+        look: Callable[[], HostStatus],
     ) -> None:
         self._view = view
         self._memories = memories

@@ -1,11 +1,11 @@
-"""Normalised text: what is stored, hashed and compared, and text that is shown without passwords or look-alikes."""
+"""Normalised text: what is stored, hashed and compared; text shown without passwords or look-alikes; amounts in words."""
 
 from __future__ import annotations
 
 import json
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
@@ -199,3 +199,29 @@ def masked_addresses(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: masked_addresses(inner) for name, inner in value.items()}
     return [masked_addresses(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def duration(ms: float | None) -> str:
+    """A span of time for people: `80 ms`, `4.2 s`, `3 m 20 s`, `2 h 5 m`, `3 d 4 h`."""
+    if ms is None:
+        return "-"
+    if ms < 1_000:
+        return f"{max(0, ms):.0f} ms"
+    seconds = ms / 1_000
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, hours = int(seconds // 60), int(seconds // 3_600)
+    if hours < 1:
+        return f"{minutes} m {int(seconds % 60)} s"
+    return f"{hours} h {minutes % 60} m" if hours < 48 else f"{hours // 24} d {hours % 24} h"
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """A number with its noun: `1 message`, `2,041 messages`."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def tallied(counts: Mapping[str, int], order: Sequence[str] = ()) -> str:
+    """Counts by name: those named first even when they are none, then every other."""
+    names = [*order, *sorted(set(counts) - set(order))]
+    return "   ".join(f"{name} {counts.get(name, 0):,}" for name in names) or "none"

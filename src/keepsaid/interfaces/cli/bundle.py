@@ -14,11 +14,12 @@ import typer
 from keepsaid.domain import bundle_lines, message
 from keepsaid.domain.bundle import BundleEntry, ImportOutcome, ImportVerdict, Record
 from keepsaid.errors import HomeError
-from keepsaid.interfaces.cli.console import NOTHING, Table, check_choice, counted, say, session, show
+from keepsaid.interfaces.cli.console import NOTHING, Table, check_choice, say, session, show
 from keepsaid.interfaces.cli.remote import Remote, either
 from keepsaid.interfaces.shapes import Shape, export_shape, import_shape
 from keepsaid.services import bundles, people
 from keepsaid.services.importing import KEEPSAID, MEM0, ImportRequest, LocalMemory, import_memories, preview_import
+from keepsaid.text.normal import counted
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance

@@ -17,8 +17,9 @@ import typer
 from keepsaid.errors import HomeBusy, HomeError, InputError
 from keepsaid.interfaces.cli import program, serve
 from keepsaid.interfaces.cli import talk as talks
-from keepsaid.interfaces.cli.console import counted, say, session, show
+from keepsaid.interfaces.cli.console import say, session, show
 from keepsaid.interfaces.cli.remote import Remote, recorded, running
+from keepsaid.text.normal import counted
 
 if TYPE_CHECKING:
     from keepsaid.config import Config

@@ -14,6 +14,7 @@ from keepsaid.domain.states import message_state
 from keepsaid.domain.views import BatchLife, Chronicle, ReplyLife, StepLife, TurnLife, TurnStory
 from keepsaid.interfaces.cli import console
 from keepsaid.interfaces.shapes import Shape, batch_shape, fields_of, reply_shape, task_shape, times_of
+from keepsaid.text.normal import counted, duration
 
 _STILL = {
     "review": "for a person: a call that must not be repeated has no result",
@@ -183,7 +184,7 @@ def chronicle_lines(chronicle: Chronicle, asked: int | None = None, *, everythin
         [message] = chronicle.messages
         yield f"{show('message', message.id)} is {state}: {message.lane.key}   {message.lane.channel}"
     else:
-        lane, held = life.batch.lane, console.counted(life.batch.last - life.batch.first + 1, "message")
+        lane, held = life.batch.lane, counted(life.batch.last - life.batch.first + 1, "message")
         yield f"{show('batch', life.batch.id)} is {life.batch.state}: {held} of lane {lane.key}   {lane.channel}"
     lines = list(_received(chronicle, asked, everything=everything))
     if life is not None:
@@ -215,15 +216,15 @@ def _received(chronicle: Chronicle, asked: int | None, *, everything: bool) -> I
             event = f" ({again.event})" if again.event else ""
             yield "", f"  also delivered as {again.external_id or '-'}{event} at {when(again.at)}: treated as duplicate"
     if len(shown) < len(messages):
-        yield "", f"  and {console.counted(len(messages) - len(shown), 'other')} of the same batch: --all lists them"
+        yield "", f"  and {counted(len(messages) - len(shown), 'other')} of the same batch: --all lists them"
 
 
 def _routed(life: BatchLife, messages: tuple[StoredMessage, ...]) -> Iterator[tuple[str, str]]:
     batch, verdict = life.batch, life.batch.verdict
-    collected = console.duration(batch.created_at - life.first_at)
+    collected = duration(batch.created_at - life.first_at)
     yield "window", f"{when(batch.created_at)}  closed after {collected}"
     if joined := sum(message.received_at > batch.created_at for message in messages):
-        yield "", f"  {console.counted(joined, 'message')} came later and joined while it waited"
+        yield "", f"  {counted(joined, 'message')} came later and joined while it waited"
     yield "rule", f"{verdict.action} by rule {verdict.rule} of version {verdict.version}: {verdict.reason}"
     counts = [f"numbers {batch.first} to {batch.last}", f"priority {batch.priority}", f"attempts {batch.attempts}"]
     counts += [f"crashes {batch.crashes}", f"deferrals {batch.deferrals}"]
@@ -245,7 +246,7 @@ def _turn_lines(turn: TurnLife) -> Iterator[tuple[str, str]]:
 
 def took(life: TurnStory | TurnLife | StepLife, word: str = "in") -> str:
     """The end of a sentence that says how long it took, once it has ended."""
-    return "" if life.ended_at is None else f" {word} {console.duration(life.ended_at - life.started_at)}"
+    return "" if life.ended_at is None else f" {word} {duration(life.ended_at - life.started_at)}"
 
 
 def _reply_lines(life: ReplyLife) -> Iterator[tuple[str, str]]:
@@ -261,7 +262,7 @@ def _reply_lines(life: ReplyLife) -> Iterator[tuple[str, str]]:
         yield "  try" if move.verb == "take" else "", f"{when(move.at)}  {meaning}{detail}"
     if life.ended_at is not None:
         given = f", the provider's id is {life.provider_id}" if life.provider_id else ""
-        tries = f" after {console.counted(reply.attempts, 'try', 'tries')}" if reply.attempts else ""
+        tries = f" after {counted(reply.attempts, 'try', 'tries')}" if reply.attempts else ""
         yield "receipt", f"{when(life.ended_at)}  {reply.state}{tries}{given}"
 
 

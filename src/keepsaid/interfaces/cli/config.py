@@ -17,8 +17,8 @@ from keepsaid.config.home import write_file
 from keepsaid.config.settings import ENV_PREFIX
 from keepsaid.errors import ConfigError, HomeError, NotRunning
 from keepsaid.interfaces.cli import program, remote
-from keepsaid.interfaces.cli.console import Table, counted, json_text, session, show
-from keepsaid.text.normal import masked_addresses
+from keepsaid.interfaces.cli.console import Table, json_text, session, show
+from keepsaid.text.normal import counted, masked_addresses
 
 Key = tuple[str, ...]
 

@@ -21,8 +21,7 @@ import typer
 from keepsaid.domain import ids
 from keepsaid.errors import HomeError, InputError
 from keepsaid.interfaces.cli.escapes import json_line, visible
-from keepsaid.text.amounts import duration
-from keepsaid.text.normal import cut
+from keepsaid.text.normal import cut, duration
 from keepsaid.values import frozen
 
 if TYPE_CHECKING:

@@ -21,8 +21,9 @@ from keepsaid.config.home import sync, sync_tree
 from keepsaid.domain.retention import Prunable
 from keepsaid.errors import HomeBusy, HomeError, StoreError
 from keepsaid.interfaces.cli import bundle, remote
-from keepsaid.interfaces.cli.console import SCHEMA_VERSION, counted, is_text, say, session, show
+from keepsaid.interfaces.cli.console import SCHEMA_VERSION, is_text, say, session, show
 from keepsaid.services.bundles import clear, held, partial_of
+from keepsaid.text.normal import counted
 
 
 @contextmanager

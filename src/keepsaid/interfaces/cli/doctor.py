@@ -17,7 +17,8 @@ from keepsaid.domain.ids import show as show_id
 from keepsaid.errors import ConfigError, KeepsaidError, ModelError
 from keepsaid.interfaces.cli import program, remote, status
 from keepsaid.interfaces.cli.config import checked
-from keepsaid.interfaces.cli.console import counted, session, show
+from keepsaid.interfaces.cli.console import session, show
+from keepsaid.text.normal import counted
 from keepsaid.values import frozen
 
 Level = Literal["ok", "info", "warn", "fail"]

@@ -10,6 +10,7 @@ import typer
 from keepsaid.domain.ids import show, when
 from keepsaid.interfaces.cli import console, remote
 from keepsaid.interfaces.shapes import Shape, fields_of, lane_shape
+from keepsaid.text.normal import counted
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance
@@ -58,8 +59,8 @@ def run(thing: Annotated[str | None, typer.Argument(metavar="SESSION", help="Onl
         return int(runtime.post("/v1/collection/run", body)["marked"]), None
 
     (marked, passages), up = remote.either(there, here)
-    told = f"{console.counted(marked, 'session')} marked"
-    told += "; the runtime reads next" if up else f", {console.counted(passages or 0, 'passage')} read"
+    told = f"{counted(marked, 'session')} marked"
+    told += "; the runtime reads next" if up else f", {counted(passages or 0, 'passage')} read"
     console.show({"marked": marked, "passages": passages}, told)
 
 

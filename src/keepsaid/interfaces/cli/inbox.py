@@ -15,6 +15,7 @@ from keepsaid.domain.views import MessageFilter, Story, TurnStory
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli import chronicle, console, remote, routes
 from keepsaid.interfaces.shapes import next_try, story_shape, turn_shape
+from keepsaid.text.normal import counted, duration
 
 BatchName = Annotated[str, typer.Argument(metavar="ID", help="A message or a batch: msg_... or bat_...")]
 Reason = Annotated[str, typer.Option(help="Why, for `inbox why`.")]
@@ -108,7 +109,7 @@ def ls(
     shape = {"messages": [story_shape(story) for story in stories]}
     console.show_rows(shape, headings, map(_row, stories), "no message matches")
     if gone and len(stories) < limit:
-        console.say(f"{console.counted(gone, 'message')} that were done or dropped are pruned (buffer.retention_days)")
+        console.say(f"{counted(gone, 'message')} that were done or dropped are pruned (buffer.retention_days)")
 
 
 def _row(story: Story) -> tuple[str, ...]:
@@ -126,7 +127,7 @@ def show_one(message: Annotated[str, typer.Argument(help="A message: msg_...")])
     number, what = read("message", message), f"there is no message {message}{chronicle.unless_pruned()}"
     story, turn, secrets = console.session().need(lambda stores: _story(stores, number), what, "keepsaid inbox ls")
     shape = {"message": story_shape(story), "turn": turn_shape(turn) if turn else None, "secrets": secrets}
-    kept_out = ", ".join(console.counted(n, kind) for kind, n in secrets.items())
+    kept_out = ", ".join(counted(n, kind) for kind, n in secrets.items())
     lines = [("secrets", f"{kept_out}: kept out of memory")] if secrets else []
     origin = story.message.inbound.origin
     heading = f"{show('message', story.message.id)} is {story.state}: {origin.channel}, {origin.name or origin.sender}"
@@ -144,7 +145,7 @@ async def _story(stores: console.Stores, number: int | None) -> tuple[Story, Tur
 def waits(batch: StoredBatch) -> str:
     """What went wrong last, how often an outage sent the batch back, and when it is tried again."""
     again = next_try(batch)
-    outages = f"; sent back {console.counted(batch.deferrals, 'time')}" if batch.deferrals else ""
+    outages = f"; sent back {counted(batch.deferrals, 'time')}" if batch.deferrals else ""
     return f"{batch.error}{outages}" + (f"; tried again at {when(again)}" if again is not None else "")
 
 
@@ -165,7 +166,7 @@ def _stages(story: Story, turn: TurnStory | None) -> list[tuple[str, str]]:
     ]
     if story.batch is None:
         return [*stages, ("routed", "not yet")]
-    batch, waited = story.batch, console.duration(story.batch.created_at - message.received_at)
+    batch, waited = story.batch, duration(story.batch.created_at - message.received_at)
     verdict = f"{batch.verdict.action} by rule {batch.verdict.rule} ({batch.verdict.reason})"
     tried = f", attempts {batch.attempts}" if batch.attempts else ""
     stages += [

@@ -13,6 +13,7 @@ from keepsaid.domain.message import Lane
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli import console, remote
 from keepsaid.interfaces.shapes import Shape, fields_of, lane_shape, times_of
+from keepsaid.text.normal import counted
 from keepsaid.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:
@@ -169,10 +170,10 @@ def show_one(
     }
     lines = [("opened", why), ("session", _session_line(found[0]) if found else "none yet")]
     stands = f"version {tail.summary.version}, records up to {tail.summary.last}" if tail.summary else "none"
-    shown = f"{console.counted(len(records), 'record')}, about {_tokens(tail):,} tokens with the summary"
+    shown = f"{counted(len(records), 'record')}, about {_tokens(tail):,} tokens with the summary"
     lines += [("summary", stands), ("shown", shown)]
     if tail.left_out:
-        lines.append(("left out", f"{console.counted(tail.left_out, 'message')} for want of room"))
+        lines.append(("left out", f"{counted(tail.left_out, 'message')} for want of room"))
     lines += [("", f"{one.speaker or one.role}: {console.one_line(one.text)}") for one in records[-_SHOWN_MAX:]]
     parts: list[str | console.Table] = [f"{lane.conversation} {lane.key}   {lane.channel}", console.facts(lines)]
     if open_slots:
@@ -222,7 +223,7 @@ def reset(thing: Named) -> None:
     left = remote.post("/v1/lanes/reset", lane_shape(lane))[0]["records"]
     if left < 0:
         raise console.refused("the lane moved meanwhile", f'keepsaid lanes reset "{thing}"')
-    told = f"{lane.conversation} {lane.key}  begins anew; {console.counted(left, 'record')} left its context"
+    told = f"{lane.conversation} {lane.key}  begins anew; {counted(left, 'record')} left its context"
     console.show({"lane": lane_shape(lane), "records": left}, told)
 
 

@@ -18,6 +18,7 @@ from keepsaid.interfaces.cli import console, memory_changes, program, remote
 from keepsaid.interfaces.cli.memory_changes import LIST, OWNER
 from keepsaid.interfaces.shapes import Shape, holdings_shape, memory_shape, recalled_shape, widened_shape
 from keepsaid.memory.maintenance import UNUSED_DAYS, AuditReport
+from keepsaid.text.normal import counted
 from keepsaid.values import frozen
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def audit(
     report = console.session().read(looked) or AuditReport()
     checks = [_shape(trouble, report, redactor) for trouble in AuditProblem]
     total = sum(report.counts.values())
-    sentence = "All is well." if report.clean else f"{console.counted(total, 'thing')} to put right."
+    sentence = "All is well." if report.clean else f"{counted(total, 'thing')} to put right."
     lines = (line for check in checks for line in _lines(check))
     console.show({"sentence": sentence, "checks": checks}, sentence, *lines)
     if not console.session().stored():
@@ -116,9 +117,9 @@ def maintain(dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say w
         told = _added(told, remote.post("/v1/memories/maintain")[0])
     faded, gone = told["changed"][UpkeepTask.FADE], told["archived"]
     loose = sum(told["changed"][task] for task in (*LOOSE, UpkeepTask.SPACES))
-    ends = f"{gone} archived, {loose} loose ends removed, {console.counted(told['related'], 'association')} found"
-    ends += f", {console.counted(told['ruled'], 'pair')} judged" if told["ruled"] else ""
-    console.show(told, f"maintained  {console.counted(faded, 'memory', 'memories')} faded, {ends}")
+    ends = f"{gone} archived, {loose} loose ends removed, {counted(told['related'], 'association')} found"
+    ends += f", {counted(told['ruled'], 'pair')} judged" if told["ruled"] else ""
+    console.show(told, f"maintained  {counted(faded, 'memory', 'memories')} faded, {ends}")
     if told["stopping"]:
         console.say("the runtime is stopping; the rest is done in its next night, or by: keepsaid memory maintain")
 
@@ -139,7 +140,7 @@ def _would() -> None:
         return await maintenance_of(config, stores.memories, stores.clock, (stores.embedding, None)).outstanding()
 
     there = console.session().read(found) or Outstanding()
-    told = [console.counted(there.found.get(task, 0), *names) for task, names in _WHAT.items()]
+    told = [counted(there.found.get(task, 0), *names) for task, names in _WHAT.items()]
     told.insert(1, f"{there.archived} of them to be archived")
     shape = {"found": {str(task): count for task, count in there.found.items()}, "archived": there.archived}
     console.show({**shape, "dry_run": True}, "\n".join(told))
@@ -301,5 +302,5 @@ def add(
     if lifted:
         console.say("this had been forgotten; because you asked for it, it may be remembered again from now on")
     if left_out:
-        kinds = ", ".join(console.counted(n, kind) for kind, n in left_out.items())
+        kinds = ", ".join(counted(n, kind) for kind, n in left_out.items())
         console.say(f"left out: {kinds}; memory keeps no secrets")

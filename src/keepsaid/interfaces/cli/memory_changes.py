@@ -12,6 +12,7 @@ from keepsaid.domain.ids import read, show, when
 from keepsaid.domain.memory import Listener, Memory
 from keepsaid.interfaces.cli import console, remote
 from keepsaid.interfaces.shapes import Shape, memory_shape
+from keepsaid.text.normal import counted
 from keepsaid.values import frozen
 
 OWNER = Listener(None, everything=True)
@@ -68,7 +69,7 @@ forget = console.command_of(Chosen, _forget)
 def _counts(counts: dict[str, int]) -> str:
     singular = {"memories": "memory", "replies": "reply", "summaries": "summary", "entities": "entity", "uses": "use"}
     singular["staged"] = "staged deed"
-    said = [console.counted(n, singular.get(name, name.removesuffix("s")), name) for name, n in counts.items()]
+    said = [counted(n, singular.get(name, name.removesuffix("s")), name) for name, n in counts.items()]
     return ", ".join(said) or "nothing"
 
 
@@ -207,7 +208,7 @@ def merge_all(
     """Have one memory stand for others that say the same, with their sources; they are kept, and found no more."""
     kept, merged = _name(memory), [_name(one) for one in others]
     remote.post(f"/v1/memories/{kept}/merge", {"others": merged})
-    console.show({"id": kept, "merged": merged}, f"{kept}  stands for {console.counted(len(merged), 'other')}")
+    console.show({"id": kept, "merged": merged}, f"{kept}  stands for {counted(len(merged), 'other')}")
     console.say(f"keepsaid memory history {kept} shows them")
 
 

@@ -20,7 +20,8 @@ from keepsaid.domain.message import Inbound, StoredMessage
 from keepsaid.domain.route import Action, Routes, judge, payload_fields, unmatched
 from keepsaid.errors import ConfigError, KeepsaidError
 from keepsaid.interfaces.cli import console
-from keepsaid.interfaces.cli.console import Table, counted, one_line, refused, session, show
+from keepsaid.interfaces.cli.console import Table, one_line, refused, session, show
+from keepsaid.text.normal import counted
 from keepsaid.values import frozen
 
 if TYPE_CHECKING:

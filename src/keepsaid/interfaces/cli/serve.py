@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from keepsaid.errors import KeepsaidError, StoreBroken
-from keepsaid.interfaces.cli.console import counted, say, session, show
+from keepsaid.interfaces.cli.console import say, session, show
+from keepsaid.text.normal import counted
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from keepsaid.interfaces.cli.console import facts, session, show
 from keepsaid.interfaces.cli.remote import Remote, running
-from keepsaid.text.amounts import duration, tallied
+from keepsaid.text.normal import duration, tallied
 from keepsaid.values import frozen
 
 if TYPE_CHECKING:

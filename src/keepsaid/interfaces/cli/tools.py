@@ -12,8 +12,9 @@ import typer
 
 from keepsaid.domain.trust import Described, ToolStanding
 from keepsaid.errors import ToolError
-from keepsaid.interfaces.cli.console import Table, counted, on_terminal, say, session, show
+from keepsaid.interfaces.cli.console import Table, on_terminal, say, session, show
 from keepsaid.ports.model import Served
+from keepsaid.text.normal import counted
 
 if TYPE_CHECKING:
     from keepsaid.app.channels import QueriedServer
