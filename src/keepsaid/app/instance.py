@@ -16,9 +16,8 @@ from keepsaid.adapters.sqlite.connection import FileWatch
 from keepsaid.adapters.sqlite.stores import open_stores
 from keepsaid.adapters.system.lock import FileLock
 from keepsaid.adapters.system.machine import DiskSpace, SystemClock, SystemIds, TextThreads
-from keepsaid.app import agent, channels, extending, memory, models, services
+from keepsaid.app import agent, channels, extending, memory, models, redaction, services
 from keepsaid.app.builtin.parts import Parts
-from keepsaid.app.redaction import redactor_of
 from keepsaid.app.services import Services, backups_of, forgetter_of
 from keepsaid.app.stores import PATIENT_MS, archive_of, folders_of, in_use, recollection, stores_of
 from keepsaid.app.work import ScheduleRunner, TaskRunners, TaskRunnersDeps
@@ -38,10 +37,9 @@ from keepsaid.pipeline.turn.commands import BURIED, BURIED_AGAIN, PARKED
 from keepsaid.ports import channel, memory_store, store
 from keepsaid.ports.model import Loadable, Model, Tool, at_once
 from keepsaid.ports.runtime import Clock, Ids, Lock, Offload, Space, StopToken, inline
-from keepsaid.services import forgetting, people
+from keepsaid.services import forgetting, people, tasks
 from keepsaid.services.inbox import AskService, InboxService, ProgressHub
 from keepsaid.services.memories import MemoryService, SearchService
-from keepsaid.services.tasks import TaskService
 from keepsaid.values import frozen
 
 _SPACE_MS = 2_000
@@ -100,7 +98,7 @@ class Instance:
         outside = outside or Outside()
         self.home, self.config = home, config
         operations, memories = self.operations, self.memories = stores
-        self.redactor, self.model, self.hub = outside.redactor or redactor_of(config), model, ProgressHub()
+        self.redactor, self.model, self.hub = outside.redactor or redaction.redactor_of(config), model, ProgressHub()
         system = clock, ids = self.clock, self.ids = outside.clock, outside.ids
         self.channels, self.hooks = dict(outside.channels), dict[str, channel.Hook]()
         lender = loaded.extension_id_of(config.memory.embedder)
@@ -163,7 +161,7 @@ class Instance:
             SearchService(memories, self.search, archive_of(memories, clock)),
             people.PeopleService(memories, self.config, clock),
             forgetting.ForgettingService(self.forgetter, memories, backups, lambda: self.running, self.forgetting),
-            TaskService(operations, clock, self.ids, self.working),
+            tasks.TaskService(operations, clock, self.ids, self.working),
             self.scheduling.service,
         )
 
@@ -309,7 +307,7 @@ async def opened(
         found, fence = extending.found_in(home, config), channels.fence_of(home)
         threads = TextThreads()
         closing.callback(threads.close)
-        redactor = redactor_of(config, extending.secrets_of(found))
+        redactor = redaction.redactor_of(config, extending.secrets_of(found))
         config = extending.with_channels(config, found)
         stores = await open_stores(*paths, SystemIds(), closing, redactor)
         answering = Punctual(model) if model else models.model_of(config, closing)

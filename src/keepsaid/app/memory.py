@@ -96,8 +96,7 @@ class ExtractionService:
         return passages
 
     async def _mark_one(self, session_id: int) -> int:
-        passage = await self.store.passage(session_id, MAX_ID, 1)
-        if passage is None:
+        if (passage := await self.store.passage(session_id, MAX_ID, 1)) is None:
             return 0
         return int(await self.store.apply(Invalidate(session_id, passage.last, ASKED, self.clock.due_ms())))
 
@@ -141,8 +140,7 @@ def collecting_of(
 
 def _extractor(config: Config, model: Model, lent: Active) -> Extractor:
     settings = config.collection
-    lender = extension_id_of(settings.extractor)
-    if lender:
+    if lender := extension_id_of(settings.extractor):
         return ExtensionExtractor(lender, lent)
     if settings.extractor == "rules" or model.name == NO_MODEL:
         return extraction.ExplicitExtractor()

@@ -86,8 +86,7 @@ class JobRunner:
 
     async def stop(self, patience_s: float) -> None:
         """Let them end for so many seconds, then break them off."""
-        doing = list(self._doing)
-        if doing:
+        if doing := list(self._doing):
             await asyncio.wait(doing, timeout=patience_s)
         for task in doing:
             task.cancel()
@@ -184,8 +183,7 @@ class Scheduler:
     async def _find_astray(self, now: int) -> int:
         """The clock was set back: whatever waits for a time too far away comes when it should."""
         found = await self.store.schedules.schedules(("active",), self._looking_after or 0, _PIECE)
-        moves = tuple(move for one in found if (move := astray(one, now)) is not None)
-        if moves:
+        if moves := tuple(move for one in found if (move := astray(one, now)) is not None):
             _log.warning("the clock was set back: %d schedules come sooner", len(moves))
             await self.store.apply(FireSchedules(moves, now))
         self._looking_after = found[-1].id if len(found) == _PIECE else None

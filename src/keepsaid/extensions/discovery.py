@@ -196,8 +196,7 @@ def of_folder(folder: Path) -> Manifest:
     module, _, named = str(data.get("entrypoint") or "").partition(":")
     if not named:
         return _completed(data, None)
-    file = _module_file(folder, module.split("."))
-    if file is None:
+    if (file := _module_file(folder, module.split("."))) is None:
         raise ExtensionError(f"there is no module for its entrypoint {data['entrypoint']}")
     return _completed(data, scan_source(file.read_bytes(), named))
 
@@ -205,8 +204,7 @@ def of_folder(folder: Path) -> Manifest:
 def of_entry_point(point: EntryPoint) -> Manifest:
     """The manifest of an extension that a package offers: beside its module, or in the module itself."""
     parts = point.module.split(".")
-    file = _installed(parts)
-    if file is None:
+    if (file := _installed(parts)) is None:
         raise ExtensionError(f"the module {point.module} is not installed")
     seen = scan_source(file.read_bytes(), point.attr)
     if (len(parts) > 1 or file.name == "__init__.py") and (file.parent / FILE).is_file():
@@ -225,8 +223,7 @@ def _installed(parts: list[str]) -> Path | None:
     if len(parts) == 1:
         return Path(spec.origin) if spec.origin else None
     for place in spec.submodule_search_locations or ():
-        file = _module_file(Path(place), parts[1:])
-        if file is not None:
+        if (file := _module_file(Path(place), parts[1:])) is not None:
             return file
     return None
 

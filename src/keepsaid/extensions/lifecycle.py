@@ -130,8 +130,7 @@ class Lifecycle:
             if settings is None or settings == former:
                 continue
             before.append((extension, former))
-            fault = await self._give(extension, settings)
-            if fault is not None:
+            if (fault := await self._give(extension, settings)) is not None:
                 await self._take_back(before)
                 return f"{extension.id} does not take over its settings: {self._deps.redacted(fault.reason)}"
         return ""
@@ -172,8 +171,7 @@ class Lifecycle:
     async def _step(self, extension: LoadedExtension, step: Callable[[LoadedExtension], Awaitable[None]]) -> None:
         if extension.state not in (State.FOUND, State.LOADED, State.READY):
             return
-        out = [one for one in extension.manifest.depends_on if not self._reached(self.guests[one])]
-        if out:
+        if out := [one for one in extension.manifest.depends_on if not self._reached(self.guests[one])]:
             why = self.guests[out[0]].why
             await self._quarantine(extension, ExtensionFault(Phase.DEPENDENCIES, f"it depends on {out[0]}: {why}"))
         else:

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC
 from itertools import chain
 
-from keepsaid.domain import learning, maintenance, memory, timing
-from keepsaid.domain.redaction import counted_kinds
+from keepsaid.domain import learning, maintenance, memory, redaction, timing
 from keepsaid.errors import EmbedderError, ModelError
 from keepsaid.memory.indexing import AssociationFinder, Embedding, Enough, Pacing, paced
 from keepsaid.ports.memory_maintenance import Auditing, PairJudge, Pairs, SourceView, Upkeep
@@ -123,7 +122,7 @@ class Audit:
                     maintenance.AuditProblem.SECRET,
                     (id_,),
                     maintenance.Fix.FORGET,
-                    ", ".join(sorted(counted_kinds(plain.marks))),
+                    ", ".join(sorted(redaction.counted_kinds(plain.marks))),
                 )
                 for (id_, _), plain in zip(page, found, strict=True)
                 if plain.marks

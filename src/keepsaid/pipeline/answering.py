@@ -136,11 +136,7 @@ class Answering:
         outcome = Outcome(ran.text, records, steps.usage, ran.model, chosen(trace), opened=opened_in(records))
         claimed, lasts_ms = inbox.claimed, self.settings.slots.expiry_ms
         effects: tuple[Effect, ...] = (*matcher.effects, *conversation.slots_in(records, claimed, lasts_ms))
-        effects += (
-            *conversation.set_in(records, claimed),
-            *staged_in(records),
-            *tasks.tasks_in(records, claimed),
-        )
+        effects += (*conversation.set_in(records, claimed), *staged_in(records), *tasks.tasks_in(records, claimed))
         effects += relay.relayed_in(claimed.all_messages)
         effects += conversation.scheduled_in(records, claimed, self.settings.zone)
         effects += (*ran.waiting, *measured(fitting.prompt, tools, outcome))
@@ -183,16 +179,14 @@ class Answering:
         tail = asyncio.ensure_future(self._tail(reading))
         preparation = Preparation()
         parts = agent.sources.begin(preparation, claimed, agent.identity)
-        injection = recorded(claimed.trace)
-        if injection is None:
+        if (injection := recorded(claimed.trace)) is None:
 
             async def recent_records() -> Recent:
                 return (await tail).recalling
 
             recent = asyncio.ensure_future(recent_records())
             memory = preparation.begin("memory", agent.reminder.remind(claimed, recent), Injection(skipped=_LATE))
-        left_out = await preparation.finish(self.settings.prepare_s)
-        if left_out:
+        if left_out := await preparation.finish(self.settings.prepare_s):
             ids = {"turn": claimed.turn_id, "batch": claimed.batch.id}
             _turn_log.warning("the turn goes on without: %s", "; ".join(left_out), extra=ids)
         given = injection or memory.value

@@ -43,8 +43,7 @@ def route_unread(routes: route.Routes, due: DueLane, window: Window, ids: runtim
     count = due.head - due.numbered_after
     if count > window.count_max or (count > 1 and due.chars > window.chars_max):
         return None
-    decided = route.foreseen(routes, due.lane)
-    if decided is None:
+    if (decided := route.foreseen(routes, due.lane)) is None:
         return None
     verdict, rule = decided
     priority = due.priority if rule is None or rule.priority is None else rule.priority
@@ -145,8 +144,7 @@ class Router:
     async def route(self, rules: RoutingRules) -> int | None:
         """Lanes whose window has closed become batches with a verdict; returns when the next closes."""
         now = self.clock.due_ms()
-        lanes = await self.store.due(now, _LANES_MAX)
-        if not lanes:
+        if not (lanes := await self.store.due(now, _LANES_MAX)):
             return await self.store.next_due()
         unread = {lane.lane: route_unread(rules.routes, lane, rules.window(lane.lane), self.ids, now) for lane in lanes}
         read = [lane for lane, dispatch in unread.items() if dispatch is None]

@@ -60,8 +60,7 @@ class MessagePipeline:
 
     async def open(self, lease: turn.Lease) -> turn.ClaimedBatch:
         """What a lease is for, read. Raises LeaseLost when another owner has the batch."""
-        claimed = await self._store.claimed(lease)
-        if claimed is None:
+        if (claimed := await self._store.claimed(lease)) is None:
             raise LeaseLost(f"batch {lease.batch.id} has another owner now")
         return claimed
 

@@ -183,8 +183,7 @@ def _after(arguments: Mapping[str, Json]) -> tuple[int, ...]:
 
 
 def _named(arguments: Mapping[str, Json]) -> int:
-    number = read("task", str(arguments.get("id", "")))
-    if number is None:
+    if (number := read("task", str(arguments.get("id", "")))) is None:
         raise ToolError("id must name a task: tsk_...")
     return number
 
