@@ -253,5 +253,4 @@ class AgentBuilder:
         search = memory_search(have.search, library, listener, archive_of(memories, clock))
         opened_one = memory_open(memories, library, listener)
         deeds = memory_action_tools(memories, listener, claimed)
-        forget = forgetting.memory_forget(memories, have.forgetter, listener)
-        return (search, opened_one, *deeds, forget)
+        return (search, opened_one, *deeds, forgetting.memory_forget(memories, have.forgetter, listener))

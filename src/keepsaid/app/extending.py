@@ -99,8 +99,7 @@ class ExtensionHost:
         if not isinstance(text, str) or not isinstance(user, str) or not user:
             raise InputError(f"{USER_MESSAGE} needs text and user_id, both texts")
         external = f"{extension}:{correlation_id}" if correlation_id else None
-        where = str(conversation or user)
-        incoming = Incoming(text, user, where, external, direct=conversation is None)
+        incoming = Incoming(text, user, str(conversation or user), external, direct=conversation is None)
         await self.receive(str(channel or extension), incoming)
 
 

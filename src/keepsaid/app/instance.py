@@ -171,8 +171,7 @@ class Instance:
         same_body_ms = {name: one.dedupe_content_ms for name, one in config.channels.items()}
         bounds = config.buffer.payload_bytes_max, config.buffer.text_chars_max
         limits = IntakeLimits(*bounds, same_body_ms=same_body_ms)
-        rules = config.lanes.rules()
-        return MessageIntake(self.operations, self.clock, self.ids, windows, limits, self.reserve, rules)
+        return MessageIntake(self.operations, self.clock, self.ids, windows, limits, self.reserve, config.lanes.rules())
 
     def _active_extensions(self) -> Sequence[loaded.LoadedExtension]:
         return self.extending.lifecycle.active

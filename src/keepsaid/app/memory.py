@@ -89,10 +89,9 @@ class ExtractionService:
         """Read what is due, a bounded number of ticks; returns how many passages were read to their end."""
         passages = 0
         for _ in range(_TICKS_MAX):
-            read = await self.collector.tick()
-            passages += read
-            if not read:
+            if not (read := await self.collector.tick()):
                 break
+            passages += read
         return passages
 
     async def _mark_one(self, session_id: int) -> int:
@@ -103,8 +102,7 @@ class ExtractionService:
     async def _mark_all(self) -> int:
         marked, after = 0, 0
         while True:
-            step = MarkUnprocessed(self.clock.due_ms(), ASKED, after, thorough=self.thorough)
-            done = await self.store.apply(step)
+            done = await self.store.apply(MarkUnprocessed(self.clock.due_ms(), ASKED, after, thorough=self.thorough))
             marked += done.sessions
             if done.after is None or self.halt.is_set:
                 return marked

@@ -164,8 +164,7 @@ class ScheduleRunner:
         self._config = settings
         if self.service.scheduler is not None:
             self.service.scheduler.quiet = settings.quiet_hours()
-        zone = settings.timezone
-        named = [one.schedule(self._ids.next(), name, zone) for name, one in settings.named.items()]
+        named = [one.schedule(self._ids.next(), name, settings.timezone) for name, one in settings.named.items()]
         await self.service.replace("config", named)
 
     async def stop(self) -> None:

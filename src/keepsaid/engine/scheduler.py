@@ -214,8 +214,7 @@ class Scheduler:
         if new.what is What.RUN:
             await self._run(run, schedule)
         elif new.what is What.TASK and (target is None or self._is_open(target)):
-            begin = BeginRun(_key(run), self.clock.now_ms(), task_of(self.ids.next(), schedule))
-            await self.store.apply(begin)
+            await self.store.apply(BeginRun(_key(run), self.clock.now_ms(), task_of(self.ids.next(), schedule)))
             self.reach.hints.task.set()
         elif target is None or not self._is_open(target):
             await self._end(run, schedule, "fail", _closed(target))
@@ -290,8 +289,7 @@ class Scheduler:
             if verb == "lose":
                 schedule = await self.store.schedules.schedule(one.schedule_id)
                 notice = None if schedule is None else self._notice(schedule, why)
-            settled = SettleRun(key, verb, self.clock.now_ms(), why, one.reply_id, notice)
-            state = await self.store.apply(settled)
+            state = await self.store.apply(SettleRun(key, verb, self.clock.now_ms(), why, one.reply_id, notice))
             if schedule is not None:
                 self._warn(schedule, state, verb, why)
         return len(heard)

@@ -343,6 +343,5 @@ def build_report(task: Task, untold: relay.UnreportedTasks, trust: Trust, fence:
     what, said = ("what it came to", task.result) if task.state == "completed" else ("why it failed", task.reason)
     text = "\n".join((head, *fence.data("what it was about", about), *fence.data(what, cut(said, _CHARS_MAX))))
     origin = Origin(lane.channel, lane.account, lane.conversation, SYSTEM, kind, untold.direct, trust)
-    payload = json.dumps({"task": name, "state": task.state}).encode()
-    content = Content(payload, text, RESULT)
+    content = Content(json.dumps({"task": name, "state": task.state}).encode(), text, RESULT)
     return Inbound(origin, content, ProviderMarks(relay.mark_of(task)), _PRIORITY, reply_url=untold.url, key=lane.key)

@@ -170,8 +170,7 @@ def found_at(place: Path) -> FoundExtension:
 def in_packages(offered: Iterable[EntryPoint] | None = None) -> list[FoundExtension]:
     """Those that installed packages offer, by name."""
     points = sorted(entry_points(group=GROUP) if offered is None else offered, key=lambda one: one.name)
-    package = ExtensionSource.PACKAGE
-    return [_read(one.name, package, Path(one.value), partial(of_entry_point, one)) for one in points]
+    return [_read(one.name, ExtensionSource.PACKAGE, Path(one.value), partial(of_entry_point, one)) for one in points]
 
 
 def _read(name: str, source: ExtensionSource, place: Path, read: Callable[[], Manifest]) -> FoundExtension:

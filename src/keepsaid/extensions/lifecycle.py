@@ -162,8 +162,7 @@ class Lifecycle:
             elif extension.found.manifest is None:
                 await self._quarantine(extension, ExtensionFault(Phase.MANIFEST, extension.found.problem))
         wanted = {id_: one.manifest.depends_on for id_, one in self.guests.items() if one.state is State.FOUND}
-        out = {id_: one.why for id_, one in self.guests.items() if id_ not in wanted}
-        order = loading.ordered(wanted, out)
+        order = loading.ordered(wanted, {id_: one.why for id_, one in self.guests.items() if id_ not in wanted})
         self._waves = order.waves
         for id_, reason in order.faults.items():
             await self._quarantine(self.guests[id_], ExtensionFault(Phase.DEPENDENCIES, reason))

@@ -66,9 +66,7 @@ def ordered(needs: Mapping[str, Sequence[str]], out: Mapping[str, str] | None = 
     waves: list[tuple[str, ...]] = []
     left = {name: set(needs[name]) for name in sorted(needs) if name not in faults}
     done: set[str] = set()
-    while left:
-        if not (wave := tuple(name for name, wanted in left.items() if wanted <= done)):
-            break
+    while wave := tuple(name for name, wanted in left.items() if wanted <= done):
         waves.append(wave)
         done.update(wave)
         left = {name: wanted for name, wanted in left.items() if name not in done}
@@ -94,9 +92,6 @@ def _cycle(start: str, left: Mapping[str, set[str]]) -> list[str]:
                 seen.add(one)
                 paths.append([*path, one])
     return []
-
-
-_PREFIX = "keepsaid_extension_"
 
 
 async def loaded(found: FoundExtension) -> type | None:
@@ -149,7 +144,7 @@ def _class_of(found: FoundExtension, entrypoint: str) -> type:
 
 
 def _module_name(found: FoundExtension) -> str:
-    return f"{_PREFIX}{found.id.replace('-', '_')}"
+    return f"keepsaid_extension_{found.id.replace('-', '_')}"
 
 
 def _from_folder(found: FoundExtension, named: str) -> ModuleType:

@@ -18,7 +18,6 @@ from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
 from keepsaid.errors import ExtensionError
 from keepsaid.extensions.manifest import MARK, ContextMark, Manifest, ScheduleEntry, Setting, ToolMark, tool_of
 from keepsaid.ports import channel, extension, model
-from keepsaid.ports.channel import InboundSink, Incoming
 from keepsaid.ports.runtime import Clock
 from keepsaid.values import frozen
 
@@ -77,7 +76,7 @@ class ChannelInbox:
         self._runtime = runtime
         self._channel = channel
 
-    async def put(self, incoming: Incoming) -> bool:
+    async def put(self, incoming: channel.Incoming) -> bool:
         return await self._runtime.receive(self._channel, incoming)
 
 
@@ -95,7 +94,7 @@ class RuntimeExtensionContext:
         self.id = manifest.id
         self.config = MappingProxyType(dict(config))
         self.log = logging.getLogger(f"keepsaid.extension.{manifest.id}")
-        self.inbox: InboundSink = ChannelInbox(runtime, manifest.id)
+        self.inbox: channel.InboundSink = ChannelInbox(runtime, manifest.id)
         self._manifest = manifest
         self._runtime = runtime
         self._peer = peer

@@ -78,8 +78,7 @@ def links_of(finding: ExtractionResult, memories: Sequence[NewMemory], ids: Sequ
         for link in () if statement is None else statement.links:
             other, sure = places.get((link.to, scope), (id_, 0.0))
             if other != id_:
-                weight = max(_WEIGHT_LEAST, min(certain, sure))
-                found.append(Association(id_, other, link.relation, weight))
+                found.append(Association(id_, other, link.relation, max(_WEIGHT_LEAST, min(certain, sure))))
     return found
 
 

@@ -281,7 +281,8 @@ class Selection:
         for sifted in self._sifted:
             memory_id = sifted.hit.memory.id
             verdict = sifted.fallen or self._repeated(sifted, same.get(memory_id, set())) or self._written(sifted)
-            if chosen := verdict[0] in (Cause.PINNED, Cause.RELEVANT):
+            chosen = verdict[0] in (Cause.PINNED, Cause.RELEVANT)
+            if chosen:
                 self._chosen.add(memory_id)
                 self._texts.add(sifted.said)
             self.candidates.append(Candidate(sifted.hit, chosen, verdict[1], verdict[0], tuple(_measures(sifted))))

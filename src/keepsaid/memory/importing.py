@@ -235,8 +235,7 @@ class MemoryImport:
     async def _write(self, plan: _Plan, report: ImportReport, kind: type[Record], write: Write) -> None:
         """Take over all new lines of one type, batch by batch."""
         async for some in _apart(bundle.in_batches(self._given.lines(plan.lines[kind]), _weight)):
-            records = await self._prepared([line.record for line in some if line.record is not None])
-            verdicts = await write(records)
+            verdicts = await write(await self._prepared([line.record for line in some if line.record is not None]))
             for line, verdict in zip(some, verdicts, strict=True):
                 report.add(line.number, TYPES[kind], verdict)
 

@@ -141,8 +141,7 @@ class Embedding:
 
     async def _chosen(self) -> Embedder:
         """The embedder whose space reached furthest, of those at hand; once it is ours, it stays so."""
-        space = await self._embedder.space()
-        ahead = await self._ahead(space)
+        ahead = await self._ahead(await self._embedder.space())
         for former in map(self._former, ahead):
             if former is not None:
                 return former

@@ -174,8 +174,7 @@ class PairReviewer:
             async with paced(pacing):
                 found = await self._pairs.undecided(self._after, _EACH)
             equal = [learning.Ruled(one.older, one.newer, learning.Ruling.SAME) for one in found.pairs if one.equal]
-            open_ = [one for one in found.pairs if not one.equal]
-            asked = await self._request_rulings(open_)
+            asked = await self._request_rulings([one for one in found.pairs if not one.equal])
             async with paced(pacing):
                 ruled += await self._pairs.rule([*equal, *(asked or ())], self._clock.now_ms())
             if asked is None:

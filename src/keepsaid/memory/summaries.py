@@ -229,8 +229,7 @@ def session_summary(lanes: Sequence[LaneSummary], terms: WholeTerms) -> NewMemor
 
 def known_of(lanes: Sequence[LaneSummary]) -> list[LaneSummary]:
     """Those that hold no words from outside, in the order in which they were made."""
-    known = (one for one in lanes if not one.external)
-    return sorted(known, key=lambda one: (one.summary.created_at, one.lane.key))
+    return sorted((one for one in lanes if not one.external), key=lambda one: (one.summary.created_at, one.lane.key))
 
 
 def _version(known: Sequence[LaneSummary], terms: WholeTerms) -> int:

@@ -223,8 +223,7 @@ def memory_action_tools(memories: Opening, listener: Listener, claimed: turn.Cla
             asked = _parse_call(action, arguments)
             if action is MemoryAction.SAVE:
                 return "It is remembered once your answer is written."
-            memory = await memories.get(hearing, asked.memory_id)
-            _check(memory, asked.memory_id, trust)
+            _check(await memories.get(hearing, asked.memory_id), asked.memory_id, trust)
             what = "is put right" if action is MemoryAction.CORRECT else "is taken for certain"
             return f"{ids.show('memory', asked.memory_id)} {what} once your answer is written."
 

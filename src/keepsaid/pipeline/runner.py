@@ -26,8 +26,7 @@ class MessagePipeline:
         self.answering = Answering(store, agent, settings, clock, ids, self.hints)
         self._store = store
         self._waking = leasing.Waking(self.hints.work)
-        system = clock, ids, self.hints
-        self._router = routing.Router(store, *system, self._waking.writing, agent.progress)
+        self._router = routing.Router(store, clock, ids, self.hints, self._waking.writing, agent.progress)
 
     @property
     def settings(self) -> PipelineSettings:

@@ -71,8 +71,7 @@ class Guard:
             return None
         try:
             async with asyncio.timeout(self.windows.limit_s):
-                commit = CutContext(lane, tail.version, last, CutReason.GUARD, self.clock.now_ms())
-                await self.store.apply(commit)
+                await self.store.apply(CutContext(lane, tail.version, last, CutReason.GUARD, self.clock.now_ms()))
                 cut = await self.store.context(lane, TAIL_MAX)
         except TimeoutError:
             return None

@@ -158,8 +158,7 @@ def set_status(operations: Operations, task: Task) -> Tool:
         text = arguments.get("text")
         if not isinstance(text, str) or not text.strip():
             raise ToolError("text must be a text that is not empty")
-        told = cut(normalise(text.strip()), _STATUS_CHARS_MAX)
-        await operations.apply(TellStatus(task.id, task.fence, told))
+        await operations.apply(TellStatus(task.id, task.fence, cut(normalise(text.strip()), _STATUS_CHARS_MAX)))
         return "Noted."
 
     says = "Say how far the task is, for whoever looks at it."
