@@ -220,25 +220,24 @@ class Instance:
         self.reserve.look()
         await self.forgetter.recover()
         await extending.join_calendars(self.extending, self.scheduling, self.config.schedules.timezone)
+        loop = supervisor.ServiceLoop
         return await self._supervisor.start(
             [
-                supervisor.ServiceLoop("life", self.life.work, self.life.hint, vital=False),
-                supervisor.ServiceLoop("record", self._record, self.flow.hints.record, vital=False),
-                supervisor.ServiceLoop("space", self._look_at_disk, asyncio.Event(), poll_ms=_SPACE_MS, vital=False),
-                supervisor.ServiceLoop("files", self._look_at_files, asyncio.Event(), poll_ms=_FILES_MS),
-                supervisor.ServiceLoop("forget", self.forgetter.work, self.forgetting, poll_ms=_FORGET_MS, vital=False),
-                supervisor.ServiceLoop("gauge", self._gauge.work, asyncio.Event(), poll_ms=_GAUGE_MS, vital=False),
-                supervisor.ServiceLoop("compact", self.compactor.work, self.compactor.hint, vital=False),
+                loop("life", self.life.work, self.life.hint, vital=False),
+                loop("record", self._record, self.flow.hints.record, vital=False),
+                loop("space", self._look_at_disk, asyncio.Event(), poll_ms=_SPACE_MS, vital=False),
+                loop("files", self._look_at_files, asyncio.Event(), poll_ms=_FILES_MS),
+                loop("forget", self.forgetter.work, self.forgetting, poll_ms=_FORGET_MS, vital=False),
+                loop("gauge", self._gauge.work, asyncio.Event(), poll_ms=_GAUGE_MS, vital=False),
+                loop("compact", self.compactor.work, self.compactor.hint, vital=False),
                 *self._memory_loops(),
                 *self.telling.stages(),
                 *self.extending.stages(),
                 *await self.scheduling.start(self.receive, self.flow.hints, self.channels),
                 *self.working.stages(self.receive),
                 *self.toolbox.stages(),
-                supervisor.ServiceLoop("prune", self.pruner.work, asyncio.Event(), poll_ms=_PRUNE_MS, vital=False),
-                supervisor.ServiceLoop(
-                    "sessions", self._sleepers.work, asyncio.Event(), self._sleepers.poll_ms, vital=False
-                ),
+                loop("prune", self.pruner.work, asyncio.Event(), poll_ms=_PRUNE_MS, vital=False),
+                loop("sessions", self._sleepers.work, asyncio.Event(), self._sleepers.poll_ms, vital=False),
             ]
         )
 

@@ -12,11 +12,10 @@ from keepsaid.app.serving import Prepared
 from keepsaid.config import Config, Home
 from keepsaid.config.services import SchedulesConfig
 from keepsaid.domain import commits, message, route, task, trust, turn
-from keepsaid.engine import tasks
+from keepsaid.engine import tasks, workers
 from keepsaid.engine.scheduler import JobHandler, JobRunner, Scheduler, SchedulerDeps
 from keepsaid.engine.supervisor import ServiceLoop
 from keepsaid.engine.tasks import TaskLimits
-from keepsaid.engine.workers import RetryPolicy
 from keepsaid.memory.recording import Results, StagedRequestExecutor
 from keepsaid.pipeline.turn import authorization, run, worker
 from keepsaid.ports.model import Model, Tool
@@ -67,7 +66,7 @@ class TaskRunners:
         skills = SkillFolder(site.home.agent(config.agent))
         bench = worker.WorkerDeps(site.store, self._model, site.tools, skills, limits, site.asking, site.fence)
         around = tasks.TaskRunnerDeps(site.store, *system, hints, owner)
-        patience = RetryPolicy(outage_ms_max=int(models.outage_s * 1000))
+        patience = workers.RetryPolicy(outage_ms_max=int(models.outage_s * 1000))
         working = tasks.TaskHandler(partial(worker.work, bench), self._idle)
         thinking = tasks.TaskHandler(partial(worker.run_branch, bench, site.past), self._idle, route.TaskKind.BRANCH)
         calling = tasks.TaskHandler(partial(tasks.make_call, site.tools), lambda: False, route.TaskKind.CALL)

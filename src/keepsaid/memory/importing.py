@@ -12,9 +12,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Container, Itera
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
-from keepsaid.domain import bundle
+from keepsaid.domain import bundle, message
 from keepsaid.domain.bundle import BundleEntry, Edge, ImportOutcome, ImportVerdict, Record, Tombstone
-from keepsaid.domain.message import Trust
 from keepsaid.domain.visibility import Person
 from keepsaid.ports.runtime import Redactor, masked_texts
 from keepsaid.values import frozen
@@ -74,7 +73,7 @@ class ImportTerms:
     What is `learned` comes from another program: it is no bundle of ours, and counts as said again.
     """
 
-    ceiling: Trust = Trust.OWNER
+    ceiling: message.Trust = message.Trust.OWNER
     tombstones: bool = True
     learned: bool = False
 
@@ -187,7 +186,7 @@ class MemoryImport:
         match line.record:
             case BundleEntry() as entry:
                 return _entry_fault(bundle.allowed(entry, self._terms.ceiling), survey, line.number)
-            case Person() if self._terms.ceiling is not Trust.OWNER:
+            case Person() if self._terms.ceiling is not message.Trust.OWNER:
                 return "who is who is the owner's word alone"
             case Tombstone() if not self._terms.tombstones:
                 return "this home does not have its key: put the forgotten.key it was made with beside the bundle"

@@ -16,7 +16,6 @@ from keepsaid.domain.busy import BusyPolicy, Interrupt
 from keepsaid.domain.commits import Dispatch
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import Lane, StoredMessage, Trust
-from keepsaid.domain.route import WorkTerms
 from keepsaid.errors import KeepsaidError
 from keepsaid.ports import channel, runtime
 from keepsaid.ports.store import Store
@@ -109,7 +108,7 @@ async def _batch(part: list[Judged], ids: runtime.Ids) -> Routed:
         key = joined("|", verdict.rule, lane.channel, lane.account, lane.conversation)
         described = normalise(route.describe(rule.task if rule else "", messages, fields))
         outside = any(one.inbound.origin.trust is not Trust.OWNER for one in messages)
-        task = TaskDraft(ids.next(), key, described, rule.work if rule else WorkTerms(), outside)
+        task = TaskDraft(ids.next(), key, described, rule.work if rule else route.WorkTerms(), outside)
     chars = sum(len(message.text) for message in messages)
     first, last = messages[0], messages[-1]
     return Routed(ids.next(), first.number, last.number, first.received_at, last.id, chars, verdict, priority, task)

@@ -133,9 +133,8 @@ class Approvals:
             return _waits(last.id)
         ended = last.state == "failed" and not last.fence
         if ended and self.clock.now_ms() - (last.ended_at or 0) < self.terms.lasts_ms:
-            who = (
-                "Nobody approved this very call in time" if last.reason == CALL_EXPIRED else "The owner has refused it"
-            )
+            is_late = last.reason == CALL_EXPIRED
+            who = "Nobody approved this very call in time" if is_late else "The owner has refused it"
             return f"{who}. Do not try again."
         return ""
 
