@@ -13,7 +13,6 @@ from keepsaid.config import Config, Home
 from keepsaid.domain import commits, effects, message, trust, turn
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import Injection, Kind
-from keepsaid.domain.message import Lane
 from keepsaid.domain.scene import PromptInputs
 from keepsaid.domain.task import DEPTH_MAX, Task, TaskStory, trust_of_task
 from keepsaid.engine.caretakers import Compactor
@@ -48,7 +47,7 @@ class SideTasks:
 
     view: store_views.TaskView
 
-    async def lines(self, lane: Lane) -> tuple[str, ...]:
+    async def lines(self, lane: message.Lane) -> tuple[str, ...]:
         """One line for each, newest first."""
         found = await self.view.list_open_tasks(lane, _LISTED)
         return tuple(message.Trusted(_line(one), trust_of_task(one)) for one in found)
@@ -218,7 +217,7 @@ class AgentBuilder:
         given, offers, toolbox = self.tools
         return (*given, *offers.lasting(), *toolbox.tools())
 
-    def approvals(self, lane: Lane | None) -> authorization.Approvals:
+    def approvals(self, lane: message.Lane | None) -> authorization.Approvals:
         """What puts calls that are refused in a lane before the owner."""
         settings = self.config.tools
         lasts_ms = int(settings.approval_hours * 3_600_000)
@@ -254,5 +253,4 @@ class AgentBuilder:
         search = memory_search(have.search, library, listener, archive_of(memories, clock))
         opened_one = memory_open(memories, library, listener)
         deeds = memory_action_tools(memories, listener, claimed)
-        forget = forgetting.memory_forget(memories, have.forgetter, listener)
-        return (search, opened_one, *deeds, forget)
+        return (search, opened_one, *deeds, forgetting.memory_forget(memories, have.forgetter, listener))

@@ -23,13 +23,11 @@ from keepsaid.engine.scheduler import JobHandler
 from keepsaid.engine.supervisor import ServiceLoop
 from keepsaid.errors import ConfigError, ExtensionError, InputError
 from keepsaid.events.catalog import USER_MESSAGE
-from keepsaid.extensions import loaded
-from keepsaid.extensions.contributions import DeclaredAgent, ExtensionContributions, Listeners
+from keepsaid.extensions import contributions, loaded, provided
 from keepsaid.extensions.discovery import ExtensionSource, FoundExtension, in_folder, in_packages, unique
 from keepsaid.extensions.lifecycle import Lifecycle, LifecycleDeps, Wanted
 from keepsaid.extensions.loaded import LoadedExtension, State
 from keepsaid.extensions.manifest import Manifest
-from keepsaid.extensions.provided import RuntimeExtensionContext, settings_of
 from keepsaid.pipeline.runner import MessagePipeline
 from keepsaid.ports.channel import Channel, Hook, Incoming
 from keepsaid.ports.extension import AgentProvider
@@ -101,8 +99,7 @@ class ExtensionHost:
         if not isinstance(text, str) or not isinstance(user, str) or not user:
             raise InputError(f"{USER_MESSAGE} needs text and user_id, both texts")
         external = f"{extension}:{correlation_id}" if correlation_id else None
-        where = str(conversation or user)
-        incoming = Incoming(text, user, where, external, direct=conversation is None)
+        incoming = Incoming(text, user, str(conversation or user), external, direct=conversation is None)
         await self.receive(str(channel or extension), incoming)
 
 
@@ -158,8 +155,8 @@ class ExtensionService:
         self._model, redactor = outer
         around = LifecycleDeps(self._context, self._agent, host.clock, redactor.redacted, self._changed)
         self.lifecycle = Lifecycle(unique((*built_in(host.config), *found)), around)
-        self.listeners = Listeners(host.clock)
-        self.offers = ExtensionContributions(lambda: self.lifecycle.active)
+        self.listeners = contributions.Listeners(host.clock)
+        self.offers = contributions.ExtensionContributions(lambda: self.lifecycle.active)
         self._begun = False
 
     async def begin(self, channels: dict[str, Channel], hooks: dict[str, Hook]) -> None:
@@ -188,19 +185,19 @@ class ExtensionService:
             self._begun = False
             await self.lifecycle.end()
 
-    def _context(self, manifest: Manifest, peer: Callable[[str], Any]) -> RuntimeExtensionContext:
+    def _context(self, manifest: Manifest, peer: Callable[[str], Any]) -> provided.RuntimeExtensionContext:
         given = self.host.config.extensions.get(manifest.id)
-        settings = settings_of(manifest, given.config if given else {})
+        settings = provided.settings_of(manifest, given.config if given else {})
         data = self._home.data / "extensions" / manifest.id
         if manifest.id not in NAMES:
-            return RuntimeExtensionContext(manifest, settings, self.host, peer, data)
+            return provided.RuntimeExtensionContext(manifest, settings, self.host, peer, data)
         context = BuiltInContext(manifest, settings, self.host, peer, data)
         context.parts = self._parts
         return context
 
     def _agent(self, guest: LoadedExtension) -> AgentProvider | None:
         described = guest.manifest.agent
-        return DeclaredAgent(described, self._named, lambda: self._tools_of(guest)) if described else None
+        return contributions.DeclaredAgent(described, self._named, lambda: self._tools_of(guest)) if described else None
 
     def _named(self, name: str) -> Model:
         if name not in ("", self._model.name):
@@ -252,8 +249,7 @@ def _make_job(
     """What is done when a schedule of an extension is due; a result is for the owner."""
 
     async def do(schedule: Schedule, run: ScheduleRun) -> bool:
-        said = await guest.provided.schedules[entry]()
-        if said:
+        if said := await guest.provided.schedules[entry]():
             await host.notify(guest.id, said, f"{schedule.new.name}:{run.due_at}")
         return True
 
@@ -276,14 +272,13 @@ class ReloadableExtensions:
         for guest in self._lifecycle.followers:
             given = config.extensions.get(guest.id)
             try:
-                wanted[guest.id] = settings_of(guest.manifest, given.config if given else {})
+                wanted[guest.id] = provided.settings_of(guest.manifest, given.config if given else {})
             except ExtensionError as error:
                 raise ConfigError(error.what, hint=error.hint) from error
         return serving.Prepared(partial(self._apply, wanted))
 
     async def _apply(self, wanted: Wanted) -> None:
-        refused = await self._lifecycle.refit(wanted)
-        if refused:
+        if refused := await self._lifecycle.refit(wanted):
             raise ConfigError(refused, safe=serving.IN_FORCE, hint="keepsaid config show extensions")
 
 

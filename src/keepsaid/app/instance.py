@@ -16,9 +16,8 @@ from keepsaid.adapters.sqlite.connection import FileWatch
 from keepsaid.adapters.sqlite.stores import open_stores
 from keepsaid.adapters.system.lock import FileLock
 from keepsaid.adapters.system.machine import DiskSpace, SystemClock, SystemIds, TextThreads
-from keepsaid.app import agent, channels, extending, memory, models, services
+from keepsaid.app import agent, channels, extending, memory, models, redaction, services
 from keepsaid.app.builtin.parts import Parts
-from keepsaid.app.redaction import redactor_of
 from keepsaid.app.services import Services, backups_of, forgetter_of
 from keepsaid.app.stores import PATIENT_MS, archive_of, folders_of, host_status, in_use, recollection, stores_of
 from keepsaid.app.work import ScheduleRunner, TaskRunners, TaskRunnersDeps
@@ -38,11 +37,9 @@ from keepsaid.pipeline.turn.commands import BURIED, BURIED_AGAIN, PARKED
 from keepsaid.ports import channel, memory_store, store
 from keepsaid.ports.model import Loadable, Model, Tool, at_once
 from keepsaid.ports.runtime import Clock, Ids, Lock, Offload, Space, StopToken, inline
-from keepsaid.services import forgetting, people
+from keepsaid.services import forgetting, people, status, tasks
 from keepsaid.services.inbox import AskService, InboxService, ProgressHub
 from keepsaid.services.memories import MemoryService, SearchService
-from keepsaid.services.status import StatusService
-from keepsaid.services.tasks import TaskService
 from keepsaid.values import frozen
 
 _SPACE_MS = 2_000
@@ -101,7 +98,7 @@ class Instance:
         outside = outside or Outside()
         self.home, self.config = home, config
         operations, memories = self.operations, self.memories = stores
-        self.redactor, self.model, self.hub = outside.redactor or redactor_of(config), model, ProgressHub()
+        self.redactor, self.model, self.hub = outside.redactor or redaction.redactor_of(config), model, ProgressHub()
         system = clock, ids = self.clock, self.ids = outside.clock, outside.ids
         self.channels, self.hooks = dict(outside.channels), dict[str, channel.Hook]()
         lender = loaded.extension_id_of(config.memory.embedder)
@@ -164,9 +161,9 @@ class Instance:
             SearchService(memories, self.search, archive_of(memories, clock)),
             people.PeopleService(memories, self.config, clock),
             forgetting.ForgettingService(self.forgetter, memories, backups, lambda: self.running, self.forgetting),
-            TaskService(operations, clock, self.ids, self.working),
+            tasks.TaskService(operations, clock, self.ids, self.working),
             self.scheduling.service,
-            StatusService(operations, memories, clock, self.config.buffer, look),
+            status.StatusService(operations, memories, clock, self.config.buffer, look),
         )
 
     def _way_in(self) -> MessageIntake:
@@ -175,8 +172,7 @@ class Instance:
         same_body_ms = {name: one.dedupe_content_ms for name, one in config.channels.items()}
         bounds = config.buffer.payload_bytes_max, config.buffer.text_chars_max
         limits = IntakeLimits(*bounds, same_body_ms=same_body_ms)
-        rules = config.lanes.rules()
-        return MessageIntake(self.operations, self.clock, self.ids, windows, limits, self.reserve, rules)
+        return MessageIntake(self.operations, self.clock, self.ids, windows, limits, self.reserve, config.lanes.rules())
 
     def _active_extensions(self) -> Sequence[loaded.LoadedExtension]:
         return self.extending.lifecycle.active
@@ -225,25 +221,24 @@ class Instance:
         self.reserve.look()
         await self.forgetter.recover()
         await extending.join_calendars(self.extending, self.scheduling, self.config.schedules.timezone)
+        loop = supervisor.ServiceLoop
         return await self._supervisor.start(
             [
-                supervisor.ServiceLoop("life", self.life.work, self.life.hint, vital=False),
-                supervisor.ServiceLoop("record", self._record, self.flow.hints.record, vital=False),
-                supervisor.ServiceLoop("space", self._look_at_disk, asyncio.Event(), poll_ms=_SPACE_MS, vital=False),
-                supervisor.ServiceLoop("files", self._look_at_files, asyncio.Event(), poll_ms=_FILES_MS),
-                supervisor.ServiceLoop("forget", self.forgetter.work, self.forgetting, poll_ms=_FORGET_MS, vital=False),
-                supervisor.ServiceLoop("gauge", self._gauge.work, asyncio.Event(), poll_ms=_GAUGE_MS, vital=False),
-                supervisor.ServiceLoop("compact", self.compactor.work, self.compactor.hint, vital=False),
+                loop("life", self.life.work, self.life.hint, vital=False),
+                loop("record", self._record, self.flow.hints.record, vital=False),
+                loop("space", self._look_at_disk, asyncio.Event(), poll_ms=_SPACE_MS, vital=False),
+                loop("files", self._look_at_files, asyncio.Event(), poll_ms=_FILES_MS),
+                loop("forget", self.forgetter.work, self.forgetting, poll_ms=_FORGET_MS, vital=False),
+                loop("gauge", self._gauge.work, asyncio.Event(), poll_ms=_GAUGE_MS, vital=False),
+                loop("compact", self.compactor.work, self.compactor.hint, vital=False),
                 *self._memory_loops(),
                 *self.telling.stages(),
                 *self.extending.stages(),
                 *await self.scheduling.start(self.receive, self.flow.hints, self.channels),
                 *self.working.stages(self.receive),
                 *self.toolbox.stages(),
-                supervisor.ServiceLoop("prune", self.pruner.work, asyncio.Event(), poll_ms=_PRUNE_MS, vital=False),
-                supervisor.ServiceLoop(
-                    "sessions", self._sleepers.work, asyncio.Event(), self._sleepers.poll_ms, vital=False
-                ),
+                loop("prune", self.pruner.work, asyncio.Event(), poll_ms=_PRUNE_MS, vital=False),
+                loop("sessions", self._sleepers.work, asyncio.Event(), self._sleepers.poll_ms, vital=False),
             ]
         )
 
@@ -311,7 +306,7 @@ async def opened(
         found, fence = extending.found_in(home, config), channels.fence_of(home)
         threads = TextThreads()
         closing.callback(threads.close)
-        redactor = redactor_of(config, extending.secrets_of(found))
+        redactor = redaction.redactor_of(config, extending.secrets_of(found))
         config = extending.with_channels(config, found)
         stores = await open_stores(*paths, SystemIds(), closing, redactor)
         answering = Punctual(model) if model else models.model_of(config, closing)

@@ -89,23 +89,20 @@ class ExtractionService:
         """Read what is due, a bounded number of ticks; returns how many passages were read to their end."""
         passages = 0
         for _ in range(_TICKS_MAX):
-            read = await self.collector.tick()
-            passages += read
-            if not read:
+            if not (read := await self.collector.tick()):
                 break
+            passages += read
         return passages
 
     async def _mark_one(self, session_id: int) -> int:
-        passage = await self.store.passage(session_id, MAX_ID, 1)
-        if passage is None:
+        if (passage := await self.store.passage(session_id, MAX_ID, 1)) is None:
             return 0
         return int(await self.store.apply(Invalidate(session_id, passage.last, ASKED, self.clock.due_ms())))
 
     async def _mark_all(self) -> int:
         marked, after = 0, 0
         while True:
-            step = MarkUnprocessed(self.clock.due_ms(), ASKED, after, thorough=self.thorough)
-            done = await self.store.apply(step)
+            done = await self.store.apply(MarkUnprocessed(self.clock.due_ms(), ASKED, after, thorough=self.thorough))
             marked += done.sessions
             if done.after is None or self.halt.is_set:
                 return marked
@@ -141,8 +138,7 @@ def collecting_of(
 
 def _extractor(config: Config, model: Model, lent: Active) -> Extractor:
     settings = config.collection
-    lender = extension_id_of(settings.extractor)
-    if lender:
+    if lender := extension_id_of(settings.extractor):
         return ExtensionExtractor(lender, lent)
     if settings.extractor == "rules" or model.name == NO_MODEL:
         return extraction.ExplicitExtractor()

@@ -157,8 +157,7 @@ class ConfigReloader:
         if followed or left:
             payload: dict[str, Json] = {"changed": list(followed), "restart": list(left)}
             await self._operations.apply(commits.Tell("config.reloaded", json.dumps(payload), self._clock.now_ms()))
-        told = (*warnings, *(line for one in ready for line in one.warnings))
-        return Reloaded(followed, left, told)
+        return Reloaded(followed, left, (*warnings, *(line for one in ready for line in one.warnings)))
 
     def _look(self) -> None:
         """Without a file all would be as usual again: whoever replaces it may be just at it."""

@@ -77,8 +77,7 @@ async def reading(home: Home, config: Config) -> AsyncIterator[ReadOnlyStores]:
     async with AsyncExitStack() as closing:
         views, memories = await read_stores(*stores_of(home, config), SystemIds(), closing)
         clock, embedder = SystemClock(), models.embedder_of(home, config, closing)
-        former = models.former_of(home, config, closing)
-        embedding = Embedding(embedder, memories, clock, former) if embedder else None
+        embedding = Embedding(embedder, memories, clock, models.former_of(home, config, closing)) if embedder else None
         recall, archive = recollection(memories, clock, PATIENT_MS, embedding), archive_of(memories, clock)
         counting = status.StatusService(views, memories, clock, config.buffer, partial(host_status, home, config))
         yield ReadOnlyStores(views, memories, recall, archive, clock, embedding, counting)
@@ -86,8 +85,7 @@ async def reading(home: Home, config: Config) -> AsyncIterator[ReadOnlyStores]:
 
 def archive_of(memories: MemoryStore, clock: Clock) -> Recollection:
     """Ranked recall over what was archived."""
-    leg = Leg("archive", memories.archive.text, 1.0, PATIENT_MS)
-    return Recollection([leg], memories.archive, clock, (), None)
+    return Recollection([Leg("archive", memories.archive.text, 1.0, PATIENT_MS)], memories.archive, clock, (), None)
 
 
 def recollection(

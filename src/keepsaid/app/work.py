@@ -11,24 +11,13 @@ from keepsaid.adapters.system.files import SkillFolder
 from keepsaid.app.serving import Prepared
 from keepsaid.config import Config, Home
 from keepsaid.config.services import SchedulesConfig
-from keepsaid.domain import commits, message, task, trust, turn
-from keepsaid.domain.route import TaskKind
+from keepsaid.domain import commits, message, route, task, trust, turn
+from keepsaid.engine import tasks, workers
 from keepsaid.engine.scheduler import JobHandler, JobRunner, Scheduler, SchedulerDeps
 from keepsaid.engine.supervisor import ServiceLoop
-from keepsaid.engine.tasks import (
-    Expiry,
-    RelayTerms,
-    ResultRelay,
-    TaskHandler,
-    TaskLimits,
-    TaskRunnerDeps,
-    Tasks,
-    make_call,
-)
-from keepsaid.engine.workers import RetryPolicy
+from keepsaid.engine.tasks import TaskLimits
 from keepsaid.memory.recording import Results, StagedRequestExecutor
-from keepsaid.pipeline.turn import authorization, worker
-from keepsaid.pipeline.turn.run import TurnLimits
+from keepsaid.pipeline.turn import authorization, run, worker
 from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.runtime import Clock, Ids, Redactor, Wakeups
 from keepsaid.ports.store import MemoryStore, Store
@@ -73,19 +62,19 @@ class TaskRunners:
         self._chats: dict[str, LazyChat] = {}
         config = site.config
         models, terms = config.models, config.tasks
-        limits = TurnLimits(terms.steps_max, models.tokens_max, models.timeout_s, tokens_in_max=terms.tokens_in_max)
+        limits = run.TurnLimits(terms.steps_max, models.tokens_max, models.timeout_s, tokens_in_max=terms.tokens_in_max)
         skills = SkillFolder(site.home.agent(config.agent))
         bench = worker.WorkerDeps(site.store, self._model, site.tools, skills, limits, site.asking, site.fence)
-        around = TaskRunnerDeps(site.store, *system, hints, owner)
-        patience = RetryPolicy(outage_ms_max=int(models.outage_s * 1000))
-        working = TaskHandler(partial(worker.work, bench), self._idle)
-        thinking = TaskHandler(partial(worker.run_branch, bench, site.past), self._idle, TaskKind.BRANCH)
-        calling = TaskHandler(partial(make_call, site.tools), lambda: False, TaskKind.CALL)
+        around = tasks.TaskRunnerDeps(site.store, *system, hints, owner)
+        patience = workers.RetryPolicy(outage_ms_max=int(models.outage_s * 1000))
+        working = tasks.TaskHandler(partial(worker.work, bench), self._idle)
+        thinking = tasks.TaskHandler(partial(worker.run_branch, bench, site.past), self._idle, route.TaskKind.BRANCH)
+        calling = tasks.TaskHandler(partial(tasks.make_call, site.tools), lambda: False, route.TaskKind.CALL)
         at_once, aside = (TaskLimits(most, terms.timeout_s) for most in (terms.concurrent_max, terms.branches_max))
         self._runners = {
-            "tasks": Tasks(working, around, at_once, patience),
-            "branches": Tasks(thinking, around, aside, patience),
-            "calls": Tasks(calling, around, at_once, patience),
+            "tasks": tasks.Tasks(working, around, at_once, patience),
+            "branches": tasks.Tasks(thinking, around, aside, patience),
+            "calls": tasks.Tasks(calling, around, at_once, patience),
         }
         deeds = StagedRequestExecutor(site.memories, site.memories.revisions)
         self.results = Results(site.store, site.memories, self._clock, site.redactor, deeds)
@@ -103,10 +92,10 @@ class TaskRunners:
     def stages(self, receive: Callable[[message.Inbound], Awaitable[commits.Received]]) -> Sequence[ServiceLoop]:
         """The stages that do tasks, and tell the lanes that asked for them what they came to."""
         loops = [ServiceLoop(name, one.claim, one.hint) for name, one in self._runners.items()]
-        terms = RelayTerms(self._site.config.tasks.retriggers_max)
-        relay = ResultRelay(self._site.store, self._site.store.tasks, self._clock, receive, terms, self._site.fence)
+        site, terms = self._site, tasks.RelayTerms(self._site.config.tasks.retriggers_max)
+        relay = tasks.ResultRelay(site.store, site.store.tasks, self._clock, receive, terms, site.fence)
         relaying = ServiceLoop("relay", relay.work, self._hints.relay, poll_ms=_RELAY_MS, vital=False)
-        expiry = Expiry(self._site.store, self._clock)
+        expiry = tasks.Expiry(site.store, self._clock)
         expiring = ServiceLoop("approvals", expiry.work, asyncio.Event(), poll_ms=_EXPIRY_MS, vital=False)
         return (*loops, relaying, expiring)
 
@@ -174,8 +163,7 @@ class ScheduleRunner:
         self._config = settings
         if self.service.scheduler is not None:
             self.service.scheduler.quiet = settings.quiet_hours()
-        zone = settings.timezone
-        named = [one.schedule(self._ids.next(), name, zone) for name, one in settings.named.items()]
+        named = [one.schedule(self._ids.next(), name, settings.timezone) for name, one in settings.named.items()]
         await self.service.replace("config", named)
 
     async def stop(self) -> None:

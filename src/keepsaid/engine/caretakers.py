@@ -167,8 +167,7 @@ class Pruner:
             return _refused("the clock was set by an hour or more since the start; the next start prunes again")
         history = await self._store.prune_history()
         await self._store.apply(BeginPruning(now))
-        doubt = history.doubt(now)
-        if doubt is not None:
+        if (doubt := history.doubt(now)) is not None:
             return _refused(f"{doubt}; if it is right, the next run prunes")
         terms = self._terms
         passes = [(Stale.MESSAGES, now - terms.messages_ms)]

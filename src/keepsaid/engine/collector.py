@@ -51,8 +51,7 @@ class Collector:
         for _ in range(self._pace.passages):
             if not await self._within_budget():
                 break
-            claimed = await self._collection.claim()
-            if claimed is None:
+            if (claimed := await self._collection.claim()) is None:
                 break
             try:
                 left = await self._collection.read(claimed)

@@ -138,8 +138,7 @@ class Forgetter:
 
     async def _advance(self, number: int) -> bool:
         """Take the next step of a request; False when it is done or has to wait."""
-        one = await self._view.one(number)
-        if one is None:
+        if (one := await self._view.one(number)) is None:
             return False
         match one.state:
             case "requested":

@@ -86,8 +86,7 @@ class JobRunner:
 
     async def stop(self, patience_s: float) -> None:
         """Let them end for so many seconds, then break them off."""
-        doing = list(self._doing)
-        if doing:
+        if doing := list(self._doing):
             await asyncio.wait(doing, timeout=patience_s)
         for task in doing:
             task.cancel()
@@ -184,8 +183,7 @@ class Scheduler:
     async def _find_astray(self, now: int) -> int:
         """The clock was set back: whatever waits for a time too far away comes when it should."""
         found = await self.store.schedules.schedules(("active",), self._looking_after or 0, _PIECE)
-        moves = tuple(move for one in found if (move := astray(one, now)) is not None)
-        if moves:
+        if moves := tuple(move for one in found if (move := astray(one, now)) is not None):
             _log.warning("the clock was set back: %d schedules come sooner", len(moves))
             await self.store.apply(FireSchedules(moves, now))
         self._looking_after = found[-1].id if len(found) == _PIECE else None
@@ -216,8 +214,7 @@ class Scheduler:
         if new.what is What.RUN:
             await self._run(run, schedule)
         elif new.what is What.TASK and (target is None or self._is_open(target)):
-            begin = BeginRun(_key(run), self.clock.now_ms(), task_of(self.ids.next(), schedule))
-            await self.store.apply(begin)
+            await self.store.apply(BeginRun(_key(run), self.clock.now_ms(), task_of(self.ids.next(), schedule)))
             self.reach.hints.task.set()
         elif target is None or not self._is_open(target):
             await self._end(run, schedule, "fail", _closed(target))
@@ -292,8 +289,7 @@ class Scheduler:
             if verb == "lose":
                 schedule = await self.store.schedules.schedule(one.schedule_id)
                 notice = None if schedule is None else self._notice(schedule, why)
-            settled = SettleRun(key, verb, self.clock.now_ms(), why, one.reply_id, notice)
-            state = await self.store.apply(settled)
+            state = await self.store.apply(SettleRun(key, verb, self.clock.now_ms(), why, one.reply_id, notice))
             if schedule is not None:
                 self._warn(schedule, state, verb, why)
         return len(heard)

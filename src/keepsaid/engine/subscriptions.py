@@ -108,8 +108,7 @@ class Subscriber:
             self.name, self._ids.next(), *times, terms.lease_ms, terms.attempts_max, self._at_once
         )
         await self._settle()
-        taken = await self._store.apply(asked)
-        if not taken:
+        if not (taken := await self._store.apply(asked)):
             # what is due already waits for something before it
             return await self._store.journal.next_delivery(self.name, clock.due_ms())
         self._fence = taken[0].fence
@@ -213,8 +212,7 @@ class Subscribers:
         _log.error("nobody is told any more: %s", error.what, extra={"code": error.code})
 
     async def _end(self, name: str) -> None:
-        ended = self._loops.pop(name, None)
-        if ended is not None:
+        if (ended := self._loops.pop(name, None)) is not None:
             subscriber, loop = ended
             await subscriber.stop()
             loop.cancel()

@@ -10,21 +10,13 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from functools import partial
 
+from keepsaid import errors
 from keepsaid.domain import commits, ids, relay, reply, route, turn
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import RESULT, SYSTEM, Content, Inbound, Origin, ProviderMarks, Trust
 from keepsaid.domain.task import ClaimTasks, EndTask, ExpireTasks, RenewTask, Task, TaskEnd, TaskFilter, TaskStory
 from keepsaid.domain.trust import UNKEYED, Fence
 from keepsaid.engine.workers import HOPELESS, RetryPolicy
-from keepsaid.errors import (
-    InputError,
-    KeepsaidError,
-    LeaseLost,
-    ModelUnavailable,
-    StoreBroken,
-    StoreError,
-    TaskImpossible,
-)
 from keepsaid.pipeline.leasing import cancelled_when_lost, renewing
 from keepsaid.pipeline.turn import authorization, worker
 from keepsaid.pipeline.turn.run import REPEATABLE, Begun, NeedsReview, OutsideCall, StepLog, call_tool
@@ -119,8 +111,7 @@ class Tasks:
     def cancelled(self, task_id: int) -> None:
         """A task was cancelled on disk: its run stops, and what it still has to say is refused."""
         self.hint.set()
-        running = self._running.get(task_id)
-        if running is not None:
+        if (running := self._running.get(task_id)) is not None:
             self._cancelled.add(task_id)
             running.cancel()
 
@@ -132,7 +123,7 @@ class Tasks:
     async def _work(self, task: Task) -> None:
         try:
             how = await self._tried(task)
-        except StoreError as error:
+        except errors.StoreError as error:
             how = "broken off"
             _log.error("task broken off: %s", error.what, extra={"code": error.code, "task": task.id})
         finally:
@@ -150,25 +141,25 @@ class Tasks:
         try:
             async with self._kept(task), asyncio.timeout(timeout_s):
                 done = await self._done(story, steps)
-        except LeaseLost:
+        except errors.LeaseLost:
             return "lost"
         except asyncio.CancelledError:
             if task.id not in self._cancelled:
                 await asyncio.shield(self._end(task, TaskEnd.RELEASE, "", steps))
             raise
-        except (ModelUnavailable, StoreError) as outage:
-            if isinstance(outage, StoreBroken):
+        except (errors.ModelUnavailable, errors.StoreError) as outage:
+            if isinstance(outage, errors.StoreBroken):
                 raise
             return await self._wait_out(task, outage, steps)
         except NeedsReview as unknown:
             return await self._end(task, TaskEnd.PARK, unknown.what, steps)
         except TimeoutError:
             return await self._end(task, TaskEnd.FAIL, f"it took longer than {timeout_s:g} s", steps)
-        except (*HOPELESS, TaskImpossible) as refusal:
+        except (*HOPELESS, errors.TaskImpossible) as refusal:
             return await self._end(task, TaskEnd.FAIL, f"{refusal.what}; {refusal.hint}", steps)
         except Exception as error:  # noqa: BLE001  # guard: engine loop - a failing task is charged to itself
             _log.error("task failed", exc_info=error, extra={"task": task.id})
-            what = error.what if isinstance(error, KeepsaidError) else type(error).__name__
+            what = error.what if isinstance(error, errors.KeepsaidError) else type(error).__name__
             return await self._end(task, TaskEnd.RETRY, what, steps)
         return await self._completed(task, done, steps)
 
@@ -184,14 +175,14 @@ class Tasks:
 
     async def _done(self, story: TaskStory | None, steps: StepLog) -> worker.WorkerResult:
         if story is None or not story.task.description:
-            raise TaskImpossible(FORGOTTEN_FIRST)
+            raise errors.TaskImpossible(FORGOTTEN_FIRST)
         view, named = self._around.store.tasks, dict[str, Task]()
         for name in worker.references(story.task):
             found = await view.find(TaskFilter(state="completed", key=name, limit=1))
             named |= dict.fromkeys((name,), next(iter(found))) if found else {}
         return await self._craft.do(story, named, steps)
 
-    async def _wait_out(self, task: Task, outage: ModelUnavailable | StoreError, steps: StepLog) -> str:
+    async def _wait_out(self, task: Task, outage: errors.ModelUnavailable | errors.StoreError, steps: StepLog) -> str:
         now = self._around.clock.due_ms()
         wait = self._patience.outage_wait_ms(outage, task.deferrals, now - (task.deferred_from or now))
         if wait is None:
@@ -227,8 +218,7 @@ class Tasks:
     async def stop(self, patience_s: float) -> None:
         """Let running tasks end; those that take too long are given back, uncharged."""
         self._stopping = True
-        running = list(self._running.values())
-        if running:
+        if running := list(self._running.values()):
             await asyncio.wait(running, timeout=patience_s)
         for one in running:
             one.cancel()
@@ -255,9 +245,8 @@ async def make_call(
     TaskImpossible where the tool is gone, NeedsReview, and LeaseLost.
     """
     call = authorization.call_of(story.task)
-    tool = next((one for one in tools() if one.name == call.name), None)
-    if tool is None:
-        raise TaskImpossible(f"the tool {call.name} of {show('task', story.task.id)} is not there any more")
+    if (tool := next((one for one in tools() if one.name == call.name), None)) is None:
+        raise errors.TaskImpossible(f"the tool {call.name} of {show('task', story.task.id)} is not there any more")
 
     async def make(begun: Begun) -> tuple[str, turn.Usage]:
         await begun()
@@ -337,7 +326,7 @@ class ResultRelay:
         for task in lane.tasks:
             try:
                 await self.receive(build_report(task, lane, relay.trust_of(await self.view.task(task.id)), self.fence))
-            except InputError as refusal:
+            except errors.InputError as refusal:
                 extra = {"code": refusal.code, "task": task.id}
                 _relay_log.warning("a result cannot be told in its lane: %s", refusal.what, extra=extra)
         runtime.point("relay.received")
@@ -354,6 +343,5 @@ def build_report(task: Task, untold: relay.UnreportedTasks, trust: Trust, fence:
     what, said = ("what it came to", task.result) if task.state == "completed" else ("why it failed", task.reason)
     text = "\n".join((head, *fence.data("what it was about", about), *fence.data(what, cut(said, _CHARS_MAX))))
     origin = Origin(lane.channel, lane.account, lane.conversation, SYSTEM, kind, untold.direct, trust)
-    payload = json.dumps({"task": name, "state": task.state}).encode()
-    content = Content(payload, text, RESULT)
+    content = Content(json.dumps({"task": name, "state": task.state}).encode(), text, RESULT)
     return Inbound(origin, content, ProviderMarks(relay.mark_of(task)), _PRIORITY, reply_url=untold.url, key=lane.key)

@@ -251,8 +251,7 @@ class Workers:
                 await asyncio.wait((before,))
             return await self.flow.open(lease)
 
-        claimed = await self.attempt.opened(lease, opened)
-        if claimed is None:
+        if (claimed := await self.attempt.opened(lease, opened)) is None:
             return "waiting"
 
         async def answer() -> None:

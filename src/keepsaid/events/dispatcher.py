@@ -76,8 +76,7 @@ class NewsPublisher:
 
     async def work(self) -> int | None:
         """Tell what waits; at once again while there is more."""
-        waiting = await self._news.waiting(_AT_ONCE)
-        if not waiting:
+        if not (waiting := await self._news.waiting(_AT_ONCE)):
             return None
         await self._operations.apply(TellNews(waiting, self._clock.now_ms()))
         runtime.point("news.told")

@@ -8,7 +8,6 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 
 from keepsaid.domain import message, turn, visibility
-from keepsaid.domain.message import Lane, StoredMessage
 from keepsaid.domain.prompt import Prompt, Record, Role, ToolCall
 from keepsaid.domain.scene import Contribution
 from keepsaid.domain.trust import ShownSource, Taint
@@ -130,8 +129,7 @@ class ExtensionContributions:
 
         async def ask() -> None:
             for mark, say in extension.provided.says:
-                text = await say(claimed)
-                if text:
+                if text := await say(claimed):
                     shown = normalise(str(text))[:_CHARS_MAX]
                     added.append(Contribution(extension.id, shown, mark.priority, trust=mark.trust))
             if extension.provided.contributor is not None:
@@ -139,8 +137,7 @@ class ExtensionContributions:
 
         if not extension.provided.says and extension.provided.contributor is None:
             return []
-        fault = await loading.run_phase(loaded.Phase.PROVIDE, ask, self._limit_s)
-        if fault is None:
+        if (fault := await loading.run_phase(loaded.Phase.PROVIDE, ask, self._limit_s)) is None:
             return added
         _log.warning("the extension %s adds nothing to a prompt: %s", extension.id, fault.reason)
         reason = fault.reason.partition(":")[0]  # the words of the error may quote the message
@@ -168,9 +165,9 @@ class Streams:
     def __init__(self, others: channel.Progresses, active: Callable[[], Sequence[loaded.LoadedExtension]]) -> None:
         self._others = others
         self._active = active
-        self._shown: dict[Lane, tuple[asyncio.Queue[str], asyncio.Task[None]]] = {}
+        self._shown: dict[message.Lane, tuple[asyncio.Queue[str], asyncio.Task[None]]] = {}
 
-    def tell(self, messages: Sequence[StoredMessage], progress: channel.TurnProgress) -> None:
+    def tell(self, messages: Sequence[message.StoredMessage], progress: channel.TurnProgress) -> None:
         self._others.tell(messages, progress)
         if progress.kind == "waiting":
             return
@@ -181,7 +178,7 @@ class Streams:
             if lane.channel in streaming:
                 self._show(streaming[lane.channel], lane, progress.text if progress.kind == "delta" else "")
 
-    def _show(self, provider: StreamingProvider, lane: Lane, piece: str) -> None:
+    def _show(self, provider: StreamingProvider, lane: message.Lane, piece: str) -> None:
         if lane not in self._shown:
             queue: asyncio.Queue[str] = asyncio.Queue(_PIECES_MAX)
             self._shown[lane] = queue, asyncio.create_task(self._pump(provider, lane, queue), name="stream")
@@ -189,7 +186,7 @@ class Streams:
         if not queue.full():
             queue.put_nowait(piece)
 
-    async def _pump(self, provider: StreamingProvider, lane: Lane, queue: asyncio.Queue[str]) -> None:
+    async def _pump(self, provider: StreamingProvider, lane: message.Lane, queue: asyncio.Queue[str]) -> None:
         """Show what comes, until an answer is settled and nothing more has come."""
         try:
             while True:

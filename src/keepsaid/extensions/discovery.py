@@ -170,8 +170,7 @@ def found_at(place: Path) -> FoundExtension:
 def in_packages(offered: Iterable[EntryPoint] | None = None) -> list[FoundExtension]:
     """Those that installed packages offer, by name."""
     points = sorted(entry_points(group=GROUP) if offered is None else offered, key=lambda one: one.name)
-    package = ExtensionSource.PACKAGE
-    return [_read(one.name, package, Path(one.value), partial(of_entry_point, one)) for one in points]
+    return [_read(one.name, ExtensionSource.PACKAGE, Path(one.value), partial(of_entry_point, one)) for one in points]
 
 
 def _read(name: str, source: ExtensionSource, place: Path, read: Callable[[], Manifest]) -> FoundExtension:
@@ -196,8 +195,7 @@ def of_folder(folder: Path) -> Manifest:
     module, _, named = str(data.get("entrypoint") or "").partition(":")
     if not named:
         return _completed(data, None)
-    file = _module_file(folder, module.split("."))
-    if file is None:
+    if (file := _module_file(folder, module.split("."))) is None:
         raise ExtensionError(f"there is no module for its entrypoint {data['entrypoint']}")
     return _completed(data, scan_source(file.read_bytes(), named))
 
@@ -205,8 +203,7 @@ def of_folder(folder: Path) -> Manifest:
 def of_entry_point(point: EntryPoint) -> Manifest:
     """The manifest of an extension that a package offers: beside its module, or in the module itself."""
     parts = point.module.split(".")
-    file = _installed(parts)
-    if file is None:
+    if (file := _installed(parts)) is None:
         raise ExtensionError(f"the module {point.module} is not installed")
     seen = scan_source(file.read_bytes(), point.attr)
     if (len(parts) > 1 or file.name == "__init__.py") and (file.parent / FILE).is_file():
@@ -225,8 +222,7 @@ def _installed(parts: list[str]) -> Path | None:
     if len(parts) == 1:
         return Path(spec.origin) if spec.origin else None
     for place in spec.submodule_search_locations or ():
-        file = _module_file(Path(place), parts[1:])
-        if file is not None:
+        if (file := _module_file(Path(place), parts[1:])) is not None:
             return file
     return None
 

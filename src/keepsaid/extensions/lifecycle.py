@@ -130,8 +130,7 @@ class Lifecycle:
             if settings is None or settings == former:
                 continue
             before.append((extension, former))
-            fault = await self._give(extension, settings)
-            if fault is not None:
+            if (fault := await self._give(extension, settings)) is not None:
                 await self._take_back(before)
                 return f"{extension.id} does not take over its settings: {self._deps.redacted(fault.reason)}"
         return ""
@@ -163,8 +162,7 @@ class Lifecycle:
             elif extension.found.manifest is None:
                 await self._quarantine(extension, ExtensionFault(Phase.MANIFEST, extension.found.problem))
         wanted = {id_: one.manifest.depends_on for id_, one in self.guests.items() if one.state is State.FOUND}
-        out = {id_: one.why for id_, one in self.guests.items() if id_ not in wanted}
-        order = loading.ordered(wanted, out)
+        order = loading.ordered(wanted, {id_: one.why for id_, one in self.guests.items() if id_ not in wanted})
         self._waves = order.waves
         for id_, reason in order.faults.items():
             await self._quarantine(self.guests[id_], ExtensionFault(Phase.DEPENDENCIES, reason))
@@ -172,8 +170,7 @@ class Lifecycle:
     async def _step(self, extension: LoadedExtension, step: Callable[[LoadedExtension], Awaitable[None]]) -> None:
         if extension.state not in (State.FOUND, State.LOADED, State.READY):
             return
-        out = [one for one in extension.manifest.depends_on if not self._reached(self.guests[one])]
-        if out:
+        if out := [one for one in extension.manifest.depends_on if not self._reached(self.guests[one])]:
             why = self.guests[out[0]].why
             await self._quarantine(extension, ExtensionFault(Phase.DEPENDENCIES, f"it depends on {out[0]}: {why}"))
         else:

@@ -165,8 +165,7 @@ def write(file: Path, pid: int, guests: Iterable[LoadedExtension]) -> None:
 def read(file: Path) -> Mapping[str, Mapping[str, Any]]:
     """What became of each when a runtime last wrote it, by id; empty when there is no account."""
     try:
-        told = json.loads(file.read_text("utf-8"))
-        return {str(one["id"]): one for one in told["extensions"]}
+        return {str(one["id"]): one for one in json.loads(file.read_text("utf-8"))["extensions"]}
     except (OSError, ValueError, KeyError, TypeError):
         return {}
 

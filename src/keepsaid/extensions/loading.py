@@ -60,23 +60,18 @@ def ordered(needs: Mapping[str, Sequence[str]], out: Mapping[str, str] | None = 
     """
     faults: dict[str, str] = {}
     for name in sorted(needs):
-        missing = [one for one in needs[name] if one not in needs]
-        if missing:
+        if missing := [one for one in needs[name] if one not in needs]:
             why = (out or {}).get(missing[0], "nothing with this id is there")
             faults[name] = f"it depends on {missing[0]}: {why}"
     waves: list[tuple[str, ...]] = []
     left = {name: set(needs[name]) for name in sorted(needs) if name not in faults}
     done: set[str] = set()
-    while left:
-        wave = tuple(name for name, wanted in left.items() if wanted <= done)
-        if not wave:
-            break
+    while wave := tuple(name for name, wanted in left.items() if wanted <= done):
         waves.append(wave)
         done.update(wave)
         left = {name: wanted for name, wanted in left.items() if name not in done}
     for name in left:
-        round_trip = _cycle(name, left)
-        if round_trip:
+        if round_trip := _cycle(name, left):
             faults[name] = f"it depends on itself: {' -> '.join(round_trip)}"
     for name in left:
         if name not in faults:
@@ -99,14 +94,10 @@ def _cycle(start: str, left: Mapping[str, set[str]]) -> list[str]:
     return []
 
 
-_PREFIX = "keepsaid_extension_"
-
-
 async def loaded(found: FoundExtension) -> type | None:
     """The class of an extension; None for one that is all manifest. Raises whatever its import raises."""
     assert found.manifest is not None, "only what has a manifest is loaded"
-    entrypoint = found.manifest.entrypoint
-    if entrypoint is None:
+    if (entrypoint := found.manifest.entrypoint) is None:
         return None
     if found.source is ExtensionSource.BUILT_IN:
         return _class_of(found, entrypoint)
@@ -153,7 +144,7 @@ def _class_of(found: FoundExtension, entrypoint: str) -> type:
 
 
 def _module_name(found: FoundExtension) -> str:
-    return f"{_PREFIX}{found.id.replace('-', '_')}"
+    return f"keepsaid_extension_{found.id.replace('-', '_')}"
 
 
 def _from_folder(found: FoundExtension, named: str) -> ModuleType:

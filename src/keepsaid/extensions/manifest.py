@@ -7,17 +7,9 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, Required, TypedDict, TypeVar, Unpack, get_type_hints, overload
 
+import pydantic
 import yaml
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    create_model,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic.errors import PydanticUserError
 
 from keepsaid.domain import message, turn
@@ -164,8 +156,7 @@ def tool_of(method: Callable[..., Awaitable[Any]], mark: ToolMark) -> Tool:
     name = mark.name or method.__name__
     if not inspect.iscoroutinefunction(method):
         raise ExtensionError(f"the tool {name} must be an async method")
-    described = inspect.cleandoc(method.__doc__ or "")
-    if not described:
+    if not (described := inspect.cleandoc(method.__doc__ or "")):
         raise ExtensionError(f"the tool {name} has no docstring: the model would not know what it does")
     if not 0 < mark.limit_s <= _LIMIT_S_MAX or mark.chars_max < 1:
         raise ExtensionError(f"the tool {name} needs a time limit of up to {_LIMIT_S_MAX:g} s and an output limit")
@@ -194,7 +185,7 @@ def _arguments(method: Callable[..., Any], name: str) -> Any:
                 raise ExtensionError(f"the tool {name} takes *{one.name}, which has no schema")
             default = ... if one.default is inspect.Parameter.empty else one.default
             fields[one.name] = (hints.get(one.name, str), default)
-        return create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
+        return pydantic.create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
     except (NameError, TypeError, ValueError, PydanticUserError) as error:
         raise ExtensionError(f"the tool {name} has parameters without a schema ({type(error).__name__})") from error
 

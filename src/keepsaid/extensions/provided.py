@@ -18,8 +18,6 @@ from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
 from keepsaid.errors import ExtensionError
 from keepsaid.extensions.manifest import MARK, ContextMark, Manifest, ScheduleEntry, Setting, ToolMark, tool_of
 from keepsaid.ports import channel, extension, model
-from keepsaid.ports.channel import InboundSink, Incoming
-from keepsaid.ports.extension import ExtensionRuntime
 from keepsaid.ports.runtime import Clock
 from keepsaid.values import frozen
 
@@ -35,8 +33,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 
 def settings_of(manifest: Manifest, given: Mapping[str, Any]) -> dict[str, Any]:
     """Every setting with its value. Raises ExtensionError naming what is wrong, but no value: it may be secret."""
-    faults = list(_faults(manifest, given))
-    if faults:
+    if faults := list(_faults(manifest, given)):
         more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
         key = f"extensions.{manifest.id}.config"
         raise ExtensionError(f"its settings are wrong: {key}.{faults[0]}{more}", hint="keepsaid config show extensions")
@@ -50,8 +47,7 @@ def _faults(manifest: Manifest, given: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name}: there is no such setting" + (f"; did you mean {near[0]}?" if near else "")
     for name, one in manifest.config.items():
         if given.get(name) is not None:
-            fault = _fault(one, given[name])
-            if fault:
+            if fault := _fault(one, given[name]):
                 yield f"{name}: {fault}"
         elif one.required:
             yield f"{name}: it has to be set"
@@ -76,11 +72,11 @@ Tell = Callable[[event.Event], Awaitable[object]]
 class ChannelInbox:
     """Where one channel hands over what was said."""
 
-    def __init__(self, runtime: ExtensionRuntime, channel: str) -> None:
+    def __init__(self, runtime: extension.ExtensionRuntime, channel: str) -> None:
         self._runtime = runtime
         self._channel = channel
 
-    async def put(self, incoming: Incoming) -> bool:
+    async def put(self, incoming: channel.Incoming) -> bool:
         return await self._runtime.receive(self._channel, incoming)
 
 
@@ -91,14 +87,14 @@ class RuntimeExtensionContext:
         self,
         manifest: Manifest,
         config: Mapping[str, Any],
-        runtime: ExtensionRuntime,
+        runtime: extension.ExtensionRuntime,
         peer: Callable[[str], Any],
         data: Path,
     ) -> None:
         self.id = manifest.id
         self.config = MappingProxyType(dict(config))
         self.log = logging.getLogger(f"keepsaid.extension.{manifest.id}")
-        self.inbox: InboundSink = ChannelInbox(runtime, manifest.id)
+        self.inbox: channel.InboundSink = ChannelInbox(runtime, manifest.id)
         self._manifest = manifest
         self._runtime = runtime
         self._peer = peer
@@ -116,11 +112,9 @@ class RuntimeExtensionContext:
         return self._data
 
     def secret(self, name: str) -> str:
-        variable = self._manifest.secrets.get(name)
-        if variable is None:
+        if (variable := self._manifest.secrets.get(name)) is None:
             raise ExtensionError(f"{self.id} asked for the secret {name}, which its manifest does not name")
-        value = os.environ.get(variable, "")
-        if not value:
+        if not (value := os.environ.get(variable, "")):
             raise ExtensionError(f"the variable {variable} is not set", hint=f"export {variable}=...")
         return value
 
@@ -248,8 +242,7 @@ def _if_is(made: Any, protocol: type) -> Any:
 def _check_kinds(made: Any, manifest: Manifest, marked: Mapping[str, bool]) -> None:
     named = {one.method for one in manifest.schedules if not one.task}
     named |= {one.method for one in manifest.events.subscribes if one.handler == "custom"}
-    missing = [name for name in sorted(named) if not hasattr(made, name)]
-    if missing:
+    if missing := [name for name in sorted(named) if not hasattr(made, name)]:
         raise ExtensionError(f"its manifest names the method {missing[0]}, which it does not have")
     for kind in manifest.provides:
         there = any(isinstance(made, one) for one in _PROTOCOLS[kind]) or marked.get(kind, False)

@@ -11,7 +11,6 @@ from keepsaid.domain import forgetting, message, process, prompt, session, visib
 from keepsaid.domain.graph import Association
 from keepsaid.domain.learning import RULES, ExtractionResult, Statement, kept
 from keepsaid.domain.memory import NewMemory, Source, chat_of, episode_scope, person_of
-from keepsaid.domain.message import Lane
 from keepsaid.domain.statements import asks_to_remember, extract_statements
 from keepsaid.errors import KeepsaidError, ModelAuth, ModelQuota, ModelUnavailable
 from keepsaid.ports import memory_store, model, runtime, store_views
@@ -79,8 +78,7 @@ def links_of(finding: ExtractionResult, memories: Sequence[NewMemory], ids: Sequ
         for link in () if statement is None else statement.links:
             other, sure = places.get((link.to, scope), (id_, 0.0))
             if other != id_:
-                weight = max(_WEIGHT_LEAST, min(certain, sure))
-                found.append(Association(id_, other, link.relation, weight))
+                found.append(Association(id_, other, link.relation, max(_WEIGHT_LEAST, min(certain, sure))))
     return found
 
 
@@ -122,12 +120,12 @@ def _of_statement(
         )
 
 
-def speaker_of(one: session.Utterance, lane: Lane) -> str:
+def speaker_of(one: session.Utterance, lane: message.Lane) -> str:
     """The person who said something, or AGENT."""
     return person_of(_origin(one, lane)) if one.role is prompt.Role.USER else forgetting.AGENT
 
 
-def _origin(one: session.Utterance, lane: Lane) -> message.Origin:
+def _origin(one: session.Utterance, lane: message.Lane) -> message.Origin:
     return message.Origin(lane.channel, lane.account, lane.conversation, one.sender, one.speaker, one.direct, one.trust)
 
 
@@ -187,8 +185,7 @@ class Collection:
 
     async def read(self, claimed: session.ExtractionLease) -> session.Left:
         """Read the next passage of a session. Raises a ModelError or a StoreError: then it is read again."""
-        finding = claimed.finding
-        if finding is None:
+        if (finding := claimed.finding) is None:
             passage = await self._passage(claimed)
             if not passage.sources:
                 return await self._done(claimed, passage.last, thorough=claimed.whole or self.thorough)
@@ -252,8 +249,7 @@ class Collection:
         many = min(_FINDING_RECORDS_MAX, finding.last - finding.first + 1)
         passage = await self.store.passage(finding.session_id, finding.first - 1, many)
         utterances = () if passage is None else passage.utterances
-        memories = memories_of(finding, utterances)
-        if not memories:
+        if not (memories := memories_of(finding, utterances)):
             return
         now = self.clock.now_ms()
         learnt = await self.learning.learn(memories, now)

@@ -13,7 +13,6 @@ from typing import Any
 
 from keepsaid.domain import forgetting, ids, message
 from keepsaid.domain.memory import TASK, Kind, Listener, summary_key
-from keepsaid.domain.message import Lane
 from keepsaid.domain.prompt import Json, object_schema
 from keepsaid.errors import ToolError
 from keepsaid.memory.tools import Opening, memory_in
@@ -102,7 +101,7 @@ class ForgetTargetFinder:
         await self._follow(reach, known.memories)
         return await self._whole(reach)
 
-    async def lanes(self, targets: forgetting.ForgetTargets) -> tuple[Lane, ...]:
+    async def lanes(self, targets: forgetting.ForgetTargets) -> tuple[message.Lane, ...]:
         """The lanes whose prompts held it."""
         return await self._view.lanes(targets.messages, targets.turns)
 
@@ -210,7 +209,7 @@ def _lead(refs: Iterable[str], reach: _Reach) -> None:
                 reach.turns[int(number)] = None
 
 
-def _summaries(lane: Lane) -> tuple[str, str]:
+def _summaries(lane: message.Lane) -> tuple[str, str]:
     return summary_key(lane), joined(":", str(Kind.SESSION_SUMMARY), *lane[:3])
 
 

@@ -12,21 +12,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Container, Itera
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
-from keepsaid.domain.bundle import (
-    BundleEntry,
-    BundleLink,
-    Edge,
-    ImportOutcome,
-    ImportVerdict,
-    Record,
-    Tombstone,
-    allowed,
-    cyclic,
-    gated,
-    in_batches,
-    weight_of,
-)
-from keepsaid.domain.message import Trust
+from keepsaid.domain import bundle, message
+from keepsaid.domain.bundle import BundleEntry, Edge, ImportOutcome, ImportVerdict, Record, Tombstone
 from keepsaid.domain.visibility import Person
 from keepsaid.ports.runtime import Redactor, masked_texts
 from keepsaid.values import frozen
@@ -86,7 +73,7 @@ class ImportTerms:
     What is `learned` comes from another program: it is no bundle of ours, and counts as said again.
     """
 
-    ceiling: Trust = Trust.OWNER
+    ceiling: message.Trust = message.Trust.OWNER
     tombstones: bool = True
     learned: bool = False
 
@@ -170,7 +157,7 @@ class MemoryImport:
         plan = _Plan(await asyncio.to_thread(self._surveyed, report))
         edges = plan.survey.lines.pop(Edge, set())
         for chosen in (set().union(*plan.survey.lines.values()), edges):
-            async for some in _apart(in_batches(self._given.lines(chosen), _weight)):
+            async for some in _apart(bundle.in_batches(self._given.lines(chosen), _weight)):
                 records = await self._prepared([line.record for line in some if line.record is not None], report)
                 verdicts = await home.look(records)
                 for line, record, verdict in zip(some, records, verdicts, strict=True):
@@ -188,7 +175,7 @@ class MemoryImport:
             else:
                 what = TYPES.get(type(line.record), "lines")
                 report.add(line.number, what, ImportVerdict(ImportOutcome.REJECTED, why))
-        for key in sorted(cyclic(survey.replaced), key=survey.places.__getitem__):
+        for key in sorted(bundle.cyclic(survey.replaced), key=survey.places.__getitem__):
             why = "superseded_by: it would take its own place"
             survey.lines[BundleEntry].discard(survey.places[key])
             survey.keys.discard(key)
@@ -198,18 +185,18 @@ class MemoryImport:
     def _fault(self, line: ImportLine, survey: _Survey) -> str:
         match line.record:
             case BundleEntry() as entry:
-                return _entry_fault(allowed(entry, self._terms.ceiling), survey, line.number)
-            case Person() if self._terms.ceiling is not Trust.OWNER:
+                return _entry_fault(bundle.allowed(entry, self._terms.ceiling), survey, line.number)
+            case Person() if self._terms.ceiling is not message.Trust.OWNER:
                 return "who is who is the owner's word alone"
             case Tombstone() if not self._terms.tombstones:
                 return "this home does not have its key: put the forgotten.key it was made with beside the bundle"
-            case BundleLink():
+            case bundle.BundleLink():
                 return "links stand in the memories"
         return ""
 
     async def _prepared(self, records: Sequence[Record], report: ImportReport | None = None) -> list[Record]:
         """The records as whoever imports them may tell them, without secrets."""
-        fit = [allowed(one, self._terms.ceiling) if isinstance(one, BundleEntry) else one for one in records]
+        fit = [bundle.allowed(one, self._terms.ceiling) if isinstance(one, BundleEntry) else one for one in records]
         entries = [one for one in fit if isinstance(one, BundleEntry)]
         texts = [part for one in entries for part in (one.memory.new.text, one.memory.new.value)]
         plain = iter(await masked_texts(self._redactor, texts))
@@ -246,9 +233,8 @@ class MemoryImport:
 
     async def _write(self, plan: _Plan, report: ImportReport, kind: type[Record], write: Write) -> None:
         """Take over all new lines of one type, batch by batch."""
-        async for some in _apart(in_batches(self._given.lines(plan.lines[kind]), _weight)):
-            records = await self._prepared([line.record for line in some if line.record is not None])
-            verdicts = await write(records)
+        async for some in _apart(bundle.in_batches(self._given.lines(plan.lines[kind]), _weight)):
+            verdicts = await write(await self._prepared([line.record for line in some if line.record is not None]))
             for line, verdict in zip(some, verdicts, strict=True):
                 report.add(line.number, TYPES[kind], verdict)
 
@@ -256,11 +242,11 @@ class MemoryImport:
         """Say of memories that are here now what took their place; slots that were decided anew know it already."""
         entries = (line.record for line in self._given.lines(plan.linked) if isinstance(line.record, BundleEntry))
         links = (
-            BundleLink(one.memory.new.key, one.replaced_by, one.memory.state, one.memory.valid_to)
+            bundle.BundleLink(one.memory.new.key, one.replaced_by, one.memory.state, one.memory.valid_to)
             for one in entries
             if one.replaced_by and one.slot not in plan.contested
         )
-        async for some in _apart(in_batches(links, weight_of)):
+        async for some in _apart(bundle.in_batches(links, bundle.weight_of)):
             await home.take(some, ())
 
 
@@ -271,13 +257,12 @@ async def _apart(batches: Iterator[Sequence[T]]) -> AsyncIterator[Sequence[T]]:
 
 
 def _weight(line: ImportLine) -> int:
-    return weight_of(line.record)
+    return bundle.weight_of(line.record)
 
 
 def _entry_fault(entry: BundleEntry, survey: _Survey, number: int) -> str:
     key, id_ = entry.memory.new.key, entry.memory.id
-    why = gated(entry)
-    if why:
+    if why := bundle.gated(entry):
         return why
     if key in survey.keys:
         return f"the key {key[:80]!r} stood in an earlier line"

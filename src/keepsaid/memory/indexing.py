@@ -104,8 +104,7 @@ class Embedding:
         space = await self._embedder.space()
         if self._after is None:
             self._after = max((one.piece_id for one in await self._vectors.spaces() if one.space == space), default=0)
-        due = await self._vectors.unembedded(space, self._after, BATCH)
-        if due:
+        if due := await self._vectors.unembedded(space, self._after, BATCH):
             made = await self._embedder.texts([piece.text for piece in due])
             point("vectors.made")
             new = [NewVector(piece.piece_id, vector) for piece, vector in zip(due, made, strict=True)]
@@ -142,8 +141,7 @@ class Embedding:
 
     async def _chosen(self) -> Embedder:
         """The embedder whose space reached furthest, of those at hand; once it is ours, it stays so."""
-        space = await self._embedder.space()
-        ahead = await self._ahead(space)
+        ahead = await self._ahead(await self._embedder.space())
         for former in map(self._former, ahead):
             if former is not None:
                 return former
@@ -209,8 +207,7 @@ class AssociationFinder:
                 older[one] = [other.memory_id for other in near if other.memory_id < one.memory_id]
                 self._after = one.memory_id
             async with paced(pacing):
-                made = await self._edges(older)
-                if made:
+                if made := await self._edges(older):
                     found += await self._graph.relate(made, (), self._clock.now_ms())
             if len(those) < _EACH or enough():
                 break

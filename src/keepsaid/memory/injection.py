@@ -20,8 +20,6 @@ from keepsaid.memory.recall.ranking import Missing, ask
 from keepsaid.memory.recall.recollection import cut_note, query_of
 from keepsaid.memory.recording import RECORDED_MAX, Recorder
 from keepsaid.ports import memory_store, runtime
-from keepsaid.ports.memory_store import Memories, Recall
-from keepsaid.ports.runtime import Clock, Offload, inline
 from keepsaid.text.words import DocumentFrequencies
 from keepsaid.values import frozen
 
@@ -38,12 +36,12 @@ _RECALL_SHARE, _FRESH_SHARE, _AGAIN_SHARE, _ALIKE_SHARE = 0.8, 1 / 3, 0.4, 0.1
 class Injector:
     """Brings memory to mind for a turn; what it gives is for that turn's prompt alone and is never stored."""
 
-    recall: Recall
-    memories: Memories
+    recall: memory_store.Recall
+    memories: memory_store.Memories
     recorder: Recorder
-    clock: Clock
+    clock: runtime.Clock
     settings: InjectionSettings = InjectionSettings()
-    offload: Offload = inline
+    offload: runtime.Offload = runtime.inline
     _recording: dict[str, asyncio.Task[int]] = field(default_factory=dict, init=False)
 
     async def remind(self, claimed: ClaimedBatch, recent: Awaitable[Recent]) -> Injection:
@@ -119,8 +117,7 @@ class Injector:
 
     async def _freshen(self, conversation: str) -> int:
         """Have the conversation's episodes recorded; giving up the wait does not stop the recording."""
-        task = self._recording.get(conversation)
-        if task is None:
+        if (task := self._recording.get(conversation)) is None:
             task = asyncio.create_task(self.recorder.catch_up(RECORDED_MAX, conversation))
             self._recording[conversation] = task
             task.add_done_callback(lambda done: self._recorded(conversation, done))

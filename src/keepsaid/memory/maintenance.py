@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC
 from itertools import chain
 
-from keepsaid.domain import learning, maintenance, memory, timing
-from keepsaid.domain.redaction import counted_kinds
+from keepsaid.domain import learning, maintenance, memory, redaction, timing
 from keepsaid.errors import EmbedderError, ModelError
 from keepsaid.memory.indexing import AssociationFinder, Embedding, Enough, Pacing, paced
 from keepsaid.ports.memory_maintenance import Auditing, PairJudge, Pairs, SourceView, Upkeep
@@ -123,7 +122,7 @@ class Audit:
                     maintenance.AuditProblem.SECRET,
                     (id_,),
                     maintenance.Fix.FORGET,
-                    ", ".join(sorted(counted_kinds(plain.marks))),
+                    ", ".join(sorted(redaction.counted_kinds(plain.marks))),
                 )
                 for (id_, _), plain in zip(page, found, strict=True)
                 if plain.marks
@@ -175,8 +174,7 @@ class PairReviewer:
             async with paced(pacing):
                 found = await self._pairs.undecided(self._after, _EACH)
             equal = [learning.Ruled(one.older, one.newer, learning.Ruling.SAME) for one in found.pairs if one.equal]
-            open_ = [one for one in found.pairs if not one.equal]
-            asked = await self._request_rulings(open_)
+            asked = await self._request_rulings([one for one in found.pairs if not one.equal])
             async with paced(pacing):
                 ruled += await self._pairs.rule([*equal, *(asked or ())], self._clock.now_ms())
             if asked is None:

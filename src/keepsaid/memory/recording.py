@@ -141,8 +141,7 @@ class Recorder:
         self._running += 1
         try:
             self._left = self._left or conversation is None
-            work = await self.buffer.episode_work(limit, conversation)
-            if work:
+            if work := await self.buffer.episode_work(limit, conversation):
                 await self._record(work)
             if conversation is None:
                 self._left = len(work) >= limit
@@ -254,8 +253,7 @@ class Results:
 
     async def catch_up(self) -> int:
         """Keep what is due, twenty at most; returns how many. Raises a StoreError: then it is still due."""
-        due = await self.store.tasks.results(KEPT_MAX)
-        if not due:
+        if not (due := await self.store.tasks.results(KEPT_MAX)):
             return 0
         fit, _ = await _masked([episode_of(one) for one in due if one.task.result], self.redactor)
         await self.memories.keep(fit, self.clock.now_ms())

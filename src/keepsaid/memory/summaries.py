@@ -160,8 +160,7 @@ class SummaryCopier:
 
     async def catch_up(self) -> int:
         """Copy what is due, twenty lanes at most; returns how many. Raises a StoreError: then it is still due."""
-        due = await self._store.summaries_due(COPIED_MAX)
-        if not due:
+        if not (due := await self._store.summaries_due(COPIED_MAX)):
             return 0
         copies = [thread_summary(one) for one in due]
         for lane in {one.lane[:3]: one.lane for one in due}.values():
@@ -205,8 +204,7 @@ def session_summary(lanes: Sequence[LaneSummary], terms: WholeTerms) -> NewMemor
     Lanes that hold words from outside are left out: what is external stays in its lane.
     """
     known = known_of(lanes)
-    version = _version(known, terms)
-    if not version:
+    if not (version := _version(known, terms)):
         return None
     lane, at = known[-1].lane, known[-1].summary.created_at
     metadata = {
@@ -231,8 +229,7 @@ def session_summary(lanes: Sequence[LaneSummary], terms: WholeTerms) -> NewMemor
 
 def known_of(lanes: Sequence[LaneSummary]) -> list[LaneSummary]:
     """Those that hold no words from outside, in the order in which they were made."""
-    known = (one for one in lanes if not one.external)
-    return sorted(known, key=lambda one: (one.summary.created_at, one.lane.key))
+    return sorted((one for one in lanes if not one.external), key=lambda one: (one.summary.created_at, one.lane.key))
 
 
 def _version(known: Sequence[LaneSummary], terms: WholeTerms) -> int:
@@ -263,7 +260,6 @@ class OtherLanes:
         known = known_of(await self._contexts.summaries_of(lane, self._terms.keep))
         if not _version(known, self._terms):
             return ""
-        stand = [one for one in known if one.lane != lane and not one.left]
-        if not stand:
+        if not (stand := [one for one in known if one.lane != lane and not one.left]):
             return ""
         return Trusted(merged(stand, self._terms.tokens_max), least(one.summary.trust or Trust.KNOWN for one in stand))

@@ -56,8 +56,7 @@ def _number(arguments: Mapping[str, Json], name: str, default: int, bounds: tupl
 
 def _time(arguments: Mapping[str, Json], name: str, *, ends: bool = False) -> int | None:
     """Milliseconds UTC; a day stands for its beginning, or for its end where it `ends` something."""
-    given = arguments.get(name)
-    if given is None:
+    if (given := arguments.get(name)) is None:
         return None
     try:
         return ids.moment(given if isinstance(given, str) else "", ends=ends)
@@ -126,8 +125,7 @@ def memory_open(memories: Opening, library: Library, listener: Listener) -> mode
     async def run(arguments: dict[str, Json]) -> str:
         _known(arguments, _OPEN)
         memory_id, each = memory_in(arguments), _number(arguments, "around", AROUND_DEFAULT, (0, AROUND_MAX))
-        memory = await memories.get(hearing, memory_id)
-        if memory is None:
+        if (memory := await memories.get(hearing, memory_id)) is None:
             raise ToolError(f"there is no memory {ids.show('memory', memory_id)} that may be heard here")
         sources = await library.sources(hearing, memory, _SOURCES_MAX)
         return await _opened(memory, [(one, await library.around(hearing, one, each)) for one in sources])
@@ -143,8 +141,7 @@ def _restrict_listener(listener: Listener) -> Listener:
 def _known(arguments: Mapping[str, Json], schema: Mapping[str, Json]) -> None:
     properties = schema["properties"]
     assert isinstance(properties, dict), "schemas are written above"
-    unknown = sorted(set(arguments) - set(properties))
-    if unknown:
+    if unknown := sorted(set(arguments) - set(properties)):
         raise ToolError(f"there is no argument {unknown[0]!r}; there are {', '.join(properties)}")
 
 
@@ -226,8 +223,7 @@ def memory_action_tools(memories: Opening, listener: Listener, claimed: turn.Cla
             asked = _parse_call(action, arguments)
             if action is MemoryAction.SAVE:
                 return "It is remembered once your answer is written."
-            memory = await memories.get(hearing, asked.memory_id)
-            _check(memory, asked.memory_id, trust)
+            _check(await memories.get(hearing, asked.memory_id), asked.memory_id, trust)
             what = "is put right" if action is MemoryAction.CORRECT else "is taken for certain"
             return f"{ids.show('memory', asked.memory_id)} {what} once your answer is written."
 
@@ -245,8 +241,7 @@ def _parse_call(action: MemoryAction, arguments: Mapping[str, Json]) -> StageMem
         raise ToolError(str(error)) from None
     if action is not MemoryAction.CONFIRM:
         said = NewMemory("", asked.kind, asked.text, "", Trust.KNOWN, subject=asked.subject, attribute=asked.attribute)
-        why = learning.junk(replace(said, value=asked.value))
-        if why:
+        if why := learning.junk(replace(said, value=asked.value)):
             raise ToolError(f"this is not worth remembering: {why}")
     return asked
 

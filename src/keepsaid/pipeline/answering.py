@@ -28,7 +28,6 @@ from keepsaid.pipeline.routing import RoutingRules
 from keepsaid.pipeline.tools import conversation, tasks
 from keepsaid.pipeline.turn import authorization, run
 from keepsaid.pipeline.turn.commands import CommandBatchResult, Commands
-from keepsaid.pipeline.turn.run import StepLog, TurnDeps, TurnLimits, opened_in, run_turn
 from keepsaid.ports import channel, memory_store, runtime
 from keepsaid.ports.model import AgentIdentity, Model, Tool
 from keepsaid.ports.store import Store
@@ -71,7 +70,7 @@ class PipelineSettings:
     routes: route.Routes
     windows: Mapping[str, Window]
     budget: PromptBudget = PromptBudget()
-    limits: TurnLimits = TurnLimits()
+    limits: run.TurnLimits = run.TurnLimits()
     busy: Mapping[str, BusyPolicy] = field(default_factory=dict)
     stale_ms: Mapping[str, int] = field(default_factory=dict)
     sessions: session.SessionTerms = session.SessionTerms()
@@ -122,7 +121,7 @@ class Answering:
         trace = attention.record_lateness(
             merge_retry_trace(claimed.trace, await offload(prompt.chars, tracing)), claimed.late_before
         )
-        steps = StepLog(self.store, self.clock, claimed.held, trace)
+        steps = run.StepLog(self.store, self.clock, claimed.held, trace)
         inbox = run.SteeringInbox(
             self.store, claimed, self._joining(claimed), partial(layers.joining, claimed, matcher), offload
         )
@@ -131,16 +130,12 @@ class Answering:
             self.agent.progress.tell(inbox.claimed.all_messages, channel.TurnProgress("delta", text))
 
         gate = authorization.CallGate(trust.taint_in(trace), self.agent.asking(claimed) if self.agent.asking else None)
-        turn = TurnDeps(fitting, prompt, tools, self.settings.limits, delta, inbox, gate, offload)
-        records = (ran := await run_turn(turn, steps)).records
-        outcome = Outcome(ran.text, records, steps.usage, ran.model, chosen(trace), opened=opened_in(records))
+        turn = run.TurnDeps(fitting, prompt, tools, self.settings.limits, delta, inbox, gate, offload)
+        records = (ran := await run.run_turn(turn, steps)).records
+        outcome = Outcome(ran.text, records, steps.usage, ran.model, chosen(trace), opened=run.opened_in(records))
         claimed, lasts_ms = inbox.claimed, self.settings.slots.expiry_ms
         effects: tuple[Effect, ...] = (*matcher.effects, *conversation.slots_in(records, claimed, lasts_ms))
-        effects += (
-            *conversation.set_in(records, claimed),
-            *staged_in(records),
-            *tasks.tasks_in(records, claimed),
-        )
+        effects += (*conversation.set_in(records, claimed), *staged_in(records), *tasks.tasks_in(records, claimed))
         effects += relay.relayed_in(claimed.all_messages)
         effects += conversation.scheduled_in(records, claimed, self.settings.zone)
         effects += (*ran.waiting, *measured(fitting.prompt, tools, outcome))
@@ -183,16 +178,14 @@ class Answering:
         tail = asyncio.ensure_future(self._tail(reading))
         preparation = Preparation()
         parts = agent.sources.begin(preparation, claimed, agent.identity)
-        injection = recorded(claimed.trace)
-        if injection is None:
+        if (injection := recorded(claimed.trace)) is None:
 
             async def recent_records() -> Recent:
                 return (await tail).recalling
 
             recent = asyncio.ensure_future(recent_records())
             memory = preparation.begin("memory", agent.reminder.remind(claimed, recent), Injection(skipped=_LATE))
-        left_out = await preparation.finish(self.settings.prepare_s)
-        if left_out:
+        if left_out := await preparation.finish(self.settings.prepare_s):
             ids = {"turn": claimed.turn_id, "batch": claimed.batch.id}
             _turn_log.warning("the turn goes on without: %s", "; ".join(left_out), extra=ids)
         given = injection or memory.value

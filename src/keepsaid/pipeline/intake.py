@@ -174,8 +174,7 @@ class MessageIntake:
 
     def _checked(self, inbound: Inbound) -> batch.Window:
         origin, content, limits = inbound.origin, inbound.content, self.limits
-        window = self.windows.get(origin.channel)
-        if window is None:
+        if (window := self.windows.get(origin.channel)) is None:
             near = get_close_matches(origin.channel, self.windows, 1)
             known = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(self.windows))}"
             raise UnknownChannel(f"there is no channel {origin.channel!r}; {known}")

@@ -93,8 +93,7 @@ class OutboxSender:
         outcome = result.outcome
         if outcome in (Delivered.RETRY, Delivered.DOUBT) and reply.attempts >= _TRIES_MAX:
             outcome = Delivered.DEAD
-        wait = result.retry_after_ms
-        if wait is None:
+        if (wait := result.retry_after_ms) is None:
             wait = min(_LONGEST_WAIT_MS, _FIRST_WAIT_MS * 2 ** min(reply.attempts - 1, 16))
         now, retry_at = self.clock.now_ms(), self.clock.due_ms() + wait
         await self._settled(Settle(reply.id, reply.fence, outcome, now, result.detail, result.provider_id, retry_at))
@@ -114,8 +113,7 @@ class OutboxSender:
             await self.clock.wait(asyncio.Event(), _STORE_WAIT_MS)
 
     async def _tried(self, reply: StoredReply) -> SendResult:
-        channel = self.channels.get(reply.lane.channel)
-        if channel is None:
+        if (channel := self.channels.get(reply.lane.channel)) is None:
             return SendResult(Delivered.REFUSED, f"the channel {reply.lane.channel!r} is not set up any more")
         try:
             return await channel.send(reply)

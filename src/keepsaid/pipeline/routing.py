@@ -16,7 +16,6 @@ from keepsaid.domain.busy import BusyPolicy, Interrupt
 from keepsaid.domain.commits import Dispatch
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import Lane, StoredMessage, Trust
-from keepsaid.domain.route import WorkTerms
 from keepsaid.errors import KeepsaidError
 from keepsaid.ports import channel, runtime
 from keepsaid.ports.store import Store
@@ -43,8 +42,7 @@ def route_unread(routes: route.Routes, due: DueLane, window: Window, ids: runtim
     count = due.head - due.numbered_after
     if count > window.count_max or (count > 1 and due.chars > window.chars_max):
         return None
-    decided = route.foreseen(routes, due.lane)
-    if decided is None:
+    if (decided := route.foreseen(routes, due.lane)) is None:
         return None
     verdict, rule = decided
     priority = due.priority if rule is None or rule.priority is None else rule.priority
@@ -110,7 +108,7 @@ async def _batch(part: list[Judged], ids: runtime.Ids) -> Routed:
         key = joined("|", verdict.rule, lane.channel, lane.account, lane.conversation)
         described = normalise(route.describe(rule.task if rule else "", messages, fields))
         outside = any(one.inbound.origin.trust is not Trust.OWNER for one in messages)
-        task = TaskDraft(ids.next(), key, described, rule.work if rule else WorkTerms(), outside)
+        task = TaskDraft(ids.next(), key, described, rule.work if rule else route.WorkTerms(), outside)
     chars = sum(len(message.text) for message in messages)
     first, last = messages[0], messages[-1]
     return Routed(ids.next(), first.number, last.number, first.received_at, last.id, chars, verdict, priority, task)
@@ -145,8 +143,7 @@ class Router:
     async def route(self, rules: RoutingRules) -> int | None:
         """Lanes whose window has closed become batches with a verdict; returns when the next closes."""
         now = self.clock.due_ms()
-        lanes = await self.store.due(now, _LANES_MAX)
-        if not lanes:
+        if not (lanes := await self.store.due(now, _LANES_MAX)):
             return await self.store.next_due()
         unread = {lane.lane: route_unread(rules.routes, lane, rules.window(lane.lane), self.ids, now) for lane in lanes}
         read = [lane for lane, dispatch in unread.items() if dispatch is None]

@@ -26,8 +26,7 @@ class MessagePipeline:
         self.answering = Answering(store, agent, settings, clock, ids, self.hints)
         self._store = store
         self._waking = leasing.Waking(self.hints.work)
-        system = clock, ids, self.hints
-        self._router = routing.Router(store, *system, self._waking.writing, agent.progress)
+        self._router = routing.Router(store, clock, ids, self.hints, self._waking.writing, agent.progress)
 
     @property
     def settings(self) -> PipelineSettings:
@@ -60,8 +59,7 @@ class MessagePipeline:
 
     async def open(self, lease: turn.Lease) -> turn.ClaimedBatch:
         """What a lease is for, read. Raises LeaseLost when another owner has the batch."""
-        claimed = await self._store.claimed(lease)
-        if claimed is None:
+        if (claimed := await self._store.claimed(lease)) is None:
             raise LeaseLost(f"batch {lease.batch.id} has another owner now")
         return claimed
 

@@ -1,4 +1,4 @@
-"""Normalised text: what is stored, hashed and compared; text shown without passwords or look-alikes; amounts in words."""
+"""Normalised text: stored, hashed and compared; text shown without passwords or look-alikes; amounts in words."""
 
 from __future__ import annotations
 

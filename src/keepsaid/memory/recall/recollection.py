@@ -161,8 +161,7 @@ class Recollection:
         fused = ranking.fuse(shares)
         if self.graph is not None and depth and shares:
             seeds = [Seed(id_, value / fused[0].value) for id_, value in fused[:_DEPTH] if value > 0]
-            walk = partial(self.graph.walk, listener, query, seeds, _WALKED_MAX)
-            how, walked = await self._run_leg(self.graph, walk)
+            how, walked = await self._run_leg(self.graph, partial(self.graph.walk, listener, query, seeds, _WALKED_MAX))
             answers.append((how, walked))
             if walked is not None and walked.found:
                 shares.append(walked)

@@ -53,8 +53,7 @@ class Preparation:
 
         Raises what a part raised. A part that is late is cancelled; nobody waits for that.
         """
-        tasks = [part.task for part in self._parts]
-        if not tasks:
+        if not (tasks := [part.task for part in self._parts]):
             return ()
         try:
             done, _ = await asyncio.wait(tasks, timeout=limit_s, return_when=asyncio.FIRST_EXCEPTION)

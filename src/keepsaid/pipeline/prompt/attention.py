@@ -165,11 +165,9 @@ def attend(claimed: ClaimedBatch, recent: Recent, settled: tuple[SlotSettlement,
 def _focus(claimed: ClaimedBatch, recent: Recent, settled: tuple[SlotSettlement, ...]) -> Focus:
     """Reply target; else what is inferred where several speak; else our last words; else a question that fits."""
     newest = claimed.messages[-1]
-    replied = _replied(claimed, newest)
-    if replied is not None:
+    if (replied := _replied(claimed, newest)) is not None:
         return replied
-    guess = _inferred(claimed, recent, newest)
-    if guess is not None:
+    if (guess := _inferred(claimed, recent, newest)) is not None:
         text, who = next((text, who) for ref, text, who in _lane_texts(recent) if ref == guess.ref)
         return Focus(FocusKind.REPLY, guess.ref, text, who, f"inferred: {guess.reason} ({guess.score:g})")
     answer = next(((ref, text) for ref, text, who in reversed(_lane_texts(recent)) if not who), None)
@@ -184,11 +182,9 @@ def _focus(claimed: ClaimedBatch, recent: Recent, settled: tuple[SlotSettlement,
 
 
 def _replied(claimed: ClaimedBatch, newest: StoredMessage) -> Focus | None:
-    reply_to = newest.inbound.marks.reply_to
-    if reply_to is None:
+    if (reply_to := newest.inbound.marks.reply_to) is None:
         return None
-    target = claimed.around.target(reply_to)
-    if target is None:
+    if (target := claimed.around.target(reply_to)) is None:
         return Focus(FocusKind.REPLY, reason=_UNKNOWN)
     return Focus(FocusKind.REPLY, target.ref, target.text, target.speaker, "it replies to it")
 

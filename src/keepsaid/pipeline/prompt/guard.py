@@ -67,13 +67,11 @@ class Guard:
 
         When another has moved the context meanwhile, what that left stands instead. Raises a StoreError.
         """
-        last = ahead(tail, _CUT_SHARE)
-        if last is None:
+        if (last := ahead(tail, _CUT_SHARE)) is None:
             return None
         try:
             async with asyncio.timeout(self.windows.limit_s):
-                commit = CutContext(lane, tail.version, last, CutReason.GUARD, self.clock.now_ms())
-                await self.store.apply(commit)
+                await self.store.apply(CutContext(lane, tail.version, last, CutReason.GUARD, self.clock.now_ms()))
                 cut = await self.store.context(lane, TAIL_MAX)
         except TimeoutError:
             return None
@@ -140,8 +138,7 @@ class Fitting:
 
     async def _shorter(self) -> bool:
         """Whether a cut changed the prompt."""
-        cut = await self.guard.cut(self.lane, self.tail)
-        if cut is None:
+        if (cut := await self.guard.cut(self.lane, self.tail)) is None:
             return False
         before, self.tail, self._used = self.prompt, cut, 0
         self._prompt = await self._made(cut)

@@ -123,8 +123,7 @@ def status(scene: PromptInputs, chars_max: int) -> Layer:
             left += 1
         else:
             lines.append(f"- {attention.unforged(line)}")
-    text = "\n".join((attention.STATUS, *lines)) if lines else ""
-    return layer("status", text, left_out(left, "line"))
+    return layer("status", "\n".join((attention.STATUS, *lines)) if lines else "", left_out(left, "line"))
 
 
 def recalled(scene: PromptInputs, fence: trust.Fence) -> Layer:

@@ -22,7 +22,6 @@ from keepsaid.domain.timing import Cron, Every, Once, Timing, checked, first_due
 from keepsaid.domain.turn import ClaimedBatch
 from keepsaid.errors import ToolError
 from keepsaid.ports import model, store_views
-from keepsaid.ports.model import Tool
 from keepsaid.ports.runtime import Clock, Ids
 from keepsaid.text.normal import cut, normalise
 from keepsaid.values import frozen
@@ -46,7 +45,7 @@ _ASK_SCHEMA = object_schema(
 )
 
 
-def ask_for(claimed: turn.ClaimedBatch) -> Tool:
+def ask_for(claimed: turn.ClaimedBatch) -> model.Tool:
     """A tool that lets the next answer of a person be read as a value; nothing is sent by it."""
 
     async def run(arguments: dict[str, Json]) -> str:
@@ -54,7 +53,7 @@ def ask_for(claimed: turn.ClaimedBatch) -> Tool:
         return f"The answer of {_name(person)} will be read as {question.expected}. Now ask it in your answer."
 
     says = "Say before you ask a person for something that you wait for an answer of this type."
-    return Tool(ASK_FOR, says, _ASK_SCHEMA, run, output=Trust.OWNER)
+    return model.Tool(ASK_FOR, says, _ASK_SCHEMA, run, output=Trust.OWNER)
 
 
 def slots_in(records: Sequence[Record], claimed: turn.ClaimedBatch, lasts_ms: int) -> tuple[effects.OpenSlot, ...]:
@@ -87,8 +86,7 @@ def _question(arguments: Mapping[str, Json]) -> Question:
 
 def _person(claimed: turn.ClaimedBatch, arguments: Mapping[str, Json]) -> StoredMessage:
     """The last message of the person who is asked."""
-    people = [one for one in claimed.all_messages if not one.inbound.content.event]
-    if not people:
+    if not (people := [one for one in claimed.all_messages if not one.inbound.content.event]):
         raise ToolError("nobody can be asked: this turn answers no person")
     name = arguments.get("person")
     if name is None or name == "":
@@ -106,10 +104,9 @@ def _name(message: StoredMessage) -> str:
 SET_PERSONALITY = "set_personality"
 
 
-def set_personality(claimed: turn.ClaimedBatch) -> tuple[Tool, ...]:
+def set_personality(claimed: turn.ClaimedBatch) -> tuple[model.Tool, ...]:
     """The tool, for who may; it takes effect with the turn's commit, and shows in the next turn."""
-    allowed = settable(claimed.batch.lane, claimed.all_messages)
-    if not allowed:
+    if not (allowed := settable(claimed.batch.lane, claimed.all_messages)):
         return ()
 
     async def run(arguments: dict[str, Json]) -> str:
@@ -122,7 +119,7 @@ def set_personality(claimed: turn.ClaimedBatch) -> tuple[Tool, ...]:
     schema = object_schema({"text": text, "scope": scope}, "text")
     says = "Set how you speak, when the person asks you to speak otherwise."
     whose = visibility.least(one.inbound.origin.trust for one in claimed.all_messages)
-    return (Tool(SET_PERSONALITY, says, schema, run, serves=whose, output=Trust.OWNER),)
+    return (model.Tool(SET_PERSONALITY, says, schema, run, serves=whose, output=Trust.OWNER),)
 
 
 def set_in(records: Sequence[Record], claimed: turn.ClaimedBatch) -> tuple[effects.SetPersonality, ...]:
@@ -206,8 +203,7 @@ def schedule_tools(
         what, text, name, timing = _parse_call(arguments, terms, now)
         if sum(one.new.source == "agent" for one in await mine()) >= terms.most:
             raise ToolError(f"there are {terms.most} schedules in this conversation; cancel one first")
-        first = first_due(timing, now)
-        if first is None:
+        if (first := first_due(timing, now)) is None:
             raise ToolError("that time is over")
         _check_pace(timing, first, terms)
         told = f"{show('schedule', ids.next())} comes first at {_iso(first)}"
@@ -278,8 +274,7 @@ def _timing(arguments: Mapping[str, Json], zone: str, now: int) -> Timing:
 def _check_pace(timing: Timing, first: int, terms: ScheduleToolTerms) -> None:
     at = first
     for _ in range(_LOOKED_AT):
-        following = next_due(timing, at, at)
-        if following is None:
+        if (following := next_due(timing, at, at)) is None:
             return
         if following - at < terms.least_ms:
             raise ToolError(f"it would come too often: {terms.least_ms / 1_000:g} seconds apart at least")
@@ -299,8 +294,7 @@ def _effect(answered: AnsweredCall, claimed: ClaimedBatch, zone: str) -> Iterato
     if trust is Trust.EXTERNAL:
         return
     if answered.call.name == CANCEL:
-        number = read("schedule", str(arguments.get("id", "")))
-        if number is not None:
+        if (number := read("schedule", str(arguments.get("id", "")))) is not None:
             yield EndSchedule(number)
         return
     found = _ADDED.match(answered.text)

@@ -64,8 +64,7 @@ class TaskTools:
         self._ids = ids
         self._fence = fence
         origins = [message.inbound.origin for message in claimed.messages]
-        owned = all(one.trust is Trust.OWNER and one.direct for one in origins)
-        self._lane = None if owned else claimed.batch.lane
+        self._lane = None if all(one.trust is Trust.OWNER and one.direct for one in origins) else claimed.batch.lane
         made = (read("task", str(step.output).partition(" ")[0]) for step in steps if step.subject in (CREATE, BRANCH))
         self._made = {number for number in made if number is not None}
 
@@ -183,8 +182,7 @@ def _after(arguments: Mapping[str, Json]) -> tuple[int, ...]:
 
 
 def _named(arguments: Mapping[str, Json]) -> int:
-    number = read("task", str(arguments.get("id", "")))
-    if number is None:
+    if (number := read("task", str(arguments.get("id", "")))) is None:
         raise ToolError("id must name a task: tsk_...")
     return number
 

@@ -110,8 +110,7 @@ class Approvals:
         if arguments is None or len(arguments) > _ARGUMENTS_CHARS_MAX:
             return _NOT_ASKED.format("its arguments are too long to be shown, or no JSON object"), None
         key = f"call:{digest(*(self.lane or ()), tool.name, arguments).hex()[:24]}"
-        known = await self._known(key)
-        if known:
+        if known := await self._known(key):
             return known, None
         if await self._crowded():
             return _NOT_ASKED.format("too many calls wait for the owner already"), None
@@ -127,8 +126,7 @@ class Approvals:
         """What is said of a call that was asked for before; "" where it was not."""
         if key in self._new:
             return _waits(self._new[key])
-        found = await self.view.find(TaskFilter(key=key, limit=1))
-        if not found:
+        if not (found := await self.view.find(TaskFilter(key=key, limit=1))):
             return ""
         last = found[0]
         if last.state in ("needs_review", "pending", "running"):

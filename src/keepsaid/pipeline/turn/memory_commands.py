@@ -142,8 +142,7 @@ class Claims:
         if claim.person == person:
             return refused("That is for your other chat: you are yourself here already.")
         await self._note(code, claim._replace(by=person))
-        joined = await self.people.join((claim.person, person), person, self.clock.now_ms())
-        if joined is None:
+        if await self.people.join((claim.person, person), person, self.clock.now_ms()) is None:
             return refused("One of you is joined with my owner, and only my owner joins others with them.")
         return CommandResult("You are one person to me now, here and there. /join undo takes it back for this chat.")
 
@@ -186,8 +185,7 @@ class FeedbackCommand:
         return await self._marked(message.lane, which, by)
 
     async def _marked(self, lane: Lane, which: str, by: str) -> CommandResult:
-        reminded = await self.receipts.reminded(lane)
-        if reminded is None:
+        if (reminded := await self.receipts.reminded(lane)) is None:
             return refused("No memory came to mind in the last turns here.")
         if not which and len(reminded.memories) > 1:
             return CommandResult(await self._listed(reminded), ASKED)
@@ -208,8 +206,7 @@ class FeedbackCommand:
 
     async def _withdrawn(self, lane: Lane, which: str, by: str) -> CommandResult:
         feedback = await self.receipts.list_active_feedback(lane)
-        active = [one for one in feedback if which in ("", show("memory", one.memory_id))]
-        if not active:
+        if not (active := [one for one in feedback if which in ("", show("memory", one.memory_id))]):
             return refused("Nothing here is said to be wrong." if not which else f"{which} is not left out here.")
         newest = active[0]
         text = await self._text(newest.turn_id, newest.memory_id)

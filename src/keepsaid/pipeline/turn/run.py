@@ -285,8 +285,7 @@ async def _use(turn: TurnDeps, steps: StepLog, call: ToolCall) -> tuple[Record, 
     """What the model is told of a call: the tool's output, what is wrong with the call, or that it was refused."""
     tool = next((tool for tool in turn.tools if tool.name == call.name), None)
     output = await _result(turn, steps, tool, call)
-    refused = authorization.refusal_in(output)
-    if refused is not None:
+    if (refused := authorization.refusal_in(output)) is not None:
         told = Record(Role.TOOL, refused.text, call_id=call.id, speaker=call.name, trust=turn.gate.taint.trust)
         return told, refused.task
     said = _said(output, tool)

@@ -130,8 +130,7 @@ def _result(name: str, task: Task | None, fence: Fence) -> str:
 def _skill(task: Task, skills: personality.Skills) -> str:
     if not task.terms.skill:
         return ""
-    skill = skills.named(task.terms.skill)
-    if skill is None:
+    if (skill := skills.named(task.terms.skill)) is None:
         raise TaskImpossible(f"there is no skill called {task.terms.skill!r}")
     return f"\n\n[Skill: {skill.name}]\n{skill.body}"
 
@@ -147,8 +146,7 @@ def _tools(task: Task, tools: Sequence[Tool]) -> tuple[Tool, ...]:
         return tuple(tool for tool in known.values() if tool.needs is Trust.EXTERNAL)
     if allowed is None:
         return tuple(known.values())
-    missing = [name for name in allowed if name not in known]
-    if missing:
+    if missing := [name for name in allowed if name not in known]:
         raise TaskImpossible(f"there is no tool called {missing[0]!r} that a worker may use")
     return tuple(known[name] for name in allowed)
 
@@ -160,8 +158,7 @@ def set_status(operations: Operations, task: Task) -> Tool:
         text = arguments.get("text")
         if not isinstance(text, str) or not text.strip():
             raise ToolError("text must be a text that is not empty")
-        told = cut(normalise(text.strip()), _STATUS_CHARS_MAX)
-        await operations.apply(TellStatus(task.id, task.fence, told))
+        await operations.apply(TellStatus(task.id, task.fence, cut(normalise(text.strip()), _STATUS_CHARS_MAX)))
         return "Noted."
 
     says = "Say how far the task is, for whoever looks at it."
