@@ -19,7 +19,10 @@ REGRESSIONS = (62, 122, 169, 198, 208, 248, 262, 287, 329, 330, 332, 10_203, 23_
 """Seeds that once broke a promise: a clock that was set changed the order of replies, or held back what waited; a turn
 went on beside the one that had taken its place."""
 
-MEMORY_SEEDS = 90
+MEMORY_SEEDS = 60
+RARE = (63, 75)
+"""Seeds in which the process dies after commits after which it does not die in the seeds before."""
+
 FILE_SEEDS = 15
 SOAK_SEEDS = 5_000
 _RUN = 15
@@ -97,7 +100,7 @@ def test_seeds_meet_what_they_should() -> None:
     commits = "Receive Dispatch ClaimBatches StepStart StepEnd TurnCommit TakeReplies Settle Doubt VoidLeases"
     named = (*commits.split(), "EpisodesKept")
     wanted = {*_TROUBLES, *((name, side) for name in named for side in ("before", "after"))}
-    assert not wanted - set().union(*map(met, range(FILE_SEEDS, MEMORY_SEEDS)))
+    assert not wanted - set().union(*map(met, (*range(MEMORY_SEEDS), *RARE)))
 
 
 @pytest.mark.soak

@@ -31,7 +31,7 @@ _CALL_S = 5.0
 
 _THINKING_MS = 400
 _TALKERS = 12
-_TEST_S = 30.0
+_TEST_S = 20.0
 _LATE_S = 1.6
 """A turn takes less than a second, with twelve talkers at eight places."""
 

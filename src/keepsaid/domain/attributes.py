@@ -165,8 +165,7 @@ def _of(scope: str, told: Sequence[SlotStatement]) -> Iterator[Period]:
     current: Period | None = None
     apart = False
     for one in heard:
-        word = next((by for by in corrections if _outranks(by, one)), None)
-        if word is not None:
+        if (word := next((by for by in corrections if _outranks(by, one)), None)) is not None:
             # it ends nothing; but what follows it is a period of its own, so that no two ever become one
             found.append(Period(one.value, scope, one.start, [one], one.start, word))
             apart = True

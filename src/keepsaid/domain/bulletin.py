@@ -138,8 +138,7 @@ def rendered(memories: Sequence[Memory], words_max: int) -> tuple[str, tuple[int
     longest = max((len(lines) for _, lines in sections), default=0)
     in_turn = ((heading, lines[n]) for n in range(longest) for heading, lines in sections if n < len(lines))
     for heading, (id_, text) in in_turn:
-        words = len(text.split()) + (not kept[heading])
-        if words <= left:
+        if (words := len(text.split()) + (not kept[heading])) <= left:
             left -= words
             kept[heading].append((id_, text))
     parts = ["\n".join([f"{heading}:", *(text for _, text in lines)]) for heading, lines in kept.items() if lines]

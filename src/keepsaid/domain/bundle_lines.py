@@ -68,8 +68,7 @@ def record_in(fields: object) -> Record:
     """The record of a line; raises BundleLineError."""
     if not isinstance(fields, dict):
         raise BundleLineError(f"it is {normal.kind_of(fields)}, not an object")
-    made = _MADE.get(str(fields.get("type")))
-    if made is None:
+    if (made := _MADE.get(str(fields.get("type")))) is None:
         raise BundleLineError(f"there is no record of type {str(fields.get('type'))[:40]!r}")
     return made({name: value for name, value in fields.items() if name != "type"})
 
@@ -78,8 +77,7 @@ def _read(fields: object, table: Mapping[str, Callable[[Any], Any]]) -> Json:
     """The fields that a table names, each checked by it; nothing may be missing or left over."""
     if not isinstance(fields, dict):
         raise BundleLineError(f"{normal.kind_of(fields)} stands where an object belongs")
-    wrong = sorted({*map(str, fields)} ^ {*table})
-    if wrong:
+    if wrong := sorted({*map(str, fields)} ^ {*table}):
         what = "does not belong there" if wrong[0] in fields else "is missing"
         raise BundleLineError(f"{wrong[0][:40]!r} {what}")
     told = {}
@@ -157,8 +155,7 @@ def _one_of(*names: str) -> Callable[[Any], str]:
 
 
 def _scope(value: Any) -> str:
-    why = scope_fault(_short(value))
-    if why:
+    if why := scope_fault(_short(value)):
         raise BundleLineError(why)
     return str(value)
 

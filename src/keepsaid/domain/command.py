@@ -66,8 +66,7 @@ def read_command(text: str) -> Command | None:
 
     A word that is one letter or two away from a command's name is one that is not known, if it stands alone.
     """
-    found = _WRITTEN.fullmatch(text.strip())
-    if found is None:
+    if (found := _WRITTEN.fullmatch(text.strip())) is None:
         return None
     name, arguments = found[1].lower(), (found[2] or "").strip()
     if name not in COMMANDS:

@@ -107,12 +107,10 @@ def due(tail: context.LaneTail, terms: CompactionTerms, at: int) -> SummaryDue |
     What many tokens alone would start waits until there is half as much to take in: where few long messages are kept,
     each new one would else cost a summary.
     """
-    last = boundary(tail, terms.keep)
-    if last is None:
+    if (last := boundary(tail, terms.keep)) is None:
         return None
     records = tail.recent.records
-    said = messages(records)
-    if said > terms.messages:
+    if (said := messages(records)) > terms.messages:
         return SummaryDue(last, f"{said} messages since the last summary")
     gives_way = bisect_right(tail.positions, last)
     older = tokens(records[:gives_way])

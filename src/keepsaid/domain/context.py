@@ -152,8 +152,7 @@ def extracted(earlier: Sequence[Sections], records: Iterable[prompt.Record]) -> 
             continue
         who = record.speaker or ("assistant" if record.role is prompt.Role.ASSISTANT else "user")
         for sentence in _sentences(record.text):
-            section = _extracted_section(sentence, record.role)
-            if section:
+            if section := _extracted_section(sentence, record.role):
                 found[section].append(f"{who}: {sentence}")
         if record.attached:
             found["facts"].append(f"{who} attached {record.attached[:_TOLD_CHARS_MAX]}")

@@ -117,8 +117,7 @@ def _memory(arguments: Mapping[str, Json]) -> int:
 
 
 def _kind(arguments: Mapping[str, Json]) -> Kind:
-    given = arguments.get("kind", Kind.FACT)
-    if given not in tuple(IMPORTANCE):
+    if (given := arguments.get("kind", Kind.FACT)) not in tuple(IMPORTANCE):
         raise ValueError(f"kind must be one of {', '.join(IMPORTANCE)}")
     return Kind(str(given))
 

@@ -58,8 +58,7 @@ class Statement:
 
     def __post_init__(self) -> None:
         """Refuse what no memory can be made of, with a ValueError that says why."""
-        reason = _statement_fault(self)
-        if reason:
+        if reason := _statement_fault(self):
             raise ValueError(reason)
 
 
@@ -246,8 +245,7 @@ def junk(memory: NewMemory) -> str:
         return "its value says nothing"
     if memory.attribute and memory.subject:
         return ""
-    about = topic(memory.text)
-    if not about:
+    if not (about := topic(memory.text)):
         return "it is small talk"
     if memory.text.rstrip().endswith(_ASKS):
         return "it asks, and states nothing"

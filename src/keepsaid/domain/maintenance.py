@@ -258,8 +258,7 @@ class ConflictFinder:
 
     def _in_slot(self, entry: AuditEntry, others: list[AuditEntry]) -> Iterator[AuditFinding]:
         together = [one for one in others if _meet(one, entry)]
-        same = [one for one in together if one.same_as(entry) and one.scope == entry.scope]
-        if same:
+        if same := [one for one in together if one.same_as(entry) and one.scope == entry.scope]:
             yield AuditFinding(AuditProblem.DUPLICATE, (same[0].id, entry.id), Fix.MERGE, "the same value")
         elif attributes.single(entry.attribute):
             for one in (one for one in together if not one.same_as(entry)):
@@ -309,8 +308,7 @@ def sourceless(entry: AuditEntry, missing: Collection[memory.Source]) -> AuditFi
 
 def echo(entry: AuditEntry, shown: Sequence[AuditEntry]) -> AuditFinding | None:
     """The case of a memory that was learned from a reply, in which the agent told what it had been shown."""
-    said = [one for one in shown if one.id != entry.id and one.same_as(entry)]
-    if not said:
+    if not (said := [one for one in shown if one.id != entry.id and one.same_as(entry)]):
         return None
     first = said[0]
     if first.scope == entry.scope and first.slot == entry.slot and first.learned:

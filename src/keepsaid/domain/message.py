@@ -166,8 +166,7 @@ class Inbound:
 
         The parts cannot run into one another: what is fit to store holds no NUL.
         """
-        external_id = self.marks.external_id
-        if external_id is None:
+        if (external_id := self.marks.external_id) is None:
             return None
         return _hash_of(f"{self.origin.channel}\0{self.origin.account}\0{external_id}", b"")
 

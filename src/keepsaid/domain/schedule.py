@@ -195,7 +195,6 @@ def verdict_on(heard: RunOutput) -> tuple[str, str]:
         return "lose", heard.reason or f"what was asked is {heard.batch}"
     if heard.output == "asked" and heard.batch in ("done", "") and heard.reply_id is None:
         return "end", "there was no answer"
-    verb = _ENDS.get(heard.reply, "")
-    if verb:
+    if verb := _ENDS.get(heard.reply, ""):
         return verb, heard.detail if verb == "lose" else ""
     return ("answer", "") if heard.output == "asked" and heard.reply_id is not None else ("", "")

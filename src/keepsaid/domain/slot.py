@@ -117,14 +117,12 @@ def read_place(text: str) -> str | None:
 
     A name follows a word such as `in`, or is written large throughout.
     """
-    found = _COORDINATES.fullmatch(text.strip())
-    if found is not None:
+    if (found := _COORDINATES.fullmatch(text.strip())) is not None:
         return _coordinates(*found.groups())
     if "?" in text or "\n" in text or len(text) > _CHARS_MAX:
         return None
     text = text.strip(_ENDS)
-    led = _LED.fullmatch(text)
-    if led is not None:
+    if (led := _LED.fullmatch(text)) is not None:
         name = led["name"].strip(_ENDS)
         return name if _is_name(name, large=False) else None
     return text if _is_name(text, large=True) else None
@@ -235,8 +233,7 @@ _NAMED: Mapping[str, int] = {
 
 
 def _number(_question: Question, text: str, _heard: DatedText) -> str | None:
-    found = _NUMBER.fullmatch(text)
-    if found is None:
+    if (found := _NUMBER.fullmatch(text)) is None:
         return None
     digits = found["digits"].replace("−", "-")
     if digits.casefold() in _NAMED:
@@ -264,11 +261,9 @@ _PICK_WORDS_MAX = 8
 def _selection(question: Question, text: str, _heard: DatedText) -> str | None:
     """The option that is named, by its text, its number, or as the one of them that stands in a few words."""
     said = _plain(text)
-    by_text = [option for option in question.options if _plain(option) == said]
-    if by_text:
+    if by_text := [option for option in question.options if _plain(option) == said]:
         return by_text[0]
-    place = _place(text)
-    if place is not None:
+    if (place := _place(text)) is not None:
         return question.options[place - 1] if 1 <= place <= len(question.options) else None
     words = said.split()
     if len(words) > _PICK_WORDS_MAX or "?" in text or _DENIES & set(words):

@@ -117,8 +117,7 @@ class IllegalMove(Exception):
 
 def move(kind: str, state: str, verb: str) -> str:
     """The state after `verb`; raises IllegalMove when the table of `kind` does not list it."""
-    after = TABLES[kind].get((state, verb))
-    if after is None:
+    if (after := TABLES[kind].get((state, verb))) is None:
         raise IllegalMove(kind, state, verb)
     return after
 

@@ -97,8 +97,7 @@ def strand_of(lately: Iterable[RecentMessage], message_id: int, inbound: Inbound
     if {one.said.speaker for one in before} <= {origin.sender, AGENT}:
         return Placed(before[-1].key if before else lane.key, "one person alone has spoken")
     new = MessageText(f"message:{message_id}", origin.sender, inbound.content.text[:TEXT_CHARS_MAX], at, origin.name)
-    guess = infer([_linked(one, known) for one in before], new)
-    if guess is None:
+    if (guess := infer([_linked(one, known) for one in before], new)) is None:
         key = f"{_STRAND}{lane.conversation}:{show('message', message_id)}"
         return Placed(key, "it answers nothing that was said before, and begins a strand")
     answers = next(one for one in before if one.said.ref == guess.ref)

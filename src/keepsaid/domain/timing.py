@@ -108,8 +108,7 @@ def _field(text: str, named: tuple[str, int, int, Sequence[str]]) -> set[int]:
     name, least, most, _ = named
     allowed: set[int] = set()
     for part in text.split(","):
-        found = _PART.fullmatch(part)
-        if found is None:
+        if (found := _PART.fullmatch(part)) is None:
             raise ValueError(f"{part!r} is no {name}: a number, a range 1-5, a step */15, or *")
         first, last, step = found.groups()
         every = int(step) if step else 1

@@ -84,8 +84,7 @@ class Mem0File:
 
     def _person(self, item: dict[str, Any]) -> str:
         called = next((str(item[name]) for name in ("user_id", "agent_id", "run_id") if item.get(name)), "")
-        person = self._persons.get(called, self._persons.get(EVERYBODY))
-        if person is None:
+        if (person := self._persons.get(called, self._persons.get(EVERYBODY))) is None:
             raise ValueError(f"nobody here is {called[:80]!r}: say who it is with --as '{called[:80]}=owner'")
         return person
 

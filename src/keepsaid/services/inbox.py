@@ -120,8 +120,7 @@ class AskService:
                 if story.state in SETTLED:
                     return
                 while not over():
-                    progress = await _next(queue)
-                    if progress is None:
+                    if (progress := await _next(queue)) is None:
                         yield AnswerProgress(story, "silence")
                         break
                     if progress.kind == "settled":

@@ -33,8 +33,7 @@ def note(text: str, kind: str, now_ms: int) -> memory.NewMemory:
 
     Raises InputError when the text is empty or too long, or the kind is none a person can add.
     """
-    said = normalise(text).strip()
-    if not said:
+    if not (said := normalise(text).strip()):
         raise InputError("a memory needs a text", hint='keepsaid memory add "TEXT"')
     if len(said) > _CHARS_MAX:
         what = f"a memory may have {_CHARS_MAX:,} characters; this has {len(said):,}"

@@ -17,11 +17,9 @@ _REASON_CHARS_MAX = 1_000
 
 def person_in(text: str, config: Config) -> str:
     """Whom CHANNEL:ACCOUNT:SENDER names; every identity of the owner's is `owner`. Raises InputError."""
-    named = normalise(text).strip()
-    if named == memory.OWNER:
+    if (named := normalise(text).strip()) == memory.OWNER:
         return memory.OWNER
-    identity = visibility.identity_in(named)
-    if identity is None:
+    if (identity := visibility.identity_in(named)) is None:
         raise InputError(f"{text!r} names nobody: it takes CHANNEL:ACCOUNT:SENDER, or owner", safe=_SAFE, hint=_PEOPLE)
     if identity.channel not in config.channels:
         raise InputError(f"there is no channel {identity.channel!r}", safe=_SAFE, hint="keepsaid config show channels")

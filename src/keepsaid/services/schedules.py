@@ -62,8 +62,7 @@ class ScheduleService:
         now = self._clock.now_ms()
         new = replace(schedule, id=self._ids.next())
         self._check(new)
-        next_at = timing.first_due(new.timing, now)
-        if next_at is None:
+        if (next_at := timing.first_due(new.timing, now)) is None:
             raise refused("that time is over")
         if not await self._store.apply(scheduling.AddSchedule(new, next_at, now)):
             raise refused(f"there is a schedule {new.name!r} already")

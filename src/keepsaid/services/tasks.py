@@ -46,8 +46,7 @@ class TaskService:
     async def create(self, new: NewTask) -> int:
         """Make a task; returns its id. Raises InputError with nothing made."""
         made = replace(new, id=self._ids.next(), description=normalise(new.description))
-        refusal = await self._store.apply(CreateTasks((made,), self._clock.now_ms()))
-        if refusal:
+        if refusal := await self._store.apply(CreateTasks((made,), self._clock.now_ms())):
             raise InputError(
                 f"the task cannot be made: {refusal}", safe="Nothing was changed.", hint="keepsaid task ls"
             )

@@ -112,11 +112,9 @@ def read_moment(text: str, now: datetime) -> str | None:
     """
     text = text.casefold().strip().rstrip("!").strip()
     text = text if _SHORT.search(text) else text.rstrip(".")
-    exact = _ISO.fullmatch(text)
-    if exact is not None:
+    if (exact := _ISO.fullmatch(text)) is not None:
         return _iso(exact[1], exact[2], now)
-    after = _IN.fullmatch(text)
-    if after is not None:
+    if (after := _IN.fullmatch(text)) is not None:
         return _after(after[1], after[2], now)
     moment, words = _Moment(now), _TOKEN.findall(text)
     return moment.said() if words and all(_take(moment, words, n) for n in range(len(words))) else None
@@ -133,8 +131,7 @@ def _iso(day: str, at: str | None, now: datetime) -> str | None:
 
 
 def _after(many: str, unit: str, now: datetime) -> str | None:
-    span = _UNITS.get(unit)
-    if span is None:
+    if (span := _UNITS.get(unit)) is None:
         return None
     count = 0.5 if many.startswith("half") else int(many) if many.isdigit() else 1
     moment = now + span * count
@@ -205,8 +202,7 @@ def _of_month(moment: _Moment, words: list[str], n: int) -> bool:
     """The day or the year beside the name of a month."""
     if not any(word.rstrip(".") in MONTHS for word in words):
         return False
-    found = re.fullmatch(r"(\d{1,2})(?:st|nd|rd|th|er|\.)?|(\d{4})", words[n])
-    if found is None:
+    if (found := re.fullmatch(r"(\d{1,2})(?:st|nd|rd|th|er|\.)?|(\d{4})", words[n])) is None:
         return False
     if found[2] is not None and moment.year is None:
         moment.year = int(found[2])

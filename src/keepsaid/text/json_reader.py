@@ -162,8 +162,7 @@ class _Reader:
         self._values += 1
         if self._values > VALUES_MAX:
             raise Unreadable(f"it holds more than {VALUES_MAX:,} values")
-        mark = self._mark()
-        if mark == b'"':
+        if (mark := self._mark()) == b'"':
             return self._text()
         if mark in _OPENERS:
             self._at += 1
@@ -198,8 +197,7 @@ class _Reader:
     def _name(self, within: dict[str, Any]) -> None:
         if self._mark() != b'"':
             self._fail("a name in double quotes is missing")
-        name = self._text()
-        if name in within:
+        if (name := self._text()) in within:
             _twice(name)
         self._expect(b":")
         self._names.append(name)
@@ -218,8 +216,7 @@ class _Reader:
         return mark
 
     def _number(self) -> float:
-        found = _NUMBER.match(self._raw, self._at)
-        if found is None:
+        if (found := _NUMBER.match(self._raw, self._at)) is None:
             if self._raw.startswith(b"-Infinity", self._at):
                 _no_number("-Infinity")
             self._fail("a number is cut off")
@@ -236,16 +233,14 @@ class _Reader:
         return self._fail("a value is missing") if name is None else _no_number(name)
 
     def _text(self) -> str:
-        short = _SHORT.match(self._raw, self._at)
-        if short is not None:
+        if (short := _SHORT.match(self._raw, self._at)) is not None:
             self._at = short.end()
             return short.group(1).decode()
         pieces: list[str] = []
         self._at += 1
         while True:
             self._step()
-            mark = self._raw[self._at : self._at + 1]
-            if mark == b'"':
+            if (mark := self._raw[self._at : self._at + 1]) == b'"':
                 self._at += 1
                 return "".join(pieces)
             pieces.append(self._escapes() if mark == b"\\" else self._plain())
@@ -257,8 +252,7 @@ class _Reader:
         return self._taken(found.end())
 
     def _escapes(self) -> str:
-        found = _ESCAPES.match(self._raw, self._at)
-        if found is None:
+        if (found := _ESCAPES.match(self._raw, self._at)) is None:
             self._fail("a text holds an invalid escape")
         return _SURROGATES.sub("\ufffd", json.loads(f'"{self._taken(found.end())}"'))
 

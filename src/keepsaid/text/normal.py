@@ -207,8 +207,7 @@ def duration(ms: float | None) -> str:
         return "-"
     if ms < 1_000:
         return f"{max(0, ms):.0f} ms"
-    seconds = ms / 1_000
-    if seconds < 60:
+    if (seconds := ms / 1_000) < 60:
         return f"{seconds:.1f} s"
     minutes, hours = int(seconds // 60), int(seconds // 3_600)
     if hours < 1:

@@ -87,8 +87,7 @@ class Names:
 
     def turned_to(self, text: str) -> str:
         """The speaker whose name the text begins with; "" for none."""
-        found = _FIRST.match(text[:_READ_CHARS_MAX])
-        if found is None:
+        if (found := _FIRST.match(text[:_READ_CHARS_MAX])) is None:
             return ""
         at, word, mark = found.groups()
         if not (at or mark) and len(word) < _NAME_CHARS_MIN:

@@ -130,8 +130,7 @@ def _spans(text: str, match: re.Match[str], read: _Reader, today: date) -> list[
 
 
 def _anchor(text: str) -> Anchor | None:
-    event = _EVENT.search(text)
-    if event is None:
+    if (event := _EVENT.search(text)) is None:
         return None
     words = [word for word in event.groups()[1:] if word and word not in STOPWORDS]
     return Anchor(event[1] in ("before", "until"), frozenset(map(root, words))) if words else None

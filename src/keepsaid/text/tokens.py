@@ -102,7 +102,6 @@ def _cost_of_word(word: str, *, after_space: bool) -> float:
 
 def _cost_of_script(word: str) -> float:
     """Letters outside English: accented Latin, other alphabets, ideographs, and what lies beyond."""
-    first = max(word)
-    if first >= _IDEOGRAPHS:
+    if (first := max(word)) >= _IDEOGRAPHS:
         return max(1.0, (0.85 if first < _BEYOND else 1.5) * len(word))
     return 1.0 + (0.3 if first < _ALPHABETS else 0.18 if first < _SYLLABLES else 0.4) * max(0, len(word) - 3)

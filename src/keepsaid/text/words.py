@@ -77,8 +77,7 @@ def _mended(bare: str) -> str:
 def _replaced(word: str, endings: dict[str, str], above: int) -> str:
     """The word with its longest listed ending replaced, if what stands before it has a measure above `above`."""
     sizes = range(min(_ENDING_MAX, len(word) - 1), 1, -1)
-    ending = next((word[-size:] for size in sizes if word[-size:] in endings), "")
-    if not ending:
+    if not (ending := next((word[-size:] for size in sizes if word[-size:] in endings), "")):
         return word
     bare = word[: -len(ending)]
     if _measure(bare) <= above or (ending == "ion" and bare[-1] not in "st"):

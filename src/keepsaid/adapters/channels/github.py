@@ -213,8 +213,7 @@ class GitHubHook:
         for a body that is no JSON object.
         """
         self._prove(headers.get("x-hub-signature-256", ""), body)
-        event = _required(headers, "x-github-event")
-        if event == "ping":
+        if (event := _required(headers, "x-github-event")) == "ping":
             return None
         delivery = _required(headers, "x-github-delivery")
         document = _document(headers.get("content-type", ""), body)
@@ -238,16 +237,14 @@ class GitHubHook:
     def _prove(self, signature: str, body: bytes) -> None:
         if not self._secret:
             raise HookClosed("The GitHub webhook is closed: no secret is configured")
-        given = _SIGNATURE.fullmatch(signature)
-        if given is None:
+        if (given := _SIGNATURE.fullmatch(signature)) is None:
             raise Forged("The webhook has no sha256 signature" if not signature else "The signature is malformed")
         if not hmac.compare_digest(given.group(1), hmac.digest(self._secret, body, "sha256").hex()):
             raise Forged("The signature does not belong to this body and secret")
 
 
 def _required(headers: Mapping[str, str], name: str) -> str:
-    value = headers.get(name, "").strip()
-    if not value:
+    if not (value := headers.get(name, "").strip()):
         raise InputError(f"The webhook has no {name} header")
     if len(value) > _HEADER_CHARS_MAX or not (value.isascii() and value.isprintable()):
         raise InputError(f"The webhook's {name} header cannot be read")

@@ -155,11 +155,9 @@ class _Words:
         """The secret that stands after a word for one, if any does."""
         text, strong = self._text, keyword.lastgroup == "strong"
         kind = "password" if strong else "credential"
-        link = _LINK.match(text, keyword.end())
-        if link is None:
+        if (link := _LINK.match(text, keyword.end())) is None:
             flag = _FLAG.search(text, max(0, keyword.start() - 42), keyword.start())
-            beside = _BESIDE.match(text, keyword.end())
-            if beside is None:
+            if (beside := _BESIDE.match(text, keyword.end())) is None:
                 return None
             found = _value(text, beside.end(), kind, sure=flag is not None, said=flag is None)
             return found or self._near(keyword, kind)

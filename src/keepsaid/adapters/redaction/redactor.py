@@ -211,8 +211,7 @@ def _unescaped(view: View) -> View:
 def _peeled(view: View) -> Iterator[View]:
     """Every escape undone, again and again until nothing is left to undo, three times at most; each time's text."""
     for _ in range(_ROUNDS):
-        plainer = _undone(_unescaped(_undone(view, PERCENT)), ENTITIES)
-        if plainer is view:
+        if (plainer := _undone(_unescaped(_undone(view, PERCENT)), ENTITIES)) is view:
             return
         yield plainer
         view = plainer

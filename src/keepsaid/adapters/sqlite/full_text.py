@@ -139,8 +139,7 @@ def _plan_query(
 
 
 def read_document_frequencies(db: SqliteSession, text: str) -> DocumentFrequencies:
-    words = _words(db, text)
-    if not words:
+    if not (words := _words(db, text)):
         return DocumentFrequencies()
     terms, pieces = _counted(db, words)
     return DocumentFrequencies(pieces, {stem: term.pieces for stem, term in terms.items()})

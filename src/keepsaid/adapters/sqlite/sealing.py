@@ -92,8 +92,7 @@ def register(db: apsw.Connection) -> None:
 
 def sealed_tables(db: SqlSession) -> dict[str, SealedTable]:
     """The tables of an open database that have checksums, by name; read once for each connection."""
-    found = _tables.get(db)
-    if found is None:
+    if (found := _tables.get(db)) is None:
         found = {}
         for table, name, kind, place in every(db, SQL["columns"]):
             there = found.get(table, SealedTable(table, (), ()))

@@ -113,8 +113,7 @@ def _inspected(path: Path, part: str) -> Half:
             raise
         return Half(path, part, is_readable=False)  # it needs repair first, which reading cannot do
     with closing(db), translated(path):
-        schema = integrity.version(db, part)
-        if not schema:
+        if not (schema := integrity.version(db, part)):
             return Half(path, part, is_other=integrity.version(db, _OTHER[part]) > 0)
         known = db.table_exists("main", "store_mark")
         store, named = only(db, PAIR["mark"]) if known else (None, None)

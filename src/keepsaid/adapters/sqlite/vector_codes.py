@@ -219,8 +219,7 @@ class ExactVectors:
 
     def add(self, places: NDArray[np.int64], memories: Sequence[int], vectors: Floats) -> None:
         """Take in vectors at places behind all others."""
-        count = self._count + len(places)
-        if count > len(self._places):
+        if (count := self._count + len(places)) > len(self._places):
             room = max(count, 2 * len(self._places))
             self._places, self._memories = longer(self._places, room), longer(self._memories, room)
             self._vectors = longer(self._vectors.reshape(len(self._vectors), vectors.shape[1]), room)

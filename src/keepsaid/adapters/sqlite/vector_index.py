@@ -162,8 +162,7 @@ class VectorIndex:
         from keepsaid.adapters.sqlite.vector_codes import ExactVectorCache, quantise_vectors  # noqa: PLC0415 - imports numpy
 
         changes, newest = only(db, _SQL["last_change"])
-        held = self._held.get(space)
-        if held is None:
+        if (held := self._held.get(space)) is None:
             held = _Held(opened(db, space, dimension), ExactVectorCache(), changes, newest)
             self._held[space] = held
             return held

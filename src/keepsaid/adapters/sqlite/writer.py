@@ -204,8 +204,7 @@ class TransactionExecutor:
             undone()
 
     def _run(self, kind: type, commits: list[object], *, alone: bool = False) -> list[Any]:
-        apply_set = self._table.sets.get(kind)
-        if apply_set is not None:
+        if (apply_set := self._table.sets.get(kind)) is not None:
             results = self._guarded(lambda: apply_set(self._db, commits), alone=alone)
             if not isinstance(results, RejectedCommit):
                 return list(results)

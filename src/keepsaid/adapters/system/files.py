@@ -43,8 +43,7 @@ class IdentityFiles:
     async def read(self) -> str:
         """The files as they stand now, joined; one that cannot be read is left out, and logged."""
         # taken before the files are read, so that a change made meanwhile is found by the next turn
-        stamp = tuple(_stamped(self._folder / name) for name in _NAMES)
-        if stamp != self._stamp:
+        if (stamp := tuple(_stamped(self._folder / name) for name in _NAMES)) != self._stamp:
             self._text = await asyncio.to_thread(self._load)
             self._stamp = stamp
         return self._text
@@ -84,8 +83,7 @@ class SkillFolder:
 
     async def read(self) -> Skills:
         """The skills as they stand now, by name; a broken one is named and left out."""
-        stamp = self._look()
-        if stamp != self._stamp:
+        if (stamp := self._look()) != self._stamp:
             self._skills = await asyncio.to_thread(self._load, list(stamp))
             self._stamp = stamp
         return self._skills
@@ -130,8 +128,7 @@ def read_skill(file: Path) -> Skill:
     if len(raw) > BYTES_MAX:
         raise ValueError(f"{_FILE} is larger than {BYTES_MAX:,} bytes")
     text = normalise(raw.decode("utf-8-sig", "replace")).replace("\r\n", "\n")
-    found = _FRONT.match(text)
-    if found is None:
+    if (found := _FRONT.match(text)) is None:
         raise ValueError(f"{_FILE} does not begin with name and description between two lines of ---")
     front = _mapping(found.group(1))
     name, description = _text(front, "name"), _text(front, "description")
@@ -139,8 +136,7 @@ def read_skill(file: Path) -> Skill:
         raise ValueError(f"its name {name[:_NAME_CHARS_MAX]!r} is not small letters, digits and single hyphens")
     if len(description) > _DESCRIPTION_CHARS_MAX:
         raise ValueError(f"its description is longer than {_DESCRIPTION_CHARS_MAX:,} characters")
-    body = found.group(2).strip()
-    if not body:
+    if not (body := found.group(2).strip()):
         raise ValueError(f"{_FILE} says nothing below its second ---")
     return Skill(name, description, body)
 

@@ -62,8 +62,7 @@ def take_socket(name: str) -> Release:
         held.listen(_ASKED_MAX)
     except OSError:
         held.close()
-        pid = _owner_of(address)
-        if pid is None:
+        if (pid := _owner_of(address)) is None:
             return _nothing
         raise NameTaken(pid) from None
     return held.close

@@ -76,8 +76,7 @@ class SystemIds:
         self._counter = 0
 
     def next(self) -> int:
-        now = self._now_ms()
-        if now > self._last_ms:
+        if (now := self._now_ms()) > self._last_ms:
             self._last_ms, self._counter = now, 0
         else:
             self._counter += 1
@@ -215,8 +214,7 @@ class Watchdog:
     def _watch(self) -> None:
         while not self._ended.is_set():
             last = self._beaten
-            stale_s = monotonic() - last
-            if stale_s < self._limit_s:
+            if (stale_s := monotonic() - last) < self._limit_s:
                 self._ended.wait(self._limit_s - stale_s)
             else:
                 self._held(last)

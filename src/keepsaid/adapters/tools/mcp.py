@@ -101,8 +101,7 @@ class ToolPins:
         return found
 
     def _current(self) -> Pins:
-        stamp = self.stamp()
-        if stamp != self._seen:
+        if (stamp := self.stamp()) != self._seen:
             self._seen, self._pins = stamp, _read(self._accepted, _described)
         return self._pins
 
@@ -229,8 +228,7 @@ class McpServer:
         while len(found) < _TOOLS_MAX:
             page = await client.list_tools(cursor=cursor, cache_mode="refresh")
             found += [self._served(tool.name, tool.description or "", tool.input_schema) for tool in page.tools]
-            cursor = page.next_cursor
-            if not cursor:
+            if not (cursor := page.next_cursor):
                 break
         return sorted(found[:_TOOLS_MAX], key=lambda one: one.name)
 
@@ -264,8 +262,7 @@ class McpServer:
         return None if whom is None else SERVES[whom]
 
     async def _use(self, name: str, arguments: dict[str, Json]) -> str:
-        client = self._client
-        if client is None:
+        if (client := self._client) is None:
             raise ToolError(f"{self.name} cannot be reached now: {self.trouble}")
         try:
             result = await client.call_tool(name, arguments)

@@ -17,7 +17,7 @@ from keepsaid.errors import InputError
 from keepsaid.interfaces.cli import console, memory_changes, program, remote
 from keepsaid.interfaces.cli.memory_changes import LIST, OWNER
 from keepsaid.interfaces.shapes import Shape, holdings_shape, memory_shape, recalled_shape, widened_shape
-from keepsaid.memory.maintenance import UNUSED_DAYS, AuditReport
+from keepsaid.memory.maintenance import UNUSED_DAYS, Audit, AuditReport
 from keepsaid.text.normal import counted
 from keepsaid.values import frozen
 
@@ -38,7 +38,6 @@ def audit(
     The exit code is 0 when all is well, and 5 when there is something to put right.
     """
     from keepsaid.app.redaction import redactor_of  # noqa: PLC0415
-    from keepsaid.memory.maintenance import Audit  # noqa: PLC0415
 
     redactor = redactor_of(console.session().config())
 

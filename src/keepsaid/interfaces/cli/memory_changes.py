@@ -11,7 +11,7 @@ from keepsaid.domain.forgetting import Forgetting
 from keepsaid.domain.ids import read, show, when
 from keepsaid.domain.memory import Listener, Memory
 from keepsaid.interfaces.cli import console, remote
-from keepsaid.interfaces.shapes import Shape, memory_shape
+from keepsaid.interfaces.shapes import Shape, forgetting_shape, memory_shape
 from keepsaid.text.normal import counted
 from keepsaid.values import frozen
 
@@ -75,8 +75,6 @@ def _counts(counts: dict[str, int]) -> str:
 
 def _waited(told: Shape) -> Shape:
     """The receipt once all is gone, or as it stands after some seconds."""
-    from keepsaid.interfaces.shapes import forgetting_shape  # noqa: PLC0415 - `--help` needs none of it
-
     number = read("forgetting", str(told["id"]))
     if told["state"] == "done" or number is None or told.get("stopping"):
         return told
@@ -99,8 +97,6 @@ def forgotten(
     wait: Annotated[bool, typer.Option("--wait", help="First wait until a runtime has done what is asked.")] = False,
 ) -> None:
     """List what was asked to be forgotten, newest first, or show the receipt of one request."""
-    from keepsaid.interfaces.shapes import forgetting_shape  # noqa: PLC0415 - `--help` needs none of it
-
     if wait and not _wait():
         console.say("not all of it is gone yet")
     if request is not None:
@@ -119,7 +115,6 @@ def _request_cells(shape: Shape, one: Forgetting) -> tuple[str, ...]:
 
 def _one(request: str) -> None:
     from keepsaid.app.services import backups_of  # noqa: PLC0415
-    from keepsaid.interfaces.shapes import forgetting_shape  # noqa: PLC0415
 
     hint, no_such = "keepsaid memory forgotten", f"there is no {request}"
     number = console.id_of("forgetting", request, hint, no_such)

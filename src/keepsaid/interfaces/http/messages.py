@@ -13,7 +13,7 @@ from functools import partial
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from keepsaid.app.channels import MEDIA
+from keepsaid.app.channels import MEDIA, url_refused
 from keepsaid.app.instance import Instance
 from keepsaid.config import Config
 from keepsaid.domain import commits, ids, views
@@ -79,8 +79,6 @@ def _text(fields: Mapping[str, object], name: str, default: str | None) -> str:
 
 
 def _check_url(url: str, channel: str, hosts: tuple[str, ...]) -> None:
-    from keepsaid.app.channels import url_refused  # noqa: PLC0415 - the rule belongs to the channel that pushes
-
     if (reason := url_refused(url, hosts)) is not None:
         raise InputError(reason, hint=f"add the host to channels.{channel}.reply_hosts")
 

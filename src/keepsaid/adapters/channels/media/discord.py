@@ -32,8 +32,7 @@ def read(source: Mapping[str, object]) -> MediaMessage | IgnoredUpdate:
     author = message.needed("author")
     if author.flag("bot") or "webhook_id" in message:
         return IgnoredUpdate("a bot said it")
-    text = lines(_words(message), *_attachments(message))
-    if not text:
+    if not (text := lines(_words(message), *_attachments(message))):
         return IgnoredUpdate("the message has no words and nothing that could be named")
     return _posted(message, text, from_gateway=dispatched is not None)
 

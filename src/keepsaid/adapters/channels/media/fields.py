@@ -31,8 +31,7 @@ class MediaObject:
 
     def id(self, name: str) -> str:
         """An identifier, written as text; raises InputError when it is missing."""
-        value = self._source.get(name)
-        if value is None:
+        if (value := self._source.get(name)) is None:
             raise InputError(f"the field {self.path(name)!r} is missing")
         if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
             raise self._make_type_error(name, "an id", value)
@@ -40,8 +39,7 @@ class MediaObject:
 
     def number(self, name: str) -> float | None:
         """A number, never infinite: what is beyond a float is refused."""
-        value = self._source.get(name)
-        if value is None:
+        if (value := self._source.get(name)) is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self._make_type_error(name, "a number", value)
@@ -63,8 +61,7 @@ class MediaObject:
 
     def needed(self, name: str) -> MediaObject:
         """An object inside that must be there."""
-        found = self.inside(name)
-        if found is None:
+        if (found := self.inside(name)) is None:
             raise InputError(f"the field {self.path(name)!r} is missing")
         return found
 
@@ -90,8 +87,7 @@ class MediaObject:
         return f"{self._path}.{name}" if self._path else name
 
     def _list(self, name: str) -> list[object]:
-        value = self._source.get(name)
-        if value is None:
+        if (value := self._source.get(name)) is None:
             return []
         if not isinstance(value, list):
             raise self._make_type_error(name, "a list", value)

@@ -37,8 +37,7 @@ def _message(message: MediaObject, event: MediaObject, edited_at: str | None) ->
         return IgnoredUpdate("a bot said it")
     if subtype not in _SAID:
         return IgnoredUpdate(f"a notice of Slack's own ({subtype})")
-    text = lines(_words(message.text("text") or ""), *_attachments(message))
-    if not text:
+    if not (text := lines(_words(message.text("text") or ""), *_attachments(message))):
         return IgnoredUpdate("the message has no words and nothing that could be named")
     place, number = event.id("channel"), message.id("ts")
     thread = message.id("thread_ts") if "thread_ts" in message else number

@@ -68,8 +68,7 @@ def _name(person: MediaObject) -> str:
 
 
 def _forwarded(message: MediaObject) -> Iterator[str]:
-    origin = message.inside("forward_origin")
-    if origin is not None:
+    if (origin := message.inside("forward_origin")) is not None:
         who = (origin.inside(name) for name in ("sender_user", "sender_chat", "chat"))
         named = next((_name(one) for one in who if one is not None), origin.text("sender_user_name") or "")
         yield attached(FORWARDED, f"from {named}" if named else "")

@@ -127,8 +127,7 @@ def _starts(db: SqlSession, bindings: Mapping[str, Any], query: str, seeds: Sequ
     """The best seeds, the important ones among the others that are about the query, and the entities it names."""
     named = _rows(db, "named", {**bindings, "names": as_json(domain.names_in(query)), "limit": domain.SEEDS})
     first = {seed.memory_id: seed.strength for seed in seeds[: domain.SEEDS]}
-    others = {seed.memory_id: seed.strength for seed in seeds[domain.SEEDS :]}
-    if others:
+    if others := {seed.memory_id: seed.strength for seed in seeds[domain.SEEDS :]}:
         words = topic(query)
         of_query = {"ids": as_json(others), "entities": as_json([row[0] for row in named])}
         limits = {"importance": domain.IMPORTANT, "limit": domain.WEIGHTY_SEEDS}

@@ -234,8 +234,7 @@ def _joined(db: SqlSession, into: int, other: int, at: int) -> bool:
     """Merge two memories, one of which may lack a slot; False if something else held between them."""
     db.execute("SAVEPOINT same")
     db.execute(MEMORY_PAIRS["fill_slot"], {"id": other, "like": into})
-    joined = merge(db, Merge(into, (other,), at))
-    if not joined:
+    if not (joined := merge(db, Merge(into, (other,), at))):
         db.execute("ROLLBACK TO same")
     db.execute("RELEASE same")
     return joined

@@ -345,8 +345,7 @@ def _is_open(db: SqlSession, turn_id: int) -> bool:
 
 def _summaries(db: SqlSession, lane_id: int, position: int, at: int) -> int:
     """Delete the summaries made of a record; one being made now is refused, because the version changes."""
-    version = only(db, SQL["summary_over"], (lane_id, position))[0]
-    if version is None:
+    if (version := only(db, SQL["summary_over"], (lane_id, position))[0]) is None:
         db.execute(SQL["seen_anew"], (lane_id, at))
         return 0
     gone = run(db, SQL["forget_summaries"], (lane_id, version))

@@ -156,8 +156,7 @@ class RecentMessages:
         return strand.strand_of((*recent, *answers), arrival.id, arrival.inbound, arrival.at)
 
     def add(self, db: SqlSession, arrival: Arrival, key: str) -> None:
-        message = strand.remembered(arrival.id, arrival.inbound, arrival.at, key)
-        if message is not None:
+        if (message := strand.remembered(arrival.id, arrival.inbound, arrival.at, key)) is not None:
             place = arrival.inbound.lane[:3]
             self._recent[place] = strand.kept(self._read(db, place), message)
 

@@ -47,8 +47,7 @@ def start_step(db: SqlSession, commit: StepStart) -> bool:
     if not _held_turn(db, commit) and not _held_task(db, commit):
         return False
     step = commit.step
-    known = scalar(db, STEPS["step_state"], (commit.turn_id, step.n))
-    if known == "finished":
+    if (known := scalar(db, STEPS["step_state"], (commit.turn_id, step.n))) == "finished":
         return False
     if commit.trace is not None:
         packed = zlib.compress(trace_bytes(commit.trace), 1)
@@ -157,8 +156,7 @@ def _keep_move(db: SqlSession, reply_id: int, verb: str, at: int, detail: str = 
 
 
 def settle(db: SqlSession, commit: Settle) -> bool:
-    is_held = scalar(db, SQL["held"], (commit.reply_id, commit.fence)) == "sending"
-    if is_held:
+    if is_held := scalar(db, SQL["held"], (commit.reply_id, commit.fence)) == "sending":
         _settle(db, "sending", commit)
     return is_held
 

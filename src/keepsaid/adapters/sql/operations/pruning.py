@@ -122,8 +122,7 @@ def _note_lanes(db: SqlSession, rows: Sequence[Row]) -> None:
 
 def _records(db: SqlSession, commit: Prune) -> Pruned:
     limit = max(1, commit.rows_max // _RECORDS_EACH)
-    found = every(db, SQL["emptied"], (commit.before, *(commit.after or _FIRST), limit))
-    if not found:
+    if not (found := every(db, SQL["emptied"], (commit.before, *(commit.after or _FIRST), limit))):
         return Pruned(0, 0, 0, None)
     ids = db.numbers(tuple(row[0] for row in found))
     db.execute(SQL["unprompt"], (ids,))

@@ -192,8 +192,7 @@ class _Head(NamedTuple):
 
 
 def context(db: SqlSession, lane: Lane, limit: int) -> domain.LaneTail:
-    lane_id = routing.lane_id_of(db, lane)
-    if lane_id is None:
+    if (lane_id := routing.lane_id_of(db, lane)) is None:
         return domain.LaneTail()
     head = _head(db, lane_id)
     found = every_replaced(db, SQL["tail"], (lane_id, head.covered, max(0, limit)))[::-1]
@@ -210,8 +209,7 @@ def context(db: SqlSession, lane: Lane, limit: int) -> domain.LaneTail:
 
 
 def span(db: SqlSession, lane: Lane, after: int, limit: int) -> domain.TranscriptSpan:
-    lane_id = routing.lane_id_of(db, lane)
-    if lane_id is None:
+    if (lane_id := routing.lane_id_of(db, lane)) is None:
         return domain.TranscriptSpan((), ())
     found = every_replaced(db, SQL["span"], (lane_id, after, max(0, limit)))
     return domain.TranscriptSpan(rows.records(db, lane_id, found), tuple(row[7] for row in found))

@@ -117,8 +117,7 @@ REMINDERS = load("reminders")
 
 
 def reminders(db: SqlSession, lane: Lane, turns: int, blocks: int) -> Reminders:
-    lane_id = routing.lane_id_of(db, lane)
-    if lane_id is None:
+    if (lane_id := routing.lane_id_of(db, lane)) is None:
         return Reminders()
     lately = column(db, REMINDERS["lately"], (lane_id, turns)) if turns > 0 else ()
     last = column(db, REMINDERS["reminded"], (lane_id, blocks)) if blocks > 0 else []
@@ -225,8 +224,7 @@ def _origins(
     """Who said the messages that records show: of those that joined the turn they are read."""
     origins: dict[str, tuple[object, ...]] = {f"message:{row[0]}": tuple(row[4:]) for row in said}
     joined = [ref for one, ref, _ in records if one.role is Role.USER and ref.startswith("message:")]
-    missing = [int(ref.removeprefix("message:")) for ref in joined if ref not in origins]
-    if missing:
+    if missing := [int(ref.removeprefix("message:")) for ref in joined if ref not in origins]:
         found = every(db, TURNS["origins"], (db.numbers(missing),))
         origins.update({f"message:{row[0]}": tuple(row[1:]) for row in found})
     return origins
