@@ -1,4 +1,4 @@
-"""The runtime is killed at random moments under load, thirty times, and nothing is lost, doubled or out of order."""
+"""The runtime is killed at random moments under load, twenty times, and nothing is lost, doubled or out of order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from keepsaid_testkit.crash.fork import Nursery
 from keepsaid_testkit.crash.play import Plan, Play
 from keepsaid_testkit.crash.report import Report
 
-_KILLS = 30
+_KILLS = 20
 SOAK_KILLS = 1_000
 _RESTART_MS_MAX = 2_000
 _ENOUGH = {
