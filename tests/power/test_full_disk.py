@@ -37,8 +37,7 @@ class Scene:
         self._turn = asyncio.Condition()
 
     def fill(self) -> None:
-        """No space any more, neither in the log nor in the file."""
-        self.room.clear()
+        """No space any more, neither in the log nor in the file: whoever is refused waits until there is."""
         self.disk.write_error = self.disk.move_error = apsw.FullError("no space left on device")
 
     def empty(self) -> None:
@@ -54,6 +53,8 @@ class Scene:
 
     async def was_refused(self) -> None:
         """A message was refused for want of space."""
+        if self.disk.write_error is not None:
+            self.room.clear()
         async with self._turn:
             self.refused += 1
             self._turn.notify_all()
