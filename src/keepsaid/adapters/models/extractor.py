@@ -214,17 +214,15 @@ def private_tools() -> tuple[Tool, ...]:
 
 def material(passage: session.Passage) -> str:
     """What was said, each message on one line of its own, so that none can pass for another's."""
-    return "\n".join(_lines(passage.utterances))
-
-
-def _lines(utterances: tuple[session.Utterance, ...]) -> Iterator[str]:
-    for one in utterances:
+    lines = []
+    for one in passage.utterances:
         text = cut(" ".join(one.text.split()), _SAID_CHARS_MAX)
         if one.is_source:
             day = datetime.fromtimestamp(one.at / 1000, UTC).strftime("%Y-%m-%d %H:%M") if ids.is_time(one.at) else ""
-            yield f"#{one.position} {day} {' '.join(one.speaker.split())}: {text}"
+            lines.append(f"#{one.position} {day} {' '.join(one.speaker.split())}: {text}")
         elif one.is_readable:
-            yield f"  (the assistant: {text})"
+            lines.append(f"  (the assistant: {text})")
+    return "\n".join(lines)
 
 
 def _statement(given: _Fact, told: set[int]) -> Statement | None:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 
 from keepsaid.adapters.sql.operations import (
     collection,
-    journal,
     leases,
     outbox,
     pruning,
@@ -18,7 +17,7 @@ from keepsaid.adapters.sql.operations import (
     views,
 )
 from keepsaid.adapters.sql.operations import forgetting as forgetful
-from keepsaid.adapters.sql.operations import sessions as lane_context
+from keepsaid.adapters.sql.operations import journal as event_journal
 from keepsaid.adapters.sql.operations import sessions as lane_sessions
 from keepsaid.adapters.sql.operations.forgetting_reach import SqlForgettings, SqlReach
 from keepsaid.adapters.sql.operations.intake import MessageInserter
@@ -47,10 +46,10 @@ _COMMITS: Mapping[type, ApplyOne] = {
     commits.Resend: outbox.resend,
     commits.MarkReplyShown: outbox.shown,
     commits.Decide: outbox.decide,
-    compaction.Summarise: lane_context.summarise,
-    compaction.CutContext: lane_context.cut,
-    compaction.SummaryFailed: lane_context.summary_failed,
-    compaction.SummariesCopied: lane_context.copied,
+    compaction.Summarise: lane_sessions.summarise,
+    compaction.CutContext: lane_sessions.cut,
+    compaction.SummaryFailed: lane_sessions.summary_failed,
+    compaction.SummariesCopied: lane_sessions.copied,
     busy.Interrupt: routing.interrupt,
     busy.Steer: routing.steer,
     session.Rest: lane_sessions.rest,
@@ -62,8 +61,8 @@ _COMMITS: Mapping[type, ApplyOne] = {
     session.Invalidate: collection.mark_one,
     session.MarkUnprocessed: collection.mark_unprocessed,
     commits.BeginPruning: pruning.begin,
-    commits.Tell: journal.write_fact,
-    event.TellNews: journal.write_news,
+    commits.Tell: event_journal.write_fact,
+    event.TellNews: event_journal.write_news,
     process.Note: turns.keep,
     process.NotifyOwner: turns.notify,
     commits.EpisodesKept: collection.kept,
@@ -81,12 +80,12 @@ _COMMITS: Mapping[type, ApplyOne] = {
     task.ExpireTasks: tasks.expire_tasks,
     relay.MarkTasksReported: tasks.mark_tasks_reported,
     task.ResultsKept: tasks.kept,
-    event.Subscribe: journal.subscribe,
-    event.Unsubscribe: journal.unsubscribe,
-    event.Distribute: journal.distribute,
-    event.TakeDeliveries: journal.take,
-    event.SettleDeliveries: journal.settle,
-    event.DecideDelivery: journal.decide,
+    event.Subscribe: event_journal.subscribe,
+    event.Unsubscribe: event_journal.unsubscribe,
+    event.Distribute: event_journal.distribute,
+    event.TakeDeliveries: event_journal.take,
+    event.SettleDeliveries: event_journal.settle,
+    event.DecideDelivery: event_journal.decide,
     scheduling.AddSchedule: schedules.add,
     scheduling.ReplaceSchedules: schedules.replace_all,
     scheduling.FireSchedules: schedules.fire,
@@ -133,7 +132,7 @@ class SqlLanes(SqlView):
         self.forgettings = SqlForgettings(readers, keyring)
         self.reach = SqlReach(readers, keyring)
         self.tasks = SqlTasks(readers)
-        self.journal = journal.SqlJournal(readers, self._committed)
+        self.journal = event_journal.SqlJournal(readers, self._committed)
         self.schedules = SqlSchedules(readers)
 
     # BufferView, MarksView
@@ -157,12 +156,12 @@ class SqlLanes(SqlView):
     last_turn = reads(views.last_turn)
     next_ready = reads(views.next_ready)
     next_trial = reads(views.next_trial)
-    context = reads(lane_context.context)
+    context = reads(lane_sessions.context)
     reminders = reads(turns.reminders)
-    span = reads(lane_context.span)
-    past = reads(lane_context.past)
-    summaries_due = reads(lane_context.due)
-    summaries_of = reads(lane_context.of_conversation)
+    span = reads(lane_sessions.span)
+    past = reads(lane_sessions.past)
+    summaries_due = reads(lane_sessions.due)
+    summaries_of = reads(lane_sessions.of_conversation)
     lanes = reads(views.lanes)
     line = reads(views.line)
     summaries = reads(views.summaries)
