@@ -149,17 +149,14 @@ class ModelExtractor:
             usage += answer.usage
             called = answer.calls or _written(answer.text)
             exchange.append(Record(Role.ASSISTANT, answer.text, called))
-            exchange += [_answered(staging, call) for call in called]
+            for call in called:
+                run = staging.tools.get(call.name)
+                text = f"there is no tool {call.name}" if run is None else run(call.arguments)
+                exchange.append(Record(Role.TOOL, text, call_id=call.id, speaker=call.name))
             over = staging.done or bool(staging.statements) or not called
         if not staging.statements and (staging.refused or not staging.done):
             raise ModelMalformed(f"{self._model.name} named nothing that was said, and did not say that this is all")
         return Extracted(tuple(staging.statements), calls, usage, self._model.name)
-
-
-def _answered(staging: Staging, call: ToolCall) -> Record:
-    run = staging.tools.get(call.name)
-    text = f"there is no tool {call.name}" if run is None else run(call.arguments)
-    return Record(Role.TOOL, text, call_id=call.id, speaker=call.name)
 
 
 def _written(text: str) -> tuple[ToolCall, ...]:

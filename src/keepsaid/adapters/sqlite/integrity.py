@@ -100,18 +100,14 @@ def migrate(db: connection.SqliteSession, path: Path, part: str) -> None:
         db.create_scalar_function("digest", lambda *parts: digest(*map(str, parts)), 2, deterministic=True)
         for number, script in scripts:
             point(f"migrate.{part}.{number}.before")
-            _step(db, part, number, script)
+            with db.transaction():
+                db.pragma("application_id", connection.APPLICATION_ID)
+                db.execute(SCHEMA["create"])
+                db.execute(script).fetchall()  # a statement that returns rows must not be the last that runs
+                db.execute(SCHEMA["set_version"], (part, number))
             point(f"migrate.{part}.{number}.after")
         if found or scripts:
             sealing.keep_sealed(db)
-
-
-def _step(db: connection.SqliteSession, part: str, number: int, script: str) -> None:
-    with db.transaction():
-        db.pragma("application_id", connection.APPLICATION_ID)
-        db.execute(SCHEMA["create"])
-        db.execute(script).fetchall()  # a statement that returns rows must not be the last that runs
-        db.execute(SCHEMA["set_version"], (part, number))
 
 
 def back_up(db: connection.SqliteSession, target: Path) -> None:
