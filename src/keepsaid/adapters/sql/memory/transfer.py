@@ -135,7 +135,7 @@ def _undecided(entry: BundleEntry) -> BundleEntry:
 
 
 def _decide(db: SqlSession, slot: bytes, attribute: str, made: tuple[Sequence[int], int]) -> None:
-    """Let the statements of a slot, or of each of its values, decide what holds; ids go to the first that needs them."""
+    """Let the statements of a slot, or of each of its values, decide what holds; spare ids go to the first in need."""
     spare, at = made
     statements = learning.statements_of(db, slot)
     each = [[one for one in statements if one.value == value] for value in sorted({one.value for one in statements})]
