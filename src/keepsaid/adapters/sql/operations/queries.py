@@ -5,19 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from keepsaid.adapters.sql.operations import (
-    collection,
-    leases,
-    outbox,
-    pruning,
-    routing,
-    schedules,
-    tasks,
-    turns,
-    views,
-)
+from keepsaid.adapters.sql.operations import collection, journal, leases, outbox, pruning, routing, tasks, turns, views
 from keepsaid.adapters.sql.operations import forgetting as forgetful
-from keepsaid.adapters.sql.operations import journal as event_journal
+from keepsaid.adapters.sql.operations import schedules as schedule_commits
 from keepsaid.adapters.sql.operations import sessions as lane_sessions
 from keepsaid.adapters.sql.operations.forgetting_reach import SqlForgettings, SqlReach
 from keepsaid.adapters.sql.operations.intake import MessageInserter
@@ -61,8 +51,8 @@ _COMMITS: Mapping[type, ApplyOne] = {
     session.Invalidate: collection.mark_one,
     session.MarkUnprocessed: collection.mark_unprocessed,
     commits.BeginPruning: pruning.begin,
-    commits.Tell: event_journal.write_fact,
-    event.TellNews: event_journal.write_news,
+    commits.Tell: journal.write_fact,
+    event.TellNews: journal.write_news,
     process.Note: turns.keep,
     process.NotifyOwner: turns.notify,
     commits.EpisodesKept: collection.kept,
@@ -80,21 +70,21 @@ _COMMITS: Mapping[type, ApplyOne] = {
     task.ExpireTasks: tasks.expire_tasks,
     relay.MarkTasksReported: tasks.mark_tasks_reported,
     task.ResultsKept: tasks.kept,
-    event.Subscribe: event_journal.subscribe,
-    event.Unsubscribe: event_journal.unsubscribe,
-    event.Distribute: event_journal.distribute,
-    event.TakeDeliveries: event_journal.take,
-    event.SettleDeliveries: event_journal.settle,
-    event.DecideDelivery: event_journal.decide,
-    scheduling.AddSchedule: schedules.add,
-    scheduling.ReplaceSchedules: schedules.replace_all,
-    scheduling.FireSchedules: schedules.fire,
-    scheduling.RunNow: schedules.run_now,
-    scheduling.BeginRun: schedules.begin,
-    scheduling.EndRun: schedules.end,
-    scheduling.SettleRun: schedules.settle,
-    scheduling.MoveSchedule: schedules.move_one,
-    scheduling.RecoverRuns: schedules.recover,
+    event.Subscribe: journal.subscribe,
+    event.Unsubscribe: journal.unsubscribe,
+    event.Distribute: journal.distribute,
+    event.TakeDeliveries: journal.take,
+    event.SettleDeliveries: journal.settle,
+    event.DecideDelivery: journal.decide,
+    scheduling.AddSchedule: schedule_commits.add,
+    scheduling.ReplaceSchedules: schedule_commits.replace_all,
+    scheduling.FireSchedules: schedule_commits.fire,
+    scheduling.RunNow: schedule_commits.run_now,
+    scheduling.BeginRun: schedule_commits.begin,
+    scheduling.EndRun: schedule_commits.end,
+    scheduling.SettleRun: schedule_commits.settle,
+    scheduling.MoveSchedule: schedule_commits.move_one,
+    scheduling.RecoverRuns: schedule_commits.recover,
 }
 
 
@@ -132,7 +122,7 @@ class SqlLanes(SqlView):
         self.forgettings = SqlForgettings(readers, keyring)
         self.reach = SqlReach(readers, keyring)
         self.tasks = SqlTasks(readers)
-        self.journal = event_journal.SqlJournal(readers, self._committed)
+        self.journal = journal.SqlJournal(readers, self._committed)
         self.schedules = SqlSchedules(readers)
 
     # BufferView, MarksView
