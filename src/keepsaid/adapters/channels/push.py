@@ -74,7 +74,10 @@ class PushChannel:
 
     async def _post(self, url: str, reply: StoredReply, attempt: _Attempt) -> SendResult:
         client = await self._opened()
-        content, headers, traced = _body(reply), _headers(reply), {"trace": attempt.note}
+        content, traced = _body(reply), {"trace": attempt.note}
+        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity", "Idempotency-Key": reply.key}
+        if reply.possible_duplicate:
+            headers["Keepsaid-Possible-Duplicate"] = "true"
         request = client.build_request(
             "POST", url, content=content, headers=headers, timeout=self._limits, extensions=traced
         )
@@ -108,13 +111,6 @@ class _Attempt:
 def _plain_client() -> httpx2.AsyncClient:
     # Receivers that keep idle connections for 5 s would cut some just as they are used again, which is a doubt.
     return httpx2.AsyncClient(limits=_CONNECTIONS, trust_env=False)
-
-
-def _headers(reply: StoredReply) -> dict[str, str]:
-    fields = {"Content-Type": "application/json", "Accept-Encoding": "identity", "Idempotency-Key": reply.key}
-    if reply.possible_duplicate:
-        fields["Keepsaid-Possible-Duplicate"] = "true"
-    return fields
 
 
 def _body(reply: StoredReply) -> bytes:

@@ -217,7 +217,10 @@ class LazyChat:
         provider, _, model = self._name.partition("/")
         given = self._models.api_key
         key = given.get_secret_value() if given else os.environ.get(_KEYS.get(provider, ""))
-        address = _address(provider, self._models)
+        # without an address the provider's library knows it; `models.base_url` is for openai/ names alone
+        address = self._models.base_url if provider == "openai" else None
+        if provider == "ollama":
+            address = ollama_address(os.environ.get("OLLAMA_HOST"))
         if not key and not address and provider in _KEYS:
             raise ModelAuth(f"{self._name} needs a key: {_KEYS[provider]} is not set", hint="keepsaid init")
         return ProviderChat(self._name, lambda: build(provider, model, key or _NO_KEY, address))
@@ -225,13 +228,6 @@ class LazyChat:
     async def close(self) -> None:
         if self._chat is not None:
             await self._chat.close()
-
-
-def _address(provider: str, models: ModelsConfig) -> str | None:
-    """Where a provider's server is; None where its library knows. `models.base_url` is for openai/ names alone."""
-    if provider == "openai":
-        return models.base_url
-    return ollama_address(os.environ.get("OLLAMA_HOST")) if provider == "ollama" else None
 
 
 def ollama_address(host: str | None) -> str:

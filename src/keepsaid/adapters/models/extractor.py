@@ -149,17 +149,14 @@ class ModelExtractor:
             usage += answer.usage
             called = answer.calls or _written(answer.text)
             exchange.append(Record(Role.ASSISTANT, answer.text, called))
-            exchange += [_answered(staging, call) for call in called]
+            for call in called:
+                run = staging.tools.get(call.name)
+                text = f"there is no tool {call.name}" if run is None else run(call.arguments)
+                exchange.append(Record(Role.TOOL, text, call_id=call.id, speaker=call.name))
             over = staging.done or bool(staging.statements) or not called
         if not staging.statements and (staging.refused or not staging.done):
             raise ModelMalformed(f"{self._model.name} named nothing that was said, and did not say that this is all")
         return Extracted(tuple(staging.statements), calls, usage, self._model.name)
-
-
-def _answered(staging: Staging, call: ToolCall) -> Record:
-    run = staging.tools.get(call.name)
-    text = f"there is no tool {call.name}" if run is None else run(call.arguments)
-    return Record(Role.TOOL, text, call_id=call.id, speaker=call.name)
 
 
 def _written(text: str) -> tuple[ToolCall, ...]:
@@ -214,17 +211,15 @@ def private_tools() -> tuple[Tool, ...]:
 
 def material(passage: session.Passage) -> str:
     """What was said, each message on one line of its own, so that none can pass for another's."""
-    return "\n".join(_lines(passage.utterances))
-
-
-def _lines(utterances: tuple[session.Utterance, ...]) -> Iterator[str]:
-    for one in utterances:
+    lines = []
+    for one in passage.utterances:
         text = cut(" ".join(one.text.split()), _SAID_CHARS_MAX)
         if one.is_source:
             day = datetime.fromtimestamp(one.at / 1000, UTC).strftime("%Y-%m-%d %H:%M") if ids.is_time(one.at) else ""
-            yield f"#{one.position} {day} {' '.join(one.speaker.split())}: {text}"
+            lines.append(f"#{one.position} {day} {' '.join(one.speaker.split())}: {text}")
         elif one.is_readable:
-            yield f"  (the assistant: {text})"
+            lines.append(f"  (the assistant: {text})")
+    return "\n".join(lines)
 
 
 def _statement(given: _Fact, told: set[int]) -> Statement | None:

@@ -84,15 +84,10 @@ def _runs(secret: str) -> Iterator[str]:
     forms = [form.encode() for form in sorted(written)]
     for raw in (*forms, secret.encode("utf-16-le")):
         yield from (raw.hex(), raw.hex().upper())
-        for core in (_core(raw, offset) for offset in range(3)):
+        for offset in range(3):
+            whole = b64encode(b"\0" * offset + raw).decode()
+            core = whole[-(-offset * 8 // 6) : (offset + len(raw)) * 8 // 6]
             yield from (core, core.replace("+", "-").replace("/", "_"))
-
-
-def _core(raw: bytes, offset: int) -> str:
-    whole = b64encode(b"\0" * offset + raw).decode()
-    first = -(-offset * 8 // 6)
-    last = (offset + len(raw)) * 8 // 6
-    return whole[first:last]
 
 
 class PatternRedactor:

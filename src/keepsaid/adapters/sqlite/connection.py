@@ -304,20 +304,16 @@ class Readers:
 
     def _run(self, query: Callable[Concatenate[SqliteSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         with translated(self.path):
-            db = self._connection()
+            db: SqliteSession | None = getattr(self._local, "db", None)
+            if db is None:
+                db = self._local.db = open_reader(self.path, self._cached_kib)
+                self._open.append(db)
             db.execute("BEGIN")
             try:
                 return query(db, *args, **kwargs)
             finally:
                 if db.in_transaction:
                     db.execute("ROLLBACK")
-
-    def _connection(self) -> SqliteSession:
-        db: SqliteSession | None = getattr(self._local, "db", None)
-        if db is None:
-            db = self._local.db = open_reader(self.path, self._cached_kib)
-            self._open.append(db)
-        return db
 
     async def close(self) -> None:
         """Cut short what still runs after a moment, and close every connection.

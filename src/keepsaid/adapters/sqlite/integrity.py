@@ -96,27 +96,18 @@ def migrate(db: connection.SqliteSession, path: Path, part: str) -> None:
         scripts = due(part, found)
         if scripts and found:
             back_up(db, path.with_name(f"{path.name}.schema-{part}-{found}.bak"))
-        _register(db)
+        db.create_scalar_function("without_logins", lambda *parts: without_logins(str(parts[0])), 1, deterministic=True)
+        db.create_scalar_function("digest", lambda *parts: digest(*map(str, parts)), 2, deterministic=True)
         for number, script in scripts:
             point(f"migrate.{part}.{number}.before")
-            _step(db, part, number, script)
+            with db.transaction():
+                db.pragma("application_id", connection.APPLICATION_ID)
+                db.execute(SCHEMA["create"])
+                db.execute(script).fetchall()  # a statement that returns rows must not be the last that runs
+                db.execute(SCHEMA["set_version"], (part, number))
             point(f"migrate.{part}.{number}.after")
         if found or scripts:
             sealing.keep_sealed(db)
-
-
-def _register(db: connection.SqliteSession) -> None:
-    """Register the functions that migrations call."""
-    db.create_scalar_function("without_logins", lambda *parts: without_logins(str(parts[0])), 1, deterministic=True)
-    db.create_scalar_function("digest", lambda *parts: digest(*map(str, parts)), 2, deterministic=True)
-
-
-def _step(db: connection.SqliteSession, part: str, number: int, script: str) -> None:
-    with db.transaction():
-        db.pragma("application_id", connection.APPLICATION_ID)
-        db.execute(SCHEMA["create"])
-        db.execute(script).fetchall()  # a statement that returns rows must not be the last that runs
-        db.execute(SCHEMA["set_version"], (part, number))
 
 
 def back_up(db: connection.SqliteSession, target: Path) -> None:

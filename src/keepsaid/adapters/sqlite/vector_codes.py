@@ -113,16 +113,12 @@ class BinaryVectorIndex:
         chosen = least(far, depth * _GUESSED_EACH)
         chosen = chosen[heard[chosen]]
         if len(chosen) > depth:
-            chosen = chosen[least(-self._guesses(chosen, asked), depth)]
+            # what the query has in common with these rows, were each of their numbers 1 or 0 by its sign
+            codes = np.ascontiguousarray(self._planes[:, chosen].T).view(np.uint8)
+            signs = np.unpackbits(codes, axis=1, count=len(asked)).astype(np.float32)
+            chosen = chosen[least(-(signs @ asked), depth)]
         ids, memories = self.of(chosen)
         return NearRows(dict(zip(ids, memories, strict=True)), tuple(self._ids[_spread(heard)].tolist()))
-
-    def _guesses(self, places: Longs, asked: NDArray[np.float32]) -> NDArray[np.float32]:
-        """What a query has in common with these rows, were each of their numbers 1 or 0 by its sign."""
-        codes = np.ascontiguousarray(self._planes[:, places].T).view(np.uint8)
-        signs = np.unpackbits(codes, axis=1, count=len(asked))
-        found: NDArray[np.float32] = signs.astype(np.float32) @ asked
-        return found
 
     def _distances(self, asked: NDArray[np.float32]) -> NDArray[np.uint16]:
         """In how many signs each row differs from a query; three words' bits are summed in bytes, as they fit."""

@@ -64,7 +64,10 @@ def pack_words(db: SqliteSession, finish: bool) -> None:
             number = min(set(range(full)).difference(stretches(db)))
             making = _Making(number, number * STRETCH)
         if making.upto < (making.number + 1) * STRETCH:
-            _read_on(db, making)
+            if rows := every(db, _SQL["pieces"], (making.upto, making.upto + _READ_EACH)):
+                making.pieces += len(rows)
+                making.words.append(_words_of(rows, making.number * STRETCH))
+            making.upto += _READ_EACH
             more = True
         else:
             point("block.before")
@@ -75,13 +78,6 @@ def pack_words(db: SqliteSession, finish: bool) -> None:
             _making[db] = making
         if not finish:
             return
-
-
-def _read_on(db: SqliteSession, making: _Making) -> None:
-    if rows := every(db, _SQL["pieces"], (making.upto, making.upto + _READ_EACH)):
-        making.pieces += len(rows)
-        making.words.append(_words_of(rows, making.number * STRETCH))
-    making.upto += _READ_EACH
 
 
 def _write_on(db: SqliteSession, making: _Making) -> bool:

@@ -222,7 +222,9 @@ class Watchdog:
     def _held(self, last: float) -> None:
         """Log where the loop stands, wait until it runs again, and log for how long it was held."""
         self._lively.clear()
-        stack = _stack_of(self._loops_thread)
+        frame = sys._current_frames().get(self._loops_thread)  # noqa: SLF001 - documented, and the only way to another thread's stack
+        frames = traceback.StackSummary.extract(traceback.walk_stack(frame), lookup_lines=False) if frame else []
+        stack = [f"{one.filename}:{one.lineno} in {one.name}" for one in list(frames)[:_FRAMES_MAX][::-1]]
         if self._beaten != last:
             return  # it has just gone on, and what it does now has held nobody
         held_s, used_s = monotonic() - last, process_time() - self._used
@@ -237,13 +239,6 @@ class Watchdog:
         if not self._ended.is_set():
             held_s = self._beaten - last
             _log.warning("the event loop runs again after %.1f s", held_s, extra={"held_s": round(held_s, 1)})
-
-
-def _stack_of(thread: int) -> list[str]:
-    """Return where a thread is, the innermost call last; empty once it has ended."""
-    frame = sys._current_frames().get(thread)  # noqa: SLF001 - documented, and the only way to another thread's stack
-    frames = traceback.StackSummary.extract(traceback.walk_stack(frame), lookup_lines=False) if frame else []
-    return [f"{one.filename}:{one.lineno} in {one.name}" for one in list(frames)[:_FRAMES_MAX][::-1]]
 
 
 class DiskSpace:

@@ -19,7 +19,7 @@ from pydantic import SecretStr
 
 from keepsaid.config.home import write_file
 from keepsaid.config.services import McpServerConfig
-from keepsaid.domain.message import SERVES, Trust
+from keepsaid.domain.message import SERVES
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.trust import Described, ToolStanding, standing_of
 from keepsaid.errors import HomeError, ToolError
@@ -252,14 +252,11 @@ class McpServer:
 
     def _tool(self, one: Served) -> Tool:
         given, use = self._config, partial(self._use, one.name)
-        terms = one.kind, given.limit_s, given.chars_max, self._serves(one.name), given.output
-        return Tool(self._called(one.name), one.description, one.schema, use, *terms)
-
-    def _serves(self, name: str) -> Trust | None:
-        given = self._config
-        each = (whom for pattern, whom in given.serves_each.items() if fnmatchcase(name, pattern))
+        each = (whom for pattern, whom in given.serves_each.items() if fnmatchcase(one.name, pattern))
         whom = next(each, given.serves)
-        return None if whom is None else SERVES[whom]
+        serves = None if whom is None else SERVES[whom]
+        terms = one.kind, given.limit_s, given.chars_max, serves, given.output
+        return Tool(self._called(one.name), one.description, one.schema, use, *terms)
 
     async def _use(self, name: str, arguments: dict[str, Json]) -> str:
         if (client := self._client) is None:

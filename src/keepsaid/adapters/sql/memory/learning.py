@@ -140,7 +140,8 @@ def learned(db: SqlSession, memory: NewMemory, ids: tuple[int, ...], at: int, *,
 def _in_slot(db: SqlSession, memory: NewMemory, where: tuple[bytes, tuple[int, ...]], at: int) -> LearnResult:
     """All statements of a slot decide what each memory holds for; of one with many values, those of the value."""
     slot, ids = where
-    new = _make_statement(memory)
+    names = (rows.storable(memory.key), value_name(memory.value), rows.storable(memory.scope))
+    new = SlotStatement(*names, _start(memory), memory.said_at, memory.valid_to, memory.corrects)
     statements = statements_of(db, slot)
     same = [one for one in statements if (one.scope, one.value) == (new.scope, new.value)]
     if same and not adds_evidence(memory.sources, _sources(db, [one.memory_id for one in same])):
@@ -159,11 +160,6 @@ def _in_slot(db: SqlSession, memory: NewMemory, where: tuple[bytes, tuple[int, .
         return replace(result, how=LearnOutcome.PAST)
     ends_another = any(one.after is not None and one.after.key == new.key for one in periods([*statements, new]))
     return replace(result, how=LearnOutcome.UPDATES if ends_another else LearnOutcome.NEW)
-
-
-def _make_statement(memory: NewMemory) -> SlotStatement:
-    names = (rows.storable(memory.key), value_name(memory.value), rows.storable(memory.scope))
-    return SlotStatement(*names, _start(memory), memory.said_at, memory.valid_to, memory.corrects)
 
 
 def _start(memory: NewMemory) -> int:

@@ -135,21 +135,14 @@ def _undecided(entry: BundleEntry) -> BundleEntry:
 
 
 def _decide(db: SqlSession, slot: bytes, attribute: str, made: tuple[Sequence[int], int]) -> None:
-    """Let all statements of a slot decide what holds; ids that divide memories go to the first that needs them."""
+    """Let the statements of a slot, or of each of its values, decide what holds; spare ids go to the first in need."""
     spare, at = made
-    for decided_together in _apart(learning.statements_of(db, slot), attribute):
+    statements = learning.statements_of(db, slot)
+    each = [[one for one in statements if one.value == value] for value in sorted({one.value for one in statements})]
+    for decided_together in [statements] if attributes.single(attribute) else each:
         found = attributes.periods(decided_together)
         learning.hold(db, found, spare, at)
         spare = spare[sum(1 for period in found if not period.founder.founds) :]
-
-
-def _apart(found: Sequence[attributes.SlotStatement], attribute: str) -> Iterator[list[attributes.SlotStatement]]:
-    """Statements that are decided together: all of a slot, or of a slot with several values those of each value."""
-    if attributes.single(attribute):
-        yield list(found)
-        return
-    for value in sorted({one.value for one in found}):
-        yield [one for one in found if one.value == value]
 
 
 def _write(db: SqlSession, record: Record, spare: int) -> None:

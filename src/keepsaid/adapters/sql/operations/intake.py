@@ -7,22 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 
+from keepsaid.adapters.sql import query
 from keepsaid.adapters.sql.operations import journal
-from keepsaid.adapters.sql.query import (
-    Row,
-    SqlSession,
-    chunks,
-    every,
-    flat,
-    load,
-    many,
-    one,
-    only,
-    row_of,
-    run,
-    scalar,
-    write_rows,
-)
+from keepsaid.adapters.sql.query import Row, SqlSession, every, load, one, only, scalar, write_rows
 from keepsaid.adapters.sql.tombstones import seal
 from keepsaid.domain import strand, views
 from keepsaid.domain.batch import Window
@@ -31,7 +18,7 @@ from keepsaid.domain.message import Lane
 from keepsaid.errors import StoreError
 from keepsaid.text.references import MessageText
 
-INTAKE = load("intake")
+SQL = load("intake")
 _REMEMBERED_MAX = 50_000
 
 Gains = dict[Lane, list[Receive]]
@@ -67,9 +54,9 @@ class LaneHeads:
             self.forget()
         for lanes in by_window.values():
             window = gains[lanes[0]][0].window
-            for part in chunks([lane for lane in lanes if lane in self._stand]):
+            for part in query.chunks([lane for lane in lanes if lane in self._stand]):
                 places |= self._move(db, {lane: gains[lane] for lane in part}, window)
-            for part in chunks([lane for lane in lanes if lane not in self._stand]):
+            for part in query.chunks([lane for lane in lanes if lane not in self._stand]):
                 places |= self._meet(db, {lane: gains[lane] for lane in part}, window)
         return places
 
@@ -83,10 +70,11 @@ class LaneHeads:
             places[lane] = (lane_id, head + count, last_id)
             self._stand[lane] = (lane_id, head + count, gain[-1].arrival.id)
         begun = [(row[0], row[4]) for lane, row in zip(gains, rows, strict=True) if lane not in self._waiting]
-        if run(db, many(INTAKE["extend_known_lanes"], row_of(8), len(rows)), _bounds(window) + flat(rows)) != len(rows):
+        statement = query.many(SQL["extend_known_lanes"], query.row_of(8), len(rows))
+        if query.run(db, statement, _bounds(window) + query.flat(rows)) != len(rows):
             raise StoreError("a lane was moved by somebody else")
         if begun:
-            write_rows(db, INTAKE["begin_waiting"], begun)
+            write_rows(db, SQL["begin_waiting"], begun)
             self._waiting.update(gains)
         return places
 
@@ -98,8 +86,8 @@ class LaneHeads:
             full = count >= window.count_max or chars >= window.chars_max
             due = newest if full else window.due_at(oldest, newest)
             rows.append((*lane, count, priority, oldest, newest, last_id, chars, due))
-        db.execute(many(INTAKE["extend_lanes"], row_of(11), len(rows)), flat(rows) + _bounds(window))
-        found = only(db, many(INTAKE["places"], row_of(4), len(rows)), flat(list(gains)))[0]
+        db.execute(query.many(SQL["extend_lanes"], query.row_of(11), len(rows)), query.flat(rows) + _bounds(window))
+        found = only(db, query.many(SQL["places"], query.row_of(4), len(rows)), query.flat(list(gains)))[0]
         places: dict[Lane, Place] = {Lane(*row[:4]): (row[4], row[5], row[6]) for row in json.loads(found)}
         for lane, (lane_id, head, _) in places.items():
             self._stand[lane] = (lane_id, head, gains[lane][-1].arrival.id)
@@ -122,7 +110,6 @@ def _counted(gain: Sequence[Receive]) -> tuple[int, int, int, int, int, int]:
     return len(gain), priority, oldest, newest, last.id, chars
 
 
-SQL = load("intake")
 _CONVERSATIONS_MAX = 1_000
 
 _Place = tuple[str, str, str]
@@ -285,7 +272,11 @@ class MessageInserter:
         write_rows(db, SQL["keep_marks"], marks)
         for counted in Counter(lane.channel for lane, gain in gains.items() for _ in gain).items():
             db.execute(SQL["heard"], counted)
-        self._name(db, [commit.arrival for commit in fresh])
+        # the keys of new messages; one whose id the index has passed goes into the index at once
+        arrivals = (commit.arrival for commit in fresh)
+        keyed = [(new.key_hash, new.content_hash, new.id) for new in arrivals if new.key_hash]
+        self._tail.update((key, id_) for key, _, id_ in keyed)
+        write_rows(db, SQL["keep_keys"], [row for row in keyed if row[2] <= self._until])
         if stored:
             journal.write_received(db, list(stored.values()), commits[-1].arrival.at)
         return [_receipt(commit.arrival.id, known, stored) for commit in commits]
@@ -320,12 +311,6 @@ class MessageInserter:
                 self._recent.add(db, commit.arrival, lane.key)
             gains.setdefault(lane, []).append(commit)
         return gains
-
-    def _name(self, db: SqlSession, fresh: Sequence[Arrival]) -> None:
-        """Remember the keys of new messages; one whose id the index has passed goes into the index at once."""
-        keyed = [(arrival.key_hash, arrival.content_hash, arrival.id) for arrival in fresh if arrival.key_hash]
-        self._tail.update((key, id_) for key, _, id_ in keyed)
-        write_rows(db, SQL["keep_keys"], [row for row in keyed if row[2] <= self._until])
 
     def _known(self, db: SqlSession, arrivals: Sequence[Arrival]) -> dict[int, Received]:
         """Those that came before, by the id they would have had."""

@@ -5,20 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from keepsaid.adapters.sql.operations import (
-    collection,
-    journal,
-    leases,
-    outbox,
-    pruning,
-    routing,
-    schedules,
-    tasks,
-    turns,
-    views,
-)
+from keepsaid.adapters.sql.operations import collection, journal, leases, outbox, pruning, routing, tasks, turns, views
 from keepsaid.adapters.sql.operations import forgetting as forgetful
-from keepsaid.adapters.sql.operations import sessions as lane_context
+from keepsaid.adapters.sql.operations import schedules as schedule_commits
 from keepsaid.adapters.sql.operations import sessions as lane_sessions
 from keepsaid.adapters.sql.operations.forgetting_reach import SqlForgettings, SqlReach
 from keepsaid.adapters.sql.operations.intake import MessageInserter
@@ -47,10 +36,10 @@ _COMMITS: Mapping[type, ApplyOne] = {
     commits.Resend: outbox.resend,
     commits.MarkReplyShown: outbox.shown,
     commits.Decide: outbox.decide,
-    compaction.Summarise: lane_context.summarise,
-    compaction.CutContext: lane_context.cut,
-    compaction.SummaryFailed: lane_context.summary_failed,
-    compaction.SummariesCopied: lane_context.copied,
+    compaction.Summarise: lane_sessions.summarise,
+    compaction.CutContext: lane_sessions.cut,
+    compaction.SummaryFailed: lane_sessions.summary_failed,
+    compaction.SummariesCopied: lane_sessions.copied,
     busy.Interrupt: routing.interrupt,
     busy.Steer: routing.steer,
     session.Rest: lane_sessions.rest,
@@ -87,15 +76,15 @@ _COMMITS: Mapping[type, ApplyOne] = {
     event.TakeDeliveries: journal.take,
     event.SettleDeliveries: journal.settle,
     event.DecideDelivery: journal.decide,
-    scheduling.AddSchedule: schedules.add,
-    scheduling.ReplaceSchedules: schedules.replace_all,
-    scheduling.FireSchedules: schedules.fire,
-    scheduling.RunNow: schedules.run_now,
-    scheduling.BeginRun: schedules.begin,
-    scheduling.EndRun: schedules.end,
-    scheduling.SettleRun: schedules.settle,
-    scheduling.MoveSchedule: schedules.move_one,
-    scheduling.RecoverRuns: schedules.recover,
+    scheduling.AddSchedule: schedule_commits.add,
+    scheduling.ReplaceSchedules: schedule_commits.replace_all,
+    scheduling.FireSchedules: schedule_commits.fire,
+    scheduling.RunNow: schedule_commits.run_now,
+    scheduling.BeginRun: schedule_commits.begin,
+    scheduling.EndRun: schedule_commits.end,
+    scheduling.SettleRun: schedule_commits.settle,
+    scheduling.MoveSchedule: schedule_commits.move_one,
+    scheduling.RecoverRuns: schedule_commits.recover,
 }
 
 
@@ -157,12 +146,12 @@ class SqlLanes(SqlView):
     last_turn = reads(views.last_turn)
     next_ready = reads(views.next_ready)
     next_trial = reads(views.next_trial)
-    context = reads(lane_context.context)
+    context = reads(lane_sessions.context)
     reminders = reads(turns.reminders)
-    span = reads(lane_context.span)
-    past = reads(lane_context.past)
-    summaries_due = reads(lane_context.due)
-    summaries_of = reads(lane_context.of_conversation)
+    span = reads(lane_sessions.span)
+    past = reads(lane_sessions.past)
+    summaries_due = reads(lane_sessions.due)
+    summaries_of = reads(lane_sessions.of_conversation)
     lanes = reads(views.lanes)
     line = reads(views.line)
     summaries = reads(views.summaries)

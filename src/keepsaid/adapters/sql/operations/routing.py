@@ -103,7 +103,8 @@ def _stands(db: SqlSession, lanes: Sequence[message.Lane]) -> dict[message.Lane,
 
 def _write(db: SqlSession, commit: Dispatch, stand: _Stand, written: _Written) -> None:
     """Add the rows of one dispatch."""
-    if not _contiguous(commit):
+    ends = (commit.after, *(routed.last for routed in commit.batches))
+    if not all(end + 1 == routed.first <= routed.last for end, routed in zip(ends, commit.batches, strict=False)):
         raise ValueError("the batches of a dispatch must follow one another from the first waiting message")
     batches = _joined(stand.tail, commit)
     if stand.tail is not None:
@@ -120,11 +121,6 @@ def _write(db: SqlSession, commit: Dispatch, stand: _Stand, written: _Written) -
     waiting = every(db, SQL["waiting"], (stand.lane_id, until)) if until != last else ()
     rest = [row for row in waiting if row[0] > last]
     written.lanes.append((stand.lane_id, last, *_begun(rest, window, commit.at)))
-
-
-def _contiguous(commit: Dispatch) -> bool:
-    before = (commit.after, *(routed.last for routed in commit.batches))
-    return all(last + 1 == routed.first <= routed.last for last, routed in zip(before, commit.batches, strict=False))
 
 
 def _joined(tail: batch.Routed | None, commit: Dispatch) -> list[batch.Routed]:
