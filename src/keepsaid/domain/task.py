@@ -250,16 +250,14 @@ def settled(task: Task, commit: EndTask) -> Task:
         how = TaskEnd.FAIL
     state = states.move("task", task.state, how)
     done = how is TaskEnd.COMPLETE
-    deferred_from = task.deferred_from
-    if commit.deferred and deferred_from is None:
-        deferred_from = commit.ready_at
+    first_deferred = commit.deferred and task.deferred_from is None
     return replace(
         task,
         state=state,
         attempts=attempts,
         crashes=task.crashes if how is TaskEnd.RELEASE and not commit.deferred else 0,
         deferrals=task.deferrals + commit.deferred,
-        deferred_from=deferred_from,
+        deferred_from=commit.ready_at if first_deferred else task.deferred_from,
         ready_at=commit.ready_at or task.ready_at,
         result=commit.text if done else "",
         reason="" if done else commit.text,

@@ -147,12 +147,8 @@ def taint_of(scene: PromptInputs) -> Taint:
 
     A retry shows again what an earlier attempt was shown, so that its taint is never higher than the stored one.
     """
-    return (
-        taint_in(scene.claimed.trace)
-        .showing(map(_of_message, scene.claimed.messages))
-        .showing(_history(scene.tail))
-        .showing(_other_sources(scene))
-    )
+    taint = taint_in(scene.claimed.trace).showing(map(_of_message, scene.claimed.messages))
+    return taint.showing(_history(scene.tail)).showing(_other_sources(scene))
 
 
 def of_records(records: Iterable[prompt.Record]) -> Iterator[ShownSource]:

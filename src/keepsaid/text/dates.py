@@ -241,12 +241,5 @@ def _half_of_day(moment: _Moment, words: list[str], n: int) -> bool:
     return words[n] in ("am", "pm", "uhr") and moment.time is not None and n > 0 and words[n - 1][:1].isdigit()
 
 
-_READERS: tuple[Callable[[_Moment, list[str], int], bool], ...] = (
-    _named_day,
-    _named_time,
-    _whole_date,
-    _of_month,
-    _month,
-    _clock,
-    _half_of_day,
-)
+_Reader = Callable[[_Moment, list[str], int], bool]
+_READERS: tuple[_Reader, ...] = (_named_day, _named_time, _whole_date, _of_month, _month, _clock, _half_of_day)

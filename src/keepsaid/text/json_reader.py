@@ -80,12 +80,9 @@ def _is_short_and_plain(raw: bytes) -> bool:
 
 def _read_at_once(raw: bytes) -> Any:
     try:
+        text = raw.removeprefix(_BOM).decode()
         return json.loads(
-            raw.removeprefix(_BOM).decode(),
-            object_pairs_hook=_members,
-            parse_constant=_no_number,
-            parse_float=_real,
-            parse_int=_whole,
+            text, object_pairs_hook=_members, parse_constant=_no_number, parse_float=_real, parse_int=_whole
         )
     except UnicodeDecodeError as error:
         raise Unreadable(f"it is not UTF-8 (byte {error.start})") from None
