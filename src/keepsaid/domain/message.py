@@ -286,9 +286,8 @@ def _found(body: Mapping[str, object]) -> Iterator[Attachment]:
             continue
         for key in _LISTS:
             listed = part.get(key)
-            for one in listed if isinstance(listed, list) else ():
-                if isinstance(one, dict):
-                    yield _read(one, "file")
+            if isinstance(listed, list):
+                yield from (_read(one, "file") for one in listed if isinstance(one, dict))
         for key in _SINGLE:
             one = part.get(key)
             largest = one[-1] if isinstance(one, list) and one else one

@@ -146,7 +146,10 @@ class _Reader:
                     self._fail("the document goes on after its end")
                 return value
             else:
-                self._keep(value)
+                if isinstance(into := self._open[-1], dict):
+                    into[self._names.pop()] = value
+                else:
+                    into.append(value)
                 value = self._next() if self._goes_on() else self._close()
 
     def _next(self) -> Any:
@@ -168,13 +171,6 @@ class _Reader:
                 raise Unreadable("it is nested too deeply")
             return _OPENED
         return self._number() if mark in _NUMBER_MARKS else self._word()
-
-    def _keep(self, value: Any) -> None:
-        into = self._open[-1]
-        if isinstance(into, dict):
-            into[self._names.pop()] = value
-        else:
-            into.append(value)
 
     def _close(self) -> Any:
         self._at += 1
