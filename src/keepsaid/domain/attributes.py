@@ -46,7 +46,6 @@ interest decision preference note mentioned tag contact read watched attended
 
 _LEADING = frozenset({"is", "has", "the", "a", "an", "current", "my", "his", "her", "their", "main", "primary"})
 
-
 NAMES = {
     way.strip().replace("_", " "): name
     for name, _, others in (line.partition(":") for line in _SAME.strip().splitlines())

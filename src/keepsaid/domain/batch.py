@@ -7,8 +7,7 @@ from dataclasses import replace
 from math import exp, log
 from typing import NamedTuple, TypeVar
 
-from keepsaid.domain.message import Lane, StoredMessage
-from keepsaid.domain.route import Verdict, WorkTerms
+from keepsaid.domain import message, route
 from keepsaid.values import frozen
 
 
@@ -48,7 +47,7 @@ class Routed:
     first_at: int
     last_id: int
     chars: int
-    verdict: Verdict
+    verdict: route.Verdict
     priority: int
     task: TaskDraft | None = None
 
@@ -67,7 +66,7 @@ class TaskDraft:
     id: int
     key: str
     description: str
-    terms: WorkTerms = WorkTerms()
+    terms: route.WorkTerms = route.WorkTerms()
     outside: bool = True
 
 
@@ -84,11 +83,11 @@ class StoredBatch:
     """
 
     id: int
-    lane: Lane
+    lane: message.Lane
     first: int
     last: int
     state: str
-    verdict: Verdict
+    verdict: route.Verdict
     priority: int
     fence: int = 0
     attempts: int = 0
@@ -111,7 +110,7 @@ class DueLane:
     first came, or an older one (milliseconds UTC), `priority` the best of theirs, `chars` what they hold together.
     """
 
-    lane: Lane
+    lane: message.Lane
     numbered_after: int
     head: int
     last_id: int
@@ -124,9 +123,9 @@ class DueLane:
 class WaitingGroup:
     """Messages that wait in one lane; `numbered_after` is the last number batched."""
 
-    lane: Lane
+    lane: message.Lane
     numbered_after: int
-    messages: tuple[StoredMessage, ...]
+    messages: tuple[message.StoredMessage, ...]
 
 
 T = TypeVar("T")

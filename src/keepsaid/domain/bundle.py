@@ -154,12 +154,9 @@ def key_print(key: bytes | None) -> str:
 def scope_fault(scope: str) -> str:
     """Why nobody can hear a scope; "" where somebody can."""
     kind, _, rest = scope.partition(":")
-    if scope in (GLOBAL, person_scope(OWNER)):
-        return ""
     count = _SCOPES.get(kind)
-    if count is None or len(parted(":", rest, count)) < count or not rest.strip(":"):
-        return f"nobody hears the scope {scope[:80]!r}"
-    return ""
+    is_whole = count is not None and len(parted(":", rest, count)) >= count and rest.strip(":")
+    return "" if is_whole or scope in (GLOBAL, person_scope(OWNER)) else f"nobody hears the scope {scope[:80]!r}"
 
 
 def allowed(entry: BundleEntry, ceiling: message.Trust) -> BundleEntry:

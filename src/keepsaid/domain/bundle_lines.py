@@ -119,16 +119,14 @@ _count = _check(
 _time = _check(
     (lambda value: type(value) is int and ids.is_time(value), "it must be milliseconds UTC within years 1 to 9999")
 )
-_within_one = _check(_IS_SHARE)
-_above_zero = _check(_IS_SHARE, (bool, "it must be above 0"))
 
 
-def _share(value: Any) -> float:
-    return float(_within_one(value))
+def _as_float(check: Callable[[Any], Any]) -> Callable[[Any], float]:
+    return lambda value: float(check(value))
 
 
-def _weight(value: Any) -> float:
-    return float(_above_zero(value))
+_share = _as_float(_check(_IS_SHARE))
+_weight = _as_float(_check(_IS_SHARE, (bool, "it must be above 0")))
 
 
 def _hash(value: Any) -> bytes:

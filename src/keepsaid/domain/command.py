@@ -78,9 +78,7 @@ def read_command(text: str) -> Command | None:
 
 def command_in(message: StoredMessage) -> Command | None:
     """The command that a message is: only a person's words can be one, not an event of a webhook."""
-    if message.damaged or message.inbound.content.event:
-        return None
-    return read_command(message.text)
+    return None if message.damaged or message.inbound.content.event else read_command(message.text)
 
 
 def may_change(message: StoredMessage) -> bool:

@@ -8,8 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
 
-from keepsaid.domain import message, receipt, redaction, retention, turn
-from keepsaid.domain.batch import Ageing, Routed, TrialTerms, Window
+from keepsaid.domain import batch, message, receipt, redaction, retention, turn
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import Delivered, ReplyDraft, StoredReply
 from keepsaid.values import frozen
@@ -68,7 +67,7 @@ class Receive(Commit[Received]):
     """
 
     arrival: Arrival
-    window: Window
+    window: batch.Window
     lanes: message.LaneRules = message.LaneRules()
 
 
@@ -82,8 +81,8 @@ class Dispatch(Commit[bool]):
 
     lane: message.Lane
     after: int
-    batches: tuple[Routed, ...]
-    window: Window
+    batches: tuple[batch.Routed, ...]
+    window: batch.Window
     at: int
 
 
@@ -100,9 +99,9 @@ class ClaimBatches(Commit[tuple[turn.Lease, ...]]):
     turn_ids: tuple[int, ...]
     at: int
     lease_until: int
-    ageing: Ageing = Ageing()
+    ageing: batch.Ageing = batch.Ageing()
     lived_ms: int = 0
-    terms: TrialTerms = TrialTerms()
+    terms: batch.TrialTerms = batch.TrialTerms()
 
 
 @frozen
@@ -219,7 +218,7 @@ class VoidLeases(Commit[tuple[int, ...]]):
     at: int
     notice: str
     reply_ids: tuple[int, ...]
-    terms: TrialTerms = TrialTerms()
+    terms: batch.TrialTerms = batch.TrialTerms()
     split_id: int | None = None
     notice_again: str = ""
     notice_parked: str = ""

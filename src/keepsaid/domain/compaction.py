@@ -176,8 +176,5 @@ def tokens(records: Iterable[prompt.Record]) -> int:
 
 def cost_of(record: prompt.Record) -> int:
     """What one record costs, with the calls it asks for."""
-    said = estimate_tokens(record.text) + (estimate_tokens(record.attached) if record.attached else 0)
-    if not record.calls:
-        return said
     called = sum(estimate_tokens(f"{call.name} {call.arguments}") for call in record.calls)
-    return said + called
+    return estimate_tokens(record.text) + estimate_tokens(record.attached) + called

@@ -15,6 +15,8 @@ from keepsaid.values import frozen
 _LINES_MAX = 60
 _LINE_CHARS_MAX = 400
 _BULLET = "- "
+_COST_OF_HEADINGS = 60
+"""Estimated tokens of a summary that says nothing."""
 
 
 @frozen
@@ -106,10 +108,6 @@ def read(text: str) -> Sections:
         if at and line.startswith(_BULLET) and line != f"{_BULLET}none":
             found[at].append(line.removeprefix(_BULLET))
     return Sections(**{name: tuple(lines) for name, lines in found.items()})
-
-
-_COST_OF_HEADINGS = 60
-"""Estimated tokens of a summary that says nothing."""
 
 
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")

@@ -8,8 +8,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
-from keepsaid.domain import compaction, message, route, session
-from keepsaid.domain.commits import Commit, Received, TurnCommit
+from keepsaid.domain import commits, compaction, message, route, session
 from keepsaid.domain.prompt import Json
 from keepsaid.values import frozen
 
@@ -50,7 +49,7 @@ def several(facts: Iterable[tuple[str, Mapping[str, Json]]]) -> str:
     return json.dumps([[key, payload] for key, payload in facts], separators=(",", ":"))
 
 
-def arrivals(stored: Iterable[Received]) -> str:
+def arrivals(stored: Iterable[commits.Received]) -> str:
     """The same for messages that came in: the id, channel and number in its lane of each.
 
     It is put together from texts, in half the time of `several`: every message pays for it.
@@ -130,7 +129,7 @@ class SubscriberLine:
 
 
 @frozen
-class Subscribe(Commit[None]):
+class Subscribe(commits.Commit[None]):
     """Tell a subscriber of these topics from now on, or `from_start` of what is kept of them.
 
     For one that is known only the topics change. What it was working on is pending again, and what waits for a time is
@@ -144,14 +143,14 @@ class Subscribe(Commit[None]):
 
 
 @frozen
-class Unsubscribe(Commit[bool]):
+class Unsubscribe(commits.Commit[bool]):
     """Tell a subscriber of nothing any more; what was on its way to it goes too. False when it is not known."""
 
     name: str
 
 
 @frozen
-class Distribute(Commit[int]):
+class Distribute(commits.Commit[int]):
     """Make deliveries of what the next lines tell, for every subscriber; returns how many events that were.
 
     `events_max` of those who have come equally far; a line is never divided.
@@ -162,7 +161,7 @@ class Distribute(Commit[int]):
 
 
 @frozen
-class TakeDeliveries(Commit[tuple[EventDelivery, ...]]):
+class TakeDeliveries(commits.Commit[tuple[EventDelivery, ...]]):
     """Take the next events for a subscriber under a fence: in order, and of each correlation id one at a time.
 
     What is retried is waited for by what is about the same. What was taken and not settled for `lease_ms` by the
@@ -180,7 +179,7 @@ class TakeDeliveries(Commit[tuple[EventDelivery, ...]]):
 
 
 @frozen
-class SettleDeliveries(Commit[int]):
+class SettleDeliveries(commits.Commit[int]):
     """Write down what became of deliveries; returns how many of them were still held under the fence."""
 
     subscriber: str
@@ -190,7 +189,7 @@ class SettleDeliveries(Commit[int]):
 
 
 @frozen
-class DecideDelivery(Commit[bool]):
+class DecideDelivery(commits.Commit[bool]):
     """A person's word on a delivery that was given up: try it `again`, or dismiss it. False when it is not dead."""
 
     delivery_id: int
@@ -226,7 +225,7 @@ class News(NamedTuple):
 
 
 @frozen
-class TellNews(Commit[int]):
+class TellNews(commits.Commit[int]):
     """Write news to the journal, in order and each piece once; returns how many were written."""
 
     news: tuple[News, ...]
@@ -234,7 +233,7 @@ class TellNews(Commit[int]):
 
 
 @frozen
-class DropNews(Commit[int]):
+class DropNews(commits.Commit[int]):
     """Remove news up to a number from the memory store, once it is told."""
 
     until: int
@@ -338,7 +337,7 @@ def session_over(session_id: int, ending: session.SessionEnd, first: int, last: 
     return of_session(what, session_id, reason=str(ending), first=first, last=last)
 
 
-def answered(commit: TurnCommit) -> Iterator[Fact]:
+def answered(commit: commits.TurnCommit) -> Iterator[Fact]:
     """A turn was settled, and commands that it obeyed."""
     has_reply, joined = commit.reply is not None, list[Json](commit.steered)
     yield _fact("turn.committed", turn=commit.turn_id, batch=commit.batch_id, replied=has_reply, steered=joined or None)

@@ -26,22 +26,17 @@ PREFIXES = {
 
 def show(kind: str, number: int) -> str:
     """Write the id of a `kind` (a key of PREFIXES) for people: `msg_01k2...`, 13 base-32 letters."""
-    letters = []
-    for _ in range(_LENGTH):
-        number, digit = divmod(number, 32)
-        letters.append(_ALPHABET[digit])
-    return f"{PREFIXES[kind]}_{''.join(reversed(letters))}"
+    letters = (_ALPHABET[number >> 5 * place & 31] for place in reversed(range(_LENGTH)))
+    return f"{PREFIXES[kind]}_{''.join(letters)}"
 
 
 def read(kind: str, text: str) -> int | None:
     """Read an id of a `kind`, with or without its prefix; None when the text is no such id."""
     prefix, _, rest = text.strip().lower().rpartition("_")
-    if prefix not in ("", PREFIXES[kind]) or len(rest) != _LENGTH:
+    if prefix not in ("", PREFIXES[kind]) or len(rest) != _LENGTH or not _VALUE.keys() >= set(rest):
         return None
     number = 0
     for letter in rest:
-        if letter not in _VALUE:
-            return None
         number = number * 32 + _VALUE[letter]
     return number if number <= MAX_ID else None
 

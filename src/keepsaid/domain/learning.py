@@ -22,7 +22,6 @@ RULES = "rules/1"
 TEXT_CHARS_MAX = 2_000
 NAME_CHARS_MAX = 200
 
-
 LINKS = frozenset({graph.Relation.CAUSED_BY, graph.Relation.RESULT_OF, graph.Relation.PART_OF})
 """What one statement may be to another of its finding."""
 
@@ -261,8 +260,7 @@ def origins(sources: Sequence[Source]) -> frozenset[Source]:
 
 def adds_evidence(sources: Sequence[Source], known: Sequence[Source]) -> bool:
     """Whether something said again counts: not from a source that is known, nor in the agent's own replies."""
-    fresh = origins(sources) - origins(known)
-    return any(one.kind != "reply" for one in fresh)
+    return any(one.kind != "reply" for one in origins(sources) - origins(known))
 
 
 class Ruling(StrEnum):

@@ -6,9 +6,8 @@ from collections.abc import Collection
 from enum import StrEnum
 from typing import NamedTuple
 
-from keepsaid.domain.graph import WalkStep
+from keepsaid.domain import graph, receipt
 from keepsaid.domain.message import Lane, Origin, Trust
-from keepsaid.domain.receipt import Beyond, Cause, Measure, Place, Searched
 from keepsaid.text.normal import joined
 from keepsaid.text.words import fold, spelled
 from keepsaid.values import frozen
@@ -231,7 +230,7 @@ class Found(NamedTuple):
 
     memory_id: int
     score: float
-    path: tuple[WalkStep, ...] = ()
+    path: tuple[graph.WalkStep, ...] = ()
 
 
 @frozen
@@ -246,7 +245,7 @@ class Hit:
     rank: int
     score: float
     value: float = 0.0
-    places: tuple[Place, ...] = ()
+    places: tuple[receipt.Place, ...] = ()
 
 
 @frozen
@@ -261,8 +260,8 @@ class Recalled:
     missing: tuple[str, ...] = ()
     took_ms: float = 0.0
     answered: bool = True
-    searched: tuple[Searched, ...] = ()
-    beyond: tuple[Beyond, ...] = ()
+    searched: tuple[receipt.Searched, ...] = ()
+    beyond: tuple[receipt.Beyond, ...] = ()
     by_meaning: bool = True
 
 
@@ -273,8 +272,8 @@ class Candidate:
     hit: Hit
     chosen: bool
     reason: str
-    cause: Cause
-    measured: tuple[Measure, ...] = ()
+    cause: receipt.Cause
+    measured: tuple[receipt.Measure, ...] = ()
 
 
 @frozen
@@ -286,8 +285,8 @@ class Injection:
     missing: tuple[str, ...] = ()
     took_ms: float = 0.0
     skipped: str = ""
-    searched: tuple[Searched, ...] = ()
-    beyond: tuple[Beyond, ...] = ()
+    searched: tuple[receipt.Searched, ...] = ()
+    beyond: tuple[receipt.Beyond, ...] = ()
 
 
 @frozen

@@ -155,9 +155,8 @@ class Inbound:
     @property
     def lane(self) -> Lane:
         """The lane this message opens or joins when its reply target is unknown."""
-        origin, key = self.origin, self.key
-        if key is None:
-            key = lane_key(origin.conversation, self.topic, self.marks.reply_to)
+        origin = self.origin
+        key = lane_key(origin.conversation, self.topic, self.marks.reply_to) if self.key is None else self.key
         return Lane(origin.channel, origin.account, origin.conversation, key)
 
     @property
@@ -287,9 +286,8 @@ def _found(body: Mapping[str, object]) -> Iterator[Attachment]:
             continue
         for key in _LISTS:
             listed = part.get(key)
-            for one in listed if isinstance(listed, list) else ():
-                if isinstance(one, dict):
-                    yield _read(one, "file")
+            if isinstance(listed, list):
+                yield from (_read(one, "file") for one in listed if isinstance(one, dict))
         for key in _SINGLE:
             one = part.get(key)
             largest = one[-1] if isinstance(one, list) and one else one
@@ -307,7 +305,6 @@ def _first(one: Mapping[str, object], keys: tuple[str, ...]) -> str:
 
 EDITED = "edited"
 """The event of a message that takes the place of an earlier one with the same provider id."""
-
 
 FORWARDED = "forwarded"
 """The first word of the line above a text that its sender forwards: `[forwarded: from Bob]`."""

@@ -149,6 +149,8 @@ def in_one_line(shares: tuple[LayerShare, ...], window: int = 0) -> str:
 STANDING = ("tools", "policy", "identity", "personality", "skills", "workers", "conversation", "bulletin")
 """Layers of the system text, in order, below the tools on offer."""
 
+_LASTING = (*STANDING, "summary", "session_summary", "recent")
+
 _NEWEST = 128
 """The newest recent records that have a mark each: more than a turn adds, so that where the one before it ended has
 one in the next prompt too."""
@@ -237,9 +239,6 @@ def repeated(before: Sequence[PrefixMark], after: Sequence[PrefixMark]) -> Repea
     new = next((mark.layer for mark in after if mark.end > shared), "")
     old = before[same].layer
     return Repeated(shared, whole, stable, min(old, new, key=_LASTING.index) if new in _LASTING else old)
-
-
-_LASTING = (*STANDING, "summary", "session_summary", "recent")
 
 
 REFUSED = "error:"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-from keepsaid.domain.graph import WalkStep
-from keepsaid.domain.message import Lane
+from keepsaid.domain import graph, message
 from keepsaid.domain.prompt import Json
 from keepsaid.values import frozen
 
@@ -56,7 +55,7 @@ class Use:
     """A turn that a memory came up in, and what the turn's trace says of it; `at` is milliseconds UTC."""
 
     turn_id: int
-    lane: Lane
+    lane: message.Lane
     at: int
     how: MemoryUse
     found: Json = None
@@ -97,7 +96,7 @@ class Place(NamedTuple):
     leg: str
     rank: int
     score: float
-    path: tuple[WalkStep, ...] = ()
+    path: tuple[graph.WalkStep, ...] = ()
 
 
 @frozen

@@ -35,7 +35,6 @@ class Stale(StrEnum):
     """Runs of schedules that ended, with what they posted, and schedules that come no more."""
     EVENTS = "events"
     """Deliveries that were settled, and the lines of the journal that nobody has to be told of any more."""
-
     TASKS = "tasks"
     """Tasks that ended, with their steps: after the messages they were made of, and after what waited for them."""
 

@@ -10,8 +10,7 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from keepsaid.domain.message import Lane, Trust
-from keepsaid.domain.states import move
+from keepsaid.domain import message, states
 from keepsaid.domain.timing import Once, Timing, last_due, next_due
 from keepsaid.values import frozen
 
@@ -41,7 +40,7 @@ class What(StrEnum):
 class Target:
     """Who hears of it: a lane for ever, by `url` where its channel pushes there; `direct` with one person alone."""
 
-    lane: Lane
+    lane: message.Lane
     url: str | None = None
     direct: bool = False
 
@@ -63,7 +62,7 @@ class NewSchedule:
     what: What
     text: str
     target: Target | None = None
-    trust: Trust = Trust.OWNER
+    trust: message.Trust = message.Trust.OWNER
     urgent: bool = False
     whenever: bool = False
 
@@ -169,7 +168,7 @@ def charged(state: str, failures: int, *, failed: bool) -> Charged:
     if not failed:
         return Charged(state, 0)
     if state == "active" and failures + 1 >= FAILURES_MAX:
-        return Charged(move("schedule", state, "disable"), failures + 1, disabled=True)
+        return Charged(states.move("schedule", state, "disable"), failures + 1, disabled=True)
     return Charged(state, failures + 1)
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from keepsaid.domain.commits import Commit
-from keepsaid.domain.message import Lane
+from keepsaid.domain import commits, message, schedule
 from keepsaid.domain.reply import ReplyDraft
-from keepsaid.domain.schedule import Fire, NewSchedule
 from keepsaid.domain.task import NewTask
 from keepsaid.values import frozen
 
@@ -18,7 +16,7 @@ NOT_DONE = "the task that it made before is not done"
 class Notice(NamedTuple):
     """What the owner is told where he last wrote in a direct chat, else in a lane, should a schedule be disabled."""
 
-    lane: Lane
+    lane: message.Lane
     draft: ReplyDraft
 
 
@@ -30,16 +28,16 @@ class RunKey(NamedTuple):
 
 
 @frozen
-class AddSchedule(Commit[bool]):
+class AddSchedule(commits.Commit[bool]):
     """Add a schedule that comes first at `next_at`; False when its id or its name is taken."""
 
-    new: NewSchedule
+    new: schedule.NewSchedule
     next_at: int
     at: int
 
 
 @frozen
-class ReplaceSchedules(Commit[int]):
+class ReplaceSchedules(commits.Commit[int]):
     """The schedules of a source are these from now on, each with its first time; returns how many changed.
 
     One that is the same goes on as it is: paused, disabled, and when it comes. One that is another under its name
@@ -47,12 +45,12 @@ class ReplaceSchedules(Commit[int]):
     """
 
     source: str
-    wanted: tuple[tuple[NewSchedule, int | None], ...]
+    wanted: tuple[tuple[schedule.NewSchedule, int | None], ...]
     at: int
 
 
 @frozen
-class FireSchedules(Commit[int]):
+class FireSchedules(commits.Commit[int]):
     """The times of these schedules have come; returns how many runs are due by it.
 
     What moved meanwhile is left alone. For a time there is one run, whatever the clock does: one that was run for
@@ -60,12 +58,12 @@ class FireSchedules(Commit[int]):
     is done.
     """
 
-    fires: tuple[Fire, ...]
+    fires: tuple[schedule.Fire, ...]
     at: int
 
 
 @frozen
-class RunNow(Commit[bool]):
+class RunNow(commits.Commit[bool]):
     """A run by a person's word, for this moment; False when the schedule does not live or is at work."""
 
     schedule_id: int
@@ -73,7 +71,7 @@ class RunNow(Commit[bool]):
 
 
 @frozen
-class BeginRun(Commit[bool]):
+class BeginRun(commits.Commit[bool]):
     """A run that is due begins; False when it is not due any more.
 
     A `task` is made by it, asked for by the turn that asked for the schedule where one did, and the run ends when the
@@ -86,7 +84,7 @@ class BeginRun(Commit[bool]):
 
 
 @frozen
-class EndRun(Commit[str]):
+class EndRun(commits.Commit[str]):
     """A run ends by a verb of its table: executed, failed, skipped, interrupted, or due again; the schedule's state.
 
     With a `reply` it is in the outbox of the run's lane by the same commit; with a `message_id` the agent was asked;
@@ -105,7 +103,7 @@ class EndRun(Commit[str]):
 
 
 @frozen
-class SettleRun(Commit[str]):
+class SettleRun(commits.Commit[str]):
     """What became of a run's output, by a verb of its table; returns the schedule's state.
 
     Delivered ends the count of failures, undelivered adds to it. "" when the output does not stand so any more.
@@ -120,7 +118,7 @@ class SettleRun(Commit[str]):
 
 
 @frozen
-class MoveSchedule(Commit[bool]):
+class MoveSchedule(commits.Commit[bool]):
     """Pause, resume or cancel a schedule by a person's word; False when its state does not allow that.
 
     What of it is due and has not begun is skipped; resumed, it comes at `next_at` and its failures count anew.
@@ -133,7 +131,7 @@ class MoveSchedule(Commit[bool]):
 
 
 @frozen
-class RecoverRuns(Commit[int]):
+class RecoverRuns(commits.Commit[int]):
     """At start: what a former process was running is due again where `again` names it, else interrupted; how many.
 
     Tasks are none of it: they go on by themselves.

@@ -96,7 +96,6 @@ _JOINING_WORDS = """
 of the de la le les du des del el los las am an der den dem das die im bei upon sur on and y und et st st.
 van von da do di
 """
-_JOINING = frozenset(_JOINING_WORDS.split())
 _NO_PLACE_WORDS = """
 a an minute minutes hour hours second seconds day days week weeks month months year years moment time while bit
 fact case general short private person bed trouble love charge favor favour my your his her our their it this
@@ -106,7 +105,7 @@ morning afternoon evening night today tomorrow monday tuesday wednesday thursday
 february march april may june july august september october november december
 ja nein danke hallo oui non merci bonjour sí si gracias hola да нет привет спасибо
 """
-_NO_PLACE = frozenset(_NO_PLACE_WORDS.split())
+_JOINING, _NO_PLACE = (frozenset(words.split()) for words in (_JOINING_WORDS, _NO_PLACE_WORDS))
 _WORDS_MAX = 6
 _CHARS_MAX = 120
 _ENDS = ".!,; "
@@ -189,18 +188,16 @@ yes y yeah yep yup yea aye sure ok okay okey true correct right absolutely defin
 ja jo jep jawohl klar genau sicher doch oui ouais si sí sì claro vale sim tak ano evet da да ага конечно так
 是 是的 对 好 好的 可以 行 はい ええ うん 네 예 응 हाँ हां نعم כן 👍 ✅ 👌
 """
-_YES = frozenset(_YES_WORDS.split())
 _NO_WORDS = """
 no n nope nah never false incorrect wrong nein nö nee nicht non não nao nie ne hayır hayir нет неа не ні
 不 不是 不要 不行 否 没有 いいえ いや 아니요 아니 नहीं لا לא 👎 ❌ 🚫
 """
-_NO = frozenset(_NO_WORDS.split())
 _COURTESY_WORDS = """
 please thanks thank you very much of course do it go ahead that's thats that is is i it am want would like to
 bitte danke gerne gern merci plait plaît s'il vous te bien sûr gracias por favor grazie obrigado obrigada
 спасибо пожалуйста
 """
-_COURTESY = frozenset(_COURTESY_WORDS.split())
+_YES, _NO, _COURTESY = (frozenset(words.split()) for words in (_YES_WORDS, _NO_WORDS, _COURTESY_WORDS))
 _WORD = re.compile(r"[^\s,.;:!…]+")
 
 

@@ -98,7 +98,6 @@ def _tables(text: str) -> dict[str, Moves]:
 
 TABLES: Mapping[str, Moves] = MappingProxyType(_tables(_MOVES))
 
-
 STATES = frozenset(
     state for table in TABLES.values() for (before, _), after in table.items() for state in (before, after)
 )

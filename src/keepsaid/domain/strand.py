@@ -7,8 +7,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import NamedTuple
 
-from keepsaid.domain.ids import read, show
-from keepsaid.domain.message import Inbound, Lane
+from keepsaid.domain import ids, message
 from keepsaid.text.references import REACH, MessageText, infer
 from keepsaid.values import frozen
 
@@ -49,13 +48,13 @@ class RecentMessage:
     reply_to: str | None = None
 
 
-def inferable(inbound: Inbound) -> bool:
+def inferable(inbound: message.Inbound) -> bool:
     """Whether its lane is to be inferred: words in a group, with neither topic nor reply target, bound to no lane."""
     spoken = not inbound.origin.direct and not inbound.content.event and inbound.key is None
     return spoken and not inbound.topic and inbound.marks.reply_to is None
 
 
-def remembered(message_id: int, inbound: Inbound, at: int, key: str) -> RecentMessage | None:
+def remembered(message_id: int, inbound: message.Inbound, at: int, key: str) -> RecentMessage | None:
     """The message as later ones look back on it; None in a topic, which has a lane anyway."""
     if key.startswith(_KEPT_APART):
         return None
@@ -82,12 +81,12 @@ def answered(key: str, records: Iterable[tuple[int, str, str, int, str | None]])
     return found
 
 
-def strand_of(lately: Iterable[RecentMessage], message_id: int, inbound: Inbound, at: int) -> Placed:
+def strand_of(lately: Iterable[RecentMessage], message_id: int, inbound: message.Inbound, at: int) -> Placed:
     """The lane: that of what it answers, the root where one person speaks, else a lane of its own.
 
     An edit stays where the edited message is. The same messages give the same key.
     """
-    lane: Lane = inbound.lane
+    lane: message.Lane = inbound.lane
     before = sorted(lately, key=lambda one: (one.said.at, one.id))[-LATELY_MAX:]
     marks, origin = inbound.marks, inbound.origin
     known = {one.provider_id: one for one in before if one.provider_id is not None}
@@ -98,7 +97,7 @@ def strand_of(lately: Iterable[RecentMessage], message_id: int, inbound: Inbound
         return Placed(before[-1].key if before else lane.key, "one person alone has spoken")
     new = MessageText(f"message:{message_id}", origin.sender, inbound.content.text[:TEXT_CHARS_MAX], at, origin.name)
     if (guess := infer([_linked(one, known) for one in before], new)) is None:
-        key = f"{_STRAND}{lane.conversation}:{show('message', message_id)}"
+        key = f"{_STRAND}{lane.conversation}:{ids.show('message', message_id)}"
         return Placed(key, "it answers nothing that was said before, and begins a strand")
     answers = next(one for one in before if one.said.ref == guess.ref)
     return Placed(answers.key, f"it answers {_named(answers)}: {guess.reason} ({guess.score:g})")
@@ -106,13 +105,13 @@ def strand_of(lately: Iterable[RecentMessage], message_id: int, inbound: Inbound
 
 def _named(one: RecentMessage) -> str:
     kind, _, number = one.said.ref.partition(":")
-    return show("message", int(number)) if kind == "message" else f"our reply in {show('turn', int(number))}"
+    return ids.show("message", int(number)) if kind == "message" else f"our reply in {ids.show('turn', int(number))}"
 
 
-def strand_begun_by(lane: Lane) -> int | None:
+def strand_begun_by(lane: message.Lane) -> int | None:
     """The message that began a strand; None for a lane that is none."""
     start = f"{_STRAND}{lane.conversation}:"
-    return read("message", lane.key.removeprefix(start)) if lane.key.startswith(start) else None
+    return ids.read("message", lane.key.removeprefix(start)) if lane.key.startswith(start) else None
 
 
 def kept(lately: Sequence[RecentMessage], one: RecentMessage) -> list[RecentMessage]:

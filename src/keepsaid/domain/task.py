@@ -10,11 +10,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 
-from keepsaid.domain import event, ids, message, reply, states, turn
-from keepsaid.domain.commits import Commit, StepEnd
+from keepsaid.domain import commits, event, ids, message, reply, route, states, turn
 from keepsaid.domain.effects import MakeTask, OfBranch, StagedRequests
 from keepsaid.domain.prompt import Json
-from keepsaid.domain.route import Notify, OnCrash, TaskKind, WorkTerms
 from keepsaid.values import frozen
 
 DEPTH_MAX = 3
@@ -50,12 +48,12 @@ class Task:
     key: str
     state: str
     description: str
-    kind: TaskKind = TaskKind.WORKER
+    kind: route.TaskKind = route.TaskKind.WORKER
     lane: message.Lane | None = None
     turn_id: int | None = None
     depth: int = 0
     rule: str = ""
-    terms: WorkTerms = WorkTerms()
+    terms: route.WorkTerms = route.WorkTerms()
     outside: bool = True
     messages: int = 0
     priority: int = 100
@@ -80,8 +78,8 @@ class Task:
         """Whether the owner is sent a message about its present state."""
         wanted = self.terms.notify
         if self.state == "completed":
-            return wanted is Notify.ALWAYS
-        return self.state in ("failed", "needs_review") and wanted is not Notify.NONE
+            return wanted is route.Notify.ALWAYS
+        return self.state in ("failed", "needs_review") and wanted is not route.Notify.NONE
 
 
 @frozen
@@ -94,11 +92,11 @@ class NewTask:
     id: int
     description: str
     key: str = ""
-    kind: TaskKind = TaskKind.WORKER
+    kind: route.TaskKind = route.TaskKind.WORKER
     lane: message.Lane | None = None
     turn_id: int | None = None
     depth: int = 0
-    terms: WorkTerms = WorkTerms()
+    terms: route.WorkTerms = route.WorkTerms()
     outside: bool = True
     priority: int = 100
     after: tuple[int, ...] = ()
@@ -167,7 +165,7 @@ def planned(tasks: Sequence[NewTask]) -> tuple[tuple[NewTask, ...], str]:
 
 
 @frozen
-class CreateTasks(Commit[str]):
+class CreateTasks(commits.Commit[str]):
     """Make tasks, all of them or none; "" when they are made, else why not.
 
     Refused: a circle, a task to wait for that does not exist, has failed or was cancelled, and work made too deep.
@@ -178,7 +176,7 @@ class CreateTasks(Commit[str]):
 
 
 @frozen
-class ClaimTasks(Commit[tuple[Task, ...]]):
+class ClaimTasks(commits.Commit[tuple[Task, ...]]):
     """Lease up to `limit` tasks of a kind that are due: best priority first, then the oldest.
 
     One whose key another running task has waits until that ends.
@@ -188,11 +186,11 @@ class ClaimTasks(Commit[tuple[Task, ...]]):
     limit: int
     at: int
     lease_until: int
-    kind: TaskKind = TaskKind.WORKER
+    kind: route.TaskKind = route.TaskKind.WORKER
 
 
 @frozen
-class RenewTask(Commit[bool]):
+class RenewTask(commits.Commit[bool]):
     """Keep a task; False when it was lost, or cancelled."""
 
     task_id: int
@@ -201,7 +199,7 @@ class RenewTask(Commit[bool]):
 
 
 @frozen
-class TellStatus(Commit[bool]):
+class TellStatus(commits.Commit[bool]):
     """What a worker says of its task while it runs; refused (False) with an old fence."""
 
     task_id: int
@@ -220,7 +218,7 @@ class TaskEnd(StrEnum):
 
 
 @frozen
-class EndTask(Commit[str]):
+class EndTask(commits.Commit[str]):
     """End a run of a task; returns its new state, "" when the fence is old.
 
     `text` is the result of a completed task, else why it ended. `retry` charges an attempt and becomes `fail` at the
@@ -238,7 +236,7 @@ class EndTask(Commit[str]):
     ready_at: int = 0
     deferred: bool = False
     usage: turn.Usage = turn.Usage()
-    ending: StepEnd | None = None
+    ending: commits.StepEnd | None = None
     notice: reply.ReplyDraft | None = None
     effects: tuple[OfBranch, ...] = ()
 
@@ -250,16 +248,14 @@ def settled(task: Task, commit: EndTask) -> Task:
         how = TaskEnd.FAIL
     state = states.move("task", task.state, how)
     done = how is TaskEnd.COMPLETE
-    deferred_from = task.deferred_from
-    if commit.deferred and deferred_from is None:
-        deferred_from = commit.ready_at
+    first_deferred = commit.deferred and task.deferred_from is None
     return replace(
         task,
         state=state,
         attempts=attempts,
         crashes=task.crashes if how is TaskEnd.RELEASE and not commit.deferred else 0,
         deferrals=task.deferrals + commit.deferred,
-        deferred_from=deferred_from,
+        deferred_from=commit.ready_at if first_deferred else task.deferred_from,
         ready_at=commit.ready_at or task.ready_at,
         result=commit.text if done else "",
         reason="" if done else commit.text,
@@ -276,15 +272,15 @@ def verb_after_crash(task: Task, *, call_left: bool) -> tuple[str, str]:
     """
     if call_left:
         return "park", CALL_LEFT
-    if task.terms.on_crash is OnCrash.FAIL:
+    if task.terms.on_crash is route.OnCrash.FAIL:
         return "fail", CRASHED
-    if task.terms.on_crash is OnCrash.REVIEW or task.crashes + 1 >= CRASHES_MAX:
+    if task.terms.on_crash is route.OnCrash.REVIEW or task.crashes + 1 >= CRASHES_MAX:
         return "park", CRASHED
     return "expire", CRASHED
 
 
 @frozen
-class CancelTask(Commit[bool]):
+class CancelTask(commits.Commit[bool]):
     """End a task that has not ended, by somebody's word; what waits for it fails. False when it had ended.
 
     A run that is under way is refused from then on, whatever it still does.
@@ -296,7 +292,7 @@ class CancelTask(Commit[bool]):
 
 
 @frozen
-class RunTask(Commit[bool]):
+class RunTask(commits.Commit[bool]):
     """Make a pending task due at once; False when it is not pending."""
 
     task_id: int
@@ -304,7 +300,7 @@ class RunTask(Commit[bool]):
 
 
 @frozen
-class DecideTask(Commit[bool]):
+class DecideTask(commits.Commit[bool]):
     """A person's word on a task that waits for review; False when it does not.
 
     Approved it goes on where it stopped: the call without a result is made again, or came to `result` where the person
@@ -319,7 +315,7 @@ class DecideTask(Commit[bool]):
 
 
 @frozen
-class ExpireTasks(Commit[int]):
+class ExpireTasks(commits.Commit[int]):
     """Fail the tasks that waited for a person longer than they may; returns how many."""
 
     at: int
@@ -335,7 +331,7 @@ class TaskWork:
 
 
 @frozen
-class ResultsKept(Commit[int]):
+class ResultsKept(commits.Commit[int]):
     """Clear the work of tasks whose results are in memory, with what they asked for done; returns how many."""
 
     task_ids: tuple[int, ...]
@@ -352,7 +348,7 @@ def made_of(effect: MakeTask, lane: message.Lane | None, turn_id: int | None, de
     The owner is told what came of a call that was approved; it makes no work, so that no depth is too much for it.
     """
     task = NewTask(effect.id, effect.text, effect.key, effect.kind, lane, turn_id, depth, outside=effect.outside)
-    if effect.kind is TaskKind.CALL:
-        task = replace(task, depth=min(depth, DEPTH_MAX), terms=WorkTerms(notify=Notify.ALWAYS))
+    if effect.kind is route.TaskKind.CALL:
+        task = replace(task, depth=min(depth, DEPTH_MAX), terms=route.WorkTerms(notify=route.Notify.ALWAYS))
     review, expires_at, notice = effect.review, effect.expires_at, effect.notice
     return replace(task, after=effect.after, review=review, expires_at=expires_at, notice=notice)

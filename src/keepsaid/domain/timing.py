@@ -151,8 +151,7 @@ def first_at(wall: datetime, zone: ZoneInfo) -> datetime:
     before, after = wall.replace(tzinfo=zone, fold=1).astimezone(UTC), at
     offset = before.astimezone(zone).utcoffset()
     while after - before > timedelta(seconds=1):
-        middle = before + (after - before) / 2
-        middle = middle.replace(microsecond=0)
+        middle = (before + (after - before) / 2).replace(microsecond=0)
         if middle.astimezone(zone).utcoffset() == offset:
             before = middle
         else:
@@ -247,8 +246,7 @@ def _last(timing: Cron, due: int, now: int) -> int:
     """Looked for in a span before now, which is doubled until something came in it."""
     span = _SPAN_MS
     while now - span > due:
-        found = timing.next(now - span)
-        if found is not None and found <= now:
+        if (found := timing.next(now - span)) is not None and found <= now:
             due = found
             break
         span *= 2
@@ -284,11 +282,8 @@ def checked(timing: Timing) -> Timing:
         case Cron():
             known_zone(timing.zone)
             fields_of(timing.text)
-        case Every():
-            if timing.ms < 1_000:
-                raise ValueError("an interval is at least a second")
-        case Once():
-            pass
+        case Every() if timing.ms < 1_000:
+            raise ValueError("an interval is at least a second")
     return timing
 
 

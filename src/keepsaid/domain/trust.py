@@ -9,11 +9,10 @@ from enum import StrEnum
 from hashlib import blake2b
 from typing import NamedTuple
 
-from keepsaid.domain import context, ids, prompt
+from keepsaid.domain import context, ids, prompt, visibility
 from keepsaid.domain.message import StoredMessage, Trust
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.scene import PromptInputs
-from keepsaid.domain.visibility import least, least_of, trust_in, trust_of, trust_of_words
 from keepsaid.text.normal import cut, digest, heading, opens
 from keepsaid.values import frozen
 
@@ -120,13 +119,13 @@ class Taint:
         """The taint after these things are shown too."""
         found = self
         for one in things:
-            if least((one.trust, found.trust)) != found.trust:
+            if visibility.least((one.trust, found.trust)) != found.trust:
                 found = Taint(one.trust, cut(f"{one.what} {_named(one.whose)}" if one.whose else one.what, _WHAT_CHARS))
         return found
 
     def allows(self, needed: Trust) -> bool:
         """Whether a tool that needs this trust may be called."""
-        return least((self.trust, needed)) == needed
+        return visibility.least((self.trust, needed)) == needed
 
     @property
     def as_json(self) -> Json:
@@ -147,28 +146,24 @@ def taint_of(scene: PromptInputs) -> Taint:
 
     A retry shows again what an earlier attempt was shown, so that its taint is never higher than the stored one.
     """
-    return (
-        taint_in(scene.claimed.trace)
-        .showing(map(_of_message, scene.claimed.messages))
-        .showing(_history(scene.tail))
-        .showing(_other_sources(scene))
-    )
+    taint = taint_in(scene.claimed.trace).showing(map(_of_message, scene.claimed.messages))
+    return taint.showing(_history(scene.tail)).showing(_other_sources(scene))
 
 
 def of_records(records: Iterable[prompt.Record]) -> Iterator[ShownSource]:
     """Records as parts of a prompt."""
     for one in records:
         if one.role is prompt.Role.TOOL:
-            yield ShownSource(trust_of(one), "the output of the tool", one.speaker)
+            yield ShownSource(visibility.trust_of(one), "the output of the tool", one.speaker)
         elif one.role is prompt.Role.USER:
-            yield ShownSource(trust_of(one), "an earlier message by", one.speaker)
+            yield ShownSource(visibility.trust_of(one), "an earlier message by", one.speaker)
         else:
-            yield ShownSource(trust_of(one), "an earlier answer, given when outside text was shown")
+            yield ShownSource(visibility.trust_of(one), "an earlier answer, given when outside text was shown")
 
 
 def _history(tail: context.LaneTail) -> Iterator[ShownSource]:
     records = tail.recent.records
-    old = least_of(records)
+    old = visibility.least_of(records)
     for one in records:
         if one.role is prompt.Role.ASSISTANT and one.trust is None:
             yield ShownSource(old, "an earlier answer")
@@ -184,14 +179,14 @@ def _history(tail: context.LaneTail) -> Iterator[ShownSource]:
 
 def _of_message(message: StoredMessage) -> ShownSource:
     origin = message.inbound.origin
-    trust = trust_of_words(origin.trust, message.text)
+    trust = visibility.trust_of_words(origin.trust, message.text)
     return ShownSource(trust, f"{ids.show('message', message.id)} by", origin.name or origin.sender)
 
 
 def _other_sources(scene: PromptInputs) -> Iterator[ShownSource]:
     """Quotes, memories, contributions, side work, summary and bulletin, in this order."""
     for quote in scene.attention.quotes:
-        trust = trust_of_words(quote.trust, quote.text)
+        trust = visibility.trust_of_words(quote.trust, quote.text)
         yield ShownSource(trust, "a quoted message by", quote.speaker or "the agent")
     for memory in (one.hit.memory for one in scene.injection.candidates if one.chosen):
         yield ShownSource(memory.new.trust, f"{ids.show('memory', memory.id)} by", memory.new.speaker or "the agent")
@@ -201,7 +196,7 @@ def _other_sources(scene: PromptInputs) -> Iterator[ShownSource]:
     texts = [(line, "side work under way") for line in scene.turn.side_work]
     texts.append((scene.standing.session_summary, "the summary of other threads"))
     texts.append((scene.standing.bulletin, "the bulletin"))
-    yield from (ShownSource(trust_in(text), what) for text, what in texts if text)
+    yield from (ShownSource(visibility.trust_in(text), what) for text, what in texts if text)
 
 
 def _named(name: str) -> str:

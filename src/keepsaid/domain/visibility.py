@@ -7,10 +7,9 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
 
-from keepsaid.domain.commits import Commit
+from keepsaid.domain import commits, prompt
 from keepsaid.domain.memory import GLOBAL, NewMemory, conversation_scope, person_scope
 from keepsaid.domain.message import Lane, Trust, Trusted, is_forwarded
-from keepsaid.domain.prompt import Record, Role
 from keepsaid.text.normal import joined, parted
 from keepsaid.values import frozen
 
@@ -57,16 +56,16 @@ def trust_of_words(trust: Trust, text: str) -> Trust:
     return Trust.EXTERNAL if is_forwarded(text) else trust
 
 
-def trust_of(record: Record) -> Trust:
+def trust_of(record: prompt.Record) -> Trust:
     """The trust of a record. Of one without a stored trust only the output of our own tools is trusted."""
     if record.trust is not None:
-        return trust_of_words(record.trust, record.text) if record.role is Role.USER else record.trust
-    return Trust.OWNER if record.role is Role.TOOL and record.speaker in OWN_TOOLS else Trust.EXTERNAL
+        return trust_of_words(record.trust, record.text) if record.role is prompt.Role.USER else record.trust
+    return Trust.OWNER if record.role is prompt.Role.TOOL and record.speaker in OWN_TOOLS else Trust.EXTERNAL
 
 
-def least_of(records: Iterable[Record]) -> Trust:
+def least_of(records: Iterable[prompt.Record]) -> Trust:
     """The least trust of records; answers stored without one have that of everything else, and none are the owner's."""
-    known = (one for one in records if one.role is not Role.ASSISTANT or one.trust is not None)
+    known = (one for one in records if one.role is not prompt.Role.ASSISTANT or one.trust is not None)
     return least([Trust.OWNER, *map(trust_of, known)])
 
 
@@ -148,7 +147,7 @@ class MemoryShared:
 
 
 @frozen
-class ShareMemory(Commit[MemoryShared | ShareRefusal]):
+class ShareMemory(commits.Commit[MemoryShared | ShareRefusal]):
     """Let a memory be heard as far as `to`, where `by` may: who said it, or whom that is joined with, or the owner."""
 
     memory_id: int
@@ -227,7 +226,7 @@ class SeenIdentity:
 
 
 @frozen
-class JoinPeople(Commit[Person | None]):
+class JoinPeople(commits.Commit[Person | None]):
     """Make one person of these, and of all whom they were joined with before; `id` is for one that is new.
 
     Whoever is joined with the owner hears what is for the owner: where one of them is, and it is not the owner who
@@ -245,7 +244,7 @@ class JoinPeople(Commit[Person | None]):
 
 
 @frozen
-class SplitPerson(Commit[bool]):
+class SplitPerson(commits.Commit[bool]):
     """Let one be a person alone again; whether it was joined. Of two, the other is alone then too."""
 
     name: str

@@ -12,39 +12,36 @@ today heute aujourd'hui hoy oggi hoje сегодня 今天 今日
 tomorrow morgen demain mañana domani amanhã завтра 明天 明日
 overmorrow übermorgen послезавтра 后天
 """
-DAYS: Mapping[str, int] = {word: n for n, words in enumerate(_DAY_WORDS.strip().splitlines()) for word in words.split()}
-WEEKDAYS: Mapping[str, int] = {
-    word: n
-    for n, words in enumerate(
-        """monday mon montag lundi lunes lunedì понедельник
-        tuesday tue tues dienstag mardi martes martedì вторник
-        wednesday wed mittwoch mercredi miércoles mercoledì среда среду
-        thursday thu thur thurs donnerstag jeudi jueves giovedì четверг
-        friday fri freitag vendredi viernes venerdì пятница пятницу
-        saturday sat samstag sonnabend samedi sábado sabato суббота субботу
-        sunday sun sonntag dimanche domingo domenica воскресенье""".splitlines()
-    )
-    for word in words.split()
-}
-MONTHS: Mapping[str, int] = {
-    word: n
-    for n, words in enumerate(
-        """january jan januar janvier enero gennaio января
-        february feb februar février febrero febbraio февраля
-        march mar märz mars marzo марта
-        april apr avril abril aprile апреля
-        may mai mayo maggio мая
-        june jun juni juin junio giugno июня
-        july jul juli juillet julio luglio июля
-        august aug août agosto августа
-        september sep sept septembre septiembre settembre сентября
-        october oct oktober okt octobre octubre ottobre октября
-        november nov novembre noviembre ноября
-        december dec dezember dez décembre diciembre dicembre декабря""".splitlines(),
-        1,
-    )
-    for word in words.split()
-}
+_WEEKDAY_WORDS = """
+monday mon montag lundi lunes lunedì понедельник
+tuesday tue tues dienstag mardi martes martedì вторник
+wednesday wed mittwoch mercredi miércoles mercoledì среда среду
+thursday thu thur thurs donnerstag jeudi jueves giovedì четверг
+friday fri freitag vendredi viernes venerdì пятница пятницу
+saturday sat samstag sonnabend samedi sábado sabato суббота субботу
+sunday sun sonntag dimanche domingo domenica воскресенье
+"""
+_MONTH_WORDS = """
+january jan januar janvier enero gennaio января
+february feb februar février febrero febbraio февраля
+march mar märz mars marzo марта
+april apr avril abril aprile апреля
+may mai mayo maggio мая
+june jun juni juin junio giugno июня
+july jul juli juillet julio luglio июля
+august aug août agosto августа
+september sep sept septembre septiembre settembre сентября
+october oct oktober okt octobre octubre ottobre октября
+november nov novembre noviembre ноября
+december dec dezember dez décembre diciembre dicembre декабря
+"""
+
+
+def _by_word(lines: str, first: int = 0) -> Mapping[str, int]:
+    return {word: n for n, words in enumerate(lines.strip().splitlines(), first) for word in words.split()}
+
+
+DAYS, WEEKDAYS, MONTHS = _by_word(_DAY_WORDS), _by_word(_WEEKDAY_WORDS), _by_word(_MONTH_WORDS, 1)
 _UNITS: Mapping[str, timedelta] = {
     word: timedelta(minutes=minutes)
     for minutes, words in (
@@ -241,12 +238,5 @@ def _half_of_day(moment: _Moment, words: list[str], n: int) -> bool:
     return words[n] in ("am", "pm", "uhr") and moment.time is not None and n > 0 and words[n - 1][:1].isdigit()
 
 
-_READERS: tuple[Callable[[_Moment, list[str], int], bool], ...] = (
-    _named_day,
-    _named_time,
-    _whole_date,
-    _of_month,
-    _month,
-    _clock,
-    _half_of_day,
-)
+_Reader = Callable[[_Moment, list[str], int], bool]
+_READERS: tuple[_Reader, ...] = (_named_day, _named_time, _whole_date, _of_month, _month, _clock, _half_of_day)

@@ -80,12 +80,9 @@ def _is_short_and_plain(raw: bytes) -> bool:
 
 def _read_at_once(raw: bytes) -> Any:
     try:
+        text = raw.removeprefix(_BOM).decode()
         return json.loads(
-            raw.removeprefix(_BOM).decode(),
-            object_pairs_hook=_members,
-            parse_constant=_no_number,
-            parse_float=_real,
-            parse_int=_whole,
+            text, object_pairs_hook=_members, parse_constant=_no_number, parse_float=_real, parse_int=_whole
         )
     except UnicodeDecodeError as error:
         raise Unreadable(f"it is not UTF-8 (byte {error.start})") from None
@@ -149,7 +146,10 @@ class _Reader:
                     self._fail("the document goes on after its end")
                 return value
             else:
-                self._keep(value)
+                if isinstance(into := self._open[-1], dict):
+                    into[self._names.pop()] = value
+                else:
+                    into.append(value)
                 value = self._next() if self._goes_on() else self._close()
 
     def _next(self) -> Any:
@@ -171,13 +171,6 @@ class _Reader:
                 raise Unreadable("it is nested too deeply")
             return _OPENED
         return self._number() if mark in _NUMBER_MARKS else self._word()
-
-    def _keep(self, value: Any) -> None:
-        into = self._open[-1]
-        if isinstance(into, dict):
-            into[self._names.pop()] = value
-        else:
-            into.append(value)
 
     def _close(self) -> Any:
         self._at += 1

@@ -110,10 +110,8 @@ def kind_of(value: object) -> str:
 
 def digest(*parts: str | bytes | None) -> bytes:
     """A 16-byte hash of the parts; parts cannot run into one another, and None differs from an empty part."""
-    fields = []
-    for part in parts:
-        raw = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
-        fields.append(b"n" if raw is None else b"%d:%b" % (len(raw), raw))
+    raws = (part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part for part in parts)
+    fields = [b"n" if raw is None else b"%d:%b" % (len(raw), raw) for raw in raws]
     return blake2b(b"".join(fields), digest_size=16).digest()
 
 
@@ -178,7 +176,6 @@ def heading(line: str) -> str:
 
 
 _PASSWORD = re.compile(r"(?P<before>://[^\s/?#:@]{0,200}:)[^\s/?#]{1,400}@")
-
 _LOGIN = re.compile(r"(?<=://)[^\s/?#]{1,600}@")
 
 

@@ -172,13 +172,8 @@ start.long.7 -4, start.long.25 1, start.long.more 9
 """
 """It answers none: its speaker is new here, or comes back after long; it asks, greets, turns to nobody, is long."""
 
-
-def _table(*groups: str) -> dict[str, int]:
-    signs = [sign.split() for group in groups for line in group.strip().splitlines() for sign in line.split(",")]
-    return {name: int(tenths) for name, tenths in signs}
-
-
-WEIGHTS: Mapping[str, int] = _table(_RELATIONS, _PLACES, _SENSE, _STARTS)
+_SIGNS = re.split(r"[,\n]+", f"{_RELATIONS}{_PLACES}{_SENSE}{_STARTS}".strip())
+WEIGHTS: Mapping[str, int] = {name: int(tenths) for name, tenths in map(str.split, _SIGNS)}
 """What each sign counts, in tenths of a logarithm of the odds."""
 
 _REASONS = {
@@ -217,7 +212,10 @@ def infer(history: Sequence[MessageText], new: MessageText) -> Guess | None:
     if best is None or sums[best] < start:
         return None
     odds = sum(exp((one - sums[best]) / 10) for one in (*sums, start))
-    return Guess(history[best].ref, round(1 / odds, 3), _why(set(scene.signs(best))))
+    signs = set(scene.signs(best))
+    signs |= {sign.split(".")[0] for sign in signs}
+    reason = next(reason for sign, reason in _REASONS.items() if sign in signs)
+    return Guess(history[best].ref, round(1 / odds, 3), reason)
 
 
 def scene_of(history: Sequence[MessageText], new: MessageText) -> ReferenceScene:
@@ -228,11 +226,6 @@ def scene_of(history: Sequence[MessageText], new: MessageText) -> ReferenceScene
     speakers[None] = ""
     *before, last = [read(one, names, speakers.get(one.answers, "")) for one in everybody]
     return ReferenceScene(before, last)
-
-
-def _why(signs: set[str]) -> str:
-    parts = {sign.split(".")[0] for sign in signs} | signs
-    return next(reason for sign, reason in _REASONS.items() if sign in parts)
 
 
 class ReferenceScene:

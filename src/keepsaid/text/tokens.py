@@ -30,7 +30,6 @@ _SPACES = 64
 
 _ALPHABETS, _SYLLABLES, _IDEOGRAPHS, _BEYOND = "\u0250", "\u0530", "\u2e80", "\U00010000"
 
-
 RATIO_MAX = 3.0
 """How far a report may be from the estimate, and a factor from 1; what is further off measures something else."""
 
