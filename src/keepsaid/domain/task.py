@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from enum import StrEnum
 
-from keepsaid.domain import commits, event, ids, message, reply, route, states, turn
+from keepsaid.domain import event, ids, message, reply, states, turn
+from keepsaid.domain.commits import Commit, StepEnd
 from keepsaid.domain.effects import MakeTask, OfBranch, StagedRequests
 from keepsaid.domain.prompt import Json
+from keepsaid.domain.route import Notify, OnCrash, TaskKind, WorkTerms
 from keepsaid.values import frozen
 
 DEPTH_MAX = 3
@@ -48,12 +50,12 @@ class Task:
     key: str
     state: str
     description: str
-    kind: route.TaskKind = route.TaskKind.WORKER
+    kind: TaskKind = TaskKind.WORKER
     lane: message.Lane | None = None
     turn_id: int | None = None
     depth: int = 0
     rule: str = ""
-    terms: route.WorkTerms = route.WorkTerms()
+    terms: WorkTerms = WorkTerms()
     outside: bool = True
     messages: int = 0
     priority: int = 100
@@ -78,8 +80,8 @@ class Task:
         """Whether the owner is sent a message about its present state."""
         wanted = self.terms.notify
         if self.state == "completed":
-            return wanted is route.Notify.ALWAYS
-        return self.state in ("failed", "needs_review") and wanted is not route.Notify.NONE
+            return wanted is Notify.ALWAYS
+        return self.state in ("failed", "needs_review") and wanted is not Notify.NONE
 
 
 @frozen
@@ -92,11 +94,11 @@ class NewTask:
     id: int
     description: str
     key: str = ""
-    kind: route.TaskKind = route.TaskKind.WORKER
+    kind: TaskKind = TaskKind.WORKER
     lane: message.Lane | None = None
     turn_id: int | None = None
     depth: int = 0
-    terms: route.WorkTerms = route.WorkTerms()
+    terms: WorkTerms = WorkTerms()
     outside: bool = True
     priority: int = 100
     after: tuple[int, ...] = ()
@@ -165,7 +167,7 @@ def planned(tasks: Sequence[NewTask]) -> tuple[tuple[NewTask, ...], str]:
 
 
 @frozen
-class CreateTasks(commits.Commit[str]):
+class CreateTasks(Commit[str]):
     """Make tasks, all of them or none; "" when they are made, else why not.
 
     Refused: a circle, a task to wait for that does not exist, has failed or was cancelled, and work made too deep.
@@ -176,7 +178,7 @@ class CreateTasks(commits.Commit[str]):
 
 
 @frozen
-class ClaimTasks(commits.Commit[tuple[Task, ...]]):
+class ClaimTasks(Commit[tuple[Task, ...]]):
     """Lease up to `limit` tasks of a kind that are due: best priority first, then the oldest.
 
     One whose key another running task has waits until that ends.
@@ -186,11 +188,11 @@ class ClaimTasks(commits.Commit[tuple[Task, ...]]):
     limit: int
     at: int
     lease_until: int
-    kind: route.TaskKind = route.TaskKind.WORKER
+    kind: TaskKind = TaskKind.WORKER
 
 
 @frozen
-class RenewTask(commits.Commit[bool]):
+class RenewTask(Commit[bool]):
     """Keep a task; False when it was lost, or cancelled."""
 
     task_id: int
@@ -199,7 +201,7 @@ class RenewTask(commits.Commit[bool]):
 
 
 @frozen
-class TellStatus(commits.Commit[bool]):
+class TellStatus(Commit[bool]):
     """What a worker says of its task while it runs; refused (False) with an old fence."""
 
     task_id: int
@@ -218,7 +220,7 @@ class TaskEnd(StrEnum):
 
 
 @frozen
-class EndTask(commits.Commit[str]):
+class EndTask(Commit[str]):
     """End a run of a task; returns its new state, "" when the fence is old.
 
     `text` is the result of a completed task, else why it ended. `retry` charges an attempt and becomes `fail` at the
@@ -236,7 +238,7 @@ class EndTask(commits.Commit[str]):
     ready_at: int = 0
     deferred: bool = False
     usage: turn.Usage = turn.Usage()
-    ending: commits.StepEnd | None = None
+    ending: StepEnd | None = None
     notice: reply.ReplyDraft | None = None
     effects: tuple[OfBranch, ...] = ()
 
@@ -248,14 +250,16 @@ def settled(task: Task, commit: EndTask) -> Task:
         how = TaskEnd.FAIL
     state = states.move("task", task.state, how)
     done = how is TaskEnd.COMPLETE
-    first_deferred = commit.deferred and task.deferred_from is None
+    deferred_from = task.deferred_from
+    if commit.deferred and deferred_from is None:
+        deferred_from = commit.ready_at
     return replace(
         task,
         state=state,
         attempts=attempts,
         crashes=task.crashes if how is TaskEnd.RELEASE and not commit.deferred else 0,
         deferrals=task.deferrals + commit.deferred,
-        deferred_from=commit.ready_at if first_deferred else task.deferred_from,
+        deferred_from=deferred_from,
         ready_at=commit.ready_at or task.ready_at,
         result=commit.text if done else "",
         reason="" if done else commit.text,
@@ -272,15 +276,15 @@ def verb_after_crash(task: Task, *, call_left: bool) -> tuple[str, str]:
     """
     if call_left:
         return "park", CALL_LEFT
-    if task.terms.on_crash is route.OnCrash.FAIL:
+    if task.terms.on_crash is OnCrash.FAIL:
         return "fail", CRASHED
-    if task.terms.on_crash is route.OnCrash.REVIEW or task.crashes + 1 >= CRASHES_MAX:
+    if task.terms.on_crash is OnCrash.REVIEW or task.crashes + 1 >= CRASHES_MAX:
         return "park", CRASHED
     return "expire", CRASHED
 
 
 @frozen
-class CancelTask(commits.Commit[bool]):
+class CancelTask(Commit[bool]):
     """End a task that has not ended, by somebody's word; what waits for it fails. False when it had ended.
 
     A run that is under way is refused from then on, whatever it still does.
@@ -292,7 +296,7 @@ class CancelTask(commits.Commit[bool]):
 
 
 @frozen
-class RunTask(commits.Commit[bool]):
+class RunTask(Commit[bool]):
     """Make a pending task due at once; False when it is not pending."""
 
     task_id: int
@@ -300,7 +304,7 @@ class RunTask(commits.Commit[bool]):
 
 
 @frozen
-class DecideTask(commits.Commit[bool]):
+class DecideTask(Commit[bool]):
     """A person's word on a task that waits for review; False when it does not.
 
     Approved it goes on where it stopped: the call without a result is made again, or came to `result` where the person
@@ -315,7 +319,7 @@ class DecideTask(commits.Commit[bool]):
 
 
 @frozen
-class ExpireTasks(commits.Commit[int]):
+class ExpireTasks(Commit[int]):
     """Fail the tasks that waited for a person longer than they may; returns how many."""
 
     at: int
@@ -331,7 +335,7 @@ class TaskWork:
 
 
 @frozen
-class ResultsKept(commits.Commit[int]):
+class ResultsKept(Commit[int]):
     """Clear the work of tasks whose results are in memory, with what they asked for done; returns how many."""
 
     task_ids: tuple[int, ...]
@@ -348,7 +352,7 @@ def made_of(effect: MakeTask, lane: message.Lane | None, turn_id: int | None, de
     The owner is told what came of a call that was approved; it makes no work, so that no depth is too much for it.
     """
     task = NewTask(effect.id, effect.text, effect.key, effect.kind, lane, turn_id, depth, outside=effect.outside)
-    if effect.kind is route.TaskKind.CALL:
-        task = replace(task, depth=min(depth, DEPTH_MAX), terms=route.WorkTerms(notify=route.Notify.ALWAYS))
+    if effect.kind is TaskKind.CALL:
+        task = replace(task, depth=min(depth, DEPTH_MAX), terms=WorkTerms(notify=Notify.ALWAYS))
     review, expires_at, notice = effect.review, effect.expires_at, effect.notice
     return replace(task, after=effect.after, review=review, expires_at=expires_at, notice=notice)
