@@ -10,6 +10,8 @@ import pytest
 from tests.docs.map_page import PACKAGE, PARTS, TESTKIT
 from tests.docs.markdown import ROOT
 
+from keepsaid.domain.command import COMMANDS
+
 GLOSSARY = "docs/glossary.md"
 MAPS = ("AGENTS.md", "docs/architecture.md", GLOSSARY, "docs/extend/ports.md")
 _CODE = re.compile(r"`([^`\n]+)`")
@@ -38,6 +40,23 @@ def test_every_file_that_a_map_names_is_there(name: str) -> None:
     files = [path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py") if ".venv" not in path.parts]
     named = set(_FILE.findall((ROOT / name).read_text("utf-8")))
     assert [one for one in sorted(named) if not any(f"/{file}".endswith(f"/{one}") for file in files)] == []
+
+
+def test_the_page_of_the_http_api_has_every_route_once_and_no_other() -> None:
+    source = "".join(path.read_text("utf-8") for path in sorted((PACKAGE / "interfaces" / "http").glob("*.py")))
+    routes = re.findall(r'OwnerRoute\("([A-Z]+)", "([^"]+)"', source)
+    routes += [(method, path) for path, method in re.findall(r'\bRoute\("([^"]+)".*methods=\["([A-Z]+)"\]', source)]
+    table = (ROOT / "docs/reference/http.md").read_text("utf-8").partition("## Who may call")[0]
+    named = re.findall(r"`(GET|POST) (/[^`]*)`", "\n".join(re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)))
+    assert sorted((verb, re.sub(r"\b(?:[A-Z]+|github)\b", "*", path)) for verb, path in named) == sorted(
+        (verb, re.sub(r"\{\w+\}", "*", path)) for verb, path in routes
+    )
+
+
+def test_the_page_of_commands_in_a_chat_has_every_command() -> None:
+    page = (ROOT / "docs/how-to/lanes-and-commands.md").read_text("utf-8")
+    rows = "\n".join(line for line in page.splitlines() if line.startswith("| `/"))
+    assert [name for name in COMMANDS if f"`/{name}" not in rows] == []
 
 
 @pytest.mark.parametrize("name", ["AGENTS.md", "docs/architecture.md"])

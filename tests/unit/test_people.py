@@ -69,6 +69,10 @@ async def test_people_are_joined_and_split_over_http(tmp_path: Path) -> None:
         assert await told("/v1/people/split", {"name": ANN}) == {"split": ANN}
         assert await here.instance.memories.people.joined_with(BEN) == (BEN, OWNER)
         before = await here.instance.memories.people.everybody()
+        await here.instance.memories.keep([fact("f", person_scope(ANN), speaker="Ann", speaker_id=ANN)], 1)
+        listed = (await here.client.get("/v1/people", headers=here.owner)).json()
+        assert [[one["name"] for one in person["identities"]] for person in listed["people"]] == [[BEN, OWNER]]
+        assert [(one["name"], one["called"], one["memories"]) for one in listed["seen"]] == [(ANN, "Ann", 1)]
         for path, body, status in (
             ("/v1/people/join", {"names": ANN}, 400),
             ("/v1/people/join", {"names": [ANN, 5]}, 400),

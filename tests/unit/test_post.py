@@ -1,8 +1,9 @@
-"""What the outbox does with a reply that may have arrived."""
+"""What the outbox does with a reply that may have arrived, and with one that never arrives."""
 
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 
 import pytest
 
@@ -56,3 +57,42 @@ async def test_what_may_have_arrived_is_repeated_or_given_up(
     turn = await road.store.turn(claimed.turn_id)
     assert turn is not None
     assert [reply.state for reply in turn.replies] == [state]
+
+
+class Absent:
+    """A channel whose receiver is never there; remembers when it was asked."""
+
+    name = CHANNEL
+    sending = Sending.PUSH
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self.tried_at: list[int] = []
+        self._clock = clock
+
+    async def send(self, _reply: StoredReply) -> SendResult:
+        """Ask to be tried again."""
+        self.tried_at.append(self._clock.now_ms())
+        return SendResult(Delivered.RETRY, "nobody is there")
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+
+async def test_a_reply_that_never_arrives_is_tried_twenty_times_within_an_hour_and_is_dead() -> None:
+    road, clock = StoreDriver(InMemoryOperations()), VirtualClock()
+    channel = Absent(clock)
+    await road.queue(said(), clock.now_ms())
+    claimed = await road.claim_one(clock.now_ms())
+    await road.answer(claimed, at=clock.now_ms())
+    post = OutboxSender(road.store, {CHANNEL: channel}, clock, "one", asyncio.Event())
+    while (due := await post.deliver()) is not None:
+        await post.stop(5)
+        await clock.advance(max(1, due - clock.due_ms()))
+    waits = [after - before for before, after in pairwise(channel.tried_at)]
+    assert len(channel.tried_at) == 20
+    assert all(500 * 2**n <= wait <= 500 * 2**n + 300 for n, wait in enumerate(waits[:9]))
+    assert all(300_000 <= wait <= 300_300 for wait in waits[10:])
+    assert sum(waits) < 3_600_000
+    turn = await road.store.turn(claimed.turn_id)
+    assert turn is not None
+    assert [reply.state for reply in turn.replies] == ["dead"]

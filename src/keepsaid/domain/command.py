@@ -31,7 +31,7 @@ COMMANDS = {
 
 _WRITTEN = re.compile(r"/([A-Za-z]{2,20})(?:@[\w.]{1,64})?(?:\s+(.*))?", re.DOTALL)
 _ALIKE = 0.7
-_TAKEN = {
+_ARGUMENTS = {
     "approve": re.compile(r"tsk_[0-9a-z]{13}"),
     "reject": re.compile(r"tsk_[0-9a-z]{13}"),
     "forget": re.compile(r"that|(?:mem|msg)_[0-9a-z]{13}(?:\s+yes)?"),
@@ -40,6 +40,7 @@ _TAKEN = {
     "personality": re.compile(r"(show|set|reset)(\s.*)?", re.DOTALL),
     "widen": re.compile(r"mem_[0-9a-z]+\s+(conversation|person|global)(\s.{1,1000})?", re.DOTALL),
 }
+"""Commands that take arguments, and their form. With any other arguments a message is talk, and the model reads it."""
 
 
 @frozen
@@ -72,7 +73,7 @@ def read_command(text: str) -> Command | None:
     if name not in COMMANDS:
         near = get_close_matches(name, COMMANDS, 1, _ALIKE) if not arguments else []
         return Command(near[0], known=False) if near else None
-    takes = not arguments or (name in _TAKEN and _TAKEN[name].fullmatch(arguments) is not None)
+    takes = not arguments or (name in _ARGUMENTS and _ARGUMENTS[name].fullmatch(arguments) is not None)
     return Command(name, arguments) if takes else None
 
 

@@ -14,7 +14,7 @@ from keepsaid.values import frozen
 
 
 class Kind(StrEnum):
-    """The kinds of memory (seeds 001, 002, 003)."""
+    """The kinds of memory."""
 
     EPISODE = "episode"
     IDENTITY = "identity"
@@ -43,7 +43,8 @@ IMPORTANCE = {
 }
 """Kinds that can be learned, each with its default importance (seed 001).
 
-Only the program makes the other kinds, such as episodes and summaries; their importance is 0.5.
+The other kinds are never learned: episodes record what was said, and the program writes the summaries. Their importance
+is 0.5.
 """
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from keepsaid.engine.caretakers import PruneProgress
     from keepsaid.memory.maintenance import MaintenanceProgress
     from keepsaid.services.explaining import Absence
+    from keepsaid.services.people import PeopleList
 
 Shape = dict[str, Any]
 
@@ -179,6 +180,11 @@ def person_shape(person: visibility.Person) -> Shape:
 def seen_shape(one: visibility.SeenIdentity) -> Shape:
     """An identity that something is remembered from."""
     return {**fields_of(one, "name", "called", "memories"), "last_at": when(one.last_at)}
+
+
+def people_shape(found: PeopleList) -> Shape:
+    """Persons that were joined, and identities that something is remembered from."""
+    return {"people": [person_shape(one) for one in found.people], "seen": [seen_shape(one) for one in found.seen]}
 
 
 def widened_shape(told: visibility.MemoryShared) -> Shape:

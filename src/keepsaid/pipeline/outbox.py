@@ -87,8 +87,9 @@ class OutboxSender:
         await asyncio.gather(*self._sending, return_exceptions=True)
 
     async def _send(self, reply: StoredReply) -> None:
+        """Try once; the channel says what came of it, this how long to wait and when it was the last try."""
         point("send.before")
-        result = await self._tried(reply)
+        result = await self._try(reply)
         point("send.after")
         outcome = result.outcome
         if outcome in (Delivered.RETRY, Delivered.DOUBT) and reply.attempts >= _TRIES_MAX:
@@ -112,7 +113,7 @@ class OutboxSender:
                 _log.warning("reply not settled yet: %s", error.what, extra=ids)
             await self.clock.wait(asyncio.Event(), _STORE_WAIT_MS)
 
-    async def _tried(self, reply: StoredReply) -> SendResult:
+    async def _try(self, reply: StoredReply) -> SendResult:
         if (channel := self.channels.get(reply.lane.channel)) is None:
             return SendResult(Delivered.REFUSED, f"the channel {reply.lane.channel!r} is not set up any more")
         try:

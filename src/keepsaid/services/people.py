@@ -9,6 +9,7 @@ from keepsaid.domain import memory, message, visibility
 from keepsaid.errors import InputError
 from keepsaid.ports import runtime, store
 from keepsaid.text.normal import normalise
+from keepsaid.values import frozen
 
 _SAFE = "Nothing was changed."
 _PEOPLE = "keepsaid people ls"
@@ -27,6 +28,19 @@ def person_in(text: str, config: Config) -> str:
     return memory.OWNER if trust is message.Trust.OWNER else identity.person
 
 
+@frozen
+class PeopleList:
+    """Persons that were joined, and identities that something is remembered from, by name."""
+
+    people: Sequence[visibility.Person]
+    seen: Sequence[visibility.SeenIdentity]
+
+
+async def list_people(memories: store.MemoryStore, limit: int) -> PeopleList:
+    """Read persons and identities from a store; raises StoreError."""
+    return PeopleList(await memories.people.everybody(), await memories.people.seen(limit))
+
+
 class PeopleService:
     """Says who is one person, and who may hear what."""
 
@@ -34,6 +48,10 @@ class PeopleService:
         self._memories = memories
         self._config = config
         self._clock = clock
+
+    async def list(self, limit: int) -> PeopleList:
+        """Return all persons that were joined, and up to `limit` identities that something is remembered from."""
+        return await list_people(self._memories, limit)
 
     async def join(self, names: Sequence[str]) -> visibility.Person:
         """Make one person of several identities, by the owner's word. Raises InputError where they are one already."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
-from keepsaid.domain.visibility import Person, SeenIdentity
+from keepsaid.domain.visibility import SeenIdentity
 from keepsaid.interfaces.cli import console, remote
-from keepsaid.interfaces.shapes import person_shape, seen_shape
+from keepsaid.interfaces.shapes import people_shape
 
 app = typer.Typer(help="Who is one person under several identities.", rich_markup_mode=None)
 _ROWS_MAX = 10_000
@@ -24,17 +23,16 @@ def ls(
 
     What somebody is called identifies nobody: two of the same name are two until you join them.
     """
+    from keepsaid.services.people import PeopleList, list_people  # noqa: PLC0415 - `--help` needs none of it
 
-    async def known(stores: console.Stores) -> tuple[Sequence[Person], Sequence[SeenIdentity]]:
-        return await stores.memories.people.everybody(), await stores.memories.people.seen(limit)
-
-    people, seen = console.session().read(known) or ((), ())
-    spoke = {one.name: one for one in seen}
-    joined = {one.name: person.id for person in people for one in person.identities}
+    found = console.session().read(lambda stores: list_people(stores.memories, limit)) or PeopleList((), ())
+    spoke = {one.name: one for one in found.seen}
+    joined = {one.name: person.id for person in found.people for one in person.identities}
     rows = [_cells(joined[name], name, spoke.get(name)) for name in joined]
-    rows += [_cells("-", one.name, one) for one in seen if one.name not in joined]
-    shape = {"people": [person_shape(one) for one in people], "seen": [seen_shape(one) for one in seen]}
-    console.show_rows(shape, ("PERSON", "IDENTITY", "CALLED", "MEMORIES", "LAST"), rows, "nobody has said anything yet")
+    rows += [_cells("-", one.name, one) for one in found.seen if one.name not in joined]
+    console.show_rows(
+        people_shape(found), ("PERSON", "IDENTITY", "CALLED", "MEMORIES", "LAST"), rows, "nobody has said anything yet"
+    )
 
 
 def _cells(person: str, name: str, spoke: SeenIdentity | None) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from keepsaid.services import explaining, importing, memories
 _WAIT_S_MAX = 60.0
 _SEARCH_ROWS = 10
 _LIST_ROWS = 20
+_PEOPLE_ROWS = 100
 
 
 async def take_records(instance: Instance, call: OwnerCall) -> Shape:
@@ -141,6 +142,11 @@ async def merge(instance: Instance, call: OwnerCall) -> Shape:
     return {"id": ids.show("memory", memory_id), "merged": [ids.show("memory", one) for one in others]}
 
 
+async def list_people(instance: Instance, call: OwnerCall) -> Shape:
+    """Persons that were joined, and identities that something is remembered from."""
+    return shapes.people_shape(await instance.services.people.list(read_limit(call.request, _PEOPLE_ROWS)))
+
+
 async def join_people(instance: Instance, call: OwnerCall) -> Shape:
     """Make one person of several identities."""
     names = call.fields.get("names")
@@ -220,6 +226,7 @@ ROUTES = (
     OwnerRoute("POST", "/v1/forget", forget, 1_000_000, long=True),
     OwnerRoute("POST", "/v1/forget/undo", undo, 1_000_000, long=True),
     OwnerRoute("POST", "/v1/forget/settled", wait_settled, 1_000_000, long=True),
+    OwnerRoute("GET", "/v1/people", list_people),
     OwnerRoute("POST", "/v1/people/join", join_people, 100_000),
     OwnerRoute("POST", "/v1/people/split", split_person, 100_000),
     OwnerRoute("GET", "/v1/turns/{id}", get_turn),

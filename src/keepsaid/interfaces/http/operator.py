@@ -1,4 +1,4 @@
-"""Routes for the owner: replies, batches, lanes, settings, extraction, tasks, schedules and events."""
+"""Routes for the owner: status, replies, batches, lanes, settings, extraction, tasks, schedules and events."""
 
 from __future__ import annotations
 

@@ -55,8 +55,8 @@ class Episode:
     """Something that was said, to be remembered word for word.
 
     `said_at` is milliseconds UTC, or a datetime that knows its zone. `external_id` names it within its
-    conversation: recording it again changes nothing. `kind` is `episode`, or one of fact, preference,
-    decision, identity, event, observation, goal, todo for what is known already.
+    conversation: recording it again changes nothing. `kind` is `episode`, or for what is known already a kind that can
+    be learned, such as `fact` or `preference`.
     """
 
     text: str

@@ -72,6 +72,7 @@ class Commands:
         return CommandBatchResult(replace(claimed, messages=rest), tuple(results), tuple(executed))
 
     async def _run_command(self, message: StoredMessage, command: Command) -> CommandResult:
+        """Run what everybody may run here, and pass on what strangers in a group may not."""
         if not command.known:
             return CommandResult(f"There is no such command; did you mean /{command.name}? /help lists all.", "unknown")
         match command.name:
@@ -87,9 +88,9 @@ class Commands:
                 return CommandResult("\n".join(f"/{name}: {meaning}" for name, meaning in COMMANDS.items()))
         if not may_change(message):
             return refused("In a group only people known to me may do that.")
-        return await self._change(message, command.name, command.arguments)
+        return await self._run_for_known(message, command.name, command.arguments)
 
-    async def _change(self, message: StoredMessage, name: str, arguments: str) -> CommandResult:
+    async def _run_for_known(self, message: StoredMessage, name: str, arguments: str) -> CommandResult:
         match name:
             case "wrong":
                 return await FeedbackCommand(self.lanes).run(message, arguments)
@@ -103,8 +104,9 @@ class Commands:
                 return await conversation.show_schedules(self.lanes.schedules, message)
             case "reset":
                 return CommandResult("We begin anew. What was said stays stored and remembered.", begins_anew=True)
-        assert name == "compact", f"/{name} is listed, and nothing carries it out"
-        return CommandResult(await self.compact(message.lane))
+            case "compact":
+                return CommandResult(await self.compact(message.lane))
+        raise AssertionError(f"/{name} is listed, and nothing carries it out")
 
     async def _context(self, lane: Lane) -> CommandResult:
         number = await self.lanes.last_turn(lane)

@@ -82,11 +82,11 @@ def _leased(db: SqlSession, taken: Sequence[_Taking], *, alone: bool = False) ->
         terms = (move("batch", "queued", "claim"), owner, max(commit.lease_until for commit, _, _ in mine), alone)
         db.execute(CLAIMS["lease"], (db.numbers([batch_id for _, batch_id, _ in mine]), *terms))
     numbers = (db.numbers([batch_id for _, batch_id, _ in taken]),)
-    found = {row[0]: row for row in every(db, CLAIMS["batch"], numbers)}
+    found = {row[2]: row for row in every(db, CLAIMS["batch"], numbers)}
     open_turns: dict[int, int] = dict(every(db, CLAIMS["open_turns"], numbers))
-    db.execute(CLAIMS["not_ready"], (db.numbers([row[18] for row in found.values()]),))
+    db.execute(CLAIMS["not_ready"], (db.numbers([row[0] for row in found.values()]),))
     begun = [
-        (turn_id, found[batch_id][18], batch_id, "open", commit.at)
+        (turn_id, found[batch_id][0], batch_id, "open", commit.at)
         for commit, batch_id, turn_id in taken
         if batch_id not in open_turns
     ]

@@ -25,9 +25,10 @@ WITHHELD = "[withheld: what is on disk is not what was stored; see keepsaid doct
 
 
 def batch(row: Row) -> StoredBatch:
-    """A row of the statement `batch`."""
-    verdict = route.Verdict(route.Action(row[8]), *row[9:12])
-    return StoredBatch(row[0], Lane(*row[1:5]), *(*row[5:8], verdict, *row[12:18], *row[21:27]))
+    """Read a row of the statement `batch` in `claims.sql`: lane_id, task_id, then the fields of the value, in order."""
+    own = row[2:]
+    verdict = route.Verdict(route.Action(own[8]), *own[9:12])
+    return StoredBatch(own[0], Lane(*own[1:5]), *(*own[5:8], verdict, *own[12:]))
 
 
 def message(row: Row) -> StoredMessage:

@@ -104,7 +104,7 @@ def story(db: SqlSession, message_id: int) -> domain.Story | None:
         return domain.Story(message, states.message_state(None), placed=why)
     batch, stored = batch_of(db, found)
     replies = tuple(rows.replies(db, SQL["replies_of_batch"], (batch.id,)))
-    work = (scalar(db, SQL["turn_of_batch"], (batch.id,)), spawned_task(db, stored[19]))
+    work = (scalar(db, SQL["turn_of_batch"], (batch.id,)), spawned_task(db, stored[1]))
     return domain.Story(message, states.message_state(batch.state), batch, *work, replies, why)
 
 
@@ -118,7 +118,7 @@ def placed(db: SqlSession, messages: Sequence[StoredMessage]) -> dict[int, str]:
 
 
 def batch_of(db: SqlSession, batch_id: int) -> tuple[StoredBatch, Row]:
-    """A batch, and its row."""
+    """Return a batch, and its row: lane_id, task_id and the batch."""
     row = only(db, leases.CLAIMS["batch"], (db.numbers((batch_id,)),))
     return rows.batch(row), row
 

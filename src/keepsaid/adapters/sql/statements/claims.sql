@@ -40,8 +40,8 @@ UPDATE life SET trial_ms = ?2, lived_ms = ?2, due_ms = ?3 WHERE owner = ?1
 UPDATE batch SET state = ?2, owner = ?3, lease_until = ?4, alone = ?5, fence = fence + 1 WHERE id IN (SELECT value FROM carray(?1))
 
 -- name: batch
-SELECT batch.id, lane.channel, lane.account, lane.conversation, lane.key, first, last, state, action, rule, rule_version,
-  reason, batch.priority, fence, attempts, crashes, deferrals, created_at, lane_id, task_id, alone, error, ready_at,
+SELECT lane_id, task_id, batch.id, lane.channel, lane.account, lane.conversation, lane.key, first, last, state,
+  action, rule, rule_version, reason, batch.priority, fence, attempts, crashes, deferrals, created_at, error, ready_at,
   pruned_at, deferred_from, trial_after_ms, survived
 FROM batch JOIN lane ON lane.id = batch.lane_id WHERE batch.id IN (SELECT value FROM carray(?))
 
