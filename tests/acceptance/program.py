@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -13,7 +14,7 @@ from atexit import register
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,9 @@ _MODELS = ("OPENAI", "ANTHROPIC", "OLLAMA", "KEEPSAID", "NO_COLOR")
 @cache
 def warm_place() -> str:
     """Where this process asks for warm starts."""
-    place = str(Path(tempfile.mkdtemp(prefix="warm-")) / "asked")
+    folder = tempfile.mkdtemp(prefix="warm-")
+    register(partial(shutil.rmtree, folder, ignore_errors=True))
+    place = str(Path(folder) / "asked")
     command = [sys.executable, "-m", "tests.acceptance.warm", place]
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)

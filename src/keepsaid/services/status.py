@@ -16,7 +16,7 @@ from keepsaid.text.normal import counted, duration
 from keepsaid.values import frozen
 
 _DISABLED_MAX = 100
-MEGABYTE = 1_000_000
+_MEGABYTE = 1_000_000
 
 
 class StatusView(store_views.BufferView, store_views.RetentionView, Protocol):
@@ -52,7 +52,7 @@ class Status:
     @property
     def floor_bytes(self) -> int:
         """With fewer bytes of disk free, no message is taken in."""
-        return self.limits.min_free_disk_mb * MEGABYTE
+        return self.limits.min_free_disk_mb * _MEGABYTE
 
     def age_ms(self, at: int | None) -> int | None:
         """Milliseconds from a time to that of the status."""
