@@ -41,7 +41,6 @@ EXEMPT: dict[str, str] = {
     "keepsaid.text.normal._marks_of": "its caller gives it one character",
     "keepsaid.extensions.discovery.scan_source": "it reads the source of an extension, as Python does before it is run",
     "keepsaid.domain.slot._number": "its caller, which is measured, gives it at most 2,000 characters",
-    "keepsaid.text.references._table": "it reads the program's own tables, once",
     "keepsaid.domain.states._tables": "it reads the program's own tables, once",
     "keepsaid.domain.route._any_like": "the patterns are the owner's, and what they are held against is a short name",
     "keepsaid.adapters.redaction.formats._format": "it compiles the program's own table",
