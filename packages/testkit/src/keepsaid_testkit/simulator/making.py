@@ -8,6 +8,7 @@ from collections import Counter
 from keepsaid.domain.commits import Commit, TurnCommit
 from keepsaid.domain.effects import KeepTime, MakeTask
 from keepsaid.domain.prompt import Json, ToolCall
+from keepsaid.domain.schedule import ScheduleRun
 from keepsaid.domain.task import ENDED, EndTask, TaskFilter
 from keepsaid.engine.tasks import RelayTerms
 from keepsaid.pipeline.tools.conversation import ADD
@@ -65,7 +66,13 @@ async def all_ended(store: Store, seen: RunRecord) -> bool:
     if await store.schedules.next_due() is not None:
         return False
     runs = [run for number in seen.schedules for run in await store.schedules.runs(number, _ALL)]
-    return not any(run.output in ("asked", "waiting") for run in runs)
+    return all([run.output not in ("asked", "waiting") or await _waits_for_owner(store, run) for run in runs])
+
+
+async def _waits_for_owner(store: Store, run: ScheduleRun) -> bool:
+    """Whether nothing more comes of a run until the owner decides on the batch that is to answer it."""
+    story = None if run.message_id is None else await store.story(run.message_id)
+    return run.output == "asked" and story is not None and story.batch is not None and story.batch.state == "review"
 
 
 async def undone(store: Store, seen: RunRecord) -> list[str]:
@@ -93,6 +100,8 @@ async def _schedules(store: Store, seen: RunRecord) -> list[str]:
         schedule, runs = await store.schedules.schedule(number), await store.schedules.runs(number, _ALL)
         if schedule is None or schedule.state != "done":
             found.append(f"schedule {number} is {'lost' if schedule is None else schedule.state}")
-        elif [run.state for run in runs] != ["executed"] or runs[0].output not in _HEARD:
+        elif [run.state for run in runs] != ["executed"] or not (
+            runs[0].output in _HEARD or await _waits_for_owner(store, runs[0])
+        ):
             found.append(f"schedule {number} was to come once: {[(run.state, run.output) for run in runs]}")
     return found
