@@ -15,6 +15,7 @@ from tests.month.home import Mouth, played
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.system.machine import SystemIds
 from keepsaid.app.instance import Instance, Outside
+from keepsaid.app.work import OWNERS_LANE
 from keepsaid.config import Config, Home
 from keepsaid.domain.schedule import Schedule, ScheduleRun, What
 from keepsaid.domain.timing import Cron, next_due
@@ -99,6 +100,7 @@ class Week:
             await asyncio.sleep(0.5)
             seen = await self.store.overview()
             busy = sum(channel.unrouted for channel in seen.channels) + seen.replies.get("pending", 0)
+            busy -= len(await self.store.unseen(OWNERS_LANE.channel, OWNERS_LANE.conversation))  # nobody is there
             if not busy + sum(seen.batches.get(state, 0) for state in ("queued", "leased")):
                 break
 
