@@ -32,6 +32,7 @@ KeepsaidError
     ├── ModelAuth           the key was refused
     ├── ModelQuota          no credit left
     ├── ModelRejected       the provider will not take this request
+    │   └── ModelTooLong    the prompt is longer than the model's window
     ├── ModelMalformed      the answer cannot be read
     └── ModelUnavailable    an outage; trying again can help
         ├── ModelTimeout

@@ -10,6 +10,7 @@ import pytest
 from tests.docs.map_page import PACKAGE, PARTS, TESTKIT
 from tests.docs.markdown import ROOT
 
+from keepsaid import errors
 from keepsaid.domain.command import COMMANDS
 
 GLOSSARY = "docs/glossary.md"
@@ -51,6 +52,19 @@ def test_the_page_of_the_http_api_has_every_route_once_and_no_other() -> None:
     assert sorted((verb, re.sub(r"\b(?:[A-Z]+|github)\b", "*", path)) for verb, path in named) == sorted(
         (verb, re.sub(r"\{\w+\}", "*", path)) for verb, path in routes
     )
+
+
+def test_the_tree_of_errors_has_every_error_under_its_parent() -> None:
+    drawn = re.findall(
+        r"^([\u2502\u251c\u2514\u2500 ]*)([A-Z]\w+)", str(errors.__doc__).partition("\n\n")[2], re.MULTILINE
+    )
+    parents: list[str] = []
+    tree = []
+    for stem, name in drawn:
+        parents[len(stem) // 4 :] = [name]
+        tree.append((name, parents[-2] if len(parents) > 1 else "Exception"))
+    classes = [one for one in vars(errors).values() if isinstance(one, type) and one.__module__ == errors.__name__]
+    assert sorted(tree) == sorted((one.__name__, one.__bases__[0].__name__) for one in classes)
 
 
 def test_the_page_of_commands_in_a_chat_has_every_command() -> None:
