@@ -34,8 +34,13 @@ SELECT event_id, state, coalesce(ended_at, 0) FROM delivery WHERE subscriber = '
 -- name: undelivered_events
 SELECT id FROM delivery WHERE state = 'dead' ORDER BY id DESC LIMIT 4
 
+-- A task that waits for one that needs review waits for the owner as well.
 -- name: tasks
-SELECT id, state, (
+WITH RECURSIVE reviewed(id) AS (
+  SELECT id FROM task WHERE state = 'needs_review'
+  UNION SELECT task_id FROM task_after JOIN reviewed ON reviewed.id = after_id
+)
+SELECT id, CASE WHEN state = 'blocked' AND id IN (SELECT id FROM reviewed) THEN 'needs_review' ELSE state END, (
   SELECT count(*) FROM journal INDEXED BY journal_about WHERE correlation_id = CAST(task.id AS TEXT)
     AND topic IN ('task.completed', 'task.failed', 'task.cancelled') AND correlation_id <> ''
 ) FROM task
@@ -78,12 +83,17 @@ FROM lane LEFT JOIN lane_context ON lane_context.lane_id = lane.id
 PRAGMA integrity_check
 
 -- name: open
+WITH RECURSIVE reviewed(id) AS (
+  SELECT id FROM task WHERE state = 'needs_review'
+  UNION SELECT task_id FROM task_after JOIN reviewed ON reviewed.id = after_id
+)
 SELECT (SELECT count(*) FROM lane WHERE batched < head)
   + (SELECT count(*) FROM batch WHERE state IN ('queued', 'leased'))
   + (SELECT count(*) FROM reply WHERE state IN ('sending', 'unknown') OR (state = 'pending' AND url IS NOT NULL))
   + (SELECT count(*) FROM episode_due)
   + (SELECT count(*) FROM summary_due)
-  + (SELECT count(*) FROM task WHERE state IN ('blocked', 'pending', 'running') OR remembered = 0)
+  + (SELECT count(*) FROM task WHERE state IN ('pending', 'running') OR remembered = 0
+      OR (state = 'blocked' AND id NOT IN (SELECT id FROM reviewed)))
   + (SELECT count(*) FROM delivery WHERE subscriber = 'ledger' AND state IN ('pending', 'processing'))
   + (SELECT count(*) FROM journal WHERE id > (SELECT reached FROM subscription WHERE name = 'ledger'))
 
