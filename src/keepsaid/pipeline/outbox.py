@@ -87,7 +87,7 @@ class OutboxSender:
         await asyncio.gather(*self._sending, return_exceptions=True)
 
     async def _send(self, reply: StoredReply) -> None:
-        """Try once; the channel says what came of it, this how long to wait and when it was the last try."""
+        """Send a reply once. The channel reports the result; this sets the next try, or that there is none."""
         point("send.before")
         result = await self._try(reply)
         point("send.after")

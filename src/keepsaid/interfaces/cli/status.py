@@ -23,7 +23,7 @@ def status() -> None:
         sentence = f"{life.description}: nothing was ever stored here."
         show({"sentence": sentence, "stored": False, **where}, sentence, facts([("home", where["home"])]))
         return
-    from keepsaid.interfaces.status_shape import status_shape  # noqa: PLC0415 - a home without stores has none
+    from keepsaid.interfaces.status_shape import status_shape  # noqa: PLC0415 - `--help` needs none of it
 
     sentence = found.describe(life.description, works=life.holder is not None)
     shape = {"sentence": sentence, "stored": True, **status_shape(found), **where}

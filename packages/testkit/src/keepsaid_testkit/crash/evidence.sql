@@ -34,7 +34,7 @@ SELECT event_id, state, coalesce(ended_at, 0) FROM delivery WHERE subscriber = '
 -- name: undelivered_events
 SELECT id FROM delivery WHERE state = 'dead' ORDER BY id DESC LIMIT 4
 
--- A task that waits for one that needs review waits for the owner as well.
+-- A task that waits for one that needs review waits for the owner as well; so it is not open either.
 -- name: tasks
 WITH RECURSIVE reviewed(id) AS (
   SELECT id FROM task WHERE state = 'needs_review'
