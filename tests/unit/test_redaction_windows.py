@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -70,3 +72,27 @@ def test_a_secret_on_the_border_of_a_window_is_found_and_those_around_stay_apart
             (WINDOW + shift, WINDOW + shift + len(secret)),
             (text.index("hunter2"), text.index("hunter2") + 14),
         ]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        *((pattern, words) for pattern, _, words in contextual.BARE),
+        (contextual._KEY, ("key",)),
+        (re.compile(f"{contextual._STRONG}|{contextual._WEAK}", re.IGNORECASE), contextual.STEMS),
+    ],
+    ids=["bearer", "seed", "key", "keyword"],
+)
+@settings(max_examples=50)
+@given(data=st.data())
+def test_every_match_has_a_word_without_which_nobody_looks(
+    pattern: re.Pattern[str], words: tuple[str, ...], data: st.DataObject
+) -> None:
+    text = data.draw(st.from_regex(pattern))
+    assert pattern.search(text)
+    assert any(word in contextual.folded(text) for word in words), text
+
+
+@pytest.mark.parametrize("text", ["BAſIC abcdefghijKLMNOP0123456789", "BASİC abcdefghijKLMNOP0123456789", "basıc"])
+def test_letters_that_pass_for_ascii_hide_no_word(text: str) -> None:
+    assert "basic" in contextual.folded(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from array import array
 from collections.abc import Sequence
@@ -30,6 +31,7 @@ class Endpoint:
         self._model = model
         self._key = key
         self._client: Any = None
+        self._opening = asyncio.Lock()
         self._dimension = 0
 
     async def space(self) -> VectorSpace:
@@ -55,9 +57,11 @@ class Endpoint:
     async def _ask(self, texts: Sequence[str]) -> list[bytes]:
         import httpx2  # noqa: PLC0415 - a program that embeds nothing starts without
 
-        if self._client is None:
-            headers = {"authorization": f"Bearer {self._key}"} if self._key else {}
-            self._client = httpx2.AsyncClient(headers=headers, timeout=_LIMIT_S)
+        async with self._opening:
+            if self._client is None:
+                headers = {"authorization": f"Bearer {self._key}"} if self._key else {}
+                # Loading the certificates of the system takes 30 ms, too long for the loop.
+                self._client = await asyncio.to_thread(httpx2.AsyncClient, headers=headers, timeout=_LIMIT_S)
         asked = {"model": self._model, "input": [text[:_CHARS_MAX] or " " for text in texts]}
         try:
             answer = await self._client.post(f"{self._base_url}/embeddings", json=asked)

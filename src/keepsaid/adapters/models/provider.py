@@ -8,9 +8,11 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from contextvars import ContextVar
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
+from ssl import SSLContext
 from typing import Any
 
+from httpx2 import create_ssl_context
 from openai import AsyncOpenAI
 from openai.resources.chat import AsyncChat
 from openai.resources.chat.completions import AsyncCompletions
@@ -43,6 +45,12 @@ async def _on_record(_: object) -> None:
     await BEGUN.get()()
 
 
+@cache
+def authorities() -> SSLContext:
+    """The certificates of the system, which take 30 ms to load."""
+    return create_ssl_context()
+
+
 def _openai(model: str, key: str, address: str | None, resources: AsyncExitStack) -> ProviderModel:
     from openai import DefaultAsyncHttpxClient  # noqa: PLC0415 - only the provider in use is imported
     from pydantic_ai.models.openai import OpenAIChatModel  # noqa: PLC0415
@@ -51,7 +59,7 @@ def _openai(model: str, key: str, address: str | None, resources: AsyncExitStack
     class Chat(TransformsOnce, OpenAIChatModel):
         """Transforms tool schemas once."""
 
-    http = DefaultAsyncHttpxClient(event_hooks={"request": [_on_record]})
+    http = DefaultAsyncHttpxClient(event_hooks={"request": [_on_record]}, verify=authorities())
     client = PlainOpenAI(api_key=key, base_url=address, max_retries=0, http_client=http)
     resources.push_async_callback(client.close)
     return Chat(model, provider=OpenAIProvider(openai_client=client))
@@ -65,7 +73,7 @@ def _anthropic(model: str, key: str, address: str | None, resources: AsyncExitSt
     class Chat(TransformsOnce, AnthropicModel):
         """Transforms tool schemas once."""
 
-    http = DefaultAsyncHttpxClient(event_hooks={"request": [_on_record]})
+    http = DefaultAsyncHttpxClient(event_hooks={"request": [_on_record]}, verify=authorities())
     client = AsyncAnthropic(api_key=key, base_url=address, max_retries=0, http_client=http)
     resources.push_async_callback(client.close)
     return Chat(model, provider=AnthropicProvider(anthropic_client=client))

@@ -44,6 +44,13 @@ chave токен ключ секрет auth
 STEMS = tuple(_STEMS_TEXT.split())
 """No text without any of these holds a word for a secret."""
 
+
+def folded(text: str) -> str:
+    """A text in lower case, with the letters that IGNORECASE takes for an ASCII letter as that letter."""
+    low = text.lower()
+    return low if low.isascii() else low.replace("i\u0307", "i").replace("ı", "i").replace("ſ", "s")
+
+
 _COMMON_TEXT = """
 a abgelaufen admin-only also always an and any authentication available bad based bool budget but bytes change
 changed correct correcta count counts default demo disabled easy empty enabled encrypted example expired
@@ -86,6 +93,12 @@ _SEED = re.compile(
     r"(?P<bare>(?:[a-z]{3,8}[ ,]{1,2}){11,23}[a-z]{3,8})(?![a-z])",
     re.IGNORECASE,
 )
+BARE = (
+    (_BEARER, "credential", ("bearer", "basic", "token", "apikey", "digest")),
+    (_SEED, "seed phrase", ("seed", "recovery", "mnemonic", "backup", "wallet")),
+)
+"""Secrets that stand behind certain words; no folded text without any of the words holds one."""
+
 _NEAR_MAX = 60
 _NAMED = re.compile(r"(?i)sha|commit|hash|digest|md5|checksum|uuid|count|usage|https?:|limit|revision|\bid\b")
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
@@ -112,17 +125,17 @@ _REACH = 4_000
 
 def find_keyword_secrets(text: str) -> Iterator[SecretMark]:
     """Find the secrets that follow a keyword for one."""
-    low = text.lower()
+    low = folded(text)
     if any(stem in low for stem in STEMS):
         yield from _Words(text).marks(KEYWORD, CAMEL)
     if not text.isascii():
         yield from _Words(text).marks(CJK)
-    for pattern, kind in ((_BEARER, "credential"), (_SEED, "seed phrase")):
-        for found in matches(pattern, text):
+    for pattern, kind, words in BARE:
+        for found in matches(pattern, text) if any(word in low for word in words) else ():
             start, end = found.span("bare")
             if kind == "seed phrase" or is_random(text[start:end], 16):
                 yield SecretMark(start, end, kind)
-    for found in matches(_KEY, text):
+    for found in matches(_KEY, text) if "key" in low else ():
         if _is_key(found["bare"]):
             yield SecretMark(*found.span("bare"), "credential")
 

@@ -72,7 +72,7 @@ def entropy(value: str) -> float:
 
 
 _NUMBER = re.compile(
-    r"(?<![\w.+-])(?:\d{4}([ -]?)\d{4}\1\d{4}\1\d{4}|3[47]\d{2}([ -]?)\d{6}\2\d{5})(?![\w-]|\.\d)", re.ASCII
+    r"\d(?<![\w.+-]\d)(?:\d{3}([ -]?)\d{4}\1\d{4}\1\d{4}|(?<=3)[47]\d{2}([ -]?)\d{6}\2\d{5})(?![\w-]|\.\d)", re.ASCII
 )
 _IBAN = re.compile(r"\b[A-Z]{2}\d\d(?: \d{4}){0,5} \Z")
 _LOOK_BACK = 40

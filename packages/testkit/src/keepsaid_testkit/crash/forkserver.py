@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from time import monotonic
 
+from keepsaid.adapters.models import provider
 from keepsaid_testkit.crash.child import lived
 from keepsaid_testkit.crash.order import Order, Program, program_of, tell
 
@@ -31,12 +32,11 @@ _GARBAGE = (20_000, 20, 20)
 
 LIBRARIES = (
     "anyio._backends._asyncio",
+    "encodings.utf_16_le",
     "genai_prices.data",
     "keepsaid.adapters.channels.push",
-    "keepsaid.adapters.models.provider",
-    "keepsaid.adapters.models.provider",
-    "keepsaid.adapters.models.provider",
     "keepsaid.adapters.sqlite.vector_codes",
+    "numpy.ma",
     "numpy.typing",
     "openai.lib.streaming.chat",
     "openai.pagination",
@@ -44,6 +44,7 @@ LIBRARIES = (
     "pydantic_ai.models.openai",
     "pydantic_ai.providers.openai",
     "typer._adapters",
+    "typer._click.decorators",
     "uvicorn.lifespan.off",
     "uvicorn.protocols.http.auto",
     "uvicorn.protocols.http.h11_impl",
@@ -109,6 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     gc.set_threshold(*_GARBAGE)
     for name in (*LIBRARIES, *options.preload):
         import_module(name)
+    provider.authorities()
     sys.setswitchinterval(_SWITCH_S)
     gc.collect()
     gc.freeze()
