@@ -128,7 +128,7 @@ async def week(home: Week) -> None:
             home.wall.jump(-3 * 3_600_000)
         if day == 5:
             await home.instance.stop()
-            home.loop.pass_by(5 * 3_600)
+            home.loop.pass_by(12 * 3_600)
         await home.until(EPOCH_MS + day * DAY_MS)
         await home.restart()
     await home.rest()
