@@ -15,6 +15,7 @@ _FIRST: Mapping[str, int] = {"fenceless": 3, "certain": 5, "eager": 7, "careless
 """Seeds at which a fault was caught: the search begins there, and goes round."""
 _CLEAN = 4
 _WILD: Mapping[str, Any] = {"deaths_s": 5.0, "jumps": ()}
+_LOST: Mapping[str, Any] = {**_WILD, "calm_s": 1_200.0}
 _TOLD: Mapping[str, Any] = {"commands": 0.5, "people": 4, "model": 0.0}
 _HEARD: Mapping[str, Any] = {"hearing": 0.0, "deaths_s": None, "points_mean": None}
 _EARS: Mapping[str, Any] = {"hearing": 0.5, "jumps": (), "deaths_s": 8.0}
@@ -26,7 +27,7 @@ _RACES: Mapping[str, Any] = {"deaths_s": 6.0, "races": 1.0, "points_mean": None,
 def test_a_fault_is_caught(name: str) -> None:
     way, words = FAULTS[name]
     of = {"fenceless": _RACES, "deaf": _TOLD, "eager": _TOLD, "inattentive": _HEARD, "repeating": _HEARD}
-    of["absent"] = _MADE
+    of |= {"absent": _MADE, "forgetful": _LOST}
     weather = of.get(name, _WILD)
     first = _FIRST.get(name, 0)
     seeds = (*range(first, _SEEDS), *range(first))

@@ -22,7 +22,8 @@ class FaultProfile:
     none; `deaths_s` is the mean time until it dies anywhere. `races` is the share of starts at which the former
     process is taken for dead and is not. `commands` is how often people send commands and the model asks them
     questions. `hearing` is how often a subscriber fails, hangs or is slow, None if there is no subscriber.
-    `making` is how often the model starts work outside its turn, or for later.
+    `making` is how often the model starts work outside its turn, or for later. Once nothing goes wrong any more,
+    everything must have ended within `calm_s`.
     """
 
     points_mean: int | None
@@ -42,6 +43,7 @@ class FaultProfile:
     commands: float
     hearing: float | None
     making: float
+    calm_s: float = 3 * 3_600.0
 
 
 def draw_profile(chance: random.Random, aside: random.Random) -> FaultProfile:

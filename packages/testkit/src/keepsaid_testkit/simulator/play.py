@@ -26,9 +26,6 @@ from keepsaid_testkit.simulator.net import Net
 from keepsaid_testkit.simulator.people import CHANNELS, Sender, SimulatedOwner
 from keepsaid_testkit.simulator.watch import Watched
 
-_DRAINED_S = 3 * 3_600.0
-"""Virtual seconds in which everything must have ended once nothing goes wrong any more."""
-
 _IDLE_S, _IDLE_POLLED_S = 600.0, 60.0
 """How long the calm world is idle before the verdict, and the end of that which passes poll by poll, not at once."""
 
@@ -212,7 +209,7 @@ class _Play:
 
     async def _drained(self, talking: Sequence[asyncio.Task[None]]) -> bool:
         """Wait until everything sent is acknowledged and everything has ended."""
-        end = self.net.loop.time() + _DRAINED_S
+        end = self.net.loop.time() + self.weather.calm_s
         wait_s = 2.0
         while self.net.loop.time() < end:
             if all(task.done() for task in talking) and await self._quiet():
