@@ -132,7 +132,19 @@ def free_space(home: Home, config: Config) -> int:
 def host_status(home: Home, config: Config) -> status.HostStatus:
     """Read what stands beside the stores of a home, from its disk; no server is asked."""
     waiting = channels.waiting_in(home, config) if config.tools.mcp else {}
-    return status.HostStatus(free_space(home, config), {server: len(tools) for server, tools in waiting.items()})
+    counts = {server: len(tools) for server, tools in waiting.items()}
+    return status.HostStatus(free_space(home, config), counts, _quarantined(home, config))
+
+
+def _quarantined(home: Home, config: Config) -> dict[str, str]:
+    """By extension, why it was quarantined when a runtime last wrote that down; not those that were disabled since."""
+    if not home.extensions_file.exists():
+        return {}
+    from keepsaid.extensions import loaded  # noqa: PLC0415 - for homes where extensions ran
+
+    fared, named = loaded.read(home.extensions_file), config.extensions
+    wanted = {id_: one for id_, one in fared.items() if id_ not in named or named[id_].enabled}
+    return {id_: str(one.get("reason")) for id_, one in wanted.items() if one.get("state") == loaded.State.QUARANTINED}
 
 
 def _files(home: Home, config: Config) -> list[tuple[Path, tuple[str, ...]]]:

@@ -109,7 +109,7 @@ class Prunable:
 
 @frozen
 class Backlog:
-    """Messages without an answer that nobody works on yet, and when the oldest of them came."""
+    """How many messages or replies wait with nobody at work on them, and since when the oldest does, ms UTC."""
 
     waiting: int
     oldest_at: int | None = None

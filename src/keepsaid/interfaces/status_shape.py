@@ -47,5 +47,9 @@ def status_shape(status: Status) -> dict[str, Any]:
             "disabled": [show("schedule", one) for one in status.disabled],
         },
         "tools_waiting": dict(status.host.tools_waiting),
-        "warnings": list(status.warnings()),
+        "extensions_quarantined": dict(status.host.quarantined),
+        "extraction_parked": [show("session", one.session_id) for one in status.parked],
+        "events_undelivered": len(status.undelivered),
+        "replies_unfetched": {"total": status.unfetched.waiting, **oldest(status.unfetched.oldest_at)},
+        "attention": [{"what": one.what, "command": one.command} for one in status.concerns()],
     }

@@ -113,6 +113,9 @@ class OutboxView(Protocol):
     async def unseen(self, channel: str, conversation: str, limit: int = 1_000) -> Sequence[reply.StoredReply]:
         """The first replies of a pulled conversation that nobody has pulled yet, in order."""
 
+    async def unfetched(self, before: int) -> retention.Backlog:
+        """How many replies that were made before a time (milliseconds UTC) still wait to be fetched or sent."""
+
     async def last_id(self) -> int:
         """The largest id of all messages, batches, replies and tasks, 0 before the first; new ids must be larger."""
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field
 from typing import Protocol
 
 from keepsaid.config.settings import BufferConfig
-from keepsaid.domain.retention import Backlog, PruneHistory
+from keepsaid.domain.event import DeliveryLine
+from keepsaid.domain.ids import show
+from keepsaid.domain.retention import DAY_MS, Backlog, PruneHistory
+from keepsaid.domain.session import CollectionLine
 from keepsaid.domain.views import Overview
 from keepsaid.ports import store_views
 from keepsaid.ports.runtime import Clock
@@ -15,12 +19,20 @@ from keepsaid.ports.store import MemoryStore
 from keepsaid.text.normal import counted, duration
 from keepsaid.values import frozen
 
-_DISABLED_MAX = 100
+_LISTED_MAX = 100
 _MEGABYTE = 1_000_000
+_FETCHED_WITHIN_MS = DAY_MS
+"""A reply that waits longer is one that nobody comes for."""
 
 
-class StatusView(store_views.BufferView, store_views.RetentionView, Protocol):
+class StatusView(
+    store_views.BufferView, store_views.RetentionView, store_views.OutboxView, store_views.CollectionView, Protocol
+):
     """Reads what a status counts of the operational store."""
+
+    @property
+    def journal(self) -> store_views.JournalView:
+        """Deliveries of events to subscribers."""
 
     @property
     def schedules(self) -> store_views.ScheduleView:
@@ -29,15 +41,33 @@ class StatusView(store_views.BufferView, store_views.RetentionView, Protocol):
 
 @frozen
 class HostStatus:
-    """What stands beside the stores: bytes free on their disk, and by server how many tools wait for acceptance."""
+    """What stands beside the stores: bytes free on their disk, by server how many tools wait for acceptance, and by
+    extension why it was quarantined when a runtime last wrote that down.
+    """
 
     free_bytes: int
     tools_waiting: Mapping[str, int]
+    quarantined: Mapping[str, str] = field(default_factory=dict)
+
+
+@frozen
+class Concern:
+    """Something that needs attention, and the command that shows it or puts it right; "" where none does."""
+
+    what: str
+    command: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.what} ({self.command})" if self.command else self.what
 
 
 @frozen
 class Status:
-    """What both stores count at a time, milliseconds UTC; `disabled` are ids of schedules that failed too often."""
+    """What both stores count at a time, milliseconds UTC.
+
+    `disabled` are ids of schedules that failed too often, `parked` sessions whose extraction did, `undelivered` events
+    that a subscriber could not be sent; `unfetched` counts replies that wait to be fetched or sent for more than a day.
+    """
 
     at: int
     overview: Overview
@@ -48,6 +78,9 @@ class Status:
     disabled: Sequence[int]
     host: HostStatus
     limits: BufferConfig
+    parked: Sequence[CollectionLine] = ()
+    undelivered: Sequence[DeliveryLine] = ()
+    unfetched: Backlog = Backlog(0)
 
     @property
     def floor_bytes(self) -> int:
@@ -58,49 +91,79 @@ class Status:
         """Milliseconds from a time to that of the status."""
         return None if at is None else max(0, self.at - at)
 
-    def warnings(self) -> Iterator[str]:
-        """What is beyond its limit now, and what to run; the runtime has told it in the log."""
+    def concerns(self) -> Iterator[Concern]:
+        """What needs attention, that which holds up messages first; `doctor` shows the same."""
+        yield from self._of_messages()
+        yield from self._of_upkeep()
         oldest_ms, limits = self.age_ms(self.backlog.oldest_at), self.limits
         if self.backlog.waiting >= limits.warn_count:
-            yield f"{self.backlog.waiting:,} messages wait (buffer.warn_count {limits.warn_count:,})"
+            many = counted(self.backlog.waiting, "message waits", "messages wait")
+            yield Concern(f"{many}; buffer.warn_count is {limits.warn_count:,}", "keepsaid inbox ls")
         if (oldest_ms or 0) >= limits.warn_age_s * 1000:
-            yield f"the oldest waits {duration(oldest_ms)} (buffer.warn_age_s {limits.warn_age_s:g})"
-        if self.disabled:
-            many = counted(len(self.disabled), "schedule")
-            yield f"{many} failed too often and will not come again (keepsaid schedule ls)"
-        for server, count in self.host.tools_waiting.items():
-            yield f"{counted(count, 'tool')} of {server} not offered until you accept (keepsaid tools accept {server})"
+            what = f"the oldest message waits {duration(oldest_ms)}; buffer.warn_age_s is {limits.warn_age_s:g}"
+            yield Concern(what, "keepsaid inbox ls")
         if self.host.free_bytes < self.floor_bytes:
-            yield "too little disk is free to take messages in (buffer.min_free_disk_mb)"
+            what = f"{self.host.free_bytes / 1e9:.1f} GB of disk are free; below buffer.min_free_disk_mb"
+            yield Concern(f"{what} no message is taken in")
+
+    def _of_messages(self) -> Iterator[Concern]:
+        seen = self.overview
+        for number, nouns, command in (
+            (seen.batches.get("dead", 0), ("dead batch", "dead batches"), "inbox ls --state dead"),
+            (seen.batches.get("review", 0), ("batch to review", "batches to review"), "inbox ls --state review"),
+            (seen.replies.get("dead", 0), _UNDELIVERED, "inbox ls --reply dead"),
+            (seen.tasks.get("needs_review", 0), ("task to review", "tasks to review"), "task ls --state needs_review"),
+        ):
+            if number:
+                yield Concern(counted(number, *nouns), f"keepsaid {command}")
+        if seen.held:
+            many = counted(seen.held, "batch waits", "batches wait")
+            what = f"{many} to run alone: the program died at least twice in a row while it worked on each"
+            yield Concern(what, f"keepsaid inbox why {show('batch', seen.held_first)}")
+        if self.unfetched.waiting:
+            many, age = counted(self.unfetched.waiting, "reply", "replies"), self.age_ms(self.unfetched.oldest_at)
+            what = f"{many} not fetched or sent yet, the oldest for {duration(age)}"
+            yield Concern(what, "keepsaid inbox ls --reply pending")
+
+    def _of_upkeep(self) -> Iterator[Concern]:
+        if self.parked:
+            what = f"memory extraction failed too often for {counted(len(self.parked), 'session')}"
+            yield Concern(what, "keepsaid extract ls --state parked")
+        if self.disabled:
+            what = f"{counted(len(self.disabled), 'schedule')} disabled after too many failures"
+            yield Concern(what, "keepsaid schedule ls")
+        if self.undelivered:
+            many = counted(len(self.undelivered), "event")
+            yield Concern(f"{many} could not be delivered to a subscriber", "keepsaid events dead")
+        for name, reason in self.host.quarantined.items():
+            yield Concern(f"extension {name} is quarantined: {reason}", f"keepsaid ext show {name}")
+        for server, count in self.host.tools_waiting.items():
+            many = counted(count, "tool")
+            yield Concern(f"{many} of {server} not offered until you accept", f"keepsaid tools accept {server}")
 
     def describe(self, process: str, *, works: bool) -> str:
-        """Say in a sentence how things stand, then each warning.
+        """Say in a sentence how things stand, then what needs attention.
 
         `process` begins it and says which process uses the home; `works` whether there is one.
         """
-        return " ".join((f"{process}{self._standing(works=works)}", *(f"Warning: {one}." for one in self.warnings())))
+        standing, concerns = f"{process}: {self._standing(works=works)}", [*map(str, self.concerns())]
+        if not concerns:
+            return standing
+        return f"{standing} {counted(len(concerns), 'thing needs', 'things need')} attention: {'; '.join(concerns)}."
 
     def _standing(self, *, works: bool) -> str:
-        seen, batches, replies = self.overview, self.overview.batches, self.overview.replies
-        lost = batches.get("dead", 0), batches.get("review", 0), replies.get("dead", 0)
-        wrong = [counted(number, *nouns) for number, nouns in zip(lost, _WRONG, strict=True) if number]
-        if wrong:
-            return f", and a person is needed: {', '.join(wrong)}."
+        seen, batches = self.overview, self.overview.batches
         unrouted = sum(depth.unrouted for depth in seen.channels)
         waiting = batches.get("queued", 0) + batches.get("leased", 0)
         if not unrouted and not waiting:
-            return ": nothing waits."
-        left = f": {counted(unrouted, 'message')} to route and {counted(waiting, 'batch', 'batches')} to answer"
+            return "nothing waits."
+        left = f"{counted(unrouted, 'message')} to route and {counted(waiting, 'batch', 'batches')} to answer"
         for number, why in ((seen.deferred, "for an outage to end"), (seen.held, "to run alone after crashes")):
             left += f"; {counted(number, 'batch waits', 'batches wait')} {why}" if number else ""
         return left + ("." if works else ", kept for the next start.")
 
 
-_WRONG = (
-    ("dead batch", "dead batches"),
-    ("batch to review", "batches to review"),
-    ("reply that could not be delivered", "replies that could not be delivered"),
-)
+_UNDELIVERED = ("reply that could not be delivered", "replies that could not be delivered")
 
 
 class StatusService:
@@ -122,16 +185,19 @@ class StatusService:
 
     async def read(self) -> Status:
         """Count what waits, what was answered and what is remembered. Raises StoreError."""
-        view, schedules = self._view, self._view.schedules
-        disabled = await schedules.schedules(("disabled",), 0, _DISABLED_MAX)
+        view, at = self._view, self._clock.now_ms()
+        disabled = await view.schedules.schedules(("disabled",), 0, _LISTED_MAX)
         return Status(
-            self._clock.now_ms(),
+            at,
             await view.overview(),
             await self._memories.counts(),
             await view.backlog(),
             await view.prune_history(),
-            await schedules.next_due(),
+            await view.schedules.next_due(),
             [one.id for one in disabled],
             await asyncio.to_thread(self._look),
             self._limits,
+            await view.collections(("parked",), _LISTED_MAX),
+            await view.journal.deliveries(("dead",), "", _LISTED_MAX),
+            await view.unfetched(at - _FETCHED_WITHIN_MS),
         )

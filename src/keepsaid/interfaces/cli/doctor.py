@@ -89,7 +89,7 @@ def _findings(*, offline: bool) -> Iterator[DoctorFinding]:
     if not warnings:
         there = "" if home.config_file.exists() else " (not there: defaults)"
         yield DoctorFinding("ok", f"config {home.config_file}{there}")
-    for check in (_places, _stores, _held, _space, _runtime, _hooks, _tools):
+    for check in (_places, _stores, _attention, _space, _runtime, _hooks):
         yield from check(home, config)
     yield _model(config, offline=offline)
 
@@ -143,17 +143,14 @@ def _stores(home: Home, config: Config) -> Iterator[DoctorFinding]:
             yield DoctorFinding(level, f"{result.path} is whole: {', '.join(held)}{log}")
 
 
-def _held(_home: Home, _config: Config) -> Iterator[DoctorFinding]:
-    """Yield how many batches wait for a trial, if any; what is wrong with a store itself was found before."""
+def _attention(_home: Home, _config: Config) -> Iterator[DoctorFinding]:
+    """Yield what `status` says needs attention; what is wrong with a store itself was found before."""
     try:
-        overview = session().read(lambda stores: stores.views.overview())
+        found = session().read(lambda stores: stores.status.read())
     except KeepsaidError:
         return
-    if overview is not None and overview.held:
-        many = counted(overview.held, "batch waits", "batches wait")
-        what = f"{many} to run alone: the program died at least twice in a row while it worked on each"
-        batch = show_id("batch", overview.held_first)
-        yield DoctorFinding("warn", what, f"keepsaid inbox why {batch}   (when, and what to do)")
+    if found is not None:
+        yield from (DoctorFinding("warn", one.what, one.command) for one in found.concerns() if one.command)
 
 
 def _deep() -> Iterator[DoctorFinding]:
@@ -216,15 +213,6 @@ def _hooks(_home: Home, config: Config) -> Iterator[DoctorFinding]:
     if github is not None and github.enabled and not github.secret:
         what = "the github hook is closed: it has no secret"
         yield DoctorFinding("info", what, "to open it, set channels.github.secret and start again")
-
-
-def _tools(home: Home, config: Config) -> Iterator[DoctorFinding]:
-    from keepsaid.app.channels import waiting_in  # noqa: PLC0415
-
-    for server, tools in waiting_in(home, config).items():
-        names = ", ".join(f"{name} ({standing})" for name, standing in list(tools.items())[:_SHOWN_MAX])
-        many = f"{counted(len(tools), 'tool')} of {server} not offered: the text waits for you: {names}"
-        yield DoctorFinding("warn", many, f"keepsaid tools accept {server}")
 
 
 def _model(config: Config, *, offline: bool) -> DoctorFinding:

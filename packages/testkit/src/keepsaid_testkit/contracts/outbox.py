@@ -7,6 +7,7 @@ from dataclasses import replace
 from keepsaid.domain.commits import Decide, Doubt, MarkReplyShown, Resend, Settle, TakeReplies
 from keepsaid.domain.message import Inbound
 from keepsaid.domain.reply import Delivered, ReplyDraft, StoredReply
+from keepsaid.domain.retention import Backlog
 from keepsaid.domain.views import MessageFilter
 from keepsaid.testing.builders import CHANNEL, said
 from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
@@ -323,6 +324,17 @@ class PullingContract:
         assert await store.apply(MarkReplyShown(ids[0], 5))
         assert [reply.id for reply in await store.unseen("pulled", "room")] == ids[1:]
         assert (await store.overview()).replies == {"pending": 3, "sent": 1}
+
+    async def test_those_that_wait_since_before_a_time_are_counted(self, store: ContractStore) -> None:
+        """Of every channel and conversation."""
+        road = StoreDriver(store)
+        ids = [await road.settle(said(room=room, channel="pulled")) for room in ("room", "den")]
+        await road.settle(said())
+        made = [story.replies[0].created_at for story in await store.find(MessageFilter())]
+        assert await store.unfetched(max(made) + 1) == Backlog(3, min(made))
+        assert await store.unfetched(min(made)) == Backlog(0)
+        assert await store.apply(MarkReplyShown(ids[0], 5))
+        assert (await store.unfetched(max(made) + 1)).waiting == 2
 
     async def test_it_is_shown_once(self, store: ContractStore) -> None:
         """False when it was settled before, is being sent, or never was."""

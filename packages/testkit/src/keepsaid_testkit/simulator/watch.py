@@ -58,6 +58,10 @@ class _Retention:
         """What waits."""
         return await self.store.backlog()
 
+    async def unfetched(self, before: int) -> Backlog:
+        """How many replies wait to be fetched or sent."""
+        return await self.store.unfetched(before)
+
     async def prune_history(self) -> PruneHistory:
         """The runs of the pruner."""
         return await self.store.prune_history()

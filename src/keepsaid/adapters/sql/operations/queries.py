@@ -158,6 +158,7 @@ class SqlLanes(SqlView):
 
     # OutboxView
     unseen = reads(views.unseen)
+    unfetched = reads(views.unfetched)
     last_id = reads(views.last_id)
     next_send = reads(views.next_send)
 

@@ -14,6 +14,7 @@ from keepsaid.domain.batch import HELD_AFTER, DueLane, StoredBatch, WaitingGroup
 from keepsaid.domain.context import Summary
 from keepsaid.domain.message import Lane, StoredMessage, Trust, in_words
 from keepsaid.domain.reply import StoredReply
+from keepsaid.domain.retention import Backlog
 from keepsaid.domain.turn import ClaimedBatch, Lease, ReplyTarget, TurnInputs, Usage
 
 
@@ -205,6 +206,10 @@ def next_trial(db: SqlSession) -> int | None:
 def unseen(db: SqlSession, channel: str, conversation: str, limit: int = 1_000) -> Sequence[StoredReply]:
     """Leave out replies with a URL: they are pushed there instead."""
     return rows.replies(db, SQL["unseen"], (channel, conversation, limit))
+
+
+def unfetched(db: SqlSession, before: int) -> Backlog:
+    return Backlog(*only(db, SQL["unfetched"], (before,)))
 
 
 def last_id(db: SqlSession) -> int:

@@ -139,6 +139,10 @@ SELECT id FROM turn WHERE state <> 'open' AND lane_id = ? ORDER BY id DESC LIMIT
 SELECT id FROM turn WHERE lane_id = (SELECT lane_id FROM turn WHERE id = ?1) AND id < ?1 AND state = 'committed'
 ORDER BY id DESC LIMIT 1
 
+-- name: unfetched
+SELECT count(*), min(created_at) FROM reply INDEXED BY reply_waiting
+WHERE state IN ('pending', 'sending', 'unknown') AND state = 'pending' AND created_at < ?
+
 -- name: unseen
 SELECT /*part reply*/
 FROM reply JOIN lane ON lane.id = reply.lane_id
