@@ -100,9 +100,14 @@ def test_a_person_at_a_terminal(fresh: Program) -> None:
         shown = screen.until(b"keepsaid init\r\n")
         assert b"No model is set" in shown
         screen.until(b"you >")
-        os.write(ours, b"/nope\r")
-        screen.until(b"was not sent")
+        os.write(ours, b"/rset\r")
+        screen.until(b"did you mean /reset?")
         screen.until(b"you >")
+        os.write(ours, b"/reset the router\r")
+        screen.until(b"your message is stored")
+        screen.until(b"you >")
+        fresh.run("inbox", "send", "water the plants", "--channel", "terminal", "--conversation", "terminal")
+        screen.until(b"\x1b[1mearlier >\x1b[0m No model is set")
         os.write(ours, b"\x04")
         assert process.wait(WITHIN_S) == 0
     finally:

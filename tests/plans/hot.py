@@ -76,7 +76,7 @@ HOT = (
     Hot("context", "span", (7, 0, 30), 1_500, "30 records"),
     Hot("context", "used", (7, 0)),
     Hot("context", "past", (7,)),
-    Hot("views", "last_turn", walks="by its id from the newest on; only turns that are open are passed"),
+    Hot("views", "last_turn", (True,), walks="by its id from the newest on; only turns that are open are passed"),
     Hot("views", "work", (None, 50), 1_500, "50 batches", walks="what is due, oldest first, as many as are asked for"),
     Hot("views", "work", ("c8", 50), 60_000, "5,000 are due", walks="all that is due: a backlog no turn leaves behind"),
     Hot("views", "find", (None, None, None, 20, None), 1_500, "20 messages", walks="by its id from the newest on"),

@@ -69,13 +69,21 @@ def test_shared_options_may_stand_anywhere() -> None:
 
 
 def test_commands_of_a_chat() -> None:
-    assert SlashCommand.read("hello /why") == "hello /why"
-    assert SlashCommand.read("/why  please") == SlashCommand("/why")
-    assert SlashCommand.read("//etc is a folder") == "/etc is a folder"
-    assert SlashCommand.piped(" /why ") == SlashCommand("/why")
-    assert SlashCommand.piped("//quit") == "/quit"
-    for line in ("/why not?", "/etc is a folder", "//etc", "/nope", "hello /why"):
-        assert SlashCommand.piped(line) == line
+    for line in ("/help", "/why", " /why ", "/quit"):
+        assert SlashCommand.parse(line) == SlashCommand(line.strip())
+    for line in (
+        "/why not?",
+        "/quit now",
+        "/reset",
+        "/reset the router",
+        "/usr/bin is full",
+        "/rset",
+        "//etc",
+        "hello /why",
+    ):
+        assert SlashCommand.parse(line) == line
+    assert [SlashCommand.parse(line) for line in ("//quit", "//why")] == ["/quit", "/why"]
+    assert SlashCommand.parse("//help") == "//help", "the runtime knows /help too, and takes this for talk"
 
 
 def test_a_problem_becomes_the_error_it_was() -> None:

@@ -103,6 +103,7 @@ async def test_a_command_reaches_no_model_and_no_transcript(tmp_path: Path) -> N
         assert "message 1" in await say("/context")
         assert (await say("/hlp")).startswith("There is no such command; did you mean /help?")
         assert (await say("/help")).count("\n") == len(COMMANDS) - 1
+        assert "message 1" in await say("/context"), "commands since then asked no model"
         assert await say("//reset") == "2: //reset"
         assert await say("/usr/bin is full") == "4: /usr/bin is full"
         await instance.recorder.catch_up()
@@ -114,9 +115,10 @@ async def test_a_command_reaches_no_model_and_no_transcript(tmp_path: Path) -> N
         {"name": "context", "outcome": "done", "arguments": 0},
         {"name": "unknown", "outcome": "unknown", "arguments": 0},
         {"name": "help", "outcome": "done", "arguments": 0},
+        {"name": "context", "outcome": "done", "arguments": 0},
     ]
     assert rows(tmp_path, "SELECT count(*) FROM transcript WHERE text LIKE '/h%' OR text = '/context'") == [(0,)]
-    assert rows(tmp_path, "SELECT count(*) FROM message") == [(6,)]
+    assert rows(tmp_path, "SELECT count(*) FROM message") == [(7,)]
 
 
 async def test_reset_begins_anew_and_keeps_everything(tmp_path: Path) -> None:

@@ -84,8 +84,8 @@ class LaneView(ContextView, Protocol):
     async def turn(self, turn_id: int) -> TurnStory | None:
         """One turn with all that is recorded of it."""
 
-    async def last_turn(self, lane: Lane | None) -> int | None:
-        """The newest settled turn of a lane, or of all lanes."""
+    async def last_turn(self, lane: Lane | None, *, commands: bool = True) -> int | None:
+        """The newest settled turn of a lane, or of all lanes; without `commands` not one that carried out a command."""
 
     async def next_ready(self) -> int | None:
         """When the next queued batch may be claimed; None when none is queued."""

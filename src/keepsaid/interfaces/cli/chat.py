@@ -210,7 +210,7 @@ async def _piped(talk: talks.ChatClient, conversation: str) -> int:
         if not text.strip():
             continue
         try:
-            command = talks.SlashCommand.piped(text)
+            command = talks.SlashCommand.parse(text)
             if isinstance(command, str):
                 await _show(talk, await talks.settled(talk, await talk.put(command)))
             elif not await talks.run_slash_command(command, conversation):

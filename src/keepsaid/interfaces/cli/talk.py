@@ -44,28 +44,16 @@ class SlashCommand:
     name: str
 
     @staticmethod
-    def read(text: str) -> SlashCommand | str:
-        """The command in a line a person typed, or the line as a message; `//` begins a message with one slash.
+    def parse(line: str) -> SlashCommand | str:
+        """The command of the chat that a whole line is, or the line as a message: the runtime carries out the others.
 
-        What the runtime carries out itself is sent like a message.
-        """
-        if text.startswith("//"):
-            return text if read_command(text[1:]) is not None else text[1:]
-        if text.split(maxsplit=1)[:1] != ["/help"] and (told := read_command(text)) is not None and told.known:
-            return text
-        return SlashCommand(text.split(maxsplit=1)[0]) if text.startswith("/") else text
-
-    @staticmethod
-    def piped(line: str) -> SlashCommand | str:
-        """The command in a line of a pipe, or the line as a message.
-
-        Only a whole line that is a command is one: what a program sends may begin with a slash. `//` before
-        a command's name sends it.
+        What a program or a person sends may begin with a slash. `//` before the name of a command sends the name.
         """
         text = line.strip()
         if text in _HERE:
             return SlashCommand(text)
-        return text[1:] if text.startswith("/") and text[1:] in _HERE else line
+        sends_name = text.startswith("/") and text[1:] in _HERE and read_command(text[1:]) is None
+        return text[1:] if sends_name else line
 
 
 async def run_slash_command(command: SlashCommand, conversation: str) -> bool:
@@ -74,10 +62,8 @@ async def run_slash_command(command: SlashCommand, conversation: str) -> bool:
         return False
     if command.name == "/help":
         show({"commands": HELP}, *(f"{name:14}{meaning}" for name, meaning in HELP.items()), "")
-    elif command.name == "/why":
-        await _why(conversation)
     else:
-        say(f"{command.name} is no command and was not sent. /help lists them; begin with // to send it as it is.")
+        await _why(conversation)
     return True
 
 
@@ -245,7 +231,7 @@ async def converse(talk: ChatClient, conversation: str) -> None:
             return
         if not text.strip():
             continue
-        command = SlashCommand.read(text)
+        command = SlashCommand.parse(text)
         try:
             if isinstance(command, str):
                 await _interruptible(_answer(talk, command))
@@ -259,7 +245,7 @@ async def _read_line(prompt: PromptSession[str], talk: ChatClient) -> str | None
     """Read the next line of the person; None at Ctrl-D. Late replies are printed above the prompt."""
     late = asyncio.create_task(_watch(talk))
     try:
-        with patch_stdout():
+        with patch_stdout(raw=True):  # replies are made visible before, labels have styles
             return await prompt.prompt_async("you > ", handle_sigint=False)
     except EOFError:
         return None

@@ -175,7 +175,7 @@ async def turn_named(stores: console.Stores, thing: str | None, lane: message.La
 
     Raises InputError when there is none.
     """
-    number = await stores.views.last_turn(lane) if thing is None else await _number(stores, thing)
+    number = await stores.views.last_turn(lane, commands=False) if thing is None else await _number(stores, thing)
     turn = None if number is None else await stores.views.turn(number)
     if turn is None:
         named = f"{thing} names no turn, and nothing a turn answered{chronicle.unless_pruned()}"

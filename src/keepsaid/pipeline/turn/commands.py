@@ -109,7 +109,7 @@ class Commands:
         raise AssertionError(f"/{name} is listed, and nothing carries it out")
 
     async def _context(self, lane: Lane) -> CommandResult:
-        number = await self.lanes.last_turn(lane)
+        number = await self.lanes.last_turn(lane, commands=False)
         story = None if number is None else await self.lanes.turn(number)
         shares = () if story is None else prompt.shares_of(story.trace)
         tail = await self.lanes.context(lane, 1)

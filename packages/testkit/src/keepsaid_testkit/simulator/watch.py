@@ -220,9 +220,9 @@ class Views(_Views):
         """One turn."""
         return await self.store.turn(turn_id)
 
-    async def last_turn(self, lane: Lane | None) -> int | None:
+    async def last_turn(self, lane: Lane | None, *, commands: bool = True) -> int | None:
         """The newest settled turn."""
-        return await self.store.last_turn(lane)
+        return await self.store.last_turn(lane, commands=commands)
 
     async def next_ready(self) -> int | None:
         """When the next batch may be claimed."""

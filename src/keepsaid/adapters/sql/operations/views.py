@@ -189,10 +189,10 @@ def turn(db: SqlSession, turn_id: int) -> domain.TurnStory | None:
     return domain.TurnStory(*of, *ends, placed(db, messages), turns.feedback_of_turn(db, turn_id))
 
 
-def last_turn(db: SqlSession, lane: Lane | None) -> int | None:
+def last_turn(db: SqlSession, lane: Lane | None, *, commands: bool = True) -> int | None:
     if lane is None:
-        return scalar(db, SQL["last_turn"])
-    return scalar(db, SQL["last_turn_of_lane"], (routing.lane_id_of(db, lane),))
+        return scalar(db, SQL["last_turn"], (commands,))
+    return scalar(db, SQL["last_turn_of_lane"], (commands, routing.lane_id_of(db, lane)))
 
 
 def next_ready(db: SqlSession) -> int | None:

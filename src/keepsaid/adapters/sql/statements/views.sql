@@ -130,10 +130,15 @@ SELECT role, text, calls, call_id, speaker, attached FROM transcript WHERE turn_
 SELECT batch_id, state, reason, tokens_in, tokens_out, cost_micros, started_at, ended_at FROM turn WHERE id = ?
 
 -- name: last_turn
-SELECT id FROM turn WHERE state <> 'open' ORDER BY id DESC LIMIT 1
+SELECT id FROM turn
+WHERE state <> 'open' AND (?1 OR state <> 'committed' OR EXISTS (SELECT 1 FROM trace WHERE trace.turn_id = turn.id))
+ORDER BY id DESC LIMIT 1
 
 -- name: last_turn_of_lane
-SELECT id FROM turn WHERE state <> 'open' AND lane_id = ? ORDER BY id DESC LIMIT 1
+SELECT id FROM turn
+WHERE state <> 'open' AND lane_id = ?2
+  AND (?1 OR state <> 'committed' OR EXISTS (SELECT 1 FROM trace WHERE trace.turn_id = turn.id))
+ORDER BY id DESC LIMIT 1
 
 -- name: turn_before
 SELECT id FROM turn WHERE lane_id = (SELECT lane_id FROM turn WHERE id = ?1) AND id < ?1 AND state = 'committed'
