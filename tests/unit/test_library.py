@@ -62,6 +62,17 @@ async def next_batch(ks: Keepsaid) -> Batch:
 # The inbox
 
 
+async def test_batches_end_once_nothing_was_ready_for_a_while(ks: Keepsaid) -> None:
+    message = Message("hello", "ann", "room", external_id="1")
+    assert [batch async for batch in ks.inbox.batches("test", idle_s=0.01)] == []
+    assert not (await ks.inbox.put(message)).duplicate
+    async for batch in ks.inbox.batches("test", idle_s=HANG_S):
+        await batch.done()
+        break
+    assert (await ks.inbox.put(message)).duplicate
+    assert [batch async for batch in ks.inbox.batches("test", idle_s=0.01)] == [], "a duplicate is no work"
+
+
 async def test_a_message_is_put_once(ks: Keepsaid, sql: Change) -> None:
     message = Message("hello", "ann", "room", external_id="m-1", provider_id="p-1", direct=True)
     first, again = await ks.inbox.put(message), await ks.inbox.put(message)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 from keepsaid.app.instance import Instance
@@ -87,16 +88,21 @@ class Inbox:
         raw = message.text.encode("utf-8", "surrogatepass")
         return Inbound(origin, Content(raw, message.text), marks, settings.priority)
 
-    async def batches(self, consumer: str) -> AsyncGenerator[Batch, None]:
+    async def batches(self, consumer: str, *, idle_s: float | None = None) -> AsyncGenerator[Batch, None]:
         """Batches as they are ready, best priority first, each leased until it is settled.
 
-        A batch that is left unsettled when the next is asked for goes back to the queue, uncharged. Cancelled
+        With `idle_s` this ends once no batch was ready for that many seconds; without, it waits for the next one for
+        ever. A batch that is left unsettled when the next is asked for goes back to the queue, uncharged. Cancelled
         while it waits, this ends with nothing leased; ask for `batches` again.
         """
+        clock, limit_ms = self._instance.clock, inf if idle_s is None else idle_s * 1_000
+        idle_since = clock.monotonic_ms()
         while True:
-            asked_at = self._instance.clock.now_ms()
+            asked_at = clock.now_ms()
             if (claimed := await self._claimed()) is None:
-                await self._until_ready(asked_at)
+                if (left_ms := limit_ms - (clock.monotonic_ms() - idle_since)) <= 0:
+                    return
+                await self._until_ready(asked_at, left_ms)
                 continue
             try:
                 check(claimed)
@@ -110,6 +116,7 @@ class Inbox:
             finally:
                 if not batch.settled:
                     await asyncio.shield(self._instance.attempt.released(claimed.batch))
+            idle_since = clock.monotonic_ms()
 
     @asynccontextmanager
     async def _held(self, claimed: turn.ClaimedBatch, lost: asyncio.Event) -> AsyncIterator[None]:
@@ -146,11 +153,11 @@ class Inbox:
             for lease in await claiming:
                 await self._instance.attempt.released(lease.batch)
 
-    async def _until_ready(self, asked_at: int) -> None:
-        """Wait for work; what was ready and not given waits for other work to end."""
+    async def _until_ready(self, asked_at: int, most_ms: float) -> None:
+        """Wait for work, at most so long; what was ready and not given waits for other work to end."""
         clock, due = self._instance.clock, await self._instance.operations.next_ready()
         wait_ms = _POLL_MS if due is None or due <= asked_at else max(1, min(_POLL_MS, due - clock.now_ms()))
-        await clock.wait(self._instance.flow.hints.work, wait_ms)
+        await clock.wait(self._instance.flow.hints.work, min(wait_ms, most_ms))
 
 
 def _message(inbound: Inbound) -> Message:
