@@ -127,7 +127,7 @@ async def test_reset_begins_anew_and_keeps_everything(tmp_path: Path) -> None:
         await instance.start()
         assert await say("one") == "0: one"
         assert await say("two") == "2: two"
-        assert (await say("/reset")).startswith("We begin anew")
+        assert (await say("/reset")).startswith("Conversation reset")
         assert await say("three") == "0: three"
         assert await say("four") == "2: four"
     assert rows(tmp_path, "SELECT count(*) FROM transcript") == [(8,)]
@@ -140,7 +140,7 @@ async def test_what_is_said_beside_a_command_is_answered_after_it(tmp_path: Path
         await instance.start()
         await say("one")
         both = await say("/reset", "and now?")
-        assert both == "We begin anew. What was said stays stored and remembered.\n\n0: and now?"
+        assert both == "Conversation reset. Everything said so far is still stored and remembered.\n\n0: and now?"
         assert await say("more") == "2: more"
 
 
@@ -173,7 +173,7 @@ async def test_in_a_group_strangers_change_nothing(tmp_path: Path) -> None:
         await instance.start()
         for command in ("/reset", "/compact"):
             assert await say(command, origin=STRANGER) == "In a group only people known to me may do that."
-        assert (await say("/reset", origin=IN_GROUP)).startswith("We begin anew")
+        assert (await say("/reset", origin=IN_GROUP)).startswith("Conversation reset")
         assert (await say("/personality set be rude", origin=IN_GROUP)).startswith("In a group only the owner")
 
 

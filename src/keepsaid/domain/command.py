@@ -13,18 +13,18 @@ from keepsaid.domain.message import StoredMessage, Trust
 from keepsaid.values import frozen
 
 COMMANDS = {
-    "context": "what the last turn's context held, and what of it was cut",
-    "reset": "begin anew: nothing said so far is shown again; it all stays stored and remembered",
-    "compact": "let a summary stand for what was said so far",
-    "wrong": "a memory that came to mind was wrong: leave it out here; /wrong undo brings it back",
-    "forget": "forget for good: /forget that, or /forget and the id of a memory or message; it asks first",
+    "context": "show what the last turn's context held, and what was cut from it",
+    "reset": "start over: the model no longer sees what was said so far; it stays stored and remembered",
+    "compact": "summarise the conversation so far",
+    "wrong": "a recalled memory was wrong: leave it out here; /wrong undo brings it back",
+    "forget": "delete for good: /forget that, or /forget and the id of a memory or message; it asks first",
     "personality": "how the agent speaks: show, set TEXT or reset, with --person or --global",
-    "join": "you are the same person in another direct chat with me: say /join here, and the code it gives you there",
-    "widen": "let others hear what you said: /widen mem_ID conversation, person or global, and why",
-    "tasks": "what workers do, and what waits for your word",
-    "schedules": "what comes at a time, and what was disabled",
-    "approve": "a task that waits for your word goes on: /approve and its id",
-    "reject": "a task that waits for your word fails: /reject and its id",
+    "join": "link another direct chat of yours with this one: say /join here, then /join and the code there",
+    "widen": "make what you said visible to more people: /widen mem_ID conversation, person or global, and a reason",
+    "tasks": "list background tasks, and those that wait for your review",
+    "schedules": "list schedules, and those that were disabled",
+    "approve": "approve a task that waits for review: /approve and its id",
+    "reject": "reject a task that waits for review: /reject and its id",
     "help": "this list",
 }
 """The commands and what they do."""

@@ -36,11 +36,11 @@ def export(
     form: Annotated[str, typer.Option("--format", help=f"{_FORMATS}: to be imported, or to be read.")] = "jsonl",
     person: Annotated[
         list[str] | None,
-        typer.Option(metavar="PERSON", help="Only what this person may hear: owner, or CHANNEL:ACCOUNT:SENDER."),
+        typer.Option(metavar="PERSON", help="Only what is visible to this person: owner, or CHANNEL:ACCOUNT:SENDER."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
-    """Write all that memory knows into one file, also beside a running instance.
+    """Export all memories to one file, also beside a running instance.
 
     Vectors are left out: they are made again. The file is for you alone (mode 0600); it holds what people said.
     """
@@ -63,9 +63,12 @@ def export(
 def import_(
     file: Annotated[Path, typer.Argument(help="A bundle that `data export` made, or a JSON file of mem0.")],
     source: Annotated[str, typer.Option("--from", help=f"Who wrote it: {' or '.join(_SOURCES)}.")] = KEEPSAID,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would become of each line.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what each line would do.")] = False,
     trust: Annotated[
-        str, typer.Option(help="How far it is trusted at most: owner, known or external; owner, and known for mem0.")
+        str,
+        typer.Option(
+            help="Highest trust of what is imported: owner, known or external. Default: owner; known for mem0."
+        ),
     ] = "",
     who: Annotated[
         list[str] | None,
@@ -74,7 +77,7 @@ def import_(
         ),
     ] = None,
 ) -> None:
-    """Take over what another home knew, or what mem0 did. What is here already stays as it is.
+    """Import memories from another home or from mem0. Existing memories stay as they are.
 
     Doing it again changes nothing, and goes on where it was broken off. A damaged file is refused whole; a line that
     cannot be taken over is named, and the others are. What was forgotten here does not come back; what was forgotten

@@ -108,10 +108,12 @@ class _Once:
 
 
 def chat(
-    conversation: Annotated[str, typer.Option(help="Which conversation to talk in.")] = "terminal",
-    message: Annotated[str | None, typer.Option("-m", "--message", help="Say this, print the reply, end.")] = None,
+    conversation: Annotated[str, typer.Option(help="Conversation to chat in.")] = "terminal",
+    message: Annotated[
+        str | None, typer.Option("-m", "--message", help="Send this message, print the reply, and exit.")
+    ] = None,
 ) -> None:
-    """Talk in the terminal, line by line over a pipe, or once.
+    """Chat in the terminal, send lines through a pipe, or ask once with -m.
 
     Piped, each line is a message, and each reply a block with an empty line after it.
     """
@@ -187,7 +189,7 @@ async def _greet(config: Config, conversation: str, model: str) -> None:
     async with reading(session().home, config) as stores:
         memories = sum((await stores.memories.counts()).values())
     remembered = counted(memories, "memory", "memories")
-    say(f"lane {lane_key(conversation)}   model {model}   {remembered}   /help says what else there is")
+    say(f"lane {lane_key(conversation)}   model {model}   {remembered}   /help for commands")
     if model == "none":
         say("No model is set: answers quote what memory holds. To set one: keepsaid init")
 

@@ -145,7 +145,7 @@ def why(
     ],
     everything: Annotated[bool, typer.Option("--all", help="List every message of a large batch.")] = False,
 ) -> None:
-    """Tell every stage of a message with its times, and what it waits for.
+    """Show every stage of a message with its times, and what it waits for.
 
     When it came, when its window closed, which rule decided and why, its batch, every turn with its steps,
     every try to send the reply. What the model saw is told by `keepsaid why`.

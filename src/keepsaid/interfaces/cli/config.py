@@ -115,12 +115,12 @@ def with_model(text: str, name: str) -> str:
     return with_setting(text, ("models", "chat"), name, name if _PLAIN.fullmatch(name) else json.dumps(name))
 
 
-app = typer.Typer(help="The settings.", rich_markup_mode=None)
+app = typer.Typer(help="Show, check and reload the settings.", rich_markup_mode=None)
 
 
 @app.command("show")
 def show_all(section: Annotated[str, typer.Argument(help="Only this part: models, channels.github, ...")] = "") -> None:
-    """Show every setting as it stands and where it comes from; secrets and passwords in addresses are masked."""
+    """Show every setting and where it comes from; secrets are masked."""
     config = session().config()
     values = dict(_leaves(masked_addresses(config.model_dump(mode="json"))))
     above = tuple(section.split(".")) if section else ()
@@ -165,7 +165,7 @@ def validate() -> None:
 
 @app.command("reload")
 def reload() -> None:
-    """Let the running instance read the settings again: all that can change at once does, or nothing.
+    """Make the running instance reload its settings: all changes apply, or none.
 
     Exit code 4 when a setting is wrong, 5 when one needs a restart or there are warnings.
     """

@@ -59,9 +59,9 @@ def whole(made: Path) -> Iterator[Path]:
 
 
 def accept_loss(
-    yes: Annotated[bool, typer.Option("--yes", help="Accept it, instead of only naming what is lost.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Accept the loss; without it, only show what is lost.")] = False,
 ) -> None:
-    """Go on with what is left when a database or its log was lost, or belongs to another home.
+    """Accept that a database or its log was lost, and go on with what is left.
 
     Names what is lost and, with --yes, accepts the files as they are. A missing file is created
     empty; nothing is deleted. If you have the lost file or a backup, use that instead.
@@ -99,7 +99,7 @@ _COUNTS = ("messages", "batches", "keys")
 @app.command("backup")
 def backup(
     target: Annotated[
-        Path | None, typer.Argument(help="The directory to make; by default keepsaid-TIME in this one.")
+        Path | None, typer.Argument(help="Directory to create; by default keepsaid-TIME in the current one.")
     ] = None,
 ) -> None:
     """Copy both stores, the config and small files of the data directory, also beside a running instance.
@@ -135,9 +135,9 @@ def backup(
 @app.command("restore")
 def restore(
     source: Annotated[Path, typer.Argument(metavar="BACKUP", help="A directory that `data backup` made.")],
-    to: Annotated[Path, typer.Option("--to", help="The home to make: a directory that is new or empty.")],
+    to: Annotated[Path, typer.Option("--to", help="New or empty directory for the restored home.")],
 ) -> None:
-    """Make a fresh home from a backup, after checking every file of it."""
+    """Restore a backup into a new home, after every file of it was checked."""
     from keepsaid.app import services, stores  # noqa: PLC0415 - `--help` needs none of it
 
     to = to.absolute()
@@ -164,10 +164,12 @@ def restore(
 
 @app.command("prune")
 def prune(
-    now: Annotated[bool, typer.Option("--now", help="Prune, instead of only saying what would go.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go, whatever else is given.")] = False,
+    now: Annotated[bool, typer.Option("--now", help="Delete; without it, only show what would be deleted.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would be deleted, whatever else is given.")
+    ] = False,
 ) -> None:
-    """Remove what was settled long ago, or say what would go; a runtime does so every day by itself.
+    """Delete old, settled messages, or show what would be deleted; a running instance does so daily.
 
     Messages that are done or dropped go after `buffer.retention_days`, their turns and traces after
     `buffer.trace_days`. What waits, is dead or is not delivered never goes.

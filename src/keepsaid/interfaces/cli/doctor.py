@@ -48,9 +48,9 @@ def _failed(error: KeepsaidError) -> DoctorFinding:
 
 def doctor(
     offline: Annotated[bool, typer.Option("--offline", help="Call no model.")] = False,
-    deep: Annotated[bool, typer.Option("--deep", help="Read every row; mend what can be made anew.")] = False,
+    deep: Annotated[bool, typer.Option("--deep", help="Read every row, and rebuild derived data.")] = False,
 ) -> None:
-    """Check everything, and say what to do about it.
+    """Check the installation, the stores and everything that needs attention.
 
     A deep look compares every row with its checksum, lanes with their messages and the full text with the
     memories. While nothing else holds the home, it makes anew what is derived.
@@ -116,7 +116,7 @@ def _places(home: Home, config: Config) -> Iterator[DoctorFinding]:
     if not folders:
         yield DoctorFinding("info", f"nothing was made at {home.data.parent} yet", "keepsaid init")
     elif not wrong:
-        yield DoctorFinding("ok", f"{home.data} and its neighbours are readable by their owner alone")
+        yield DoctorFinding("ok", f"the directories of {home.data.parent} are private to their owner")
 
 
 def _too_open(places: list[Path], mode: str) -> Iterator[DoctorFinding]:
@@ -140,7 +140,7 @@ def _stores(home: Home, config: Config) -> Iterator[DoctorFinding]:
             held = (f"{part} {count:,} (schema {result.schemas[part]})" for part, count in result.counts.items())
             log = f", log {result.wal_bytes / _MEGABYTE:.1f} MB"
             level: Level = "warn" if result.wal_bytes > _WAL_WARN else "ok"
-            yield DoctorFinding(level, f"{result.path} is whole: {', '.join(held)}{log}")
+            yield DoctorFinding(level, f"{result.path} passes its integrity check: {', '.join(held)}{log}")
 
 
 def _attention(_home: Home, _config: Config) -> Iterator[DoctorFinding]:

@@ -14,14 +14,15 @@ from keepsaid.events.catalog import CORE, topics_of
 from keepsaid.interfaces.cli import console, remote
 from keepsaid.interfaces.shapes import cloud_event, delivery_shape, subscriber_shape
 
-app = typer.Typer(help="What happened, and who is told of it.", rich_markup_mode=None)
+app = typer.Typer(help="Read the event journal and manage subscriptions.", rich_markup_mode=None)
 _FOLLOW_S = 0.5
 _LINES_MAX = 1_000
 _STATES = ("pending", "processing", "dead", "done", "dismissed")
 _FIND = "keepsaid events dead"
-Named = Annotated[str, typer.Argument(metavar="DELIVERY", help="As `events dead` shows it: dlv_...")]
+Named = Annotated[str, typer.Argument(metavar="DELIVERY", help="Delivery id, as `events dead` shows it: dlv_...")]
 Topics = Annotated[
-    list[str] | None, typer.Option("--topic", metavar="TOPIC", help="Only these: turn.committed, memory.*; repeatable.")
+    list[str] | None,
+    typer.Option("--topic", metavar="TOPIC", help="Only these topics, such as turn.committed or memory.*; repeatable."),
 ]
 
 
@@ -29,9 +30,9 @@ Topics = Annotated[
 def tail(
     topic: Topics = None,
     limit: Annotated[int, typer.Option("-n", "--limit", min=0, max=_LINES_MAX, help="How many.")] = 20,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until stopped.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing until stopped.")] = False,
 ) -> None:
-    """Show what happened, newest last."""
+    """Show the newest events of the journal, newest last."""
     patterns = topics_of(tuple(topic or ("*.*",)))
     found = console.session().read(lambda stores: stores.views.journal.latest(_LINES_MAX)) or ()
     shown = [one for one in found if topic is None or wants(patterns, one.topic)][-limit:] if limit else []
@@ -62,7 +63,7 @@ def _line(event: Event) -> str:
 
 @app.command("topics")
 def topics() -> None:
-    """List what the runtime tells of, with the fields of each; `--json` prints their schemas."""
+    """List event topics with their fields; `--json` prints their schemas."""
     rows = tuple((topic, one.when, ", ".join(one.fields)) for topic, one in CORE.items())
     shown = {topic: {**one.json_schema(), "about": one.about, "alias": one.alias} for topic, one in CORE.items()}
     console.show({"topics": shown}, console.Table(("TOPIC", "WHEN", "FIELDS"), rows))
@@ -70,7 +71,7 @@ def topics() -> None:
 
 @app.command("ls")
 def ls() -> None:
-    """List who is told of what, and how far that is."""
+    """List subscribers, their topics, and how far each is behind."""
     lines = console.session().read(lambda stores: stores.views.journal.subscribers()) or ()
     shapes, counts = [subscriber_shape(one) for one in lines], ("behind", "pending", "processing", "dead")
     rows = ((one["name"], *(str(one[count]) for count in counts), " ".join(one["topics"])) for one in shapes)
@@ -80,11 +81,11 @@ def ls() -> None:
 
 @app.command("dead")
 def dead(
-    subscriber: Annotated[str, typer.Option(help="Only of this one.")] = "",
-    state: Annotated[str, typer.Option(help=f"Others than dead: {', '.join(_STATES)}.")] = "dead",
+    subscriber: Annotated[str, typer.Option(help="Only of this subscriber.")] = "",
+    state: Annotated[str, typer.Option(help=f"Filter by state: {', '.join(_STATES)}.")] = "dead",
     limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=_LINES_MAX, help="How many.")] = 20,
 ) -> None:
-    """List what could not be told, newest first."""
+    """List events that could not be delivered, newest first."""
     console.check_choice("--state", state, _STATES)
     lines = console.session().read(lambda stores: stores.views.journal.deliveries((state,), subscriber, limit)) or ()
     shapes, keys = [delivery_shape(one) for one in lines], ("id", "subscriber", "topic", "event", "attempts", "error")
@@ -95,13 +96,13 @@ def dead(
 
 @app.command("requeue")
 def requeue(thing: Named) -> None:
-    """Try again what was given up; its attempts count anew."""
+    """Retry a failed delivery; its attempts start from zero."""
     _decide(thing, "requeue", "is tried again")
 
 
 @app.command("dismiss")
 def dismiss(thing: Named) -> None:
-    """Let be what was given up."""
+    """Dismiss a failed delivery."""
     _decide(thing, "dismiss", "is let be")
 
 
@@ -113,8 +114,10 @@ def _decide(thing: str, how: str, done: str) -> None:
 
 
 @app.command("unsubscribe")
-def unsubscribe(subscriber: Annotated[str, typer.Argument(metavar="NAME", help="As `events ls` shows it.")]) -> None:
-    """Tell a subscriber of nothing any more, and drop what was on its way to it."""
+def unsubscribe(
+    subscriber: Annotated[str, typer.Argument(metavar="NAME", help="Name of the subscriber, as `events ls` shows it.")],
+) -> None:
+    """Remove a subscriber and discard its pending deliveries."""
     if not remote.post(f"/v1/subscribers/{quote(subscriber, safe='')}/unsubscribe")[0]["unsubscribed"]:
         raise console.refused(f"nobody is called {subscriber}", "keepsaid events ls")
     console.show({"subscriber": subscriber, "unsubscribed": True}, f"{subscriber}  is told of nothing any more")

@@ -91,7 +91,7 @@ def example(kind: str, id_: str) -> str:
     return KINDS[kind].format(id=id_, cls=cls, title=" ".join(words).capitalize(), name=id_.replace("-", "_"))
 
 
-app = typer.Typer(help="Extensions: what there is, and what became of it.", rich_markup_mode=None)
+app = typer.Typer(help="Manage extensions.", rich_markup_mode=None)
 Named = Annotated[str, typer.Argument(metavar="NAME", help="The id, as `ext ls` shows it.")]
 _ID = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 _LIST = "keepsaid ext ls"
@@ -99,7 +99,7 @@ _LIST = "keepsaid ext ls"
 
 @app.command("ls")
 def ls() -> None:
-    """List what there is. Nothing of it is run; how it fares is what a runtime wrote down."""
+    """List extensions and their last known state. No extension code is run."""
     shapes = list(_shapes().values())
     rows = tuple(
         (one["id"], one["version"] or "-", one["source"], one["state"], " ".join(one["provides"]) or "-", _why(one))
@@ -112,7 +112,7 @@ def ls() -> None:
 
 @app.command("show")
 def show_one(name: Named) -> None:
-    """Show one: what it says of itself, and what became of it."""
+    """Show one extension: its manifest and its last known state."""
     one = _named(name)
     lines = [
         ("extension", f"{one['id']}  {one['version'] or ''}  {one['name']}".rstrip()),
@@ -132,13 +132,13 @@ def show_one(name: Named) -> None:
 
 @app.command("enable")
 def enable(name: Named) -> None:
-    """Let one in from the next start on."""
+    """Enable an extension from the next start on."""
     _switch(name, "is let in", on=True)
 
 
 @app.command("disable")
 def disable(name: Named) -> None:
-    """Let one in no more from the next start on; what it stored stays."""
+    """Disable an extension from the next start on; its data is kept."""
     _switch(name, "is let in no more", on=False)
 
 
@@ -147,7 +147,7 @@ def new(
     kind: Annotated[str, typer.Argument(help=f"One of: {', '.join(KINDS)}.")],
     name: Annotated[str, typer.Argument(metavar="NAME", help="Its id: small letters, digits, - and _.")],
 ) -> None:
-    """Write an example that works into the folder of extensions, to be changed."""
+    """Create a working example in the extensions folder, ready to be changed."""
     from keepsaid.interfaces.cli.config import replace_file  # noqa: PLC0415
 
     check_choice("KIND", kind, KINDS)
@@ -166,7 +166,7 @@ def new(
 def check(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The id, or the path of a file or folder.")],
 ) -> None:
-    """Run one, and see whether it does what every extension must: exit code 6 when it does not."""
+    """Run one extension through the contract checks; exit code 6 when one fails."""
     from keepsaid.extensions.discovery import ExtensionSource, found_at  # noqa: PLC0415
     from keepsaid.testing.extension_checks import Trial, checked  # noqa: PLC0415 - a shipped suite, loaded when asked for
 

@@ -27,7 +27,7 @@ def ls(
     state: Annotated[str | None, typer.Option(help=f"Only sessions that are {', '.join(_STATES)}.")] = None,
     limit: console.Limit = 20,
 ) -> None:
-    """List sessions with unread records, those first that are due first."""
+    """List sessions that wait for extraction, next due first."""
     console.check_choice("--state", state, _STATES)
     states = _STATES if state is None else (state,)
     lines = console.session().read(lambda stores: stores.views.collections(states, limit)) or ()
@@ -48,7 +48,7 @@ def _shape(one: CollectionLine) -> Shape:
 
 @app.command("run")
 def run(thing: Annotated[str | None, typer.Argument(metavar="SESSION", help="Only this one: ses_...")] = None) -> None:
-    """Read what is unread now, whether or not six records wait; a running instance reads it next."""
+    """Extract memories now, even where fewer than six records wait; a running instance does it next."""
     number = None if thing is None else console.id_of("session", thing, _FIND)
     body = json.dumps({} if thing is None else {"session": thing}).encode()
 
@@ -66,7 +66,7 @@ def run(thing: Annotated[str | None, typer.Argument(metavar="SESSION", help="Onl
 
 @app.command("requeue")
 def requeue(thing: Named) -> None:
-    """Read a parked session again; its attempts count anew."""
+    """Extract from a parked session again; its attempts start from zero."""
     name = console.name_of("session", thing, _FIND)
     if not remote.post(f"/v1/collection/{name}/requeue")[0]["requeued"]:
         raise console.refused(f"{thing} is not parked", f"{_FIND} --state parked")

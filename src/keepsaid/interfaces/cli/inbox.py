@@ -18,11 +18,13 @@ from keepsaid.interfaces.shapes import next_try, story_shape, turn_shape
 from keepsaid.text.normal import counted, duration
 
 BatchName = Annotated[str, typer.Argument(metavar="ID", help="A message or a batch: msg_... or bat_...")]
-Reason = Annotated[str, typer.Option(help="Why, for `inbox why`.")]
+Reason = Annotated[str, typer.Option(help="Reason, shown by `inbox why`.")]
 
 
-def drop(thing: BatchName, reason: Annotated[str, typer.Option(help="Why, for `inbox why`; needed.")]) -> None:
-    """Drop a batch that waits: nobody answers it. Nothing is deleted; `requeue` brings it back."""
+def drop(
+    thing: BatchName, reason: Annotated[str, typer.Option(help="Reason, shown by `inbox why`; required.")]
+) -> None:
+    """Drop a waiting batch, so that it is not answered. Nothing is deleted; `requeue` brings it back."""
     batch, state = _batch_of(thing, "keepsaid inbox ls --state batched")
     if not remote.post(f"/v1/batches/{batch}/drop", {"reason": reason})[0]["dropped"]:
         now = f"it is {state}" if state != "queued" else "it is being answered"
@@ -59,11 +61,9 @@ def resend(
     thing: Annotated[
         str, typer.Argument(metavar="ID", help="A dead reply, or a message that has one: rep_... or msg_...")
     ],
-    accept: Annotated[
-        bool, typer.Option("--accept", help="Accept that it will not arrive, and do not send it.")
-    ] = False,
+    accept: Annotated[bool, typer.Option("--accept", help="Do not send it: accept that it will not arrive.")] = False,
 ) -> None:
-    """Send a dead reply again, with its tries counted anew."""
+    """Send a dead reply again; its attempts start from zero."""
     answers = {one: remote.post(f"/v1/replies/{one}/resend", {"accept": accept}) for one in _dead_replies(thing)}
     if not (changed := [one for one, (told, _) in answers.items() if told["done"]]):
         raise console.refused(f"{thing} has no dead reply", "keepsaid inbox ls --reply dead")
@@ -81,7 +81,7 @@ def _dead_replies(thing: str) -> Sequence[str]:
     return [] if reply_id is None else [show("reply", reply_id)]
 
 
-app = typer.Typer(help="Messages, and what became of them.", rich_markup_mode=None)
+app = typer.Typer(help="Inspect and manage messages.", rich_markup_mode=None)
 _STATES = ("received", "batched", "done", "dropped", "review", "dead")
 _REPLIES = ("pending", "sending", "unknown", "sent", "dead", "not_deliverable")
 
@@ -196,13 +196,13 @@ app.add_typer(routes.app, name="routes")
 
 @app.command("send")
 def send(
-    text: Annotated[str, typer.Argument(help="What to say; - reads it from stdin.")],
-    channel: Annotated[str, typer.Option(help="The channel it comes in by.")] = "library",
-    sender: Annotated[str, typer.Option(help="Who says it.")] = "owner",
-    conversation: Annotated[str, typer.Option(help="Where it is said.")] = "inbox",
-    key: Annotated[str | None, typer.Option(help="Its Idempotency-Key: the same key twice is one message.")] = None,
+    text: Annotated[str, typer.Argument(help="The message; - reads stdin.")],
+    channel: Annotated[str, typer.Option(help="Channel it arrives on.")] = "library",
+    sender: Annotated[str, typer.Option(help="Sender.")] = "owner",
+    conversation: Annotated[str, typer.Option(help="Conversation it belongs to.")] = "inbox",
+    key: Annotated[str | None, typer.Option(help="Idempotency key: the same key twice is one message.")] = None,
 ) -> None:
-    """Put a message in; it is on disk when this returns."""
+    """Store a message; it is on disk when this returns."""
     if key is not None and not (key.isascii() and key.isprintable() and key == key.strip()):
         raise InputError("a key needs printable ASCII letters, without spaces around them")
     said = console.from_stdin() if text == "-" else text

@@ -35,10 +35,12 @@ class _Choice:
 
 
 def init(
-    model: Annotated[str | None, typer.Option(help="provider/name, or none; by default what is found.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="provider/name, or none; by default the first provider found.")
+    ] = None,
     non_interactive: Annotated[bool, typer.Option("--non-interactive", help="Ask nothing.")] = False,
 ) -> None:
-    """Make the home and choose a model that really replies.
+    """Set up keepsaid and choose a model that replies.
 
     It may be run again: the model that is set is tried first, every other setting and comment stays, and the
     config as it was is kept beside the new one. When models were tried and none replied, the config is left
@@ -93,7 +95,7 @@ def _candidates(config: Config) -> list[str]:
     names = {} if config.models.chat in (_AUTO, _NONE) else {config.models.chat: "models.chat names it"}
     for found in models_at_hand(config):
         names.setdefault(found.name, found.how)
-    say("Looking for models" if names else "No model is at hand: neither an API key nor OLLAMA_HOST is set.")
+    say("Looking for models" if names else "No model found: neither an API key nor OLLAMA_HOST is set.")
     for name, how in names.items():
         say(f"  {name}   {how}")
     return list(names)
@@ -105,7 +107,7 @@ def _prompt_choice(config: Config, names: list[str]) -> _Choice:
         offered = "   ".join(f"{place} {name}" for place, name in enumerate(choices, start=1))
         answer = typer.prompt(f"Use for chat?  {escapes.visible(offered)}", default="1", err=True)
         if answer not in choices and not (answer.isdigit() and 1 <= int(answer) <= len(choices)):
-            say(f"  {answer!r} is none of them")
+            say(f"  {answer!r} is not a choice: type a number from 1 to {len(choices)}, or a name")
             continue
         name = answer if answer in choices else choices[int(answer) - 1]
         if name == _NONE:

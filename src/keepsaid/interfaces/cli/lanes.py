@@ -76,19 +76,19 @@ def slot_shape(one: Slot) -> Shape:
 
 
 T = TypeVar("T")
-app = typer.Typer(help="Strands of conversations: their sessions, summaries and context.", rich_markup_mode=None)
+app = typer.Typer(help="Inspect lanes, the strands of a conversation.", rich_markup_mode=None)
 _LANES_MAX = 10_000
 _SHOWN_MAX = 10
 _SLOTS_MAX = 100
 Named = Annotated[
     str,
-    typer.Argument(metavar="LANE", help="Its conversation, its key, or both, as `lanes ls` shows; or a beginning."),
+    typer.Argument(metavar="LANE", help="Conversation, key, or both, as `lanes ls` shows them; or how it begins."),
 ]
 
 
 @app.command("ls")
 def ls(limit: console.Limit = 20) -> None:
-    """List lanes, those first where somebody spoke last."""
+    """List lanes, most recently active first."""
 
     async def listed(stores: console.Stores) -> list[tuple[LaneLine, int]]:
         lines = await stores.views.lanes(limit)
@@ -145,9 +145,11 @@ def _read(thing: str, work: Callable[[console.Stores], Awaitable[T]]) -> T:
 @app.command("show")
 def show_one(
     thing: Named,
-    sessions: Annotated[int, typer.Option("--sessions", min=1, max=1_000, help="How many, the newest first.")] = 10,
+    sessions: Annotated[
+        int, typer.Option("--sessions", min=1, max=1_000, help="How many sessions, newest first.")
+    ] = 10,
 ) -> None:
-    """Show one lane: its sessions, open questions, summary, and the last of what is shown of it."""
+    """Show one lane: sessions, open questions, summary, and its most recent records."""
 
     async def read(stores: console.Stores) -> tuple[Lane, context.LaneTail, Sequence[Session], Sequence[Slot], str]:
         views, lane = stores.views, await lane_named(stores, thing)
@@ -198,9 +200,9 @@ def _summary_shape(one: context.Summary) -> Shape:
 @app.command("summary")
 def summary(
     thing: Named,
-    version: Annotated[int | None, typer.Option(min=1, help="An older one; by default the newest.")] = None,
+    version: Annotated[int | None, typer.Option(min=1, help="An older version; by default the newest.")] = None,
 ) -> None:
-    """Show what stands for a lane's past, and which versions there are."""
+    """Show a lane's summary and its versions."""
 
     async def read(stores: console.Stores) -> tuple[Lane, Sequence[context.Summary]]:
         lane = await lane_named(stores, thing)
@@ -218,7 +220,7 @@ def summary(
 
 @app.command("reset")
 def reset(thing: Named) -> None:
-    """Begin a lane anew: nothing said so far is shown to the model again; it all stays stored."""
+    """Reset a lane: the model no longer sees what was said so far; everything stays stored."""
     lane = _read(thing, lambda stores: lane_named(stores, thing))
     left = remote.post("/v1/lanes/reset", lane_shape(lane))[0]["records"]
     if left < 0:
@@ -230,9 +232,11 @@ def reset(thing: Named) -> None:
 @app.command("compact")
 def compact(
     thing: Named,
-    now: Annotated[bool, typer.Option("--now", help="All but the newest messages, whether or not it is due.")] = False,
+    now: Annotated[
+        bool, typer.Option("--now", help="Summarise all but the newest messages, whether due or not.")
+    ] = False,
 ) -> None:
-    """Let a summary stand for a lane's past, if it is due."""
+    """Summarise the older part of a lane, if that is due."""
     lane = _read(thing, lambda stores: lane_named(stores, thing))
     told = remote.post("/v1/lanes/compact", {**lane_shape(lane), "now": now})[0]["told"]
     console.show({"lane": lane_shape(lane), "told": told}, f"{lane.conversation} {lane.key}  {told}")

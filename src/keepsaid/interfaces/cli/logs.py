@@ -175,8 +175,8 @@ _POLL_S = 0.2
 
 def logs(
     limit: Annotated[int, typer.Option("-n", "--limit", min=0, help="How many lines.")] = 50,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until stopped.")] = False,
-    level: Annotated[str, typer.Option(help=f"Least severity: {', '.join(_LEVELS)}.")] = "debug",
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing until stopped.")] = False,
+    level: Annotated[str, typer.Option(help=f"Lowest level: {', '.join(_LEVELS)}.")] = "debug",
 ) -> None:
     """Show the log of the runtime.
 

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 def audit(
     unused_days: Annotated[
-        int, typer.Option(min=1, help="Report what no turn was shown since it was learned, so many days ago.")
+        int, typer.Option(min=1, help="Report memories learned this many days ago that no turn was shown.")
     ] = UNUSED_DAYS,
 ) -> None:
-    """Look all that is remembered through, and say of each trouble what puts it right. Nothing is changed.
+    """Check all memories for problems and name the command that solves each. Nothing is changed.
 
     Duplicates, contradictions, what is over and still told, what was never recalled, secrets (by id and kind, never
     their text), what leads to nothing, and what the agent learned from its own words.
@@ -103,8 +103,8 @@ _WHAT = {
 }
 
 
-def maintain(dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what there is to do.")] = False) -> None:
-    """Look after memory now, as a runtime does every night: what nobody uses fades, what hangs loose goes.
+def maintain(dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False) -> None:
+    """Run the nightly upkeep of memory now: unused memories fade, orphaned rows are removed.
 
     It goes on where it was broken off, and running it twice at the same time changes nothing more.
     """
@@ -147,7 +147,7 @@ def _would() -> None:
 
 
 def stats() -> None:
-    """Say what memory holds, and when it was last looked after."""
+    """Count the memories, and show when upkeep last ran."""
     there = console.session().read(lambda stores: stores.memories.upkeep.holdings()) or Holdings({}, {}, {}, {})
     shape = holdings_shape(there)
     counts = {name: [f"{n:,} {what}" for what, n in shape[name].items()] for name in ("kinds", "states", "scopes")}
@@ -162,9 +162,9 @@ def stats() -> None:
 def flag_memory(
     memory: Annotated[str, typer.Argument(help="A memory that a turn was shown: mem_...")],
     turn: Annotated[str, typer.Option(help="The turn that was shown it: trn_...; `keepsaid why` names it.")],
-    undo: Annotated[bool, typer.Option("--undo", help="Take it back: it may come to mind again.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Withdraw the mark; the memory can be recalled again.")] = False,
 ) -> None:
-    """Say that a memory was wrong for a turn: it is left out of the next turns there.
+    """Mark a memory as wrong for a turn; it is left out of the next turns in that lane.
 
     The memory stays, and searches find it. What you said is kept, and `keepsaid why` shows it.
     """
@@ -183,10 +183,10 @@ _TO = ", ".join(ShareReach)
 
 def share_memory(
     memory: Annotated[str, typer.Argument(help="A memory: mem_...")],
-    to: Annotated[str, typer.Option(help=f"How far it may be heard: {_TO}.")],
-    reason: Annotated[str, typer.Option(help="Why; it is kept with the memory.")],
+    to: Annotated[str, typer.Option(help=f"Where it becomes visible: {_TO}.")],
+    reason: Annotated[str, typer.Option(help="Reason; stored with the memory.")],
 ) -> None:
-    """Let a memory be heard more widely: in its whole conversation, in its person's direct chats, or everywhere.
+    """Make a memory visible in its whole conversation, in its person's direct chats, or everywhere.
 
     Whoever hears it now hears it still. What came from outside stays in its lane.
     """
@@ -196,7 +196,7 @@ def share_memory(
     console.show({"memory": named, "widened": told}, f"{named}  {told['after']}  ({changed})")
 
 
-app = typer.Typer(help="What is remembered.", rich_markup_mode=None)
+app = typer.Typer(help="Search, correct, share and delete memories.", rich_markup_mode=None)
 app.command("flag")(flag_memory)
 app.command("audit")(audit)
 app.command("maintain")(maintain)
@@ -212,18 +212,18 @@ _FIELD_WIDTH = 14
 class SearchOptions:
     """A search as the options ask for it."""
 
-    query: Annotated[str, typer.Argument(help="What to look for; any text will do.")]
+    query: Annotated[str, typer.Argument(help="Search text.")]
     limit: console.Limit = 10
-    archived: Annotated[bool, typer.Option("--archived", help="Search what was archived instead.")] = False
+    archived: Annotated[bool, typer.Option("--archived", help="Search archived memories instead.")] = False
     kind: Annotated[str, typer.Option(help=f"Only memories of this kind: {_KINDS}.")] = ""
-    person: Annotated[str, typer.Option(help="Only what this person said, or what is about them.")] = ""
+    person: Annotated[str, typer.Option(help="Only what this person said, or what is about this person.")] = ""
     since: Annotated[str, typer.Option(help="Only what was said since a day (2026-05-04) or a time, UTC.")] = ""
     until: Annotated[str, typer.Option(help="Only what was said until the end of a day, or until a time, UTC.")] = ""
-    as_of: Annotated[str, typer.Option(help="Only what held true then: a day (2026-05-04) or a time, UTC.")] = ""
+    as_of: Annotated[str, typer.Option(help="Only what was true then: a day (2026-05-04) or a time, UTC.")] = ""
 
 
 def _search(asked: SearchOptions) -> None:
-    """Search memory; best match first, and what holds now before what held once."""
+    """Search memories; current ones first, best match first."""
     from keepsaid.services.memories import SearchRequest, filters_of  # noqa: PLC0415 - `--help` needs no search
 
     try:
@@ -267,7 +267,7 @@ def _cells(memory: Memory) -> tuple[str, ...]:
 
 @app.command("show")
 def show_one(memory: Annotated[str, typer.Argument(help="A memory: mem_...")]) -> None:
-    """Show one memory, where it came from and who may hear it."""
+    """Show one memory, its sources, and where it is visible."""
     number = console.id_of("memory", memory, LIST)
 
     async def named(stores: console.Stores) -> tuple[Memory | None, Sequence[MemoryShared]]:
@@ -289,10 +289,10 @@ def _render_field(value: Any) -> str:
 
 @app.command("add")
 def add(
-    text: Annotated[str, typer.Argument(help="What to remember; - reads it from stdin.")],
-    kind: Annotated[str, typer.Option(help=f"What it is: {_ADDED}.")] = "fact",
+    text: Annotated[str, typer.Argument(help="Text of the memory; - reads stdin.")],
+    kind: Annotated[str, typer.Option(help=f"Kind: {_ADDED}.")] = "fact",
 ) -> None:
-    """Remember something; you hear it in your own direct chats. A secret in it is left out."""
+    """Add a memory; it is visible in your direct chats. Secrets in it are left out."""
     console.check_choice("--kind", kind, IMPORTANCE)
     said = console.from_stdin() if text == "-" else text
     noted, _ = remote.post("/v1/memories", {"text": said, "kind": kind})

@@ -30,12 +30,12 @@ class Chosen:
     person: Annotated[str, typer.Option(help="All that a person said, and what is about this person.")] = ""
     conversation: Annotated[str, typer.Option(help="All of a conversation.")] = ""
     text: Annotated[str, typer.Option("--filter", help="All that contains this text.")] = ""
-    undo_for: Annotated[str, typer.Option(help="Keep it aside for so long, and let it be undone: 30d, 12h, 45m.")] = ""
-    yes: Annotated[bool, typer.Option("--yes", help="Forget it; without this only say what would go.")] = False
+    undo_for: Annotated[str, typer.Option(help="Allow undo for this long: 30d, 12h, 45m.")] = ""
+    yes: Annotated[bool, typer.Option("--yes", help="Delete; without it, only show what would be deleted.")] = False
 
 
 def _forget(chosen: Chosen) -> None:
-    """Forget for good: memories, what was said there, the replies, and all that was made of it.
+    """Delete memories for good, with the messages, replies and everything derived from them.
 
     Without --yes nothing is changed: what would go is counted. What was forgotten is not learned again, from old
     messages, a redelivery, an import or a backup of this home.
@@ -94,9 +94,11 @@ def _wait() -> bool:
 def forgotten(
     request: Annotated[str | None, typer.Argument(metavar="[ID]", help="One request: fgt_...")] = None,
     limit: console.Limit = 20,
-    wait: Annotated[bool, typer.Option("--wait", help="First wait until a runtime has done what is asked.")] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait until a running instance has finished the request.")
+    ] = False,
 ) -> None:
-    """List what was asked to be forgotten, newest first, or show the receipt of one request."""
+    """List deletion requests, newest first, or show the receipt of one."""
     if wait and not _wait():
         console.say("not all of it is gone yet")
     if request is not None:
@@ -132,10 +134,10 @@ Several = Annotated[list[str], typer.Argument(metavar="ID...", help="Memories: m
 
 def edit_one(
     memory: Named,
-    text: Annotated[str, typer.Argument(help="What it is to say from now on.")],
-    value: Annotated[str, typer.Option(help="Its value, where it says one thing about someone: Porto.")] = "",
+    text: Annotated[str, typer.Argument(help="The corrected text.")],
+    value: Annotated[str, typer.Option(help="The new value, for a fact about one attribute: Porto.")] = "",
 ) -> None:
-    """Put a memory right. What it said before is kept as past, and `history` shows it.
+    """Correct a memory. The former text is kept as past; `history` shows it.
 
     Your word outranks what is learned from anything said before it.
     """
@@ -145,7 +147,7 @@ def edit_one(
 
 
 def history(memory: Named) -> None:
-    """Show all that was known of the same thing: since when and until when it held, and where it came from."""
+    """Show every version of a memory: when it was valid, and where it came from."""
     number = console.id_of("memory", memory, LIST)
     if not (found := console.session().read(lambda stores: stores.memories.revisions.history(OWNER, number))):
         raise console.refused(f"there is no memory {memory}", LIST)
@@ -160,12 +162,12 @@ def _cells(memory: Memory) -> tuple[str, ...]:
 
 
 def pin_one(memory: Named) -> None:
-    """Pin a memory: it never fades."""
+    """Pin a memory, so that it never fades."""
     _pin(memory, pinned=True)
 
 
 def unpin(memory: Named) -> None:
-    """Take the pin out of a memory."""
+    """Unpin a memory."""
     _pin(memory, pinned=False)
 
 
@@ -176,14 +178,14 @@ def _pin(memory: str, *, pinned: bool) -> None:
 
 
 def archive(memories: Several) -> None:
-    """Put memories away: they come to mind no more, and are found where the archive is searched."""
+    """Archive memories: they are no longer recalled, but `search --archived` still finds them."""
     _put_away(memories, back=False)
 
 
 def restore(
     memories: Annotated[list[str], typer.Argument(metavar="ID...", help="Memories: mem_..., or a request: fgt_...")],
 ) -> None:
-    """Bring back what was archived, or all that a request had forgotten while that can be undone."""
+    """Restore an archived memory, or undo a deletion while that is possible."""
     if len(memories) == 1 and read("forgetting", memories[0]) is not None and memories[0].startswith("fgt_"):
         told, _ = remote.post("/v1/forget/undo", {"id": memories[0]})
         console.show(told, f"{told['id']}  undone; what was forgotten is remembered again")
@@ -198,9 +200,9 @@ def _put_away(memories: list[str], *, back: bool) -> None:
 
 def merge_all(
     memory: Named,
-    others: Annotated[list[str], typer.Argument(help="Memories that say the same: mem_...")],
+    others: Annotated[list[str], typer.Argument(help="Duplicates: mem_...")],
 ) -> None:
-    """Have one memory stand for others that say the same, with their sources; they are kept, and found no more."""
+    """Merge duplicates into one memory, which gets their sources; the duplicates are no longer found."""
     kept, merged = _name(memory), [_name(one) for one in others]
     remote.post(f"/v1/memories/{kept}/merge", {"others": merged})
     console.show({"id": kept, "merged": merged}, f"{kept}  stands for {counted(len(merged), 'other')}")

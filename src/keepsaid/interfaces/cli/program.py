@@ -163,7 +163,7 @@ def _own(noun: str) -> Any:
 
 def shared(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
-    home: Annotated[Path | None, typer.Option(help="Where everything is kept, instead of KEEPSAID_HOME.")] = None,
+    home: Annotated[Path | None, typer.Option(help="Directory with all data, instead of KEEPSAID_HOME.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print data only.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print tracebacks of unexpected errors.")] = False,
     no_color: Annotated[bool, typer.Option("--no-color", help="Print without colour.")] = False,

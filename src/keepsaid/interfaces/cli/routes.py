@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 RulesFile = Annotated[
     Path | None,
-    typer.Option("--rules", help="A config file, or one with `routes` alone, whose rules are tried instead."),
+    typer.Option("--rules", help="Config file, or one with only `routes`, with the rules to try."),
 ]
 
 
@@ -68,9 +68,9 @@ Decision = tuple[str, str]
 
 def replay(
     rules: RulesFile = None,
-    since: Annotated[str, typer.Option(help="How far back: a number and s, m, h, d or w.")] = "7d",
+    since: Annotated[str, typer.Option(help="How far back: a number followed by s, m, h, d or w.")] = "7d",
 ) -> None:
-    """Judge stored messages by other rules, and show what would be decided differently. Nothing is changed.
+    """Apply other routing rules to stored messages and show what would change. Nothing is changed.
 
     Without `--rules`, by those of the config: what changed since the messages were decided.
     """
@@ -159,7 +159,7 @@ def _replay_row(found: Difference, change: tuple[Decision, Decision]) -> tuple[s
     return f"{found.counts[change]:,}", was, would_be, f"{ids.show('message', first.id)}  {one_line(first.text)}"
 
 
-app = typer.Typer(help="Routing rules, tried on samples.", rich_markup_mode=None)
+app = typer.Typer(help="Try routing rules on samples.", rich_markup_mode=None)
 _EXPECTABLE = ("verdict", "rule", "reason", "task")
 
 
@@ -175,10 +175,10 @@ def judge_samples(
     ],
     rules: RulesFile = None,
     event: Annotated[
-        str | None, typer.Option(help="Take each line for a raw GitHub webhook of this X-GitHub-Event.")
+        str | None, typer.Option(help="Read each line as a GitHub webhook body of this X-GitHub-Event.")
     ] = None,
 ) -> None:
-    """Judge sample messages: verdict, rule, reason and the task it would write down. Nothing is stored.
+    """Apply the routing rules to sample messages and show the decisions. Nothing is stored.
 
     A line has the fields of `POST /v1/messages`; `expect` beside them names the verdict or the rule it should
     get, or is an object of verdict, rule, reason and task. Exit code 1 when a line gets something else.

@@ -12,14 +12,14 @@ from keepsaid.interfaces.cli.console import Table, command_of, facts, one_line, 
 from keepsaid.interfaces.cli.remote import post
 from keepsaid.values import frozen
 
-app = typer.Typer(help="What comes at a time: said, asked or run.", rich_markup_mode=None)
+app = typer.Typer(help="Schedule messages, prompts and jobs.", rich_markup_mode=None)
 _ENDED = ("done", "cancelled")
 _LISTED_MAX = 100_000
 Named = Annotated[str, typer.Argument(metavar="SCHEDULE", help="Its id (sch_...) or its name.")]
 
 
 @app.command("ls")
-def ls(every: Annotated[bool, typer.Option("--all", help="Those that are over as well.")] = False) -> None:
+def ls(every: Annotated[bool, typer.Option("--all", help="Include ended schedules.")] = False) -> None:
     """List schedules."""
     from keepsaid.interfaces.task_shapes import schedules_shape  # noqa: PLC0415 - the settings are read late
 
@@ -56,20 +56,22 @@ def show_one(thing: Named) -> None:
 class ScheduleOptions:
     """A schedule as the options ask for it."""
 
-    cron: Annotated[str | None, typer.Option(help="When: minute, hour, day, month, weekday.")] = None
-    every: Annotated[float | None, typer.Option(metavar="SECONDS", help="Or every so many seconds.")] = None
-    at: Annotated[str | None, typer.Option(metavar="TIME", help="Or once, such as 2030-05-04T18:00 (UTC).")] = None
-    say: Annotated[str | None, typer.Option(metavar="TEXT", help="What is posted as it is.")] = None
-    ask: Annotated[str | None, typer.Option(metavar="TEXT", help="Or what the agent is asked.")] = None
-    run: Annotated[str | None, typer.Option(metavar="NAME", help="Or what is run here.")] = None
-    task: Annotated[str | None, typer.Option(metavar="TEXT", help="Or what a worker is to do.")] = None
-    name: Annotated[str, typer.Option(help="What to call it.")] = ""
-    timezone: Annotated[str | None, typer.Option(help="Of --cron; by default schedules.timezone.")] = None
-    channel: Annotated[str, typer.Option(help="Where it is heard.")] = "terminal"
-    account: Annotated[str, typer.Option(help="The login or bot there.")] = "default"
-    conversation: Annotated[str, typer.Option(help="The conversation there.")] = "terminal"
-    topic: Annotated[str | None, typer.Option(help="Its topic, if it has some.")] = None
-    urgent: Annotated[bool, typer.Option("--urgent", help="In quiet hours too.")] = False
+    cron: Annotated[str | None, typer.Option(help="Cron expression: minute, hour, day, month, weekday.")] = None
+    every: Annotated[float | None, typer.Option(metavar="SECONDS", help="Or an interval in seconds.")] = None
+    at: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Or once at this time, such as 2030-05-04T18:00 (UTC).")
+    ] = None
+    say: Annotated[str | None, typer.Option(metavar="TEXT", help="Post this text.")] = None
+    ask: Annotated[str | None, typer.Option(metavar="TEXT", help="Or send this prompt to the agent.")] = None
+    run: Annotated[str | None, typer.Option(metavar="NAME", help="Or run this built-in job.")] = None
+    task: Annotated[str | None, typer.Option(metavar="TEXT", help="Or give a worker this task.")] = None
+    name: Annotated[str, typer.Option(help="Name of the schedule.")] = ""
+    timezone: Annotated[str | None, typer.Option(help="Time zone of --cron; by default schedules.timezone.")] = None
+    channel: Annotated[str, typer.Option(help="Channel that gets the output.")] = "terminal"
+    account: Annotated[str, typer.Option(help="Account on that channel.")] = "default"
+    conversation: Annotated[str, typer.Option(help="Conversation that gets the output.")] = "terminal"
+    topic: Annotated[str | None, typer.Option(help="Topic of the conversation, if it has topics.")] = None
+    urgent: Annotated[bool, typer.Option("--urgent", help="Deliver during quiet hours too.")] = False
 
     def body(self) -> dict[str, Any]:
         """It as JSON."""
@@ -80,7 +82,7 @@ class ScheduleOptions:
 
 
 def _add(wanted: ScheduleOptions) -> None:
-    """Add a schedule: when it comes, what is done, and where it is heard, for ever."""
+    """Add a schedule: when it runs, what it does, and where its output goes."""
     for options in (("cron", "every", "at"), ("say", "ask", "run", "task")):
         if sum(getattr(wanted, one) is not None for one in options) != 1:
             raise typer.BadParameter(f"one of them has to be given: {', '.join(f'--{one}' for one in options)}")
@@ -100,10 +102,10 @@ def _add_verb(verb: str, about: str) -> None:
     app.command(verb)(command)
 
 
-_add_verb("run", "Run one now, beside its times; a runtime does it at once, else the next start.")
-_add_verb("pause", "Let one rest until it is resumed; what of it is due is skipped.")
-_add_verb("resume", "Let one come again that was paused, or failed too often.")
-_add_verb("cancel", "Let one come no more.")
+_add_verb("run", "Run a schedule now, in addition to its times; without a running instance, at the next start.")
+_add_verb("pause", "Pause a schedule; runs that fall due while it is paused are skipped.")
+_add_verb("resume", "Resume a schedule that was paused, or disabled after failures.")
+_add_verb("cancel", "Cancel a schedule permanently.")
 
 
 def _render_schedule(shape: dict[str, Any]) -> str:

@@ -30,7 +30,7 @@ def serve(
         int | None, typer.Option(min=0, max=65_535, help="Port, instead of server.port; 0 takes a free one.")
     ] = None,
 ) -> None:
-    """Take messages in, answer and remember them, until stopped."""
+    """Run the server until it is stopped."""
     config = session().config()
     asyncio.run(_serve(config if host is None else bound_to(config, host), port))
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def status() -> None:
-    """Show what waits, what is remembered, and whether a runtime is up."""
+    """Show whether keepsaid runs, what waits, and what needs attention."""
     current = session()
     life = life_of(current.home)
     where: dict[str, Any] = {"runtime": _runtime_shape(life), "home": str(current.home.data)}

@@ -27,9 +27,9 @@ from keepsaid.values import frozen
 
 HELP = {
     "/help": "this list",
-    "/why": "explain the last turn: what came to mind, what was left out, and why",
+    "/why": "explain the last turn: what was recalled, what was left out, and why",
     **{f"/{name}": meaning for name, meaning in COMMANDS.items() if name != "help"},
-    "/quit": "end the chat; Ctrl-D does so too",
+    "/quit": "end the chat, as Ctrl-D does",
 }
 """The commands and what they do."""
 

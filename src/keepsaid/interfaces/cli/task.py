@@ -12,7 +12,7 @@ from keepsaid.domain.task import ENDED, OPEN, Task, TaskFilter, TaskStory
 from keepsaid.interfaces.cli import console, program, remote
 from keepsaid.interfaces.task_shapes import NO_MODEL_YET, task_shape, task_story_shape
 
-app = typer.Typer(help="Work that workers do beside the conversation.", rich_markup_mode=None)
+app = typer.Typer(help="Manage background tasks.", rich_markup_mode=None)
 _STATES = (*OPEN, *ENDED)
 _TEXT_CHARS = 60
 _LS = "keepsaid task ls"
@@ -51,7 +51,7 @@ def _no_model() -> bool:
 
 @app.command("show")
 def show_one(task: Named) -> None:
-    """Show one task: what it is about, what its worker did, what came of it."""
+    """Show one task: its description, what its worker did, and its result."""
     number = _number(task)
     story = console.session().need(lambda stores: stores.views.tasks.task(number), f"there is no task {task}", _LS)
     heading = f"{ids.show('task', number)} is {story.task.state}"
@@ -81,10 +81,10 @@ def _lines(story: TaskStory) -> list[tuple[str, str]]:
 @app.command("run")
 def run(
     task: Annotated[str | None, typer.Argument(metavar="[ID]", help="A task that waits: tsk_...")] = None,
-    text: Annotated[str, typer.Option("--text", help="In place of an id: what a new task is to do.")] = "",
-    key: Annotated[str, typer.Option(help="What the new task is called, so that others can refer to it.")] = "",
+    text: Annotated[str, typer.Option("--text", help="Instead of an id: description of a new task.")] = "",
+    key: Annotated[str, typer.Option(help="Key of the new task, by which other tasks can refer to it.")] = "",
 ) -> None:
-    """Have a task that waits done at once; or make a new one."""
+    """Run a waiting task now, or create a new one."""
     if (task is None) == (not text.strip()):
         what = "name a task that waits, or say with --text what is to be done"
         raise program.Misused(what, hint="keepsaid task run --help")
@@ -102,23 +102,25 @@ def run(
 
 
 @app.command("cancel")
-def cancel(task: Named, reason: Annotated[str, typer.Option(help="Why.")] = "cancelled by the owner") -> None:
-    """End a task that has not ended; what waits for it fails."""
+def cancel(task: Named, reason: Annotated[str, typer.Option(help="Reason.")] = "cancelled by the owner") -> None:
+    """Cancel a task; tasks that depend on it fail."""
     _decided(task, "cancel", {"reason": reason}, "has ended")
 
 
 @app.command("approve")
 def approve(
     task: Named,
-    result: Annotated[str | None, typer.Option(help="What its unfinished call came to; it is not made again.")] = None,
+    result: Annotated[
+        str | None, typer.Option(help="Result of its unfinished call, which is then not repeated.")
+    ] = None,
 ) -> None:
-    """Let a task that needs review go on: its unfinished call is made again, or came to what you say."""
+    """Approve a task under review: its unfinished call is repeated, or gets the result you supply."""
     _decided(task, "approve", {"result": result}, "does not need review")
 
 
 @app.command("reject")
-def reject(task: Named, reason: Annotated[str, typer.Option(help="Why.")] = "refused by the owner") -> None:
-    """Let a task that needs review fail, and what waits for it."""
+def reject(task: Named, reason: Annotated[str, typer.Option(help="Reason.")] = "refused by the owner") -> None:
+    """Reject a task under review; it fails, and so do tasks that depend on it."""
     _decided(task, "reject", {"reason": reason}, "does not need review")
 
 

@@ -19,12 +19,12 @@ from keepsaid.text.normal import counted
 if TYPE_CHECKING:
     from keepsaid.app.channels import QueriedServer
 
-app = typer.Typer(help="Tools that MCP servers provide.", rich_markup_mode=None)
+app = typer.Typer(help="Manage tools of MCP servers.", rich_markup_mode=None)
 
 
 @app.callback()
 def tools() -> None:
-    """Tools that MCP servers provide."""
+    """Manage tools of MCP servers."""
 
 
 @app.command("ls")
@@ -52,7 +52,7 @@ def ls() -> None:
 @app.command("accept")
 def accept(
     server: Annotated[str, typer.Argument(help="The name of the server in `tools.mcp`.")],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Accept without a question.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Accept without asking.")] = False,
 ) -> None:
     """Show the texts of a server's tools that are new or changed, and accept them.
 

@@ -144,13 +144,13 @@ def why(
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="List every memory that was left out.")] = False,
     svg: Annotated[
-        Path | None, typer.Option(help="Also draw the context and how memories were ranked, into this file.")
+        Path | None, typer.Option(help="Also draw the context and the ranking of memories into this SVG file.")
     ] = None,
     memory: Annotated[
-        str | None, typer.Option(help="Explain a memory instead: the turns it was shown to or left out of.")
+        str | None, typer.Option(help="Explain a memory instead: in which turns it was shown or left out.")
     ] = None,
     left_out: Annotated[
-        str | None, typer.Option("--not", metavar="MEMORY", help="Say why this memory did not come to mind.")
+        str | None, typer.Option("--not", metavar="MEMORY", help="Explain why this memory was not recalled.")
     ] = None,
 ) -> None:
     """Explain one turn: what the model saw, and why.

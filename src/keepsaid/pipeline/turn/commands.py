@@ -103,7 +103,9 @@ class Commands:
             case "schedules":
                 return await conversation.show_schedules(self.lanes.schedules, message)
             case "reset":
-                return CommandResult("We begin anew. What was said stays stored and remembered.", begins_anew=True)
+                return CommandResult(
+                    "Conversation reset. Everything said so far is still stored and remembered.", begins_anew=True
+                )
             case "compact":
                 return CommandResult(await self.compact(message.lane))
         raise AssertionError(f"/{name} is listed, and nothing carries it out")
@@ -115,7 +117,7 @@ class Commands:
         tail = await self.lanes.context(lane, 1)
         lines = [prompt.in_one_line(shares, self.window) if shares else "No turn here has asked a model yet."]
         if tail.summary is not None:
-            lines.append(f"A summary (version {tail.summary.version}) stands for what was said before.")
+            lines.append(f"A summary (version {tail.summary.version}) replaces the earlier messages in prompts.")
         return CommandResult("\n".join(lines))
 
     async def _personality(self, message: StoredMessage, arguments: str) -> CommandResult:

@@ -13,7 +13,7 @@ from keepsaid.domain.forgetting import ForgetSelector, ForgetTargets
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.message import Lane, StoredMessage, Trust
 from keepsaid.ports import memory_maintenance, memory_store, runtime, store, store_views
-from keepsaid.text.normal import cut, digest
+from keepsaid.text.normal import counted, cut, digest
 from keepsaid.values import frozen
 
 
@@ -56,9 +56,13 @@ async def _last(lanes: store_views.LaneView, lane: Lane) -> str:
 
 def taken(targets: ForgetTargets) -> str:
     """How much is forgotten, in words."""
-    numbers = {"memories": targets.memories, "messages": targets.messages, "replies": targets.turns}
-    counts = {name: len(ids) for name, ids in (numbers | {"traces": targets.traces}).items()}
-    return f"That takes {', '.join(f'{n} {name}' for name, n in counts.items() if n)}."
+    found = (
+        (targets.memories, ("memory", "memories")),
+        (targets.messages, ("message", "messages")),
+        (targets.turns, ("reply", "replies")),
+        (targets.traces, ("trace", "traces")),
+    )
+    return f"This deletes {', '.join(counted(len(ids), *nouns) for ids, nouns in found if ids)}."
 
 
 CODE_MS = 600_000

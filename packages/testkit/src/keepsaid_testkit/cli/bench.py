@@ -25,14 +25,14 @@ _QUESTIONS, _SAVED = 200, 1_000
 
 
 def latency(
-    n: Annotated[int, typer.Option("--n", min=1, help="So many memories.")] = 100_000,
+    n: Annotated[int, typer.Option("--n", min=1, help="How many memories.")] = 100_000,
     keep: Annotated[
-        Path | None, typer.Option(help="Keep the store in this folder, or go on with the one that is there.")
+        Path | None, typer.Option(help="Keep the store in this folder, or continue with the one there.")
     ] = None,
-    questions: Annotated[int, typer.Option(min=20, help="So many questions.")] = _QUESTIONS,
-    saved: Annotated[int, typer.Option(min=20, help="So many memories saved one at a time.")] = _SAVED,
+    questions: Annotated[int, typer.Option(min=20, help="How many questions.")] = _QUESTIONS,
+    saved: Annotated[int, typer.Option(min=20, help="How many memories to save one at a time.")] = _SAVED,
 ) -> None:
-    """How fast does recall answer? A store of made-up talk in one scope, asked with all legs, on one core.
+    """Measure how fast recall answers from a store of generated talk, on one core.
 
     Each question is put to words, vectors and graph, joined, and the best are read; embedding it is measured apart,
     with the embedder of your home. 100,000 memories take a few minutes to make and 0.3 GB of disk, 1,000,000 ten times
@@ -104,14 +104,14 @@ def _show_latency(shape: dict[str, Any]) -> None:
         say(f"embedding a query: {embedding['missing']}")
 
 
-app = typer.Typer(help="Measure memory.", rich_markup_mode=None)
+app = typer.Typer(help="Measure the quality and speed of recall.", rich_markup_mode=None)
 _HALF = 5
 """Corpora after the fifth are counted apart, so that luck with a few of them shows."""
 
 
 @app.callback()
 def bench() -> None:
-    """Measure memory."""
+    """Measure the quality and speed of recall."""
 
 
 @app.command("recall")
@@ -119,10 +119,10 @@ def recall(
     data: Annotated[
         str, typer.Option(metavar="KIND=FILE", help="locomo=FILE or jsonl=FILE: texts, and questions with evidence.")
     ],
-    limit: Annotated[int, typer.Option(min=0, help="Only so many corpora from the start; 0 takes all.")] = 0,
-    words: Annotated[bool, typer.Option("--words", help="By words alone, without the embedder of your home.")] = False,
+    limit: Annotated[int, typer.Option(min=0, help="Only the first N corpora; 0 takes all.")] = 0,
+    words: Annotated[bool, typer.Option("--words", help="Full-text search only, without the embedder.")] = False,
 ) -> None:
-    """Does recall find the evidence? Texts are recorded, questions recalled, ungated; no model answers.
+    """Measure how often recall finds the evidence of a data set; no model is called.
 
     Each corpus gets a home of its own in a temporary directory; yours is not touched. R@10 is the share of the
     evidence among the first 10, R in 1000 tokens that among the best that fit so many; corpora 1-5 and the others also

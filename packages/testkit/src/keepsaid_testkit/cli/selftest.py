@@ -138,14 +138,17 @@ def _reported(command: Callable[..., Proof]) -> Callable[..., None]:
 @_reported
 def selftest(
     kills: Annotated[
-        str, typer.Option(metavar="N[,EACH]", help="How often to kill at any moment, and at each named point besides.")
+        str,
+        typer.Option(metavar="N[,EACH]", help="How many kills at random moments, and how many at each named point."),
     ] = "30",
-    minutes: Annotated[float, typer.Option(metavar="M", min=0, help="How long to mix faults of every kind.")] = 0.0,
-    cuts: Annotated[int, typer.Option(min=0, help="How often to cut the power of a disk that forgets.")] = 0,
-    seed: Annotated[int, typer.Option(min=0, help="Decides what is said, and when to kill.")] = 1,
-    fault: Annotated[str, typer.Option(help="Build a known fault in, to see that it is caught.")] = "",
+    minutes: Annotated[
+        float, typer.Option(metavar="M", min=0, help="How long to mix faults of every kind, in minutes.")
+    ] = 0.0,
+    cuts: Annotated[int, typer.Option(min=0, help="How many simulated power cuts.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed for messages and kill times.")] = 1,
+    fault: Annotated[str, typer.Option(help="Inject a known fault, to see that it is caught.")] = "",
 ) -> Proof:
-    """Kill the runtime under load, and look for broken promises.
+    """Kill the server under load and check that no promise is broken.
 
     It is killed again and again, and a judge of its own looks at what is left. All of it happens in a temporary
     directory on the disk of your home, which is not touched. The exit code is 6 when anything acknowledged was lost,
