@@ -60,7 +60,7 @@ def test_a_schedule_lives_as_its_owner_says(program: Program, capsys: Capture, *
     ("options", "said"),
     [
         (("--cron", "0 25 * * *", "--say", "x"), "hour"),
-        (("--at", "2001-01-01", "--say", "x"), "over"),
+        (("--at", "2001-01-01", "--say", "x"), "in the past"),
         (("--every", "60", "--say", "x", "--channel", "nowhere"), "channel that is open"),
         (("--cron", "0 1 * * *", "--timezone", "Mars", "--say", "x"), "time zone"),
     ],

@@ -80,7 +80,7 @@ def test_a_dead_reply_says_why_and_is_settled_by_a_person(answered: Program, cap
 
 def test_what_can_be_listed_is_said(answered: Program, capsys: Capture) -> None:
     refused = inside(answered, capsys, "inbox", "ls", "--reply", "lost", code=2)
-    assert "'lost' is none of: pending, sending, unknown, sent, dead, not_deliverable" in refused.err
+    assert "'lost' is not one of: pending, sending, unknown, sent, dead, not_deliverable" in refused.err
 
 
 def test_beside_a_runtime_it_settles_the_reply(answered: Program, capsys: Capture) -> None:

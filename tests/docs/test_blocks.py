@@ -227,7 +227,7 @@ def test_rule_programs(tmp_path: Path) -> None:
     [
         ("log: {level: debug}", ""),
         ("bufer: {window_ms: 5}", "unknown key bufer"),
-        ("models: {chat: gpt}", "is none of"),
+        ("models: {chat: gpt}", "is not one of"),
         ("routes: {rules: [{name: a, action: drop, match: {chanel: x}}]}", "there is no field 'chanel'"),
         ("routes: {rules: [{name: a, action: drop, match: {payload.a.b: x, channel: [y]}}]}", ""),
     ],

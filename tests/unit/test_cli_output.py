@@ -255,7 +255,7 @@ async def test_a_line_that_never_comes_can_be_given_up() -> None:
     [
         ("models: {api_key: '${NO_SUCH_VARIABLE}'}", 4, "needs the environment variable NO_SUCH_VARIABLE"),
         ("buffer: {window_ms: soon}", 4, "buffer.window_ms"),
-        ("models: {chat: gpt}", 4, "is none of: auto, none"),
+        ("models: {chat: gpt}", 4, "is not one of: auto, none"),
         ("- a list", 4, "must hold keys and values"),
         ("a: [", 4, "cannot be read"),
         ("server: {host: 0.0.0.0}", 4, "server.token must be set"),

@@ -77,12 +77,12 @@ def _cases(porto: dict[str, Any], rome: dict[str, Any], talk: dict[str, Any]) ->
     """Lines that cannot be taken over, and what is said of each."""
     deep = "[" * 100_000 + "]" * 100_000
     return [
-        (_changed(talk, kind="rumour"), "kind: 'rumour' is none of"),
+        (_changed(talk, kind="rumour"), "kind: 'rumour' is not one of"),
         (_changed(talk, scope="planet:mars"), "scope: nobody hears the scope 'planet:mars'"),
         (_changed(talk, scope="person:bob"), "scope: nobody hears the scope 'person:bob'"),
         (_changed(talk, scope=""), "scope: nobody hears"),
-        (_changed(talk, trust="root"), "trust: 'root' is none of"),
-        (_changed(talk, state="forgotten"), "state: 'forgotten' is none of"),
+        (_changed(talk, trust="root"), "trust: 'root' is not one of"),
+        (_changed(talk, state="forgotten"), "state: 'forgotten' is not one of"),
         (_changed(talk, said_at=1e300), "said_at: it must be milliseconds"),
         (_changed(talk, said_at=10**18), "said_at: it must be milliseconds"),
         (_changed(talk, importance=float("nan")), "importance: it must be a number from 0 to 1"),

@@ -146,7 +146,7 @@ def _number(value: Any) -> int:
 def _one_of(*names: str) -> Callable[[Any], str]:
     def check(value: Any) -> str:
         if value not in names:
-            raise BundleLineError(f"{str(value)[:40]!r} is none of: {', '.join(names)}")
+            raise BundleLineError(f"{str(value)[:40]!r} is not one of: {', '.join(names)}")
         return str(value)
 
     return check

@@ -88,7 +88,9 @@ def fields_of(text: str) -> Fields:
     """
     given = _WORDS.get(text.strip().lower(), text).lower().split()
     if len(given) != len(_FIELDS):
-        raise ValueError(f"a cron expression has five fields, such as 30 8 * * 1-5, and {text.strip()!r} has not")
+        raise ValueError(
+            f"a cron expression has five fields, such as 30 8 * * 1-5; {text.strip()!r} has {len(text.split())}"
+        )
     minutes, hours, days, months, weekdays = (_field(one, named) for one, named in zip(given, _FIELDS, strict=True))
     fields = Fields(
         tuple(sorted(minutes)),

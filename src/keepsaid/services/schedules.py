@@ -63,7 +63,7 @@ class ScheduleService:
         new = replace(schedule, id=self._ids.next())
         self._check(new)
         if (next_at := timing.first_due(new.timing, now)) is None:
-            raise refused("that time is over")
+            raise refused("that time is in the past")
         if not await self._store.apply(scheduling.AddSchedule(new, next_at, now)):
             raise refused(f"there is a schedule {new.name!r} already")
         self._wake()
@@ -94,7 +94,7 @@ class ScheduleService:
         if verb == "resume":
             next_at = timing.first_due(schedule.new.timing, now)
             if next_at is None and isinstance(schedule.new.timing, timing.Once):
-                raise refused("that time is over", "keepsaid schedule run")
+                raise refused("that time is in the past", "keepsaid schedule run")
         if verb == "cancel" and schedule.new.source == "config":
             hint = f"keepsaid schedule pause {show('schedule', schedule.id)}"
             raise refused("it stands in the config: take it out there, or pause it", hint)

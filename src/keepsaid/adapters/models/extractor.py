@@ -155,7 +155,7 @@ class ModelExtractor:
                 exchange.append(Record(Role.TOOL, text, call_id=call.id, speaker=call.name))
             over = staging.done or bool(staging.statements) or not called
         if not staging.statements and (staging.refused or not staging.done):
-            raise ModelMalformed(f"{self._model.name} named nothing that was said, and did not say that this is all")
+            raise ModelMalformed(f"{self._model.name} cited no message as a source, and did not say that it was done")
         return Extracted(tuple(staging.statements), calls, usage, self._model.name)
 
 

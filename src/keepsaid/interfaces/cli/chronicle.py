@@ -206,7 +206,7 @@ def _received(chronicle: Chronicle, asked: int | None, *, everything: bool) -> I
     shown = messages if everything else [one for one in messages if one.id == asked] or messages[:_SHOWN_MAX]
     for message in shown:
         origin, key = message.inbound.origin, message.inbound.marks.external_id
-        stood = f"key {key}: the same again is a duplicate" if key else "no key: the same again is another message"
+        stood = f"idempotency key {key}" if key else "no idempotency key"
         named = f"{show('message', message.id)}, number {message.number}, {stood}"
         yield "received", f"{when(message.received_at)}  {named}"
         words = "(damaged: its words cannot be trusted)" if message.damaged else message.text

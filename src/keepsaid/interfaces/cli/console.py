@@ -153,7 +153,7 @@ def command_of(options: type[Options], run: Callable[[Options], None]) -> Callab
 def check_choice(option: str, value: str | None, known: Iterable[str]) -> None:
     """Raise BadParameter for a value that is none of those known; None is an option that was not given."""
     if value is not None and value not in (names := list(known)):
-        raise typer.BadParameter(f"{value!r} is none of: {', '.join(names)}", param_hint=option)
+        raise typer.BadParameter(f"{value!r} is not one of: {', '.join(names)}", param_hint=option)
 
 
 def refused(what: str, hint: str = InputError.hint) -> InputError:

@@ -238,7 +238,7 @@ def _read(source: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         whole, files = False, []
     if not whole:
-        raise StoreError(f"{source} is no backup of ours: its {_MANIFEST} cannot be read", **broken)
+        raise StoreError(f"{source} is not a keepsaid backup: its {_MANIFEST} cannot be read", **broken)
     for path, digest in files:
         inside = not Path(path).is_absolute() and ".." not in Path(path).parts
         if not inside or not (source / path).is_file() or _sha256(source / path) != digest:

@@ -63,7 +63,7 @@ def init(
 
 def _advise(home: Home, stands: str, silent: int) -> None:
     if silent and stands != _NONE:
-        say(f"No model gave a reply; models.chat stays {stands}. Mend the cause, then: keepsaid init")
+        say(f"No model gave a reply; models.chat stays {stands}. Fix the cause, then run keepsaid init again.")
     elif stands in (_AUTO, _NONE):
         say("No model is set: messages are stored and remembered, and answers quote memory.")
         say("To set one: export OPENAI_API_KEY or ANTHROPIC_API_KEY, or start ollama; then keepsaid init")

@@ -89,16 +89,16 @@ def _lines(check: Shape) -> list[str]:
 
 _WHAT = {
     UpkeepTask.FADE: ("memory to fade", "memories to fade"),
-    UpkeepTask.ENDED: ("memory whose time is over", "memories whose time is over"),
-    UpkeepTask.BULLETINS: ("bulletin of what holds no more", "bulletins of what holds no more"),
-    UpkeepTask.EDGES: ("loose association", "loose associations"),
-    UpkeepTask.MENTIONS: ("loose mention", "loose mentions"),
-    UpkeepTask.SOURCES: ("source of nothing", "sources of nothing"),
-    UpkeepTask.STATEMENTS: ("statement of nothing", "statements of nothing"),
-    UpkeepTask.CHAINS: ("memory whose follower is gone", "memories whose follower is gone"),
-    UpkeepTask.PIECES: ("piece of nothing", "pieces of nothing"),
-    UpkeepTask.VECTORS: ("vector of nothing", "vectors of nothing"),
-    UpkeepTask.ENTITIES: ("thing nobody mentions", "things nobody mentions"),
+    UpkeepTask.ENDED: ("expired memory", "expired memories"),
+    UpkeepTask.BULLETINS: ("outdated bulletin", "outdated bulletins"),
+    UpkeepTask.EDGES: ("orphaned association", "orphaned associations"),
+    UpkeepTask.MENTIONS: ("orphaned mention", "orphaned mentions"),
+    UpkeepTask.SOURCES: ("orphaned source", "orphaned sources"),
+    UpkeepTask.STATEMENTS: ("orphaned statement", "orphaned statements"),
+    UpkeepTask.CHAINS: ("memory whose successor is gone", "memories whose successor is gone"),
+    UpkeepTask.PIECES: ("orphaned piece", "orphaned pieces"),
+    UpkeepTask.VECTORS: ("orphaned vector", "orphaned vectors"),
+    UpkeepTask.ENTITIES: ("unused entity", "unused entities"),
     UpkeepTask.SPACES: ("vector of a former model", "vectors of former models"),
 }
 

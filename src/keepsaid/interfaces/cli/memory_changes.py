@@ -143,7 +143,7 @@ def edit_one(
     """
     edited = _name(memory)
     told, _ = remote.post(f"/v1/memories/{edited}/edit", {"text": text, "value": value})
-    console.show({"edited": edited, **told}, f"{told['id']}  stands in place of {edited}")
+    console.show({"edited": edited, **told}, f"{told['id']}  replaces {edited}")
 
 
 def history(memory: Named) -> None:

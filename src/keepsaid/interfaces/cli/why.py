@@ -171,11 +171,13 @@ def why(
 
 
 async def turn_named(stores: console.Stores, thing: str | None, lane: message.Lane | None = None) -> views.TurnStory:
-    """The turn that a turn, message or batch id means, else the last one of the lane or of all.
+    """The turn that a turn, message or batch id means, else the last of all, or the last of the lane but for commands.
 
     Raises InputError when there is none.
     """
-    number = await stores.views.last_turn(lane, commands=False) if thing is None else await _number(stores, thing)
+    number = (
+        await stores.views.last_turn(lane, commands=lane is None) if thing is None else await _number(stores, thing)
+    )
     turn = None if number is None else await stores.views.turn(number)
     if turn is None:
         named = f"{thing} names no turn, and nothing a turn answered{chronicle.unless_pruned()}"

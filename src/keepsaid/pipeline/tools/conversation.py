@@ -204,7 +204,7 @@ def schedule_tools(
         if sum(one.new.source == "agent" for one in await mine()) >= terms.most:
             raise ToolError(f"there are {terms.most} schedules in this conversation; cancel one first")
         if (first := first_due(timing, now)) is None:
-            raise ToolError("that time is over")
+            raise ToolError("that time is in the past")
         _check_pace(timing, first, terms)
         told = f"{show('schedule', ids.next())} comes first at {_iso(first)}"
         named = f" as {name}" if name else ""
@@ -225,9 +225,9 @@ def schedule_tools(
 
     own = partial(model.Tool, serves=Trust.KNOWN, output=Trust.OWNER)
     return (
-        own(ADD, "Let something be said, asked or done here later, once or again and again.", _SCHEMA, add),
-        replace(own(LIST, "The schedules of this conversation.", _NO_ARGUMENTS, listed), serves=Trust.EXTERNAL),
-        own(CANCEL, "Let a schedule of this conversation come no more.", _ONE, cancel),
+        own(ADD, "Schedule a message, a prompt or a task in this conversation, once or repeatedly.", _SCHEMA, add),
+        replace(own(LIST, "List the schedules of this conversation.", _NO_ARGUMENTS, listed), serves=Trust.EXTERNAL),
+        own(CANCEL, "Cancel a schedule of this conversation.", _ONE, cancel),
     )
 
 
