@@ -85,7 +85,7 @@ async def test_read_again_later_it_says_the_same() -> None:
         ({"what": "say", "text": "x", "every_s": 10}, "too often"),
         ({"what": "say", "text": "x", "cron": "* * * * *"}, "too often"),
         ({"what": "say", "text": "x", "cron": "nine"}, "five fields"),
-        ({"what": "say", "text": "x", "at": "2001-01-01"}, "over"),
+        ({"what": "say", "text": "x", "at": "2001-01-01"}, "in the past"),
         ({"what": "say", "text": "x"}, "one of"),
         ({"what": "say", "text": "x", "at": "2030-01-01", "in_s": 5}, "one of"),
         ({"what": "say", "text": " ", "in_s": 5}, "text"),
