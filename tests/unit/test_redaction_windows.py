@@ -85,7 +85,7 @@ def test_a_secret_on_the_border_of_a_window_is_found_and_those_around_stay_apart
 )
 @settings(max_examples=50)
 @given(data=st.data())
-def test_every_match_has_a_word_without_which_nobody_looks(
+def test_every_match_contains_a_word_of_its_prefilter(
     pattern: re.Pattern[str], words: tuple[str, ...], data: st.DataObject
 ) -> None:
     text = data.draw(st.from_regex(pattern))

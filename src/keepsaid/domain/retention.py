@@ -109,7 +109,7 @@ class Prunable:
 
 @frozen
 class Backlog:
-    """How many messages or replies wait with nobody at work on them, and since when the oldest does, ms UTC."""
+    """The number of waiting messages or replies, and when the oldest was stored (milliseconds UTC)."""
 
     waiting: int
     oldest_at: int | None = None

@@ -22,7 +22,7 @@ from keepsaid.values import frozen
 _LISTED_MAX = 100
 _MEGABYTE = 1_000_000
 _FETCHED_WITHIN_MS = DAY_MS
-"""A reply that waits longer is one that nobody comes for."""
+"""A reply that waits longer needs attention."""
 
 
 class StatusView(

@@ -171,7 +171,7 @@ def why(
 
 
 async def turn_named(stores: console.Stores, thing: str | None, lane: message.Lane | None = None) -> views.TurnStory:
-    """The turn that a turn, message or batch id means, else the last of all, or the last of the lane but for commands.
+    """The turn of a turn, message or batch id; without one, the newest turn, in a lane the newest that is no command.
 
     Raises InputError when there is none.
     """

@@ -154,7 +154,7 @@ class Inbox:
                 await self._instance.attempt.released(lease.batch)
 
     async def _until_ready(self, asked_at: int, most_ms: float) -> None:
-        """Wait for work, at most so long; what was ready and not given waits for other work to end."""
+        """Wait for work, at most `most_ms`; a batch that was ready and not leased waits until other work ends."""
         clock, due = self._instance.clock, await self._instance.operations.next_ready()
         wait_ms = _POLL_MS if due is None or due <= asked_at else max(1, min(_POLL_MS, due - clock.now_ms()))
         await clock.wait(self._instance.flow.hints.work, min(wait_ms, most_ms))
