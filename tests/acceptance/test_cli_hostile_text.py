@@ -37,6 +37,7 @@ _CONFIG = {
 
 SHOWN: dict[str, tuple[str, ...]] = {
     "inbox ls": (),
+    "inbox tail": (),
     "inbox show": ("{message}",),
     "inbox why": ("{message}",),
     "inbox lanes ls": (),
