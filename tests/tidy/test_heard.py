@@ -51,7 +51,7 @@ UNHEARD: Mapping[str, Mapping[str, str]] = {
     "memory_forget": {
         "what forgetting reaches; who may ask for it is decided before": (
             "alike all_named bulletins by_key earliest everything known made mentioned merged_into merged_texts"
-            " of_conversation pieces_of said state traced"
+            " of_conversation said state totals traced"
         ),
         "what an undo puts back; inside the write": "aside",
     },

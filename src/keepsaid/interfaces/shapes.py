@@ -283,10 +283,15 @@ def forget_request(fields: Mapping[str, Any]) -> ForgetRequest:
     return ForgetRequest(tuple(ids), *rest)
 
 
-def preview_shape(preview: ForgetPreview) -> Shape:
-    """What would go, counted, with the first memories of it."""
+def preview_shape(preview: ForgetPreview, at: int) -> Shape:
+    """What would go, counted as in the receipt, with the first memories of it; states are as of `at` (ms UTC)."""
     shown = [
-        {"id": show("memory", one.id), "kind": str(one.new.kind), "text": cut(one.text, _TEXT_CHARS)}
+        {
+            "id": show("memory", one.id),
+            "kind": str(one.new.kind),
+            "state": one.state_at(at),
+            "text": cut(one.text, _TEXT_CHARS),
+        }
         for one in preview.memories
     ]
     return {"dry_run": True, "counts": dict(preview.counts), "memories": shown}

@@ -47,8 +47,11 @@ def _forget(chosen: Chosen) -> None:
     asked = {"ids": chosen.ids or [], **where, "undo_for": chosen.undo_for, "yes": chosen.yes}
     told, _ = remote.post("/v1/forget", asked)
     if not chosen.yes:
-        rows = tuple((one["id"], one["kind"], one["text"]) for one in told["memories"])
-        console.show(told, f"would forget  {_counts(told['counts'])}", console.Table(("ID", "KIND", "MEMORY"), rows))
+        rows = tuple((one["id"], one["state"], one["kind"], one["text"]) for one in told["memories"])
+        table = console.Table(("ID", "STATE", "KIND", "MEMORY"), rows)
+        console.show(told, f"would forget  {_counts(told['counts'])}", table)
+        if (more := told["counts"].get("memories", 0) - len(rows)) > 0:
+            console.say(f"and {counted(more, 'more memory', 'more memories')}")
         add = "nothing was changed; to forget it for good, add --yes"
         console.say(add if told["counts"] else "there is nothing like that")
         return

@@ -76,7 +76,7 @@ async def forget(instance: Instance, call: OwnerCall) -> Shape:
         done = await service.forget(request)
         shape = forgetting_shape(done.request, done.backups)
     else:
-        shape = preview_shape(await service.preview(request))
+        shape = preview_shape(await service.preview(request), instance.clock.now_ms())
     return {**shape, "stopping": instance.halt.is_set}
 
 

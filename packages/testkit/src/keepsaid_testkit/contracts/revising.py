@@ -9,12 +9,14 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
+from keepsaid.domain.forgetting import ForgetTargets, summed
+from keepsaid.domain.graph import Mention
 from keepsaid.domain.learning import LearnOutcome, Ruled, Ruling
 from keepsaid.domain.memory import OWNER, conversation_scope
 from keepsaid.domain.revision import RevisionReason, RevisionRefusal
 from keepsaid.domain.visibility import ShareMemory, ShareReach
-from keepsaid.ports.memory_maintenance import Pairs
-from keepsaid.ports.memory_store import MemorySharing
+from keepsaid.ports.memory_maintenance import ForgetfulMemory, Pairs
+from keepsaid.ports.memory_store import Graph, MemorySharing
 from keepsaid_testkit.contracts.learning import LearningStore, everything, lives, said
 from keepsaid_testkit.contracts.memories import AUDIT, HERE
 
@@ -25,6 +27,16 @@ class RevisionStore(LearningStore, Protocol):
     @property
     def pairs(self) -> Pairs:
         """Pairs of memories, and rulings on them."""
+        ...
+
+    @property
+    def graph(self) -> Graph:
+        """What memories mention."""
+        ...
+
+    @property
+    def forgetful(self) -> ForgetfulMemory:
+        """Memory as forgetting needs it."""
         ...
 
     @property
@@ -135,6 +147,26 @@ class RevisionContract:
             [one] = await store.find(AUDIT, (), 9)
             assert one.id == a
             assert {"a", "b"} <= {source.ref for source in one.new.sources}
+
+    async def test_what_is_forgotten_is_counted_with_what_was_merged_into_it(self, factory: RevisionFactory) -> None:
+        """Also where the store deletes that by itself; the count before is the count of what goes."""
+        notes = (
+            "the shop is deployed on Fridays",
+            "every Friday they roll out the store",
+            "on Friday the shop goes live",
+        )
+        for named in range(3):
+            async with factory() as store:
+                a, b, c = [one.memory_id for one in await store.learn([said(f"n{one}", one) for one in notes], 200)]
+                await store.graph.relate([], [Mention(id_, f"thing:{id_ == a}", "shop", 0.5) for id_ in (a, b, c)], 210)
+                assert await store.revisions.merge(b, [c], 300) is None
+                assert await store.revisions.merge(a, [b], 310) is None
+                expected = await store.forgetful.count(ForgetTargets(memories=(a, b, c)))
+                assert dict(expected) == {"memories": 3, "sources": 6, "entities": 2}
+                ids: tuple[int, ...] = ((a, b, c), (c, b, a), (a,))[named]
+                hidden = await store.forgetful.hide(ids, [], 400)
+                assert summed(hidden, await store.forgetful.erase(ids)) == expected
+                assert await store.forgetful.count(ForgetTargets(memories=(a, b, c))) == ()
 
     async def test_only_current_memories_are_changed(self, factory: RevisionFactory) -> None:
         """A past, merged, expired or archived one is refused, with the id of the current one if there is any."""
