@@ -96,7 +96,9 @@ class MemoryService:
         word = replace(_word(key, memory.Kind.FACT, said, now), value=normalise(value).strip(), sources=sources)
         done = await self._memories.revisions.correct(memory_id, word, now)
         if done.how is learning.LearnOutcome.REFUSED:
-            raise InputError(done.why, safe=_SAFE, hint=f"keepsaid memory history {show('memory', memory_id)}")
+            name = show("memory", memory_id)
+            why = done.why if done.why.startswith(name) else f"{name}: {done.why}"
+            raise InputError(why, safe=_SAFE, hint="keepsaid memory ls")
         if done.how is learning.LearnOutcome.FORGOTTEN:
             raise InputError("this was forgotten, and what was forgotten is not learned again", safe=_SAFE)
         return done
