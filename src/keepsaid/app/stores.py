@@ -68,7 +68,7 @@ class ReadOnlyStores:
 
     @property
     def search(self) -> SearchService:
-        return SearchService(self.memories, self.recall, self.archive)
+        return SearchService(self.memories, self.recall, self.archive, self.clock)
 
 
 @asynccontextmanager
