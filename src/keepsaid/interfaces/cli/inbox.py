@@ -135,11 +135,12 @@ def tail(
             for one in reversed(stories)
             if one.message.number >= oldest and last.get(one.message.number) != one.state
         ]
-        for story in news:
-            last[story.message.number] = story.state
-            console.show({"message": story_shape(story)}, "  ".join(_row(story)))
+        last |= {story.message.number: story.state for story in news}
         if not follow:
+            console.show({"messages": [*map(story_shape, news)]}, *("  ".join(_row(story)) for story in news))
             return
+        for story in news:
+            console.show({"message": story_shape(story)}, "  ".join(_row(story)))
         last = {number: state for number, state in last.items() if number > max(last, default=0) - _TAIL_MAX}
         time.sleep(_TAIL_S)
 
