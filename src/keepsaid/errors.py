@@ -67,7 +67,7 @@ class ConfigError(KeepsaidError):
 
     code = "KS-CFG"
     safe = "No data was touched."
-    hint = "keepsaid config validate"
+    hint = "keepsaid config edit"
 
 
 class InputError(KeepsaidError):
