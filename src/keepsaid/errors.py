@@ -155,7 +155,7 @@ class StoreFull(StoreError):
     """No space left on the device."""
 
     code = "KS-DB-FULL"
-    hint = "free some space; intake resumes by itself"
+    hint = "free some space; a running instance then continues by itself"
 
 
 class DiskReserve(StoreFull):
@@ -169,6 +169,7 @@ class StoreBroken(StoreError):
     """An I/O error; nothing is acknowledged any more until a restart."""
 
     code = "KS-DB-IO"
+    hint = "check the disk, then: keepsaid serve"
 
 
 class StoreGone(StoreBroken):
