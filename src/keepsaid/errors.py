@@ -263,7 +263,7 @@ class TaskImpossible(KeepsaidError):
 
     code = "KS-TASK"
     safe = "The task and its messages are kept."
-    hint = "keepsaid task ls"
+    hint = "keepsaid inbox tasks ls"
 
 
 class EmbedderError(KeepsaidError):

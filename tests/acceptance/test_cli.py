@@ -266,7 +266,7 @@ def test_every_command_speaks_json_and_text(lived: Program, capsys: pytest.Captu
     assert told["logs",]["lines"][0]["logger"].startswith("keepsaid")
     assert FACT not in json.dumps(told["logs",])
     assert "nothing" not in inside(lived, capsys, "logs", "-n", "0").err
-    assert " True" not in inside(lived, capsys, "events", "tail").out
+    assert " True" not in inside(lived, capsys, "ext", "events", "tail").out
 
 
 def test_help_and_wrong_usage(fresh: Program, capsys: pytest.CaptureFixture[str]) -> None:

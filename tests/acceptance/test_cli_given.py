@@ -31,7 +31,7 @@ def test_a_memory_is_read_from_stdin(program: Program, capsys: Capture) -> None:
         (("memory", "add", "x", "--kind", "rumour"), 2, "memory add"),
         (("data", "export", "x", "--format", "xml"), 2, "data export"),
         (("inbox", "replay", "--since", "soon"), 2, "inbox replay"),
-        (("task", "run"), 2, "task run"),
+        (("inbox", "tasks", "run"), 2, "inbox tasks run"),
         (("why", "--svg"), 2, "why"),
         (("inbox", "routes", "test", "no/such/file"), 1, "inbox routes test"),
         (("inbox", "routs"), 2, "inbox"),

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 import yaml
 from tests.acceptance.program import Program, Ran
-from typer.main import get_command
 
 from keepsaid import Keepsaid
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
-from keepsaid.interfaces.cli.program import program, run
+from keepsaid.interfaces.cli.commands import tree
+from keepsaid.interfaces.cli.program import run, shared
 
 HOSTILE = (
     "\x1b[31mred\x1b]0;title\x07 \u202egnp.exe \u2066iso\u2069 z\u200bw\u2060j\u00ad \U000e0041tag \x9b2J \x9d0;t\x9c"
@@ -39,15 +39,15 @@ SHOWN: dict[str, tuple[str, ...]] = {
     "inbox ls": (),
     "inbox show": ("{message}",),
     "inbox why": ("{message}",),
-    "lanes ls": (),
-    "lanes show": ("{lane}",),
+    "inbox lanes ls": (),
+    "inbox lanes show": ("{lane}",),
     "memory ls": (),
     "memory search": ("kettle",),
     "memory show": ("{memory}",),
     "memory history": ("{memory}",),
-    "people ls": (),
-    "task ls": (),
-    "task show": ("{task}",),
+    "memory people ls": (),
+    "inbox tasks ls": (),
+    "inbox tasks show": ("{task}",),
     "schedule ls": (),
     "schedule show": ("{schedule}",),
     "why": (),
@@ -57,13 +57,13 @@ SHOWN: dict[str, tuple[str, ...]] = {
 
 PLAIN: dict[str, tuple[str, ...]] = {
     "config show": (),
-    "tools ls": (),
+    "ext tools ls": (),
     "status": (),
-    "extract ls": (),
-    "events tail": (),
-    "events topics": (),
-    "events ls": (),
-    "events dead": (),
+    "memory extract ls": (),
+    "ext events tail": (),
+    "ext events topics": (),
+    "ext events ls": (),
+    "ext events dead": (),
     "ext ls": (),
     "ext show": ("memory",),
     "config path": (),
@@ -84,11 +84,26 @@ PLAIN: dict[str, tuple[str, ...]] = {
 ERRORS_ALONE = {
     *("chat", "serve", "init", "selftest", "bench recall", "bench latency", "models pull", "models test"),
     *("inbox drop", "inbox requeue", "inbox resend", "inbox send", "inbox routes test"),
-    *("lanes reset", "lanes compact", "lanes summary"),
+    *("inbox lanes reset", "inbox lanes compact", "inbox lanes summary"),
     *("memory flag", "memory maintain", "memory share", "memory forget", "memory edit", "memory pin", "memory unpin"),
-    *("memory merge", "memory archive", "memory restore", "memory add", "people join", "people split"),
-    *("extract run", "extract requeue", "task run", "task cancel", "task approve", "task reject"),
-    *("events requeue", "events dismiss", "events unsubscribe", "ext enable", "ext disable", "ext new", "ext check"),
+    *("memory merge", "memory archive", "memory restore", "memory add", "memory people join", "memory people split"),
+    *(
+        "memory extract run",
+        "memory extract requeue",
+        "inbox tasks run",
+        "inbox tasks cancel",
+        "inbox tasks approve",
+        "inbox tasks reject",
+    ),
+    *(
+        "ext events requeue",
+        "ext events dismiss",
+        "ext events unsubscribe",
+        "ext enable",
+        "ext disable",
+        "ext new",
+        "ext check",
+    ),
     *(
         "schedule add",
         "schedule run",
@@ -99,7 +114,7 @@ ERRORS_ALONE = {
         "config set",
         "config unset",
         "config edit",
-        "tools accept",
+        "ext tools accept",
     ),
     *("data export", "data import", "data backup", "data restore", "data accept-loss"),
 }
@@ -150,7 +165,7 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Program, dict[str
     planting.run("memory", "add", _SAID)
     planting.run("chat", "--conversation", f"attic {HOSTILE}", given=f"{_SAID}\n")
     planting.run("schedule", "add", "--every", "9000", "--ask", _SAID, "--name", f"s {HOSTILE}")
-    planting.run("task", "run", "--text", f"work {HOSTILE}")
+    planting.run("inbox", "tasks", "run", "--text", f"work {HOSTILE}")
     with (home / "state" / "keepsaid.log").open("a", encoding="utf-8") as log:
         log.write(
             json.dumps({"ts": "t", "level": "info", "logger": HOSTILE, "msg": HOSTILE}, ensure_ascii=False) + "\n"
@@ -159,11 +174,13 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Program, dict[str
     first = {
         "message": ("inbox", "messages"),
         "memory": ("memory", "memories"),
-        "task": ("task", "tasks"),
+        "task": ("inbox tasks", "tasks"),
         "schedule": ("schedule", "schedules"),
     }
-    ids = {kind: planting.run(noun, "ls", "--json").json[many][0]["id"] for kind, (noun, many) in first.items()}
-    lanes = planting.run("lanes", "ls", "--json").json["lanes"]
+    ids = {
+        kind: planting.run(*noun.split(), "ls", "--json").json[many][0]["id"] for kind, (noun, many) in first.items()
+    }
+    lanes = planting.run("inbox", "lanes", "ls", "--json").json["lanes"]
     return planting, {**ids, "lane": lanes[0]["lane"]["key"]}
 
 
@@ -174,7 +191,7 @@ def _ran(home: Path, capfd: pytest.CaptureFixture[str], arguments: list[str]) ->
 
 def test_every_command_is_covered() -> None:
     """A new command has to take its place in one of the lists above."""
-    assert sorted(_commands(get_command(program()))) == sorted([*SHOWN, *PLAIN, *ERRORS_ALONE])
+    assert sorted(_commands(tree([], shared))) == sorted([*SHOWN, *PLAIN, *ERRORS_ALONE])
 
 
 @pytest.mark.parametrize("command", [*SHOWN, *PLAIN])

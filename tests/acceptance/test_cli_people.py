@@ -14,19 +14,19 @@ ANN, BEN = "http:default:ann", "http:default:ben"
 
 def test_people_are_joined_listed_and_split(tmp_path: Path, capsys: Capture) -> None:
     program = Program(tmp_path / "home")
-    assert inside(program, capsys, "people", "ls").err
+    assert inside(program, capsys, "memory", "people", "ls").err
     inside(program, capsys, "memory", "add", "The boiler is serviced every May.")
-    listed = inside(program, capsys, "people", "ls")
+    listed = inside(program, capsys, "memory", "people", "ls")
     assert re.search(r"-\s+owner\s+owner\s+1\s", listed.out)
-    joined = inside(program, capsys, "people", "join", ANN, BEN)
+    joined = inside(program, capsys, "memory", "people", "join", ANN, BEN)
     assert re.fullmatch(rf"per_\w{{13}}  {ANN}, {BEN}\n", joined.out)
-    told = inside(program, capsys, "people", "ls", "--json").json
+    told = inside(program, capsys, "memory", "people", "ls", "--json").json
     [person] = told["people"]
     assert [one["name"] for one in person["identities"]] == [ANN, BEN]
     assert [one["name"] for one in told["seen"]] == ["owner"]
-    assert len(re.findall(person["id"], inside(program, capsys, "people", "ls").out)) == 2
-    assert inside(program, capsys, "people", "split", ANN).out == f"{ANN}  is a person alone\n"
-    assert inside(program, capsys, "people", "ls", "--json").json["people"] == []
+    assert len(re.findall(person["id"], inside(program, capsys, "memory", "people", "ls").out)) == 2
+    assert inside(program, capsys, "memory", "people", "split", ANN).out == f"{ANN}  is a person alone\n"
+    assert inside(program, capsys, "memory", "people", "ls", "--json").json["people"] == []
 
 
 def test_a_name_joins_nobody(tmp_path: Path, capsys: Capture) -> None:
@@ -36,10 +36,10 @@ def test_a_name_joins_nobody(tmp_path: Path, capsys: Capture) -> None:
         ((ANN, ANN), "it takes two who are not the same already"),
         ((ANN, "nowhere:default:ben"), "there is no channel 'nowhere'"),
     ):
-        told = inside(program, capsys, "people", "join", *names, code=1).err
+        told = inside(program, capsys, "memory", "people", "join", *names, code=1).err
         assert why in told
         assert "Nothing was changed." in told
-    assert f"{ANN} is joined with nobody" in inside(program, capsys, "people", "split", ANN, code=1).err
+    assert f"{ANN} is joined with nobody" in inside(program, capsys, "memory", "people", "split", ANN, code=1).err
 
 
 def test_a_memory_is_shared_with_a_reason_that_is_kept(tmp_path: Path, capsys: Capture) -> None:

@@ -19,38 +19,40 @@ def program(tmp_path: Path) -> Program:
 
 
 def test_a_task_is_written_down_shown_and_cancelled(program: Program, capsys: Capture) -> None:
-    assert "there is no task" in inside(program, capsys, "task", "ls").err
-    made = inside(program, capsys, "task", "run", "--text", "name a river", "--key", "river", "--json")
+    assert "there is no task" in inside(program, capsys, "inbox", "tasks", "ls").err
+    made = inside(program, capsys, "inbox", "tasks", "run", "--text", "name a river", "--key", "river", "--json")
     task = made.json["task"]
     assert "no runtime is up" in made.err
-    listed = inside(program, capsys, "task", "ls")
+    listed = inside(program, capsys, "inbox", "tasks", "ls")
     assert ("name a river" in listed.out, "no model is set" in listed.err) == (True, True)
-    shown = inside(program, capsys, "task", "show", task)
+    shown = inside(program, capsys, "inbox", "tasks", "show", task)
     assert (f"{task} is pending" in shown.out, "key         river" in shown.out) == (True, True)
-    assert "is due now" in inside(program, capsys, "task", "run", task).out
+    assert "is due now" in inside(program, capsys, "inbox", "tasks", "run", task).out
     assert inside(program, capsys, "status", "--json").json["tasks"] == {"pending": 1}
-    assert "cancelled" in inside(program, capsys, "task", "cancel", task, "--reason", "no need").out
-    [told] = inside(program, capsys, "task", "ls", "--state", "cancelled", "--json").json["tasks"]
+    assert "cancelled" in inside(program, capsys, "inbox", "tasks", "cancel", task, "--reason", "no need").out
+    [told] = inside(program, capsys, "inbox", "tasks", "ls", "--state", "cancelled", "--json").json["tasks"]
     assert (told["id"], told["reason"], told["ended_at"] is not None) == (task, "no need", True)
-    assert "has ended: it is cancelled" in inside(program, capsys, "task", "cancel", task, code=1).err
-    assert "names no task" in inside(program, capsys, "task", "show", "tsk_nothing", code=1).err
+    assert "has ended: it is cancelled" in inside(program, capsys, "inbox", "tasks", "cancel", task, code=1).err
+    assert "names no task" in inside(program, capsys, "inbox", "tasks", "show", "tsk_nothing", code=1).err
     assert (
-        "keepsaid task run --text 'count to three'"
-        in inside(program, capsys, "task", "run", "count to three", code=1).err
+        "keepsaid inbox tasks run --text 'count to three'"
+        in inside(program, capsys, "inbox", "tasks", "run", "count to three", code=1).err
     )
-    assert "--text" in inside(program, capsys, "task", "run", code=2).err
+    assert "--text" in inside(program, capsys, "inbox", "tasks", "run", code=2).err
 
 
 def test_a_task_that_needs_review_is_decided(program: Program, capsys: Capture) -> None:
-    made = [inside(program, capsys, "task", "run", "--text", text, "--json") for text in ("one", "two")]
+    made = [inside(program, capsys, "inbox", "tasks", "run", "--text", text, "--json") for text in ("one", "two")]
     tasks = [one.json["task"] for one in made]
     change(program, "UPDATE task SET state = 'needs_review', reason = 'a call has no result'")
-    assert "a call has no result" in inside(program, capsys, "task", "show", tasks[0]).out
-    assert "goes on" in inside(program, capsys, "task", "approve", tasks[0], "--result", "it was posted").out
-    assert "it has failed" in inside(program, capsys, "task", "reject", tasks[1], "--reason", "no").out
-    states = {one["id"]: one["state"] for one in inside(program, capsys, "task", "ls", "--json").json["tasks"]}
+    assert "a call has no result" in inside(program, capsys, "inbox", "tasks", "show", tasks[0]).out
+    assert "goes on" in inside(program, capsys, "inbox", "tasks", "approve", tasks[0], "--result", "it was posted").out
+    assert "it has failed" in inside(program, capsys, "inbox", "tasks", "reject", tasks[1], "--reason", "no").out
+    states = {
+        one["id"]: one["state"] for one in inside(program, capsys, "inbox", "tasks", "ls", "--json").json["tasks"]
+    }
     assert states == {tasks[0]: "pending", tasks[1]: "failed"}
-    assert "does not need review" in inside(program, capsys, "task", "approve", tasks[0], code=1).err
+    assert "does not need review" in inside(program, capsys, "inbox", "tasks", "approve", tasks[0], code=1).err
 
 
 async def test_tasks_over_http(tmp_path: Path) -> None:

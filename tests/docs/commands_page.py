@@ -13,7 +13,9 @@ from typer import Typer
 from typer.models import OptionInfo, ParameterInfo
 
 from keepsaid.interfaces.cli import program
-from keepsaid.interfaces.cli.program import NOUNS, plugin_commands, shared
+from keepsaid.interfaces.cli.commands import NOUNS, application, plugin_commands
+from keepsaid.interfaces.cli.examples import EXAMPLES
+from keepsaid.interfaces.cli.program import shared
 from keepsaid.interfaces.cli.talk import HELP
 
 _HEAD = """\
@@ -90,7 +92,7 @@ def page() -> str:
     """The whole page."""
     shown = [_HEAD, "## Exit codes\n", table(["code", "meaning"], [[str(code), said] for code, said in _CODES])]
     shown += ["## Options of every command\n", _SHARED, _options(shared)]
-    made = program.program()
+    made = application([], shared)
     groups = {group.name: group.typer_instance for group in made.registered_groups}
     commands = {one.name: one.callback for one in made.registered_commands}
     for noun in (*NOUNS, *plugin_commands()):
@@ -141,6 +143,9 @@ def _command(line: str, callback: Callable[..., Any], heading: str) -> Iterator[
         yield f"`{' '.join([line, *usage])}`\n"
     if told:
         yield _options(callback)
+    if examples := EXAMPLES.get(line.removeprefix("keepsaid ")):
+        shown = ", ".join(f"`keepsaid {one}`" for one in examples)
+        yield f"Example{'s' if len(examples) > 1 else ''}: {shown}\n"
 
 
 def _options(callback: Callable[..., Any]) -> str:

@@ -14,7 +14,7 @@ _HEAD = """\
 # Topics
 
 What the runtime tells of, and what an event of each topic holds. How to be told, and what is promised of it:
-[events](../concepts/events.md). `keepsaid events topics --json` prints the same as JSON Schema.
+[events](../concepts/events.md). `keepsaid ext events topics --json` prints the same as JSON Schema.
 
 Every event is a [CloudEvent 1.0](https://cloudevents.io); the fields below are those of its `data`.
 Its `subject` is what it is about: events of the same subject come in order. Ids are texts with a

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tests.docs import commands_page, config_page, errors_page, events_page, map_page, ports_page
+from tests.docs import commands_page, config_page, errors_page, events_page, help_texts, map_page, ports_page
 from tests.docs.markdown import ROOT
 
 PAGES: Mapping[str, Callable[[], str]] = {
@@ -14,6 +14,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "docs/reference/events.md": events_page.page,
     "docs/reference/ports.md": ports_page.page,
     "docs/map.md": map_page.page,
+    "tests/docs/help.txt": help_texts.page,
 }
 """What is made from what."""
 

@@ -10,7 +10,8 @@ from keepsaid.interfaces.cli.program import run
 @pytest.mark.parametrize(
     ("former", "now"),
     [
-        ("collect ls", "extract"),
+        ("collect ls", "memory extract"),
+        ("task ls", "inbox tasks"),
         ("memory wrong", "memory flag"),
         ("memory widen", "memory share"),
         ("inbox undrop", "inbox requeue"),
@@ -24,5 +25,5 @@ def test_a_former_name_is_taken_with_a_warning(former: str, now: str, capsys: py
 
 
 def test_a_name_of_today_is_taken_without_a_word(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["extract", "ls", "--help"]) == 0
+    assert run(["memory", "extract", "ls", "--help"]) == 0
     assert capsys.readouterr().err == ""

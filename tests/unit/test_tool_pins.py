@@ -149,7 +149,7 @@ def test_the_command_shows_the_texts_and_accepts_only_with_a_word(
     assert run(["--home", str(home.data.parent), "tools", "accept", "desk"]) == 0
     told = capfd.readouterr()
     assert "    | Add two numbers." in told.out
-    assert "keepsaid tools accept desk --yes" in told.err
+    assert "keepsaid ext tools accept desk --yes" in told.err
     assert standing(home, capfd) == "new"
     assert shape(home, capfd, "tools", "accept", "desk", "--yes")["accepted"] == ["add"]
     assert standing(home, capfd) == "accepted"
@@ -167,9 +167,9 @@ def test_status_and_doctor_name_the_tools_that_wait_and_the_command(
     pins.offered("removed", [served()])
     told = shape(home, capfd, "status")
     assert told["tools_waiting"] == {"desk": 1}
-    assert "keepsaid tools accept desk" in told["sentence"]
+    assert "keepsaid ext tools accept desk" in told["sentence"]
     found = shape(home, capfd, "doctor", "--offline", code=5)["findings"]
-    assert [one["fix"] for one in found if one["level"] == "warn"] == ["keepsaid tools accept desk"]
+    assert [one["fix"] for one in found if one["level"] == "warn"] == ["keepsaid ext tools accept desk"]
     pins.accept("desk", [served(about="\u202eHello")])
     assert shape(home, capfd, "status")["tools_waiting"] == {}
 

@@ -121,7 +121,7 @@ async def query_server(home: Home, config: Config, name: str) -> QueriedServer:
     """Query one MCP server for its tools; raises ConfigError if the config names no such server."""
     if name not in config.tools.mcp:
         names = ", ".join(config.tools.mcp) or "none"
-        raise ConfigError(f"tools.mcp names no server {name} (servers: {names})", hint="keepsaid tools ls")
+        raise ConfigError(f"tools.mcp names no server {name} (servers: {names})", hint="keepsaid ext tools ls")
     [server] = [one for one in servers_of(home, config, SystemClock()) if one.name == name]
     return await _ask(home, server)
 

@@ -233,7 +233,7 @@ def render_owner_notice(task: Task, how: TaskEnd, text: str) -> str:
         return cut(f"Task {name}{by} is completed: {text}", _TOLD_CHARS_MAX)
     if how is TaskEnd.PARK:
         return cut(f"Task {name}{by} needs your word: {text}. /approve {name} or /reject {name}", _TOLD_CHARS_MAX)
-    return cut(f"Task {name}{by} failed: {text}. keepsaid task show {name}", _TOLD_CHARS_MAX)
+    return cut(f"Task {name}{by} failed: {text}. keepsaid inbox tasks show {name}", _TOLD_CHARS_MAX)
 
 
 async def make_call(

@@ -255,7 +255,7 @@ def topics_of(patterns: tuple[str, ...]) -> tuple[str, ...]:
         raise InputError(
             f"{named} cannot be subscribed to: a topic is words joined by dots, as turn.committed or memory.*",
             safe="Nothing was changed.",
-            hint="keepsaid events topics",
+            hint="keepsaid ext events topics",
         )
     return patterns
 

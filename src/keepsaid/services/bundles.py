@@ -284,7 +284,7 @@ def listeners_of(persons: Sequence[str]) -> tuple[Listener, ...]:
     for one in named:
         if one != OWNER and visibility.identity_in(one) is None:
             what = f"{one!r} names nobody: it takes CHANNEL:ACCOUNT:SENDER, or owner"
-            raise InputError(what, safe="Nothing was written.", hint="keepsaid people ls")
+            raise InputError(what, safe="Nothing was written.", hint="keepsaid memory people ls")
     if not named:
         return (Listener(None, everything=True),)
     return tuple(Listener(None, person=one, direct=True, cross=True) for one in named)

@@ -12,7 +12,7 @@ from keepsaid.text.normal import normalise
 from keepsaid.values import frozen
 
 _SAFE = "Nothing was changed."
-_PEOPLE = "keepsaid people ls"
+_PEOPLE = "keepsaid memory people ls"
 _REASON_CHARS_MAX = 1_000
 
 

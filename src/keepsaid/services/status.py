@@ -112,7 +112,11 @@ class Status:
             (seen.batches.get("dead", 0), ("dead batch", "dead batches"), "inbox ls --state dead"),
             (seen.batches.get("review", 0), ("batch to review", "batches to review"), "inbox ls --state review"),
             (seen.replies.get("dead", 0), _UNDELIVERED, "inbox ls --reply dead"),
-            (seen.tasks.get("needs_review", 0), ("task to review", "tasks to review"), "task ls --state needs_review"),
+            (
+                seen.tasks.get("needs_review", 0),
+                ("task to review", "tasks to review"),
+                "inbox tasks ls --state needs_review",
+            ),
         ):
             if number:
                 yield Concern(counted(number, *nouns), f"keepsaid {command}")
@@ -128,18 +132,18 @@ class Status:
     def _of_upkeep(self) -> Iterator[Concern]:
         if self.parked:
             what = f"memory extraction failed too often for {counted(len(self.parked), 'session')}"
-            yield Concern(what, "keepsaid extract ls --state parked")
+            yield Concern(what, "keepsaid memory extract ls --state parked")
         if self.disabled:
             what = f"{counted(len(self.disabled), 'schedule')} disabled after too many failures"
             yield Concern(what, "keepsaid schedule ls")
         if self.undelivered:
             many = counted(len(self.undelivered), "event")
-            yield Concern(f"{many} could not be delivered to a subscriber", "keepsaid events dead")
+            yield Concern(f"{many} could not be delivered to a subscriber", "keepsaid ext events dead")
         for name, reason in self.host.quarantined.items():
             yield Concern(f"extension {name} is quarantined: {reason}", f"keepsaid ext show {name}")
         for server, count in self.host.tools_waiting.items():
             many = counted(count, "tool")
-            yield Concern(f"{many} of {server} not offered until you accept", f"keepsaid tools accept {server}")
+            yield Concern(f"{many} of {server} not offered until you accept", f"keepsaid ext tools accept {server}")
 
     def describe(self, process: str, *, works: bool) -> str:
         """Say in a sentence how things stand, then what needs attention.

@@ -48,7 +48,7 @@ class TaskService:
         made = replace(new, id=self._ids.next(), description=normalise(new.description))
         if refusal := await self._store.apply(CreateTasks((made,), self._clock.now_ms())):
             raise InputError(
-                f"the task cannot be made: {refusal}", safe="Nothing was changed.", hint="keepsaid task ls"
+                f"the task cannot be made: {refusal}", safe="Nothing was changed.", hint="keepsaid inbox tasks ls"
             )
         self._runner.wake()
         return made.id

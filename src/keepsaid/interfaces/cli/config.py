@@ -44,10 +44,7 @@ def _show(wanted: list[ShownSetting]) -> None:
 
 @app.command("get")
 def get(key: Annotated[str, typer.Argument(metavar="KEY", help="A setting, such as buffer.window_ms.")]) -> None:
-    """Print the value of one setting; a secret is masked.
-
-    Example: keepsaid config get models.chat
-    """
+    """Print the value of one setting; a secret is masked."""
     path, _ = setting_of(key)
     found = settings()
     if (one := next((one for one in found if one.key == path), None)) is not None:
@@ -99,10 +96,7 @@ def reload() -> None:
 
 @app.command("schema")
 def schema() -> None:
-    """Print the JSON Schema of the config file, with which editors complete and check it.
-
-    Example: keepsaid config schema > config.schema.json
-    """
+    """Print the JSON Schema of the config file, with which editors complete and check it."""
     from keepsaid.config import fields  # noqa: PLC0415 - the other commands need less of it
 
     made = fields.schema()

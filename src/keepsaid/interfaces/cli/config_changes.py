@@ -38,8 +38,6 @@ def set_(
 
     The file is written only if all of it is valid then. Comments and other keys stay, and the former file is kept
     beside it as config.yaml.bak.
-
-    Example: keepsaid config set channels.github.secret --prompt
     """
     path, kind = setting_of(key)
     if (value is None) != prompt:
@@ -55,10 +53,7 @@ def set_(
 
 
 def unset(key: Annotated[str, typer.Argument(metavar="KEY", help="A setting or a section of the file.")]) -> None:
-    """Remove one setting from the config file, so that its default is used.
-
-    Example: keepsaid config unset buffer.window_ms
-    """
+    """Remove one setting from the config file, so that its default is used."""
     file, path = session().home.config_file, tuple(key.split("."))
     text = _text(file)
     if (changed := without_setting(text, path)) == text:

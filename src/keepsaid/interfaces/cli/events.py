@@ -1,4 +1,4 @@
-"""`keepsaid events`: what happened, who is told of it, and what could not be told."""
+"""`keepsaid ext events`: what happened, who is told of it, and what could not be told."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ app = typer.Typer(help="Read the event journal and manage subscriptions.", rich_
 _FOLLOW_S = 0.5
 _LINES_MAX = 1_000
 _STATES = ("pending", "processing", "dead", "done", "dismissed")
-_FIND = "keepsaid events dead"
-Named = Annotated[str, typer.Argument(metavar="DELIVERY", help="Delivery id, as `events dead` shows it: dlv_...")]
+_FIND = "keepsaid ext events dead"
+Named = Annotated[str, typer.Argument(metavar="DELIVERY", help="Delivery id, as `ext events dead` shows it: dlv_...")]
 Topics = Annotated[
     list[str] | None,
     typer.Option("--topic", metavar="TOPIC", help="Only these topics, such as turn.committed or memory.*; repeatable."),
@@ -115,9 +115,11 @@ def _decide(thing: str, how: str, done: str) -> None:
 
 @app.command("unsubscribe")
 def unsubscribe(
-    subscriber: Annotated[str, typer.Argument(metavar="NAME", help="Name of the subscriber, as `events ls` shows it.")],
+    subscriber: Annotated[
+        str, typer.Argument(metavar="NAME", help="Name of the subscriber, as `ext events ls` shows it.")
+    ],
 ) -> None:
     """Remove a subscriber and discard its pending deliveries."""
     if not remote.post(f"/v1/subscribers/{quote(subscriber, safe='')}/unsubscribe")[0]["unsubscribed"]:
-        raise console.refused(f"nobody is called {subscriber}", "keepsaid events ls")
+        raise console.refused(f"nobody is called {subscriber}", "keepsaid ext events ls")
     console.show({"subscriber": subscriber, "unsubscribed": True}, f"{subscriber}  is told of nothing any more")

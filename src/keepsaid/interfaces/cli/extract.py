@@ -1,4 +1,4 @@
-"""`keepsaid extract`: which sessions wait for the extraction of memories, and starting it now or again."""
+"""`keepsaid memory extract`: which sessions wait for the extraction of memories, and starting it now or again."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Run and inspect the extraction of memories from what was said.", rich_markup_mode=None)
 _STATES = ("marked", "claimed", "parked")
-_FIND = "keepsaid extract ls"
-Named = Annotated[str, typer.Argument(metavar="SESSION", help="A session, as `extract ls` shows: ses_...")]
+_FIND = "keepsaid memory extract ls"
+Named = Annotated[str, typer.Argument(metavar="SESSION", help="A session, as `memory extract ls` shows: ses_...")]
 
 
 @app.command("ls")

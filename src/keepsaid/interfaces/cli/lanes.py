@@ -1,4 +1,4 @@
-"""`keepsaid lanes`: lists lanes, shows one with its sessions and questions, its summaries, resets and compacts."""
+"""`keepsaid inbox lanes`: lists and shows lanes, their sessions, questions and summaries; resets and compacts."""
 
 from __future__ import annotations
 
@@ -82,7 +82,9 @@ _SHOWN_MAX = 10
 _SLOTS_MAX = 100
 Named = Annotated[
     str,
-    typer.Argument(metavar="LANE", help="Conversation, key, or both, as `lanes ls` shows them; or how it begins."),
+    typer.Argument(
+        metavar="LANE", help="Conversation, key, or both, as `inbox lanes ls` shows them; or how it begins."
+    ),
 ]
 
 
@@ -126,10 +128,10 @@ async def lane_named(stores: console.Stores, thing: str) -> Lane:
     if len(named) == 1:
         return named[0]
     if not named:
-        raise console.refused(f"there is no lane {thing}", "keepsaid lanes ls")
+        raise console.refused(f"there is no lane {thing}", "keepsaid inbox lanes ls")
     told = ", ".join(f"{lane.channel} {lane.conversation} {lane.key}" for lane in named[:3])
     what = f"{thing} names {len(named)} lanes: {told}" + (" and others" if len(named) > 3 else "")
-    raise console.refused(what, 'keepsaid lanes show "CHANNEL CONVERSATION LANE"')
+    raise console.refused(what, 'keepsaid inbox lanes show "CHANNEL CONVERSATION LANE"')
 
 
 def _names(lane: Lane) -> tuple[str, ...]:
@@ -211,7 +213,7 @@ def summary(
     lane, versions = _read(thing, read)
     if (wanted := next((one for one in versions if version in (None, one.version)), None)) is None:
         has = f"has versions {', '.join(str(one.version) for one in versions)}" if versions else "has no summary yet"
-        raise InputError(f"{lane.conversation} {lane.key} {has}", hint=f'keepsaid lanes show "{thing}"')
+        raise InputError(f"{lane.conversation} {lane.key} {has}", hint=f'keepsaid inbox lanes show "{thing}"')
     versioned = {"summary": _summary_shape(wanted), "versions": [one.version for one in versions]}
     made = f"by {wanted.model}" if wanted.model else f"{wanted.made}"
     heading = f"version {wanted.version}, {made}, {when(wanted.created_at)}, records {wanted.first} to {wanted.last}"
@@ -224,7 +226,7 @@ def reset(thing: Named) -> None:
     lane = _read(thing, lambda stores: lane_named(stores, thing))
     left = remote.post("/v1/lanes/reset", lane_shape(lane))[0]["records"]
     if left < 0:
-        raise console.refused("the lane moved meanwhile", f'keepsaid lanes reset "{thing}"')
+        raise console.refused("the lane moved meanwhile", f'keepsaid inbox lanes reset "{thing}"')
     told = f"{lane.conversation} {lane.key}  begins anew; {counted(left, 'record')} left its context"
     console.show({"lane": lane_shape(lane), "records": left}, told)
 

@@ -1,4 +1,4 @@
-"""`keepsaid people`: who is one person under several identities."""
+"""`keepsaid memory people`: who is one person under several identities."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from keepsaid.interfaces.shapes import people_shape
 
 app = typer.Typer(help="Link identities that belong to the same person.", rich_markup_mode=None)
 _ROWS_MAX = 10_000
-_WHO = "CHANNEL:ACCOUNT:SENDER as `keepsaid people ls` shows it, or owner."
+_WHO = "CHANNEL:ACCOUNT:SENDER as `keepsaid memory people ls` shows it, or owner."
 
 
 @app.command("ls")

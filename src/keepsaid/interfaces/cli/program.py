@@ -6,21 +6,18 @@ import logging
 import sys
 import traceback
 from collections.abc import Callable
-from importlib import import_module
 from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from keepsaid.errors import ConfigError, HomeError, InputError, KeepsaidError, NotRunning
+from keepsaid.interfaces.cli.commands import plugin_commands, tree
 from keepsaid.interfaces.cli.console import CliSession, begin, envelope, say, session
 from keepsaid.interfaces.cli.escapes import VisibleRecord, visible
 from keepsaid.text.normal import normalise
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
 
 FAILED, USAGE, NOT_RUNNING, NOT_CONFIGURED, WARNINGS, ERRORS, INTERRUPTED, TERMINATED = 1, 2, 3, 4, 5, 6, 130, 143
 """Exit codes, besides 0; 5 and 6 are the findings of a check."""
@@ -100,19 +97,18 @@ def guarded(command: Callable[[], int], *, as_json: bool) -> int:
         return exit_code(bug)
 
 
-NOUNS = (
-    "init", "chat", "serve", "status", "inbox", "lanes", "memory", "people", "extract", "task", "events", "ext",
-    "schedule", "tools", "why", "logs", "config", "doctor", "data", "models",
-)  # fmt: skip
-"""The commands; each lives in the module of its name, as a function or, where it has commands of its own, as `app`."""
-
-_GROUP = "keepsaid.commands"
 _TESTKIT = ("bench", "selftest")
 """Commands of the testkit, whose absence is told with what to install."""
 
 _FORMER = {
     ("prove",): ("selftest",),
-    ("collect",): ("extract",),
+    ("collect",): ("memory", "extract"),
+    ("extract",): ("memory", "extract"),
+    ("people",): ("memory", "people"),
+    ("lanes",): ("inbox", "lanes"),
+    ("task",): ("inbox", "tasks"),
+    ("tools",): ("ext", "tools"),
+    ("events",): ("ext", "events"),
     ("memory", "wrong"): ("memory", "flag"),
     ("memory", "widen"): ("memory", "share"),
     ("inbox", "undrop"): ("inbox", "requeue"),
@@ -126,39 +122,6 @@ _PATHS = (["data"], ["bench"], ["inbox", "routes"], ["inbox", "replay"])
 
 _Misuse: type[Exception] = typer.BadParameter.__mro__[1]
 """What typer raises for a wrong command line: a class of click's, or of its own copy of click, by version."""
-
-
-def program(only: str | None = None) -> typer.Typer:
-    """The whole program, or as much of it as one noun needs: a command that starts need not import the others."""
-    made = typer.Typer(
-        name="keepsaid",
-        epilog="These options may also stand after the command. `keepsaid --version` prints the version.",
-        add_completion=False,
-        rich_markup_mode=None,
-        pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
-    made.callback()(shared)
-    lent = {} if only in NOUNS else plugin_commands()
-    for noun in (only,) if only in NOUNS or only in lent else (*NOUNS, *lent):
-        command = lent[noun].load() if noun in lent else _own(str(noun))
-        if isinstance(command, typer.Typer):
-            made.add_typer(command, name=noun)
-        else:
-            made.command(noun)(command)
-    return made
-
-
-def plugin_commands() -> dict[str, EntryPoint]:
-    """Commands of other distributions, by name: entry points of the group `keepsaid.commands`."""
-    from importlib.metadata import entry_points  # noqa: PLC0415 - looks at every distribution; our own need none
-
-    return {found.name: found for found in entry_points(group=_GROUP) if found.name not in NOUNS}
-
-
-def _own(noun: str) -> Any:
-    module = import_module(f"keepsaid.interfaces.cli.{noun}")
-    return getattr(module, "app", None) or getattr(module, noun)
 
 
 def shared(
@@ -217,7 +180,7 @@ def _run(front: list[str], rest: list[str], *, as_json: bool) -> int:
     noun = rest[0]
     if noun in _TESTKIT and noun not in plugin_commands():
         raise Misused(f"{noun} comes with a distribution of its own", hint="pip install keepsaid-testkit")
-    called = program(noun)
+    called = tree(rest, shared)
     try:
         code = called([*front, *rest], prog_name="keepsaid", standalone_mode=False)
     except typer.Abort:
@@ -242,11 +205,9 @@ def _named_as_now(rest: list[str]) -> list[str]:
     return rest
 
 
-def _help(called: typer.Typer, rest: list[str]) -> str:
+def _help(called: Any, rest: list[str]) -> str:
     """What tells how to write the command of a command line."""
-    from typer.main import get_command  # noqa: PLC0415 - built again where something is wrong, and nowhere else
-
-    words, below = ["keepsaid"], getattr(get_command(called), "commands", {})
+    words, below = ["keepsaid"], getattr(called, "commands", {})
     for word in rest:
         if word not in below:
             break

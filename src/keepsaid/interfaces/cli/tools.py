@@ -1,4 +1,4 @@
-"""`keepsaid tools`: tools that MCP servers provide, and the texts of theirs that the owner accepts."""
+"""`keepsaid ext tools`: tools that MCP servers provide, and the texts of theirs that the owner accepts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def ls() -> None:
         say("no server is named in tools.mcp")
     for one in told:
         if one.waiting:
-            say(f"{counted(len(one.waiting), 'tool')} not offered until you accept: keepsaid tools accept {one.name}")
+            say(f"{counted(len(one.waiting), 'tool')} not offered; to accept: keepsaid ext tools accept {one.name}")
 
 
 @app.command("accept")
@@ -65,7 +65,7 @@ def accept(
     current = session()
     one = asyncio.run(served.query_server(current.home, current.config(), server))
     if one.trouble:
-        safe, hint = "Nothing was accepted.", "keepsaid tools ls"
+        safe, hint = "Nothing was accepted.", "keepsaid ext tools ls"
         raise ToolError(f"{server} cannot be asked for its tools: {one.trouble}", safe=safe, hint=hint)
     blocks = [line for each in one.waiting for line in _block(server, *each)]
     given = yes or (bool(blocks) and _agreed(server, blocks))
@@ -77,7 +77,7 @@ def accept(
     told = f"accepted: {many} of {server}" if given else f"{many} of {server} not accepted"
     show(shape | {"tools": _shape(one)["tools"]}, *blocks, told if names else f"no text of {server} waits")
     if names and not given:
-        say(f"nothing was accepted; if these texts are what you expect: keepsaid tools accept {server} --yes")
+        say(f"nothing was accepted; if these texts are what you expect: keepsaid ext tools accept {server} --yes")
 
 
 def _agreed(server: str, blocks: list[str]) -> bool:

@@ -290,10 +290,10 @@ def _bodies(request: Request) -> Bodies:
 
 
 _LISTED_BY = {
-    "delivery": "keepsaid events dead",
+    "delivery": "keepsaid ext events dead",
     "memory": "keepsaid memory ls",
-    "session": "keepsaid extract ls",
-    "task": "keepsaid task ls",
+    "session": "keepsaid memory extract ls",
+    "task": "keepsaid inbox tasks ls",
     "turn": "keepsaid why",
 }
 """The command that lists things of a kind."""

@@ -109,7 +109,7 @@ async def _lane(instance: Instance, call: OwnerCall) -> message.Lane:
     lane = message.Lane(*names)
     if await instance.operations.line(lane) is None:
         what = f"there is no lane {lane.key} of {lane.conversation} on {lane.channel}, account {lane.account}"
-        raise NotFound(what, safe="Nothing was changed.", hint="keepsaid lanes ls")
+        raise NotFound(what, safe="Nothing was changed.", hint="keepsaid inbox lanes ls")
     return lane
 
 
@@ -127,7 +127,7 @@ async def requeue_session(instance: Instance, call: OwnerCall) -> Shape:
 
 def _session(name: str) -> int:
     if (number := ids.read("session", name)) is None:
-        raise NotFound(f"there is no session {name}", safe="Nothing was changed.", hint="keepsaid extract ls")
+        raise NotFound(f"there is no session {name}", safe="Nothing was changed.", hint="keepsaid memory extract ls")
     return number
 
 
@@ -205,7 +205,7 @@ async def decide_delivery(instance: Instance, call: OwnerCall, *, again: bool) -
     """Try a dead delivery again, or dismiss it."""
     name = call.request.path_params["id"]
     if (number := ids.read("delivery", name)) is None:
-        raise NotFound(f"there is no delivery {name}", hint="keepsaid events dead")
+        raise NotFound(f"there is no delivery {name}", hint="keepsaid ext events dead")
     return {"decided": await instance.telling.decide(number, again=again)}
 
 

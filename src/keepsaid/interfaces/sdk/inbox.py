@@ -188,7 +188,7 @@ class EventClient:
 
         The name is remembered: after a restart, subscribe again under it and hear of what happened meanwhile. Each
         event is told at least once, those about the same in order. What raises, or takes over a minute, comes again
-        after one second, then after two and so on, and is dead after the eighth attempt (`keepsaid events dead`).
+        after one second, then after two and so on, and is dead after the eighth attempt (`keepsaid ext events dead`).
         Raises InputError for what is no topic.
         """
 
@@ -224,7 +224,7 @@ class EventClient:
         """
         if not (after.isascii() and after.isdigit()):
             what = f"{after!r} is no id of an event"
-            raise InputError(what, safe="Nothing was changed.", hint="keepsaid events tail")
+            raise InputError(what, safe="Nothing was changed.", hint="keepsaid ext events tail")
         found = await self._instance.telling.wait_for(topic, subject_in(topic, about), timeout_s, int(after))
         return None if found is None else cloud_event(found)
 

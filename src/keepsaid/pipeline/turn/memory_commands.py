@@ -114,7 +114,7 @@ class Claims:
                 return CommandResult("You are a person alone again here.")
             return refused("You are joined with nobody.")
         if person == memory.OWNER:
-            return refused("You join people on the command line: keepsaid people join.")
+            return refused("You join people on the command line: keepsaid memory people join.")
         return await self._said(person, arguments.upper()) if arguments else await self._offered(person)
 
     async def _offered(self, person: str) -> CommandResult:

@@ -152,7 +152,7 @@ def _tools(task: Task, tools: Sequence[Tool]) -> tuple[Tool, ...]:
 
 
 def set_status(operations: Operations, task: Task) -> Tool:
-    """The tool by which a worker says how far it is; it stands in `task show`."""
+    """The tool by which a worker says how far it is; it stands in `inbox tasks show`."""
 
     async def tell(arguments: dict[str, Json]) -> str:
         text = arguments.get("text")

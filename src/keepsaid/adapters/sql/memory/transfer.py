@@ -76,7 +76,9 @@ def _judge_person(db: SqlSession, person: visibility.Person) -> ImportVerdict:
     there = set(column(db, SQL["members"], {"person": found[0][1]}))
     if {row[1] for row in found} == {found[0][1]} and there == names:
         return _SAME
-    return ImportVerdict(ImportOutcome.CONFLICT, "some of them are joined with others here; see: keepsaid people ls")
+    return ImportVerdict(
+        ImportOutcome.CONFLICT, "some of them are joined with others here; see: keepsaid memory people ls"
+    )
 
 
 def _ends(db: SqlSession, *keys: str) -> tuple[list[int], tuple[str, ...]]:

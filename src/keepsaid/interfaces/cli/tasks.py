@@ -1,4 +1,4 @@
-"""`keepsaid task`: work that was written down: listed, shown, made, run, cancelled, approved and refused."""
+"""`keepsaid inbox tasks`: work that was written down: listed, shown, made, run, cancelled, approved and refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from keepsaid.interfaces.task_shapes import NO_MODEL_YET, task_shape, task_story
 app = typer.Typer(help="Manage background tasks.", rich_markup_mode=None)
 _STATES = (*OPEN, *ENDED)
 _TEXT_CHARS = 60
-_LS = "keepsaid task ls"
+_LS = "keepsaid inbox tasks ls"
 
 Named = Annotated[str, typer.Argument(metavar="ID", help="A task: tsk_...")]
 
@@ -87,11 +87,11 @@ def run(
     """Run a waiting task now, or create a new one."""
     if (task is None) == (not text.strip()):
         what = "name a task that waits, or say with --text what is to be done"
-        raise program.Misused(what, hint="keepsaid task run --help")
+        raise program.Misused(what, hint="keepsaid inbox tasks run --help")
     if task is not None:
         if ids.read("task", task) is None:
             what = f"{task!r} names no task; what a new one is to do is said with --text"
-            raise console.refused(what, f"keepsaid task run --text {quote(task)}")
+            raise console.refused(what, f"keepsaid inbox tasks run --text {quote(task)}")
         _decided(task, "run", {}, "does not wait")
         return
     told, up = remote.post("/v1/tasks", {"task": text, "key": key})
