@@ -42,6 +42,12 @@ KeepsaidError
 from __future__ import annotations
 
 
+def installation(extra: str = "", folder: str = "./keepsaid") -> str:
+    """Return the command that installs keepsaid, or a part of it. No index has it: `./keepsaid` is a checkout."""
+    target = f"'{folder}[{extra}]'" if extra else folder
+    return f"pip install {target}   (./keepsaid is the folder of your checkout)"
+
+
 class KeepsaidError(Exception):
     """Something went wrong. `code` is stable; `safe` says what is known about the data; `hint` what to run."""
 
@@ -233,7 +239,7 @@ class SchemaTooNew(StoreError):
 
     code = "KS-DB-NEWER"
     safe = "The file was not touched."
-    hint = "pip install --upgrade keepsaid"
+    hint = f"git pull in your checkout, then: {installation()}"
 
 
 class LeaseLost(KeepsaidError):
