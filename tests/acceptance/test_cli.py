@@ -244,6 +244,9 @@ _ALSO = (
     ("why", "BATCH"),
     ("config", "path"),
     ("config", "validate"),
+    ("config", "get", "models.chat"),
+    ("config", "diff"),
+    ("config", "schema"),
     ("--version",),
 )
 

@@ -24,12 +24,10 @@ _HEAD = """\
 # Configuration
 
 Settings come from three places; a later one wins: the defaults below, `config.yaml` in the config
-directory, environment variables. Only what you change needs to be in the file. `keepsaid config
-path` says where it is, `keepsaid config show` prints every setting as it stands and where it comes
-from, `keepsaid config validate` checks it: exit code 4 when a setting is wrong, 5 when one is
-ignored.
+directory, environment variables. Only what you change needs to be in the file.
+[Change settings](../how-to/configure.md) shows the commands that read, check and change it.
 
-- `${NAME}` anywhere in the file stands for an environment variable; one that is not set is an
+- `${NAME}` anywhere in the file is replaced by an environment variable; one that is not set is an
   error.
 - The variable of a key is `KEEPSAID_` and its path joined with two underscores, in capitals. A list
   is written as JSON.

@@ -181,7 +181,7 @@ async def test_a_line_that_never_comes_can_be_given_up() -> None:
 @pytest.mark.parametrize(
     ("text", "code", "told"),
     [
-        ("models: {api_key: '${NO_SUCH_VARIABLE}'}", 4, "needs the environment variable NO_SUCH_VARIABLE"),
+        ("models: {api_key: '${NO_SUCH_VARIABLE}'}", 4, "the environment variable NO_SUCH_VARIABLE is not set"),
         ("buffer: {window_ms: soon}", 4, "buffer.window_ms"),
         ("models: {chat: gpt}", 4, "is not one of: auto, none"),
         ("- a list", 4, "must hold keys and values"),

@@ -43,7 +43,14 @@ Check = Callable[[Home, Config], Iterator[DoctorFinding]]
 
 
 def _failed(error: KeepsaidError) -> DoctorFinding:
-    return DoctorFinding("fail", f"{error.what}. {error.safe}", error.hint)
+    return DoctorFinding("fail", f"{error.what}. {error.safe}", _fix(error))
+
+
+def _fix(error: KeepsaidError) -> str:
+    """The hint of an error, which must not be to run the command that runs now."""
+    if error.hint != KeepsaidError.hint:
+        return error.hint
+    return "keepsaid config show models" if isinstance(error, ModelError) else "keepsaid logs --level error"
 
 
 def doctor(
@@ -226,4 +233,4 @@ def _model(config: Config, *, offline: bool) -> DoctorFinding:
     try:
         return DoctorFinding("ok", f"model {name} replied in {asyncio.run(try_model(config, name)):.1f} s")
     except (ModelError, ConfigError) as error:
-        return DoctorFinding("fail", error.what, error.hint)
+        return DoctorFinding("fail", error.what, _fix(error))
