@@ -8,7 +8,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "status": ("status", "status --check", "status --watch"),
     "why": ("why", "why --all", "why --not mem_0k3v9q2m5x8tw"),
     "logs": ("logs -f", "logs --level error -n 20"),
-    "doctor": ("doctor", "doctor --deep"),
+    "doctor": ("doctor", "doctor --fix", "doctor --bundle report.zip"),
     "selftest": ("selftest --kills 10 --seed 7",),
     "init": ("init", "init --model ollama/qwen3 --non-interactive"),
     "inbox ls": ("inbox ls --state dead", "inbox ls --channel github -n 5"),
