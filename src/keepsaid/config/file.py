@@ -1,4 +1,4 @@
-"""The config file: reads it, expands variables, names unknown keys, and compares two trees of settings."""
+"""The config file: reads it, fills in variables and files, names unknown keys, and compares two trees of settings."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_settings import SettingsError
 
+from keepsaid.config.secret_file import PREFIX, read_secret
 from keepsaid.config.section import FORMER, with_current_keys
 from keepsaid.config.settings import CHANNELS, ENV_PREFIX, Config, ignored
 from keepsaid.errors import ConfigError
 
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_VARIABLE = re.compile(r"\$\{(file:[^}]+|[A-Za-z_][A-Za-z0-9_]*)\}")
 _QUOTED = re.compile(r"""'[^']*'|"[^"]*\"""")
 _OF_YAML = ("tag:yaml", "<")
 """How names begin that are YAML's own; what else an error quotes is the file's."""
@@ -59,7 +60,7 @@ def load(path: Path, settings: Mapping[str, Any] | None = None) -> tuple[Config,
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The keys of the file with `${VARIABLES}` filled in; empty when there is no file."""
+    """The keys of the file with `${VARIABLE}` and `${file:PATH}` filled in; empty when there is no file."""
     try:
         parsed = _parsed(path.read_text("utf-8"), path)
         return {} if parsed is None else {str(key): _expanded(one, f"{key}", path) for key, one in parsed.items()}
@@ -144,12 +145,21 @@ def _expanded(value: Any, key: str, path: Path) -> Any:
 
     def fill(match: re.Match[str]) -> str:
         name = match.group(1)
+        if name.startswith(PREFIX):
+            return _secret(name.removeprefix(PREFIX), key, path)
         if name not in os.environ:
             hint = f"export {name}=..., or take the line out of {path}"
             raise ConfigError(f"{path}: {key} needs the environment variable {name}, which is not set", hint=hint)
         return os.environ[name]
 
     return _VARIABLE.sub(fill, value)
+
+
+def _secret(name: str, key: str, path: Path) -> str:
+    try:
+        return read_secret(name, path.parent)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {key}: {error.what}", hint=error.hint) from None
 
 
 def _first(error: ValidationError, path: Path, settings: Mapping[str, Any]) -> str:
