@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import cache
@@ -72,12 +71,6 @@ def model_of_agent(agent: object) -> Model:
     if callable(agent):
         return choose.FunctionModel(agent)
     raise InputError(f"agent must be a function or an agent of pydantic-ai, not {type(agent).__name__}")
-
-
-def models_at_hand(config: Config) -> list[choose.ProviderOffer]:
-    """Models that could be used, best first, and how each was found; a local Ollama is asked what it has."""
-    here, known = choose.served(os.environ), choose.found(config.models, os.environ)
-    return [*(one for one in known if not (here and one.name.startswith("ollama/"))), *here]
 
 
 def model_named(config: Config) -> str:
