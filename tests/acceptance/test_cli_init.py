@@ -152,6 +152,12 @@ def test_a_key_goes_to_no_other_server_than_its_own(fresh: Program) -> None:
     assert "for-anthropic-alone" not in config_of(fresh)
 
 
+def test_the_address_and_the_key_stay_when_no_model_is_used(fresh: Program) -> None:
+    fresh.configure("models: {chat: openai/x, base_url: 'http://127.0.0.1:9/v1', api_key: kept}\n")
+    fresh.run("init", "--model", "none")
+    assert config_of(fresh) == "models: {chat: none, base_url: 'http://127.0.0.1:9/v1', api_key: kept}\n"
+
+
 def test_the_former_file_is_put_back_when_the_written_one_gives_no_reply(fresh: Program) -> None:
     text = "# mine\nlog: {level: debug}\n"
     fresh.configure(text)

@@ -128,6 +128,8 @@ class ModelSetup:
         """
         provider = chat.partition("/")[0]
         former: str | None = self._filled.get("base_url")
+        if chat in (AUTO, NO_MODEL):
+            return ModelChoice(chat, former, self._former_key())
         if provider != _OPENAI:
             return ModelChoice(chat, former, key or self._key(provider in (self._provider, AUTO, NO_MODEL)))
         url = base_url or self._config.models.base_url or os.environ.get(_ADDRESSES[_OPENAI])
@@ -149,8 +151,11 @@ class ModelSetup:
         for name, secret in os.environ.items():
             if name.upper() == variable and secret:
                 return ApiKey(secret, f"${{{name}}}")
-        former = self._filled.get("api_key")
-        return ApiKey(str(former), str(self._raw["api_key"])) if is_same and former else None
+        return self._former_key() if is_same else None
+
+    def _former_key(self) -> ApiKey | None:
+        secret = self._filled.get("api_key")
+        return ApiKey(str(secret), str(self._raw["api_key"])) if secret else None
 
     async def candidates(self, *, is_looking: bool, within_s: float = LOOK_S) -> list[ModelChoice]:
         """Return the model that is set and every other that was found, best first.

@@ -172,6 +172,20 @@ def chosen(models: ModelsConfig, environment: Mapping[str, str] | None = None) -
     return models.chat
 
 
+def place_of(name: str, models: ModelsConfig, environment: Mapping[str, str]) -> tuple[str, str]:
+    """Return where a model is called, without a password, and where its key comes from; empty for no model."""
+    provider = name.partition("/")[0]
+    if provider not in DEFAULTS:
+        return "", ""
+    variable = KEY_VARIABLES.get(provider, "")
+    key = f"key in {variable}" if environment.get(variable) else "no key"
+    if provider == "ollama":
+        where = ollama_address(environment.get("OLLAMA_HOST"))
+    else:
+        where = (models.base_url if provider == "openai" else None) or f"the address of {provider}"
+    return without_passwords(where), "key in the config" if models.api_key else key
+
+
 class LazyChat:
     """A provider's model whose library is imported, off the loop, by the first call."""
 
