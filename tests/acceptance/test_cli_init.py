@@ -91,6 +91,14 @@ def test_comments_stay_when_another_model_is_saved(fresh: Program) -> None:
     assert config_of(fresh) == saved
 
 
+def test_variables_that_must_stay_set_are_named(fresh: Program) -> None:
+    with ThreadedModelServer(Script(default=Say("ready"))) as server:
+        program = Program(fresh.home, {"OLLAMA_HOST": server.url.removesuffix("/v1")})
+        ran = program.run("init", "--model", "ollama/tiny")
+    assert "OLLAMA_HOST must be set wherever keepsaid runs" in ran.err
+    assert config_of(fresh) == "models:\n  chat: ollama/tiny\n"
+
+
 # By options: a URL, a key
 
 

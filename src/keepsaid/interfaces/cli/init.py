@@ -65,9 +65,9 @@ def init(
     needed = chosen.choice.environment if chosen.choice else []
     show({**shape, "environment": needed, "wrote": wrote}, *(f"wrote  {file}" for file in wrote), f"made   {home.data}")
     models.offered(ask=ask)
-    _advise(home, stands, chosen.failed if chosen.choice is None else 0)
     if needed:
         say(f"{' and '.join(needed)} must be set wherever keepsaid runs; the config does not contain it.")
+    _advise(home, stands, chosen.failed if chosen.choice is None else 0)
     if chosen.failed and chosen.choice is None:
         raise typer.Exit(program.FAILED)
 

@@ -35,7 +35,9 @@ def ls() -> None:
         | ({"megabytes": one.megabytes, "ready": one.is_ready} if one.megabytes else {})
         for one in found
     ]
-    rows = tuple((one.use, one.name, one.state or "-", one.where or "-") for one in found)
+    # The embedder's name begins with its publisher, which would take the width of the last column.
+    names = (one.name.rpartition("/")[2] if one.megabytes else one.name for one in found)
+    rows = tuple((one.use, name, one.state or "-", one.where or "-") for one, name in zip(found, names, strict=True))
     show({"models": shape}, Table(("USE", "MODEL", "STATE", "WHERE"), rows))
     if not has_embedder(home, config):
         say("memories are found by their words; `keepsaid models pull` adds finding by meaning")
