@@ -272,7 +272,7 @@ def test_every_command_speaks_json_and_text(lived: Program, capsys: pytest.Captu
 
 
 def test_help_and_wrong_usage(fresh: Program, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "Commands:" in fresh.run().out
+    assert "Talk:" in fresh.run().out
     assert inside(fresh, capsys, "--version").out.startswith("keepsaid ")
     assert "Did you mean 'status'" in inside(fresh, capsys, "statsu", code=2).err
     assert "Missing command" in inside(fresh, capsys, "inbox", code=2).err

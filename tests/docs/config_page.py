@@ -29,6 +29,8 @@ directory, environment variables. Only what you change needs to be in the file.
 
 - `${NAME}` anywhere in the file is replaced by an environment variable; one that is not set is an
   error.
+- `${file:PATH}` is the content of a file, without the space around it; a relative path starts at the config
+  directory. A file that is missing or empty is an error. Give a secret's file the mode 0600.
 - The variable of a key is `KEEPSAID_` and its path joined with two underscores, in capitals. A list
   is written as JSON.
 - An unknown key is ignored with a warning that names the nearest known one; so is, with the reason, a
