@@ -16,6 +16,7 @@ from keepsaid_testkit.contracts.library import LibraryContract
 from keepsaid_testkit.contracts.memories import Factory, KeepingContract, TextContract, VisibilityContract
 from keepsaid_testkit.contracts.people import PeopleContract, SharingContract
 from keepsaid_testkit.contracts.recall import PieceContract, VectorContract
+from keepsaid_testkit.contracts.undoing import UndoContract
 from keepsaid_testkit.contracts.upkeep import UpkeepContract
 from keepsaid_testkit.contracts.uses import UsesContract
 
@@ -113,6 +114,10 @@ class TestGraph(GraphContract):
 
 
 class TestLearning(LearningContract):
+    pass
+
+
+class TestUndo(UndoContract):
     pass
 
 

@@ -105,8 +105,9 @@ def story(db: SqlSession, message_id: int) -> domain.Story | None:
         return domain.Story(message, states.message_state(None), placed=why)
     batch, stored = batch_of(db, found)
     replies = tuple(rows.replies(db, SQL["replies_of_batch"], (batch.id,)))
-    work = (scalar(db, SQL["turn_of_batch"], (batch.id,)), spawned_task(db, stored[1]))
-    return domain.Story(message, states.message_state(batch.state), batch, *work, replies, why)
+    turn_id, task = scalar(db, SQL["turn_of_batch"], (batch.id,)), spawned_task(db, stored[1])
+    staged = bool(outbox.staged(db, turn_id))
+    return domain.Story(message, states.message_state(batch.state), batch, turn_id, task, replies, why, staged)
 
 
 def spawned_task(db: SqlSession, task_id: int | None) -> domain.Spawned | None:
