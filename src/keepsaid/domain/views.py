@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import ClassVar
 
-from keepsaid.domain import effects, prompt, receipt, route, turn
+from keepsaid.domain import effects, learning, prompt, receipt, route, turn
 from keepsaid.domain.batch import StoredBatch
 from keepsaid.domain.message import Lane, StoredMessage, Trust
 from keepsaid.domain.prompt import Json
@@ -55,7 +55,11 @@ class Spawned:
 
 @frozen
 class Story:
-    """One message with everything that became of it; `placed` says why it is in its lane, where that was inferred."""
+    """One message with everything that became of it; `placed` says why it is in its lane, where that was inferred.
+
+    `staged` says that its turn stores memories that are not stored yet; `remembered` are those that are, None
+    where they were not read.
+    """
 
     message: StoredMessage
     state: str
@@ -64,6 +68,8 @@ class Story:
     task: Spawned | None = None
     replies: tuple[StoredReply, ...] = ()
     placed: str = ""
+    staged: bool = False
+    remembered: tuple[learning.RememberedMemory, ...] | None = None
 
 
 @frozen

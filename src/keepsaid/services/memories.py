@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
-from keepsaid.domain import commits, learning, memory, message, receipt, redaction
+from keepsaid.domain import commits, learning, memory, message, receipt, redaction, views
 from keepsaid.domain.ids import moment, read, show
 from keepsaid.errors import InputError, StoreError
 from keepsaid.memory.recall.recollection import narrowed
@@ -125,6 +126,32 @@ class MemoryService:
         """Mark a memory as wrong for a turn that was shown it, or withdraw that; False if it was not shown."""
         word = receipt.JudgeMemory(turn_id, memory_id, memory.OWNER, "withdraw" if undo else "mark")
         return await self._operations.apply(commits.RecordFeedback(word, self._clock.now_ms()))
+
+
+_RECORDED_WITHIN_S = 2.0
+
+
+@frozen
+class RememberedService:
+    """Reads what a message's turn stored. `record` stores what the turns of a conversation asked of memory."""
+
+    memories: store.MemoryStore
+    record: Callable[[str], Awaitable[object]]
+
+    async def add_to(self, story: views.Story) -> views.Story:
+        """The story with the memories that its turn stored; as it was where memory does not answer in time."""
+        if story.turn_id is None:
+            return replace(story, remembered=())
+        try:
+            async with asyncio.timeout(_RECORDED_WITHIN_S):
+                if story.staged:
+                    await self.record(story.message.lane.conversation)
+                said = story.message
+                listener = memory.Listener(said.lane, memory.person_of(said.inbound.origin), direct=True)
+                found = await self.memories.revisions.remembered(listener, story.turn_id, (said.id,))
+        except (StoreError, TimeoutError):
+            return story
+        return replace(story, remembered=tuple(found))
 
 
 FOUND_MAX = 10_000

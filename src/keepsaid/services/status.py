@@ -145,20 +145,21 @@ class Status:
             many = counted(count, "tool")
             yield Concern(f"{many} of {server} not offered until you accept", f"keepsaid ext tools accept {server}")
 
-    def describe(self, process: str, *, works: bool) -> str:
+    def describe(self, process: str, *, works: bool, asking: int = 0) -> str:
         """Say in a sentence how things stand, then what needs attention.
 
-        `process` begins it and says which process uses the home; `works` whether there is one.
+        `process` begins it and says which process uses the home; `works` whether there is one. `asking` is the number
+        of batches that only ask for this: they are not counted.
         """
-        standing, concerns = f"{process}: {self._standing(works=works)}", [*map(str, self.concerns())]
+        standing, concerns = f"{process}: {self._standing(asking, works=works)}", [*map(str, self.concerns())]
         if not concerns:
             return standing
         return f"{standing} {counted(len(concerns), 'thing needs', 'things need')} attention: {'; '.join(concerns)}."
 
-    def _standing(self, *, works: bool) -> str:
+    def _standing(self, asking: int, *, works: bool) -> str:
         seen, batches = self.overview, self.overview.batches
         unrouted = sum(depth.unrouted for depth in seen.channels)
-        waiting = batches.get("queued", 0) + batches.get("leased", 0)
+        waiting = max(0, batches.get("queued", 0) + batches.get("leased", 0) - asking)
         if not unrouted and not waiting:
             return "nothing waits."
         left = f"{counted(unrouted, 'message')} to route and {counted(waiting, 'batch', 'batches')} to answer"

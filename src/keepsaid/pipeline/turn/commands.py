@@ -8,10 +8,11 @@ from dataclasses import replace
 from keepsaid.domain import ids, memory, personality, prompt, turn
 from keepsaid.domain.command import COMMANDS, Command, CommandResult, ExecutedCommand, command_in, may_change
 from keepsaid.domain.effects import SetPersonality
-from keepsaid.domain.message import Lane, StoredMessage
+from keepsaid.domain.message import Lane, StoredMessage, Trust
 from keepsaid.errors import KeepsaidError
 from keepsaid.pipeline.tools import conversation, tasks
 from keepsaid.pipeline.turn.memory_commands import Claims, FeedbackCommand, forget, refused
+from keepsaid.pipeline.turn.saving_commands import SavingCommands
 from keepsaid.ports import memory_maintenance, store, store_views
 from keepsaid.values import frozen
 
@@ -47,6 +48,14 @@ class CommandBatchResult:
 
 
 @frozen
+class HomeReports:
+    """Texts about a whole home, for its owner: its status, and the messages that wait."""
+
+    status: Callable[[], Awaitable[str]]
+    inbox: Callable[[], Awaitable[str]]
+
+
+@frozen
 class Commands:
     """Carries out commands. `compact` summarises a lane and says what came of it; `window` is the model's tokens."""
 
@@ -55,6 +64,8 @@ class Commands:
     compact: Callable[[Lane], Awaitable[str]]
     claims: Claims
     forgets: memory_maintenance.ForgetOperations
+    saving: SavingCommands
+    reports: HomeReports
     window: int = 0
 
     async def run_commands(self, claimed: turn.ClaimedBatch) -> CommandBatchResult:
@@ -92,22 +103,34 @@ class Commands:
 
     async def _run_for_known(self, message: StoredMessage, name: str, arguments: str) -> CommandResult:
         match name:
+            case "remember":
+                return await self.saving.remember(message, arguments)
+            case "undo":
+                return await self.saving.undo(message)
             case "wrong":
                 return await FeedbackCommand(self.lanes).run(message, arguments)
             case "forget":
                 return await forget(self.lanes, self.forgets, message, arguments)
-            case "tasks":
-                return await tasks.show_tasks(self.lanes.tasks, message)
-            case "approve" | "reject":
-                return await tasks.judge_task(self.lanes.tasks, message, arguments, approved=name == "approve")
-            case "schedules":
-                return await conversation.show_schedules(self.lanes.schedules, message)
             case "reset":
                 return CommandResult(
                     "Conversation reset. Everything said so far is still stored and remembered.", begins_anew=True
                 )
             case "compact":
                 return CommandResult(await self.compact(message.lane))
+        return await self._run_about_work(message, name, arguments)
+
+    async def _run_about_work(self, message: StoredMessage, name: str, arguments: str) -> CommandResult:
+        match name:
+            case "tasks":
+                return await tasks.show_tasks(self.lanes.tasks, message)
+            case "approve" | "reject":
+                return await tasks.judge_task(self.lanes.tasks, message, arguments, approved=name == "approve")
+            case "schedules":
+                return await conversation.show_schedules(self.lanes.schedules, message)
+            case "status":
+                return await _for_owner(message, self.reports.status)
+            case "inbox":
+                return await _for_owner(message, self.reports.inbox)
         raise AssertionError(f"/{name} is listed, and nothing carries it out")
 
     async def _context(self, lane: Lane) -> CommandResult:
@@ -138,6 +161,13 @@ class Commands:
         said = {"session": "in this conversation", "person": "with you", "global": "with everybody"}[scope]
         done = f"I speak so {said} from now on." if text else f"What was set {said} is taken back."
         return CommandResult(done, effects=(SetPersonality(allowed[scope], text, person),))
+
+
+async def _for_owner(message: StoredMessage, report: Callable[[], Awaitable[str]]) -> CommandResult:
+    origin = message.inbound.origin
+    if origin.trust is not Trust.OWNER or not origin.direct:
+        return refused("Only the owner may see that, in a chat between the two of us.")
+    return CommandResult(await report())
 
 
 def _parted(arguments: str) -> tuple[str, str, str]:
