@@ -18,6 +18,8 @@ COMMANDS = {
     "compact": "summarise the conversation so far",
     "remember": "store a memory: /remember and a text; /undo takes it back",
     "undo": "take back the newest memory that /remember or the agent stored from this conversation",
+    "pause": "messages of this conversation wait without an answer until /resume; commands are still read",
+    "resume": "answer the messages that waited since /pause, in order",
     "wrong": "a recalled memory was wrong: leave it out here; /wrong undo brings it back",
     "forget": "delete for good: /forget that, or /forget and the id of a memory or message; it asks first",
     "personality": "how the agent speaks: show, set TEXT or reset, with --person or --global",

@@ -24,6 +24,17 @@ class ChannelDepth:
 
 
 @frozen
+class PausedConversation:
+    """A conversation that is paused since a time (milliseconds UTC), and how many messages wait there."""
+
+    channel: str
+    account: str
+    conversation: str
+    since: int
+    waiting: int
+
+
+@frozen
 class Overview:
     """Counts over the whole operational store.
 
@@ -42,6 +53,7 @@ class Overview:
     deferred: int = 0
     held: int = 0
     held_first: int = 0
+    paused: tuple[PausedConversation, ...] = ()
 
 
 @frozen
@@ -75,7 +87,8 @@ class Story:
 @frozen
 class LaneLine:
     """A lane in a list: when somebody last said something, messages that no turn has answered, state of its session,
-    version of its summary (0 for none), and records of its transcript that no summary or cut covers.
+    version of its summary (0 for none), and records of its transcript that no summary or cut covers. `paused` says that
+    its conversation is.
     """
 
     lane: Lane
@@ -84,6 +97,7 @@ class LaneLine:
     session: str
     summary: int
     records: int
+    paused: bool = False
 
 
 @frozen

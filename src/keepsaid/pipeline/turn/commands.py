@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from keepsaid.domain import ids, memory, personality, prompt, turn
 from keepsaid.domain.command import COMMANDS, Command, CommandResult, ExecutedCommand, command_in, may_change
-from keepsaid.domain.effects import SetPersonality
+from keepsaid.domain.effects import SetPaused, SetPersonality
 from keepsaid.domain.message import Lane, StoredMessage, Trust
 from keepsaid.errors import KeepsaidError
 from keepsaid.pipeline.tools import conversation, tasks
@@ -16,6 +16,8 @@ from keepsaid.pipeline.turn.saving_commands import SavingCommands
 from keepsaid.ports import memory_maintenance, store, store_views
 from keepsaid.values import frozen
 
+_PAUSED = "Paused. Messages here are stored and wait; none is answered until /resume. Commands are still read."
+_RESUMED = "Resumed. Messages that waited are answered now, in order."
 _SCOPES = {"--session": "session", "--person": "person", "--global": "global"}
 _WHO = {
     "session": "In a group only the owner may set how I speak, and nobody whom I do not know may anywhere.",
@@ -121,6 +123,9 @@ class Commands:
 
     async def _run_about_work(self, message: StoredMessage, name: str, arguments: str) -> CommandResult:
         match name:
+            case "pause" | "resume":
+                effect = SetPaused(name == "pause")
+                return CommandResult(_PAUSED if effect.paused else _RESUMED, effects=(effect,))
             case "tasks":
                 return await tasks.show_tasks(self.lanes.tasks, message)
             case "approve" | "reject":

@@ -20,12 +20,16 @@ SQL = load("routing")
 
 @frozen
 class _Stand:
-    """A lane's row id, last number received, last number batched, and its last batch, if more messages may join it."""
+    """A lane's row id, last number received, last number batched, and its last batch, if more messages may join it.
+
+    `paused` says that its conversation is.
+    """
 
     lane_id: int
     head: int
     batched: int
     tail: batch.Routed | None
+    paused: bool
 
 
 @frozen
@@ -72,7 +76,7 @@ def _dispatched(db: SqlSession, commits: Sequence[Dispatch]) -> list[bool]:
     for commit in commits:
         stand = stands[commit.lane]
         last = commit.batches[-1].last
-        kept.append(stand.batched == commit.after and last <= stand.head)
+        kept.append(stand.batched == commit.after and last <= stand.head and stand.paused == commit.paused)
         if kept[-1]:
             _write(db, commit, stand, written)
             routed[commit.lane.channel] += last - stand.batched
@@ -92,10 +96,10 @@ def _stands(db: SqlSession, lanes: Sequence[message.Lane]) -> dict[message.Lane,
     """Where these lanes stand, in their order."""
     found: dict[message.Lane, _Stand] = {}
     for row in every(db, many(SQL["stand"], row_of(4), len(lanes)), flat(lanes)):
-        head, batched, batch_id, first, chars, rule, version, priority = row[5:]
+        head, batched, batch_id, first, chars, rule, version, priority, paused = row[5:]
         verdict = Verdict(Action.FORWARD, rule, version, "")
         tail = None if batch_id is None else batch.Routed(batch_id, first, batched, 0, 0, chars, verdict, priority)
-        found[message.Lane(*row[1:5])] = _Stand(row[0], head, batched, tail)
+        found[message.Lane(*row[1:5])] = _Stand(row[0], head, batched, tail, bool(paused))
     if not found.keys() >= set(lanes):
         raise LookupError("no such lane")
     return {lane: found[lane] for lane in lanes}

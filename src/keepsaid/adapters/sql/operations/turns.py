@@ -6,7 +6,7 @@ import json
 import zlib
 from collections.abc import Sequence
 
-from keepsaid.adapters.sql.operations import journal, outbox, routing, rows, schedules, sessions, tasks
+from keepsaid.adapters.sql.operations import journal, modes, outbox, routing, rows, schedules, sessions, tasks
 from keepsaid.adapters.sql.query import Row, SqlSession, column, every, load, one, only, scalar, write_rows
 from keepsaid.domain import commits, effects, event, personality, process, receipt, trust
 from keepsaid.domain.context import Block, Reminders
@@ -146,6 +146,8 @@ def _apply_effects(db: SqlSession, commit: commits.TurnCommit, lane_id: int) -> 
                 db.execute(STANDING["reset_personality"], (effect.scope,))
             case effects.SetPersonality():
                 db.execute(STANDING["set_personality"], (effect.scope, effect.text, commit.at, effect.by))
+            case effects.SetPaused():
+                modes.apply_effect(db, effect, lane_id, commit.at)
             case receipt.JudgeMemory():
                 judged(db, effect, commit.at)
             case effects.StageMemory():

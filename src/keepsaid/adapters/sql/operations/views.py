@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from keepsaid.adapters.sql.operations import collection, leases, outbox, routing, rows, sessions, turns
+from keepsaid.adapters.sql.operations import collection, leases, modes, outbox, routing, rows, sessions, turns
 from keepsaid.adapters.sql.query import Row, SqlSession, as_json, column, every, load, one, only, scalar
 from keepsaid.domain import personality, prompt, session, states
 from keepsaid.domain import views as domain
@@ -83,12 +83,18 @@ _COUNTED = ("batches", "replies", "tasks")
 def due(db: SqlSession, at: int, limit: int) -> tuple[DueLane, ...]:
     begun = [priority for priority, first_at in every(db, SQL["due_levels"]) if first_at <= at]
     levels = [every(db, SQL["due"], (priority, at, limit)) for priority in begun]
-    return tuple(DueLane(Lane(*row[:4]), *row[4:]) for row in shared(levels, limit))
+    found = shared(levels, limit)
+    lanes = (DueLane(Lane(*row[:4]), *row[4:]) for row in found)
+    return tuple(replace(one, paused=modes.is_paused(db, one.lane)) for one in lanes)
 
 
 def waiting(db: SqlSession, lanes: Sequence[Lane]) -> tuple[WaitingGroup, ...]:
     found = ((lane, tuple(map(rows.message, every(db, SQL["waiting"], (*lane, _GROUP_MAX))))) for lane in lanes)
-    return tuple(WaitingGroup(lane, messages[0].number - 1, messages) for lane, messages in found if messages)
+    return tuple(
+        WaitingGroup(lane, messages[0].number - 1, messages, modes.is_paused(db, lane))
+        for lane, messages in found
+        if messages
+    )
 
 
 def next_due(db: SqlSession) -> int | None:
@@ -145,7 +151,8 @@ def overview(db: SqlSession) -> domain.Overview:
     spent = Usage(usage.get("in", 0), usage.get("out", 0), usage.get("cost") if usage.get("priced") else None)
     episodes_due, *held = only(db, SQL["totals"], (HELD_AFTER,))
     counts = (batches, replies, dict[str, int](every(db, SQL["tasks"])), turns)
-    return domain.Overview(depths, *counts, spent, episodes_due, sum(heard.values()), *held)
+    overview = domain.Overview(depths, *counts, spent, episodes_due, sum(heard.values()), *held)
+    return replace(overview, paused=modes.paused(db))
 
 
 def episode_work(db: SqlSession, limit: int, conversation: str | None = None) -> Sequence[domain.EpisodeWork]:
@@ -237,4 +244,5 @@ def summaries(db: SqlSession, lane: Lane) -> Sequence[Summary]:
 
 
 def _line_of(row: Row) -> domain.LaneLine:
-    return domain.LaneLine(Lane(*row[:4]), *row[4:])
+    *line, is_paused = row
+    return replace(domain.LaneLine(Lane(*line[:4]), *line[4:]), paused=bool(is_paused))

@@ -36,7 +36,11 @@ SELECT lane.channel, lane.account, lane.conversation, lane.key,
     (SELECT sum(last - first + 1) FROM batch WHERE batch.lane_id = lane.id AND state IN ('queued', 'leased')), 0),
   coalesce((SELECT state FROM session WHERE session.lane_id = lane.id ORDER BY id DESC LIMIT 1), '-'),
   coalesce(lane_context.summary, 0),
-  lane.transcript - max(coalesce(lane_context.summarised_until, 0), coalesce(lane_context.floor, 0))
+  lane.transcript - max(coalesce(lane_context.summarised_until, 0), coalesce(lane_context.floor, 0)),
+  EXISTS (
+    SELECT 1 FROM paused_conversation AS paused
+    WHERE paused.channel = lane.channel AND paused.account = lane.account AND paused.conversation = lane.conversation
+  )
 FROM lane LEFT JOIN lane_context ON lane_context.lane_id = lane.id
 
 -- name: task
@@ -55,3 +59,10 @@ schedule.id, source, name, timing, what, text, channel, account, conversation, k
 -- name: run
 schedule_id, due_at, state, ready_at, output, channel, account, conversation, key, url, direct, message_id, reply_id,
   reason, fired_at, ended_at, task_id
+
+-- name: may_start
+(batch.rule = 'command (paused)' OR NOT EXISTS (
+  SELECT 1 FROM lane AS its CROSS JOIN paused_conversation AS paused
+  ON its.channel = paused.channel AND its.account = paused.account AND its.conversation = paused.conversation
+  WHERE its.id = batch.lane_id
+))
