@@ -10,7 +10,7 @@ import pytest
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.stores import open_operations
 from keepsaid_testkit.contracts.commands import CommandContract
-from keepsaid_testkit.contracts.pausing import PauseContract
+from keepsaid_testkit.contracts.modes import IncognitoContract, PauseContract
 from keepsaid_testkit.contracts.store_driver import ContractStore
 
 
@@ -27,4 +27,8 @@ class TestCommand(CommandContract):
 
 
 class TestPause(PauseContract):
+    pass
+
+
+class TestIncognito(IncognitoContract):
     pass

@@ -211,7 +211,9 @@ class AgentBuilder:
         most = settings.agent_max if settings.enabled else 0
         terms = conversation.ScheduleToolTerms(most, int(settings.agent_min_interval_s * 1_000), settings.timezone)
         timed = conversation.schedule_tools(claimed, self.stores[0].schedules, self.system, terms)
-        ours = (*core, conversation.ask_for(claimed), *tasking.tools(), *timed, *given)
+        # tasks and schedules would carry what is said in incognito beyond its lane
+        lasting = () if claimed.around.incognito else (*tasking.tools(), *timed)
+        ours = (*core, conversation.ask_for(claimed), *lasting, *given)
         taken = {tool.name for tool in ours}
         return (*ours, *(tool for tool in (*brought, *toolbox.tools()) if tool.name not in taken))
 
@@ -255,5 +257,5 @@ class AgentBuilder:
         library = memories.library
         search = memory_search(have.search, library, listener, archive_of(memories, clock))
         opened_one = memory_open(memories, library, listener)
-        deeds = memory_action_tools(memories, listener, claimed)
+        deeds = () if claimed.around.incognito else memory_action_tools(memories, listener, claimed)
         return (search, opened_one, *deeds, forgetting.memory_forget(memories, have.forgetter, listener))

@@ -183,6 +183,13 @@ class SetPaused:
 
 
 @frozen
+class SetIncognito:
+    """Begin or end incognito in the turn's lane: nothing that is said there meanwhile reaches memory."""
+
+    on: bool
+
+
+@frozen
 class Measured:
     """A model reported how many tokens a prompt had that was estimated to have so many."""
 
@@ -276,7 +283,7 @@ OfTime = KeepTime | EndSchedule
 OfBranch = MakeTask | StageMemory
 """What a branch may leave behind, in the commit that ends it."""
 
-OfLane = OpenSlot | FillSlot | ClearSlot | SetPersonality | SetPaused
+OfLane = OpenSlot | FillSlot | ClearSlot | SetPersonality | SetPaused | SetIncognito
 """What concerns the turn's lane, its conversation or its people."""
 
 Effect = OfLane | JudgeMemory | Measured | StageMemory | OfTask | OfTime

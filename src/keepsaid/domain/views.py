@@ -88,7 +88,7 @@ class Story:
 class LaneLine:
     """A lane in a list: when somebody last said something, messages that no turn has answered, state of its session,
     version of its summary (0 for none), and records of its transcript that no summary or cut covers. `paused` says that
-    its conversation is.
+    its conversation is, `incognito` that what is said there now is said in incognito.
     """
 
     lane: Lane
@@ -98,6 +98,7 @@ class LaneLine:
     summary: int
     records: int
     paused: bool = False
+    incognito: bool = False
 
 
 @frozen

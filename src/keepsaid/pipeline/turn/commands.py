@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from keepsaid.domain import ids, memory, personality, prompt, turn
 from keepsaid.domain.command import COMMANDS, Command, CommandResult, ExecutedCommand, command_in, may_change
-from keepsaid.domain.effects import SetPaused, SetPersonality
+from keepsaid.domain.effects import SetIncognito, SetPaused, SetPersonality
 from keepsaid.domain.message import Lane, StoredMessage, Trust
 from keepsaid.errors import KeepsaidError
 from keepsaid.pipeline.tools import conversation, tasks
@@ -18,6 +18,14 @@ from keepsaid.values import frozen
 
 _PAUSED = "Paused. Messages here are stored and wait; none is answered until /resume. Commands are still read."
 _RESUMED = "Resumed. Messages that waited are answered now, in order."
+_INCOGNITO = (
+    "Incognito is on. What is said here is answered and kept in the inbox. It is not remembered, and it is never shown "
+    "in other conversations. /incognito off ends this."
+)
+_REMEMBERING = (
+    "Incognito is off. What was said during it stays out of memory, and the model no longer sees it. What is said from "
+    "now on is remembered."
+)
 _SCOPES = {"--session": "session", "--person": "person", "--global": "global"}
 _WHO = {
     "session": "In a group only the owner may set how I speak, and nobody whom I do not know may anywhere.",
@@ -82,7 +90,10 @@ class Commands:
             executed.append(ExecutedCommand(message.id, name, result.outcome, len(command.arguments)))
         done = {message.id for message, _ in found}
         rest = tuple(message for message in claimed.messages if message.id not in done)
-        return CommandBatchResult(replace(claimed, messages=rest), tuple(results), tuple(executed))
+        around = claimed.around
+        if any(effect == SetIncognito(True) for one in results for effect in one.effects):
+            around = replace(around, incognito=True)
+        return CommandBatchResult(replace(claimed, messages=rest, around=around), tuple(results), tuple(executed))
 
     async def _run_command(self, message: StoredMessage, command: Command) -> CommandResult:
         """Run what everybody may run here, and pass on what strangers in a group may not."""
@@ -106,6 +117,8 @@ class Commands:
     async def _run_for_known(self, message: StoredMessage, name: str, arguments: str) -> CommandResult:
         match name:
             case "remember":
+                if await self._is_incognito(message.lane):
+                    return refused("Nothing said here is remembered: incognito is on. /incognito off ends it.")
                 return await self.saving.remember(message, arguments)
             case "undo":
                 return await self.saving.undo(message)
@@ -123,6 +136,8 @@ class Commands:
 
     async def _run_about_work(self, message: StoredMessage, name: str, arguments: str) -> CommandResult:
         match name:
+            case "incognito":
+                return await self._incognito(message.lane, on=arguments.lower() != "off")
             case "pause" | "resume":
                 effect = SetPaused(name == "pause")
                 return CommandResult(_PAUSED if effect.paused else _RESUMED, effects=(effect,))
@@ -137,6 +152,15 @@ class Commands:
             case "inbox":
                 return await _for_owner(message, self.reports.inbox)
         raise AssertionError(f"/{name} is listed, and nothing carries it out")
+
+    async def _incognito(self, lane: Lane, *, on: bool) -> CommandResult:
+        if not on and not await self._is_incognito(lane):
+            return refused("Incognito is not on here.")
+        return CommandResult(_INCOGNITO if on else _REMEMBERING, effects=(SetIncognito(on),))
+
+    async def _is_incognito(self, lane: Lane) -> bool:
+        line = await self.lanes.line(lane)
+        return line is not None and line.incognito
 
     async def _context(self, lane: Lane) -> CommandResult:
         number = await self.lanes.last_turn(lane, commands=False)

@@ -1,9 +1,9 @@
-"""Modes of conversations: a paused one keeps its messages waiting, and only its commands are read."""
+"""Modes: a paused conversation keeps its messages waiting; nothing that is said in incognito reaches memory."""
 
 from __future__ import annotations
 
 from keepsaid.adapters.sql.operations import routing, rows
-from keepsaid.adapters.sql.query import SqlSession, column, every, load, only
+from keepsaid.adapters.sql.query import SqlSession, column, every, load, only, scalar
 from keepsaid.domain import effects, views
 from keepsaid.domain.command import command_in
 from keepsaid.domain.message import Lane
@@ -24,6 +24,16 @@ def apply_effect(db: SqlSession, effect: effects.SetPaused, lane_id: int, at: in
     if commands:
         db.execute(MODES["commands_apart"], (db.numbers(commands),))
     routing.refresh_ready(db, *lanes)
+
+
+def set_incognito(db: SqlSession, effect: effects.SetIncognito, lane_id: int, batch_id: int) -> None:
+    """Begin incognito in a lane with the messages of a batch, or end it after them."""
+    db.execute(MODES["begin_incognito" if effect.on else "end_incognito"], (lane_id, batch_id))
+
+
+def is_incognito_on(db: SqlSession, lane_id: int) -> bool:
+    """Whether what is said in a lane from now on is said in incognito."""
+    return bool(scalar(db, MODES["is_incognito_on"], (lane_id,)))
 
 
 def is_paused(db: SqlSession, lane: Lane) -> bool:

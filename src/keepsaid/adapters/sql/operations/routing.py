@@ -54,6 +54,11 @@ def refresh_ready(db: SqlSession, *lane_ids: int) -> None:
         db.execute(SQL["clear_ready"], (db.numbers(lane_ids),))
 
 
+def is_incognito(db: SqlSession, lane_id: int, first: int, last: int) -> bool:
+    """Whether one of the messages with these numbers was said in incognito."""
+    return bool(scalar(db, SQL["incognito_between"], (lane_id, first, last)))
+
+
 def dispatch(db: SqlSession, commits: Sequence[Dispatch]) -> list[bool]:
     """Write the batches of what waits in lanes, in few statements whatever their number."""
     return [kept for part in _apart(commits) for kept in _dispatched(db, part)]
@@ -159,7 +164,8 @@ def _task(db: SqlSession, commit: Dispatch, lane_id: int, routed: batch.Routed) 
     if routed.verdict.action is not Action.SPAWN:
         return None
     assert draft is not None, "a spawn verdict carries its task"
-    db.execute(SQL["episodes_due"], (routed.id, lane_id, None))
+    if not is_incognito(db, lane_id, routed.first, routed.last):
+        db.execute(SQL["episodes_due"], (routed.id, lane_id, None))
     count = routed.last - routed.first + 1
     if (task_id := scalar(db, SQL["pending_task"], (draft.key,))) is not None:
         more = (draft.description, count, batch.DESCRIPTION_CHARS_MAX, draft.outside, routed.priority)

@@ -27,7 +27,9 @@ def read_turn_inputs(db: SqlSession, lane: Lane, messages: Sequence[StoredMessag
     found = tuple(target for target in targets if target is not None)
     personalities = turns.personalities(db, personality.scopes_around(lane, messages))
     flagged = frozenset[int]() if lane_id is None else turns.list_flagged_memories(db, lane_id)
-    return TurnInputs(questions, found, personalities, turns.calibrations(db), flagged)
+    numbers = [message.number for message in messages]
+    incognito = lane_id is not None and bool(numbers) and routing.is_incognito(db, lane_id, min(numbers), max(numbers))
+    return TurnInputs(questions, found, personalities, turns.calibrations(db), flagged, incognito)
 
 
 def _reply_target(db: SqlSession, lane: Lane, target: str) -> ReplyTarget | None:
@@ -40,7 +42,9 @@ def _reply_target(db: SqlSession, lane: Lane, target: str) -> ReplyTarget | None
         ref = f"message:{message.id}"
         if message.damaged:
             return None
-        if message.lane != lane and origin.trust is Trust.EXTERNAL:
+        place_id = routing.lane_id_of(db, message.lane) or 0
+        hidden = origin.trust is Trust.EXTERNAL or routing.is_incognito(db, place_id, message.number, message.number)
+        if message.lane != lane and hidden:
             return ReplyTarget(target, ref, "")
         return ReplyTarget(target, ref, in_words(message.inbound.content), origin.name or origin.sender, origin.trust)
     if (reply := one(db, sessions.SESSIONS["said_reply"], (*place, lane.key))) is None:
@@ -244,5 +248,5 @@ def summaries(db: SqlSession, lane: Lane) -> Sequence[Summary]:
 
 
 def _line_of(row: Row) -> domain.LaneLine:
-    *line, is_paused = row
-    return replace(domain.LaneLine(Lane(*line[:4]), *line[4:]), paused=bool(is_paused))
+    *line, is_paused, incognito = row
+    return replace(domain.LaneLine(Lane(*line[:4]), *line[4:]), paused=bool(is_paused), incognito=bool(incognito))

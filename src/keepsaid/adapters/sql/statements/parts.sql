@@ -40,7 +40,8 @@ SELECT lane.channel, lane.account, lane.conversation, lane.key,
   EXISTS (
     SELECT 1 FROM paused_conversation AS paused
     WHERE paused.channel = lane.channel AND paused.account = lane.account AND paused.conversation = lane.conversation
-  )
+  ),
+  EXISTS (SELECT 1 FROM incognito_span WHERE incognito_span.lane_id = lane.id AND last IS NULL)
 FROM lane LEFT JOIN lane_context ON lane_context.lane_id = lane.id
 
 -- name: task
@@ -66,3 +67,9 @@ schedule_id, due_at, state, ready_at, output, channel, account, conversation, ke
   ON its.channel = paused.channel AND its.account = paused.account AND its.conversation = paused.conversation
   WHERE its.id = batch.lane_id
 ))
+
+-- name: incognito
+EXISTS (
+  SELECT 1 FROM incognito_span AS span
+  WHERE span.lane_id = batch.lane_id AND span.first <= batch.last AND coalesce(span.last, batch.last) >= batch.first
+)

@@ -45,6 +45,11 @@ VALUES (?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?)
 -- name: episodes_due
 INSERT OR IGNORE INTO episode_due (batch_id, lane_id, turn_id) VALUES (?, ?, ?)
 
+-- name: incognito_between
+SELECT EXISTS (
+  SELECT 1 FROM incognito_span WHERE lane_id = ?1 AND first <= ?3 AND coalesce(last, ?3) >= ?2
+)
+
 -- name: waiting
 WITH RECURSIVE walk (id, number, previous_id, first) AS (
   SELECT message.id, message.number, message.previous_id, lane.batched + 1

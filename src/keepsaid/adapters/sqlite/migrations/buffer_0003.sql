@@ -7,3 +7,13 @@ CREATE TABLE paused_conversation (
   row_seal INTEGER,
   PRIMARY KEY (channel, account, conversation)
 ) STRICT, WITHOUT ROWID;
+
+-- What was said in incognito, by the numbers of its messages; the span that has no last number goes on.
+CREATE TABLE incognito_span (
+  lane_id INTEGER NOT NULL REFERENCES lane (id),
+  first INTEGER NOT NULL,
+  last INTEGER,
+  row_seal INTEGER,
+  PRIMARY KEY (lane_id, first)
+) STRICT, WITHOUT ROWID;
+ALTER TABLE session ADD COLUMN incognito INTEGER NOT NULL DEFAULT 0;
