@@ -36,7 +36,7 @@ ignored.
 - An unknown key is ignored with a warning that names the nearest known one; so is, with the reason, a
   setting that its channel has no use for.
 - Rules and the agent change with `keepsaid config reload`, [while it
-  runs](../operate/operate.md#change-settings-while-it-runs); all else when the runtime is started again. The
+  runs](../operate.md#change-settings-while-it-runs); all else when the runtime is started again. The
   identity files `SOUL.md`, `IDENTITY.md` and `USER.md` are read again when they change.
 
 ```yaml
@@ -52,7 +52,7 @@ log:
 ```
 
 Variables that are no settings: `KEEPSAID_HOME` puts everything under one directory (see
-[operating](../operate/operate.md)); `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` and `OLLAMA_HOST` are
+[operating](../operate.md)); `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` and `OLLAMA_HOST` are
 read by `models.chat: auto`; `NO_COLOR` prints without colour.
 """
 
@@ -71,7 +71,7 @@ messages for it come in over HTTP with the token of the running instance, or by 
 _BUILT_IN = "The built-in channels are open from the start, and differ from these defaults:\n"
 
 _EXTENSIONS = """\
-One section an extension, under its id ([extensions](../extend/extensions.md)). What lies in the folder
+One section an extension, under its id ([extensions](../how-to/extensions.md)). What lies in the folder
 `extensions/` beside `config.yaml` is let in unless it is disabled here; what an installed package offers is let in
 once it is named here.
 """

@@ -13,7 +13,7 @@ HEAD = """\
 # Ports
 
 Every Protocol of `keepsaid.ports`, made from the code: its methods, what it is, and the classes of the package that
-have all of its methods. How to write an adapter: [ports](../extend/ports.md).
+have all of its methods. How to write an adapter: [ports](ports.md).
 """
 
 _NAMED_MAX = 4
