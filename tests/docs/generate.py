@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tests.docs import commands_page, config_page, errors_page, events_page, help_texts, map_page, ports_page
+from tests.docs import commands_page, config_page, errors_page, events_page, help_texts, ports_page
 from tests.docs.markdown import ROOT
 
 PAGES: Mapping[str, Callable[[], str]] = {
@@ -13,7 +13,6 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "docs/use/reference/errors.md": errors_page.page,
     "docs/use/reference/events.md": events_page.page,
     "docs/develop/reference-ports.md": ports_page.page,
-    "docs/develop/map.md": map_page.page,
     "tests/docs/help.txt": help_texts.page,
 }
 """What is made from what."""

@@ -7,8 +7,8 @@ import re
 from functools import cache
 
 import pytest
-from tests.docs.map_page import PACKAGE, PARTS, TESTKIT
 from tests.docs.markdown import ROOT
+from tests.docs.packages import PACKAGE, PARTS, TESTKIT, undescribed, unplaced
 
 from keepsaid import errors
 from keepsaid.domain.command import COMMANDS
@@ -80,6 +80,14 @@ def test_a_map_has_every_part_of_the_package(name: str) -> None:
     assert [part for part in parts if part not in text] == []
     inner = {path.parent.name for path in (PACKAGE / "adapters").glob("*/__init__.py")}
     assert [one for one in sorted(inner) if f"{one}/" not in text] == []
+
+
+def test_every_part_of_the_package_has_its_place_in_the_order() -> None:
+    assert unplaced() == set()
+
+
+def test_every_module_says_what_it_is() -> None:
+    assert undescribed() == []
 
 
 def words() -> list[str]:
