@@ -25,7 +25,7 @@ def test_every_code_is_one_error() -> None:
 
 def test_a_command_is_read_as_it_is_typed() -> None:
     typed = {one.typed: one.usual for one in parameters(restore)}
-    assert typed == {"BACKUP": "needed", "--to PATH": "needed"}
+    assert typed == {"BACKUP": "required", "--to PATH": "required"}
 
 
 def test_a_setting_names_its_variable_and_bounds() -> None:
