@@ -15,39 +15,32 @@ myst_heading_anchors = 4
 myst_fence_as_directive = ["mermaid"]
 suppress_warnings = ["misc.highlighting_failure"]  # JSON over several lines of a command
 
-_FIRST = (
-    "index",
-    "start",
-    "install",
-    "tutorials",
-    "how-to",
-    "concepts",
-    "operate",
-    "troubleshooting",
-    "security",
-    "faq",
-)
-"""Pages and folders in the order of the navigation; the others follow by name."""
-
-
-def pages(folder: Path) -> list[Path]:
-    """Every page below a folder except its index, in the order of the navigation."""
-    found = [path for path in folder.rglob("*.md") if path != folder / "index.md"]
-    return sorted(found, key=lambda path: (_place(path.relative_to(folder)), path.as_posix()))
-
-
-def _place(path: Path) -> int:
-    first = path.parts[0].removesuffix(".md")
-    return _FIRST.index(first) if first in _FIRST else len(_FIRST)
+NAVIGATION = {
+    "Begin": ("use/index", "use/start", "use/install"),
+    "Tutorials": (
+        "use/tutorials/assistant",
+        "use/tutorials/sidecar",
+        "use/tutorials/library",
+        "use/tutorials/extension",
+    ),
+    "How to": ("use/how-to/status-and-why", "use/how-to/*"),
+    "Concepts": ("use/concepts/path-of-a-message", "use/concepts/memory", "use/concepts/*"),
+    "Run it": ("use/operate", "use/troubleshooting", "use/security", "use/faq"),
+    "Reference": ("use/reference/*",),
+    "Develop": ("develop/index", "develop/architecture", "develop/guarantees", "develop/*", "develop/adr/index"),
+}
+"""The pages of each part of the navigation; a star is all pages of a folder that are not named before it."""
 
 
 def add_navigation(_app: Any, name: str, source: list[str]) -> None:
-    """Append the tree of pages to an index page, so that the Markdown stays readable without Sphinx."""
-    folder = (DOCS / name).parent
-    if Path(name).name == "index":
-        listed = [DOCS / "use/index.md", DOCS / "develop/index.md"] if folder == DOCS else pages(folder)
-        entries = "\n".join(path.relative_to(folder).as_posix() for path in listed)
-        source[0] += f"\n```{{toctree}}\n:hidden:\n\n{entries}\n```\n"
+    """Append the tree of pages to an index, so that the Markdown is readable without Sphinx."""
+    if name == "index":
+        trees = (f":caption: {caption}\n:glob:\n\n" + "\n".join(pages) for caption, pages in NAVIGATION.items())
+    elif name == "develop/adr/index":
+        trees = iter([":glob:\n\n0*"])
+    else:
+        return
+    source[0] += "".join(f"\n```{{toctree}}\n:hidden:\n{tree}\n```\n" for tree in trees)
 
 
 def setup(app: Any) -> None:
