@@ -42,6 +42,12 @@ KeepsaidError
 from __future__ import annotations
 
 
+def installation(extra: str = "", folder: str = "./keepsaid") -> str:
+    """Return the command that installs keepsaid, or a part of it. No index has it: `./keepsaid` is a checkout."""
+    target = f"'{folder}[{extra}]'" if extra else folder
+    return f"pip install {target}   (./keepsaid is the folder of your checkout)"
+
+
 class KeepsaidError(Exception):
     """Something went wrong. `code` is stable; `safe` says what is known about the data; `hint` what to run."""
 
@@ -67,7 +73,7 @@ class ConfigError(KeepsaidError):
 
     code = "KS-CFG"
     safe = "No data was touched."
-    hint = "keepsaid config validate"
+    hint = "keepsaid config edit"
 
 
 class InputError(KeepsaidError):
@@ -155,7 +161,7 @@ class StoreFull(StoreError):
     """No space left on the device."""
 
     code = "KS-DB-FULL"
-    hint = "free some space; intake resumes by itself"
+    hint = "free some space; a running instance then continues by itself"
 
 
 class DiskReserve(StoreFull):
@@ -169,6 +175,7 @@ class StoreBroken(StoreError):
     """An I/O error; nothing is acknowledged any more until a restart."""
 
     code = "KS-DB-IO"
+    hint = "check the disk, then: keepsaid serve"
 
 
 class StoreGone(StoreBroken):
@@ -232,7 +239,7 @@ class SchemaTooNew(StoreError):
 
     code = "KS-DB-NEWER"
     safe = "The file was not touched."
-    hint = "pip install --upgrade keepsaid"
+    hint = f"git pull in your checkout, then: {installation()}"
 
 
 class LeaseLost(KeepsaidError):

@@ -21,7 +21,7 @@ def fresh(tmp_path: Path) -> Program:
 def test_a_wrong_setting(fresh: Program) -> None:
     fresh.configure("models: {api_key: '${NO_SUCH_VARIABLE}'}")
     refused = fresh.run("status", code=4)
-    assert "models.api_key needs the environment variable NO_SUCH_VARIABLE" in refused.err
+    assert "models.api_key: the environment variable NO_SUCH_VARIABLE is not set" in refused.err
     assert "[KS-CFG]" in refused.err
     assert "No data was touched." in refused.err
 

@@ -37,6 +37,7 @@ _CONFIG = {
 
 SHOWN: dict[str, tuple[str, ...]] = {
     "inbox ls": (),
+    "inbox tail": (),
     "inbox show": ("{message}",),
     "inbox why": ("{message}",),
     "inbox lanes ls": (),
@@ -68,6 +69,9 @@ PLAIN: dict[str, tuple[str, ...]] = {
     "ext show": ("memory",),
     "config path": (),
     "config validate": (),
+    "config get": ("buffer.window_ms",),
+    "config diff": (),
+    "config schema": (),
     "doctor": ("--offline",),
     "models ls": (),
     "memory stats": (),
@@ -108,6 +112,9 @@ ERRORS_ALONE = {
         "schedule resume",
         "schedule cancel",
         "config reload",
+        "config set",
+        "config unset",
+        "config edit",
         "ext tools accept",
     ),
     *("data export", "data import", "data backup", "data restore", "data accept-loss"),

@@ -81,7 +81,7 @@ def test_status_warns_of_what_waits_and_of_a_disk_that_is_full(
 ) -> None:
     said.configure("buffer: {warn_count: 1, min_free_disk_mb: 1000000000}")
     told = inside(said, capsys, "status").out
-    assert "2 things need attention: 1 message waits; buffer.warn_count is 1 (keepsaid inbox ls);" in told
+    assert "2 things need attention.\n! 1 message waits; buffer.warn_count is 1\n  try  keepsaid inbox ls\n" in told
     assert "below buffer.min_free_disk_mb no message is taken in" in told
     assert "nothing is taken in" in inside(said, capsys, "doctor", "--offline", code=6).out
     assert "KS-DB-RESERVE" in inside(said, capsys, "inbox", "send", "no room", code=1).err

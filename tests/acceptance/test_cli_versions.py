@@ -104,10 +104,40 @@ def test_pins_and_merges(taught: Program, capsys: Capture) -> None:
     taught.run("memory", "add", "Next to the boiler there is the kettle.")
     found = inside(taught, capsys, "memory", "search", "next kettle", "--json").json["hits"]
     [other] = [hit["memory"]["id"] for hit in found if hit["memory"]["text"].startswith("Next")]
-    merged = inside(taught, capsys, "memory", "merge", id_, other, "--json").json
-    assert (merged["id"], merged["merged"]) == (id_, [other])
+    merged = inside(taught, capsys, "memory", "merge", id_, other)
+    assert merged.out == f"{id_} now has the sources of 1 duplicate\n"
     assert inside(taught, capsys, "memory", "show", id_, "--json").json["memory"]["evidence"] == 2
     again = inside(taught, capsys, "memory", "merge", id_, other, code=1)
-    assert "cannot be merged" in again.err
+    assert f"{other} was merged into {id_}; use {id_}" in again.err
     for asked in (("pin", "mem_x"), ("history", "mem_x"), ("merge", id_, "mem_x")):
         assert "there is no memory mem_x" in inside(taught, capsys, "memory", *asked, code=1).err
+
+
+def test_a_search_shows_which_memories_are_past(taught: Program, capsys: Capture) -> None:
+    lines = inside(taught, capsys, "memory", "search", "where does Ann live").out.splitlines()
+    assert lines[0].split() == ["ID", "STATE", "UNTIL", "KIND", "MEMORY"]
+    told = [line.split(maxsplit=4)[1:] for line in lines[1:3]]
+    assert told == [
+        ["active", "-", "fact", "Ann lives in Rome"],
+        ["superseded", "2026-06-04", "fact", "Ann lives in Lisbon"],
+    ]
+    assert max(map(len, lines)) <= 80
+
+
+def test_changes_to_a_past_memory_name_its_successor(taught: Program, capsys: Capture) -> None:
+    told = inside(taught, capsys, "memory", "search", "where does Ann live", "--json").json["hits"]
+    rome, lisbon = [hit["memory"]["id"] for hit in told if hit["memory"]["attribute"]]
+    for command in (
+        ("pin", lisbon),
+        ("unpin", lisbon),
+        ("archive", lisbon),
+        ("share", lisbon, "--to", "global", "--reason", "why not"),
+        ("merge", lisbon, rome),
+        ("merge", rome, lisbon),
+    ):
+        refused = inside(taught, capsys, "memory", *command, code=1)
+        assert f"{lisbon} was replaced by {rome}; use {rome}" in refused.err
+        assert "Nothing was changed." in refused.err
+        [hint] = [line.split("try", 1)[1].split() for line in refused.err.splitlines() if line.startswith("  try")]
+        assert "Ann lives in Rome" in inside(taught, capsys, *hint[1:]).out
+    assert found(taught, capsys) == ["Rome", "Lisbon"]

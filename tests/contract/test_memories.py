@@ -16,6 +16,7 @@ from keepsaid_testkit.contracts.library import LibraryContract
 from keepsaid_testkit.contracts.memories import Factory, KeepingContract, TextContract, VisibilityContract
 from keepsaid_testkit.contracts.people import PeopleContract, SharingContract
 from keepsaid_testkit.contracts.recall import PieceContract, VectorContract
+from keepsaid_testkit.contracts.revising import RevisionContract
 from keepsaid_testkit.contracts.upkeep import UpkeepContract
 from keepsaid_testkit.contracts.uses import UsesContract
 
@@ -121,4 +122,8 @@ class TestTruth(TruthContract):
 
 
 class TestCorrecting(CorrectingContract):
+    pass
+
+
+class TestRevising(RevisionContract):
     pass

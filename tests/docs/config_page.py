@@ -24,9 +24,8 @@ _HEAD = """\
 # Configuration
 
 Settings come from three places; a later one wins: the defaults below, `config.yaml` in the config
-directory, environment variables. Only settings that you change need to be in the file. `keepsaid config
-path` prints where it is, `keepsaid config show` prints every setting with its origin, and
-`keepsaid config validate` checks the file: exit code 4 if a setting is wrong, 5 if one is ignored.
+directory, environment variables. Only settings that you change need to be in the file.
+[Change settings](../how-to/configure.md) shows the commands that read, check and change it.
 
 - `${NAME}` anywhere in the file is replaced by that environment variable; an unset one is an error.
 - The variable of a key is `KEEPSAID_` and its path joined with two underscores, in capitals. A list

@@ -82,7 +82,7 @@ class World:
             case "merge", [other]:
                 await store.revisions.merge(memory, [await self._one(other)], at)
             case "pin", [pinned]:
-                await store.revisions.pin(memory, pinned=pinned)
+                await store.revisions.pin(memory, at, pinned=pinned)
             case "confirm", [when]:
                 await store.revisions.confirm(memory, when)
             case "relate", [other, relation]:

@@ -51,7 +51,7 @@ UNHEARD: Mapping[str, Mapping[str, str]] = {
     "memory_forget": {
         "what forgetting reaches; who may ask for it is decided before": (
             "alike all_named bulletins by_key earliest everything known made mentioned merged_into merged_texts"
-            " of_conversation pieces_of said state traced"
+            " of_conversation said state totals traced"
         ),
         "what an undo puts back; inside the write": "aside",
     },
@@ -78,7 +78,9 @@ UNHEARD: Mapping[str, Mapping[str, str]] = {
     },
     "memory_people": {"who spoke, for the owner's command": "seen"},
     "memory_relating": {"ids and vectors, for the caretaker that relates": "among_learned unrelated"},
-    "memory_truth": {"inside the write, which returns no words": "corrected held known same_words standing told"},
+    "memory_truth": {
+        "inside the write, which returns no words": "corrected held known same_words standing successor told"
+    },
     "memory_upkeep": {"numbers and ids": "counts kinds memories scopes states"},
     "memory_vectors": {"what has no vector yet, for the embedder alone": "unembedded"},
     "memory_words": {"what is packed into blocks, inside the write": "pieces pieces_in"},

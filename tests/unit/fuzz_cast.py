@@ -51,6 +51,7 @@ _SHAPES: dict[str, Json] = {
     "/v1/messages": HELLO,
     "/v1/replies/{id}/seen": {"provider_id": "p"},
     "/v1/replies/{id}/resend": {"accept": True},
+    "/v1/messages/{id}/stop": {},
     "/v1/batches/{id}/requeue": {"reason": "why"},
     "/v1/batches/{id}/drop": {"reason": "why"},
     "/v1/lanes/reset": _LANE,

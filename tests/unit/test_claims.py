@@ -142,6 +142,9 @@ async def test_who_said_something_lets_others_hear_it_and_nobody_else_does(tmp_p
         [told] = await at.store.sharing.list_shares(elsewhere, id_)
         assert (told.by, told.reason) == (person_of(ANN), "so that I find it")
         assert (await at.widen(ANN, f"{name} conversation"))[0] == REFUSED
+        assert await at.store.revisions.archive([id_], 9) == (id_,)
+        assert await at.widen(ANN, f"{name} global") == (REFUSED, f"No: {name} is archived.")
+        assert await at.widen(BEN, f"{name} global") == (REFUSED, nobodys)
 
 
 @pytest.mark.parametrize(

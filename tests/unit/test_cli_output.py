@@ -8,22 +8,19 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.domain.ids import show
 from keepsaid.errors import KeepsaidError, KeyConflict, ModelTimeout, NotRunning, StoreFull
-from keepsaid.interfaces.cli import talk
 from keepsaid.interfaces.cli.chat import LineReader
 from keepsaid.interfaces.cli.console import CliSession, Table, begin
 from keepsaid.interfaces.cli.logs import JsonLines, append, keep_log
 from keepsaid.interfaces.cli.program import exit_code, guarded, run, shared_first
 from keepsaid.interfaces.cli.remote import problem
-from keepsaid.interfaces.cli.talk import ChatClient, Piece, SlashCommand
+from keepsaid.interfaces.cli.talk import SlashCommand
 from keepsaid.text.normal import counted, duration, tallied
 
 
@@ -161,75 +158,6 @@ def test_the_log_is_written_at_its_level(tmp_path: Path) -> None:
             added.close()
 
 
-class Heard(ChatClient):
-    """A talk whose answer is known beforehand."""
-
-    def __init__(self, *pieces: Piece) -> None:
-        self._pieces = pieces
-        self.shown: list[str] = []
-
-    async def put(self, text: str) -> str:
-        return "msg_1"
-
-    async def answer(self, message_id: str) -> AsyncGenerator[Piece, None]:
-        for piece in self._pieces:
-            yield piece
-
-    async def seen(self, reply_id: str) -> None:
-        self.shown.append(reply_id)
-
-
-def delta(text: str) -> Piece:
-    return Piece("delta", {"text": text})
-
-
-def stored(*texts: str) -> Piece:
-    replies = [{"id": f"rep_{text}", "text": text} for text in texts]
-    return Piece("settled", {"id": "msg_1", "state": "done", "batch": {"reason": "a rule"}, "replies": replies})
-
-
-@pytest.mark.parametrize(
-    ("pieces", "printed"),
-    [
-        ((delta("It is "), delta("here."), stored("It is here.")), "bot > It is here.\n"),
-        ((stored("It is here."),), "bot > It is here.\n"),
-        (
-            (delta("It"), Piece("waiting", {"text": "an outage"}), delta("It is here."), stored("It is here.")),
-            "bot > Itbot > It is here.\n",
-        ),
-        (
-            (delta("It"), delta("It is here."), stored("It is here.")),
-            "bot > ItIt is here.\nbot (as it was stored) > It is here.\n",
-        ),
-        ((delta("\x1b[2J"), stored("\x1b[2J")), "bot > \\u{1b}[2J\n"),
-        ((stored(),), ""),
-    ],
-)
-async def test_an_answer_is_printed_once(
-    capsys: pytest.CaptureFixture[str], pieces: tuple[Piece, ...], printed: str
-) -> None:
-    heard = Heard(*pieces)
-    await talk._answer(heard, "where?")
-    said = capsys.readouterr()
-    assert said.out == printed
-    assert heard.shown == [reply["id"] for reply in pieces[-1].data["replies"]]
-    assert bool(said.err) == (not printed or "waiting" in [piece.kind for piece in pieces])
-
-
-class Failing(Heard):
-    """A talk with a runtime whose store is in trouble."""
-
-    async def unseen(self) -> AsyncIterator[dict[str, Any]]:
-        for _ in range(1):
-            raise StoreFull("no space is left")
-        yield {}
-
-
-async def test_what_fails_behind_a_prompt_costs_no_typed_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(talk, "_LATE_S", 0.0)
-    await talk._watch(Failing())
-
-
 async def test_lines_end_at_lf_alone() -> None:
     reading, writing = os.pipe()
     lines = LineReader(reading)
@@ -253,7 +181,7 @@ async def test_a_line_that_never_comes_can_be_given_up() -> None:
 @pytest.mark.parametrize(
     ("text", "code", "told"),
     [
-        ("models: {api_key: '${NO_SUCH_VARIABLE}'}", 4, "needs the environment variable NO_SUCH_VARIABLE"),
+        ("models: {api_key: '${NO_SUCH_VARIABLE}'}", 4, "the environment variable NO_SUCH_VARIABLE is not set"),
         ("buffer: {window_ms: soon}", 4, "buffer.window_ms"),
         ("models: {chat: gpt}", 4, "is not one of: auto, none"),
         ("- a list", 4, "must hold keys and values"),

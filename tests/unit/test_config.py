@@ -105,8 +105,8 @@ def test_variables_are_filled_in_wherever_text_stands(write: Write, monkeypatch:
 def test_a_variable_that_is_not_set_is_named_with_key_and_file(write: Write, text: str, key: str) -> None:
     file = write(text)
     error = refused(file)
-    assert error.what == f"{file}: {key} needs the environment variable NO_SUCH_VARIABLE, which is not set"
-    assert error.hint.startswith("export NO_SUCH_VARIABLE=")
+    assert error.what == f"{key}: the environment variable NO_SUCH_VARIABLE is not set  ({file}:1)"
+    assert error.hint == "export NO_SUCH_VARIABLE=VALUE, or: keepsaid config edit"
 
 
 def test_dollars_that_are_no_variable_stay(write: Write) -> None:
@@ -157,7 +157,7 @@ def test_the_environment_wins_over_file_and_caller(write: Write, monkeypatch: py
 )
 def test_an_unknown_key_is_named_with_the_nearest_known_one(write: Write, text: str, told: str) -> None:
     file = write(text)
-    assert load(file)[1] == [f"{file}: {told}"]
+    assert load(file)[1] == [f"{told}  ({file}:1)"]
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_an_unknown_key_is_named_with_the_nearest_known_one(write: Write, text: 
 )
 def test_a_setting_that_its_channel_ignores_is_named(write: Write, text: str, told: str) -> None:
     file = write(text)
-    assert load(file)[1] == [f"{file}: {told}"]
+    assert load(file)[1] == [f"{told}  ({file}:1)"]
 
 
 def test_a_variable_that_its_channel_ignores_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,14 @@ from pathlib import Path
 import apsw
 import pytest
 
-from keepsaid.adapters.sqlite.connection import APPLICATION_ID, open_reader, open_writer
-from keepsaid.errors import ForeignStore
+from keepsaid.adapters.sqlite.connection import (
+    APPLICATION_ID,
+    open_reader,
+    open_without_shared_memory,
+    open_writer,
+    translated,
+)
+from keepsaid.errors import ForeignStore, StoreBroken, StoreError, StoreFull
 
 
 def test_every_commit_is_synced_through_to_the_disk(tmp_path: Path) -> None:
@@ -84,3 +90,54 @@ def test_a_closed_connection_is_not_taken_for_one_that_has_a_file_of_the_same_in
         open_reader(path)
     assert path.read_bytes() == b"Dear diary,\n" * 1_000
     del closed
+
+
+CRASHED_WRITER = """
+import os, sys
+from pathlib import Path
+from keepsaid.adapters.sqlite.connection import APPLICATION_ID, open_writer
+db = open_writer(Path(sys.argv[1]))
+db.pragma("application_id", APPLICATION_ID)
+db.execute("CREATE TABLE told (n)")
+db.execute("INSERT INTO told VALUES (7)")
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("lost", ["", "-shm"])
+def test_a_log_is_read_without_shared_memory_and_left_as_it_is(tmp_path: Path, lost: str) -> None:
+    path = tmp_path / "one.db"
+    subprocess.run([sys.executable, "-c", CRASHED_WRITER, str(path)], check=True)
+    if lost:
+        path.with_name(f"one.db{lost}").unlink()
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    with closing(open_without_shared_memory(path)) as reader:
+        assert reader.execute("SELECT n FROM told").fetchall() == [(7,)]
+        with pytest.raises(apsw.ReadOnlyError):
+            reader.execute("DELETE FROM told")
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+def test_a_file_without_a_log_is_read_without_making_one(tmp_path: Path) -> None:
+    path = tmp_path / "on%e ?.db"
+    open_writer(path).close()
+    with closing(open_without_shared_memory(path)) as reader:
+        assert reader.execute("SELECT count(*) FROM sqlite_schema").fetchall() == [(0,)]
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "what"),
+    [
+        (apsw.SQLITE_FULL, StoreFull, "the disk is full: no space left for"),
+        (apsw.SQLITE_IOERR_SHMSIZE, StoreFull, "the disk is full: no space left for"),
+        (apsw.SQLITE_IOERR_FSYNC, StoreBroken, "the disk refused"),
+        (apsw.SQLITE_READONLY, StoreError, "cannot be opened for writing"),
+        (apsw.SQLITE_CANTOPEN, StoreError, "cannot be opened for writing"),
+    ],
+)
+def test_errors_of_the_disk_are_named(tmp_path: Path, code: int, kind: type[StoreError], what: str) -> None:
+    with pytest.raises(StoreError, match=what) as caught, translated(tmp_path / "one.db"):
+        raise apsw.exception_for(code)
+    assert type(caught.value) is kind
+    assert "keepsaid doctor" not in caught.value.hint

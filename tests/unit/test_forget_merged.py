@@ -22,8 +22,8 @@ async def test_words_of_a_merged_memory_are_counted_no_longer() -> None:
         1,
     )
     await readers.run(count_terms)
-    assert await memories.revisions.merge(merged, [last], 2)
-    assert await memories.revisions.merge(kept, [merged], 3)
+    assert await memories.revisions.merge(merged, [last], 2) is None
+    assert await memories.revisions.merge(kept, [merged], 3) is None
     assert await counted(readers) == ["quaxili", "zebraquoex"]
     await memories.forgetful.hide([kept], [], 4)
     assert await counted(readers) == []

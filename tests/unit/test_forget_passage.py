@@ -74,7 +74,7 @@ async def test_what_was_merged_goes_with_what_stands_for_it(stage: World) -> Non
     await stage.collect()
     facts = {one.text: one for one in await stage.known() if one.new.key.startswith("finding:")}
     into, other = facts["my boat is red"].id, facts["the boat of mine has the colour red"].id
-    assert await stage.memories.revisions.merge(into, (other,), stage.clock.now_ms())
+    assert await stage.memories.revisions.merge(into, (other,), stage.clock.now_ms()) is None
     preview = await stage.preview(ForgetSelector((into,)))
     assert {into, other} <= set(preview.memories)
     assert set(preview.messages) == {first, second}
@@ -87,7 +87,7 @@ async def test_what_was_merged_leads_to_the_message_it_was_made_of(stage: World)
     await stage.collect()
     facts = {one.text: one for one in await stage.known() if one.new.key.startswith("finding:")}
     into, other = facts["my boat is red"].id, facts["the boat of mine has the colour red"].id
-    assert await stage.memories.revisions.merge(into, (other,), stage.clock.now_ms())
+    assert await stage.memories.revisions.merge(into, (other,), stage.clock.now_ms()) is None
     preview = await stage.preview(ForgetSelector((other,)))
     assert (into in preview.memories, preview.messages) == (False, (second,))
     await stage.forget(ForgetSelector((other,)))

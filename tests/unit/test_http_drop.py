@@ -40,6 +40,20 @@ async def test_a_batch_is_dropped_and_queued_again_over_http(tmp_path: Path) -> 
     ]
 
 
+async def test_the_answering_of_a_message_is_stopped(tmp_path: Path) -> None:
+    async with site(tmp_path, answering=False) as running:
+        story = await queued(running)
+        told = []
+        for _ in range(2):
+            response = await running.client.post(f"/v1/messages/{story['id']}/stop", headers=running.owner)
+            told.append(response.json())
+        after = (await running.client.get(f"/v1/messages/{story['id']}")).json()
+        stranger = await running.client.post(f"/v1/messages/{story['id']}/stop")
+    assert told == [{"stopped": True}, {"stopped": False}]
+    assert (after["state"], after["batch"]["reason"]) == ("dropped", "stopped by the person who asked")
+    assert stranger.status_code == 401
+
+
 async def test_the_commands_do_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async def ran(*arguments: str) -> dict[str, Any]:
         await asyncio.to_thread(run, ["--json", "--home", str(tmp_path), "inbox", *arguments])

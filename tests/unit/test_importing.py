@@ -157,7 +157,7 @@ async def test_nobody_says_more_than_he_may(tmp_path: Path) -> None:
     async with home(tmp_path, "one") as store, home(tmp_path, "other") as other, home(tmp_path, "third") as third:
         word = lives("m1", "Porto", 100, trust=Trust.OWNER, corrects=True, scope=person_scope(OWNER))
         [learned] = await store.learn([word], 5)
-        await store.revisions.pin(learned.memory_id, pinned=True)
+        await store.revisions.pin(learned.memory_id, 6, pinned=True)
         await store.revisions.confirm(learned.memory_id, 6)
         await store.keep([episode("e", "something was said", HERE, Trust.OWNER)], 7)
         await store.people.join((ANN, BEN), OWNER, 8)

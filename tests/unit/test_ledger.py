@@ -176,7 +176,7 @@ def test_a_full_database_refuses_the_whole_group_and_later_takes_it(tmp_path: Pa
     group = [receive(2), receive(3, BIG), Relinquish("me", 5), receive(4)]
     results = ledger.apply(group)
     assert refused_by(results) == {StoreFull}
-    assert results[0].error.hint == "free some space; intake resumes by itself"
+    assert results[0].error.hint == "free some space; a running instance then continues by itself"
     assert stored(tmp_path / "buffer.db") == [1]
     assert verdicts(ledger.apply([receive(5)])) == [IntakeResult.STORED]
     db.pragma("max_page_count", 100_000)

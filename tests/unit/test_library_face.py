@@ -121,6 +121,9 @@ async def test_memory_is_looked_up_put_right_and_forgotten(ks: Keepsaid) -> None
     later = await ks.memory.edit(memory, "The ferry leaves at ten.")
     assert [one.text for one in await ks.memory.history(later)][-1] == "The ferry leaves at ten."
     await ks.memory.pin(later)
+    with pytest.raises(InputError, match=f"{memory} was replaced by {later}; use {later}"):
+        await ks.memory.pin(memory)
+    assert (await ks.memory.get(memory)).state == "superseded"
     found = await ks.memory.get(later)
     assert (found.pinned, found.kind, found.state, found.scope) == (True, "fact", "active", "person:owner")
     assert found.said.tzinfo is UTC

@@ -114,3 +114,29 @@ async def test_a_memory_is_widened_over_http(tmp_path: Path) -> None:
         assert await memories.get(elsewhere, id_) is not None
         [told] = await memories.sharing.list_shares(elsewhere, id_)
         assert (told.by, told.reason) == (OWNER, "all may know")
+
+
+async def test_over_http_a_past_memory_is_not_changed_and_its_successor_is_named(tmp_path: Path) -> None:
+    async with site(tmp_path, answering=False) as here:
+        service = here.instance.services.memories
+        before = (await service.add("The key is under the pot.", "fact")).id
+        after = (await service.edit(before, "The key is under the mat.", "")).memory_id
+        past, current = show("memory", before), show("memory", after)
+        for path, body in (
+            (f"{past}/widen", {"to": "global", "reason": "all may know"}),
+            (f"{past}/pin", {}),
+            (f"{past}/pin", {"pinned": False}),
+            (f"{past}/merge", {"others": [current]}),
+            (f"{current}/merge", {"others": [past]}),
+            ("archive", {"ids": [current, past]}),
+        ):
+            answer = await here.client.post(f"/v1/memories/{path}", json=body, headers=here.owner)
+            assert answer.status_code == 422
+            assert f"{past} was replaced by {current}; use {current}" in answer.text
+        told = (await here.client.get("/v1/memories", params={"query": "key"}, headers=here.owner)).json()["hits"]
+        assert [(one["memory"]["id"], one["memory"]["state"]) for one in told] == [
+            (current, "active"),
+            (past, "superseded"),
+        ]
+        assert told[1]["memory"]["valid_to"] is not None
+        assert told[1]["memory"]["superseded_by"] == current

@@ -158,7 +158,7 @@ class Instance:
             AskService(operations, self.hub, self.receive, inbox),
             inbox,
             MemoryService(memories, operations, clock, self.redactor),
-            SearchService(memories, self.search, archive_of(memories, clock)),
+            SearchService(memories, self.search, archive_of(memories, clock), clock),
             people.PeopleService(memories, self.config, clock),
             forgetting.ForgettingService(self.forgetter, memories, backups, lambda: self.running, self.forgetting),
             tasks.TaskService(operations, clock, self.ids, self.working),

@@ -16,6 +16,7 @@ from keepsaid.config.home import append_line
 from keepsaid.domain import commits, event
 from keepsaid.domain.prompt import Json
 from keepsaid.engine import forgetter, subscriptions, supervisor
+from keepsaid.errors import HomeError
 from keepsaid.events import catalog
 from keepsaid.events.dispatcher import NewsPublisher, wait_for
 from keepsaid.ports.memory_maintenance import MemoryNews
@@ -42,10 +43,15 @@ def forgetter_of(
 
 
 def note_backup(home: Home, made: Path) -> None:
-    """Remember where a backup was put, so that a receipt can say what it still holds."""
+    """Store where a backup is, so that a receipt of forgetting can name it. Raises HomeError."""
     file = home.state / _BACKUPS
-    home.state.mkdir(mode=0o700, parents=True, exist_ok=True)
-    append_line(file, json.dumps({"path": str(made)}))
+    try:
+        home.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        append_line(file, json.dumps({"path": str(made)}))
+    except OSError as error:
+        what = f"no backup was made, because its place cannot be written to {file} ({error.strerror})"
+        hint = f"make {home.state} writable, or free some space"
+        raise HomeError(what, safe="Nothing was changed.", hint=hint) from error
 
 
 def copy_tombstones(home: Home, config: Config, restored: Path) -> int:

@@ -16,7 +16,8 @@ from typing import NamedTuple, Protocol
 
 from keepsaid.adapters.system import files, machine
 from keepsaid.config import Config, Home, load
-from keepsaid.config.file import Key, changed, taken, within
+from keepsaid.config.document import Key
+from keepsaid.config.file import changed, taken, within
 from keepsaid.domain import commits
 from keepsaid.domain.prompt import Json
 from keepsaid.errors import ConfigError, KeepsaidError

@@ -17,7 +17,7 @@ from keepsaid.adapters.system.machine import DiskSpace, SystemClock, SystemIds
 from keepsaid.adapters.tools.mcp import ACCEPTED_FILE
 from keepsaid.app import channels, models
 from keepsaid.config import Config, Home
-from keepsaid.errors import HomeBusy, KeepsaidError, LogLost, StoreError, StoreUnpaired
+from keepsaid.errors import HomeError, KeepsaidError, LogLost, StoreError, StoreUnpaired
 from keepsaid.memory.indexing import Embedding
 from keepsaid.memory.recall.ranking import TEXT, VECTOR, GraphLeg, Leg, coverage, spread
 from keepsaid.memory.recall.recollection import NO_EMBEDDER, Recollection
@@ -68,7 +68,7 @@ class ReadOnlyStores:
 
     @property
     def search(self) -> SearchService:
-        return SearchService(self.memories, self.recall, self.archive)
+        return SearchService(self.memories, self.recall, self.archive, self.clock)
 
 
 @asynccontextmanager
@@ -111,11 +111,11 @@ def held_by(home: Home) -> int | None:
 
 @contextmanager
 def try_lock_home(home: Home, config: Config) -> Iterator[bool]:
-    """Hold the home's lock if no other process holds it; yields whether it is held."""
+    """Hold the home's lock if no other process holds it and the home can be written; yields whether it is held."""
     lock = FileLock(home.lock_file, stores_of(home, config))
     try:
         lock.acquire()
-    except HomeBusy:
+    except HomeError:  # HomeBusy is one
         yield False
         return
     try:

@@ -9,165 +9,106 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args
 
-import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_settings import SettingsError
 
+from keepsaid.config.document import ConfigDocument, Key, read_document
+from keepsaid.config.fields import variable_name
 from keepsaid.config.section import FORMER, with_current_keys
 from keepsaid.config.settings import CHANNELS, ENV_PREFIX, Config, ignored
 from keepsaid.errors import ConfigError
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_QUOTED = re.compile(r"""'[^']*'|"[^"]*\"""")
-_OF_YAML = ("tag:yaml", "<")
-"""How names begin that are YAML's own; what else an error quotes is the file's."""
+_BY_PROGRAM = "set by the program"
 
-_OURS = "Value error, "
-"""What pydantic puts before the words of our own checks."""
-
-_VALUES_MAX = 50_000
-"""Values one file may hold with every alias written out: a few lines of aliases of aliases can mean billions."""
-
-_UNREADABLE = (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError)
-"""What PyYAML raises: `!!bool maybe` is a KeyError of its own, `2031-02-31` a ValueError."""
-
-Key = tuple[str, ...]
+Unset = tuple[Key, str]
+"""A key of the file, and the variable in its value that is not set."""
 
 
-def load(path: Path, settings: Mapping[str, Any] | None = None) -> tuple[Config, list[str]]:
-    """Read the config file, if there is one; returns the tree and warnings about keys that change nothing.
+def load(
+    path: Path, settings: Mapping[str, Any] | None = None, source: ConfigDocument | None = None
+) -> tuple[Config, list[str]]:
+    """Read the config file, if there is one; returns the settings and warnings about keys that change nothing.
 
-    `settings` replaces whole top-level sections. Raises ConfigError naming file (or variable) and key when a
-    value is wrong or a variable is not set.
+    `settings` replaces whole top-level sections; `source` is the file that they were read from, if any. Raises one
+    ConfigError that names key, value and place (file and line, or variable) of everything that cannot be used.
     """
-    given = settings or {}
-    data = {**read(path), **given}
+    return load_document(read_document(path), settings, source)
+
+
+def load_document(
+    document: ConfigDocument, settings: Mapping[str, Any] | None = None, source: ConfigDocument | None = None
+) -> tuple[Config, list[str]]:
+    """Return the settings of a document that was read or is about to be written; otherwise like `load`."""
+    path, given = document.path, settings or {}
+    data, unset = expanded(document)
+    data, unset = {**data, **given}, [(key, name) for key, name in unset if key[0] not in given]
     current = with_current_keys(data)
+
+    def place(key: Key) -> str:
+        if key[0] in given:
+            return source.place(key) if source else _BY_PROGRAM
+        return document.place(key)
+
     try:
         config = Config(**{name: value for name, value in current.items() if name in Config.model_fields})
-    except ValidationError as error:
-        raise ConfigError(_first(error, path, given)) from error
-    except SettingsError as error:
-        hint = f"set one key at a time, e.g. {ENV_PREFIX}BUFFER__WINDOW_MS=0"
-        raise ConfigError(f"environment: {error}; a whole section is written as JSON", hint=hint) from error
+    except (ValidationError, SettingsError) as error:
+        keys = {**document.keys, **{name: source.keys[name] if source else one for name, one in given.items()}}
+        lines = {**document.lines, **(source.lines if source else {})}
+        raise _refused(error, unset, ConfigDocument(path, keys, lines), place) from None  # its text quotes values
+    if unset:
+        raise _refused(None, unset, document, place)
     # Nothing writes a file without a byte, but a lost disk cache leaves one.
     missing = "every setting has its default; restore the file from a backup, or run keepsaid init"
     emptied = [f"{path} is empty: {missing}"] if path.is_file() and path.stat().st_size == 0 else []
-    unknown = [f"{path}: {_misnamed(key, near, '.'.join)}" for key, near in _unknown(data, Config)]
-    useless = [f"{path}: {'.'.join(key)} is ignored: {why}" for key, why in _useless(current)]
+    unknown = [f"{_misnamed(key, near, '.'.join)}  ({place(key)})" for key, near in _unknown(data, Config)]
+    useless = [f"{'.'.join(key)} is ignored: {why}  ({place(key)})" for key, why in _useless(current)]
     return config, [*emptied, *unknown, *useless, *_unheard(config), *_variables_of_no_use()]
 
 
-def read(path: Path) -> dict[str, Any]:
-    """The keys of the file with `${VARIABLES}` filled in; empty when there is no file."""
-    try:
-        parsed = _parsed(path.read_text("utf-8"), path)
-        return {} if parsed is None else {str(key): _expanded(one, f"{key}", path) for key, one in parsed.items()}
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-    except (OSError, *_UNREADABLE) as error:
-        # The text of an error of YAML quotes the file, and with it secrets; so does its cause.
-        raise ConfigError(f"{path} cannot be read: {_fault(error)}") from None
+def _refused(
+    error: ValidationError | SettingsError | None,
+    unset: list[Unset],
+    document: ConfigDocument,
+    place: Callable[[Key], str],
+) -> ConfigError:
+    from keepsaid.config import faults  # noqa: PLC0415 - needed where something is wrong, and nowhere else
+
+    if isinstance(error, SettingsError):
+        return faults.bad_variable(error)
+    said = "the environment variable {} is not set"
+    found = [faults.Fault(key, said.format(name), place(key), needs=name) for key, name in unset]
+    if error is not None:
+        wrong = faults.faults_of(error, document, place)
+        found += [fault for fault in wrong if fault.variable or fault.key not in dict(unset)]
+    return faults.refuse(found)
 
 
-def _fault(error: Exception) -> str:
-    """What is wrong with a file and where, in no words of the file."""
-    if isinstance(error, yaml.MarkedYAMLError):
-        problem = _QUOTED.sub(_masked, error.problem or error.context or "it is not YAML")
-        mark = error.problem_mark or error.context_mark
-        return f"{problem} (line {mark.line + 1}, column {mark.column + 1})" if mark else problem
-    if isinstance(error, yaml.reader.ReaderError):
-        return f"{error.reason}: #x{error.character:04x} (position {error.position})"
-    if isinstance(error, OSError):
-        return error.strerror or type(error).__name__
-    if isinstance(error, UnicodeDecodeError):
-        return f"it is not UTF-8 (byte {error.start})"
-    if isinstance(error, RecursionError):
-        return "it is nested too deeply"
-    return f"a value in it is not what it looks like, or what its tag says ({type(error).__name__})"
+def read(path: Path) -> ConfigDocument:
+    """Read a file with `${VARIABLES}` expanded; a missing file has no keys. Raises ConfigError."""
+    document = read_document(path)
+    keys, unset = expanded(document)
+    if unset:
+        raise _refused(None, unset, document, document.place)
+    return ConfigDocument(path, keys, document.lines)
 
 
-def _masked(quoted: re.Match[str]) -> str:
-    """One character, or what YAML calls something, stays."""
-    name = quoted.group()[1:-1]
-    return quoted.group() if len(name) < 2 or name.startswith(_OF_YAML) else "..."
+def expanded(document: ConfigDocument) -> tuple[dict[str, Any], list[Unset]]:
+    """Return the keys of a document with `${VARIABLES}` expanded, and those that name a variable that is not set."""
+    unset: list[Unset] = []
 
+    def fill(value: Any, key: Key) -> Any:
+        if isinstance(value, dict):
+            return {str(name): fill(inner, (*key, str(name))) for name, inner in value.items()}
+        if isinstance(value, list):
+            return [fill(inner, (*key, str(place))) for place, inner in enumerate(value)]
+        if not isinstance(value, str):
+            return value
+        missing = [name for name in _VARIABLE.findall(value) if name not in os.environ]
+        unset.extend((key, name) for name in missing)
+        return value if missing else _VARIABLE.sub(lambda match: os.environ[match.group(1)], value)
 
-class _Loader(yaml.SafeLoader):
-    """YAML where no key stands twice: of two sections the first would be lost without a word."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """The values of a mapping."""
-        seen: set[str] = set()
-        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
-            if key.value in seen:
-                raise yaml.constructor.ConstructorError(None, None, "the same key stands here twice", key.start_mark)
-            seen.add(key.value)
-        return super().construct_mapping(node, deep)
-
-
-def _parsed(text: str, path: Path) -> dict[Any, Any] | None:
-    loader = _Loader(text)
-    try:
-        if (root := loader.get_single_node()) is None:
-            return None
-        if _unfolded(root, {}) > _VALUES_MAX:
-            raise ConfigError(f"{path} holds more than {_VALUES_MAX:,} values once its aliases are written out")
-        parsed = loader.construct_document(root)
-    finally:
-        loader.dispose()
-    if parsed is not None and not isinstance(parsed, dict):
-        raise ConfigError(f"{path} must hold keys and values, not a {type(parsed).__name__}")
-    return parsed
-
-
-def _unfolded(node: yaml.Node, known: dict[int, int]) -> int:
-    """How many values a node stands for; one that holds itself stands for more than is allowed."""
-    if id(node) not in known:
-        known[id(node)] = _VALUES_MAX
-        inner: list[yaml.Node] = []
-        if isinstance(node, yaml.SequenceNode):
-            inner = node.value
-        elif isinstance(node, yaml.MappingNode):
-            inner = [one for pair in node.value for one in pair]
-        known[id(node)] = 1 + sum(_unfolded(one, known) for one in inner)
-    return known[id(node)]
-
-
-def _expanded(value: Any, key: str, path: Path) -> Any:
-    if isinstance(value, dict):
-        return {str(name): _expanded(inner, f"{key}.{name}", path) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [_expanded(inner, f"{key}.{n}", path) for n, inner in enumerate(value)]
-    if not isinstance(value, str):
-        return value
-
-    def fill(match: re.Match[str]) -> str:
-        name = match.group(1)
-        if name not in os.environ:
-            hint = f"export {name}=..., or take the line out of {path}"
-            raise ConfigError(f"{path}: {key} needs the environment variable {name}, which is not set", hint=hint)
-        return os.environ[name]
-
-    return _VARIABLE.sub(fill, value)
-
-
-def _first(error: ValidationError, path: Path, settings: Mapping[str, Any]) -> str:
-    """The first thing that is wrong, and where it was set: the environment wins over settings and file."""
-    one = error.errors(include_url=False, include_input=False)[0]
-    key = tuple(str(part) for part in one["loc"])
-    named = {name.upper() for name in os.environ}
-    former = (name for name, now in FORMER.get("".join(key[:1]), {}).items() if key[-1] == now)
-    keys = (key, *((*key[:-1], name) for name in former))
-    variables = (_variable(one[:length]) for one in keys for length in range(len(one), 0, -1))
-    variable = next((name for name in variables if name in named), None)
-    source = f"environment: {variable}" if variable else "settings" if key[:1] and key[0] in settings else str(path)
-    more = error.error_count() - 1
-    return f"{source}: {'.'.join(key)}: {one['msg'].removeprefix(_OURS)}" + (f" (and {more} more)" if more else "")
-
-
-def _variable(key: Key) -> str:
-    return f"{ENV_PREFIX}{'__'.join(key)}".upper()
+    return {name: fill(inner, (name,)) for name, inner in document.keys.items()}, unset
 
 
 def _misnamed(key: Key, near: Key | None, written: Callable[[Key], str]) -> str:
@@ -235,9 +176,9 @@ def _variables_of_no_use() -> Iterator[str]:
         for part in reversed(bare.split("__")):
             data = {part: data}
         for key, near in _unknown(data, Config):
-            yield f"environment: {_misnamed(key, near, _variable)}"
+            yield f"environment: {_misnamed(key, near, variable_name)}"
         for key, why in _useless(with_current_keys(data)):
-            yield f"environment: {_variable(key)} is ignored: {why}"
+            yield f"environment: {variable_name(key)} is ignored: {why}"
 
 
 def changed(before: Any, after: Any, at: Key = ()) -> Iterator[Key]:

@@ -10,6 +10,8 @@ from pathlib import Path
 from keepsaid.errors import HomeError
 from keepsaid.values import frozen
 
+_ELSEWHERE = "make that directory writable, or use another home: keepsaid --home DIR status"
+
 
 @frozen
 class Home:
@@ -42,9 +44,10 @@ class Home:
                 if folder.stat().st_mode & 0o077:
                     folder.chmod(0o700)
             except OSError as error:
-                raise HomeError(f"{folder} cannot be made ({error.strerror})") from error
+                raise HomeError(f"{folder} cannot be made ({error.strerror})", hint=_ELSEWHERE) from error
             if not os.access(folder, os.W_OK):
-                raise HomeError(f"{folder} cannot be written", safe="What is stored there is untouched.")
+                safe = "Nothing was changed. Commands that only read still work."
+                raise HomeError(f"this home is read-only: {folder} cannot be written", safe=safe, hint=_ELSEWHERE)
 
     @property
     def config_file(self) -> Path:

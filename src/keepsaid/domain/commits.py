@@ -255,12 +255,14 @@ class Requeue(Commit[bool]):
 class Drop(Commit[bool]):
     """Drop a queued batch, by a person's word; False when it is not queued, or was shown to a turn.
 
-    Nothing is deleted: a `Requeue` brings it back. A turn that an earlier attempt left open is abandoned.
+    Nothing is deleted: a `Requeue` brings it back. A turn that an earlier attempt left open is abandoned. With
+    `running` a batch that is being answered is dropped too: its turn is abandoned, and its owner has no lease any more.
     """
 
     batch_id: int
     at: int
     reason: str
+    running: bool = False
 
 
 @frozen

@@ -115,6 +115,7 @@ class Traced(NamedTuple):
     """A memory with what it was made from; `refs` are its sources as `kind:ref`, `digests` its tombstones.
 
     Memories with the same digest in `said` say the same, to the same listeners; a reply has none. `person` said it.
+    `into` is the memory that it was merged into, 0 for none: it is deleted with that one.
     """
 
     id: int
@@ -126,6 +127,7 @@ class Traced(NamedTuple):
     digests: tuple[bytes, ...]
     said: tuple[bytes, ...] = ()
     person: str = ""
+    into: int = 0
 
 
 class HoldingTurns(NamedTuple):
@@ -165,12 +167,13 @@ class ScrubForgotten(Commit[Scrubbed]):
 
     A turn that is open keeps what it left until it has ended. A queued batch whose every message goes is dropped,
     a reply that is not sent yet is not delivered. Lanes begin their summary anew before the first record that goes.
-    `more` was found since the request, and goes too.
+    `more` was found since the request, and goes too. `counts` are added to the receipt.
     """
 
     id: int
     at: int
     more: ForgetTargets = ForgetTargets()
+    counts: Counts = ()
 
 
 @frozen

@@ -222,6 +222,13 @@ class Memory:
         """Whether it held no more at a time (milliseconds UTC)."""
         return self.valid_to is not None and self.valid_to <= at
 
+    def state_at(self, at: int) -> str:
+        """Its state at a time (milliseconds UTC): active, superseded, expired, merged or archived."""
+        if self.state in ("merged", "archived") or not (self.state == "superseded" or self.past(at)):
+            return self.state
+        ended = self.superseded_by is None and self.new.valid_to is not None and self.new.valid_to <= at
+        return "expired" if ended else "superseded"
+
 
 class Found(NamedTuple):
     """What one leg found: a memory by its id, and a score above zero that compares within this answer only.

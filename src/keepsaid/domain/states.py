@@ -14,7 +14,7 @@ _MOVES = """
 batch
     queued: claim -> leased, drop -> dropped, spawn -> done, steer -> done, park -> review
     leased: commit -> done, release -> queued, retry -> queued, expire -> queued
-    leased: interrupt -> queued, park -> review, bury -> dead
+    leased: interrupt -> queued, park -> review, bury -> dead, drop -> dropped
     dropped: requeue -> queued
     review: requeue -> queued, approve -> done, bury -> dead
     dead: requeue -> queued

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from keepsaid.domain import commits, prompt
 from keepsaid.domain.memory import GLOBAL, NewMemory, conversation_scope, person_scope
 from keepsaid.domain.message import Lane, Trust, Trusted, is_forwarded
+from keepsaid.domain.revision import RevisionRefusal
 from keepsaid.text.normal import joined, parted
 from keepsaid.values import frozen
 
@@ -146,8 +147,12 @@ class MemoryShared:
     at: int
 
 
+ShareResult = MemoryShared | ShareRefusal | RevisionRefusal
+"""What became of a request to share: it was shared, may not be, or is not a current memory."""
+
+
 @frozen
-class ShareMemory(commits.Commit[MemoryShared | ShareRefusal]):
+class ShareMemory(commits.Commit[ShareResult]):
     """Let a memory be heard as far as `to`, where `by` may: who said it, or whom that is joined with, or the owner."""
 
     memory_id: int

@@ -38,6 +38,10 @@ class Forgetter:
         """Find everything that a request to forget would delete; nothing is changed."""
         return await self._targets.find_targets(selector)
 
+    async def count(self, targets: forgetting.ForgetTargets) -> forgetting.Counts:
+        """Count what would be deleted, by place, as the receipt counts it; nothing is changed."""
+        return forgetting.summed(await self._memory.count(targets), await self._operations.reach.count(targets))
+
     async def forget(
         self, selector: forgetting.ForgetSelector, by: str, undo_ms: int = 0
     ) -> forgetting.Forgetting | None:
@@ -172,9 +176,9 @@ class Forgetter:
     async def _scrub(self, one: forgetting.Forgetting) -> bool:
         """Scrub what was left, and what came since: a turn that was running may have told it again."""
         known, now = await self._view.get_targets(one.id), self._clock.now_ms()
-        await self._memory.hide(known.memories, known.digests, now, _kept(one))
-        await self._memory.erase(known.memories, _kept(one))
-        left = await self._scrubbed(one.id)
+        hidden = await self._memory.hide(known.memories, known.digests, now, _kept(one))
+        erased = await self._memory.erase(known.memories, _kept(one))
+        left = await self._scrubbed(one.id, forgetting.summed(hidden, erased))
         found = fresh(await self._targets.widened(known), known)
         if not found.is_empty:
             await self._operations.apply(forgetting.ScrubForgotten(one.id, now, found))
@@ -185,9 +189,10 @@ class Forgetter:
         lines = await self._typed.forget(lambda line: repeats(line, known))
         return await self._move(one, "scrub", (("lines", lines),) if lines else ())
 
-    async def _scrubbed(self, number: int) -> forgetting.Scrubbed:
+    async def _scrubbed(self, number: int, counts: forgetting.Counts = ()) -> forgetting.Scrubbed:
         for _ in range(_ROUNDS_MAX):
-            done = await self._operations.apply(forgetting.ScrubForgotten(number, self._clock.now_ms()))
+            piece = forgetting.ScrubForgotten(number, self._clock.now_ms(), counts=counts)
+            done, counts = await self._operations.apply(piece), ()
             if not done.left or self._halt.is_set:
                 break
         return done

@@ -141,22 +141,22 @@ def holdings_shape(held: Holdings) -> Shape:
     return {**counts, "maintained_at": when(max(ended)) if ended and over else None}
 
 
-def recalled_shape(found: Recalled) -> Shape:
-    """The hits of a search, best first, and the legs that could not answer."""
+def recalled_shape(found: Recalled, at: int) -> Shape:
+    """The hits of a search in their order, and the legs that could not answer; states are as of `at` (ms UTC)."""
     hits = [
-        {**fields_of(hit, "leg", "rank"), "score": round(hit.score, 4), "memory": memory_shape(hit.memory)}
+        {**fields_of(hit, "leg", "rank"), "score": round(hit.score, 4), "memory": memory_shape(hit.memory, at)}
         for hit in found.hits
     ]
     return {"hits": hits, "missing": list(found.missing), "took_ms": round(found.took_ms, 2)}
 
 
-def memory_shape(memory: Memory) -> Shape:
-    """A memory and where it came from."""
+def memory_shape(memory: Memory, at: int) -> Shape:
+    """A memory, its state at a time (milliseconds UTC), and where it came from."""
     new = memory.new
     return {
         "id": show("memory", memory.id),
         "kind": str(new.kind),
-        "state": memory.state,
+        "state": memory.state_at(at),
         **fields_of(new, "text", "speaker", "speaker_id", "subject", "subject_id", "scope"),
         "trust": str(new.trust),
         **fields_of(new, "importance", "confidence", "attribute", "value"),
@@ -205,16 +205,16 @@ def use_shape(use: receipt.Use) -> Shape:
     return {"turn": show("turn", use.turn_id), "lane": lane, **told}
 
 
-def came_up_shape(memory: Memory, uses: Sequence[receipt.Use], feedback: Sequence[receipt.Feedback]) -> Shape:
+def came_up_shape(memory: Memory, at: int, uses: Sequence[receipt.Use], feedback: Sequence[receipt.Feedback]) -> Shape:
     """A memory, the turns it came up in, and what people said of that."""
     told = {"uses": [use_shape(use) for use in uses], "feedback": [feedback_shape(said) for said in feedback]}
-    return {"memory": memory_shape(memory), **told}
+    return {"memory": memory_shape(memory, at), **told}
 
 
-def absent_shape(turn: views.TurnStory, memory: Memory, why: Absence) -> Shape:
+def absent_shape(turn: views.TurnStory, memory: Memory, at: int, why: Absence) -> Shape:
     """A turn, a memory, and why the one was not shown the other."""
     absence = {"stage": str(why.stage), "why": why.why, "found": _candidate(why.found)}
-    return {"turn": show("turn", turn.turn_id), "memory": memory_shape(memory), "absence": absence}
+    return {"turn": show("turn", turn.turn_id), "memory": memory_shape(memory, at), "absence": absence}
 
 
 def turn_shape(turn: views.TurnStory) -> Shape:
@@ -283,10 +283,15 @@ def forget_request(fields: Mapping[str, Any]) -> ForgetRequest:
     return ForgetRequest(tuple(ids), *rest)
 
 
-def preview_shape(preview: ForgetPreview) -> Shape:
-    """What would go, counted, with the first memories of it."""
+def preview_shape(preview: ForgetPreview, at: int) -> Shape:
+    """What would go, counted as in the receipt, with the first memories of it; states are as of `at` (ms UTC)."""
     shown = [
-        {"id": show("memory", one.id), "kind": str(one.new.kind), "text": cut(one.text, _TEXT_CHARS)}
+        {
+            "id": show("memory", one.id),
+            "kind": str(one.new.kind),
+            "state": one.state_at(at),
+            "text": cut(one.text, _TEXT_CHARS),
+        }
         for one in preview.memories
     ]
     return {"dry_run": True, "counts": dict(preview.counts), "memories": shown}

@@ -67,6 +67,17 @@ class _Reach:
         for kind in _KINDS[1:]:
             getattr(self, kind).update(dict.fromkeys(getattr(work, kind)))
 
+    def take_merged(self, found: Sequence[forgetting.Traced]) -> None:
+        """Reach the memories that were merged into one that goes: they are deleted with it."""
+        below: dict[int, list[forgetting.Traced]] = {}
+        for one in found:
+            below.setdefault(one.into, []).append(one)
+        waiting = list(self.memories)
+        while waiting:
+            merged = [one for one in below.get(waiting.pop(), ()) if one.into and one.id not in self.memories]
+            self.memories |= {one.id: one for one in merged}
+            waiting += [one.id for one in merged]
+
     @property
     def size(self) -> tuple[int, ...]:
         """How far it reaches."""
@@ -120,6 +131,7 @@ class ForgetTargetFinder:
                     reach.memories[one.id] = one
                     leads = chosen and reach.leads_on(one)
                     _lead((one.key, *(ref for ref in one.refs if leads and ref not in reach.before)), reach)
+            reach.take_merged(found)
             reach.words |= await self._telling(reach)
             await self._spread(reach)
             if reach.size == before:
@@ -180,11 +192,6 @@ def repeats(text: str, targets: forgetting.ForgetTargets) -> bool:
     return any(
         forgetting.sentence_digest(forgetting.AGENT, one) in targets.echoes for one in forgetting.sentences(text)
     )
-
-
-def counted(targets: forgetting.ForgetTargets) -> forgetting.Counts:
-    """How much goes, by kind."""
-    return tuple((kind, len(numbers)) for kind in _KINDS if (numbers := getattr(targets, kind)))
 
 
 def _goes(one: forgetting.Traced, reach: _Reach) -> bool:

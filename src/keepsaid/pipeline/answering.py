@@ -129,8 +129,11 @@ class Answering:
         def delta(text: str) -> None:
             self.agent.progress.tell(inbox.claimed.all_messages, channel.TurnProgress("delta", text))
 
+        def using(tool: str) -> None:
+            self.agent.progress.tell(inbox.claimed.all_messages, channel.TurnProgress("tool", tool))
+
         gate = authorization.CallGate(trust.taint_in(trace), self.agent.asking(claimed) if self.agent.asking else None)
-        turn = run.TurnDeps(fitting, prompt, tools, self.settings.limits, delta, inbox, gate, offload)
+        turn = run.TurnDeps(fitting, prompt, tools, self.settings.limits, delta, inbox, gate, offload, using)
         records = (ran := await run.run_turn(turn, steps)).records
         outcome = Outcome(ran.text, records, steps.usage, ran.model, chosen(trace), opened=run.opened_in(records))
         claimed, lasts_ms = inbox.claimed, self.settings.slots.expiry_ms

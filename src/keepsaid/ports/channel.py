@@ -77,9 +77,12 @@ class InboundSink(Protocol):
 
 @frozen
 class TurnProgress:
-    """Something that happened to a message's turn: a piece of the answer, a wait, or its end."""
+    """Something that happened to a message's turn: a piece of the answer, a tool that begins, a wait, or its end.
 
-    kind: Literal["delta", "waiting", "settled"]
+    The text of `tool` is the tool's name; it is empty when the tools of a step have returned.
+    """
+
+    kind: Literal["delta", "tool", "waiting", "settled"]
     text: str = ""
 
 

@@ -225,6 +225,9 @@ class ReachView(Protocol):
     async def at_work(self, since: int, lanes: Sequence[Lane]) -> int:
         """Turns that are open since before a time and may still write what they were shown."""
 
+    async def count(self, targets: ForgetTargets) -> Counts:
+        """How many rows `ScrubForgotten` would empty or delete, by the names that its counts have."""
+
 
 class MemoryUndoLog(Protocol):
     """Undo images of forgettings: the deleted rows of memory, kept until the undo period ends."""
@@ -236,12 +239,8 @@ class MemoryUndoLog(Protocol):
         """Delete what one kept aside; whether anything was."""
 
 
-class ForgetfulMemory(Protocol):
-    """Memory as forgetting needs it. It reads everything: permission is checked before."""
-
-    @property
-    def echoes(self) -> Echoes:
-        """The sentences that were forgotten."""
+class MemoryReach(Protocol):
+    """Reads everything that a request to forget reaches in memory; permission is checked before."""
 
     async def joined(self, person: str) -> tuple[str, ...]:
         """All identities of a person, who is named by one of them or by the id that joined them."""
@@ -257,6 +256,17 @@ class ForgetfulMemory(Protocol):
 
     async def holding(self, words: frozenset[str]) -> tuple[int, ...]:
         """Summaries and bulletins that hold one of the words: they are made anew from what stays."""
+
+    async def count(self, targets: ForgetTargets) -> Counts:
+        """How many rows `hide` and `erase` would delete, by the names that their counts have."""
+
+
+class ForgetfulMemory(MemoryReach, Protocol):
+    """Memory as forgetting needs it. It reads everything: permission is checked before."""
+
+    @property
+    def echoes(self) -> Echoes:
+        """The sentences that were forgotten."""
 
     async def hide(self, ids: Sequence[int], digests: Sequence[bytes], at: int, aside: int = 0) -> Counts:
         """Hide memories and bury their digests, kept for an undo of forgetting `aside`; returns what was deleted."""

@@ -9,6 +9,7 @@ from keepsaid.domain import bulletin, learning, memory, turn, visibility
 from keepsaid.domain.bundle import ImportVerdict, Record
 from keepsaid.domain.graph import Association, Mention, Seed
 from keepsaid.domain.memory import Found, Kind, Listener, Memory, Narrowing, NewMemory, Used, VectorSpace
+from keepsaid.domain.revision import RevisionRefusal
 from keepsaid.ports.memory_maintenance import Echoes
 from keepsaid.text.words import DocumentFrequencies
 from keepsaid.values import frozen
@@ -113,23 +114,26 @@ class MemoryRevisions(Protocol):
         Doing it again by the same key does nothing. `at` is milliseconds UTC.
         """
 
-    async def pin(self, memory_id: int, *, pinned: bool) -> bool:
-        """Pin a memory, so that it never fades, or unpin it; False when there is no such memory."""
+    async def pin(self, memory_id: int, at: int, *, pinned: bool) -> RevisionRefusal | None:
+        """Pin a memory, so that it never fades, or unpin it; returns the refusal if it is not current at `at` (ms)."""
 
     async def confirm(self, memory_id: int, at: int) -> bool:
         """Take a memory for certain from now on (milliseconds UTC); False when there is no such memory."""
 
-    async def archive(self, memory_ids: Sequence[int], at: int, *, back: bool = False) -> tuple[int, ...]:
-        """Archive memories, or restore archived ones (`back`) as used at `at` (milliseconds UTC).
+    async def archive(
+        self, memory_ids: Sequence[int], at: int, *, back: bool = False
+    ) -> tuple[int, ...] | RevisionRefusal:
+        """Archive memories, all or none, or restore archived ones (`back`) as used at `at` (milliseconds UTC).
 
-        Returns the ids that were changed. Episodes and summaries are never archived.
+        Returns the ids that were changed, or the refusal for the first that is not current, or is an episode or a
+        summary. Of memories to restore, those that are not archived are ignored.
         """
 
-    async def merge(self, into: int, others: Sequence[int], at: int) -> bool:
-        """Have one memory stand for others that say the same, with their sources; they are kept, and never recalled.
+    async def merge(self, into: int, others: Sequence[int], at: int) -> RevisionRefusal | None:
+        """Move the sources of duplicates to one memory; the duplicates are kept, and never recalled.
 
-        All or none: False when one is not there or was merged before, is an episode or a summary, is of another scope
-        or slot than `into`, or something else held between them.
+        All or none. Returns the refusal if one of them is not current, is an episode or a summary, is of another scope
+        or slot than `into`, or contradicts it, or if another value was valid between them.
         """
 
 
@@ -155,8 +159,8 @@ class People(Protocol):
 class MemorySharing(Protocol):
     """Shares memories with more listeners, only by a person's command, and keeps a record of it."""
 
-    async def share(self, commit: visibility.ShareMemory) -> visibility.MemoryShared | visibility.ShareRefusal:
-        """Share a memory with more listeners, or return the reason for a refusal, with nothing changed."""
+    async def share(self, commit: visibility.ShareMemory) -> visibility.ShareResult:
+        """Share a current memory with more listeners, or return the reason for a refusal, with nothing changed."""
 
     async def list_shares(self, listener: Listener, memory_id: int) -> Sequence[visibility.MemoryShared]:
         """How a memory that the listener may read was shared, oldest first."""

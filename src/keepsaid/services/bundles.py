@@ -20,7 +20,7 @@ from typing import IO, Any
 from keepsaid.config.home import sync, sync_open
 from keepsaid.domain import bundle, bundle_lines, ids, visibility
 from keepsaid.domain.memory import IMPORTANCE, OWNER, Kind, Listener, Memory
-from keepsaid.errors import HomeError, InputError
+from keepsaid.errors import HomeError, InputError, SchemaTooNew
 from keepsaid.memory.importing import ImportLine
 from keepsaid.ports.memory_store import BundleContents, Bundles
 from keepsaid.text.normal import normalise
@@ -203,7 +203,7 @@ def _header(path: Path, raw: bytes) -> dict[str, Any]:
         raise _refused(f"{path} is no bundle of keepsaid's memory", "keepsaid data import --help")
     if told.get("format") != FORMAT:
         what = f"{path} has format {str(told.get('format'))[:20]!r}; this keepsaid reads {FORMAT}"
-        raise _refused(what, "pip install -U keepsaid")
+        raise _refused(what, SchemaTooNew.hint)
     return told
 
 

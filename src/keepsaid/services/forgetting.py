@@ -10,7 +10,6 @@ from keepsaid.domain.ids import read
 from keepsaid.domain.memory import OWNER, Listener, Memory
 from keepsaid.engine.forgetter import Forgetter
 from keepsaid.errors import InputError
-from keepsaid.memory.forgetting import counted
 from keepsaid.ports.store import MemoryStore
 from keepsaid.text.normal import cut, normalise
 from keepsaid.values import frozen
@@ -39,7 +38,7 @@ class ForgetRequest:
 
 @frozen
 class ForgetPreview:
-    """What would go, counted by place, with the first memories of it."""
+    """What would go, counted by place as in the receipt, with the first 20 memories of it in any state."""
 
     counts: Mapping[str, int]
     memories: Sequence[Memory]
@@ -98,8 +97,9 @@ class ForgettingService:
         """Count what would go; nothing is changed. Raises InputError for what `forget` would refuse."""
         undo_ms(asked.undo_for)
         wanted = await self.forgetter.find_targets(parse_request(asked))
-        first = await self.memories.fetch(_OWNER, wanted.memories[:_SHOWN_MAX])
-        return ForgetPreview(dict(counted(wanted)), first)
+        first = [await self.memories.get(_OWNER, number) for number in wanted.memories[:_SHOWN_MAX]]
+        counts = await self.forgetter.count(wanted)
+        return ForgetPreview(dict(counts), [one for one in first if one is not None])
 
     async def forget(self, asked: ForgetRequest) -> ForgetReceipt:
         """Forget, by the owner's word; raises InputError where there is nothing to forget."""

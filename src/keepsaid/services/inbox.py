@@ -15,6 +15,9 @@ from keepsaid.ports import channel, runtime, store
 from keepsaid.text.normal import normalise
 from keepsaid.values import frozen
 
+STOPPED = "stopped by the person who asked"
+"""Why a batch was dropped whose answering somebody cancelled."""
+
 
 class InboxService:
     """Decides about what is stored; whoever works on it is woken."""
@@ -35,6 +38,20 @@ class InboxService:
         done = await self._operations.apply(commits.Drop(batch_id, self._clock.now_ms(), normalise(reason)))
         self._hints.work.set()
         return done
+
+    async def stop(self, message_id: int) -> bool:
+        """Cancel the answering of a message: drop its batch also while a turn runs, and end that turn's calls.
+
+        False if nothing answers it: it is settled, or not in a batch yet. A requeue brings it back.
+        """
+        story = await self._operations.story(message_id)
+        if story is None or story.batch is None:
+            return False
+        stop = commits.Drop(story.batch.id, self._clock.now_ms(), STOPPED, running=True)
+        stopped = await self._operations.apply(stop)
+        self._hints.wake_holders(story.batch.id)
+        self._hints.work.set()
+        return stopped
 
     async def mark_seen(self, reply_id: int, provider_id: str | None = None) -> bool:
         """Record that a reply was pulled; `provider_id` is what its medium calls it."""
@@ -66,10 +83,10 @@ _LOOK_S = 1.0
 
 @frozen
 class AnswerProgress:
-    """What was heard of a message: its `story` as it stands now, a piece of its answer, why it waits, or silence."""
+    """News of a message: its `story` as it is now, a piece of the answer, a tool that runs, a wait, or silence."""
 
     story: views.Story
-    kind: Literal["story", "piece", "waiting", "silence"] = "story"
+    kind: Literal["story", "piece", "tool", "waiting", "silence"] = "story"
     text: str = ""
 
 
@@ -133,7 +150,7 @@ class AskService:
                     if progress.kind == "waiting":
                         yield AnswerProgress(story, "waiting", progress.text)
                         break
-                    yield AnswerProgress(story, "piece", progress.text)
+                    yield AnswerProgress(story, "tool" if progress.kind == "tool" else "piece", progress.text)
                 if over():
                     return
 

@@ -7,12 +7,16 @@ from dataclasses import replace
 
 from keepsaid.domain import commits, learning, memory, message, receipt, redaction
 from keepsaid.domain.ids import moment, read, show
+from keepsaid.domain.revision import RevisionRefusal
 from keepsaid.errors import InputError, StoreError
+from keepsaid.memory.recall.ranking import TEXT
 from keepsaid.memory.recall.recollection import narrowed
 from keepsaid.ports import memory_store, store
 from keepsaid.ports.runtime import Clock, Redactor, masked_texts
 from keepsaid.ports.store_views import Operations
 from keepsaid.text.normal import digest, normalise
+from keepsaid.text.time_spans import times_in
+from keepsaid.text.words import STOPWORDS, fold, grams, root, said_words, spelled
 from keepsaid.values import frozen
 
 _SAFE = "Nothing was changed."
@@ -92,39 +96,47 @@ class MemoryService:
         word = replace(_word(key, memory.Kind.FACT, said, now), value=normalise(value).strip(), sources=sources)
         done = await self._memories.revisions.correct(memory_id, word, now)
         if done.how is learning.LearnOutcome.REFUSED:
-            raise InputError(f"{show('memory', memory_id)}: {done.why}", safe=_SAFE, hint="keepsaid memory ls")
+            name = show("memory", memory_id)
+            why = done.why if done.why.startswith(name) else f"{name}: {done.why}"
+            raise InputError(why, safe=_SAFE, hint="keepsaid memory ls")
         if done.how is learning.LearnOutcome.FORGOTTEN:
             raise InputError("this was forgotten, and what was forgotten is not learned again", safe=_SAFE)
         return done
 
     async def pin(self, memory_id: int, *, pinned: bool) -> None:
-        """Pin a memory or take the pin out; raises InputError when there is none."""
-        if not await self._memories.revisions.pin(memory_id, pinned=pinned):
-            raise InputError(f"there is no memory {show('memory', memory_id)}", safe=_SAFE, hint="keepsaid memory ls")
+        """Pin or unpin a memory; raises InputError if it is not current."""
+        _check(await self._memories.revisions.pin(memory_id, self._clock.now_ms(), pinned=pinned))
 
     async def merge(self, into: int, others: Sequence[int]) -> None:
-        """Have one memory stand for others; raises InputError when they cannot be merged."""
-        if not await self._memories.revisions.merge(into, others, self._clock.now_ms()):
-            raise InputError(
-                "these memories cannot be merged: each must be there, be no episode or summary, be heard by the same "
-                "people and say something of the same slot, with nothing else that held between them",
-                safe=_SAFE,
-                hint=f"keepsaid memory history {show('memory', into)}",
-            )
+        """Move the sources of duplicates to one memory; raises InputError if they cannot be merged."""
+        _check(await self._memories.revisions.merge(into, others, self._clock.now_ms()))
 
     async def archive(self, named: Sequence[int], *, back: bool = False) -> tuple[int, ...]:
-        """Archive memories, or bring them `back`; raises InputError when none of them is there to be."""
+        """Archive memories, all or none, or restore archived ones (`back`); returns the ids that were changed.
+
+        Raises InputError if one to archive is not current, or if none to restore is archived.
+        """
         done = await self._memories.revisions.archive(named, self._clock.now_ms(), back=back)
+        if isinstance(done, RevisionRefusal):
+            raise refused(done)
         if not done:
-            what = "archived" if back else "active, of a kind that is learned"
-            hint = "keepsaid memory search --archived" if back else "keepsaid memory ls"
-            raise InputError(f"none of these memories is {what}", safe=_SAFE, hint=hint)
+            raise InputError("none of these memories is archived", safe=_SAFE, hint="keepsaid memory search --archived")
         return done
 
     async def record_feedback(self, memory_id: int, turn_id: int, *, undo: bool = False) -> bool:
         """Mark a memory as wrong for a turn that was shown it, or withdraw that; False if it was not shown."""
         word = receipt.JudgeMemory(turn_id, memory_id, memory.OWNER, "withdraw" if undo else "mark")
         return await self._operations.apply(commits.RecordFeedback(word, self._clock.now_ms()))
+
+
+def refused(refusal: RevisionRefusal) -> InputError:
+    """The error for a change to a memory that was refused."""
+    return InputError(refusal.sentence, safe=_SAFE, hint=refusal.hint)
+
+
+def _check(refusal: RevisionRefusal | None) -> None:
+    if refusal is not None:
+        raise refused(refusal)
 
 
 FOUND_MAX = 10_000
@@ -173,24 +185,51 @@ def hits_in(found: memory.Recalled) -> Sequence[memory.Hit]:
     return found.hits
 
 
+_LISTED_FROM = 30
+"""How many memories are recalled at least for a list, so that its order can bring one of them into the list."""
+
+
+def listed(query: str, hits: Sequence[memory.Hit], at: int) -> tuple[memory.Hit, ...]:
+    """The hits in the order of a list: by their own words or meaning before by their neighbours' words alone.
+
+    In both groups those that are current at `at` (milliseconds UTC) come first; otherwise the order of recall stays.
+    """
+    asked, pairs = {root(word) for word in spelled(query) if fold(word) not in STOPWORDS}, frozenset(grams(query))
+    asks_for_time = bool(times_in(query, at).spans)
+
+    def place(hit: memory.Hit) -> tuple[bool, bool]:
+        new = hit.memory.new
+        own = f"{new.text} {new.speaker} {new.subject} {new.value} {said_words(new.said_at)}"
+        shares = asks_for_time or not asked.isdisjoint(map(root, spelled(own))) or not pairs.isdisjoint(grams(own))
+        return hit.leg == TEXT and not shares, hit.memory.past(at)
+
+    return tuple(sorted(hits, key=place))
+
+
 class SearchService:
     """Reads memories as its owner hears them, or as the listener that is named; changes nothing."""
 
-    def __init__(self, memories: store.MemoryStore, recall: memory_store.Recall, archive: memory_store.Recall) -> None:
+    def __init__(
+        self, memories: store.MemoryStore, recall: memory_store.Recall, archive: memory_store.Recall, clock: Clock
+    ) -> None:
         self._memories = memories
         self._recall = recall
         self._archive = archive
+        self._clock = clock
 
     async def search(self, asked: SearchRequest, listener: memory.Listener = OWNER_HEARS) -> memory.Recalled:
-        """The best memories, best first, with the legs that could not answer named.
+        """The best memories in the order of `listed`, with the legs that could not answer named.
 
         Raises InputError for filters that contradict each other.
         """
         asked.check()
         keeps, limit = asked.narrowing, max(0, min(asked.limit, FOUND_MAX))
-        if not asked.archived:
-            return await narrowed(self._recall, self._memories.library, listener, (asked.query, limit), keeps)
-        return await self._archive.recall(listener, asked.query, limit, keeps.as_of)
+        if asked.archived:
+            return await self._archive.recall(listener, asked.query, limit, keeps.as_of)
+        wanted = (asked.query, max(_LISTED_FROM, limit) if limit else 0)
+        found = await narrowed(self._recall, self._memories.library, listener, wanted, keeps)
+        at = self._clock.now_ms() if keeps.as_of is None else keeps.as_of
+        return replace(found, hits=listed(asked.query, found.hits, at)[:limit])
 
     async def newest(self, kinds: Sequence[memory.Kind] = (), limit: int = 20) -> Sequence[memory.Memory]:
         """Memories, newest first; of all kinds when none is named."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from keepsaid.config import Config
 from keepsaid.domain import memory, message, visibility
+from keepsaid.domain.revision import RevisionRefusal
 from keepsaid.errors import InputError
 from keepsaid.ports import runtime, store
 from keepsaid.text.normal import normalise
@@ -80,4 +81,6 @@ class PeopleService:
         done = await self._memories.sharing.share(word)
         if isinstance(done, visibility.ShareRefusal):
             raise InputError(str(done), safe=_SAFE, hint="keepsaid memory ls")
+        if isinstance(done, RevisionRefusal):
+            raise InputError(done.sentence, safe=_SAFE, hint=done.hint)
         return done

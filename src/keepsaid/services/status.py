@@ -146,14 +146,12 @@ class Status:
             yield Concern(f"{many} of {server} not offered until you accept", f"keepsaid ext tools accept {server}")
 
     def describe(self, process: str, *, works: bool) -> str:
-        """Say in a sentence how things stand, then what needs attention.
+        """Say what waits, then how many things need attention (`concerns`).
 
         `process` begins it and says which process uses the home; `works` whether there is one.
         """
-        standing, concerns = f"{process}: {self._standing(works=works)}", [*map(str, self.concerns())]
-        if not concerns:
-            return standing
-        return f"{standing} {counted(len(concerns), 'thing needs', 'things need')} attention: {'; '.join(concerns)}."
+        standing, concerns = f"{process}: {self._standing(works=works)}", len([*self.concerns()])
+        return f"{standing} {counted(concerns, 'thing needs', 'things need')} attention." if concerns else standing
 
     def _standing(self, *, works: bool) -> str:
         seen, batches = self.overview, self.overview.batches
@@ -162,8 +160,8 @@ class Status:
         if not unrouted and not waiting:
             return "nothing waits."
         left = f"{counted(unrouted, 'message')} to route and {counted(waiting, 'batch', 'batches')} to answer"
-        for number, why in ((seen.deferred, "for an outage to end"), (seen.held, "to run alone after crashes")):
-            left += f"; {counted(number, 'batch waits', 'batches wait')} {why}" if number else ""
+        if seen.deferred:
+            left += f"; {counted(seen.deferred, 'batch waits', 'batches wait')} for an outage to end"
         return left + ("." if works else ", kept for the next start.")
 
 

@@ -179,7 +179,8 @@ def chosen(models: ModelsConfig, environment: Mapping[str, str] | None = None) -
     provider, _, name = models.chat.partition("/")
     if provider not in DEFAULTS or not name:
         known = ", ".join(f"{known}/NAME" for known in DEFAULTS)
-        raise ConfigError(f"models.chat {models.chat!r} is not one of: auto, none, {known}")
+        what = f"models.chat {models.chat!r} is not one of: auto, none, {known}"
+        raise ConfigError(what, hint="keepsaid config set models.chat PROVIDER/NAME")
     return models.chat
 
 

@@ -9,18 +9,19 @@ import zlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import Concatenate
+from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
 import apsw
 
 from keepsaid.adapters.sql.query import P, T
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring, open_keyring
-from keepsaid.adapters.sqlite import piece_index, sealing, vector_index
-from keepsaid.errors import ForeignStore, KeepsaidError, StoreBroken, StoreError, StoreFull, StoreGone, StoreLocked
+from keepsaid.adapters.sqlite import disk, piece_index, sealing, vector_index
+from keepsaid.errors import ForeignStore, KeepsaidError, StoreError, StoreGone, StoreLocked
 
 
 class SqliteSession(apsw.Connection):
@@ -177,7 +178,7 @@ def translated(path: Path) -> Iterator[None]:
     except KeepsaidError:
         raise
     except apsw.FullError as error:
-        raise StoreFull(f"no space left for {path}") from error
+        raise disk.full(path) from error
     except (apsw.BusyError, apsw.LockedError) as error:
         raise StoreLocked(f"another program holds {path}") from error
     except (apsw.NotADBError, apsw.CorruptError) as error:
@@ -185,9 +186,9 @@ def translated(path: Path) -> Iterator[None]:
             f"{path} is not a readable database ({error})", hint="keepsaid data restore --help"
         ) from error
     except (apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError) as error:
-        raise StoreError(f"{path} cannot be opened for writing ({error})", hint="keepsaid config path") from error
+        raise disk.not_opened(path, error) from error
     except (apsw.IOError, apsw.NoMemError) as error:
-        raise StoreBroken(f"the disk refused {path} ({error})") from error
+        raise disk.refused(path, error) from error
     except apsw.Error as error:
         raise StoreError(f"{path}: {error}") from error
 
@@ -223,14 +224,48 @@ def open_reader(path: Path, cached_kib: int = SEARCHES_KIB) -> SqliteSession:
     """A connection that cannot write or checkpoint; it holds at most so much of the file in memory."""
     check_header(path)
     with translated(path):
-        db = _opened(path, apsw.SQLITE_OPEN_READONLY)
-        db.set_busy_timeout(BUSY_MS)
+        db = _readable(path)
         _check_owner(db, path)
         db.pragma("query_only", True)
         sealing.register(db)
         db.pragma("cache_size", -cached_kib)
         _plan_once(db)
         return db
+
+
+def _readable(path: Path) -> SqliteSession:
+    """A connection that has read from the file.
+
+    A reader writes to the shared memory beside a database in WAL mode. If that cannot be made, because the directory
+    is read-only or the disk is full, nobody writes the database, and it is read without.
+    https://sqlite.org/wal.html#read_only_databases
+    """
+    with ExitStack() as undo:
+        db = _opened(path, apsw.SQLITE_OPEN_READONLY)
+        undo.callback(db.close)
+        db.set_busy_timeout(BUSY_MS)
+        try:
+            db.pragma("schema_version")
+        except (apsw.ReadOnlyError, apsw.CantOpenError, apsw.IOError) as error:
+            if not (disk.lacks_shared_memory(error) or disk.is_read_only(path) or disk.is_full(path)):
+                raise
+        else:
+            undo.pop_all()
+            return db
+    return open_without_shared_memory(path)
+
+
+def open_without_shared_memory(path: Path) -> SqliteSession:
+    """A connection that reads a file nobody writes, and makes or changes no file beside it."""
+    log = log_of(path)
+    if not log.exists() or not log.stat().st_size:
+        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+        return _opened(path, flags, f"file:{quote(str(path))}?immutable=1")
+    # In exclusive mode the index of the log is in the heap. A file that is open for reading cannot be locked so.
+    db = _opened(path, apsw.SQLITE_OPEN_READONLY, vfs="unix-none")
+    db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+    db.pragma("locking_mode", "exclusive")
+    return db
 
 
 def _plan_once(db: apsw.Connection) -> None:
@@ -259,14 +294,15 @@ def check_header(path: Path) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise StoreError(f"{path} cannot be read ({error.strerror})", hint="keepsaid config path") from error
+        what, hint = f"{path} cannot be read ({error.strerror})", f"make {path} readable for this user"
+        raise StoreError(what, safe="Nothing was changed.", hint=hint) from error
     beside = (path.with_name(f"{path.name}-{kind}") for kind in ("journal", "wal"))
     if head and head != _HEADER and not any(one.exists() for one in beside):
         raise ForeignStore(f"{path} is not a keepsaid database")
 
 
-def _opened(path: Path, flags: int) -> SqliteSession:
-    db = _Connection(str(path), flags=flags, statementcachesize=_CACHED_STATEMENTS)
+def _opened(path: Path, flags: int, name: str = "", vfs: str | None = None) -> SqliteSession:
+    db = _Connection(name or str(path), flags=flags, vfs=vfs, statementcachesize=_CACHED_STATEMENTS)
     if (found := identity(path)) is not None:
         with _changing:
             _open_files[db] = found

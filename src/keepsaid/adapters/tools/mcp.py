@@ -22,7 +22,7 @@ from keepsaid.config.services import McpServerConfig
 from keepsaid.domain.message import SERVES
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.trust import Described, ToolStanding, standing_of
-from keepsaid.errors import HomeError, ToolError
+from keepsaid.errors import HomeError, ToolError, installation
 from keepsaid.ports.model import Acceptance, Served, Tool
 from keepsaid.ports.runtime import Clock
 from keepsaid.text.normal import cut, normalise
@@ -209,7 +209,7 @@ class McpServer:
             from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415
             from mcp.shared._httpx_utils import create_mcp_http_client  # noqa: PLC0415
         except ImportError as error:
-            raise ToolError("the package mcp is not installed: pip install 'keepsaid[mcp]'") from error
+            raise ToolError(f"the package mcp is not installed: {installation('mcp')}") from error
         logging.getLogger("mcp").setLevel(logging.CRITICAL)  # it would log what servers say
         given = self._config
         if given.url:

@@ -8,9 +8,11 @@ import signal
 import sys
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from queue import SimpleQueue
+from shlex import quote
 from threading import Thread
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 
@@ -130,31 +132,79 @@ async def _chat(config: Config, conversation: str, once: _Once | None) -> int:
     work = asyncio.current_task()
     assert work is not None, "a coroutine runs in a task"
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, work.cancel)
-    async with AsyncExitStack() as closing:
-        remote = await _runtime(config, closing)
-        talk = await closing.enter_async_context(talks.open_chat(remote, conversation))
+    async with Host(config) as host, talks.open_chat(host.remote, conversation) as talk:
         if once is not None:
             return await _answered_once(talk, once)
-        await _greet(config, conversation, remote.model)
+        await _greet(config, conversation, (await host.remote()).model)
         if sys.stdin.isatty() and not session().json:
-            await talks.converse(talk, conversation)
+            from keepsaid.interfaces.cli.converse import converse  # noqa: PLC0415 - a pipe needs no prompt
+
+            await converse(talk, conversation)
+            where = "" if conversation == "terminal" else f" --conversation {quote(conversation)}"
+            say(f"To continue: keepsaid chat{where}")
             return 0
         return await _piped(talk, conversation)
 
 
-async def _runtime(config: Config, closing: AsyncExitStack) -> Remote:
-    """The running instance, or one that this process starts and stops; another that is starting is waited for."""
-    home = session().home
-    until = asyncio.get_running_loop().time() + _START_S
-    while True:
-        if (remote := await asyncio.to_thread(running, home)) is not None:
-            return remote
-        try:
-            return await _own(config, closing)
-        except HomeBusy:
-            if asyncio.get_running_loop().time() > until:
-                raise
-            await asyncio.sleep(_POLL_S)
+class Host:
+    """Finds the running instance of the home, or runs one in a task of its own, whichever task of the chat asks.
+
+    If the disk of that instance fails, the chat ends with StoreBroken.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._over = asyncio.Event()
+        self._serving: asyncio.Task[None] | None = None
+        self._failure: BaseException | None = None
+        self._work: asyncio.Task[Any] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._work = asyncio.current_task()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._over.set()
+        if self._serving is not None:
+            await asyncio.wait((self._serving,))
+        if self._failure is not None and self._work is not None:
+            self._work.uncancel()
+            raise self._failure from None
+
+    async def remote(self) -> Remote:
+        """The running instance, or one that this process starts; another that is starting is waited for."""
+        home = session().home
+        until = asyncio.get_running_loop().time() + _START_S
+        while True:
+            if (remote := await asyncio.to_thread(running, home)) is not None:
+                return remote
+            try:
+                return await self._started()
+            except HomeBusy:
+                if asyncio.get_running_loop().time() > until:
+                    raise
+                await asyncio.sleep(_POLL_S)
+
+    async def _started(self) -> Remote:
+        up: asyncio.Future[Remote] = asyncio.get_running_loop().create_future()
+        self._serving = asyncio.create_task(self._serve(up), name="keepsaid-host")
+        self._serving.add_done_callback(partial(self._ended, up))
+        return await up
+
+    async def _serve(self, up: asyncio.Future[Remote]) -> None:
+        async with AsyncExitStack() as closing:
+            up.set_result(await _own(self._config, closing))
+            await self._over.wait()
+
+    def _ended(self, up: asyncio.Future[Remote], serving: asyncio.Task[None]) -> None:
+        """Give an error to whoever waits for the instance; one that comes later ends the chat."""
+        if serving.cancelled() or (error := serving.exception()) is None:
+            return
+        if not up.done():
+            up.set_exception(error)
+        elif self._work is not None and not self._over.is_set():
+            self._failure = error
+            self._work.cancel()
 
 
 async def _own(config: Config, closing: AsyncExitStack) -> Remote:

@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from dataclasses import MISSING, Field, fields
 from functools import cache
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
@@ -186,15 +187,32 @@ NOTHING = "nothing was ever stored here: keepsaid chat"
 
 _TABLE_TEXT_MAX = 100
 _LAST_MIN = 24
+_COLUMNS, _COLUMNS_MIN, _COLUMNS_MAX = 79, 40, 100
 _GAP = 2
 
 
 @frozen
 class Table:
-    """Rows under headings; the last column takes what width is left."""
+    """Rows under headings; the last column takes what width is left.
+
+    Where a terminal is too narrow for all, the columns `optional` are left out, the first of them first.
+    """
 
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    optional: tuple[str, ...] = ()
+
+    def fitting(self, room: int, length: Callable[[str], int] = len) -> Table:
+        """The table with as many of its optional columns as fit into `room` columns of the terminal."""
+        table = self
+        for heading in self.optional:
+            widths = [max(map(length, column)) for column in zip(*table.shown, strict=True)]
+            if sum(widths[:-1]) + _GAP * len(widths) + _LAST_MIN <= room:
+                break
+            at = table.headings.index(heading)
+            rows = tuple((*row[:at], *row[at + 1 :]) for row in table.rows)
+            table = Table((*table.headings[:at], *table.headings[at + 1 :]), rows)
+        return table
 
     @property
     def shown(self) -> list[tuple[str, ...]]:
@@ -228,9 +246,15 @@ def show(shape: dict[str, Any], *parts: str | Table) -> None:
     sys.stdout.flush()
 
 
-def show_rows(shape: dict[str, Any], headings: tuple[str, ...], rows: Iterable[tuple[str, ...]], empty: str) -> None:
+def show_rows(
+    shape: dict[str, Any],
+    headings: tuple[str, ...],
+    rows: Iterable[tuple[str, ...]],
+    empty: str,
+    optional: tuple[str, ...] = (),
+) -> None:
     """Print rows as data; if there are none, say `empty`, or that nothing was ever stored."""
-    table = Table(headings, tuple(rows))
+    table = Table(headings, tuple(rows), optional)
     show(shape, table)
     if not table.rows:
         say(empty if session().stored() else NOTHING)
@@ -250,6 +274,7 @@ def _print_rich(table: Table) -> None:
     from rich import cells, console, text  # noqa: PLC0415 - 0.1 s that pipes and scripts need not pay
     from rich import table as tables  # noqa: PLC0415
 
+    table = table.fitting(console.Console().width, cells.cell_len)
     rows = table.shown
     widths = [max(map(cells.cell_len, column)) for column in zip(*rows, strict=True)]
     before = sum(widths[:-1]) + _GAP * (len(widths) - 1)
@@ -296,11 +321,17 @@ def json_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def wrapped(pairs: Iterable[tuple[str, str]], width: int = 11, columns: int = 79) -> str:
-    """Facts for a page of eighty columns: what is longer goes on below, under itself; no word is cut."""
+def columns() -> int:
+    """How many columns text may take: those of the terminal, up to a width that reads well; 79 in a pipe."""
+    return min(max(_COLUMNS_MIN, get_terminal_size().columns - 1), _COLUMNS_MAX) if on_terminal() else _COLUMNS
+
+
+def wrapped(pairs: Iterable[tuple[str, str]], width: int = 11) -> str:
+    """Facts in the width of the terminal: what is longer goes on below, under itself; no word is cut."""
+    room = columns() - width - 1
     lines = []
     for name, value in pairs:
-        parts = textwrap.wrap(value, columns - width - 1, break_long_words=False, break_on_hyphens=False) or [""]
+        parts = textwrap.wrap(value, room, break_long_words=False, break_on_hyphens=False) or [""]
         lines += [f"{'' if place else name:{width}} {part}".rstrip() for place, part in enumerate(parts)]
     return "\n".join(lines)
 

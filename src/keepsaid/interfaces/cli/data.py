@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import hashlib
 import json
 import shutil
@@ -19,11 +20,19 @@ import yaml
 from keepsaid.config import Home
 from keepsaid.config.home import sync, sync_tree
 from keepsaid.domain.retention import Prunable
-from keepsaid.errors import HomeBusy, HomeError, StoreError
+from keepsaid.errors import HomeBusy, HomeError, StoreError, StoreFull
 from keepsaid.interfaces.cli import bundle, remote
 from keepsaid.interfaces.cli.console import SCHEMA_VERSION, is_text, say, session, show
 from keepsaid.services.bundles import clear, held, partial_of
 from keepsaid.text.normal import counted
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+def _no_space(made: Path) -> StoreFull:
+    safe = "The source was not touched, and nothing incomplete was left behind."
+    hint = "free some space, or choose a directory on another disk"
+    return StoreFull(f"the disk is full: no space left for {made}", safe=safe, hint=hint)
 
 
 @contextmanager
@@ -51,8 +60,13 @@ def whole(made: Path) -> Iterator[Path]:
             else:
                 partial.rename(made)
                 sync(made.parent)
+    except StoreFull as error:
+        raise _no_space(made) from error
     except OSError as error:
-        raise HomeError(f"{made} cannot be written ({error.strerror})", safe="The source was not touched.") from error
+        if error.errno in _FULL:
+            raise _no_space(made) from error
+        what, hint = f"{made} cannot be written ({error.strerror})", "choose a directory that you may write"
+        raise HomeError(what, safe="The source was not touched.", hint=hint) from error
     finally:
         if partial is not None:
             shutil.rmtree(partial, ignore_errors=True)

@@ -6,18 +6,19 @@ import asyncio
 import platform
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from keepsaid.config import Config, Home
+from keepsaid.config.home import write_file
 from keepsaid.domain.ids import show as show_id
 from keepsaid.errors import ConfigError, KeepsaidError, ModelError
 from keepsaid.interfaces.cli import program, remote, status
 from keepsaid.interfaces.cli.config import checked
-from keepsaid.interfaces.cli.console import session, show
+from keepsaid.interfaces.cli.console import say, session, show
 from keepsaid.text.normal import counted
 from keepsaid.values import frozen
 
@@ -30,6 +31,10 @@ _SHOWN_MAX = 5
 _RESTORE = "keepsaid data restore BACKUP --to DIR"
 
 
+Mend = Callable[[], Callable[[], object]]
+"""Puts something right, and returns what undoes that."""
+
+
 @frozen
 class DoctorFinding:
     """One thing that was looked at."""
@@ -37,18 +42,36 @@ class DoctorFinding:
     level: Level
     what: str
     fix: str = ""
+    mend: Mend | None = None
+
+    def as_json(self) -> dict[str, str]:
+        """The finding without the function that mends it."""
+        return {"level": self.level, "what": self.what, "fix": self.fix}
 
 
 Check = Callable[[Home, Config], Iterator[DoctorFinding]]
 
 
 def _failed(error: KeepsaidError) -> DoctorFinding:
-    return DoctorFinding("fail", f"{error.what}. {error.safe}", error.hint)
+    return DoctorFinding("fail", f"{error.what}. {error.safe}", _fix(error))
+
+
+def _fix(error: KeepsaidError) -> str:
+    """The hint of an error, which must not be to run the command that runs now."""
+    if error.hint != KeepsaidError.hint:
+        return error.hint
+    return "keepsaid config show models" if isinstance(error, ModelError) else "keepsaid logs --level error"
 
 
 def doctor(
     offline: Annotated[bool, typer.Option("--offline", help="Call no model.")] = False,
     deep: Annotated[bool, typer.Option("--deep", help="Read every row, and rebuild derived data.")] = False,
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Repair file modes and a stale address file, then check again.")
+    ] = False,
+    bundle: Annotated[
+        Path | None, typer.Option(help="Write a zip to attach to a bug report: no message text, no secrets.")
+    ] = None,
 ) -> None:
     """Check the installation, the stores and everything that needs attention.
 
@@ -58,6 +81,9 @@ def doctor(
     The exit code is 0 when all is well, 5 with warnings, 6 with errors.
     """
     findings = list(_findings(offline=offline))
+    if fix and (undoing := [(one.what, one.mend()) for one in findings if one.mend is not None]):
+        findings = list(_findings(offline=offline))
+        _report_fixes(undoing, {one.what for one in findings})
     if deep:
         findings += _deep()
     levels = [finding.level for finding in findings]
@@ -72,10 +98,22 @@ def doctor(
     for finding in findings:
         lines.append(f"{finding.level:5} {finding.what}")
         lines += [f"      fix: {finding.fix}"] if finding.fix else []
-    shape = {"sentence": sentence, "counts": counts, "findings": [asdict(finding) for finding in findings]}
+    shape = {"sentence": sentence, "counts": counts, "findings": [finding.as_json() for finding in findings]}
     show(shape, sentence, *lines)
+    if bundle is not None:
+        from keepsaid.interfaces.cli.report import write_report  # noqa: PLC0415 - needed for a bundle alone
+
+        write_report(bundle, shape)
     if worst != "ok":
         raise typer.Exit(program.ERRORS if worst == "fail" else program.WARNINGS)
+
+
+def _report_fixes(undoing: list[tuple[str, Callable[[], object]]], still_found: set[str]) -> None:
+    """Say what was repaired; what did not help is undone."""
+    for what, undo in undoing:
+        if what in still_found:
+            undo()
+        say(f"{'could not repair' if what in still_found else 'repaired'}: {what}")
 
 
 def _findings(*, offline: bool) -> Iterator[DoctorFinding]:
@@ -122,7 +160,20 @@ def _places(home: Home, config: Config) -> Iterator[DoctorFinding]:
 def _too_open(places: list[Path], mode: str) -> Iterator[DoctorFinding]:
     for place in places:
         if place.stat().st_mode & 0o077:
-            yield DoctorFinding("warn", f"{place} can be read by others", f"chmod {mode} {place}")
+            what, fix = f"{place} can be read by others", f"chmod {mode} {place}"
+            yield DoctorFinding("warn", what, fix, partial(_set_mode, place, int(mode, 8)))
+
+
+def _set_mode(place: Path, mode: int) -> Callable[[], object]:
+    before = place.stat().st_mode & 0o777
+    place.chmod(mode)
+    return partial(place.chmod, before)
+
+
+def _remove(file: Path) -> Callable[[], object]:
+    held = file.read_text("utf-8", "replace")
+    file.unlink()
+    return partial(write_file, file, held)
 
 
 def _stores(home: Home, config: Config) -> Iterator[DoctorFinding]:
@@ -203,7 +254,7 @@ def _runtime(home: Home, _config: Config) -> Iterator[DoctorFinding]:
         yield DoctorFinding("info", life.description, "commands that write wait until it ends")
     elif left is not None:
         what = f"{home.runtime_file} names pid {left.pid}, which was killed"
-        yield DoctorFinding("warn", what, "keepsaid serve   (a new start replaces the file)")
+        yield DoctorFinding("warn", what, "keepsaid doctor --fix", partial(_remove, home.runtime_file))
     else:
         yield DoctorFinding("ok", "no runtime is up")
 
@@ -226,4 +277,4 @@ def _model(config: Config, *, offline: bool) -> DoctorFinding:
     try:
         return DoctorFinding("ok", f"model {name} replied in {asyncio.run(try_model(config, name)):.1f} s")
     except (ModelError, ConfigError) as error:
-        return DoctorFinding("fail", error.what, error.hint)
+        return DoctorFinding("fail", error.what, _fix(error))

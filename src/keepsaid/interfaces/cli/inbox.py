@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -105,11 +106,43 @@ def ls(
         return await stores.views.find(wanted), (await stores.views.prune_history()).messages
 
     stories, gone = console.session().read(found) or ((), 0)
-    headings = ("ID", "AGE", "CHANNEL", "CONVERSATION", "FROM", "STATE", "ROUTE", "TEXT")
     shape = {"messages": [story_shape(story) for story in stories]}
-    console.show_rows(shape, headings, map(_row, stories), "no message matches")
+    console.show_rows(shape, _HEADINGS, map(_row, stories), "no message matches", ("ROUTE", "CONVERSATION"))
     if gone and len(stories) < limit:
         console.say(f"{counted(gone, 'message')} that were done or dropped are pruned (buffer.retention_days)")
+
+
+_HEADINGS = ("ID", "AGE", "CHANNEL", "CONVERSATION", "FROM", "STATE", "ROUTE", "TEXT")
+_TAIL_S = 1.0
+_TAIL_MAX = 1_000
+"""Messages that are read at once while new ones are waited for."""
+
+
+@app.command("tail")
+def tail(
+    channel: Annotated[str | None, typer.Option(help="Only messages of this channel.")] = None,
+    limit: console.Limit = 10,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Wait for new messages, until Ctrl-C.")] = False,
+) -> None:
+    """Show the newest messages, oldest first; with -f also each new one, and each change of state."""
+    last: dict[int, str] = {}
+    while True:
+        wanted = MessageFilter(channel, None, None, _TAIL_MAX if last else limit, None)
+        stories = console.session().read(lambda stores: stores.views.find(wanted)) or ()  # noqa: B023 - read at once
+        oldest = min(last, default=0)
+        news = [
+            one
+            for one in reversed(stories)
+            if one.message.number >= oldest and last.get(one.message.number) != one.state
+        ]
+        last |= {story.message.number: story.state for story in news}
+        if not follow:
+            console.show({"messages": [*map(story_shape, news)]}, *("  ".join(_row(story)) for story in news))
+            return
+        for story in news:
+            console.show({"message": story_shape(story)}, "  ".join(_row(story)))
+        last = {number: state for number, state in last.items() if number > max(last, default=0) - _TAIL_MAX}
+        time.sleep(_TAIL_S)
 
 
 def _row(story: Story) -> tuple[str, ...]:

@@ -185,7 +185,7 @@ def logs(
     check_choice("--level", level, _LEVELS)
     file, least = session().home.log_file, _LEVELS.index(level)
     with closing(Tail(file)) as tail:
-        lines = chain(_rotated(file), tail.more())
+        lines = chain(rotated(file), tail.more())
         found = deque((line for line in lines if _severity(line) >= least), maxlen=limit)
         if follow:
             _follow(found, tail, least)
@@ -203,7 +203,7 @@ def _follow(found: Iterable[dict[str, Any]], tail: Tail, least: int) -> NoReturn
         found = tail.more()
 
 
-def _rotated(file: Path) -> Iterator[dict[str, Any]]:
+def rotated(file: Path) -> Iterator[dict[str, Any]]:
     """Every line of the file that was the log before."""
     before = file.with_name(f"{file.name}.1")
     if before.exists():

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
+import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from keepsaid.domain.ids import show
+from keepsaid.domain.ids import show, when
 from keepsaid.domain.maintenance import LOOSE, AuditFinding, AuditProblem, Fix, Holdings, Outstanding, UpkeepTask
 from keepsaid.domain.memory import IMPORTANCE, Kind, Memory, Recalled
 from keepsaid.domain.visibility import MemoryShared, ShareReach
@@ -223,7 +224,12 @@ class SearchOptions:
 
 
 def _search(asked: SearchOptions) -> None:
-    """Search memories; current ones first, best match first."""
+    """Search memories, best match first.
+
+    Memories that match by themselves come first; of these the current ones. Last come messages that only stand next to
+    messages that match. STATE is active, superseded, expired, merged or archived; UNTIL is the day on which the memory
+    stopped being true. With -v the list also has the score, and the search that found each memory.
+    """
     from keepsaid.services.memories import SearchRequest, filters_of  # noqa: PLC0415 - `--help` needs no search
 
     try:
@@ -232,12 +238,12 @@ def _search(asked: SearchOptions) -> None:
     except InputError as error:
         raise typer.BadParameter(error.what.replace("as_of", "--as-of")) from error
     found = console.session().read(lambda stores: stores.search.search(request)) or Recalled(())
-    rows = tuple(
-        (str(place), f"{hit.score:.3f}", f"{hit.leg} #{hit.rank}", *_cells(hit.memory))
-        for place, hit in enumerate(found.hits, start=1)
-    )
-    headings = ("#", "SCORE", "LEG", "ID", "KIND", "AGE", "FROM", "MEMORY")
-    console.show(recalled_shape(found), console.Table(headings, rows))
+    now = _now()
+    more = ("SCORE", "LEG") if console.session().verbose else ()
+    headings = (*more, "ID", "STATE", "UNTIL", "KIND", "MEMORY")
+    rows = tuple((f"{hit.score:.3f}", f"{hit.leg} #{hit.rank}", *_hit_cells(hit.memory, now)) for hit in found.hits)
+    table = console.Table(headings, rows if more else tuple(row[2:] for row in rows))
+    console.show(recalled_shape(found, now), table)
     for missing in found.missing:
         console.say(f"left out: {missing}")
     if not found.hits:
@@ -256,8 +262,25 @@ def ls(
     console.check_choice("--kind", kind, Kind)
     kinds = () if kind is None else (Kind(kind),)
     found = console.session().read(lambda stores: stores.memories.find(OWNER, kinds, limit)) or ()
-    shape, headings = {"memories": [memory_shape(memory) for memory in found]}, ("ID", "KIND", "AGE", "FROM", "MEMORY")
+    shape, headings = (
+        {"memories": [memory_shape(memory, _now()) for memory in found]},
+        ("ID", "KIND", "AGE", "FROM", "MEMORY"),
+    )
     console.show_rows(shape, headings, map(_cells, found), "nothing is remembered yet")
+
+
+_SHORT = {Kind.THREAD_SUMMARY: "summary", Kind.SESSION_SUMMARY: "summary", Kind.THREAD_STATE: "state"}
+"""Names of kinds that would make a table wider than 80 columns."""
+
+
+def _now() -> int:
+    return int(time.time() * 1_000)
+
+
+def _hit_cells(memory: Memory, now: int) -> tuple[str, ...]:
+    until = (when(memory.valid_to) or "-").partition("T")[0]
+    kind = _SHORT.get(memory.new.kind, str(memory.new.kind))
+    return show("memory", memory.id), memory.state_at(now), until, kind, memory.text
 
 
 def _cells(memory: Memory) -> tuple[str, ...]:
@@ -276,7 +299,7 @@ def show_one(memory: Annotated[str, typer.Argument(help="A memory: mem_...")]) -
     found, widened = console.session().read(named) or (None, ())
     if found is None:
         raise console.refused(f"there is no memory {memory}", LIST)
-    shape = {**memory_shape(found), "widened": [widened_shape(one) for one in widened]}
+    shape = {**memory_shape(found, _now()), "widened": [widened_shape(one) for one in widened]}
     lines = [(field, _render_field(value)) for field, value in shape.items() if field != "text"]
     console.show({"memory": shape}, found.text, console.facts(lines, _FIELD_WIDTH))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Annotated
 
 import typer
@@ -46,8 +47,11 @@ def _forget(chosen: Chosen) -> None:
     asked = {"ids": chosen.ids or [], **where, "undo_for": chosen.undo_for, "yes": chosen.yes}
     told, _ = remote.post("/v1/forget", asked)
     if not chosen.yes:
-        rows = tuple((one["id"], one["kind"], one["text"]) for one in told["memories"])
-        console.show(told, f"would forget  {_counts(told['counts'])}", console.Table(("ID", "KIND", "MEMORY"), rows))
+        rows = tuple((one["id"], one["state"], one["kind"], one["text"]) for one in told["memories"])
+        table = console.Table(("ID", "STATE", "KIND", "MEMORY"), rows)
+        console.show(told, f"would forget  {_counts(told['counts'])}", table)
+        if (more := told["counts"].get("memories", 0) - len(rows)) > 0:
+            console.say(f"and {counted(more, 'more memory', 'more memories')}")
         add = "nothing was changed; to forget it for good, add --yes"
         console.say(add if told["counts"] else "there is nothing like that")
         return
@@ -152,13 +156,15 @@ def history(memory: Named) -> None:
     if not (found := console.session().read(lambda stores: stores.memories.revisions.history(OWNER, number))):
         raise console.refused(f"there is no memory {memory}", LIST)
     headings, rows = ("ID", "STATE", "SINCE", "UNTIL", "SOURCES", "MEMORY"), tuple(map(_cells, found))
-    console.show({"history": [memory_shape(one) for one in found]}, console.Table(headings, rows))
+    now = int(time.time() * 1_000)
+    console.show({"history": [memory_shape(one, now) for one in found]}, console.Table(headings, rows))
 
 
 def _cells(memory: Memory) -> tuple[str, ...]:
     since, until = when(memory.holds_from), when(memory.valid_to)
     sources = ", ".join(f"{one.kind}:{one.ref}" for one in memory.new.sources)
-    return show("memory", memory.id), memory.state, since or "-", until or "-", sources or "-", memory.text
+    state = memory.state_at(int(time.time() * 1_000))
+    return show("memory", memory.id), state, since or "-", until or "-", sources or "-", memory.text
 
 
 def pin_one(memory: Named) -> None:
@@ -202,11 +208,15 @@ def merge_all(
     memory: Named,
     others: Annotated[list[str], typer.Argument(help="Duplicates: mem_...")],
 ) -> None:
-    """Merge duplicates into one memory, which gets their sources; the duplicates are no longer found."""
+    """Merge duplicates into one memory, which gets their sources; the duplicates are no longer found.
+
+    All must be current, visible to the same people and state the same; otherwise nothing is changed.
+    """
     kept, merged = _name(memory), [_name(one) for one in others]
     remote.post(f"/v1/memories/{kept}/merge", {"others": merged})
-    console.show({"id": kept, "merged": merged}, f"{kept}  stands for {counted(len(merged), 'other')}")
-    console.say(f"keepsaid memory history {kept} shows them")
+    said = f"{kept} now has the sources of {counted(len(merged), 'duplicate')}"
+    console.show({"id": kept, "merged": merged}, said)
+    console.say(f"to list its sources: keepsaid memory show {kept}")
 
 
 def _name(memory: str) -> str:

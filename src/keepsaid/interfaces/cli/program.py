@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from keepsaid.errors import ConfigError, HomeError, InputError, KeepsaidError, NotRunning
+from keepsaid.errors import ConfigError, HomeError, InputError, KeepsaidError, NotRunning, installation
 from keepsaid.interfaces.cli.commands import plugin_commands, tree
 from keepsaid.interfaces.cli.console import CliSession, begin, envelope, say, session
 from keepsaid.interfaces.cli.escapes import VisibleRecord, visible
@@ -179,7 +179,9 @@ def _run(front: list[str], rest: list[str], *, as_json: bool) -> int:
     rest = _named_as_now(rest)
     noun = rest[0]
     if noun in _TESTKIT and noun not in plugin_commands():
-        raise Misused(f"{noun} comes with a distribution of its own", hint="pip install keepsaid-testkit")
+        raise Misused(
+            f"{noun} comes with a distribution of its own", hint=installation(folder="./keepsaid/packages/testkit")
+        )
     called = tree(rest, shared)
     try:
         code = called([*front, *rest], prog_name="keepsaid", standalone_mode=False)

@@ -46,15 +46,11 @@ def config_with(rules: Path | None) -> Config:
 
     if not rules.is_file():
         raise ConfigError(f"there is no file {rules}", hint="keepsaid config path")
-    given = {name: section for name, section in read(rules).items() if name in ("routes", "channels")}
+    source = read(rules)
+    given = {name: section for name, section in source.keys.items() if name in ("routes", "channels")}
     if "routes" not in given:
         raise ConfigError(f"{rules} has no routes", hint="routes: {rules: [{name: ..., match: {...}, action: drop}]}")
-    try:
-        config, _ = load(session().home.config_file, given)
-    except ConfigError as error:
-        error.what = error.what.replace("settings: ", f"{rules}: ", 1)
-        raise
-    return config
+    return load(session().home.config_file, given, source)[0]
 
 
 _PAGE = 64

@@ -2,32 +2,65 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import time
+from typing import TYPE_CHECKING, Annotated, Any
 
-from keepsaid.interfaces.cli.console import facts, session, show
+import typer
+
+from keepsaid.interfaces.cli import program
+from keepsaid.interfaces.cli.console import facts, on_terminal, session, show
 from keepsaid.interfaces.cli.remote import Remote, running
 from keepsaid.text.normal import duration, tallied
 from keepsaid.values import frozen
 
 if TYPE_CHECKING:
     from keepsaid.config import Home
+    from keepsaid.services.status import Concern
 
 
-def status() -> None:
+_WATCH_S = 2.0
+_CLEAR = "\x1b[H\x1b[2J"
+
+
+def status(
+    check: Annotated[
+        bool, typer.Option("--check", help="Print one line; exit code 5 if something needs attention.")
+    ] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Show it again every two seconds, until Ctrl-C.")] = False,
+) -> None:
     """Show whether keepsaid runs, what waits, and what needs attention."""
+    while watch:
+        if on_terminal() and not session().json:
+            print(_CLEAR, end="")
+        _show(brief=check)
+        time.sleep(_WATCH_S)
+    if _show(brief=check) and check:
+        raise typer.Exit(program.WARNINGS)
+
+
+def _show(*, brief: bool) -> int:
+    """Print the status; returns how many things need attention."""
     current = session()
     life = life_of(current.home)
     where: dict[str, Any] = {"runtime": _runtime_shape(life), "home": str(current.home.data)}
     found = current.read(lambda stores: stores.status.read())
     if found is None:
         sentence = f"{life.description}: nothing was ever stored here."
-        show({"sentence": sentence, "stored": False, **where}, sentence, facts([("home", where["home"])]))
-        return
+        lines = [] if brief else [facts([("home", where["home"])])]
+        show({"sentence": sentence, "stored": False, **where}, sentence, *lines)
+        return 0
     from keepsaid.interfaces.status_shape import status_shape  # noqa: PLC0415 - `--help` needs none of it
 
     sentence = found.describe(life.description, works=life.holder is not None)
     shape = {"sentence": sentence, "stored": True, **status_shape(found), **where}
-    show(shape, sentence, facts(_lines(shape)))
+    concerns = [*found.concerns()]
+    lines = [] if brief else [*map(_concern, concerns), facts(_lines(shape))]
+    show(shape, sentence, *lines)
+    return len(concerns)
+
+
+def _concern(one: Concern) -> str:
+    return f"! {one.what}" + (f"\n  try  {one.command}" if one.command else "")
 
 
 @frozen
@@ -62,7 +95,7 @@ def _runtime_shape(life: HomeHolder) -> dict[str, Any]:
 
 def _lines(shape: dict[str, Any]) -> list[tuple[str, str]]:
     unrouted, tokens, cost = shape["unrouted"], shape["tokens"], shape["cost_usd"]
-    backlog, held, pruned = shape["backlog"], shape["held"], shape["pruned"]
+    backlog, pruned = shape["backlog"], shape["pruned"]
     cost = "not known" if cost is None else f"${cost:.4f}"
     ago = "never" if pruned["last_run_age_ms"] is None else f"{duration(pruned['last_run_age_ms'])} ago"
     lines = [("waiting", f"{backlog['waiting']:,}   oldest {duration(backlog['oldest_age_ms'])}")]
@@ -74,7 +107,6 @@ def _lines(shape: dict[str, Any]) -> list[tuple[str, str]]:
     return [
         *lines,
         ("batches", tallied(shape["batches"], tuple(shape["batches"]))),
-        *([("  held", f"{held['total']:,}   keepsaid inbox why {held['first']}")] if held["total"] else []),
         ("outbox", tallied(shape["outbox"], tuple(shape["outbox"]))),
         ("tasks", tallied(shape["tasks"])),
         ("memory", f"{shape['memories']['total']:,}   {tallied(shape['memories']['kinds'])}"),

@@ -5,22 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-import signal
-import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager, suppress
-from typing import Any
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager
+from typing import Any, TypeVar
 
 import httpx2
-from prompt_toolkit import PromptSession
-from prompt_toolkit.history import FileHistory
-from prompt_toolkit.patch_stdout import patch_stdout
 
 from keepsaid.domain.command import COMMANDS, read_command
 from keepsaid.domain.message import Lane, lane_key
-from keepsaid.errors import InputError, KeepsaidError, NotRunning, StoreError
-from keepsaid.interfaces.cli.console import coloured, say, session, show
-from keepsaid.interfaces.cli.escapes import VisibleStream, visible
+from keepsaid.errors import InputError, NotRunning
+from keepsaid.interfaces.cli.console import say, session, show, wrapped
 from keepsaid.interfaces.cli.remote import Remote, problem, running
 from keepsaid.interfaces.shapes import turn_shape
 from keepsaid.values import frozen
@@ -28,12 +22,21 @@ from keepsaid.values import frozen
 HELP = {
     "/help": "this list",
     "/why": "explain the last turn: what was recalled, what was left out, and why",
+    "/stop": "cancel the answer that is being written, as Ctrl-C twice does",
     **{f"/{name}": meaning for name, meaning in COMMANDS.items() if name != "help"},
     "/quit": "end the chat, as Ctrl-D does",
 }
 """The commands and what they do."""
 
-_HERE = ("/help", "/why", "/quit")
+ARGUMENTS = {
+    "/forget": ("that",),
+    "/wrong": ("undo",),
+    "/join": ("undo",),
+    "/personality": ("show", "set", "reset", "show --person", "show --global", "reset --person", "reset --global"),
+}
+"""Words that may follow a command, for completion."""
+
+_HERE = ("/help", "/why", "/stop", "/quit")
 """Those that the chat carries out itself."""
 
 
@@ -61,7 +64,9 @@ async def run_slash_command(command: SlashCommand, conversation: str) -> bool:
     if command.name == "/quit":
         return False
     if command.name == "/help":
-        show({"commands": HELP}, *(f"{name:14}{meaning}" for name, meaning in HELP.items()), "")
+        show({"commands": HELP}, wrapped(HELP.items(), 13), "")
+    elif command.name == "/stop":
+        say("Nothing of this chat is being answered.")
     else:
         await _why(conversation)
     return True
@@ -81,6 +86,7 @@ async def _why(conversation: str) -> None:
     show({"turn": turn_shape(turn)}, *explained(turn), "")
 
 
+T = TypeVar("T")
 _UNKNOWN_TOKEN = 401
 _CONNECT_S = 5.0
 _PAGE = 100
@@ -92,31 +98,68 @@ _READ_S = 60.0
 
 @frozen
 class Piece:
-    """Something heard of an answer: `delta` and `waiting` carry a text, `settled` the message's story."""
+    """An event of an answer: `delta` and `waiting` carry a text, `tool` a name, `settled` the message's story."""
 
     kind: str
     data: dict[str, Any]
 
     @property
     def text(self) -> str:
-        """The text of a delta or a wait."""
-        return str(self.data.get("text", ""))
+        """The text of a delta or a wait, or the name of a tool."""
+        return str(self.data.get("text", self.data.get("name", "")))
 
 
 class ChatClient:
     """HTTP client for one conversation between the terminal and a running instance."""
 
-    def __init__(self, client: httpx2.AsyncClient, conversation: str, found: Callable[[], Remote | None]) -> None:
+    def __init__(
+        self,
+        client: httpx2.AsyncClient,
+        conversation: str,
+        found: Callable[[], Remote | None],
+        host: Callable[[], Awaitable[Remote]] | None = None,
+    ) -> None:
         self._client = client
         self._conversation = conversation
         self._found = found
+        self._host = host
 
-    async def put(self, text: str) -> str:
-        """Say something; returns the message's id once it is on disk. Raises NotRunning, or why it was refused."""
+    async def kept_on(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Do something that may be repeated; when the runtime goes meanwhile, once more with the next one."""
+        try:
+            return await work()
+        except NotRunning:
+            if self._host is None:
+                raise
+            await self.take_over()
+            return await work()
+
+    async def take_over(self) -> None:
+        """Go on with the runtime that is up now, or with one that this process starts."""
+        if self._host is not None:
+            self._use(await self._host())
+
+    def _use(self, remote: Remote) -> None:
+        self._client.base_url = remote.url
+        self._client.headers["Authorization"] = f"Bearer {remote.token}"
+
+    async def put(self, text: str, key: str = "") -> str:
+        """Say something; returns the message's id once it is on disk. Raises NotRunning, or why it was refused.
+
+        Under the same `key` it is stored once, however often it is put.
+        """
         place = {"channel": "terminal", "sender": "owner", "conversation": self._conversation, "direct": True}
         body = {**place, "text": text.replace("\0", "\ufffd")}
-        told = await self._call("POST", "/v1/messages", body, f"cli-{secrets.token_hex(12)}")
+        told = await self._call("POST", "/v1/messages", body, key or f"cli-{secrets.token_hex(12)}")
         return str(told["id"])
+
+    async def story(self, message_id: str) -> dict[str, Any]:
+        """A message, its state and its replies."""
+        return dict(await self._call("GET", f"/v1/messages/{message_id}"))
+
+    async def stop(self, message_id: str) -> bool:
+        """Cancel the turn that answers a message, with its call of the model; False if none does."""
+        return bool((await self._call("POST", f"/v1/messages/{message_id}/stop"))["stopped"])
 
     async def answer(self, message_id: str) -> AsyncGenerator[Piece, None]:
         """The answer as it is written, and at its end the settled story. Raises NotRunning when the runtime goes."""
@@ -134,12 +177,19 @@ class ChatClient:
 
     async def unseen(self) -> AsyncIterator[dict[str, Any]]:
         """Replies of this conversation that nobody has seen, in order; mark each as seen before the next."""
-        query = {"channel": "terminal", "conversation": self._conversation, "limit": str(_PAGE)}
-        while replies := (await self._call("GET", "/v1/replies", query))["replies"]:
+        while replies := await self._unseen(_PAGE):
             for reply in replies:
                 yield reply
             if len(replies) < _PAGE:
                 return
+
+    async def any_unseen(self) -> bool:
+        """Whether there is a reply in this conversation that nobody has seen."""
+        return bool(await self._unseen(1))
+
+    async def _unseen(self, limit: int) -> list[dict[str, Any]]:
+        query = {"channel": "terminal", "conversation": self._conversation, "limit": str(limit)}
+        return list((await self._call("GET", "/v1/replies", query))["replies"])
 
     async def seen(self, reply_id: str) -> None:
         """A person has seen a reply."""
@@ -154,8 +204,7 @@ class ChatClient:
             return await self._once(method, path, data, key)
         except NotRunning:
             if (remote := await asyncio.to_thread(self._found)) is not None:
-                self._client.base_url = remote.url
-                self._client.headers["Authorization"] = f"Bearer {remote.token}"
+                self._use(remote)
             return await self._once(method, path, data, key)
 
     async def _once(self, method: str, path: str, data: dict[str, Any] | None, key: str | None) -> Any:
@@ -182,7 +231,7 @@ class ChatClient:
 
     def _gone(self, error: Exception | None) -> NotRunning:
         how = f" ({type(error).__name__})" if error else ""
-        safe = "What was stored is on disk; the next start answers it."
+        safe = "What was acknowledged is on disk, and is answered at the next start."
         return NotRunning(f"the runtime stopped answering{how}", safe=safe, hint="keepsaid chat")
 
 
@@ -200,15 +249,16 @@ async def _pieces(response: httpx2.Response) -> AsyncGenerator[Piece, None]:
 
 
 @asynccontextmanager
-async def open_chat(remote: Remote, conversation: str) -> AsyncIterator[ChatClient]:
-    """Open a chat client for a running instance.
+async def open_chat(host: Callable[[], Awaitable[Remote]], conversation: str) -> AsyncIterator[ChatClient]:
+    """Open a chat client for the running instance, which `host` finds or starts.
 
     If another runtime replaces it in this home, the client continues with that one.
     """
-    home, url, headers = session().home, remote.url, {"Authorization": f"Bearer {remote.token}"}
+    remote, home = await host(), session().home
+    url, headers = remote.url, {"Authorization": f"Bearer {remote.token}"}
     wait = httpx2.Timeout(_READ_S, connect=_CONNECT_S)
     async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=wait, trust_env=False, verify=False) as client:
-        yield ChatClient(client, conversation, lambda: running(home))
+        yield ChatClient(client, conversation, lambda: running(home), host)
 
 
 async def settled(talk: ChatClient, message_id: str) -> dict[str, Any]:
@@ -217,118 +267,8 @@ async def settled(talk: ChatClient, message_id: str) -> dict[str, Any]:
         return [piece.data async for piece in pieces][-1]  # the last piece of an answer is the settled one
 
 
-_LATE_S = 1.0
-
-
-async def converse(talk: ChatClient, conversation: str) -> None:
-    """Ask, answer, ask again, until the person ends it."""
-    typed = session().home.typed_file
-    typed.touch(mode=0o600)
-    prompt: PromptSession[str] = PromptSession(history=FileHistory(str(typed)))
-    while True:
-        await _show_unseen(talk)
-        if (text := await _read_line(prompt, talk)) is None:
-            return
-        if not text.strip():
-            continue
-        command = SlashCommand.parse(text)
-        try:
-            if isinstance(command, str):
-                await _interruptible(_answer(talk, command))
-            elif not await run_slash_command(command, conversation):
-                return
-        except (InputError, StoreError) as error:
-            say(f"{error.what}. {error.safe} Try: {error.hint}")
-
-
-async def _read_line(prompt: PromptSession[str], talk: ChatClient) -> str | None:
-    """Read the next line of the person; None at Ctrl-D. Late replies are printed above the prompt."""
-    late = asyncio.create_task(_watch(talk))
-    try:
-        with patch_stdout(raw=True):  # replies are made visible before, labels have styles
-            return await prompt.prompt_async("you > ", handle_sigint=False)
-    except EOFError:
-        return None
-    except KeyboardInterrupt:
-        say("Ctrl-D or /quit ends the chat.")
-        return ""
-    finally:
-        late.cancel()
-        with suppress(asyncio.CancelledError):
-            await late
-
-
-async def _watch(talk: ChatClient) -> None:
-    """Show late replies; what goes wrong is told of when something is next asked for, and costs no typed line."""
-    with suppress(KeepsaidError):
-        while True:
-            await asyncio.sleep(_LATE_S)
-            await _show_unseen(talk)
-
-
-async def _show_unseen(talk: ChatClient) -> None:
-    async for reply in talk.unseen():
-        print(f"{_label('earlier >')} {visible(reply['text'])}", flush=True)
-        await talk.seen(reply["id"])
-
-
-async def _interruptible(work: Any) -> None:
-    """Wait for work; Ctrl-C ends the waiting and nothing else."""
-    task = asyncio.ensure_future(work)
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGINT, task.cancel)
-    try:
-        await task
-    except asyncio.CancelledError:
-        current = asyncio.current_task()
-        if current is not None and current.cancelling():
-            raise
-        print("\n", end="")
-        say("Not waiting any longer. The message stays; its reply is shown when it is there.")
-    finally:
-        loop.remove_signal_handler(signal.SIGINT)
-
-
-async def _answer(talk: ChatClient, text: str) -> None:
-    """Put the message, print the answer as it is written, and at last the stored reply where it differs."""
-    message_id = await talk.put(text)
-    written, stream = "", VisibleStream()
-    async with aclosing(talk.answer(message_id)) as pieces:
-        async for piece in pieces:
-            if piece.kind == "delta":
-                _write(stream.feed(piece.text), "" if written else "bot >")
-                written += piece.text
-            elif piece.kind == "waiting":
-                _write(stream.end())
-                say(f"{chr(10) if written else ''}waiting: {piece.text}")
-                written = ""
-            elif piece.kind == "settled":
-                _write(stream.end())
-                await _finish(talk, piece.data, written)
-
-
-async def _finish(talk: ChatClient, story: dict[str, Any], written: str) -> None:
-    if written:
-        _write("\n")
-    for reply in story["replies"]:
-        if reply["text"] != written:
-            _write(f"{visible(reply['text'])}\n", "bot (as it was stored) >" if written else "bot >")
-        await talk.seen(reply["id"])
-    say_unanswered(story)
-
-
 def say_unanswered(story: dict[str, Any]) -> None:
     """Say why a settled message has no reply, if it has none."""
     if not story["replies"]:
         reason = (story["batch"] or {}).get("reason", "")
         say(f"{story['id']} is {story['state']}, without a reply: {reason}")
-
-
-def _write(shown: str, label: str = "") -> None:
-    """Print text that was made visible already."""
-    sys.stdout.write(f"{_label(label)} {shown}" if label else shown)
-    sys.stdout.flush()
-
-
-def _label(text: str) -> str:
-    return f"\x1b[1m{text}\x1b[0m" if coloured() else text

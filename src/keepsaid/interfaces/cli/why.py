@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -109,7 +110,13 @@ def explain_memory(thing: str) -> None:
     memory, found, feedback = session().need(looked_up, f"there is no memory {thing}", memory_changes.LIST)
     heading = f"CAME UP IN {len(found)} of the turns on record" if found else "CAME UP IN no turn on record"
     said = [wrapped(judged(feedback))] if feedback else []
-    show(shapes.came_up_shape(memory, found, feedback), _headed(memory), *said, heading, *uses(found))
+    show(
+        shapes.came_up_shape(memory, int(time.time() * 1_000), found, feedback),
+        _headed(memory),
+        *said,
+        heading,
+        *uses(found),
+    )
 
 
 def explain_absence(turn: views.TurnStory, thing: str) -> None:
@@ -127,7 +134,7 @@ def explain_absence(turn: views.TurnStory, thing: str) -> None:
         *(("said", shortened(one.text)) for one in turn.messages),
         (why.stage.replace("_", " "), why.why),
     ]
-    show(shapes.absent_shape(turn, memory, why), _headed(memory), wrapped(told))
+    show(shapes.absent_shape(turn, memory, int(time.time() * 1_000), why), _headed(memory), wrapped(told))
 
 
 def _headed(memory: Memory) -> str:

@@ -50,7 +50,8 @@ def client_token(server: ServerConfig) -> str | None:
     """The clients' token, None for none; an empty one is none. Raises ConfigError where others need one."""
     token = server.token.get_secret_value() if server.token else ""
     if not token and not is_loopback(server.host):
-        raise ConfigError(f"server.host {server.host} can be reached by others: server.token must be set")
+        what = f"server.host {server.host} can be reached by others: server.token must be set"
+        raise ConfigError(what, hint="keepsaid config set server.token --prompt")
     return token or None
 
 

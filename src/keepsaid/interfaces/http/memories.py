@@ -76,7 +76,7 @@ async def forget(instance: Instance, call: OwnerCall) -> Shape:
         done = await service.forget(request)
         shape = forgetting_shape(done.request, done.backups)
     else:
-        shape = preview_shape(await service.preview(request))
+        shape = preview_shape(await service.preview(request), instance.clock.now_ms())
     return {**shape, "stopping": instance.halt.is_set}
 
 
@@ -96,22 +96,23 @@ async def undo(instance: Instance, call: OwnerCall) -> Shape:
 
 async def search(instance: Instance, call: OwnerCall) -> Response:
     """The best memories for `query`, best first; without a query the newest. Filters narrow a search."""
-    query, service = call.request.query_params, instance.services.search
+    query, service, at = call.request.query_params, instance.services.search, instance.clock.now_ms()
     if "query" not in query:
         kinds, limit = memories.filters_of({"kind": query.get("kind", "")}).kind, read_limit(call.request, _LIST_ROWS)
         found = await service.newest(() if kinds is None else (kinds,), limit)
-        return await render_in_thread(lambda: {"memories": [memory_shape(one) for one in found]})
+        return await render_in_thread(lambda: {"memories": [memory_shape(one, at) for one in found]})
     archived = query.get("archived", "") in {"1", "true"}
     limit = read_limit(call.request, _SEARCH_ROWS)
     recalled = await service.search(memories.SearchRequest(query["query"], limit, memories.filters_of(query), archived))
-    return await render_in_thread(lambda: shapes.recalled_shape(recalled))
+    return await render_in_thread(lambda: shapes.recalled_shape(recalled, at))
 
 
 async def get_memory(instance: Instance, call: OwnerCall) -> Shape:
     """One memory, and what was known before and after of the same."""
     memory = await _memory(instance, call.request.path_params["id"])
     versions = await instance.memories.revisions.history(memories.OWNER_HEARS, memory.id)
-    return {"memory": memory_shape(memory), "history": [memory_shape(one) for one in versions]}
+    at = instance.clock.now_ms()
+    return {"memory": memory_shape(memory, at), "history": [memory_shape(one, at) for one in versions]}
 
 
 async def edit(instance: Instance, call: OwnerCall) -> Shape:
@@ -136,7 +137,7 @@ async def archive(instance: Instance, call: OwnerCall) -> Shape:
 
 
 async def merge(instance: Instance, call: OwnerCall) -> Shape:
-    """Have a memory stand for others that say the same."""
+    """Move the sources of duplicates to one memory."""
     memory_id, others = call.id_of("memory"), call.ids("others", "memory", least=1)
     await instance.services.memories.merge(memory_id, others)
     return {"id": ids.show("memory", memory_id), "merged": [ids.show("memory", one) for one in others]}
@@ -178,14 +179,16 @@ async def explain_absence(instance: Instance, call: OwnerCall) -> Shape:
     """Why a turn was not shown a memory."""
     story, memory = await _turn(instance, call), await _memory(instance, call.request.path_params["memory"])
     heard = await instance.memories.get(explaining.listened(story), memory.id) is not None
-    return shapes.absent_shape(story, memory, explaining.absence(story, memory, heard=heard))
+    absence = explaining.absence(story, memory, heard=heard)
+    return shapes.absent_shape(story, memory, instance.clock.now_ms(), absence)
 
 
 async def list_uses(instance: Instance, call: OwnerCall) -> Shape:
     """The turns a memory was shown to, opened in or left out of, and what was said of that."""
     memory = await _memory(instance, call.request.path_params["id"])
     uses = await instance.operations.uses(memory.id, shapes.USES_MAX)
-    return shapes.came_up_shape(memory, uses, await instance.operations.feedback(memory.id))
+    feedback = await instance.operations.feedback(memory.id)
+    return shapes.came_up_shape(memory, instance.clock.now_ms(), uses, feedback)
 
 
 async def _turn(instance: Instance, call: OwnerCall) -> views.TurnStory:

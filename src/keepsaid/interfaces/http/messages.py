@@ -263,5 +263,7 @@ def _written(heard: AnswerProgress, told: SentEvents) -> Iterator[str]:
         yield ": still here\n\n"
     elif heard.kind == "waiting":
         yield from told.news(MessageEvent(_waiting(heard.story), {"text": heard.text, "next_try_at": None}))
+    elif heard.kind == "tool":
+        yield event("tool", {"name": heard.text})
     else:
         yield event("delta", {"text": heard.text})

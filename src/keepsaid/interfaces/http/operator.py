@@ -70,6 +70,11 @@ async def drop_batch(instance: Instance, call: OwnerCall) -> Shape:
     return {"dropped": await instance.services.inbox.drop(batch_id, reason or "dropped by the owner")}
 
 
+async def stop_message(instance: Instance, call: OwnerCall) -> Shape:
+    """Cancel the answering of a message, with the turn and the call of the model that is running."""
+    return {"stopped": await instance.services.inbox.stop(call.id_of("message", "keepsaid inbox ls"))}
+
+
 async def prune(instance: Instance, _call: OwnerCall) -> Shape:
     """Remove what was settled long ago, for a few seconds; `over` says whether that was all."""
     return prune_shape(await instance.pruner.run(_PRUNE_MS), stopping=instance.halt.is_set)
@@ -141,6 +146,7 @@ ROUTES = (
     OwnerRoute("GET", "/v1/replies", list_replies),
     OwnerRoute("POST", "/v1/replies/{id}/seen", mark_seen, 1_000_000, empty=True),
     OwnerRoute("POST", "/v1/replies/{id}/resend", resend, 1_000_000),
+    OwnerRoute("POST", "/v1/messages/{id}/stop", stop_message, 1_000_000, empty=True),
     OwnerRoute("POST", "/v1/batches/{id}/requeue", requeue_batch, 1_000_000),
     OwnerRoute("POST", "/v1/batches/{id}/drop", drop_batch, 1_000_000),
     OwnerRoute("POST", "/v1/lanes/reset", reset_lane, 100_000),

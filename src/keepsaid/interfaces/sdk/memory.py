@@ -9,7 +9,7 @@ from typing import Any, TypedDict, Unpack
 from keepsaid.app.instance import Instance
 from keepsaid.app.services import note_backup
 from keepsaid.domain.ids import show
-from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, Narrowing, NewMemory, Source, conversation_scope
+from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, Memory, Narrowing, NewMemory, Source, conversation_scope
 from keepsaid.domain.message import Lane, Trust, lane_key
 from keepsaid.errors import InputError
 from keepsaid.interfaces.sdk import values
@@ -121,10 +121,11 @@ class MemoryClient(MemoryFiles):
         if conversation is not None:
             listener = Listener(_lane(conversation, ""), cross=True)
         found = await self._instance.search.recall(listener, query, max(0, min(limit, memories.FOUND_MAX)), at)
-        return tuple(map(values.remembered, memories.hits_in(found)))
+        now = self._instance.clock.now_ms()
+        return tuple(values.remembered(hit, now) for hit in memories.hits_in(found))
 
     async def search(self, query: str, limit: int = 10, **filters: Unpack[Filters]) -> tuple[values.Remembered, ...]:
-        """The best memories for a query that keep within filters, best first.
+        """The best memories for a query that keep within filters: matches first, of these the current ones first.
 
         `kind` of memory, `person` who said it or whom it is about, `since` and `until` of when it was said, `as_of` for
         what was known and held true then, `archived` for what faded. Raises StoreError when memory could not answer,
@@ -135,20 +136,21 @@ class MemoryClient(MemoryFiles):
         at, person = values.time_in(filters.get("as_of"), "as_of"), normalise(filters.get("person", ""))
         keeps = Narrowing(None if kind is None else memories.kind_in(kind), person, since, until, at)
         asked = memories.SearchRequest(query, limit, keeps, archived=filters.get("archived", False))
-        return tuple(map(values.remembered, memories.hits_in(await self._services.search.search(asked))))
+        found, now = await self._services.search.search(asked), self._instance.clock.now_ms()
+        return tuple(values.remembered(hit, now) for hit in memories.hits_in(found))
 
     async def get(self, memory: str) -> values.MemoryRecord:
         """One memory by its id; raises InputError when there is none."""
-        return values.record_of(await self._services.search.get(memory))
+        return self._record(await self._services.search.get(memory))
 
     async def list(self, kinds: Sequence[str] = (), limit: int = 20) -> tuple[values.MemoryRecord, ...]:
         """Memories, newest first; of all kinds when none is named. Raises InputError for a kind that is none."""
         found = await self._services.search.newest([memories.kind_in(kind) for kind in kinds], limit)
-        return tuple(map(values.record_of, found))
+        return tuple(map(self._record, found))
 
     async def history(self, memory: str) -> tuple[values.MemoryRecord, ...]:
         """What was known when of the same, in the order in which it began to hold. Raises InputError."""
-        return tuple(map(values.record_of, await self._services.search.history(memory)))
+        return tuple(map(self._record, await self._services.search.history(memory)))
 
     async def add(self, text: str, kind: str = "fact") -> str:
         """Remember what the owner says, without the secrets in it; returns its id. Raises InputError."""
@@ -163,8 +165,11 @@ class MemoryClient(MemoryFiles):
         return show("memory", (await self._services.memories.edit(number, text, value)).memory_id)
 
     async def pin(self, memory: str, *, pinned: bool = True) -> None:
-        """Keep a memory from fading, or let it fade again. Raises InputError when there is none."""
+        """Pin a memory, so that it never fades, or unpin it. Raises InputError if it is not current."""
         await self._services.memories.pin((await self._services.search.get(memory)).id, pinned=pinned)
+
+    def _record(self, memory: Memory) -> values.MemoryRecord:
+        return values.record_of(memory, self._instance.clock.now_ms())
 
     async def forget(self, *ids: str, dry_run: bool = False, **named: Unpack[ToForget]) -> values.Forgotten:
         """Forget memories and messages by their ids, or all of a `person`, of a `conversation`, or that holds a `text`.

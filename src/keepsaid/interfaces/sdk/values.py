@@ -92,6 +92,7 @@ class Reply:
 class MemoryRecord:
     """A memory: `speaker` said it at `said_at`; it holds until `valid_to`, None for what holds still.
 
+    `state` is active, superseded, expired, merged or archived.
     `superseded_by` is the memory that took its place. `scope` says who may hear it.
     """
 
@@ -157,14 +158,14 @@ def reply_of(received: commits.Received, story: views.Story) -> Reply:
     return Reply(text, story.state, receipt_of(received), turn, at or story.message.received_at)
 
 
-def record_of(memory: Memory) -> MemoryRecord:
-    """A memory as the library shows it."""
-    return MemoryRecord(**_fields(memory))
+def record_of(memory: Memory, at: int) -> MemoryRecord:
+    """A memory as the library shows it, with its state at a time (milliseconds UTC)."""
+    return MemoryRecord(**_fields(memory, at))
 
 
-def remembered(hit: Hit) -> Remembered:
-    """A hit as the library shows it."""
-    return Remembered(**_fields(hit.memory), rank=hit.rank, score=hit.score)
+def remembered(hit: Hit, at: int) -> Remembered:
+    """A hit as the library shows it, with its state at a time (milliseconds UTC)."""
+    return Remembered(**_fields(hit.memory, at), rank=hit.rank, score=hit.score)
 
 
 def preview_of(found: ForgetPreview) -> Forgotten:
@@ -194,7 +195,7 @@ def _moment(at: int) -> datetime:
     return datetime.fromtimestamp(at / 1_000, UTC)
 
 
-def _fields(memory: Memory) -> dict[str, Any]:
+def _fields(memory: Memory, at: int) -> dict[str, Any]:
     new = memory.new
     return {
         "id": ids.show("memory", memory.id),
@@ -205,7 +206,7 @@ def _fields(memory: Memory) -> dict[str, Any]:
         "said_at": new.said_at,
         "conversation": new.lane.conversation if new.lane else "",
         "external_id": next((source.ref for source in new.sources if source.kind == "external"), ""),
-        "state": memory.state,
+        "state": memory.state_at(at),
         "scope": new.scope,
         "trust": str(new.trust),
         "importance": new.importance,

@@ -12,6 +12,7 @@ from keepsaid.domain.effects import Effect
 from keepsaid.domain.forgetting import ForgetSelector, ForgetTargets
 from keepsaid.domain.ids import read, show
 from keepsaid.domain.message import Lane, StoredMessage, Trust
+from keepsaid.domain.revision import RevisionRefusal
 from keepsaid.ports import memory_maintenance, memory_store, runtime, store, store_views
 from keepsaid.text.normal import counted, cut, digest
 from keepsaid.values import frozen
@@ -168,6 +169,8 @@ class Claims:
             return refused(_NOT_YOURS)
         if isinstance(done, visibility.ShareRefusal):
             return refused(f"No: {done}.")
+        if isinstance(done, RevisionRefusal):
+            return refused(f"No: {done.sentence}.")
         return CommandResult(f"It may be heard {_REACHED[reach]}.")
 
 

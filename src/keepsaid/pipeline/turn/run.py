@@ -177,6 +177,10 @@ REPEATABLE = (ToolClass.PURE, ToolClass.IDEMPOTENT)
 """Classes of tools whose calls are made again when nobody knows what came of them."""
 
 
+def ignore_tool(_name: str) -> None:
+    """Notify nobody of the tool that runs."""
+
+
 @frozen
 class TurnLimits:
     """How much one turn may do: steps, tokens of an answer, seconds a call, characters of any tool's output."""
@@ -190,7 +194,10 @@ class TurnLimits:
 
 @frozen
 class TurnDeps:
-    """What a turn works with: `inbox` has what joins it, where anything may; `offload` runs what reads long texts."""
+    """What a turn works with: `inbox` has what joins it, where anything may; `offload` runs what reads long texts.
+
+    `using` gets the name of each tool as it begins, and an empty one when the tools of a step have returned.
+    """
 
     model: Model
     prompt: Prompt
@@ -200,6 +207,7 @@ class TurnDeps:
     inbox: SteeringInbox | None
     gate: authorization.CallGate
     offload: runtime.Offload = runtime.inline
+    using: Callable[[str], None] = ignore_tool
 
 
 class Ran(NamedTuple):
@@ -228,6 +236,7 @@ async def run_turn(turn: TurnDeps, steps: StepLog) -> Ran:
         if not answer.calls:
             return Ran(answer.text, tuple(exchange), answer.model, tuple(waiting))
         used = [await _use(turn, steps, call) for call in answer.calls]
+        turn.using("")
         results = [record for record, _ in used]
         waiting += [task for _, task in used if task is not None]
         turn.gate.see(results)
@@ -283,7 +292,8 @@ def _read(output: Json) -> ModelAnswer:
 
 async def _use(turn: TurnDeps, steps: StepLog, call: ToolCall) -> tuple[Record, effects.MakeTask | None]:
     """What the model is told of a call: the tool's output, what is wrong with the call, or that it was refused."""
-    tool = next((tool for tool in turn.tools if tool.name == call.name), None)
+    if tool := next((tool for tool in turn.tools if tool.name == call.name), None):
+        turn.using(tool.name)
     output = await _result(turn, steps, tool, call)
     if (refused := authorization.refusal_in(output)) is not None:
         told = Record(Role.TOOL, refused.text, call_id=call.id, speaker=call.name, trust=turn.gate.taint.trust)

@@ -97,7 +97,7 @@ async def rich(store: BundleStore) -> None:
         [said("n1", "the bridge was painted red"), said("n2", "quite another sort of words")], 420
     )
     await store.revisions.merge(notes[0].memory_id, [notes[1].memory_id], 430)
-    await store.revisions.pin(notes[0].memory_id, pinned=True)
+    await store.revisions.pin(notes[0].memory_id, 430, pinned=True)
     await store.revisions.confirm(learned[0].memory_id, 440)
     talk = episode("message:1", "the cat sleeps", HERE, Trust.OWNER, speaker="Me", speaker_id=OWNER, said_at=50)
     ids = await store.keep([talk, episode("message:2", "it does", HERE, Trust.KNOWN, said_at=60)], 70)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from keepsaid.domain.commits import Drop, Release, Requeue
+from keepsaid.domain.commits import Drop, Release, Renew, Requeue, TurnCommit
 from keepsaid.domain.route import Action
-from keepsaid.testing.builders import said
+from keepsaid.testing.builders import outcome, said
 from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
 
@@ -59,6 +59,28 @@ class DropContract:
         assert not await store.apply(Drop(queued.batch_id, 7, "twice"))
         assert (await road.batch(queued)).verdict.reason == "once"
         assert await road.claim(10) == ()
+
+    async def test_a_running_batch_is_dropped_where_that_is_asked_for(self, store: ContractStore) -> None:
+        """Its turn is abandoned and its owner refused; the lane goes on, and a return begins another turn."""
+        road = StoreDriver(store)
+        queued = await road.queue(said("first"))
+        claimed = await road.claim_one()
+        behind = await road.queue(said("second"))
+        assert await store.apply(Drop(queued.batch_id, 5, "stopped", running=True))
+        assert not await store.apply(Renew(queued.batch_id, claimed.batch.fence, 90))
+        late = TurnCommit(claimed.turn_id, queued.batch_id, claimed.batch.fence, outcome("late"), None, 6)
+        assert not await store.apply(late)
+        turn = await store.turn(claimed.turn_id)
+        assert turn is not None
+        assert (turn.state, turn.reason, (await road.batch(queued)).state) == ("abandoned", "stopped", "dropped")
+        following = await road.claim_one(6)
+        assert following.batch.id == behind.batch_id
+        await road.answer(following)
+        assert await store.apply(Requeue(queued.batch_id, 7, "needed after all"))
+        again = await road.claim_one(8)
+        assert again.turn_id != claimed.turn_id
+        await road.answer(again)
+        assert not await store.apply(Drop(queued.batch_id, 9, "too late", running=True))
 
     async def test_what_does_not_wait_is_not_dropped(self, store: ContractStore) -> None:
         """Leased, done, unknown: no."""

@@ -102,13 +102,14 @@ class ForgettingContract:
             batch = claimed.batch
             assert await store.apply(TurnCommit(claimed.turn_id, batch.id, batch.fence, end, None, 7))
             turns.append((claimed.messages[0].id, claimed.turn_id))
+        counts = await store.reach.count(ForgetTargets(messages=turns[0][:1], turns=turns[0][1:]))
         assert await request(store, turns[0][0], turns=(turns[0][1],)) == Scrubbed(0, 0)
         staged = {one.turn_id: [deed.text for deed in one.staged] for one in await store.episode_work(9)}
         assert staged.get(turns[0][1], []) == []
         assert staged[turns[1][1]] == ["the train leaves at nine"]
         found = await store.forgettings.one(_REQUEST)
         assert found is not None
-        assert dict(found.counts)["staged"] == 1
+        assert (found.counts, dict(counts)["staged"]) == (counts, 1)
 
     async def test_what_its_turn_set_about_is_not_done(self, store: ContractStore) -> None:
         """Its tasks and schedules are cancelled, and say nothing any more; undone they are as they were."""
@@ -121,6 +122,7 @@ class ForgettingContract:
         assert await store.apply(TurnCommit(claimed.turn_id, batch.id, batch.fence, end, None, 7))
         before = await store.schedules.schedule(70), await store.tasks.task(71)
         gone = claimed.messages[0].id
+        counts = await store.reach.count(ForgetTargets(messages=(gone,), turns=(claimed.turn_id,)))
         assert await request(store, gone, turns=(claimed.turn_id,), undo_until=900) == Scrubbed(0, 0)
         schedule, story = await store.schedules.schedule(70), await store.tasks.task(71)
         assert schedule is not None
@@ -130,6 +132,7 @@ class ForgettingContract:
         found = await store.forgettings.one(_REQUEST)
         assert found is not None
         assert {name: n for name, n in found.counts if name in ("tasks", "schedules")} == {"tasks": 1, "schedules": 1}
+        assert found.counts == counts
         assert await store.apply(PutBack(_REQUEST, 81))
         assert (await store.schedules.schedule(70), await store.tasks.task(71)) == before
 
@@ -249,6 +252,21 @@ class ForgettingContract:
         assert not await store.apply(Summarise(lane_of(), seen, 6, "a zebra", Made.MODEL, "m", 12))
         assert [one.summary.text for one in await store.summaries_due(9)] == ["one was said"]
         assert await store.reach.summarised((gone,), ()) == ()
+
+    async def test_targets_are_counted_as_scrubbing_counts_them(self, store: ContractStore) -> None:
+        """What is gone already is counted by neither, although it is named again."""
+        road = StoreDriver(store)
+        gone = await complete_turn(road, "the zebra is called Rex", "a zebra")
+        assert await store.apply(Summarise(lane_of(), 0, 2, "a zebra was named", Made.MODEL, "m", 10))
+        targets = ForgetTargets(messages=(gone,), turns=await store.reach.answering([gone]))
+        counts = await store.reach.count(targets)
+        assert dict(counts) == {"messages": 1, "records": 2, "replies": 1, "steps": 1, "summaries": 1, "traces": 1}
+        for number, expected in ((_REQUEST, counts), (_REQUEST + 1, ())):
+            assert await store.reach.count(targets) == expected
+            await request(store, gone, number=number)
+            found = await store.forgettings.one(number)
+            assert found is not None
+            assert found.counts == expected
 
     async def test_it_goes_on_step_by_step_and_keeps_nothing_of_it_at_the_end(self, store: ContractStore) -> None:
         """A move out of order is refused; asked twice, it is one request."""

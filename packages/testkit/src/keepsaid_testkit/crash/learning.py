@@ -24,17 +24,18 @@ async def exercise_learning(store: SqliteMemories, memory_id: int, at: int) -> N
     """
     moved = [_new_memory(memory_id, n, f"it is in {place}", place) for n, place in enumerate(_PLACES)]
     learned = await store.learn(moved, at)
+    await store.revisions.pin(learned[-1].memory_id, at, pinned=True)
     await store.revisions.correct(learned[-1].memory_id, _new_memory(memory_id, 3, "no, it is in Rome", "Rome"), at)
     await store.revisions.confirm(learned[-1].memory_id, at)
-    await store.revisions.pin(learned[-1].memory_id, pinned=True)
     notes = [
         _new_memory(memory_id, 4, "a note of the first kind"),
         _new_memory(memory_id, 5, "words of quite another sort"),
+        _new_memory(memory_id, 7, "the kettle whistles beside the window"),
     ]
-    first, second = await store.learn(notes, at)
+    first, second, same = await store.learn(notes, at)
     await store.pairs.rule([Ruled(first.memory_id, second.memory_id, Ruling.CONTRADICTS)], at)
-    if first.memory_id != second.memory_id:
-        await store.revisions.merge(first.memory_id, [second.memory_id], at)
+    if first.memory_id != same.memory_id:
+        await store.revisions.merge(first.memory_id, [same.memory_id], at)
     await store.revisions.archive([first.memory_id], at)
     third = Memory(memory_id ^ 1, _new_memory(memory_id, 6, "a note from another home"), "active", at)
     await store.bundles.take([BundleEntry(third, bytes(_HASH_BYTES), said_in=("",))], (), at)

@@ -7,7 +7,20 @@ from collections import Counter
 from collections.abc import Sequence
 
 from keepsaid.adapters.sql.memory.rows import MemoryAccess, MemoryParts, hexadecimal, joined_with, own_terms, storable
-from keepsaid.adapters.sql.query import Row, SqlSession, chunks, column, every, load, one, only, reads, run, writes
+from keepsaid.adapters.sql.query import (
+    Row,
+    SqlSession,
+    as_json,
+    chunks,
+    column,
+    every,
+    load,
+    one,
+    only,
+    reads,
+    run,
+    writes,
+)
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain import commits, message, states
 from keepsaid.domain import forgetting as domain
@@ -152,6 +165,12 @@ def _said_elsewhere(db: SqlSession, words: frozenset[str], ids: Sequence[int]) -
     return frozenset(word for word in words if not _by_word(db, "said", word, before).issubset(ids))
 
 
+def _count(db: SqlSession, targets: domain.ForgetTargets) -> domain.Counts:
+    people = as_json(map(storable, targets.people))
+    totals = only(db, SQL["totals"], (db.numbers((0, *targets.memories)), people))
+    return domain.summed(tuple(zip(("memories", "sources", "entities", "identities"), totals, strict=True)))
+
+
 def _holding(db: SqlSession, words: frozenset[str]) -> tuple[int, ...]:
     found = {number for word in words for number in _by_word(db, "made", word)}
     # no search finds a bulletin: it has no pieces
@@ -173,6 +192,7 @@ class SqlForgetful(MemoryAccess):
     joined = reads(_joined)
     named = reads(_named)
     lineage = reads(_lineage)
+    count = reads(_count)
     said_elsewhere = reads(_said_elsewhere)
     holding = reads(_holding)
     tombstones = reads(_tombstones)
@@ -220,13 +240,17 @@ def _hide(db: SqlSession, commit: HideMemories, terms: set[str]) -> Counter[str]
     for memory_id in commit.ids:
         if (row := one(db, SQL["state"], (memory_id,))) is None or row[0] == "forgotten":
             continue
-        pieces, vectors = only(db, SQL["pieces_of"], (memory_id,))
         mentioned = every(db, SQL["mentioned"], (memory_id,))
-        for text, speaker in every(db, SQL["merged_texts"], (memory_id,)):
-            terms.update(own_terms(db, text), db.stems(speaker))  # a trigger deletes these with the one that is hidden
+        # the last merged come first: a trigger that deletes them with this one would leave their own mentions
+        for merged_id, text, speaker in reversed(every(db, SQL["merged_texts"], (memory_id,))):
+            terms.update(own_terms(db, text), db.stems(speaker))
+            mentioned += every(db, SQL["mentioned"], (merged_id,))
+            counts.update(memories=1, sources=run(db, SQL["forget_sources"], (merged_id,)))
+            db.execute(SQL["forget_widened"], (merged_id,))
+            db.execute(SQL["forget_memory"], (merged_id,))
         db.execute(SQL["hide"], (memory_id, states.move("memory", row[0], "forget")))
         gone = sum(run(db, SQL["forget_entity"], entity) for entity in mentioned)
-        counts.update(memories=1, pieces=pieces, vectors=vectors, entities=gone)
+        counts.update(memories=1, entities=gone)
     return counts
 
 
@@ -258,10 +282,10 @@ def _erase(db: SqlSession, commit: EraseMemories, terms: set[str]) -> Counter[st
 
 
 def _traced(row: Row) -> domain.Traced:
-    number, key, kind, derived, text, said, *slot, person, refs = row
+    number, key, kind, derived, text, said, *slot, person, into, refs = row
     same = () if key.startswith("reply:") else (said,)
     sources, digests = tuple(json.loads(refs)), _digests(key, kind, said, slot)
-    return domain.Traced(number, key, kind, bool(derived), text, sources, digests, same, person)
+    return domain.Traced(number, key, kind, bool(derived), text, sources, digests, same, person, into)
 
 
 def _digests(key: str, kind: str, said: bytes, slot: Sequence[str]) -> tuple[bytes, ...]:

@@ -8,12 +8,14 @@ from typing import NamedTuple
 
 from keepsaid.adapters.sql.memory.graph import Relate, relate
 from keepsaid.adapters.sql.memory.learning import SPARE_IDS, hold, learned, state_founder, statements_of
-from keepsaid.adapters.sql.memory.rows import MemoryAccess, bound, memories, statements
+from keepsaid.adapters.sql.memory.rows import MemoryAccess, bound, memories, statements, storable
+from keepsaid.adapters.sql.memory.standing import MemoryStanding, contradict, not_current, standing
 from keepsaid.adapters.sql.query import Row, SqlSession, as_json, column, every, load, only, reads, writes
 from keepsaid.domain import attributes, commits, message
 from keepsaid.domain.graph import Association, Relation
 from keepsaid.domain.learning import LEARNABLE, LearnOutcome, LearnResult, Pair, Ruled, RulePairs, Ruling
 from keepsaid.domain.memory import Listener, Memory, NewMemory
+from keepsaid.domain.revision import RevisionReason, RevisionRefusal
 from keepsaid.ports.memory_maintenance import Undecided
 from keepsaid.values import frozen
 
@@ -35,10 +37,11 @@ class Correct(commits.Commit[LearnResult]):
 
 
 @frozen
-class Pin(commits.Commit[bool]):
-    """Pin a memory or unpin it; False when there is none."""
+class Pin(commits.Commit[RevisionRefusal | None]):
+    """Pin a current memory or unpin it; returns the refusal if it is not current at `at` (milliseconds UTC)."""
 
     memory_id: int
+    at: int
     pinned: bool = field(kw_only=True)
 
 
@@ -51,8 +54,11 @@ class Confirm(commits.Commit[bool]):
 
 
 @frozen
-class ArchiveMemories(commits.Commit[tuple[int, ...]]):
-    """Archive memories, or restore archived ones (`back`) as used at `at` (ms UTC); returns the changed ids."""
+class ArchiveMemories(commits.Commit[tuple[int, ...] | RevisionRefusal]):
+    """Archive current memories, all or none, or restore archived ones (`back`) as used at `at` (ms UTC).
+
+    Returns the changed ids, or the refusal for the first that cannot be archived.
+    """
 
     memory_ids: Sequence[int]
     at: int
@@ -60,8 +66,8 @@ class ArchiveMemories(commits.Commit[tuple[int, ...]]):
 
 
 @frozen
-class Merge(commits.Commit[bool]):
-    """Have `into` stand for the others, with their sources; False, and nothing done, when they cannot be merged."""
+class Merge(commits.Commit[RevisionRefusal | None]):
+    """Move the sources of the others to `into`; returns the refusal, with nothing done, if they cannot be merged."""
 
     into: int
     others: Sequence[int]
@@ -86,19 +92,35 @@ class SqlRevisions(MemoryAccess):
         return await self._writer.apply(Correct(memory_id, memory, self._new_ids(1 + SPARE_IDS), at))
 
 
-def pin(db: SqlSession, commit: Pin) -> bool:
-    return bool(every(db, TRUTH["pin"], {"id": commit.memory_id, "pinned": commit.pinned}))
+def pin(db: SqlSession, commit: Pin) -> RevisionRefusal | None:
+    refusal = not_current(db, commit.memory_id, commit.at)
+    if refusal is None:
+        db.execute(TRUTH["pin"], {"id": commit.memory_id, "pinned": commit.pinned})
+    return refusal
 
 
 def confirm(db: SqlSession, commit: Confirm) -> bool:
     return bool(every(db, TRUTH["confirm"], {"id": commit.memory_id, "at": commit.at}))
 
 
-def archive(db: SqlSession, commit: ArchiveMemories) -> tuple[int, ...]:
+def archive(db: SqlSession, commit: ArchiveMemories) -> tuple[int, ...] | RevisionRefusal:
+    if not commit.back and (refusal := _not_learned(db, commit.memory_ids, commit.at)) is not None:
+        return refusal
     bindings = {"ids": as_json(commit.memory_ids), "kinds": _KINDS, "at": commit.at}
     changed = column(db, TRUTH["bring_back" if commit.back else "put_away"], bindings)
     db.reindex()
     return tuple(sorted(changed))
+
+
+def _not_learned(db: SqlSession, ids: Sequence[int], at: int) -> RevisionRefusal | None:
+    """Why the first of these is not a current memory of a kind that is learned; None if all are."""
+    for id_ in ids:
+        if (refusal := not_current(db, id_, at)) is not None:
+            return refusal
+        found = standing(db, id_)
+        if found is None or found.kind not in LEARNABLE:
+            return RevisionRefusal(id_, RevisionReason.KIND)
+    return None
 
 
 _KEPT = ("kind", "scope", "lane", "subject", "subject_id", "chat_of", "importance")
@@ -107,6 +129,8 @@ _KEPT = ("kind", "scope", "lane", "subject", "subject_id", "chat_of", "importanc
 
 def correct(db: SqlSession, commit: Correct) -> LearnResult:
     found = next(iter(memories(db, TRUTH["corrected"], {"id": commit.memory_id})), None)
+    if (refusal := _replaced(db, commit)) is not None:
+        return LearnResult(0, LearnOutcome.REFUSED, refusal.sentence)
     if found is None or found.new.kind not in LEARNABLE:
         return LearnResult(0, LearnOutcome.REFUSED, "there is no such memory to be corrected")
     old, new = found.new, commit.memory
@@ -123,21 +147,31 @@ def correct(db: SqlSession, commit: Correct) -> LearnResult:
     return result
 
 
-def merge(db: SqlSession, commit: Merge) -> bool:
+def _replaced(db: SqlSession, commit: Correct) -> RevisionRefusal | None:
+    """Why a memory outside a slot cannot be corrected: another replaced it before; None if the same word did."""
+    found, refusal = standing(db, commit.memory_id), not_current(db, commit.memory_id, commit.at)
+    if found is None or refusal is None or every(db, TRUTH["known"], {"key": storable(commit.memory.key)}):
+        return None
+    is_version = refusal.reason is RevisionReason.SUPERSEDED and found.slot is None and refusal.successor
+    return refusal if is_version or refusal.reason is RevisionReason.MERGED else None
+
+
+def merge(db: SqlSession, commit: Merge) -> RevisionRefusal | None:
     ids = (commit.into, *commit.others)
-    rows = [row for id_ in ids for row in every(db, TRUTH["standing"], {"id": id_})]
-    mergeable = len({*ids}) == len(rows) == len(ids) > 1 and all(row[0] in LEARNABLE for row in rows)
-    if not mergeable or len({row[2:] for row in rows}) > 1:
-        return False
-    _, attribute, _, slot = rows[0]
+    survivor = standing(db, commit.into)
+    if survivor is None or len({*ids}) < len(ids) or not commit.others:
+        reason = RevisionReason.MISSING if survivor is None else RevisionReason.REPEATED
+        return RevisionRefusal(commit.into, reason)
+    if (refusal := _not_learned(db, ids, commit.at) or _unlike(db, commit, survivor)) is not None:
+        return refusal
     held = []
-    if slot is not None:
-        statements = statements_of(db, slot)
-        if not attributes.single(attribute):
+    if survivor.slot is not None:
+        statements = statements_of(db, survivor.slot)
+        if not attributes.single(survivor.attribute):
             statements = [one for one in statements if one.memory_id in ids]
         held = attributes.periods(_merged(statements, commit))
     if not all(period.founder.founds for period in held):
-        return False
+        return RevisionRefusal(commit.into, RevisionReason.BETWEEN, other=commit.others[0])
     state_founder(db, *ids)
     for id_ in commit.others:
         for statement in ("take_statements", "take_sources", "unsay"):
@@ -145,7 +179,28 @@ def merge(db: SqlSession, commit: Merge) -> bool:
     db.execute(TRUTH["counted"], {"id": commit.into})
     hold(db, held, (), commit.at)
     db.reindex()
-    return True
+    return None
+
+
+def _unlike(db: SqlSession, commit: Merge, survivor: MemoryStanding) -> RevisionRefusal | None:
+    """Why one of the others does not say the same as the survivor; None if all do."""
+    for id_ in commit.others:
+        other = standing(db, id_)
+        if other is not None and (why := _difference(survivor, other)) is not None:
+            return RevisionRefusal(commit.into, why, other=id_)
+        if contradict(db, commit.into, id_):
+            return RevisionRefusal(commit.into, RevisionReason.CONTRADICTS, other=id_)
+    return None
+
+
+def _difference(one: MemoryStanding, other: MemoryStanding) -> RevisionReason | None:
+    if one.scope != other.scope:
+        return RevisionReason.SCOPE
+    if one.slot != other.slot:
+        return RevisionReason.SLOT
+    differ = attributes.value_name(one.value) != attributes.value_name(other.value)
+    is_single = one.slot is not None and attributes.single(one.attribute)
+    return RevisionReason.CONTRADICTS if is_single and differ else None
 
 
 def _merged(statements: Sequence[attributes.SlotStatement], commit: Merge) -> list[attributes.SlotStatement]:
@@ -234,7 +289,7 @@ def _joined(db: SqlSession, into: int, other: int, at: int) -> bool:
     """Merge two memories, one of which may lack a slot; False if something else held between them."""
     db.execute("SAVEPOINT same")
     db.execute(MEMORY_PAIRS["fill_slot"], {"id": other, "like": into})
-    if not (joined := merge(db, Merge(into, (other,), at))):
+    if not (joined := merge(db, Merge(into, (other,), at)) is None):
         db.execute("ROLLBACK TO same")
     db.execute("RELEASE same")
     return joined

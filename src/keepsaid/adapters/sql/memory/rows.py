@@ -9,6 +9,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from keepsaid.adapters.sql.memory.standing import not_current
 from keepsaid.adapters.sql.query import Row, SqlReaders, SqlSession, as_json, column, every, load, log, reads, writes
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain import ids, message, visibility
@@ -218,12 +219,12 @@ class SqlSharing(MemoryAccess):
 
     list_shares = reads(_list_shares)
 
-    async def share(self, commit: visibility.ShareMemory) -> visibility.MemoryShared | visibility.ShareRefusal:
+    async def share(self, commit: visibility.ShareMemory) -> visibility.ShareResult:
         [reason] = await self._masked([commit.reason])
         return await self._writer.apply(replace(commit, reason=reason))
 
 
-def share(db: SqlSession, commit: visibility.ShareMemory) -> visibility.MemoryShared | visibility.ShareRefusal:
+def share(db: SqlSession, commit: visibility.ShareMemory) -> visibility.ShareResult:
     """If the memory is shared as widely already, nothing is changed or recorded."""
     if not (found := memories(db, MEMORY_HEARING["whole"], {"id": commit.memory_id})):
         return visibility.ShareRefusal.GONE
@@ -231,6 +232,8 @@ def share(db: SqlSession, commit: visibility.ShareMemory) -> visibility.MemorySh
     speakers = joined_with(db, new.speaker_id) if new.speaker_id else ()
     if storable(commit.by) not in (OWNER, *speakers):
         return visibility.ShareRefusal.NOT_THEIRS
+    if (refusal := not_current(db, commit.memory_id, commit.at)) is not None:
+        return refusal
     if isinstance(scope := visibility.wider(new, commit.to), visibility.ShareRefusal):
         return scope
     shared = visibility.MemoryShared(new.scope, scope, commit.by, normal.normalise(commit.reason), commit.at)

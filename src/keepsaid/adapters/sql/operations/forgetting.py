@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
@@ -198,17 +198,15 @@ def _count(db: SqlSession, number: int, counts: Counts, at: int) -> None:
 
 @dataclass(slots=True)
 class _Piece:
-    """One piece of scrubbing: what it counted, and the first record that went of each lane it touched."""
+    """One piece of scrubbing: what it counted, and the records that went of each lane it touched."""
 
     at: int
     counts: Counter[str] = field(default_factory=Counter)
-    lanes: dict[int, int] = field(default_factory=dict)
     places: dict[int, set[int]] = field(default_factory=dict)
 
     def empty(self, db: SqlSession, records: Sequence[Row]) -> None:
         for lane_id, position in records:
             self.counts["records"] += run(db, SQL["empty_record"], (lane_id, position))
-            self.lanes[lane_id] = min(position, self.lanes.get(lane_id, position))
             self.places.setdefault(lane_id, set()).add(position)
 
 
@@ -222,9 +220,11 @@ def _scrubbed(db: SqlSession, commit: ScrubForgotten) -> Scrubbed:
         waiting += len(refs) - len(gone)
         room = max(1, room - len(refs))
     targets = read_targets(db, commit.id)
-    for lane_id, position in piece.lanes.items():
-        piece.counts["summaries"] += _summaries(db, lane_id, position, commit.at)
-        piece.counts["statements"] += _statements(db, lane_id, piece.places[lane_id], targets.words)
+    for lane_id, positions in piece.places.items():
+        piece.counts["summaries"] += _summaries(db, lane_id, min(positions), commit.at)
+        for number, after, lost in emptied_findings(db, lane_id, positions, targets.words):
+            db.execute(SQL["change_finding"], (number, learning.encoded(after)))
+            piece.counts["statements"] += lost
         collection.read_anew(db, lane_id, commit.at)
     # how to speak with a person who goes, notes that name them, and instructions in words of what goes
     for person in targets.people:
@@ -233,7 +233,7 @@ def _scrubbed(db: SqlSession, commit: ScrubForgotten) -> Scrubbed:
     for scope, text in every(db, SQL["manners"]) if targets.words else ():
         if not targets.words.isdisjoint(domain.words_in(text)):
             db.execute(SQL["forget_manner"], (scope,))
-    _count(db, commit.id, tuple(piece.counts.items()), commit.at)
+    _count(db, commit.id, domain.summed(tuple(piece.counts.items()), commit.counts), commit.at)
     left = only(db, SQL["open_count"], (commit.id,))[0]
     return Scrubbed(left - waiting, waiting)
 
@@ -286,9 +286,9 @@ def _replies(db: SqlSession, replies: Sequence[Row], turn_id: int | None, piece:
         after = state if verb is None else move("reply", state, verb)
         fact = None if verb is None else event.replied(reply_id, after, (turn_id, batch_id), tries)
         journal.write_facts(db, piece.at, fact)
+        piece.counts["replies"] += only(db, SQL["reply_holds"], (reply_id,))[0]
         db.execute(SQL["empty_reply"], (reply_id, after, piece.at))
         db.execute(SQL["empty_moves"], (reply_id,))
-        piece.counts["replies"] += 1
     return True
 
 
@@ -326,17 +326,19 @@ def _memory(db: SqlSession, memory_id: int, piece: _Piece) -> bool:
     return True
 
 
-def _statements(db: SqlSession, lane_id: int, positions: set[int], words: frozenset[str]) -> int:
-    """Empty the places of statements that cite records that go, or hold a word of it; all others stay as they are."""
-    gone = 0
+def emptied_findings(
+    db: SqlSession, lane_id: int, positions: set[int], words: frozenset[str]
+) -> Iterator[tuple[int, tuple[learning.Statement | None, ...], int]]:
+    """Findings that lose statements which cite records that go, or contain a word of them.
+
+    Yields the number of each finding, its statements after that, and how many it loses.
+    """
     found = {row for position in positions for row in every(db, SQL["findings_over"], (lane_id, position))}
     for number, text in found:
         before = learning.decoded(text)
         after = learning.emptied(before, lambda one: learning.stays(one, positions, words))
         if after != before:
-            db.execute(SQL["change_finding"], (number, learning.encoded(after)))
-            gone += after.count(None) - before.count(None)
-    return gone
+            yield number, after, after.count(None) - before.count(None)
 
 
 def _is_open(db: SqlSession, turn_id: int) -> bool:

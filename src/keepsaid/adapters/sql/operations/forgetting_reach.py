@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from keepsaid.adapters.sql.operations import routing, views
-from keepsaid.adapters.sql.operations.forgetting import SQL, read_targets, work_made, work_named
+from keepsaid.adapters.sql.operations import routing, schedules, views
+from keepsaid.adapters.sql.operations.forgetting import SQL, emptied_findings, read_targets, work_made, work_named
 from keepsaid.adapters.sql.query import Row, SqlReaders, SqlSession, SqlView, column, every, one, only, reads, scalar
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain import forgetting as domain
@@ -123,11 +124,15 @@ def _lane_names(db: SqlSession, lanes: Iterable[int]) -> tuple[Lane, ...]:
     return tuple(Lane(*row) for row in every(db, SQL["lane_names"], (db.numbers((0, *sorted(lanes))),)))
 
 
-def _summarised(db: SqlSession, messages: Sequence[int], turns: Sequence[int]) -> tuple[Lane, ...]:
+def _records(db: SqlSession, messages: Sequence[int], turns: Sequence[int]) -> list[Row]:
+    """The records of messages and turns, as lane and position."""
     records = [row for number in messages for row in every(db, SQL["positions_of"], (f"message:{number}",))]
-    records += [row for number in turns for row in every(db, SQL["positions_of_turn"], (number,))]
+    return records + [row for number in turns for row in every(db, SQL["positions_of_turn"], (number,))]
+
+
+def _summarised(db: SqlSession, messages: Sequence[int], turns: Sequence[int]) -> tuple[Lane, ...]:
     first: dict[int, int] = {}
-    for lane_id, position in records:
+    for lane_id, position in _records(db, messages, turns):
         first[lane_id] = min(position, first.get(lane_id, position))
     return _lane_names(db, [place[0] for place in first.items() if scalar(db, SQL["summary_over"], place) is not None])
 
@@ -169,6 +174,40 @@ def _holding(db: SqlSession, lanes: Sequence[Lane], words: frozenset[str], memor
     return HoldingTurns(tuple(turns), tuple(turn_id for turn_id in traces if turn_id not in turns))
 
 
+_TOTALS = ("messages", "staged", "steps", "traces", "uses", "tasks", "schedules")
+
+
+def _count(db: SqlSession, targets: domain.ForgetTargets) -> domain.Counts:
+    made = work_made(db, targets.messages, targets.turns)
+    tasks, timed = {*targets.tasks, *made.tasks}, {*targets.schedules, *made.schedules}
+    turns = (targets.turns, {*targets.turns, *targets.traces})
+    sets = (targets.messages, *turns, targets.memories, tasks, timed)
+    totals = only(db, SQL["totals"], tuple(db.numbers((0, *sorted(one))) for one in sets))
+    counts = Counter(dict(zip(_TOTALS, totals, strict=True)))
+    counts["replies"] = sum(only(db, SQL["reply_holds"], (number,))[0] for number in _replies(db, targets))
+    places: dict[int, set[int]] = {}
+    for lane_id, position in _records(db, targets.messages, targets.turns):
+        places.setdefault(lane_id, set()).add(position)
+    for lane_id, positions in places.items():
+        counts["records"] += only(db, SQL["record_count"], (lane_id, db.numbers((0, *sorted(positions)))))[0]
+        counts["summaries"] += only(db, SQL["summary_count"], (lane_id, min(positions)))[0]
+        counts["statements"] += sum(gone for *_, gone in emptied_findings(db, lane_id, positions, targets.words))
+    return domain.summed(tuple(counts.items()))
+
+
+def _replies(db: SqlSession, targets: domain.ForgetTargets) -> set[int]:
+    """The replies and notices of turns, tasks and schedules that go."""
+    found = {number for turn in targets.turns for name in _REPLIES_OF for number in column(db, SQL[name], (turn,))}
+    for task in targets.tasks:
+        found.update(column(db, SQL["notices_of"], (ids.show("task", task),)))
+    for schedule in targets.schedules:
+        found.update(column(db, schedules.SQL["posted_by"], (schedule,)))
+    return found
+
+
+_REPLIES_OF = ("replies_of", "notices_of_made")
+
+
 def _at_work(db: SqlSession, since: int, lanes: Sequence[Lane]) -> int:
     return int(only(db, SQL["turns_at_work"], (since, db.numbers((0, *sorted(_ids(db, lanes))))))[0])
 
@@ -194,6 +233,7 @@ class SqlReach(SqlView):
     summarised = reads(_summarised)
     holding = reads(_holding)
     at_work = reads(_at_work)
+    count = reads(_count)
 
     async def forgotten(self, refs: Sequence[str]) -> frozenset[str]:
         return await self._readers.run(_forgotten, refs, self._keyring)

@@ -252,8 +252,8 @@ DROP = load("drop")
 
 
 def drop(db: SqlSession, commit: Drop) -> bool:
-    """Drop a queued batch that no turn was shown; a turn that an earlier attempt left open is over."""
-    if (row := one(db, DROP["waiting"], (commit.batch_id,))) is None:
+    """Drop a batch that waits, or also one that is being answered; a turn of it that is open is over."""
+    if (row := one(db, DROP["waiting"], (commit.batch_id, commit.running))) is None:
         return False
     state, lane_id, messages = row
     db.execute(DROP["drop"], (commit.batch_id, states.move("batch", state, "drop"), commit.reason, commit.at))

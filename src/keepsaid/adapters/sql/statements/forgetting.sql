@@ -108,7 +108,31 @@ SELECT lane_id, position FROM transcript WHERE turn_id = ? AND role <> 'user'
 
 -- name: empty_record
 UPDATE transcript SET speaker = '', sender = '', text = '', attached = '', calls = '', call_id = '', unprompted = 1
-WHERE lane_id = ?1 AND position = ?2
+WHERE lane_id = ?1 AND position = ?2 AND (unprompted = 0 OR /*part record_holds*/)
+
+-- name: record_count
+SELECT count(*) FROM transcript WHERE lane_id = ?1 AND position IN (SELECT value FROM carray(?2))
+AND (unprompted = 0 OR /*part record_holds*/)
+
+-- name: reply_holds
+SELECT count(*) FROM reply
+WHERE id = ? AND (text <> '' OR detail <> '' OR url IS NOT NULL OR reply_to IS NOT NULL OR provider_id IS NOT NULL)
+
+-- name: summary_count
+SELECT count(*) FROM lane_summary WHERE lane_id = ?1 AND version >= (
+  SELECT min(version) FROM lane_summary WHERE lane_id = ?1 AND last >= ?2
+)
+
+-- in order: messages, turns, turns and traces, memories, tasks, schedules
+-- name: totals
+SELECT
+  (SELECT count(*) FROM message WHERE forgotten_at IS NULL AND id IN (SELECT value FROM carray(?1))),
+  (SELECT count(*) FROM staged_memory WHERE turn_id IN (SELECT value FROM carray(?2))),
+  (SELECT count(*) FROM step WHERE turn_id IN (SELECT value FROM carray(?3))),
+  (SELECT count(*) FROM trace WHERE turn_id IN (SELECT value FROM carray(?3))),
+  (SELECT count(*) FROM injection WHERE memory_id IN (SELECT value FROM carray(?4))),
+  (SELECT count(*) FROM task WHERE description <> '' AND id IN (SELECT value FROM carray(?5))),
+  (SELECT count(*) FROM schedule WHERE text <> '' AND id IN (SELECT value FROM carray(?6)))
 
 -- name: turn_state
 SELECT state FROM turn WHERE id = ?

@@ -27,7 +27,8 @@ SELECT id FROM merged
 
 -- the sources of a merged memory stand with the memory that it was merged into, under its key
 -- name: traced
-SELECT id, key, kind, derived, text, content_hash, subject, attribute, value, speaker_id, (
+SELECT id, key, kind, derived, text, content_hash, subject, attribute, value, speaker_id,
+iif(state = 'merged', coalesce(superseded_by, 0), 0), (
   WITH RECURSIVE stands (id) AS (
     SELECT memory.id
     UNION
@@ -98,19 +99,13 @@ SELECT id, key, kind, content_hash, subject, attribute, value, recorded_at FROM 
 -- name: state
 SELECT state, text, speaker FROM memory WHERE id = ?
 
--- name: pieces_of
-SELECT count(*), (
-  SELECT count(*) FROM memory_piece AS piece CROSS JOIN vector ON vector.piece_id = piece.id WHERE piece.memory_id = ?1
-)
-FROM memory_piece WHERE memory_id = ?1
-
 -- name: merged_texts
 WITH RECURSIVE merged (id) AS (
   SELECT id FROM memory WHERE superseded_by = ?1 AND state = 'merged'
   UNION
   SELECT memory.id FROM merged CROSS JOIN memory ON memory.superseded_by = merged.id AND memory.state = 'merged'
 )
-SELECT memory.text, memory.speaker FROM merged CROSS JOIN memory ON memory.id = merged.id
+SELECT memory.id, memory.text, memory.speaker FROM merged CROSS JOIN memory ON memory.id = merged.id
 
 -- name: hide
 UPDATE memory SET state = ?2 WHERE id = ?1
@@ -149,6 +144,19 @@ SELECT entity_id FROM mention WHERE memory_id = ?
 
 -- name: forget_entity
 DELETE FROM entity WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM mention WHERE mention.entity_id = ?1)
+
+-- name: totals
+SELECT
+  (SELECT count(*) FROM memory WHERE state <> 'forgotten' AND id IN (SELECT value FROM carray(?1))),
+  (SELECT count(*) FROM memory_source WHERE memory_id IN (SELECT value FROM carray(?1))),
+  (
+    SELECT count(*) FROM (SELECT DISTINCT entity_id FROM mention WHERE memory_id IN (SELECT value FROM carray(?1))) AS named
+    WHERE NOT EXISTS (
+      SELECT 1 FROM mention
+      WHERE mention.entity_id = named.entity_id AND mention.memory_id NOT IN (SELECT value FROM carray(?1))
+    )
+  ),
+  (SELECT count(*) FROM identity WHERE name IN (SELECT value FROM json_each(?2)))
 
 -- name: of_person
 SELECT name FROM identity WHERE person = ? ORDER BY name

@@ -138,7 +138,7 @@ WHERE memory.state IN ('active', 'superseded', 'archived', 'merged') AND /*heard
 ORDER BY coalesce(memory.valid_from, memory.said_at), memory.id
 
 -- name: pin
-UPDATE memory SET pinned = :pinned WHERE id = :id AND state IN ('active', 'superseded', 'archived') RETURNING 1
+UPDATE memory SET pinned = :pinned WHERE id = :id
 
 -- name: confirm
 UPDATE memory SET confidence = 1.0, confirmed_at = max(coalesce(confirmed_at, :at), :at)
@@ -146,8 +146,7 @@ WHERE id = :id AND state IN ('active', 'superseded', 'archived') RETURNING 1
 
 -- name: put_away
 UPDATE memory SET state = 'archived', pinned = 0
-WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'active' AND kind IN (SELECT value FROM json_each(:kinds))
-RETURNING id
+WHERE id IN (SELECT value FROM json_each(:ids)) RETURNING id
 
 -- name: bring_back
 UPDATE memory SET state = 'active', last_access_at = max(coalesce(last_access_at, :at), :at)
@@ -155,8 +154,21 @@ WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'archived' AND kind 
 RETURNING id
 
 -- name: standing
-SELECT memory.kind, memory.attribute, memory.scope, memory.slot
-FROM memory WHERE memory.id = :id AND memory.state IN ('active', 'superseded', 'archived')
+SELECT kind, scope, slot, attribute, value, state, valid_to, stated_to, superseded_by
+FROM memory WHERE id = :id AND state <> 'forgotten'
+
+-- name: successor
+WITH RECURSIVE after (id) AS (
+  SELECT superseded_by FROM memory WHERE id = :id
+  UNION
+  SELECT memory.superseded_by FROM after CROSS JOIN memory ON memory.id = after.id
+)
+SELECT memory.id FROM after CROSS JOIN memory ON memory.id = after.id
+WHERE memory.state = 'active' AND (memory.valid_to IS NULL OR memory.valid_to > :at) LIMIT 1
+
+-- name: contradicts
+SELECT 1 FROM association
+WHERE relation = 'contradicts' AND (source_id, target_id) IN (VALUES (:one, :other), (:other, :one)) LIMIT 1
 
 -- name: corrected
 SELECT /*columns*/

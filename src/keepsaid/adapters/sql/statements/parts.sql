@@ -55,3 +55,6 @@ schedule.id, source, name, timing, what, text, channel, account, conversation, k
 -- name: run
 schedule_id, due_at, state, ready_at, output, channel, account, conversation, key, url, direct, message_id, reply_id,
   reason, fired_at, ended_at, task_id
+
+-- name: record_holds
+speaker <> '' OR sender <> '' OR text <> '' OR attached <> '' OR calls <> '' OR call_id <> ''
