@@ -1,6 +1,6 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run check test bench soak clean
+.PHONY: help run check test docs bench soak clean
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -33,6 +33,9 @@ test: check ## Run the static checks, then the tests, on up to four cores
 	@$(IN_MEMORY) $(BIN)/pytest --quiet -m "not soak and not alone" $(SPREAD)
 	@$(BIN)/pytest --quiet -m "alone and not soak" --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ALONE)
 
+docs: .venv/.docs ## Build the site of the documentation into build/site; a broken link fails
+	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -c . docs build/site
+
 bench: .venv/.bench ## Measure
 	@$(BIN)/python -m bench
 
@@ -64,4 +67,8 @@ clean: ## Remove .venv, caches and build output
 
 .venv/.test .venv/.bench: .venv/.%: pyproject.toml packages/testkit/pyproject.toml .venv/.base
 	@$(INSTALL) $(TESTKIT) --group $*
+	@touch $@
+
+.venv/.docs: pyproject.toml .venv/.base
+	@$(BIN)/python -m pip install -qq --group docs
 	@touch $@

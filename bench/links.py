@@ -73,7 +73,9 @@ def measure(folder: Path) -> dict[str, object]:
     """The figures of all files, of those the weights were fitted to, and of the others."""
     logs = [read(file) for file in sorted(folder.glob("*.annotation.txt"))]
     if not logs:
-        raise SystemExit(f"there is no *.annotation.txt in {folder}: see docs/benchmarks.md for where to get them")
+        raise SystemExit(
+            f"there is no *.annotation.txt in {folder}: see docs/develop/benchmarks.md for where to get them"
+        )
     began = perf_counter()
     ours = {log.name: score(log, _inferred) for log in logs}
     seconds = perf_counter() - began

@@ -7,7 +7,7 @@ import os
 import sys
 
 _SWITCH_S = 0.0005
-"""With Python's own 5 ms the writer thread starves behind a busy event loop (docs/adr)."""
+"""With Python's own 5 ms the writer thread starves behind a busy event loop (docs/develop/adr)."""
 
 _GARBAGE = (20_000, 20, 20)
 """Python's own 700 makes a twentieth of every start a search for garbage that imports do not leave."""

@@ -1,7 +1,7 @@
 """Frozen values: classes as `@dataclass(frozen=True, slots=True)` makes them, in a twentieth of its time.
 
 `dataclass` writes and compiles six methods for each class, and a start makes hundreds of classes. Those made here share
-their methods; the `__init__` of a class is compiled when its first value is made (docs/adr/0040).
+their methods; the `__init__` of a class is compiled when its first value is made (docs/develop/adr/0040).
 """
 
 from __future__ import annotations

@@ -21,30 +21,29 @@ from keepsaid.interfaces.cli.talk import HELP
 _HEAD = """\
 # Commands
 
-`keepsaid COMMAND --help` says the same. Data goes to stdout, talk to stderr; `--json` prints one
-JSON object with a `schema_version` instead of text. Every command works whether or not a runtime is
-up: reading commands open the files for reading only, writing commands ask the runtime or take the
+`keepsaid COMMAND --help` prints the same. Data goes to stdout, messages to stderr; `--json` prints one
+JSON object with a `schema_version` instead of text. Every command works with and without a running
+server: reading commands open the files read-only, writing commands ask the server, or take the
 lock of the home themselves.
 """
 
-_SHARED = "These may stand before or after the command:\n"
+_SHARED = "These may come before or after the command:\n"
 
 _CHAT = """\
-What a person types with a slash before it is a command; `//` begins a message with one slash. Over a
-pipe only a line that is exactly one of these is a command; `//` before such a line sends it, and every
-other line is a message as it is.
+A line that is exactly one of these is a command. Any other line is a message, also if it begins with a
+slash. `//` before the name of a command sends the line as a message.
 """
 
 _CODES = (
-    (0, "all went well"),
-    (program.FAILED, "it failed; what happened, whether data is safe and what to run is on stderr"),
+    (0, "success"),
+    (program.FAILED, "failure; stderr says what happened, whether data is safe, and what to run"),
     (program.USAGE, "the command line was not understood"),
-    (program.NOT_RUNNING, "nothing answers: no runtime is up, or it stopped answering"),
+    (program.NOT_RUNNING, "no server is running, or it stopped answering"),
     (program.NOT_CONFIGURED, "a setting is wrong or missing"),
-    (program.WARNINGS, "a check found something to look at (`config validate`, `doctor`)"),
-    (program.ERRORS, "a check found something that must be put right (`doctor`)"),
+    (program.WARNINGS, "a check found warnings (`config validate`, `doctor`)"),
+    (program.ERRORS, "a check found errors (`doctor`)"),
     (program.INTERRUPTED, "interrupted at the keyboard"),
-    (program.TERMINATED, "`chat -m` was told to stop (SIGTERM) before there was a reply"),
+    (program.TERMINATED, "`chat -m` got SIGTERM before there was a reply"),
 )
 
 _VALUES = {str: "TEXT", int: "NUMBER", Path: "PATH"}
@@ -84,7 +83,7 @@ class Parameter:
     def usual(self) -> str:
         """Its default."""
         if self.is_needed:
-            return "needed"
+            return "required"
         return "" if self.default in (None, False, "") else f"`{self.default}`"
 
 

@@ -24,19 +24,18 @@ _HEAD = """\
 # Configuration
 
 Settings come from three places; a later one wins: the defaults below, `config.yaml` in the config
-directory, environment variables. Only what you change needs to be in the file.
+directory, environment variables. Only settings that you change need to be in the file.
 [Change settings](../how-to/configure.md) shows the commands that read, check and change it.
 
-- `${NAME}` anywhere in the file is replaced by an environment variable; one that is not set is an
-  error.
+- `${NAME}` anywhere in the file is replaced by that environment variable; an unset one is an error.
 - `${file:PATH}` is the content of a file, without the space around it; a relative path starts at the config
   directory. A file that is missing or empty is an error. Give a secret's file the mode 0600.
 - The variable of a key is `KEEPSAID_` and its path joined with two underscores, in capitals. A list
   is written as JSON.
-- An unknown key is ignored with a warning that names the nearest known one; so is, with the reason, a
-  setting that its channel has no use for.
+- An unknown key is ignored with a warning that names the nearest known one. So is a setting that its
+  channel does not use.
 - Rules and the agent change with `keepsaid config reload`, [while it
-  runs](../operate/operate.md#change-settings-while-it-runs); all else when the runtime is started again. The
+  runs](../operate.md#change-settings-while-it-runs); everything else needs a restart. The
   identity files `SOUL.md`, `IDENTITY.md` and `USER.md` are read again when they change.
 
 ```yaml
@@ -51,29 +50,28 @@ log:
   level: warning
 ```
 
-Variables that are no settings: `KEEPSAID_HOME` puts everything under one directory (see
-[operating](../operate/operate.md)); `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` and `OLLAMA_HOST` are
+Other variables: `KEEPSAID_HOME` puts everything below one directory (see
+[operating](../operate.md)); `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` and `OLLAMA_HOST` are
 read by `models.chat: auto`; `NO_COLOR` prints without colour.
 """
 
 _OWNER = """\
-Who owns this instance, besides the terminal: a list, empty by default. What an owner says has the
-trust `owner`, and what is said in one direct chat of the owner is remembered in the others. As a
+The owner's identities besides the terminal: a list, empty by default. Their messages have the trust
+`owner`, and what is said in one direct chat of the owner is visible in the others. As a
 variable: `KEEPSAID_OWNER`, as JSON. Each item has:
 """
 
 _CHANNELS = """\
-One section a channel, under its name. A name that is not built in makes a channel of your own:
-messages for it come in over HTTP with the token of the running instance, or by `keepsaid inbox send
---channel`.
+One section for each channel, under its name. Any other name is a channel of your own: send messages
+to it over HTTP with the operator's token, or with `keepsaid inbox send --channel`.
 """
 
 _BUILT_IN = "The built-in channels are open from the start, and differ from these defaults:\n"
 
 _EXTENSIONS = """\
-One section an extension, under its id ([extensions](../extend/extensions.md)). What lies in the folder
-`extensions/` beside `config.yaml` is let in unless it is disabled here; what an installed package offers is let in
-once it is named here.
+One section for each extension, under its id ([extensions](../how-to/extensions.md)). Extensions in the folder
+`extensions/` beside `config.yaml` are loaded unless disabled here. Those of installed packages are loaded
+once they are named here.
 """
 
 _WORDS = {str: "text", int: "whole number", float: "number", bool: "true or false", SecretStr: "secret"}
@@ -184,7 +182,7 @@ def _choices(values: Any) -> str:
 
 def _default(field: FieldInfo) -> str:
     if field.is_required():
-        return "needed"
+        return "required"
     value = field.get_default(call_default_factory=True)
     if value is None or value in ("", (), {}):
         return "none"

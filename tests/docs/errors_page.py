@@ -28,16 +28,15 @@ error: there is no channel 'nope'; known: github, http, library, terminal  [KS-I
 
 and, with `--json`, the same as `{"error": {"code", "what", "safe", "hint"}}`; HTTP answers with
 `application/problem+json` ([HTTP API](http.md#errors)); the library raises the class. Codes are
-stable. `safe` and `hint` below are what is said unless the place where it happened knows better.
-Exit codes are those of the [command line](commands.md#exit-codes); where no HTTP status is given it
-would be 500.
+stable. `safe` and `hint` below are the defaults; the place of an error may give more precise ones.
+Exit codes are those of the [command line](commands.md#exit-codes). An empty HTTP status means 500.
 """
 
 _TREE = """\
 ## The tree
 
-Catching a class catches what stands below it. Those that the library can raise are names of the
-package: `from keepsaid import KeepsaidError, KeyConflict`.
+Catching a class catches all classes below it. The library raises those that the package exports:
+`from keepsaid import KeepsaidError, KeyConflict`.
 """
 
 _UNFORESEEN = 500

@@ -1,4 +1,4 @@
-"""The page of every topic that the runtime tells of, made from their schemas."""
+"""The page of every topic of events, made from their schemas."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from keepsaid.events.schema import Schema
 _HEAD = """\
 # Topics
 
-What the runtime tells of, and what an event of each topic holds. How to be told, and what is promised of it:
+The events that keepsaid publishes, by topic, with their fields. How to subscribe, and what is guaranteed:
 [events](../concepts/events.md). `keepsaid ext events topics --json` prints the same as JSON Schema.
 
 Every event is a [CloudEvent 1.0](https://cloudevents.io); the fields below are those of its `data`.
-Its `subject` is what it is about: events of the same subject come in order. Ids are texts with a
-prefix, as everywhere; the journal itself keeps them as numbers.
+Events with the same `subject` are delivered in order. Ids are texts with a prefix, as everywhere.
 
-What is told of many at once stands together in one line of the journal: a subscriber hears of each
-by itself, but `wait_for` does not look there.
+Events marked as grouped share one line of the journal. A subscriber gets each of them separately, but
+`wait_for` does not find them.
 """
 
 
@@ -42,7 +41,7 @@ def _topic(topic: str, schema: Schema) -> Iterator[str]:
     about = f"`{PREFIXES[schema.about]}_…`" if schema.about in PREFIXES else schema.about
     told = [schema.when, f"Subject: {about}." if about else "No subject."]
     told += [f"Also called `{schema.alias}`."] if schema.alias else []
-    told += ["Many come together."] if schema.together else []
+    told += ["Grouped."] if schema.together else []
     yield f"{' '.join(told)}\n"
     rows = [
         [f"`{name}`", f"{one.type}{', or missing' * one.optional}", one.meaning] for name, one in schema.fields.items()

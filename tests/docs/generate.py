@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tests.docs import commands_page, config_page, errors_page, events_page, help_texts, map_page, ports_page
+from tests.docs import commands_page, config_page, errors_page, events_page, help_texts, ports_page
 from tests.docs.markdown import ROOT
 
 PAGES: Mapping[str, Callable[[], str]] = {
-    "docs/reference/commands.md": commands_page.page,
-    "docs/reference/config.md": config_page.page,
-    "docs/reference/errors.md": errors_page.page,
-    "docs/reference/events.md": events_page.page,
-    "docs/reference/ports.md": ports_page.page,
-    "docs/map.md": map_page.page,
+    "docs/use/reference/commands.md": commands_page.page,
+    "docs/use/reference/config.md": config_page.page,
+    "docs/use/reference/errors.md": errors_page.page,
+    "docs/use/reference/events.md": events_page.page,
+    "docs/develop/reference-ports.md": ports_page.page,
     "tests/docs/help.txt": help_texts.page,
 }
 """What is made from what."""

@@ -10,10 +10,10 @@ from tests.docs.markdown import ROOT, lines_of
 PACKAGE = ROOT / "src" / "keepsaid"
 
 HEAD = """\
-# Ports
+# Reference of ports
 
 Every Protocol of `keepsaid.ports`, made from the code: its methods, what it is, and the classes of the package that
-have all of its methods. How to write an adapter: [ports](../extend/ports.md).
+have all of its methods. How to write an adapter: [ports](ports.md).
 """
 
 _NAMED_MAX = 4

@@ -30,6 +30,7 @@ LANGUAGES = {
     "python pytest",
     "yaml",
     "yaml server",
+    "javascript",
     "json",
     "text",
     "mermaid",
@@ -43,8 +44,9 @@ PROGRAMS = {
     f"{page.name}:{block.line}": block
     for page in PAGES.values()
     for block in page.blocks
-    if block.info.startswith("python")
+    if block.info.startswith(("python", "javascript"))
 }
+NODE = shutil.which("node")
 SPOKEN = {name: list(commands(page)) for name, page in PAGES.items() if any(commands(page))}
 
 _PATIENT = {"KEEPSAID_MEMORY__DEADLINE_MS": "10000"}
@@ -67,7 +69,7 @@ class Stage:
             if name in chosen:
                 self.commands[name] = pool.submit(shell.run, wanted, _made(folder / name))
         for name, block in PROGRAMS.items():
-            if name in chosen:
+            if name in chosen and (NODE or block.info != "javascript"):
                 self.programs[name] = pool.submit(run_program, block, shell, _made(folder / name))
 
 
@@ -77,13 +79,15 @@ def _made(folder: Path) -> Path:
 
 
 def run_program(block: Block, shell: Shell, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a Python block on a home of its own."""
-    file = folder / "test_block.py"
+    """Run a Python block on a home of its own, or a JavaScript block beside the server."""
+    in_python = block.info != "javascript"
+    file = folder / ("test_block.py" if in_python else "block.mjs")
     file.write_text(block.text, "utf-8")
+    runner = [sys.executable, *(_PYTEST if "pytest" in block.info else ())] if in_python else [NODE or "node"]
     return subprocess.run(
-        [sys.executable, *(_PYTEST if "pytest" in block.info else ()), str(file)],
+        [*runner, str(file)],
         cwd=folder,
-        env={**shell.environment, "KEEPSAID_HOME": str(folder / "home")},
+        env={**shell.environment, "KEEPSAID_HOME": str(folder / "home"), "KEEPSAID_URL": f"http://{shell.address}"},
         capture_output=True,
         text=True,
         timeout=WITHIN_S,
@@ -159,6 +163,8 @@ def test_commands(stage: Stage, name: str) -> None:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs(stage: Stage, name: str) -> None:
+    if PROGRAMS[name].info == "javascript" and NODE is None:
+        pytest.skip("node is not installed")
     done = stage.programs[name].result()
     assert done.returncode == 0, done.stdout + done.stderr
 

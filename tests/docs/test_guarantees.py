@@ -26,7 +26,7 @@ def missing(page: str) -> list[str]:
 
 
 def test_every_promise_names_a_proof() -> None:
-    text = (ROOT / "docs" / "guarantees.md").read_text("utf-8")
+    text = (ROOT / "docs/develop/guarantees.md").read_text("utf-8")
     promises = re.split(r"^## ", text, flags=re.MULTILINE)[1:]
     unproven = [one.splitlines()[0] for one in promises if not _TEST.search(one) and "simulation" not in one]
     assert (len(promises) > 9, unproven) == (True, [])

@@ -7,14 +7,14 @@ import re
 from functools import cache
 
 import pytest
-from tests.docs.map_page import PACKAGE, PARTS, TESTKIT
 from tests.docs.markdown import ROOT
+from tests.docs.packages import PACKAGE, PARTS, TESTKIT, undescribed, unplaced
 
 from keepsaid import errors
 from keepsaid.domain.command import COMMANDS
 
-GLOSSARY = "docs/glossary.md"
-MAPS = ("AGENTS.md", "docs/architecture.md", GLOSSARY, "docs/extend/ports.md")
+GLOSSARY = "docs/use/reference/glossary.md"
+MAPS = ("AGENTS.md", "docs/develop/architecture.md", GLOSSARY, "docs/develop/ports.md")
 _CODE = re.compile(r"`([^`\n]+)`")
 _CLASS = re.compile(r"[A-Z][a-z]+(?:[A-Z][a-z]+)+")
 _FILE = re.compile(r"(?:[\w/]+/)?\w+\.py")
@@ -36,7 +36,7 @@ def test_every_class_that_a_map_names_is_there(name: str) -> None:
     assert sorted(named - classes() - _FOREIGN) == []
 
 
-@pytest.mark.parametrize("name", ["AGENTS.md", "docs/architecture.md"])
+@pytest.mark.parametrize("name", ["AGENTS.md", "docs/develop/architecture.md"])
 def test_every_file_that_a_map_names_is_there(name: str) -> None:
     files = [path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py") if ".venv" not in path.parts]
     named = set(_FILE.findall((ROOT / name).read_text("utf-8")))
@@ -47,7 +47,7 @@ def test_the_page_of_the_http_api_has_every_route_once_and_no_other() -> None:
     source = "".join(path.read_text("utf-8") for path in sorted((PACKAGE / "interfaces" / "http").glob("*.py")))
     routes = re.findall(r'OwnerRoute\("([A-Z]+)", "([^"]+)"', source)
     routes += [(method, path) for path, method in re.findall(r'\bRoute\("([^"]+)".*methods=\["([A-Z]+)"\]', source)]
-    table = (ROOT / "docs/reference/http.md").read_text("utf-8").partition("## Who may call")[0]
+    table = (ROOT / "docs/use/reference/http.md").read_text("utf-8").partition("## Who may call")[0]
     named = re.findall(r"`(GET|POST) (/[^`]*)`", "\n".join(re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)))
     assert sorted((verb, re.sub(r"\b(?:[A-Z]+|github)\b", "*", path)) for verb, path in named) == sorted(
         (verb, re.sub(r"\{\w+\}", "*", path)) for verb, path in routes
@@ -68,18 +68,26 @@ def test_the_tree_of_errors_has_every_error_under_its_parent() -> None:
 
 
 def test_the_page_of_commands_in_a_chat_has_every_command() -> None:
-    page = (ROOT / "docs/how-to/lanes-and-commands.md").read_text("utf-8")
+    page = (ROOT / "docs/use/how-to/lanes-and-commands.md").read_text("utf-8")
     rows = "\n".join(line for line in page.splitlines() if line.startswith("| `/"))
     assert [name for name in COMMANDS if f"`/{name}" not in rows] == []
 
 
-@pytest.mark.parametrize("name", ["AGENTS.md", "docs/architecture.md"])
+@pytest.mark.parametrize("name", ["AGENTS.md", "docs/develop/architecture.md"])
 def test_a_map_has_every_part_of_the_package(name: str) -> None:
     text = (ROOT / name).read_text("utf-8")
     parts = [part if part.endswith(".py") else f"{part}/" for part in PARTS if not part.startswith("__")]
     assert [part for part in parts if part not in text] == []
     inner = {path.parent.name for path in (PACKAGE / "adapters").glob("*/__init__.py")}
     assert [one for one in sorted(inner) if f"{one}/" not in text] == []
+
+
+def test_every_part_of_the_package_has_its_place_in_the_order() -> None:
+    assert unplaced() == set()
+
+
+def test_every_module_says_what_it_is() -> None:
+    assert undescribed() == []
 
 
 def words() -> list[str]:

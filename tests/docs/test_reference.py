@@ -7,8 +7,6 @@ from tests.docs.commands_page import parameters
 from tests.docs.config_page import page as config_page
 from tests.docs.errors_page import kinds
 from tests.docs.generate import PAGES
-from tests.docs.map_page import page as map_page
-from tests.docs.map_page import unplaced
 from tests.docs.markdown import ROOT
 
 from keepsaid.interfaces.cli.data import restore
@@ -27,32 +25,10 @@ def test_every_code_is_one_error() -> None:
 
 def test_a_command_is_read_as_it_is_typed() -> None:
     typed = {one.typed: one.usual for one in parameters(restore)}
-    assert typed == {"BACKUP": "needed", "--to PATH": "needed"}
+    assert typed == {"BACKUP": "required", "--to PATH": "required"}
 
 
 def test_a_setting_names_its_variable_and_bounds() -> None:
     row = next(line for line in config_page().splitlines() if line.startswith("| `buffer.window_ms`"))
     assert "| whole number, 0 to 600,000 | `500` |" in row
     assert "`KEEPSAID_BUFFER__WINDOW_MS`" in row
-
-
-def test_every_part_has_its_place_on_the_map() -> None:
-    assert unplaced() == set()
-
-
-def test_the_map_follows_the_path_of_a_message() -> None:
-    lines = map_page().splitlines()
-    stages = (
-        "runner.py",
-        "answering.py",
-        "intake.py",
-        "routing.py",
-        "leasing.py",
-        "prompt/assemble.py",
-        "turn/run.py",
-        "outbox.py",
-    )
-    starts = [f"- `pipeline/{stage}`: " for stage in stages]
-    places = [next(n for n, line in enumerate(lines) if line.startswith(start)) for start in starts]
-    assert places == sorted(places)
-    assert all(line.rpartition(": ")[2] for line in lines if line.startswith("- "))

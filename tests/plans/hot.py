@@ -161,7 +161,7 @@ HOT = (
     Hot("chronicle", "ahead", (_WAITING, 3)),
     Hot("chronicle", "turns", (_MESSAGE,)),
     Hot("chronicle", "moves", (_MESSAGE,)),
-    Hot("drop", "waiting", (2 * STEP + _WAITING,)),
+    Hot("drop", "waiting", (2 * STEP + _WAITING, True)),
     Hot("journal", "lines", (99_000, 128), 3_000, "128 lines"),
     Hot("journal", "overdue", ("slow", LATER)),
     Hot("journal", "ready", ("slow", LATER, 128), 6_000, "128 of 10,000 that are due"),

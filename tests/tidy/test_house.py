@@ -21,7 +21,7 @@ PRIVATE = frozenset((
     "timely", "told", "tomb", "tombs", "trying", "unsaid", "untold", "wanted", "weather", "widening", "wish", "wishes",
     "wrong",
 ))  # fmt: skip
-"""Words of ours where the field has one; `docs/reference/glossary.md` names each thing once."""
+"""Words of ours where the field has one; `docs/use/reference/glossary.md` names each thing once."""
 
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 

@@ -14,7 +14,7 @@ FUNCTION_LINES = 60
 PUBLIC_METHODS = 12
 PARAMETERS = 5
 PARAMETERS_OF_INIT = 7
-README_LINES = 200
+README_LINES = 150
 EXPORTS = 25
 
 
@@ -152,8 +152,8 @@ def test_rule_wide_signatures() -> None:
 
 
 def test_rule_long_readme() -> None:
-    assert list(long_readme("line\n" * 200)) == []
-    assert list(long_readme("line\n" * 201)) == ["README.md:201: 201 lines (at most 200)"]
+    assert list(long_readme("line\n" * 150)) == []
+    assert list(long_readme("line\n" * 151)) == ["README.md:151: 151 lines (at most 150)"]
 
 
 def test_rule_wrong_exports() -> None:

@@ -67,7 +67,7 @@ def test_the_figures_tell_the_files_apart(folder: Path) -> None:
 
 
 def test_without_data_it_says_where_to_get_it(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match=r"docs/benchmarks\.md"):
+    with pytest.raises(SystemExit, match=r"docs/develop/benchmarks\.md"):
         links.measure(tmp_path)
 
 

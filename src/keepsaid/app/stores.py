@@ -48,7 +48,7 @@ PATIENT_MS = 10_000
 """Milliseconds a search may take that a person or a model asked for."""
 
 TEXT_WEIGHT, VECTOR_WEIGHT = 0.75, 0.25
-"""What the legs of recall weigh; measured, see docs/benchmarks.md."""
+"""What the legs of recall weigh; measured, see docs/develop/benchmarks-archive.md."""
 
 GRAPH_WEIGHT, GRAPH_SHARE = 0.25, 0.25
 """What the graph leg weighs, and how much of another leg's time it has: it begins when they have answered."""

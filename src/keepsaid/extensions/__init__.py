@@ -1,6 +1,6 @@
 """The door: code from outside the core, described by a manifest, let in one by one and kept from breaking the rest.
 
-What an extension is written with stands here; what it may provide stands in `ports`, on one page in `docs/extend`.
+What an extension is written with stands here; what it may provide stands in `ports`, on one page in `docs/develop`.
 """
 
 from keepsaid.domain.reply import Delivered, SendResult

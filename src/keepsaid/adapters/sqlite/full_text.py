@@ -1,4 +1,4 @@
-"""The full-text leg: from any string to a query FTS5 cannot refuse (docs/concepts/recall.md)."""
+"""The full-text leg: from any string to a query FTS5 cannot refuse (docs/use/concepts/recall.md)."""
 
 from __future__ import annotations
 

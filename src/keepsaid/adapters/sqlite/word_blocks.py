@@ -1,4 +1,4 @@
-"""Words in blocks: which pieces a word stands in and what it is worth there, read at once (docs/concepts/recall.md).
+"""Words in blocks: the pieces that contain a word, each with its weight, read at once (docs/use/concepts/recall.md).
 
 A stretch is all pieces whose ids lie in one range. Its blocks are made from the terms of its pieces and worth nothing
 without: with a piece that goes, they go in the same transaction, and the next upkeep makes them anew.

@@ -107,7 +107,7 @@ def share_one_arena() -> None:
     """Have all threads that start from now on allocate from one arena, where the C library is glibc.
 
     Each thread else has an arena of its own, and what one frees no other uses: after 120,000 requests the holes were
-    19 MB, and growing (docs/benchmarks.md). Other C libraries have no such arenas.
+    19 MB, and growing (docs/develop/benchmarks-archive.md). Other C libraries have no such arenas.
     """
     with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)

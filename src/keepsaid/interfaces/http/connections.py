@@ -237,7 +237,7 @@ class BoundedHeads:
         if len(scope["headers"]) <= _HEADERS_MAX:
             await self._app(scope, receive, send)
             return
-        hint = "see docs/reference/http.md"
+        hint = "see docs/use/reference/http.md"
         response = responses.problem(InputError(f"a request has at most {_HEADERS_MAX} headers", hint=hint))
         response.headers["connection"] = "close"
         await response(scope, receive, send)

@@ -175,7 +175,7 @@ class Messages:
         body, fields = await self._taken(request)
         medium = request.path_params["medium"]
         if medium not in MEDIA:
-            hint = "webhooks of GitHub go to /hooks/github" if medium == "github" else "see docs/reference/http.md"
+            hint = "webhooks of GitHub go to /hooks/github" if medium == "github" else "see docs/use/reference/http.md"
             raise NotFound(f"there is no medium {medium!r}; known: {', '.join(sorted(MEDIA))}", hint=hint)
         for name in request.query_params:
             if name not in _ASKED:

@@ -18,7 +18,7 @@ from keepsaid.ports.runtime import StopToken, point
 from keepsaid.text.normal import cut
 
 _log = logging.getLogger("keepsaid.http")
-_PAGE = "see docs/reference/http.md"
+_PAGE = "see docs/use/reference/http.md"
 _TITLE_CHARS_MAX = 500
 _SURROGATES = re.compile("[\ud800-\udfff]")
 Endpoint = Callable[[Request], Awaitable[Response]]
