@@ -10,6 +10,7 @@ import pytest
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.stores import open_operations
 from keepsaid_testkit.contracts.commands import CommandContract
+from keepsaid_testkit.contracts.modes import IncognitoContract, PauseContract
 from keepsaid_testkit.contracts.store_driver import ContractStore
 
 
@@ -23,3 +24,11 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 
 class TestCommand(CommandContract):
     """See the contract."""
+
+
+class TestPause(PauseContract):
+    pass
+
+
+class TestIncognito(IncognitoContract):
+    pass

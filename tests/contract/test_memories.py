@@ -17,6 +17,7 @@ from keepsaid_testkit.contracts.memories import Factory, KeepingContract, TextCo
 from keepsaid_testkit.contracts.people import PeopleContract, SharingContract
 from keepsaid_testkit.contracts.recall import PieceContract, VectorContract
 from keepsaid_testkit.contracts.revising import RevisionContract
+from keepsaid_testkit.contracts.undoing import UndoContract
 from keepsaid_testkit.contracts.upkeep import UpkeepContract
 from keepsaid_testkit.contracts.uses import UsesContract
 
@@ -114,6 +115,10 @@ class TestGraph(GraphContract):
 
 
 class TestLearning(LearningContract):
+    pass
+
+
+class TestUndo(UndoContract):
     pass
 
 

@@ -9,6 +9,7 @@ import asyncio
 import re
 import stat
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -110,8 +111,13 @@ def test_a_death_around_a_migration_leaves_the_old_schema_or_the_new(tmp_path: P
 @pytest.mark.usefixtures("disarmed")
 @pytest.mark.parametrize("part", PARTS)
 def test_a_death_while_a_file_is_made_leaves_none_of_its_tables_or_all(tmp_path: Path, part: str) -> None:
-    path, [(number, _)] = tmp_path / "one.db", due(part, 0)
-    for place, found in (("before", 0), ("after", number)):
+    path, numbers = tmp_path / "one.db", [0, *(number for number, _ in due(part, 0))]
+    places = [
+        (number, place, found)
+        for before, number in pairwise(numbers)
+        for place, found in (("before", before), ("after", number))
+    ]
+    for number, place, found in places:
         db = open_writer(path)
         runtime.arm(dying_at(f"migrate.{part}.{number}.{place}"))
         with pytest.raises(Killed):

@@ -20,6 +20,7 @@ _TOLD: Mapping[str, Any] = {"commands": 0.5, "people": 4, "model": 0.0}
 _HEARD: Mapping[str, Any] = {"hearing": 0.0, "deaths_s": None, "points_mean": None}
 _EARS: Mapping[str, Any] = {"hearing": 0.5, "jumps": (), "deaths_s": 8.0}
 _MADE: Mapping[str, Any] = {"making": 0.6, "deaths_s": 12.0, "jumps": (), "people": 2, "webhooks": 0, "storm_s": 15.0}
+_PAUSED: Mapping[str, Any] = {"pauses": 0.5, "people": 3, "webhooks": 0, "commands": 0.2}
 _RACES: Mapping[str, Any] = {"deaths_s": 6.0, "races": 1.0, "points_mean": None, "model": 0.1, "storm_s": 40.0}
 
 
@@ -35,7 +36,7 @@ def test_a_fault_is_caught(name: str) -> None:
     assert any(words in breach for breach in caught)
 
 
-_WEATHERS = (_WILD, _RACES, _TOLD, _EARS, _MADE)
+_WEATHERS = (_WILD, _RACES, _TOLD, _EARS, _MADE, _PAUSED)
 
 
 @pytest.mark.parametrize("weather", _WEATHERS)

@@ -81,6 +81,11 @@ UNHEARD: Mapping[str, Mapping[str, str]] = {
     "memory_truth": {
         "inside the write, which returns no words": "corrected held known same_words standing successor told"
     },
+    "memory_undo": {
+        "what the person said in this conversation; inside the write": "stored_here",
+        "ids and slots": "replaced slot undone_slots",
+        "inside the write, which returns no words": "undone_of",
+    },
     "memory_upkeep": {"numbers and ids": "counts kinds memories scopes states"},
     "memory_vectors": {"what has no vector yet, for the embedder alone": "unembedded"},
     "memory_words": {"what is packed into blocks, inside the write": "pieces pieces_in"},

@@ -109,6 +109,38 @@ def test_a_variable_that_is_not_set_is_named_with_key_and_file(write: Write, tex
     assert error.hint == "export NO_SUCH_VARIABLE=VALUE, or: keepsaid config edit"
 
 
+def test_a_secret_is_read_from_the_file_that_the_config_names(write: Write, tmp_path: Path) -> None:
+    other = tmp_path / "elsewhere.key"
+    other.write_text("  of-another-folder\n", "utf-8")
+    file = write(f"models: {{api_key: '${{file:model.key}}'}}\nmemory: {{embedder_key: '${{file:{other}}}'}}\n")
+    (file.parent / "model.key").write_text("wick-123\n", "utf-8")
+    config, warnings = load(file)
+    assert warnings == []
+    assert config.models.api_key is not None
+    assert config.memory.embedder_key is not None
+    assert config.models.api_key.get_secret_value() == "wick-123"
+    assert config.memory.embedder_key.get_secret_value() == "of-another-folder"
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (None, "cannot be read (No such file or directory)"),
+        (b" \n", "is empty"),
+        (b"\xff\xfe", "is not UTF-8"),
+        (b"k" * 70_000, "holds more than 65,536 bytes, which is too long for a secret"),
+    ],
+)
+def test_a_secret_file_that_cannot_be_used_is_named_with_its_key(write: Write, content: bytes | None, why: str) -> None:
+    file = write("models: {api_key: '${file:model.key}'}\n")
+    secret = file.parent / "model.key"
+    if content is not None:
+        secret.write_bytes(content)
+    error = refused(file)
+    assert error.what == f"models.api_key: {secret} {why}  ({file}:1)"
+    assert error.hint == "keepsaid config edit"
+
+
 def test_dollars_that_are_no_variable_stay(write: Write) -> None:
     config, _ = load(write("agent: '$HOME $5 ${} ${9} $${'\n"))
     assert config.agent == "$HOME $5 ${} ${9} $${"

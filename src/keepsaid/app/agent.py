@@ -29,7 +29,8 @@ from keepsaid.pipeline.prompt.assemble import Sources
 from keepsaid.pipeline.prompt.layers import fitted, recent, summary
 from keepsaid.pipeline.tools import conversation, tasks
 from keepsaid.pipeline.turn import authorization, memory_commands, run, worker
-from keepsaid.pipeline.turn.commands import Commands
+from keepsaid.pipeline.turn.commands import Commands, HomeReports
+from keepsaid.pipeline.turn.saving_commands import SavingCommands
 from keepsaid.ports import memory_store, runtime, store_views
 from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.store import MemoryStore, Store
@@ -152,6 +153,7 @@ class AgentBuilder:
     system: tuple[runtime.Clock, runtime.Ids]
     hub: ProgressHub
     tools: tuple[Sequence[Tool], ExtensionContributions, channels.Toolbox]
+    reports: HomeReports
     offload: runtime.Offload = runtime.inline
     fence: trust.Fence = trust.UNKEYED
 
@@ -179,8 +181,9 @@ class AgentBuilder:
         sources = Sources(SkillFolder(files), *beside, (self.tools[1],), overview, have.briefings)
         guard = models.guard_of(config, operations, clock, have.compactor)
         claims = memory_commands.Claims(memories.people, memories.sharing, clock, one_time_code, operations)
-        window = config.compaction.window_tokens
-        commands = Commands(operations, operations, have.compactor.compact_on_request, claims, have.forgetter, window)
+        saving = SavingCommands(memories, lambda name: have.recorder.catch_up(conversation=name), clock)
+        window, compact = config.compaction.window_tokens, have.compactor.compact_on_request
+        commands = Commands(operations, operations, compact, claims, have.forgetter, saving, self.reports, window)
         told = Streams(self.hub, self.tools[1].active)
         here = IdentityFiles(files), self._tools, told, sources, guard, commands, self.offload
         return AgentDeps(self.model, reminder, *here, lambda claimed: self.approvals(claimed.batch.lane), self.fence)
@@ -208,7 +211,9 @@ class AgentBuilder:
         most = settings.agent_max if settings.enabled else 0
         terms = conversation.ScheduleToolTerms(most, int(settings.agent_min_interval_s * 1_000), settings.timezone)
         timed = conversation.schedule_tools(claimed, self.stores[0].schedules, self.system, terms)
-        ours = (*core, conversation.ask_for(claimed), *tasking.tools(), *timed, *given)
+        # tasks and schedules would carry what is said in incognito beyond its lane
+        lasting = () if claimed.around.incognito else (*tasking.tools(), *timed)
+        ours = (*core, conversation.ask_for(claimed), *lasting, *given)
         taken = {tool.name for tool in ours}
         return (*ours, *(tool for tool in (*brought, *toolbox.tools()) if tool.name not in taken))
 
@@ -252,5 +257,5 @@ class AgentBuilder:
         library = memories.library
         search = memory_search(have.search, library, listener, archive_of(memories, clock))
         opened_one = memory_open(memories, library, listener)
-        deeds = memory_action_tools(memories, listener, claimed)
+        deeds = () if claimed.around.incognito else memory_action_tools(memories, listener, claimed)
         return (search, opened_one, *deeds, forgetting.memory_forget(memories, have.forgetter, listener))

@@ -33,13 +33,13 @@ from keepsaid.memory.summaries import COPIED_MAX
 from keepsaid.pipeline.intake import DiskSpaceGuard, IntakeLimits, MessageIntake
 from keepsaid.pipeline.leasing import Leases, LeaseTerms, LifeTerms, ProcessAge
 from keepsaid.pipeline.outbox import OutboxSender
-from keepsaid.pipeline.turn.commands import BURIED, BURIED_AGAIN, PARKED
+from keepsaid.pipeline.turn.commands import BURIED, BURIED_AGAIN, PARKED, HomeReports
 from keepsaid.ports import channel, memory_store, store
 from keepsaid.ports.model import Loadable, Model, Tool, at_once
 from keepsaid.ports.runtime import Clock, Ids, Lock, Offload, Space, StopToken, inline
 from keepsaid.services import forgetting, people, status, tasks
 from keepsaid.services.inbox import AskService, InboxService, ProgressHub
-from keepsaid.services.memories import MemoryService, SearchService
+from keepsaid.services.memories import MemoryService, RememberedService, SearchService
 from keepsaid.values import frozen
 
 _SPACE_MS = 2_000
@@ -123,10 +123,10 @@ class Instance:
         self.toolbox = channels.Toolbox(channels.servers_of(home, config, clock))
         offered = outside.tools, contributions.ExtensionContributions(self._active_extensions), self.toolbox
         place, answers = (home, config, stores), Punctual(outside.answerer) if outside.answerer else model
-        builder = agent.AgentBuilder(*place, answers, have, system, self.hub, offered, outside.offload, outside.fence)
+        shared = HomeReports(self._describe_status, self._describe_inbox), outside.offload, outside.fence
+        builder = agent.AgentBuilder(*place, answers, have, system, self.hub, offered, *shared)
         self.flow = builder.flow()
-        hints = self.flow.hints
-        self.recorder.watch(hints.record)
+        self.recorder.watch((hints := self.flow.hints).record)
         self.telling = services.EventService(operations, *system, memories.news)
         self.extending = self._extending(outside.extensions, builder.memory_tools)
         self.scheduling = ScheduleRunner(config, operations, clock, ids, outside.fence)
@@ -154,8 +154,9 @@ class Instance:
         operations, memories, clock = self.operations, self.memories, self.clock
         inbox = InboxService(operations, clock, self.flow.hints)
         backups, look = partial(backups_of, self.home, self.config), partial(host_status, self.home, self.config)
+        remembered = RememberedService(memories, lambda name: self.recorder.catch_up(conversation=name))
         return Services(
-            AskService(operations, self.hub, self.receive, inbox),
+            AskService(operations, self.hub, self.receive, inbox, remembered.add_to),
             inbox,
             MemoryService(memories, operations, clock, self.redactor),
             SearchService(memories, self.search, archive_of(memories, clock), clock),
@@ -165,6 +166,13 @@ class Instance:
             self.scheduling.service,
             status.StatusService(operations, memories, clock, self.config.buffer, look),
         )
+
+    async def _describe_status(self) -> str:
+        found = await self.services.status.read()
+        return "\n".join([found.describe("Running", works=True, asking=1), *(f"- {one}" for one in found.concerns())])
+
+    async def _describe_inbox(self) -> str:
+        return await self.services.inbox.describe_waiting()
 
     def _way_in(self) -> MessageIntake:
         config = self.config

@@ -25,6 +25,8 @@ from keepsaid.ports.model import Model, ModelRequest
 from keepsaid.ports.runtime import Clock, Offload, Redactor
 from keepsaid.ports.store import MemoryStore, Store
 from keepsaid.ports.store_views import ContextView, ConversationLanes
+from keepsaid.text.normal import without_passwords
+from keepsaid.values import frozen
 
 
 def budget_of(config: Config) -> assemble.PromptBudget:
@@ -43,6 +45,9 @@ def budget_of(config: Config) -> assemble.PromptBudget:
         order=context.order,
     )
 
+
+TRIAL = "Reply with one word: ready"
+"""The message that tests whether a model replies."""
 
 _TRIAL_S_MAX = 30.0
 """Seconds a model may take to prove that it answers."""
@@ -74,12 +79,6 @@ def model_of_agent(agent: object) -> Model:
     raise InputError(f"agent must be a function or an agent of pydantic-ai, not {type(agent).__name__}")
 
 
-def models_at_hand(config: Config) -> list[choose.ProviderOffer]:
-    """Models that could be used, best first, and how each was found; a local Ollama is asked what it has."""
-    here, known = choose.served(os.environ), choose.found(config.models, os.environ)
-    return [*(one for one in known if not (here and one.name.startswith("ollama/"))), *here]
-
-
 def model_named(config: Config) -> str:
     """The model a config means: `provider/name`, or `none`; raises ConfigError for one that means nothing."""
     return choose.chosen(config.models)
@@ -92,7 +91,7 @@ async def try_model(config: Config, name: str) -> float:
     if named == turn.NO_MODEL:
         raise ConfigError(f"models.chat {name!r} names no model to try: no key and no address is at hand")
     chat = choose.LazyChat(named, models)
-    prompt = Prompt("You are being tested.", (), "", "Reply with one word: ready")
+    prompt = Prompt("You are being tested.", (), "", TRIAL)
     request = ModelRequest(prompt, tokens_max=models.tokens_max, limit_s=min(models.timeout_s, _TRIAL_S_MAX))
     started = clock.monotonic_ms()
     try:
@@ -184,6 +183,49 @@ async def try_embedder(home: Home, config: Config) -> tuple[str, float]:
             await embedder.query("Where did we leave the brass lantern, and who had it last in the summer?")
             took.append(clock.monotonic_ms() - began)
         return str(space), sorted(took)[_TRIES // 2]
+
+
+@frozen
+class ConfiguredModel:
+    """A model as it is configured: what it is used for, its name or `none`, its state, and where it is.
+
+    `megabytes` is the size of a model that runs in this process, and `is_ready` whether its files are there.
+    """
+
+    use: str
+    name: str
+    state: str = ""
+    where: str = ""
+    megabytes: int | None = None
+    is_ready: bool = True
+
+
+def configured_models(home: Home, config: Config) -> list[ConfiguredModel]:
+    """Return the chat model, what extracts memories, and the embedder. Raises ConfigError for a name that is wrong."""
+    chat = model_named(config)
+    extractor = config.collection.extractor
+    if extractor == "auto":
+        extractor = "rules" if chat == turn.NO_MODEL else chat
+    where, state = choose.place_of(chat, config.models, os.environ)
+    return [ConfiguredModel("chat", chat, state, where), ConfiguredModel("memory", extractor), _embedder(home, config)]
+
+
+def _embedder(home: Home, config: Config) -> ConfiguredModel:
+    memory = config.memory
+    if wants_local(config):
+        name, folder, megabytes, is_there = local_model(home, config)
+        state = "ready" if is_there else "not downloaded"
+        return ConfiguredModel("embedder", name, f"{state}, {megabytes} MB", str(folder), megabytes, is_there)
+    if memory.embedder == "endpoint":
+        state = "key in the config" if memory.embedder_key else "no key"
+        return ConfiguredModel("embedder", memory.embedder_model, state, without_passwords(memory.embedder_url))
+    return ConfiguredModel("embedder", memory.embedder)
+
+
+def has_embedder(home: Home, config: Config) -> bool:
+    """Return whether memories are found by meaning: an embedder is set, or `auto` and its files are there."""
+    embedder = config.memory.embedder
+    return minilm.is_there(model_folder(home, config)) if embedder == "auto" else embedder != "none"
 
 
 def compaction_of(

@@ -14,15 +14,16 @@ from pydantic_settings import SettingsError
 
 from keepsaid.config.document import ConfigDocument, Key, read_document
 from keepsaid.config.fields import variable_name
+from keepsaid.config.secret_file import PREFIX, read_secret
 from keepsaid.config.section import FORMER, with_current_keys
 from keepsaid.config.settings import CHANNELS, ENV_PREFIX, Config, ignored
 from keepsaid.errors import ConfigError
 
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_REFERENCE = re.compile(r"\$\{(file:[^}]+|[A-Za-z_][A-Za-z0-9_]*)\}")
 _BY_PROGRAM = "set by the program"
 
-Unset = tuple[Key, str]
-"""A key of the file, and the variable in its value that is not set."""
+Unset = tuple[Key, str, str]
+"""A key of the file whose value cannot be filled in, why, and the variable that is not set, if that is why."""
 
 
 def load(
@@ -42,7 +43,7 @@ def load_document(
     """Return the settings of a document that was read or is about to be written; otherwise like `load`."""
     path, given = document.path, settings or {}
     data, unset = expanded(document)
-    data, unset = {**data, **given}, [(key, name) for key, name in unset if key[0] not in given]
+    data, unset = {**data, **given}, [one for one in unset if one[0][0] not in given]
     current = with_current_keys(data)
 
     def place(key: Key) -> str:
@@ -76,16 +77,15 @@ def _refused(
 
     if isinstance(error, SettingsError):
         return faults.bad_variable(error)
-    said = "the environment variable {} is not set"
-    found = [faults.Fault(key, said.format(name), place(key), needs=name) for key, name in unset]
+    found = [faults.Fault(key, why, place(key), needs=name) for key, why, name in unset]
     if error is not None:
         wrong = faults.faults_of(error, document, place)
-        found += [fault for fault in wrong if fault.variable or fault.key not in dict(unset)]
+        found += [fault for fault in wrong if fault.variable or fault.key not in {key for key, *_ in unset}]
     return faults.refuse(found)
 
 
 def read(path: Path) -> ConfigDocument:
-    """Read a file with `${VARIABLES}` expanded; a missing file has no keys. Raises ConfigError."""
+    """Read a file with `${VARIABLE}` and `${file:PATH}` expanded; a missing file has no keys. Raises ConfigError."""
     document = read_document(path)
     keys, unset = expanded(document)
     if unset:
@@ -94,8 +94,22 @@ def read(path: Path) -> ConfigDocument:
 
 
 def expanded(document: ConfigDocument) -> tuple[dict[str, Any], list[Unset]]:
-    """Return the keys of a document with `${VARIABLES}` expanded, and those that name a variable that is not set."""
+    """Return the keys of a document with its references expanded, and those that refer to what is not there.
+
+    `${VARIABLE}` is a variable of the environment, `${file:PATH}` the content of a file, relative to the document's.
+    """
     unset: list[Unset] = []
+
+    def content(name: str, key: Key) -> str:
+        if not name.startswith(PREFIX):
+            if name not in os.environ:
+                unset.append((key, f"the environment variable {name} is not set", name))
+            return os.environ.get(name, "")
+        try:
+            return read_secret(name.removeprefix(PREFIX), document.path.parent)
+        except ConfigError as error:
+            unset.append((key, error.what, ""))
+            return ""
 
     def fill(value: Any, key: Key) -> Any:
         if isinstance(value, dict):
@@ -104,9 +118,9 @@ def expanded(document: ConfigDocument) -> tuple[dict[str, Any], list[Unset]]:
             return [fill(inner, (*key, str(place))) for place, inner in enumerate(value)]
         if not isinstance(value, str):
             return value
-        missing = [name for name in _VARIABLE.findall(value) if name not in os.environ]
-        unset.extend((key, name) for name in missing)
-        return value if missing else _VARIABLE.sub(lambda match: os.environ[match.group(1)], value)
+        before = len(unset)
+        filled = _REFERENCE.sub(lambda match: content(match[1], key), value)
+        return filled if len(unset) == before else value
 
     return {name: fill(inner, (name,)) for name, inner in document.keys.items()}, unset
 

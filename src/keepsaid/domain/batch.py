@@ -108,6 +108,7 @@ class DueLane:
 
     Their numbers follow `numbered_after` up to `head`, the id of the last is `last_id`; `oldest_at` is when the
     first came, or an older one (milliseconds UTC), `priority` the best of theirs, `chars` what they hold together.
+    `paused` says that the conversation is.
     """
 
     lane: message.Lane
@@ -117,15 +118,17 @@ class DueLane:
     oldest_at: int
     priority: int
     chars: int
+    paused: bool = False
 
 
 @frozen
 class WaitingGroup:
-    """Messages that wait in one lane; `numbered_after` is the last number batched."""
+    """Messages that wait in one lane; `numbered_after` is the last number batched, `paused` as in `DueLane`."""
 
     lane: message.Lane
     numbered_after: int
     messages: tuple[message.StoredMessage, ...]
+    paused: bool = False
 
 
 T = TypeVar("T")

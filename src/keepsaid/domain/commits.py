@@ -75,7 +75,8 @@ class Receive(Commit[Received]):
 class Dispatch(Commit[bool]):
     """Route the waiting messages of a lane after number `after`: batches, tasks and reasons for drops.
 
-    Refused (False) when another dispatch came first. A forward batch extends the lane's last batch
+    Refused (False) when another dispatch came first, or when the conversation is paused and the commit was made as if
+    it were not (`paused`), or the reverse. A forward batch extends the lane's last batch
     when that is still queued, untouched, of the same rule, and the sum keeps within the window's bounds.
     """
 
@@ -84,6 +85,7 @@ class Dispatch(Commit[bool]):
     batches: tuple[batch.Routed, ...]
     window: batch.Window
     at: int
+    paused: bool = False
 
 
 @frozen

@@ -176,6 +176,20 @@ class SetPersonality:
 
 
 @frozen
+class SetPaused:
+    """Pause the conversation of the turn's lane, so that its messages wait, or resume it."""
+
+    paused: bool
+
+
+@frozen
+class SetIncognito:
+    """Begin or end incognito in the turn's lane: nothing that is said there meanwhile reaches memory."""
+
+    on: bool
+
+
+@frozen
 class Measured:
     """A model reported how many tokens a prompt had that was estimated to have so many."""
 
@@ -269,5 +283,8 @@ OfTime = KeepTime | EndSchedule
 OfBranch = MakeTask | StageMemory
 """What a branch may leave behind, in the commit that ends it."""
 
-Effect = OpenSlot | FillSlot | ClearSlot | SetPersonality | JudgeMemory | Measured | StageMemory | OfTask | OfTime
+OfLane = OpenSlot | FillSlot | ClearSlot | SetPersonality | SetPaused | SetIncognito
+"""What concerns the turn's lane, its conversation or its people."""
+
+Effect = OfLane | JudgeMemory | Measured | StageMemory | OfTask | OfTime
 """What a turn may leave behind beside its transcript and its reply."""

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from keepsaid.domain import commits, forgetting, graph, ids, message, turn
-from keepsaid.domain.memory import IMPORTANCE, Kind, NewMemory, Source
+from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, Memory, NewMemory, Source
 from keepsaid.text.words import spelled, topic
 from keepsaid.values import frozen
 
@@ -216,6 +216,45 @@ class LearnResult:
     memory_id: int
     how: LearnOutcome
     why: str = ""
+
+
+@frozen
+class UndoRequest:
+    """Take back the newest memory that a person stored from a conversation; `at` is milliseconds UTC.
+
+    `listener` is that person in a lane of that conversation. `by` names the request: applying it again under the same
+    name takes back nothing more.
+    """
+
+    listener: Listener
+    by: str
+    at: int
+
+
+@frozen
+class UndoneMemory:
+    """A memory that was taken back, and the memories that it had replaced and that are active again.
+
+    Of the latter only those that the listener may read.
+    """
+
+    memory: Memory
+    restored: tuple[Memory, ...] = ()
+
+
+@frozen
+class RememberedMemory:
+    """A memory that a turn stored, and the ids of the memories that it replaced."""
+
+    memory: Memory
+    replaces: tuple[int, ...] = ()
+
+
+COMMAND_KEY = "command:"
+"""Keys of memories that `/remember` stores begin so; the id of its message follows."""
+
+STORED_IN = "stored_in"
+"""Metadata of a correction: the scope of the conversation that made it, which may differ from that of its lane."""
 
 
 def refused(memory: NewMemory) -> str:

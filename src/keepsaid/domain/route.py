@@ -77,6 +77,10 @@ def decoded(text: str) -> WorkTerms:
     return WorkTerms(**read | {name: kind(read[name]) for name, kind in kinds.items() if name in read})
 
 
+COMMAND_RULE = "command (paused)"
+"""The rule of batches that hold commands of a paused conversation: they can be claimed, and are joined with no talk."""
+
+
 class Action(StrEnum):
     """What happens to a batch."""
 

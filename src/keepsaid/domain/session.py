@@ -22,6 +22,7 @@ class SessionEnd(StrEnum):
     IDLE = "idle"
     COMPACTION = "compaction"
     RESET = "reset"
+    INCOGNITO = "incognito"
 
 
 FIRST = "first message"
@@ -32,6 +33,7 @@ MARKS = {
     SessionEnd.IDLE: "end",
     SessionEnd.COMPACTION: "compaction",
     SessionEnd.RESET: "reset",
+    SessionEnd.INCOGNITO: "switch",
 }
 """What a mark says that the end of a session set."""
 

@@ -151,7 +151,8 @@ class TurnInputs:
     """Stored state that a turn starts with: the open questions of its lane, and its known reply targets.
 
     `personalities` are those set for its lane, its people and everybody, `calibrations`
-    how models count tokens. `flagged` are the memories that somebody marked as wrong for turns of its lane.
+    how models count tokens. `flagged` are the memories that somebody marked as wrong for turns of its lane. `incognito`
+    says that its messages were said in incognito.
     """
 
     slots: tuple[slot.Slot, ...] = ()
@@ -159,6 +160,7 @@ class TurnInputs:
     personalities: tuple[personality.Personality, ...] = ()
     calibrations: tuple[Calibration, ...] = ()
     flagged: frozenset[int] = frozenset()
+    incognito: bool = False
 
     def calibration(self, model: str) -> Calibration:
         """How a model counts tokens, as far as it is known."""

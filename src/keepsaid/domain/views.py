@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import ClassVar
 
-from keepsaid.domain import effects, prompt, receipt, route, turn
+from keepsaid.domain import effects, learning, prompt, receipt, route, turn
 from keepsaid.domain.batch import StoredBatch
 from keepsaid.domain.message import Lane, StoredMessage, Trust
 from keepsaid.domain.prompt import Json
@@ -21,6 +21,17 @@ class ChannelDepth:
     channel: str
     unrouted: int
     oldest_at: int | None
+
+
+@frozen
+class PausedConversation:
+    """A conversation that is paused since a time (milliseconds UTC), and how many messages wait there."""
+
+    channel: str
+    account: str
+    conversation: str
+    since: int
+    waiting: int
 
 
 @frozen
@@ -42,6 +53,7 @@ class Overview:
     deferred: int = 0
     held: int = 0
     held_first: int = 0
+    paused: tuple[PausedConversation, ...] = ()
 
 
 @frozen
@@ -55,7 +67,11 @@ class Spawned:
 
 @frozen
 class Story:
-    """One message with everything that became of it; `placed` says why it is in its lane, where that was inferred."""
+    """One message with everything that became of it; `placed` says why it is in its lane, where that was inferred.
+
+    `staged` says that its turn stores memories that are not stored yet; `remembered` are those that are, None
+    where they were not read.
+    """
 
     message: StoredMessage
     state: str
@@ -64,12 +80,15 @@ class Story:
     task: Spawned | None = None
     replies: tuple[StoredReply, ...] = ()
     placed: str = ""
+    staged: bool = False
+    remembered: tuple[learning.RememberedMemory, ...] | None = None
 
 
 @frozen
 class LaneLine:
     """A lane in a list: when somebody last said something, messages that no turn has answered, state of its session,
-    version of its summary (0 for none), and records of its transcript that no summary or cut covers.
+    version of its summary (0 for none), and records of its transcript that no summary or cut covers. `paused` says that
+    its conversation is, `incognito` that what is said there now is said in incognito.
     """
 
     lane: Lane
@@ -78,6 +97,8 @@ class LaneLine:
     session: str
     summary: int
     records: int
+    paused: bool = False
+    incognito: bool = False
 
 
 @frozen

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from keepsaid.domain import bundle, commits, forgetting, receipt, views, visibility
+from keepsaid.domain import bundle, commits, forgetting, learning, receipt, views, visibility
 from keepsaid.domain.batch import StoredBatch
 from keepsaid.domain.event import DeliveryLine, Event, SubscriberLine
 from keepsaid.domain.ids import PREFIXES, read, show, when
@@ -77,7 +77,15 @@ def story_shape(story: views.Story) -> Shape:
         "turn": show("turn", story.turn_id) if story.turn_id else None,
         "task": task_shape(story.task) if story.task else None,
         "replies": [reply_shape(reply) for reply in story.replies],
+        "remembered": None if story.remembered is None else [remembered_shape(one) for one in story.remembered],
     }
+
+
+def remembered_shape(one: learning.RememberedMemory) -> Shape:
+    """A memory that a turn stored, and the ids of the memories that it replaced."""
+    new = one.memory.new
+    told = {"id": show("memory", one.memory.id), "kind": str(new.kind), "text": new.text}
+    return {**told, "replaces": [show("memory", id_) for id_ in one.replaces]}
 
 
 def task_shape(task: views.Spawned) -> Shape:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from keepsaid.domain.ids import show, when
+from keepsaid.interfaces.shapes import fields_of
 from keepsaid.services.status import Status
 
 _BATCHES = ("queued", "leased", "review", "dead")
@@ -29,6 +30,10 @@ def status_shape(status: Status) -> dict[str, Any]:
         "held": {"total": seen.held, "first": show("batch", seen.held_first) if seen.held else None},
         "batches": {**dict.fromkeys(_BATCHES, 0), **seen.batches},
         "outbox": {**dict.fromkeys(_REPLIES, 0), **seen.replies},
+        "paused": [
+            {**fields_of(one, "channel", "account", "conversation", "waiting"), "since": when(one.since)}
+            for one in seen.paused
+        ],
         "tasks": dict(seen.tasks),
         "episodes_due": seen.episodes_due,
         "memories": {"total": sum(status.memories.values()), "kinds": dict(status.memories)},

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from keepsaid.domain import command, effects, ids, memory, redaction, statements, turn, views, visibility
+from keepsaid.domain import command, effects, ids, learning, memory, redaction, statements, turn, views, visibility
 from keepsaid.domain.commits import EpisodesKept
 from keepsaid.domain.learning import LearnResult
-from keepsaid.domain.message import StoredMessage, Trust
+from keepsaid.domain.message import Lane, StoredMessage, Trust
 from keepsaid.domain.task import ResultsKept, Task, TaskWork
 from keepsaid.ports import memory_store, runtime, store_views
 from keepsaid.ports.runtime import Clock, Redactor, masked_texts
@@ -93,8 +94,14 @@ def _memory(staged: effects.StagedRequests, request: effects.StageMemory) -> mem
             *(memory.Source("message", str(one.id)) for one in staged.messages),
         ),
         derived=True,
+        metadata=_metadata(request, said.lane),
         asked=any(statements.asks_to_remember(message.text) for message in staged.messages),
     )
+
+
+def _metadata(request: effects.StageMemory, lane: Lane) -> str:
+    is_correction = request.deed is effects.MemoryAction.CORRECT
+    return json.dumps({learning.STORED_IN: memory.conversation_scope(lane)}) if is_correction else "{}"
 
 
 RECORDED_MAX = 50

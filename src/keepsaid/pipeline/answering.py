@@ -116,7 +116,8 @@ class Answering:
             return
         matcher = self.listen(claimed)
         scene, fitting, prompt = await self.context(claimed, matcher, begins_anew=executed.begins_anew)
-        tools = (*self.agent.tools(claimed), *tools_of(scene), *conversation.set_personality(claimed))
+        lasting = () if claimed.around.incognito else conversation.set_personality(claimed)
+        tools = (*self.agent.tools(claimed), *tools_of(scene), *lasting)
         offload, tracing = self.agent.offload, partial(trace_of, scene, prompt, tools, fitting.factor)
         trace = attention.record_lateness(
             merge_retry_trace(claimed.trace, await offload(prompt.chars, tracing)), claimed.late_before

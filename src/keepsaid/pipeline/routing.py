@@ -13,6 +13,7 @@ from itertools import groupby
 from keepsaid.domain import route
 from keepsaid.domain.batch import DueLane, Routed, TaskDraft, WaitingGroup, Window
 from keepsaid.domain.busy import BusyPolicy, Interrupt
+from keepsaid.domain.command import command_in
 from keepsaid.domain.commits import Dispatch
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import Lane, StoredMessage, Trust
@@ -37,9 +38,12 @@ Judged = tuple[StoredMessage, route.Verdict, route.Rule | None, route.Fields]
 def route_unread(routes: route.Routes, due: DueLane, window: Window, ids: runtime.Ids, at: int) -> Dispatch | None:
     """The commit that routes all that waits in a lane as one batch, by what its lane tells.
 
-    None when its messages must be read: for what rules ask, or because one batch may not hold them all.
+    None when its messages must be read: for what rules ask, because one batch may not hold them all, or because the
+    conversation is paused and its commands get batches of their own.
     """
     count = due.head - due.numbered_after
+    if due.paused:
+        return None
     if count > window.count_max or (count > 1 and due.chars > window.chars_max):
         return None
     if (decided := route.foreseen(routes, due.lane)) is None:
@@ -54,12 +58,22 @@ async def route_group(routes: route.Routes, group: WaitingGroup, window: Window,
     """The commit that routes a group: one batch for each run of messages with the same rule."""
     judged = []
     for message in group.messages:
-        judged.append(await _judged(routes, message))
+        one = await _judged(routes, message)
+        judged.append(_apart(one) if group.paused else one)
         await asyncio.sleep(0)
     batches = []
     for _, run in groupby(judged, key=lambda one: (one[1].rule, one[1].action)):
         batches += [await _batch(list(part), ids) for part in _bounded(list(run), window)]
-    return Dispatch(group.lane, group.numbered_after, tuple(batches), window, at)
+    return Dispatch(group.lane, group.numbered_after, tuple(batches), window, at, group.paused)
+
+
+def _apart(judged: Judged) -> Judged:
+    """A message of a paused conversation: if it is a command, its batch can be claimed, whatever waits before it."""
+    message, verdict, rule, payload = judged
+    if verdict.action is not route.Action.FORWARD or command_in(message) is None:
+        return judged
+    verdict = replace(verdict, rule=route.COMMAND_RULE, reason="a command is read while its conversation is paused")
+    return message, verdict, rule, payload
 
 
 async def _judged(routes: route.Routes, message: StoredMessage) -> Judged:

@@ -136,6 +136,17 @@ class MemoryRevisions(Protocol):
         or slot than `into`, or contradicts it, or if another value was valid between them.
         """
 
+    async def undo(self, request: learning.UndoRequest) -> learning.UndoneMemory | None:
+        """Archive the newest memory that a person stored from a conversation, and restore the memories it replaced.
+
+        Counts what `/remember` and the memory tools of turns stored; None if nothing of that is active.
+        """
+
+    async def remembered(
+        self, listener: Listener, turn_id: int, message_ids: Sequence[int]
+    ) -> Sequence[learning.RememberedMemory]:
+        """The memories that the tools of a turn, and the commands in these messages, stored and nobody took back."""
+
 
 class People(Protocol):
     """Who is known by several identities. Reads of memory follow it at once; no stored scope changes."""

@@ -9,10 +9,12 @@ from dataclasses import replace
 from typing import Literal
 
 from keepsaid.domain import commits, compaction, views
+from keepsaid.domain.command import command_in
+from keepsaid.domain.ids import show
 from keepsaid.domain.message import Inbound, Lane, StoredMessage
 from keepsaid.errors import StoreError
 from keepsaid.ports import channel, runtime, store
-from keepsaid.text.normal import normalise
+from keepsaid.text.normal import cut, duration, normalise
 from keepsaid.values import frozen
 
 STOPPED = "stopped by the person who asked"
@@ -63,11 +65,30 @@ class InboxService:
         self._hints.deliver.set()
         return done
 
+    async def describe_waiting(self) -> str:
+        """One line for each of the newest messages that wait for an answer or for a person; ten at most."""
+        found: list[views.Story] = []
+        for state in _WAITING:
+            found += await self._operations.find(views.MessageFilter(state=state, limit=_WAITING_MAX))
+        now, newest = self._clock.now_ms(), sorted(found, key=lambda one: one.message.id, reverse=True)
+        waiting = [one for one in newest if command_in(one.message) is None][:_WAITING_MAX]
+        return "\n".join(_line(one, now) for one in waiting) or "No message waits."
+
     async def reset_lane(self, lane: Lane) -> int:
         """End a lane's context here; returns how many records it had, -1 where it moved meanwhile."""
         tail = await self._operations.context(lane, 1)
         cut = compaction.CutContext(lane, tail.version, tail.head, compaction.CutReason.RESET, self._clock.now_ms())
         return tail.head - tail.covered if await self._operations.apply(cut) else -1
+
+
+_WAITING, _WAITING_MAX = ("received", "batched", "review", "dead"), 10
+_LINE_CHARS = 60
+
+
+def _line(story: views.Story, now: int) -> str:
+    message, age = story.message, duration(max(0, now - story.message.received_at))
+    place, words = f"{message.lane.channel} {message.lane.conversation}", " ".join(message.text.split())
+    return f"{show('message', message.id)}  {story.state}  {age}  {place}  {cut(words, _LINE_CHARS)}"
 
 
 SETTLED = ("done", "dropped", "review", "dead")
@@ -101,7 +122,15 @@ class AskResult:
 class AskService:
     """Puts messages in and waits for what becomes of them."""
 
-    def __init__(self, operations: store.Store, hub: ProgressHub, receive: Receive, inbox: InboxService) -> None:
+    def __init__(
+        self,
+        operations: store.Store,
+        hub: ProgressHub,
+        receive: Receive,
+        inbox: InboxService,
+        remembered: Callable[[views.Story], Awaitable[views.Story]],
+    ) -> None:
+        self._remembered = remembered
         self._operations = operations
         self._hub = hub
         self._receive = receive
@@ -132,7 +161,7 @@ class AskService:
     ) -> AsyncGenerator[AnswerProgress, None]:
         """What happens to a message, its story first, until it is settled, gone from the store, or all is `over`."""
         with self._hub.listening(message_id, lane) as queue:
-            while (story := await self._operations.story(message_id)) is not None:
+            while (story := await self.story(message_id)) is not None:
                 yield AnswerProgress(story)
                 if story.state in SETTLED:
                     return
@@ -143,7 +172,7 @@ class AskService:
                     if progress.kind == "settled":
                         break
                     if progress.kind == "waiting" or story.batch is None:
-                        story = await self._operations.story(message_id) or story
+                        story = await self.story(message_id) or story
                         yield AnswerProgress(story)
                         if story.state in SETTLED:
                             return
@@ -153,6 +182,11 @@ class AskService:
                     yield AnswerProgress(story, "tool" if progress.kind == "tool" else "piece", progress.text)
                 if over():
                     return
+
+    async def story(self, message_id: int) -> views.Story | None:
+        """One message and what became of it, with the memories that its turn stored once it is settled."""
+        story = await self._operations.story(message_id)
+        return await self._remembered(story) if story is not None and story.state in SETTLED else story
 
     async def mark_seen(self, story: views.Story) -> None:
         """Record that the replies of a message were pulled, those that no URL is to be told of."""

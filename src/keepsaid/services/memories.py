@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
-from keepsaid.domain import commits, learning, memory, message, receipt, redaction
+from keepsaid.domain import commits, learning, memory, message, receipt, redaction, views
 from keepsaid.domain.ids import moment, read, show
 from keepsaid.domain.revision import RevisionRefusal
 from keepsaid.errors import InputError, StoreError
@@ -137,6 +138,32 @@ def refused(refusal: RevisionRefusal) -> InputError:
 def _check(refusal: RevisionRefusal | None) -> None:
     if refusal is not None:
         raise refused(refusal)
+
+
+_RECORDED_WITHIN_S = 2.0
+
+
+@frozen
+class RememberedService:
+    """Reads what a message's turn stored. `record` stores what the turns of a conversation asked of memory."""
+
+    memories: store.MemoryStore
+    record: Callable[[str], Awaitable[object]]
+
+    async def add_to(self, story: views.Story) -> views.Story:
+        """The story with the memories that its turn stored; as it was where memory does not answer in time."""
+        if story.turn_id is None:
+            return replace(story, remembered=())
+        try:
+            async with asyncio.timeout(_RECORDED_WITHIN_S):
+                if story.staged:
+                    await self.record(story.message.lane.conversation)
+                said = story.message
+                listener = memory.Listener(said.lane, memory.person_of(said.inbound.origin), direct=True)
+                found = await self.memories.revisions.remembered(listener, story.turn_id, (said.id,))
+        except (StoreError, TimeoutError):
+            return story
+        return replace(story, remembered=tuple(found))
 
 
 FOUND_MAX = 10_000

@@ -124,6 +124,10 @@ class Status:
             many = counted(seen.held, "batch waits", "batches wait")
             what = f"{many} to run alone: the program died at least twice in a row while it worked on each"
             yield Concern(what, f"keepsaid inbox why {show('batch', seen.held_first)}")
+        for one in seen.paused:
+            place, since = f"{one.channel} {one.conversation}", duration(self.age_ms(one.since))
+            many = counted(one.waiting, "message waits", "messages wait")
+            yield Concern(f"the conversation {place} is paused for {since}, and {many} there; /resume ends that")
         if self.unfetched.waiting:
             many, age = counted(self.unfetched.waiting, "reply", "replies"), self.age_ms(self.unfetched.oldest_at)
             what = f"{many} not fetched or sent yet, the oldest for {duration(age)}"
@@ -145,18 +149,19 @@ class Status:
             many = counted(count, "tool")
             yield Concern(f"{many} of {server} not offered until you accept", f"keepsaid ext tools accept {server}")
 
-    def describe(self, process: str, *, works: bool) -> str:
+    def describe(self, process: str, *, works: bool, asking: int = 0) -> str:
         """Say what waits, then how many things need attention (`concerns`).
 
-        `process` begins it and says which process uses the home; `works` whether there is one.
+        `process` begins it and says which process uses the home; `works` whether there is one. `asking` is the number
+        of batches that only ask for this: they are not counted.
         """
-        standing, concerns = f"{process}: {self._standing(works=works)}", len([*self.concerns()])
+        standing, concerns = f"{process}: {self._standing(asking, works=works)}", len([*self.concerns()])
         return f"{standing} {counted(concerns, 'thing needs', 'things need')} attention." if concerns else standing
 
-    def _standing(self, *, works: bool) -> str:
+    def _standing(self, asking: int, *, works: bool) -> str:
         seen, batches = self.overview, self.overview.batches
         unrouted = sum(depth.unrouted for depth in seen.channels)
-        waiting = batches.get("queued", 0) + batches.get("leased", 0)
+        waiting = max(0, batches.get("queued", 0) + batches.get("leased", 0) - asking)
         if not unrouted and not waiting:
             return "nothing waits."
         left = f"{counted(unrouted, 'message')} to route and {counted(waiting, 'batch', 'batches')} to answer"

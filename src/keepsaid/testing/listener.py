@@ -99,12 +99,17 @@ class ListeningServer:
         self._listener.surface(error)
 
 
-async def serve(server: ListeningServer) -> None:
-    """Listen until SIGTERM or SIGINT; one line of JSON on stdout tells the URL."""
+def print_url(url: str) -> None:
+    """Write the URL to stdout as one line of JSON."""
+    sys.stdout.write(json.dumps({"url": url}) + "\n")
+    sys.stdout.flush()
+
+
+async def serve(server: ListeningServer, announce: Callable[[str], None] = print_url) -> None:
+    """Listen until SIGTERM or SIGINT; `announce` is called with the URL once it listens."""
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with server:
-        sys.stdout.write(json.dumps({"url": server.url}) + "\n")
-        sys.stdout.flush()
+        announce(server.url)
         await stop.wait()

@@ -6,7 +6,7 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import ConfigDict, Field, TypeAdapter
 
@@ -226,13 +226,13 @@ class Script:
         self._default = default
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> Script:
+    def from_json(cls, text: str | bytes, default: Step = echo) -> Self:
         """Read `{"reactions": [{"kind": "say", "text": "hi"}, ...], "default": {...}}`.
 
-        Raises ValueError (pydantic's) for anything else.
+        Without a default in the text, it is `default`. Raises ValueError (pydantic's) for anything else.
         """
         file = _SCRIPT_FILE.validate_json(text)
-        return cls(*file.reactions, default=file.default or echo)
+        return cls(*file.reactions, default=file.default or default)
 
     def to_json(self) -> bytes:
         """The JSON form of what is left; a script with functions has none, and raises ValueError."""

@@ -52,16 +52,22 @@ _KEPT_HEADERS = frozenset(("authorization", "content-type", "idempotency-key", "
 class ModelServer(ListeningServer):
     """A scripted model on a loopback port; an async context manager.
 
-    Everything it does is decided by `script`, which can be replaced at any time. Ids are counters, and
-    `created` is 0 unless a clock is given. A function of the script that raises ends the connection, and
-    leaving the context raises its error.
+    Everything it does is decided by `script`, which can be replaced at any time. It lists one model, `model`,
+    and answers under every name. Ids are counters, and `created` is 0 unless a clock is given. A function of the
+    script that raises ends the connection, and leaving the context raises its error.
     """
 
     def __init__(
-        self, script: Script | Reactor | None = None, *, port: int = 0, clock: Callable[[], float] | None = None
+        self,
+        script: Script | Reactor | None = None,
+        *,
+        port: int = 0,
+        clock: Callable[[], float] | None = None,
+        model: str = "scripted",
     ) -> None:
         self.script = _script(script)
         super().__init__(self._serve, port)
+        self._model = model
         self._clock = clock
         self._requests: list[ChatRequest] = []
         self._answering = 0
@@ -126,7 +132,7 @@ class ModelServer(ListeningServer):
             case "POST", "/v1/chat/completions":
                 await self._chat(connection, http)
             case "GET", "/v1/models":
-                model = {"id": "scripted", "object": "model", "created": 0, "owned_by": "keepsaid"}
+                model = {"id": self._model, "object": "model", "created": 0, "owned_by": "keepsaid"}
                 await connection.send(200, json.dumps({"object": "list", "data": [model]}).encode())
             case "GET", "/__requests":
                 await connection.send(200, await self._seen(http.query))

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import re
 from collections.abc import Mapping
-from http.client import HTTPException
 from inspect import isawaitable
 from typing import TYPE_CHECKING
-from urllib.request import urlopen
 
 from keepsaid.config.settings import ModelsConfig
 from keepsaid.domain.prompt import Prompt, Role
@@ -124,18 +121,20 @@ _OLLAMA_PORT = 11_434
 DEFAULTS: Mapping[str, str] = {"openai": "gpt-5-mini", "anthropic": "claude-sonnet-4-5", "ollama": "qwen3"}
 """Providers, and the model that is tried first."""
 
-_KEYS = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
-_NO_KEY = "no-key-needed"
+KEY_VARIABLES: Mapping[str, str] = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+"""By provider: the variable that holds its key."""
 
-_OLLAMA_S = 1.0
+NO_KEY = "no-key-needed"
+"""A key for a server that needs none; it keeps the provider's own variable from being sent there."""
 
 
 @frozen
 class ProviderOffer:
-    """A provider that could be used: its name for `models.chat`, and how it was found."""
+    """A model that could be used: its name for `models.chat`, how it was found, and the base URL it needs."""
 
     name: str
     how: str
+    base_url: str | None = None
 
 
 def found(models: ModelsConfig, environment: Mapping[str, str]) -> list[ProviderOffer]:
@@ -143,8 +142,9 @@ def found(models: ModelsConfig, environment: Mapping[str, str]) -> list[Provider
     at_hand = []
     if models.base_url:
         name = models.chat if "/" in models.chat else f"openai/{DEFAULTS['openai']}"
-        at_hand.append(ProviderOffer(name, f"models.base_url {without_passwords(models.base_url)}"))
-    for provider, variable in _KEYS.items():
+        how = f"models.base_url {without_passwords(models.base_url)}"
+        at_hand.append(ProviderOffer(name, how, models.base_url))
+    for provider, variable in KEY_VARIABLES.items():
         if environment.get(variable):
             at_hand.append(ProviderOffer(f"{provider}/{DEFAULTS[provider]}", f"{variable} is set"))
     if environment.get("OLLAMA_HOST"):
@@ -154,18 +154,7 @@ def found(models: ModelsConfig, environment: Mapping[str, str]) -> list[Provider
 
 def keys_in(environment: Mapping[str, str]) -> tuple[str, ...]:
     """The keys that would be used, as they stand in the environment."""
-    return tuple(filter(None, (environment.get(variable) for variable in _KEYS.values())))
-
-
-def served(environment: Mapping[str, str]) -> list[ProviderOffer]:
-    """The models an Ollama on this machine, or at OLLAMA_HOST, says it has; asks it, for a second at most."""
-    address = ollama_address(environment.get("OLLAMA_HOST")).removesuffix("/v1")
-    try:
-        with urlopen(f"{address}/api/tags", timeout=_OLLAMA_S) as answer:  # noqa: S310 - the user's own address
-            models = json.load(answer)["models"]
-        return [ProviderOffer(f"ollama/{model['name']}", f"ollama answers at {address}") for model in models]
-    except (OSError, HTTPException, ValueError, KeyError, TypeError):
-        return []
+    return tuple(filter(None, (environment.get(variable) for variable in KEY_VARIABLES.values())))
 
 
 def chosen(models: ModelsConfig, environment: Mapping[str, str] | None = None) -> str:
@@ -182,6 +171,20 @@ def chosen(models: ModelsConfig, environment: Mapping[str, str] | None = None) -
         what = f"models.chat {models.chat!r} is not one of: auto, none, {known}"
         raise ConfigError(what, hint="keepsaid config set models.chat PROVIDER/NAME")
     return models.chat
+
+
+def place_of(name: str, models: ModelsConfig, environment: Mapping[str, str]) -> tuple[str, str]:
+    """Return where a model is called, without a password, and where its key comes from; empty for no model."""
+    provider = name.partition("/")[0]
+    if provider not in DEFAULTS:
+        return "", ""
+    variable = KEY_VARIABLES.get(provider, "")
+    key = f"key in {variable}" if environment.get(variable) else "no key"
+    if provider == "ollama":
+        where = ollama_address(environment.get("OLLAMA_HOST"))
+    else:
+        where = (models.base_url if provider == "openai" else None) or f"the address of {provider}"
+    return without_passwords(where), "key in the config" if models.api_key else key
 
 
 class LazyChat:
@@ -217,14 +220,14 @@ class LazyChat:
 
         provider, _, model = self._name.partition("/")
         given = self._models.api_key
-        key = given.get_secret_value() if given else os.environ.get(_KEYS.get(provider, ""))
+        key = given.get_secret_value() if given else os.environ.get(KEY_VARIABLES.get(provider, ""))
         # without an address the provider's library knows it; `models.base_url` is for openai/ names alone
         address = self._models.base_url if provider == "openai" else None
         if provider == "ollama":
             address = ollama_address(os.environ.get("OLLAMA_HOST"))
-        if not key and not address and provider in _KEYS:
-            raise ModelAuth(f"{self._name} needs a key: {_KEYS[provider]} is not set", hint="keepsaid init")
-        return ProviderChat(self._name, lambda: build(provider, model, key or _NO_KEY, address))
+        if not key and not address and provider in KEY_VARIABLES:
+            raise ModelAuth(f"{self._name} needs a key: {KEY_VARIABLES[provider]} is not set", hint="keepsaid init")
+        return ProviderChat(self._name, lambda: build(provider, model, key or NO_KEY, address))
 
     async def close(self) -> None:
         if self._chat is not None:

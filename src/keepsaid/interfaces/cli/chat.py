@@ -140,8 +140,8 @@ async def _chat(config: Config, conversation: str, once: _Once | None) -> int:
             from keepsaid.interfaces.cli.converse import converse  # noqa: PLC0415 - a pipe needs no prompt
 
             await converse(talk, conversation)
-            where = "" if conversation == "terminal" else f" --conversation {quote(conversation)}"
-            say(f"To continue: keepsaid chat{where}")
+            where = "" if conversation == "terminal" else f"--conversation {quote(conversation)}"
+            say(f"To continue: keepsaid chat {where}".rstrip())
             return 0
         return await _piped(talk, conversation)
 

@@ -1,23 +1,21 @@
-"""`keepsaid init`: make a home, find a model that really answers, write down what was chosen."""
+"""`keepsaid init`: makes the home, finds a model that replies, and saves its settings."""
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
-import yaml
 
-from keepsaid.config import Config, Home
-from keepsaid.errors import ConfigError, HomeError, ModelError
-from keepsaid.interfaces.cli import escapes, models, program, remote
-from keepsaid.interfaces.cli.config import replace_file, with_model
+from keepsaid.config import Home
+from keepsaid.domain.turn import NO_MODEL
+from keepsaid.errors import HomeError
+from keepsaid.interfaces.cli import models, program, remote
+from keepsaid.interfaces.cli.config import replace_file
 from keepsaid.interfaces.cli.console import say, session, show
-from keepsaid.values import frozen
 
-_AUTO, _NONE = "auto", "none"
+_AUTO = "auto"
 _TEMPLATES = {
     "SOUL.md": "Answer plainly and briefly. Say so when you do not know.\n",
     "IDENTITY.md": "You are the assistant of the person who runs this program.\n",
@@ -25,128 +23,64 @@ _TEMPLATES = {
 }
 
 
-@frozen
-class _Choice:
-    """What came of looking: the model to save, if any, how long it took to reply, and how many gave no reply."""
-
-    name: str | None = None
-    seconds: float | None = None
-    silent: int = 0
-
-
 def init(
     model: Annotated[
-        str | None, typer.Option(help="provider/name, or none; by default the first provider found.")
+        str | None, typer.Option(metavar="PROVIDER/NAME", help="Use this model; none uses no model.")
+    ] = None,
+    base_url: Annotated[
+        str | None, typer.Option(metavar="URL", help="Address of an OpenAI-compatible server, up to /v1.")
+    ] = None,
+    key_env: Annotated[
+        str | None, typer.Option(metavar="VARIABLE", help="Read the API key from this variable, now and later.")
+    ] = None,
+    key_file: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Read the API key from this file, now and later; - keeps one from stdin."),
     ] = None,
     non_interactive: Annotated[bool, typer.Option("--non-interactive", help="Ask nothing.")] = False,
 ) -> None:
     """Set up keepsaid and choose a model that replies.
 
-    It may be run again: the model that is set is tried first, every other setting and comment stays, and the
-    config as it was is kept beside the new one. When models were tried and none replied, the config is left
-    as it is and the exit code is 1.
+    On a terminal it lists the models that it finds, and asks; elsewhere it takes the first that replies. Local
+    model servers are asked at their usual ports on 127.0.0.1.
+
+    It tests the settings before it writes them, and again from the written file; if that fails, the former
+    file is put back. It may be run again: other settings and comments stay, and the former file is kept as
+    config.yaml.bak. If no model replies, the config stays as it is, and the exit code is 1.
+
+    Example: keepsaid init --base-url http://127.0.0.1:1234/v1
     """
+    from keepsaid.interfaces.cli import choosing, saving  # noqa: PLC0415 - `--help` needs none of it
+
+    named = choosing.InitOptions(model, base_url, key_env, key_file)
+    named.check()
     home, config = session().home, session().config()
     home.make()
     ask = not non_interactive and sys.stdin.isatty()
-    chosen = _chosen(config, model, ask=ask)
-    wrote = [str(home.config_file)] if _write_model(home, chosen.name) else []
-    wrote += [str(file) for file in _write_templates(home.agent(config.agent))]
-    stands = chosen.name or config.models.chat
+    found, chosen = choosing.choose(home, config, named, ask=ask)
+    saved = saving.save(home.config_file, found, chosen.choice)
+    wrote = [str(file) for file in (*saved, *_write_templates(home.agent(config.agent)))]
+    stands = chosen.choice.chat if chosen.choice else config.models.chat
     shape = {"model": stands, "replied_in_s": chosen.seconds, "config": str(home.config_file), "home": str(home.data)}
-    show({**shape, "wrote": wrote}, *(f"wrote  {file}" for file in wrote), f"made   {home.data}")
+    needed = chosen.choice.environment if chosen.choice else []
+    show({**shape, "environment": needed, "wrote": wrote}, *(f"wrote  {file}" for file in wrote), f"made   {home.data}")
     models.offered(ask=ask)
-    _advise(home, stands, chosen.silent)
-    if chosen.silent and chosen.name is None:
+    if needed:
+        say(f"{' and '.join(needed)} must be set in the environment of keepsaid; the config does not contain it.")
+    _advise(home, stands, chosen.failed if chosen.choice is None else 0)
+    if chosen.failed and chosen.choice is None:
         raise typer.Exit(program.FAILED)
 
 
-def _advise(home: Home, stands: str, silent: int) -> None:
-    if silent and stands != _NONE:
+def _advise(home: Home, stands: str, failed: int) -> None:
+    if failed and stands != NO_MODEL:
         say(f"No model gave a reply; models.chat stays {stands}. Fix the cause, then run keepsaid init again.")
-    elif stands in (_AUTO, _NONE):
+    elif stands in (_AUTO, NO_MODEL):
         say("No model is set: messages are stored and remembered, and answers quote memory.")
-        say("To set one: export OPENAI_API_KEY or ANTHROPIC_API_KEY, or start ollama; then keepsaid init")
+        say("To set one: keepsaid init on a terminal, or keepsaid init --base-url URL, or with OPENAI_API_KEY set.")
     if remote.running(home) is not None:
         say("A runtime is up; it takes the new settings when it is started again.")
     say("Next:  keepsaid chat")
-
-
-def _chosen(config: Config, named: str | None, *, ask: bool) -> _Choice:
-    """The model to save, tried; without a name, the first that replies of the one that is set and those at hand.
-
-    Raises ModelError or ConfigError when the one that was asked for gives no reply.
-    """
-    if named is not None:
-        return _Choice(_NONE) if named == _NONE else _Choice(named, _tried(config, named))
-    names = _candidates(config)
-    if ask and names:
-        return _prompt_choice(config, names)
-    for name in names:
-        if (seconds := _replied(config, name)) is not None:
-            return _Choice(name, seconds)
-    return _Choice(silent=len(names))
-
-
-def _candidates(config: Config) -> list[str]:
-    """The model that is set, then every other at hand; each is named on stderr with how it was found."""
-    from keepsaid.app.models import models_at_hand  # noqa: PLC0415
-
-    names = {} if config.models.chat in (_AUTO, _NONE) else {config.models.chat: "models.chat names it"}
-    for found in models_at_hand(config):
-        names.setdefault(found.name, found.how)
-    say("Looking for models" if names else "No model found: neither an API key nor OLLAMA_HOST is set.")
-    for name, how in names.items():
-        say(f"  {name}   {how}")
-    return list(names)
-
-
-def _prompt_choice(config: Config, names: list[str]) -> _Choice:
-    choices = [*names, _NONE]
-    while True:
-        offered = "   ".join(f"{place} {name}" for place, name in enumerate(choices, start=1))
-        answer = typer.prompt(f"Use for chat?  {escapes.visible(offered)}", default="1", err=True)
-        if answer not in choices and not (answer.isdigit() and 1 <= int(answer) <= len(choices)):
-            say(f"  {answer!r} is not a choice: type a number from 1 to {len(choices)}, or a name")
-            continue
-        name = answer if answer in choices else choices[int(answer) - 1]
-        if name == _NONE:
-            return _Choice(_NONE)
-        if (seconds := _replied(config, name)) is not None:
-            return _Choice(name, seconds)
-
-
-def _replied(config: Config, name: str) -> float | None:
-    """Seconds until the model replied; None, and why on stderr, when it did not."""
-    try:
-        return _tried(config, name)
-    except (ModelError, ConfigError) as error:
-        say(f"  {name} gave no reply: {error.what}")
-        return None
-
-
-def _tried(config: Config, name: str) -> float:
-    from keepsaid.app.models import try_model  # noqa: PLC0415
-
-    say(f"  testing {name} ...")
-    seconds = round(asyncio.run(try_model(config, name)), 2)
-    say(f"  {name} replied in {seconds:g} s")
-    return seconds
-
-
-def _write_model(home: Home, chosen: str | None) -> bool:
-    """Write the choice, and keep the file as it was beside it; False when nothing was chosen or nothing changes."""
-    file = home.config_file
-    if not file.exists():
-        replace_file(file, with_model("", chosen or _AUTO))
-        return True
-    text = file.read_bytes().decode("utf-8")
-    keys = yaml.safe_load(text) or {}
-    if chosen is None or (keys.get("models") or {}).get("chat", _AUTO) == chosen:
-        return False
-    replace_file(file.with_name(f"{file.name}.bak"), text)
-    replace_file(file, with_model(text, chosen))
-    return True
 
 
 def _write_templates(folder: Path) -> list[Path]:

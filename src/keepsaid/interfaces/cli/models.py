@@ -1,28 +1,45 @@
-"""`keepsaid models`: the local model that finds memories by meaning."""
+"""`keepsaid models`: lists and tests the models in use, downloads the local embedder, runs a scripted model."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from keepsaid.errors import EmbedderError
-from keepsaid.interfaces.cli.console import Table, on_terminal, progress, say, session, show
+from keepsaid.domain.turn import NO_MODEL
+from keepsaid.errors import EmbedderError, KeepsaidError, ModelError
+from keepsaid.interfaces.cli import program
+from keepsaid.interfaces.cli.console import Table, on_terminal, progress, refused, say, session, show
 
-app = typer.Typer(help="Manage the local embedding model.", rich_markup_mode=None)
+if TYPE_CHECKING:
+    from keepsaid.config import Config, Home
+
+app = typer.Typer(help="List, test and download models; run a scripted one.", rich_markup_mode=None)
 
 
 @app.command("ls")
 def ls() -> None:
-    """List local models, their size, and whether they are there."""
-    name, folder, megabytes, is_there = _local()
-    state = "ready" if is_there else "not downloaded"
-    shape = {"models": [{"name": name, "folder": str(folder), "megabytes": megabytes, "ready": is_there}]}
-    show(shape, Table(("MODEL", "SIZE", "STATE", "FOLDER"), ((name, f"{megabytes} MB", state, str(folder)),)))
-    if not is_there:
+    """List the chat model, what extracts memories, and the embedder, as they are configured. No model is called.
+
+    Example: keepsaid models ls --json
+    """
+    from keepsaid.app.models import configured_models, has_embedder  # noqa: PLC0415 - `--help` needs none of it
+
+    home, config = session().home, session().config()
+    found = configured_models(home, config)
+    shape = [
+        {"use": one.use, "model": one.name, "state": one.state, "where": one.where}
+        | ({"megabytes": one.megabytes, "ready": one.is_ready} if one.megabytes else {})
+        for one in found
+    ]
+    # The embedder's name begins with its publisher, which would take the width of the last column.
+    names = (one.name.rpartition("/")[2] if one.megabytes else one.name for one in found)
+    rows = tuple((one.use, name, one.state or "-", one.where or "-") for one, name in zip(found, names, strict=True))
+    show({"models": shape}, Table(("USE", "MODEL", "STATE", "WHERE"), rows))
+    if not has_embedder(home, config):
         say("memories are found by their words; `keepsaid models pull` adds finding by meaning")
 
 
@@ -90,8 +107,102 @@ def _download() -> None:
 
 @app.command("test")
 def tried() -> None:
-    """Embed two sentences, and show how long it takes."""
-    from keepsaid.app.models import try_embedder  # noqa: PLC0415
+    """Test the chat model with one short request, and the embedder with a few sentences.
 
-    name, milliseconds = asyncio.run(try_embedder(session().home, session().config()))
-    show({"model": name, "query_ms": round(milliseconds, 1)}, f"{name}: a query takes {milliseconds:.1f} ms")
+    A model that is not set is not tested. The exit code is 1 if one fails.
+
+    Example: keepsaid models test
+    """
+    home, config = session().home, session().config()
+    results = [_tested_chat(config), _tested_embedder(home, config)]
+    show({"models": results}, *(f"{one['use']:9} {one['model']}: {one['result']}" for one in results))
+    if any(one["ok"] is False for one in results):
+        raise typer.Exit(program.FAILED)
+
+
+def _tested_chat(config: Config) -> dict[str, Any]:
+    from keepsaid.app.models import model_named, try_model  # noqa: PLC0415
+
+    name = model_named(config)
+    if name == NO_MODEL:
+        return _result("chat", name, None, "answers quote memory; to set a model: keepsaid init")
+    try:
+        seconds = asyncio.run(try_model(config, name))
+    except ModelError as error:
+        return _failure("chat", name, error)
+    return _result("chat", name, seconds, f"replied in {seconds:.2f} s", ok=True)
+
+
+def _tested_embedder(home: Home, config: Config) -> dict[str, Any]:
+    from keepsaid.app.models import has_embedder, try_embedder  # noqa: PLC0415
+
+    if not has_embedder(home, config):
+        more = "" if config.memory.embedder == "none" else "; by meaning too after: keepsaid models pull"
+        return _result("embedder", "none", None, f"memories are found by their words{more}")
+    try:
+        name, milliseconds = asyncio.run(try_embedder(home, config))
+    except EmbedderError as error:
+        return _failure("embedder", config.memory.embedder, error)
+    return _result("embedder", name, milliseconds / 1_000, f"a query takes {milliseconds:.1f} ms", ok=True)
+
+
+def _result(use: str, name: str, seconds: float | None, said: str, *, ok: bool | None = None) -> dict[str, Any]:
+    rounded = None if seconds is None else round(seconds, 4)
+    return {"use": use, "model": name, "ok": ok, "seconds": rounded, "result": said}
+
+
+def _failure(use: str, name: str, error: KeepsaidError) -> dict[str, Any]:
+    failed = _result(use, name, None, f"failed: {error.what}  [{error.code}]; try: {error.hint}", ok=False)
+    return {**failed, "error": error.as_json()}
+
+
+@app.command("demo")
+def demo(
+    model: Annotated[str, typer.Option(metavar="NAME", help="The name under which it is listed.")] = "demo",
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port on 127.0.0.1; 0 takes a free one.")] = 7450,
+    script: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="JSON file with what it answers, in order.")
+    ] = None,
+) -> None:
+    """Run a scripted model on 127.0.0.1, to try keepsaid without a real one. Ctrl-C stops it.
+
+    It repeats each message and lists the memories in the prompt. A script replaces these answers:
+    {"reactions": [{"kind": "say", "text": "hi"}], "default": {"kind": "say", "text": "and so on"}}.
+    Only turns of conversations take reactions. Requests of keepsaid itself, such as for facts, a summary or the
+    test of init, are answered by rules.
+
+    Example: keepsaid models demo --port 7450
+    """
+    from keepsaid.testing.listener import serve  # noqa: PLC0415 - needed where it runs
+    from keepsaid.testing.model_demo import DemoScript, converse  # noqa: PLC0415
+    from keepsaid.testing.model_server import ModelServer  # noqa: PLC0415
+
+    if not model or not model.isprintable() or " " in model:
+        raise typer.BadParameter(f"{model!r} is not a name without spaces", param_hint="--model")
+    try:
+        steps = DemoScript.from_json(script.read_bytes(), converse) if script else DemoScript(default=converse)
+    except OSError as error:
+        raise refused(f"{script} cannot be read ({error.strerror})", _DEMO_HELP) from error
+    except ValueError as error:
+        raise refused(f"{script} is not a script: {' '.join(str(error).split())}", _DEMO_HELP) from error
+    server = ModelServer(steps, port=port, model=model)
+    try:
+        asyncio.run(serve(server, lambda url: _announce(url, model)))
+    except OSError as error:
+        what = f"port {port} of 127.0.0.1 cannot be used ({error.strerror or error})"
+        raise refused(what, "keepsaid models demo --port 0") from error
+
+
+_DEMO_HELP = "keepsaid models demo --help"
+
+
+def _announce(url: str, model: str) -> None:
+    command = f"keepsaid init --base-url {url} --model openai/{model}"
+    show(
+        {"url": url, "model": f"openai/{model}", "init": command},
+        f"A scripted model listens at {url} until Ctrl-C.",
+        "It is not a language model: it repeats messages and lists the memories in the prompt.",
+        "To use it, in another terminal:",
+        f"  {command}",
+        "  keepsaid chat",
+    )

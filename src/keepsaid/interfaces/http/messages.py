@@ -244,7 +244,7 @@ class Messages:
 
     async def _story(self, request: Request) -> views.Story:
         message_id = ids.read("message", request.path_params["id"])
-        story = None if message_id is None else await self._instance.operations.story(message_id)
+        story = None if message_id is None else await self._asking.story(message_id)
         if story is None or (story.message.lane.channel != "http" and not self._gate.is_operator(request)):
             what = f"there is no message {request.path_params['id']}; one that is done may have been pruned"
             raise NotFound(what, hint="keepsaid inbox ls")

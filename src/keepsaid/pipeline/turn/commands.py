@@ -7,14 +7,25 @@ from dataclasses import replace
 
 from keepsaid.domain import ids, memory, personality, prompt, turn
 from keepsaid.domain.command import COMMANDS, Command, CommandResult, ExecutedCommand, command_in, may_change
-from keepsaid.domain.effects import SetPersonality
-from keepsaid.domain.message import Lane, StoredMessage
+from keepsaid.domain.effects import SetIncognito, SetPaused, SetPersonality
+from keepsaid.domain.message import Lane, StoredMessage, Trust
 from keepsaid.errors import KeepsaidError
 from keepsaid.pipeline.tools import conversation, tasks
 from keepsaid.pipeline.turn.memory_commands import Claims, FeedbackCommand, forget, refused
+from keepsaid.pipeline.turn.saving_commands import SavingCommands
 from keepsaid.ports import memory_maintenance, store, store_views
 from keepsaid.values import frozen
 
+_PAUSED = "Paused. Messages here are stored and wait; none is answered until /resume. Commands are still read."
+_RESUMED = "Resumed. Messages that waited are answered now, in order."
+_INCOGNITO = (
+    "Incognito is on. What is said here is answered and kept in the inbox. It is not remembered, and it is never shown "
+    "in other conversations. /incognito off ends this."
+)
+_REMEMBERING = (
+    "Incognito is off. What was said during it stays out of memory, and the model no longer sees it. What is said from "
+    "now on is remembered."
+)
 _SCOPES = {"--session": "session", "--person": "person", "--global": "global"}
 _WHO = {
     "session": "In a group only the owner may set how I speak, and nobody whom I do not know may anywhere.",
@@ -47,6 +58,14 @@ class CommandBatchResult:
 
 
 @frozen
+class HomeReports:
+    """Texts about a whole home, for its owner: its status, and the messages that wait."""
+
+    status: Callable[[], Awaitable[str]]
+    inbox: Callable[[], Awaitable[str]]
+
+
+@frozen
 class Commands:
     """Carries out commands. `compact` summarises a lane and says what came of it; `window` is the model's tokens."""
 
@@ -55,6 +74,8 @@ class Commands:
     compact: Callable[[Lane], Awaitable[str]]
     claims: Claims
     forgets: memory_maintenance.ForgetOperations
+    saving: SavingCommands
+    reports: HomeReports
     window: int = 0
 
     async def run_commands(self, claimed: turn.ClaimedBatch) -> CommandBatchResult:
@@ -69,7 +90,10 @@ class Commands:
             executed.append(ExecutedCommand(message.id, name, result.outcome, len(command.arguments)))
         done = {message.id for message, _ in found}
         rest = tuple(message for message in claimed.messages if message.id not in done)
-        return CommandBatchResult(replace(claimed, messages=rest), tuple(results), tuple(executed))
+        around = claimed.around
+        if any(effect == SetIncognito(True) for one in results for effect in one.effects):
+            around = replace(around, incognito=True)
+        return CommandBatchResult(replace(claimed, messages=rest, around=around), tuple(results), tuple(executed))
 
     async def _run_command(self, message: StoredMessage, command: Command) -> CommandResult:
         """Run what everybody may run here, and pass on what strangers in a group may not."""
@@ -92,23 +116,51 @@ class Commands:
 
     async def _run_for_known(self, message: StoredMessage, name: str, arguments: str) -> CommandResult:
         match name:
+            case "remember":
+                if await self._is_incognito(message.lane):
+                    return refused("Nothing said here is remembered: incognito is on. /incognito off ends it.")
+                return await self.saving.remember(message, arguments)
+            case "undo":
+                return await self.saving.undo(message)
             case "wrong":
                 return await FeedbackCommand(self.lanes).run(message, arguments)
             case "forget":
                 return await forget(self.lanes, self.forgets, message, arguments)
-            case "tasks":
-                return await tasks.show_tasks(self.lanes.tasks, message)
-            case "approve" | "reject":
-                return await tasks.judge_task(self.lanes.tasks, message, arguments, approved=name == "approve")
-            case "schedules":
-                return await conversation.show_schedules(self.lanes.schedules, message)
             case "reset":
                 return CommandResult(
                     "Conversation reset. Everything said so far is still stored and remembered.", begins_anew=True
                 )
             case "compact":
                 return CommandResult(await self.compact(message.lane))
+        return await self._run_about_work(message, name, arguments)
+
+    async def _run_about_work(self, message: StoredMessage, name: str, arguments: str) -> CommandResult:
+        match name:
+            case "incognito":
+                return await self._incognito(message.lane, on=arguments.lower() != "off")
+            case "pause" | "resume":
+                effect = SetPaused(name == "pause")
+                return CommandResult(_PAUSED if effect.paused else _RESUMED, effects=(effect,))
+            case "tasks":
+                return await tasks.show_tasks(self.lanes.tasks, message)
+            case "approve" | "reject":
+                return await tasks.judge_task(self.lanes.tasks, message, arguments, approved=name == "approve")
+            case "schedules":
+                return await conversation.show_schedules(self.lanes.schedules, message)
+            case "status":
+                return await _for_owner(message, self.reports.status)
+            case "inbox":
+                return await _for_owner(message, self.reports.inbox)
         raise AssertionError(f"/{name} is listed, and nothing carries it out")
+
+    async def _incognito(self, lane: Lane, *, on: bool) -> CommandResult:
+        if not on and not await self._is_incognito(lane):
+            return refused("Incognito is not on here.")
+        return CommandResult(_INCOGNITO if on else _REMEMBERING, effects=(SetIncognito(on),))
+
+    async def _is_incognito(self, lane: Lane) -> bool:
+        line = await self.lanes.line(lane)
+        return line is not None and line.incognito
 
     async def _context(self, lane: Lane) -> CommandResult:
         number = await self.lanes.last_turn(lane, commands=False)
@@ -138,6 +190,13 @@ class Commands:
         said = {"session": "in this conversation", "person": "with you", "global": "with everybody"}[scope]
         done = f"I speak so {said} from now on." if text else f"What was set {said} is taken back."
         return CommandResult(done, effects=(SetPersonality(allowed[scope], text, person),))
+
+
+async def _for_owner(message: StoredMessage, report: Callable[[], Awaitable[str]]) -> CommandResult:
+    origin = message.inbound.origin
+    if origin.trust is not Trust.OWNER or not origin.direct:
+        return refused("Only the owner may see that, in a chat between the two of us.")
+    return CommandResult(await report())
 
 
 def _parted(arguments: str) -> tuple[str, str, str]:

@@ -81,7 +81,7 @@ class StoreDriver:
         """Dispatch all that waits in a lane as one batch; returns the id it was given."""
         group = await self.group(lane)
         batch = routed(self.new_id(), group.messages, by or verdict(), task)
-        assert await self.store.apply(Dispatch(lane, group.numbered_after, (batch,), window, at))
+        assert await self.store.apply(Dispatch(lane, group.numbered_after, (batch,), window, at, group.paused))
         return batch.id
 
     async def queue(self, inbound: Inbound, at: int = 0, by: Verdict | None = None) -> Queued:

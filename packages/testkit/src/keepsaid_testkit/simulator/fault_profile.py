@@ -23,7 +23,8 @@ class FaultProfile:
     process is taken for dead and is not. `commands` is how often people send commands and the model asks them
     questions. `hearing` is how often a subscriber fails, hangs or is slow, None if there is no subscriber.
     `making` is how often the model starts work outside its turn, or for later. Once nothing goes wrong any more,
-    everything must have ended within `calm_s`.
+    everything must have ended within `calm_s`. `pauses` is how often people pause or resume their conversation;
+    it is 0 unless a test asks for it. At the end they resume it.
     """
 
     points_mean: int | None
@@ -44,6 +45,7 @@ class FaultProfile:
     hearing: float | None
     making: float
     calm_s: float = 3 * 3_600.0
+    pauses: float = 0.0
 
 
 def draw_profile(chance: random.Random, aside: random.Random) -> FaultProfile:

@@ -69,6 +69,8 @@ class Sender:
             await task
         if self._net.weather.commands and self.channel != HOOKS:
             await self._converse()
+        if self._net.weather.pauses and self.channel != HOOKS:
+            await self._say(mode="/resume")
 
     async def _converse(self) -> None:
         """Stay with the root lane for a while, one thing after the other: what is asked there is answered."""
@@ -76,14 +78,18 @@ class Sender:
             await self._net.pause(2.0, 12.0)
             await self._say(aside=False)
 
-    async def _say(self, *, aside: bool = True) -> None:
+    async def _say(self, *, aside: bool = True, mode: str = "") -> None:
         """One thing, until it is acknowledged; without a key every try is a message of its own.
 
-        Only `aside` is it a command, in another lane, or a reply to something else.
+        Only `aside` is it a command, in another lane, or a reply to something else. `mode` pauses or resumes the
+        conversation instead, from its root lane.
         """
-        chance = self._net.chance
+        chance, weather = self._net.chance, self._net.weather
         keyed, again = chance.random() < 0.8, True
-        sent = self._made(keyed, aside=aside)
+        if not mode and aside and weather.pauses and self.channel != HOOKS and self._net.happens(weather.pauses):
+            mode = chance.choice(("/pause", "/resume"))
+        keyed, aside = keyed or bool(mode), aside and not mode
+        sent = self._made(keyed, aside=aside, mode=mode)
         while again:
             copies = [self._try(sent)]
             if keyed and self._net.happens(0.25):
@@ -95,11 +101,14 @@ class Sender:
         if keyed and self._net.happens(0.15):
             await self._conflict(sent)
 
-    def _made(self, keyed: bool, *, aside: bool) -> Sent:
+    def _made(self, keyed: bool, *, aside: bool, mode: str = "") -> Sent:
         chance, word = self._net.chance, f"w-{len(self._seen.sent)}"
         event, text = "", f"{word} {chance.choice(('hello there', 'and now?', 'the lantern is in the mill'))}"
         if self.channel == HOOKS:
             event = chance.choice(("push", "deploy", "noise"))
+        elif mode:
+            text = mode
+            self._net.trace.add(f"{word} is {mode}")
         elif aside and self._net.happens(self._net.weather.commands):
             text = chance.choice(_COMMANDS)
         marks = ProviderMarks(word if keyed else None, word)

@@ -19,7 +19,7 @@ from keepsaid.domain.memory import NewMemory, Source
 from keepsaid.text import normal, words
 from keepsaid.values import frozen
 
-TRUTH = load("memory_truth")
+TRUTH, UNDO = load("memory_truth"), load("memory_undo")
 
 
 def statements_of(db: SqlSession, slot: bytes) -> list[SlotStatement]:
@@ -131,6 +131,8 @@ def learned(db: SqlSession, memory: NewMemory, ids: tuple[int, ...], at: int, *,
     for id_, state in every(db, TRUTH["known"], {"key": rows.storable(memory.key)}):
         return LearnResult(0, LearnOutcome.FORGOTTEN) if state == "forgotten" else LearnResult(id_, LearnOutcome.KNOWN)
     slot = slot_of(memory.subject_id or memory.subject, memory.attribute, memory.value)
+    if not memory.corrects and _is_undone(db, memory, slot):
+        return LearnResult(0, LearnOutcome.KNOWN)
     if slot is not None:
         return _in_slot(db, memory, (slot, ids), at)
     same = None if anew else _same_words(db, memory)
@@ -160,6 +162,18 @@ def _in_slot(db: SqlSession, memory: NewMemory, where: tuple[bytes, tuple[int, .
         return replace(result, how=LearnOutcome.PAST)
     ends_another = any(one.after is not None and one.after.key == new.key for one in periods([*statements, new]))
     return replace(result, how=LearnOutcome.UPDATES if ends_another else LearnOutcome.NEW)
+
+
+def _is_undone(db: SqlSession, memory: NewMemory, slot: bytes | None) -> bool:
+    """Whether a person took back a memory that said the same and came from the same sources."""
+    refs = [rows.storable(source.ref) for source in memory.sources if source.kind == "message"]
+    same = [
+        id_
+        for id_, text, its_slot, value in (every(db, UNDO["undone_of"], {"refs": as_json(refs)}) if refs else ())
+        if (slot is not None and slot == its_slot and value_name(value) == value_name(memory.value))
+        or words.say_the_same(memory.text, text)
+    ]
+    return bool(same) and not adds_evidence(memory.sources, _sources(db, same))
 
 
 def _start(memory: NewMemory) -> int:

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import field, replace
 from typing import NamedTuple
 
 from keepsaid.adapters.sql.memory.graph import Relate, relate
 from keepsaid.adapters.sql.memory.learning import SPARE_IDS, hold, learned, state_founder, statements_of
-from keepsaid.adapters.sql.memory.rows import MemoryAccess, bound, memories, statements, storable
+from keepsaid.adapters.sql.memory.rows import MemoryAccess, bound, lane_columns, memories, statements, storable
 from keepsaid.adapters.sql.memory.standing import MemoryStanding, contradict, not_current, standing
 from keepsaid.adapters.sql.query import Row, SqlSession, as_json, column, every, load, only, reads, writes
 from keepsaid.domain import attributes, commits, message
 from keepsaid.domain.graph import Association, Relation
-from keepsaid.domain.learning import LEARNABLE, LearnOutcome, LearnResult, Pair, Ruled, RulePairs, Ruling
-from keepsaid.domain.memory import Listener, Memory, NewMemory
+from keepsaid.domain.learning import (
+    COMMAND_KEY,
+    LEARNABLE,
+    LearnOutcome,
+    LearnResult,
+    Pair,
+    RememberedMemory,
+    Ruled,
+    RulePairs,
+    Ruling,
+    UndoneMemory,
+    UndoRequest,
+)
+from keepsaid.domain.memory import Listener, Memory, NewMemory, conversation_scope
 from keepsaid.domain.revision import RevisionReason, RevisionRefusal
 from keepsaid.ports.memory_maintenance import Undecided
 from keepsaid.values import frozen
 
-TRUTH = statements("memory_truth")
+TRUTH, UNDO = statements("memory_truth"), statements("memory_undo")
 _KINDS = as_json(sorted(LEARNABLE))
 
 
@@ -66,6 +79,13 @@ class ArchiveMemories(commits.Commit[tuple[int, ...] | RevisionRefusal]):
 
 
 @frozen
+class UndoMemory(commits.Commit[UndoneMemory | None]):
+    """Take back the newest memory that a person stored from a conversation; None if there is none."""
+
+    request: UndoRequest
+
+
+@frozen
 class Merge(commits.Commit[RevisionRefusal | None]):
     """Move the sources of the others to `into`; returns the refusal, with nothing done, if they cannot be merged."""
 
@@ -78,14 +98,26 @@ def _history(db: SqlSession, listener: Listener, memory_id: int) -> Sequence[Mem
     return memories(db, TRUTH["history"], {**bound(listener), "id": memory_id})
 
 
+def _remembered(
+    db: SqlSession, listener: Listener, turn_id: int, message_ids: Sequence[int]
+) -> Sequence[RememberedMemory]:
+    keys = as_json(f"{COMMAND_KEY}{one}" for one in message_ids)
+    found = memories(db, UNDO["remembered"], {**bound(listener), "turn": str(turn_id), "keys": keys})
+    return [RememberedMemory(one, tuple(column(db, UNDO["replaced"], {"id": one.id}))) for one in found]
+
+
 class SqlRevisions(MemoryAccess):
     """Versions of the memories of one store."""
 
     history = reads(_history)
+    remembered = reads(_remembered)
     pin = writes(Pin)
     confirm = writes(Confirm)
     archive = writes(ArchiveMemories)
     merge = writes(Merge)
+
+    async def undo(self, request: UndoRequest) -> UndoneMemory | None:
+        return await self._writer.apply(UndoMemory(request))
 
     async def correct(self, memory_id: int, memory: NewMemory, at: int) -> LearnResult:
         [memory] = await self._without_secrets([memory])
@@ -107,7 +139,10 @@ def archive(db: SqlSession, commit: ArchiveMemories) -> tuple[int, ...] | Revisi
     if not commit.back and (refusal := _not_learned(db, commit.memory_ids, commit.at)) is not None:
         return refusal
     bindings = {"ids": as_json(commit.memory_ids), "kinds": _KINDS, "at": commit.at}
+    slots = every(db, UNDO["undone_slots"], bindings) if commit.back else []
     changed = column(db, TRUTH["bring_back" if commit.back else "put_away"], bindings)
+    for slot, attribute in slots:
+        _hold_slot(db, slot, attribute, commit.at)
     db.reindex()
     return tuple(sorted(changed))
 
@@ -121,6 +156,42 @@ def _not_learned(db: SqlSession, ids: Sequence[int], at: int) -> RevisionRefusal
         if found is None or found.kind not in LEARNABLE:
             return RevisionRefusal(id_, RevisionReason.KIND)
     return None
+
+
+def undo(db: SqlSession, commit: UndoMemory) -> UndoneMemory | None:
+    request, listener = commit.request, commit.request.listener
+    if listener.lane is None:
+        return None
+    here = {"here": conversation_scope(listener.lane), "speaker": storable(listener.person), "by": request.by}
+    place = lane_columns(listener.lane)
+    if (found := next(iter(memories(db, UNDO["stored_here"], {**place, **here})), None)) is None:
+        return None
+    if found.state == "active":
+        replaced = _take_back(db, found.id, request)
+    else:
+        replaced = json.loads(found.new.metadata)["undone"]["restored"]
+    return UndoneMemory(found, tuple(memories(db, UNDO["restored"], {**bound(listener), "ids": as_json(replaced)})))
+
+
+def _take_back(db: SqlSession, id_: int, request: UndoRequest) -> Sequence[int]:
+    """Archive a memory and restore what it replaced; returns the ids of what it had replaced."""
+    of = {"id": id_}
+    slot, attribute = only(db, UNDO["slot"], of)
+    replaced = column(db, UNDO["replaced"], of)
+    db.execute(UNDO["undo"], {**of, "by": request.by, "restored": as_json(replaced)})
+    if slot is not None:
+        _hold_slot(db, slot, attribute, request.at)
+    for other in column(db, UNDO["replaced"], of):
+        db.execute(TRUTH["unlink"], {"id": other, "after": id_})
+    db.execute(UNDO["restore"], of)
+    db.reindex()
+    return replaced
+
+
+def _hold_slot(db: SqlSession, slot: bytes, attribute: str, at: int) -> None:
+    """Work out from its statements which memory of a slot holds; in one with several values each holds by itself."""
+    if attributes.single(attribute):
+        hold(db, attributes.periods(statements_of(db, slot)), (), at)
 
 
 _KEPT = ("kind", "scope", "lane", "subject", "subject_id", "chat_of", "importance")

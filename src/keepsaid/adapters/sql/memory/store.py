@@ -239,6 +239,7 @@ MEMORY_COMMITS = sql.CommitTable(
         revisions.Confirm: revisions.confirm,
         revisions.Merge: revisions.merge,
         revisions.ArchiveMemories: revisions.archive,
+        revisions.UndoMemory: revisions.undo,
         bundle.TakeIn: transfer.take,
         learning.RulePairs: revisions.rule,
         event.DropNews: drop,

@@ -20,12 +20,16 @@ SQL = load("routing")
 
 @frozen
 class _Stand:
-    """A lane's row id, last number received, last number batched, and its last batch, if more messages may join it."""
+    """A lane's row id, last number received, last number batched, and its last batch, if more messages may join it.
+
+    `paused` says that its conversation is.
+    """
 
     lane_id: int
     head: int
     batched: int
     tail: batch.Routed | None
+    paused: bool
 
 
 @frozen
@@ -50,6 +54,11 @@ def refresh_ready(db: SqlSession, *lane_ids: int) -> None:
         db.execute(SQL["clear_ready"], (db.numbers(lane_ids),))
 
 
+def is_incognito(db: SqlSession, lane_id: int, first: int, last: int) -> bool:
+    """Whether one of the messages with these numbers was said in incognito."""
+    return bool(scalar(db, SQL["incognito_between"], (lane_id, first, last)))
+
+
 def dispatch(db: SqlSession, commits: Sequence[Dispatch]) -> list[bool]:
     """Write the batches of what waits in lanes, in few statements whatever their number."""
     return [kept for part in _apart(commits) for kept in _dispatched(db, part)]
@@ -72,7 +81,7 @@ def _dispatched(db: SqlSession, commits: Sequence[Dispatch]) -> list[bool]:
     for commit in commits:
         stand = stands[commit.lane]
         last = commit.batches[-1].last
-        kept.append(stand.batched == commit.after and last <= stand.head)
+        kept.append(stand.batched == commit.after and last <= stand.head and stand.paused == commit.paused)
         if kept[-1]:
             _write(db, commit, stand, written)
             routed[commit.lane.channel] += last - stand.batched
@@ -92,10 +101,10 @@ def _stands(db: SqlSession, lanes: Sequence[message.Lane]) -> dict[message.Lane,
     """Where these lanes stand, in their order."""
     found: dict[message.Lane, _Stand] = {}
     for row in every(db, many(SQL["stand"], row_of(4), len(lanes)), flat(lanes)):
-        head, batched, batch_id, first, chars, rule, version, priority = row[5:]
+        head, batched, batch_id, first, chars, rule, version, priority, paused = row[5:]
         verdict = Verdict(Action.FORWARD, rule, version, "")
         tail = None if batch_id is None else batch.Routed(batch_id, first, batched, 0, 0, chars, verdict, priority)
-        found[message.Lane(*row[1:5])] = _Stand(row[0], head, batched, tail)
+        found[message.Lane(*row[1:5])] = _Stand(row[0], head, batched, tail, bool(paused))
     if not found.keys() >= set(lanes):
         raise LookupError("no such lane")
     return {lane: found[lane] for lane in lanes}
@@ -155,7 +164,8 @@ def _task(db: SqlSession, commit: Dispatch, lane_id: int, routed: batch.Routed) 
     if routed.verdict.action is not Action.SPAWN:
         return None
     assert draft is not None, "a spawn verdict carries its task"
-    db.execute(SQL["episodes_due"], (routed.id, lane_id, None))
+    if not is_incognito(db, lane_id, routed.first, routed.last):
+        db.execute(SQL["episodes_due"], (routed.id, lane_id, None))
     count = routed.last - routed.first + 1
     if (task_id := scalar(db, SQL["pending_task"], (draft.key,))) is not None:
         more = (draft.description, count, batch.DESCRIPTION_CHARS_MAX, draft.outside, routed.priority)

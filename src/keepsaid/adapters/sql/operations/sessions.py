@@ -70,11 +70,15 @@ SESSIONS = load("sessions")
 
 @frozen
 class Grown:
-    """A lane whose transcript has `told` records, and grows by more; `heard_at` is when the first of them came."""
+    """A lane whose transcript has `told` records, and grows by more; `heard_at` is when the first of them came.
+
+    `incognito` says that these were said in incognito: they get a session of their own, which nothing reads.
+    """
 
     lane_id: int
     told: int
     heard_at: int
+    incognito: bool = False
 
 
 def enter(db: SqlSession, commit: commits.TurnCommit, grown: Grown) -> tuple[int, int]:
@@ -84,12 +88,17 @@ def enter(db: SqlSession, commit: commits.TurnCommit, grown: Grown) -> tuple[int
     if row is not None and grown.heard_at - row[2] > commit.inactive_ms:
         _end(db, row, (grown.told, commit.at), SessionEnd.INACTIVITY)
         row = None
+    if row is not None and bool(row[5]) != grown.incognito:
+        _end(db, row, (grown.told, commit.at), SessionEnd.INCOGNITO)
+        row = None
     if row is None:
         reason, first = scalar(db, SESSIONS["ended_before"], (grown.lane_id,)) or FIRST, grown.told + 1
-        db.execute(SESSIONS["start"], (commit.turn_id, grown.lane_id, first, commit.at, reason, steady))
+        db.execute(
+            SESSIONS["start"], (commit.turn_id, grown.lane_id, first, commit.at, reason, steady, grown.incognito)
+        )
         write_facts(db, commit.at, event.of_session("started", commit.turn_id, reason=reason, first=first))
         return commit.turn_id, grown.told
-    session_id, state, _, first, processed_until = row
+    session_id, state, _, first, processed_until, _ = row
     db.execute(SESSIONS["touch"], (session_id, commit.at, steady))
     if state == "sleeping":
         db.execute(SESSIONS["wake"], (session_id, states.move("session", state, "wake")))
@@ -108,12 +117,12 @@ def invalidate(db: SqlSession, session_id: int, record: int, reason: str, at: in
     """Mark a session for collection up to a record; whether that changed anything.
 
     Set only where none is, or a smaller one (seed 004). One that does not wait for six records makes another of the
-    same record due, too.
+    same record due, too. What was said in incognito is never collected.
     """
-    state, marked, processed, firm_until, waits = only(db, SESSIONS["mark_of"], (session_id,))
+    state, marked, processed, firm_until, waits, incognito = only(db, SESSIONS["mark_of"], (session_id,))
     firm = reason not in SOFT
     further = record > marked or (firm and (record > firm_until or (waits and state == "marked")))
-    if record <= processed or not further:
+    if incognito or record <= processed or not further:
         return False
     db.execute(SESSIONS["invalidate"], (session_id, record, reason, firm, states.move("collection", state, "mark"), at))
     return True
@@ -255,7 +264,8 @@ def summarise(db: SqlSession, commit: Summarise) -> bool:
     made = (commit.text, str(commit.made), commit.model, commit.at)
     db.execute(SQL["keep_summary"], (lane_id, version, first, commit.last, *made, *said, str(trust)))
     db.execute(SQL["set_head"], (lane_id, version, commit.last, head.floor, head.left_out, version, commit.at))
-    db.execute(SQL["copy_due"], (lane_id, version))
+    if not scalar(db, SQL["incognito_between"], (lane_id, first, commit.last)):
+        db.execute(SQL["copy_due"], (lane_id, version))
     rotate(db, lane_id, SessionEnd.COMPACTION, commit.at)
     write_facts(db, commit.at, event.compacted(commit.lane, str(commit.made), (version, first, commit.last, said[0])))
     return True

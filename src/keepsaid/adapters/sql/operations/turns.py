@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 
-from keepsaid.adapters.sql.operations import journal, outbox, routing, rows, schedules, sessions, tasks
+from keepsaid.adapters.sql.operations import journal, modes, outbox, routing, rows, schedules, sessions, tasks
 from keepsaid.adapters.sql.query import Row, SqlSession, column, every, load, one, only, scalar, write_rows
 from keepsaid.domain import commits, effects, event, personality, process, receipt, trust
 from keepsaid.domain.context import Block, Reminders
@@ -142,10 +143,10 @@ def _apply_effects(db: SqlSession, commit: commits.TurnCommit, lane_id: int) -> 
         match effect:
             case effects.OpenSlot() | effects.FillSlot() | effects.ClearSlot():
                 sessions.apply_effect(db, effect, lane_id, made_by)
-            case effects.SetPersonality(text=""):
-                db.execute(STANDING["reset_personality"], (effect.scope,))
             case effects.SetPersonality():
-                db.execute(STANDING["set_personality"], (effect.scope, effect.text, commit.at, effect.by))
+                _set_personality(db, effect, commit.at)
+            case effects.SetPaused():
+                modes.apply_effect(db, effect, lane_id, commit.at)
             case receipt.JudgeMemory():
                 judged(db, effect, commit.at)
             case effects.StageMemory():
@@ -156,7 +157,23 @@ def _apply_effects(db: SqlSession, commit: commits.TurnCommit, lane_id: int) -> 
                 total = calibration(db, effect.model).with_sample(effect.estimated, effect.reported)
                 db.execute(STANDING["calibrate"], (total.model, total.estimated, total.reported))
             case _:
-                tasks.apply_effect(db, effect, Lane(*only(db, TURNS["lane"], (lane_id,))), made_by)
+                _apply_other(db, effect, commit, lane_id)
+
+
+def _apply_other(
+    db: SqlSession, effect: effects.SetIncognito | effects.OfTask, commit: commits.TurnCommit, lane_id: int
+) -> None:
+    """Apply an effect on tasks; incognito was set before the records of the turn were kept."""
+    if not isinstance(effect, effects.SetIncognito):
+        lane = Lane(*only(db, TURNS["lane"], (lane_id,)))
+        tasks.apply_effect(db, effect, lane, (commit.turn_id, commit.at))
+
+
+def _set_personality(db: SqlSession, effect: effects.SetPersonality, at: int) -> None:
+    if effect.text:
+        db.execute(STANDING["set_personality"], (effect.scope, effect.text, at, effect.by))
+    else:
+        db.execute(STANDING["reset_personality"], (effect.scope,))
 
 
 def commit_turn(db: SqlSession, commit: commits.TurnCommit) -> bool:
@@ -166,14 +183,21 @@ def commit_turn(db: SqlSession, commit: commits.TurnCommit) -> bool:
         return False
     if commit.ending is not None and not outbox.end_step(db, commit.ending):
         return False
-    lane_id, before = only(db, TURNS["lane_of_batch"], (commit.batch_id,))
+    lane_id, before, first, last = only(db, TURNS["lane_of_batch"], (commit.batch_id,))
     outcome, usage = commit.outcome, commit.outcome.usage
     db.execute(TURNS["finish_batch"], (commit.batch_id, move("batch", before, "commit"), commit.at))
     settled = (move("turn", held[0], "commit"), outcome.model, usage.tokens_in, usage.tokens_out, usage.cost_micros)
     db.execute(TURNS["commit_turn"], (commit.turn_id, *settled, commit.at))
     if outcome.begins_anew:
         sessions.begin_anew(db, lane_id, Lane(*only(db, TURNS["lane"], (lane_id,))), commit.at)
-    _keep_records(db, commit, lane_id)
+    for effect in outcome.effects:
+        if isinstance(effect, effects.SetIncognito):
+            modes.set_incognito(db, effect, lane_id, commit.batch_id)
+    incognito = routing.is_incognito(db, lane_id, first, max([last, *(row[2] for row in steered)]))
+    _keep_records(db, commit, lane_id, incognito=incognito)
+    if incognito:
+        kept = tuple(one for one in outcome.effects if not isinstance(one, effects.StageMemory))
+        commit = replace(commit, outcome=replace(outcome, effects=kept))
     _apply_effects(db, commit, lane_id)
     if commit.reply is not None:
         outbox.keep_reply(db, lane_id, (commit.turn_id, commit.batch_id), commit.reply, commit.at)
@@ -182,15 +206,18 @@ def commit_turn(db: SqlSession, commit: commits.TurnCommit) -> bool:
     used = [(commit.turn_id, memory_id, rank, str(how)) for rank, (how, memory_id) in enumerate(shown, 1)]
     write_rows(db, TURNS["keep_injections"], used)
     journal.write_facts(db, commit.at, *event.answered(commit))
-    db.execute(routing.SQL["episodes_due"], (commit.batch_id, lane_id, commit.turn_id))
+    due = [(commit.batch_id, lane_id, commit.turn_id), *((row[0], lane_id, None) for row in steered)]
+    db.executemany(routing.SQL["episodes_due"], [] if incognito else due)
     for batch_id, _, _, _, _, waiting in steered:
         db.execute(TURNS["finish_batch"], (batch_id, move("batch", waiting, "steer"), commit.at))
-        db.execute(routing.SQL["episodes_due"], (batch_id, lane_id, None))
+    if incognito and not modes.is_incognito_on(db, lane_id):
+        # the model must not repeat later what was said in incognito
+        sessions.begin_anew(db, lane_id, Lane(*only(db, TURNS["lane"], (lane_id,))), commit.at)
     routing.refresh_ready(db, lane_id)
     return True
 
 
-def _keep_records(db: SqlSession, commit: commits.TurnCommit, lane_id: int) -> None:
+def _keep_records(db: SqlSession, commit: commits.TurnCommit, lane_id: int, *, incognito: bool) -> None:
     said = every(db, TURNS["speakers"], (commit.batch_id,))
     commands = {one.message_id for one in commit.outcome.executed}
     attached = dict(commit.outcome.attached)
@@ -205,7 +232,8 @@ def _keep_records(db: SqlSession, commit: commits.TurnCommit, lane_id: int) -> N
     if commands and not records:
         return
     start = only(db, TURNS["extend_transcript"], (lane_id, len(records)))[0]
-    session = sessions.enter(db, commit, sessions.Grown(lane_id, start, records[0][2] if records else commit.at))
+    grown = sessions.Grown(lane_id, start, records[0][2] if records else commit.at, incognito)
+    session = sessions.enter(db, commit, grown)
     origins = _origins(db, said, records)
     table = list[Row]()
     for position, (record, ref, at) in enumerate(records, start + 1):

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from keepsaid.adapters.sql.operations import collection, leases, outbox, routing, rows, sessions, turns
+from keepsaid.adapters.sql.operations import collection, leases, modes, outbox, routing, rows, sessions, turns
 from keepsaid.adapters.sql.query import Row, SqlSession, as_json, column, every, load, one, only, scalar
 from keepsaid.domain import personality, prompt, session, states
 from keepsaid.domain import views as domain
@@ -27,7 +27,9 @@ def read_turn_inputs(db: SqlSession, lane: Lane, messages: Sequence[StoredMessag
     found = tuple(target for target in targets if target is not None)
     personalities = turns.personalities(db, personality.scopes_around(lane, messages))
     flagged = frozenset[int]() if lane_id is None else turns.list_flagged_memories(db, lane_id)
-    return TurnInputs(questions, found, personalities, turns.calibrations(db), flagged)
+    numbers = [message.number for message in messages]
+    incognito = lane_id is not None and bool(numbers) and routing.is_incognito(db, lane_id, min(numbers), max(numbers))
+    return TurnInputs(questions, found, personalities, turns.calibrations(db), flagged, incognito)
 
 
 def _reply_target(db: SqlSession, lane: Lane, target: str) -> ReplyTarget | None:
@@ -40,7 +42,9 @@ def _reply_target(db: SqlSession, lane: Lane, target: str) -> ReplyTarget | None
         ref = f"message:{message.id}"
         if message.damaged:
             return None
-        if message.lane != lane and origin.trust is Trust.EXTERNAL:
+        place_id = routing.lane_id_of(db, message.lane) or 0
+        hidden = origin.trust is Trust.EXTERNAL or routing.is_incognito(db, place_id, message.number, message.number)
+        if message.lane != lane and hidden:
             return ReplyTarget(target, ref, "")
         return ReplyTarget(target, ref, in_words(message.inbound.content), origin.name or origin.sender, origin.trust)
     if (reply := one(db, sessions.SESSIONS["said_reply"], (*place, lane.key))) is None:
@@ -83,12 +87,18 @@ _COUNTED = ("batches", "replies", "tasks")
 def due(db: SqlSession, at: int, limit: int) -> tuple[DueLane, ...]:
     begun = [priority for priority, first_at in every(db, SQL["due_levels"]) if first_at <= at]
     levels = [every(db, SQL["due"], (priority, at, limit)) for priority in begun]
-    return tuple(DueLane(Lane(*row[:4]), *row[4:]) for row in shared(levels, limit))
+    found = shared(levels, limit)
+    lanes = (DueLane(Lane(*row[:4]), *row[4:]) for row in found)
+    return tuple(replace(one, paused=modes.is_paused(db, one.lane)) for one in lanes)
 
 
 def waiting(db: SqlSession, lanes: Sequence[Lane]) -> tuple[WaitingGroup, ...]:
     found = ((lane, tuple(map(rows.message, every(db, SQL["waiting"], (*lane, _GROUP_MAX))))) for lane in lanes)
-    return tuple(WaitingGroup(lane, messages[0].number - 1, messages) for lane, messages in found if messages)
+    return tuple(
+        WaitingGroup(lane, messages[0].number - 1, messages, modes.is_paused(db, lane))
+        for lane, messages in found
+        if messages
+    )
 
 
 def next_due(db: SqlSession) -> int | None:
@@ -105,8 +115,9 @@ def story(db: SqlSession, message_id: int) -> domain.Story | None:
         return domain.Story(message, states.message_state(None), placed=why)
     batch, stored = batch_of(db, found)
     replies = tuple(rows.replies(db, SQL["replies_of_batch"], (batch.id,)))
-    work = (scalar(db, SQL["turn_of_batch"], (batch.id,)), spawned_task(db, stored[1]))
-    return domain.Story(message, states.message_state(batch.state), batch, *work, replies, why)
+    turn_id, task = scalar(db, SQL["turn_of_batch"], (batch.id,)), spawned_task(db, stored[1])
+    staged = bool(outbox.staged(db, turn_id))
+    return domain.Story(message, states.message_state(batch.state), batch, turn_id, task, replies, why, staged)
 
 
 def spawned_task(db: SqlSession, task_id: int | None) -> domain.Spawned | None:
@@ -144,7 +155,8 @@ def overview(db: SqlSession) -> domain.Overview:
     spent = Usage(usage.get("in", 0), usage.get("out", 0), usage.get("cost") if usage.get("priced") else None)
     episodes_due, *held = only(db, SQL["totals"], (HELD_AFTER,))
     counts = (batches, replies, dict[str, int](every(db, SQL["tasks"])), turns)
-    return domain.Overview(depths, *counts, spent, episodes_due, sum(heard.values()), *held)
+    overview = domain.Overview(depths, *counts, spent, episodes_due, sum(heard.values()), *held)
+    return replace(overview, paused=modes.paused(db))
 
 
 def episode_work(db: SqlSession, limit: int, conversation: str | None = None) -> Sequence[domain.EpisodeWork]:
@@ -236,4 +248,5 @@ def summaries(db: SqlSession, lane: Lane) -> Sequence[Summary]:
 
 
 def _line_of(row: Row) -> domain.LaneLine:
-    return domain.LaneLine(Lane(*row[:4]), *row[4:])
+    *line, is_paused, incognito = row
+    return replace(domain.LaneLine(Lane(*line[:4]), *line[4:]), paused=bool(is_paused), incognito=bool(incognito))

@@ -4,7 +4,7 @@ SELECT session.id, session.lane_id, session.collection, session.fence, session.a
   session.firm_until, coalesce(session.invalidated_at, 0), session.invalidated_reason,
   lane.channel, lane.account, lane.conversation, lane.key
 FROM session JOIN lane ON lane.id = session.lane_id
-WHERE session.collect_at <= ?1 ORDER BY session.collect_at, session.id LIMIT 1
+WHERE session.collect_at <= ?1 AND session.incognito = 0 ORDER BY session.collect_at, session.id LIMIT 1
 
 -- name: ripe
 SELECT count(*) FROM (
@@ -61,6 +61,7 @@ SELECT session.id, session.first, coalesce(session.last, lane.transcript), coale
   session.ruled_until
 FROM session INDEXED BY session_unread JOIN lane ON lane.id = session.lane_id
 WHERE (session.collection <> 'clean' OR session.ended_at IS NULL) AND session.id > ?1
+  AND session.incognito = 0
 ORDER BY session.id LIMIT ?2
 
 -- name: ran

@@ -56,6 +56,12 @@ ON CONFLICT (lane_id) DO UPDATE SET attempts = attempts + 1, next_at = ?3, error
 -- name: copy_due
 INSERT INTO summary_due (lane_id, version) VALUES (?1, ?2) ON CONFLICT (lane_id) DO UPDATE SET version = ?2
 
+-- name: incognito_between
+SELECT EXISTS (
+  SELECT 1 FROM session WHERE session.lane_id = ?1 AND session.incognito = 1
+    AND session.first <= ?3 AND coalesce(session.last, ?3) >= ?2
+)
+
 -- name: copies_due
 SELECT lane.channel, lane.account, lane.conversation, lane.key, lane_summary.version, first, last, text, kind, model,
   created_at,
@@ -88,7 +94,10 @@ SELECT lane.key, made.version, made.first, made.last, made.text, made.kind, made
   EXISTS (SELECT 1 FROM lane_cut WHERE lane_id = lane.id AND version > made.version AND reason = 'reset'),
   made.trust
 FROM lane JOIN lane_summary AS made ON made.lane_id = lane.id AND made.version = (
-  SELECT max(version) FROM lane_summary WHERE lane_id = lane.id AND last <= lane.transcript - ?4
+  SELECT max(version) FROM lane_summary WHERE lane_id = lane.id AND last <= lane.transcript - ?4 AND NOT EXISTS (
+    SELECT 1 FROM session WHERE session.lane_id = lane.id AND session.incognito = 1
+      AND session.first <= lane_summary.last AND coalesce(session.last, lane.transcript) >= lane_summary.first
+  )
 )
 WHERE lane.channel = ?1 AND lane.account = ?2 AND lane.conversation = ?3 ORDER BY lane.key
 

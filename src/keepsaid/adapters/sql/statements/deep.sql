@@ -25,9 +25,9 @@ WHERE id = ?1
 WITH open (lane_id, batch_id) AS (
   SELECT lane_id, id FROM batch AS head
   WHERE state IN ('queued', 'leased') AND state = 'queued' AND NOT EXISTS (
-    SELECT 1 FROM batch AS other WHERE other.lane_id = head.lane_id AND other.state IN ('queued', 'leased')
-      AND (other.state = 'leased' OR other.first < head.first)
-  )
+    SELECT 1 FROM batch WHERE batch.lane_id = head.lane_id AND batch.state IN ('queued', 'leased')
+      AND (batch.state = 'leased' OR (batch.first < head.first AND /*part may_start*/))
+  ) AND EXISTS (SELECT 1 FROM batch WHERE batch.id = head.id AND /*part may_start*/)
 )
 SELECT lane_id FROM (SELECT * FROM open EXCEPT SELECT lane_id, batch_id FROM ready)
 UNION

@@ -16,6 +16,7 @@ SELECT
   coalesce(statement.key, memory.key) = memory.key
 FROM memory LEFT JOIN memory_statement AS statement ON statement.memory_id = memory.id
 WHERE memory.slot = :slot AND memory.state IN ('active', 'superseded', 'archived')
+AND memory.metadata ->> '$.undone.by' IS NULL
 
 -- name: sources_of
 SELECT source.kind, source.ref
@@ -95,7 +96,7 @@ WHERE id = :id
 UPDATE memory SET state = :state WHERE id = :id AND state <> :state AND state <> 'archived'
 
 -- name: revive
-UPDATE memory SET state = 'active' WHERE id = :id AND state = 'archived'
+UPDATE memory SET state = 'active', metadata = json_remove(metadata, '$.undone') WHERE id = :id AND state = 'archived'
 
 -- name: strengthen
 UPDATE memory SET
@@ -149,7 +150,8 @@ UPDATE memory SET state = 'archived', pinned = 0
 WHERE id IN (SELECT value FROM json_each(:ids)) RETURNING id
 
 -- name: bring_back
-UPDATE memory SET state = 'active', last_access_at = max(coalesce(last_access_at, :at), :at)
+UPDATE memory SET state = 'active', last_access_at = max(coalesce(last_access_at, :at), :at),
+  metadata = json_remove(metadata, '$.undone')
 WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'archived' AND kind IN (SELECT value FROM json_each(:kinds))
 RETURNING id
 

@@ -36,7 +36,12 @@ SELECT lane.channel, lane.account, lane.conversation, lane.key,
     (SELECT sum(last - first + 1) FROM batch WHERE batch.lane_id = lane.id AND state IN ('queued', 'leased')), 0),
   coalesce((SELECT state FROM session WHERE session.lane_id = lane.id ORDER BY id DESC LIMIT 1), '-'),
   coalesce(lane_context.summary, 0),
-  lane.transcript - max(coalesce(lane_context.summarised_until, 0), coalesce(lane_context.floor, 0))
+  lane.transcript - max(coalesce(lane_context.summarised_until, 0), coalesce(lane_context.floor, 0)),
+  EXISTS (
+    SELECT 1 FROM paused_conversation AS paused
+    WHERE paused.channel = lane.channel AND paused.account = lane.account AND paused.conversation = lane.conversation
+  ),
+  EXISTS (SELECT 1 FROM incognito_span WHERE incognito_span.lane_id = lane.id AND last IS NULL)
 FROM lane LEFT JOIN lane_context ON lane_context.lane_id = lane.id
 
 -- name: task
@@ -58,3 +63,16 @@ schedule_id, due_at, state, ready_at, output, channel, account, conversation, ke
 
 -- name: record_holds
 speaker <> '' OR sender <> '' OR text <> '' OR attached <> '' OR calls <> '' OR call_id <> ''
+
+-- name: may_start
+(batch.rule = 'command (paused)' OR NOT EXISTS (
+  SELECT 1 FROM lane AS its CROSS JOIN paused_conversation AS paused
+  ON its.channel = paused.channel AND its.account = paused.account AND its.conversation = paused.conversation
+  WHERE its.id = batch.lane_id
+))
+
+-- name: incognito
+EXISTS (
+  SELECT 1 FROM incognito_span AS span
+  WHERE span.lane_id = batch.lane_id AND span.first <= batch.last AND coalesce(span.last, batch.last) >= batch.first
+)

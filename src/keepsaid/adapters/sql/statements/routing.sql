@@ -3,7 +3,10 @@ SELECT id, head, batched FROM lane WHERE channel = ? AND account = ? AND convers
 
 -- name: stand
 SELECT lane.id, channel, account, conversation, lane.key, head, batched,
-  tail.id, tail.first, tail.chars, tail.rule, tail.rule_version, tail.priority
+  tail.id, tail.first, tail.chars, tail.rule, tail.rule_version, tail.priority, EXISTS (
+    SELECT 1 FROM paused_conversation AS paused
+    WHERE paused.channel = lane.channel AND paused.account = lane.account AND paused.conversation = lane.conversation
+  )
 FROM lane LEFT JOIN batch AS tail ON tail.id = (
   SELECT id FROM batch WHERE lane_id = lane.id AND state IN ('queued', 'leased') ORDER BY first DESC LIMIT 1
 ) AND tail.last = lane.batched AND tail.state = 'queued' AND tail.action = 'forward'
@@ -42,6 +45,11 @@ VALUES (?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, ?)
 -- name: episodes_due
 INSERT OR IGNORE INTO episode_due (batch_id, lane_id, turn_id) VALUES (?, ?, ?)
 
+-- name: incognito_between
+SELECT EXISTS (
+  SELECT 1 FROM incognito_span WHERE lane_id = ?1 AND first <= ?3 AND coalesce(last, ?3) >= ?2
+)
+
 -- name: waiting
 WITH RECURSIVE walk (id, number, previous_id, first) AS (
   SELECT message.id, message.number, message.previous_id, lane.batched + 1
@@ -76,6 +84,10 @@ DELETE FROM ready WHERE lane_id IN (SELECT value FROM carray(?1)) AND (
     SELECT 1 FROM batch
     WHERE batch.lane_id = ready.lane_id AND batch.state IN ('queued', 'leased') AND batch.state = 'leased'
   )
+  OR NOT EXISTS (
+    SELECT 1 FROM batch
+    WHERE batch.lane_id = ready.lane_id AND batch.state IN ('queued', 'leased') AND /*part may_start*/
+  )
 )
 
 -- name: set_ready
@@ -83,7 +95,9 @@ INSERT INTO ready (lane_id, batch_id, suspect, later, priority, first_at, ready_
 SELECT lane_id, id, min(crashes, 2), later, priority, first_at, ready_at FROM batch AS head
 WHERE id IN (
   SELECT (
-    SELECT id FROM batch WHERE batch.lane_id = wanted.value AND batch.state IN ('queued', 'leased') ORDER BY first LIMIT 1
+    SELECT id FROM batch
+    WHERE batch.lane_id = wanted.value AND batch.state IN ('queued', 'leased') AND /*part may_start*/
+    ORDER BY first LIMIT 1
   ) FROM carray(?1) AS wanted
 ) AND state = 'queued'
   AND NOT EXISTS (
@@ -109,6 +123,7 @@ SELECT id, first, last, last_id, chars, rule, rule_version, priority FROM batch
 WHERE lane_id = ?1 AND first > ?2 AND state IN ('queued', 'leased')
   AND state = 'queued' AND action = 'forward' AND attempts = 0 AND crashes = 0 AND deferrals = 0 AND steered IS NULL
   AND NOT EXISTS (SELECT 1 FROM turn WHERE turn.batch_id = batch.id AND turn.state = 'open')
+  AND /*part may_start*/
   AND NOT EXISTS (
     SELECT 1 FROM batch AS before
     WHERE before.lane_id = ?1 AND before.first > ?2 AND before.state IN ('queued', 'leased') AND before.first < batch.first

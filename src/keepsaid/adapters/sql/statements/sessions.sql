@@ -1,13 +1,13 @@
 -- name: current
-SELECT id, state, active_at, first, coalesce(processed_until, 0) FROM session
+SELECT id, state, active_at, first, coalesce(processed_until, 0), incognito FROM session
 WHERE lane_id = ? AND state IN ('active', 'sleeping')
 
 -- name: ended_before
 SELECT ended_reason FROM session WHERE lane_id = ? ORDER BY id DESC LIMIT 1
 
 -- name: start
-INSERT INTO session (id, lane_id, state, first, started_at, started_reason, active_at, quiet_since)
-VALUES (?1, ?2, 'active', ?3, ?4, ?5, ?4, ?6)
+INSERT INTO session (id, lane_id, state, first, started_at, started_reason, active_at, quiet_since, incognito)
+VALUES (?1, ?2, 'active', ?3, ?4, ?5, ?4, ?6, ?7)
 
 -- name: touch
 UPDATE session SET active_at = ?2, quiet_since = ?3 WHERE id = ?1
@@ -22,7 +22,8 @@ SELECT count(*) FROM (
 )
 
 -- name: mark_of
-SELECT collection, coalesce(invalidated_at, 0), coalesce(processed_until, 0), firm_until, collect_at IS NULL FROM session
+SELECT collection, coalesce(invalidated_at, 0), coalesce(processed_until, 0), firm_until, collect_at IS NULL, incognito
+FROM session
 WHERE id = ?
 
 -- name: invalidate
@@ -72,6 +73,8 @@ ORDER BY message.id LIMIT 1
 -- name: said_reply
 SELECT reply.id, reply.turn_id, iif(lane.key <> ?5 AND (lane.external_from IS NOT NULL OR EXISTS (
   SELECT 1 FROM message WHERE message.lane_id = lane.id AND message.trust = 'external'
+) OR EXISTS (
+  SELECT 1 FROM turn JOIN batch ON batch.id = turn.batch_id WHERE turn.id = reply.turn_id AND /*part incognito*/
 )), '', reply.text),
   coalesce((SELECT trust FROM transcript WHERE transcript.ref <> '' AND transcript.ref = 'reply:' || reply.turn_id LIMIT 1), '')
 FROM reply JOIN lane ON lane.id = reply.lane_id

@@ -23,7 +23,7 @@ UPDATE turn SET state = ?2, model = ?3, tokens_in = ?4, tokens_out = ?5, cost_mi
 UPDATE batch SET state = ?2, owner = NULL, lease_until = NULL, alone = 0, ended_at = ?3 WHERE id = ?1
 
 -- name: lane_of_batch
-SELECT lane_id, state FROM batch WHERE id = ?
+SELECT lane_id, state, first, last FROM batch WHERE id = ?
 
 -- name: speakers
 WITH RECURSIVE /*part of_batch*/
