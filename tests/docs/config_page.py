@@ -28,8 +28,8 @@ directory, environment variables. Only settings that you change need to be in th
 [Change settings](../how-to/configure.md) shows the commands that read, check and change it.
 
 - `${NAME}` anywhere in the file is replaced by that environment variable; an unset one is an error.
-- `${file:PATH}` is the content of a file, without the space around it; a relative path starts at the config
-  directory. A file that is missing or empty is an error. Give a secret's file the mode 0600.
+- `${file:PATH}` is replaced by the content of a file, without the space around it; a relative path starts at the
+  config directory. A missing or empty file is an error. Give the file of a secret the mode 0600.
 - The variable of a key is `KEEPSAID_` and its path joined with two underscores, in capitals. A list
   is written as JSON.
 - An unknown key is ignored with a warning that names the nearest known one. So is a setting that its
