@@ -101,7 +101,7 @@ async def test_what_was_missed_comes_before_the_answer(tmp_path: Path, capsys: p
 
 
 async def test_a_wait_and_what_was_remembered_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    memory = {"id": "mem_1", "kind": "fact", "text": "lives in Porto", "replaces": "mem_0"}
+    memory = {"id": "mem_1", "kind": "fact", "text": "lives in Porto", "replaces": ["mem_0"]}
     pieces = (
         Piece("waiting", {"text": "an outage"}),
         Piece("tool", {"name": "x"}),

@@ -37,6 +37,8 @@ async def test_what_waits_is_answered_in_order_after_a_restart(tmp_path: Path) -
         assert "terminal me is paused" in status
         assert "1 message waits there" in status
         second = await put(instance, "two")
+        with instance.hub.listening(second) as heard:
+            assert "paused" in (await heard.get()).text
         inbox = (await say(instance, "/inbox")).splitlines()
         assert [line.rpartition("  ")[2] for line in inbox] == ["two", "one"]
     async with opened(Home.at(tmp_path), instance_in(tmp_path), Parrot()) as instance:

@@ -29,6 +29,7 @@ _FAILED_MS = 1_000
 _MOMENT_MS = 50
 """After work the next is looked for a moment later, so that what was just routed goes first."""
 
+_PAUSED = "this conversation is paused; /resume answers what waits here"
 _INLINE_BYTES_MAX = 64_000
 """Larger payloads are parsed off the event loop (design: no slice of the loop longer than 2 ms)."""
 
@@ -202,8 +203,10 @@ class Router:
             self.hints.work.set()
 
     def _tell_settled(self, group: WaitingGroup, dispatch: Dispatch) -> None:
-        """Messages that no turn will answer are settled here."""
+        """Messages that no turn will answer are settled here; those of a paused conversation wait."""
         for routed in dispatch.batches:
+            messages = [one for one in group.messages if routed.first <= one.number <= routed.last]
             if routed.verdict.action is not route.Action.FORWARD:
-                settled = [one for one in group.messages if routed.first <= one.number <= routed.last]
-                self.progress.tell(settled, channel.TurnProgress("settled", routed.verdict.reason))
+                self.progress.tell(messages, channel.TurnProgress("settled", routed.verdict.reason))
+            elif dispatch.paused and routed.verdict.rule != route.COMMAND_RULE:
+                self.progress.tell(messages, channel.TurnProgress("waiting", _PAUSED))

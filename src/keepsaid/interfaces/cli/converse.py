@@ -188,7 +188,7 @@ class Conversation:
             if reply["text"] != written:
                 print_message("bot (as it was stored) >" if written else "bot >", reply["text"])
             await self._talk.seen(reply["id"])
-        for memory in story.get("remembered", ()):
-            replaced = f" (replaces {memory['replaces']})" if memory.get("replaces") else ""
+        for memory in story.get("remembered") or ():
+            replaced = f" (replaces {', '.join(memory['replaces'])})" if memory["replaces"] else ""
             say(f"      remembered: [{memory['kind']}] {memory['text']}{replaced}   undo: /undo")
         say_unanswered(story)

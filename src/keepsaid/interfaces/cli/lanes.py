@@ -111,7 +111,8 @@ def _row(line: LaneLine, tokens: int) -> tuple[str, ...]:
 def _line_shape(line: LaneLine, tokens: int) -> Shape:
     last_at = when(line.last_at) if line.last_at else None
     counts = {**fields_of(line, "waiting", "session"), "summary": line.summary or None, "records": line.records}
-    return {"lane": lane_shape(line.lane), "last_at": last_at, **counts, "tokens": tokens, "paused": line.paused}
+    modes = fields_of(line, "paused", "incognito")
+    return {"lane": lane_shape(line.lane), "last_at": last_at, **counts, "tokens": tokens, **modes}
 
 
 def _tokens(tail: context.LaneTail) -> int:

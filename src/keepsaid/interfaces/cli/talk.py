@@ -31,6 +31,7 @@ HELP = {
 ARGUMENTS = {
     "/forget": ("that",),
     "/wrong": ("undo",),
+    "/incognito": ("off",),
     "/join": ("undo",),
     "/personality": ("show", "set", "reset", "show --person", "show --global", "reset --person", "reset --global"),
 }

@@ -120,7 +120,11 @@ SELECT n, kind, subject, input_hash, state, output, tokens_in, tokens_out, cost_
 FROM step WHERE turn_id = ? ORDER BY n
 
 -- name: unremembered
-SELECT id FROM task INDEXED BY task_unremembered WHERE remembered = 0 ORDER BY id LIMIT ?
+SELECT id FROM task INDEXED BY task_unremembered WHERE remembered = 0 AND NOT EXISTS (
+  SELECT 1 FROM batch WHERE batch.task_id = task.id AND /*part incognito*/
+) AND NOT EXISTS (
+  SELECT 1 FROM turn JOIN batch ON batch.id = turn.batch_id WHERE turn.id = task.turn_id AND /*part incognito*/
+) ORDER BY id LIMIT ?
 
 -- name: remembered
 UPDATE task SET remembered = 1 WHERE id IN (SELECT value FROM carray(?1)) AND remembered = 0
