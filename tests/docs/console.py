@@ -25,7 +25,7 @@ _DIFFERS = (
     (re.compile(r"\b[0-9a-f]{12}\b"), "VERSION"),
     (re.compile(r"\b([a-z]+) \d[\d,]*(?= \||  +about| tokens)"), r"\1 TOKENS"),
     (re.compile(r"\(\d+(\.\d+)?\)"), "(SCORE)"),
-    (re.compile(r"\b\d+% of the prompt before it is repeated, [\d,]+ of [\d,]+ bytes"), "SHARE"),
+    (re.compile(r"\b\d+% of the previous prompt can be cached, [\d,]+ of [\d,]+ bytes"), "SHARE"),
 )
 """What differs from run to run or with every adjustment, and what stands for it when outputs are compared."""
 

@@ -100,7 +100,7 @@ async def test_what_is_relevant_is_written_under_its_heading() -> None:
         "[Episode] 2026-11-20: Cats hate Mondays"
     )
     assert [candidate.chosen for candidate in injection.candidates] == [True, True]
-    assert reasons(injection) == ['shares "cat"', 'shares "cats"']
+    assert reasons(injection) == ['matched "cat"', 'matched "cats"']
     assert injection.missing == ()
 
 
@@ -134,7 +134,7 @@ async def test_system_turns_are_left_alone() -> None:
 async def test_small_talk_brings_nothing_to_mind(text: str) -> None:
     injection = await reminded(memory(1, f"{text} good morning everyone, thanks"), about=message(50, text))
     assert injection.block == ""
-    assert reasons(injection)[0] in ("no shared words", "tells nothing that the message does not")
+    assert reasons(injection)[0] in ("no word in common", "says nothing that the message does not say")
 
 
 async def test_one_real_word_is_enough() -> None:
@@ -161,7 +161,7 @@ async def test_what_the_prompt_shows_is_not_said_twice() -> None:
         "already in this prompt",
         "part of this message",
         "already in this prompt",
-        'shares "cat"',
+        'matched "cat"',
     ]
 
 
@@ -170,7 +170,7 @@ async def test_duplicates_and_what_is_no_longer_valid_are_left_out() -> None:
         memory(1, "cat Misha"), memory(1, "cat Misha"), memory(2, "CAT  misha"), memory(3, "cat x", state="superseded")
     )
     assert reasons(injection) == [
-        'shares "cat"',
+        'matched "cat"',
         "the same memory again",
         "the same words as another memory",
         "no longer valid: superseded",
@@ -180,12 +180,12 @@ async def test_duplicates_and_what_is_no_longer_valid_are_left_out() -> None:
 async def test_items_and_tokens_are_limited_best_first() -> None:
     found = [memory(n, f"cat number {n}") for n in range(1, 5)]
     injection = await injector(FixedRecall(*found), InjectionSettings(items_max=2)).remind(claimed(CAT), read(NOTHING))
-    assert reasons(injection) == ['shares "cat"', 'shares "cat"'] + ["over the limit of 2 memories"] * 2
+    assert reasons(injection) == ['matched "cat"', 'matched "cat"'] + ["over the limit of 2 memories"] * 2
 
     long = memory(9, "cat " + "word " * 200)
     small = InjectionSettings(tokens_max=60)
     injection = await injector(FixedRecall(long, *found[:2]), small).remind(claimed(CAT), read(NOTHING))
-    assert reasons(injection) == ["over the token budget", 'shares "cat"', 'shares "cat"']
+    assert reasons(injection) == ["over the token budget", 'matched "cat"', 'matched "cat"']
     assert estimate_tokens(injection.block) <= 60
 
 
@@ -208,7 +208,7 @@ async def test_pinned_kinds_come_first_whatever_the_message_is_about() -> None:
         "[Pinned context]\n[Todo] fix the auth token\n\n"
         "[Relevant to this message]\n[Episode] Bob, 2026-11-20: my cat Misha"
     )
-    assert reasons(injection) == ["pinned", "the same memory again", 'shares "cat"']
+    assert reasons(injection) == ["pinned", "the same memory again", 'matched "cat"']
 
 
 async def test_nobody_can_forge_a_heading() -> None:
@@ -330,7 +330,7 @@ async def test_huge_texts_are_told_apart_by_their_start_and_length() -> None:
     huge = "my cat Misha " * 10_000
     found = [memory(1, huge), memory(2, huge.upper()), memory(3, f"{huge} and dog")]
     injection = await reminded(*found)
-    assert reasons(injection) == ['shares "cat"', "the same words as another memory", 'shares "cat"']
+    assert reasons(injection) == ['matched "cat"', "the same words as another memory", 'matched "cat"']
 
 
 async def test_a_query_that_was_cut_is_named_with_its_length() -> None:

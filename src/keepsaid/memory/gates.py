@@ -309,27 +309,27 @@ class Selection:
         self._lines[one.heading].append(written)
         if one.heading == PINNED:
             return Cause.PINNED, "pinned"
-        return Cause.RELEVANT, f'shares "{word}"' if word else "near in meaning"
+        return Cause.RELEVANT, f'matched "{word}"' if word else "similar in meaning"
 
 
 def _gated(evidence: MemoryEvidence, bar: float) -> Verdict | None:
     """Why a memory does not come to mind for this message; None when it does."""
     if not evidence.news:
-        return Cause.GATE, "tells nothing that the message does not"
+        return Cause.GATE, "says nothing that the message does not say"
     if evidence.total >= bar:
         return None
     if not evidence.shared and not evidence.nearer:
-        return Cause.GATE, "no shared words"
+        return Cause.GATE, "no word in common"
     if bar == float("inf"):
         return Cause.GATE, "no memory is about this message"
-    return Cause.GATE, "too little speaks for it"
+    return Cause.GATE, "score below the threshold"
 
 
 def _measures(one: _Sifted) -> Iterator[Measure]:
     if one.evidence is not None:
-        yield Measure("evidence", one.evidence.total, one.least)
-        yield Measure("shared words", one.evidence.shared)
-        yield Measure("nearer", one.evidence.nearer)
+        yield Measure("score", one.evidence.total, one.least)
+        yield Measure("words", one.evidence.shared)
+        yield Measure("similarity", one.evidence.nearer)
 
 
 def read_of(*hits: Sequence[Hit]) -> int:

@@ -15,6 +15,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.patch_stdout import patch_stdout
 
+from keepsaid.domain.command import read_command
 from keepsaid.errors import InputError, KeepsaidError, NotRunning, StoreError
 from keepsaid.interfaces.cli.console import say, session
 from keepsaid.interfaces.cli.rendering import THINKING, AnswerView, print_message
@@ -128,10 +129,11 @@ class Conversation:
 
     async def _stop(self) -> None:
         """Cancel the turns of the messages that this chat sent and does not wait for, the newest first."""
-        stopped = False
+        stopped = 0
         while self._unanswered:
-            stopped |= await self._talk.stop(self._unanswered.pop())
-        say("Stopped; there will be no reply." if stopped else "Nothing of this chat is being answered.")
+            stopped += await self._talk.stop(self._unanswered.pop())
+        many = "" if stopped == 1 else f" {stopped} messages"
+        say(f"Stopped{many}; there will be no reply." if stopped else "Nothing of this chat is being answered.")
 
     async def _interruptible(self, work: Awaitable[None]) -> None:
         """Wait for work; Ctrl-C ends the waiting and nothing else."""
@@ -152,9 +154,11 @@ class Conversation:
         """Send the message and show its answer, also if the program that answers is replaced meanwhile."""
         key = f"cli-{secrets.token_hex(12)}"
         message_id = await self._talk.kept_on(lambda: self._talk.put(text, key))
-        self._unanswered.append(message_id)
+        if read_command(text) is None:
+            self._unanswered.append(message_id)
         await self._talk.kept_on(lambda: self._follow(message_id))
-        self._unanswered.remove(message_id)
+        if message_id in self._unanswered:
+            self._unanswered.remove(message_id)
 
     async def _follow(self, message_id: str) -> None:
         view, written = AnswerView(), ""
@@ -188,7 +192,10 @@ class Conversation:
             if reply["text"] != written:
                 print_message("bot (as it was stored) >" if written else "bot >", reply["text"])
             await self._talk.seen(reply["id"])
+        said = "".join(reply["text"] for reply in story["replies"])
         for memory in story.get("remembered") or ():
+            if memory["text"] in said:
+                continue  # the reply to /remember says so itself
             replaced = f" (replaces {', '.join(memory['replaces'])})" if memory["replaces"] else ""
             say(f"      remembered: [{memory['kind']}] {memory['text']}{replaced}   undo: /undo")
         say_unanswered(story)

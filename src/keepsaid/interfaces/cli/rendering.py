@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -27,6 +28,10 @@ THINKING = "thinking"
 """What the model does while it runs no tool."""
 
 
+_AFTER_LIST = re.compile(r"(?m)^(\s*[-*+] .*)\n(?=[^\s*+\d-])")
+"""A line that follows a list without an empty line: Markdown would make it a part of the last item."""
+
+
 class _Heading(Heading):
     LEVEL_ALIGN: ClassVar = dict.fromkeys(Heading.LEVEL_ALIGN, "left")
 
@@ -37,7 +42,7 @@ class SafeMarkdown(Markdown):
     elements: ClassVar = {**Markdown.elements, "heading_open": _Heading}
 
     def __init__(self, text: str) -> None:
-        super().__init__(visible(text), code_theme="ansi_dark", hyperlinks=False)
+        super().__init__(_AFTER_LIST.sub(r"\1\n\n", visible(text)), code_theme="ansi_dark", hyperlinks=False)
         for token in _tokens(self.parsed):
             if token.type == "softbreak":
                 token.type = "hardbreak"

@@ -71,7 +71,7 @@ def _candidate(one: dict[str, Any]) -> str:
 def _measured(one: dict[str, Any]) -> str:
     """The numbers of a verdict, each beside the least that passes."""
     measured = one.get("measured") or []
-    told = (f"{what} {value:.3g}" + ("" if least is None else f" of {least:.3g}") for what, value, least in measured)
+    told = (f"{what} {value:.3g}" + (f", threshold {least:.3g}" if least else "") for what, value, least in measured)
     return f" ({', '.join(told)})" if measured else ""
 
 
@@ -264,9 +264,9 @@ def _prefix(turn: views.TurnStory) -> list[tuple[str, str]]:
     if (found := guard.compared(turn.before, turn.trace)) is None:
         return []
     one, why = found
-    said = f"{one.share:.0%} of the prompt before it is repeated, {one.bytes:,} of {one.whole:,} bytes"
-    part = f"{one.stable_share:.0%} of what stood before its status: {why}"
-    return [("prefix", f"{said}; {part if why else 'all that stood before its status'}")]
+    said = f"{one.share:.0%} of the previous prompt can be cached, {one.bytes:,} of {one.whole:,} bytes"
+    part = f"{one.stable_share:.0%} of the part before its status, because {why}"
+    return [("prefix", f"{said}; {part if why else 'all of the part before its status'}")]
 
 
 def _focus(trace: dict[str, Any]) -> list[tuple[str, str]]:
@@ -295,7 +295,7 @@ def _ended(turn: views.TurnStory) -> list[tuple[str, str]]:
     for reply in turn.replies:
         kind = "notice" if reply.draft.notice else "reply"
         stands = f"{ids.show('reply', reply.id)} is {inbox.standing(reply)}, attempts {reply.attempts}"
-        lines += [(kind, one_line(reply.draft.text)), ("receipt", stands)]
+        lines += [(kind, one_line(reply.draft.text)), ("delivery", stands)]
     usage = turn.usage
     cost = "not known" if usage.cost_micros is None else f"${usage.cost_micros / 1_000_000:.4f}"
     lines.append(("tokens", f"in {usage.tokens_in:,}   out {usage.tokens_out:,}   cost {cost}"))
