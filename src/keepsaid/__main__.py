@@ -31,6 +31,7 @@ def main() -> None:
     except BrokenPipeError:
         # Whoever read us has gone; the interpreter would say so again when it closes the stream.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    gc.freeze()  # else the exit searches for garbage once more, for 0.04 s
     sys.exit(code)
 
 

@@ -68,7 +68,7 @@ def config(**sections: dict[str, Any]) -> Config:
     memory = {"deadline_ms": 10_000, "embedder": "none", **sections.pop("memory", {})}
     alone: dict[str, dict[str, Any]] = {"bulletin": {"enabled": False}, "collection": {"extractor": "none"}}
     standing: dict[str, dict[str, Any]] = {"buffer": {"window_ms": 0}, **alone}
-    return Config(memory=memory, **standing, **sections)  # type: ignore[arg-type]
+    return Config(memory=memory, **standing, **sections)
 
 
 @asynccontextmanager

@@ -16,7 +16,7 @@ from keepsaid.adapters.sqlite.connection import FileWatch
 from keepsaid.adapters.sqlite.stores import open_stores
 from keepsaid.adapters.system.lock import FileLock
 from keepsaid.adapters.system.machine import DiskSpace, SystemClock, SystemIds, TextThreads
-from keepsaid.app import agent, channels, extending, memory, models, redaction, services
+from keepsaid.app import agent, channels, embedders, extending, memory, models, redaction, services
 from keepsaid.app.builtin.parts import Parts
 from keepsaid.app.services import Services, backups_of, forgetter_of
 from keepsaid.app.stores import PATIENT_MS, archive_of, folders_of, host_status, in_use, recollection, stores_of
@@ -321,7 +321,7 @@ async def opened(
         outside = outside or Outside()
         outside = replace(outside, redactor=redactor, extensions=found, lock=lock, offload=threads, fence=fence)
         if outside.embedder is None:
-            embedder, former = models.embedder_of(home, config, closing), models.former_of(home, config, closing)
+            embedder, former = embedders.embedder_of(home, config, closing), embedders.former_of(home, config, closing)
             outside = replace(outside, embedder=embedder, former=former)
         instance = Instance(home, config, stores, answering, outside)
         instance.reserve.look()

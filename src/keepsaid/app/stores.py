@@ -14,8 +14,7 @@ from keepsaid.adapters.sqlite.integrity import Checkup, IntegrityReport, check_i
 from keepsaid.adapters.sqlite.stores import accept_loss, check_stores, read_stores
 from keepsaid.adapters.system.lock import FileLock, holder
 from keepsaid.adapters.system.machine import DiskSpace, SystemClock, SystemIds
-from keepsaid.adapters.tools.mcp import ACCEPTED_FILE
-from keepsaid.app import channels, models
+from keepsaid.app import embedders
 from keepsaid.config import Config, Home
 from keepsaid.errors import HomeError, KeepsaidError, LogLost, StoreError, StoreUnpaired
 from keepsaid.memory.indexing import Embedding
@@ -76,8 +75,10 @@ async def reading(home: Home, config: Config) -> AsyncIterator[ReadOnlyStores]:
     """The stores of a home, read only, whether or not a runtime is working on them."""
     async with AsyncExitStack() as closing:
         views, memories = await read_stores(*stores_of(home, config), SystemIds(), closing)
-        clock, embedder = SystemClock(), models.embedder_of(home, config, closing)
-        embedding = Embedding(embedder, memories, clock, models.former_of(home, config, closing)) if embedder else None
+        clock, embedder = SystemClock(), embedders.embedder_of(home, config, closing)
+        embedding = (
+            Embedding(embedder, memories, clock, embedders.former_of(home, config, closing)) if embedder else None
+        )
         recall, archive = recollection(memories, clock, PATIENT_MS, embedding), archive_of(memories, clock)
         counting = status.StatusService(views, memories, clock, config.buffer, partial(host_status, home, config))
         yield ReadOnlyStores(views, memories, recall, archive, clock, embedding, counting)
@@ -131,9 +132,15 @@ def free_space(home: Home, config: Config) -> int:
 
 def host_status(home: Home, config: Config) -> status.HostStatus:
     """Read what stands beside the stores of a home, from its disk; no server is asked."""
-    waiting = channels.waiting_in(home, config) if config.tools.mcp else {}
-    counts = {server: len(tools) for server, tools in waiting.items()}
-    return status.HostStatus(free_space(home, config), counts, _quarantined(home, config))
+    return status.HostStatus(free_space(home, config), _waiting_tools(home, config), _quarantined(home, config))
+
+
+def _waiting_tools(home: Home, config: Config) -> dict[str, int]:
+    if not config.tools.mcp:
+        return {}
+    from keepsaid.app import channels  # noqa: PLC0415 - the engine, which a home without MCP servers is spared
+
+    return {server: len(tools) for server, tools in channels.waiting_in(home, config).items()}
 
 
 def _quarantined(home: Home, config: Config) -> dict[str, str]:
@@ -202,6 +209,9 @@ async def examined(path: Path, parts: Sequence[str]) -> Checkup:
 
 def extra_backup_files(home: Home) -> list[Path]:
     """Return the files of the data directory that a backup contains in addition to the databases."""
+    from keepsaid.adapters.tools.mcp import ACCEPTED_FILE  # noqa: PLC0415 - a backup alone needs them
+    from keepsaid.app import channels  # noqa: PLC0415
+
     return [file for file in (home.data / channels.FENCE_FILE, home.data / ACCEPTED_FILE) if file.exists()]
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
-from pydantic_settings import SettingsError
 
 from keepsaid.config.document import EDIT, ConfigDocument, Key
 from keepsaid.config.fields import is_secret, locate, variable_name, variable_setting
@@ -154,7 +153,7 @@ def _as_written(key: Key, document: ConfigDocument) -> Key:
     return next((one for name in former if (one := (*key[:-1], name)) in document.lines), key)
 
 
-def bad_variable(error: SettingsError) -> ConfigError:
+def bad_variable(error: ValueError) -> ConfigError:
     """Return the error for an environment variable of a section or list that is not JSON."""
     field = re.search(r'field "(\w+)"', str(error))
     whole = variable_name((field.group(1),)) if field else ENV_PREFIX

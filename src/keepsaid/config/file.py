@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
-from pydantic_settings import SettingsError
 
 from keepsaid.config.document import ConfigDocument, Key, read_document
+from keepsaid.config.environment import from_environment, merged
 from keepsaid.config.fields import variable_name
 from keepsaid.config.secret_file import PREFIX, read_secret
 from keepsaid.config.section import FORMER, with_current_keys
@@ -51,9 +51,11 @@ def load_document(
             return source.place(key) if source else _BY_PROGRAM
         return document.place(key)
 
+    known = {name: value for name, value in current.items() if name in Config.model_fields}
+    wanted = merged(known, from_environment())
     try:
-        config = Config(**{name: value for name, value in current.items() if name in Config.model_fields})
-    except (ValidationError, SettingsError) as error:
+        config = Config(**wanted)
+    except ValidationError as error:
         keys = {**document.keys, **{name: source.keys[name] if source else one for name, one in given.items()}}
         lines = {**document.lines, **(source.lines if source else {})}
         raise _refused(error, unset, ConfigDocument(path, keys, lines), place) from None  # its text quotes values
@@ -68,15 +70,13 @@ def load_document(
 
 
 def _refused(
-    error: ValidationError | SettingsError | None,
+    error: ValidationError | None,
     unset: list[Unset],
     document: ConfigDocument,
     place: Callable[[Key], str],
 ) -> ConfigError:
     from keepsaid.config import faults  # noqa: PLC0415 - needed where something is wrong, and nowhere else
 
-    if isinstance(error, SettingsError):
-        return faults.bad_variable(error)
     found = [faults.Fault(key, why, place(key), needs=name) for key, why, name in unset]
     if error is not None:
         wrong = faults.faults_of(error, document, place)

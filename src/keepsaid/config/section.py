@@ -42,7 +42,7 @@ def _renamed(section: Any, former: Mapping[str, str]) -> Any:
 class ConfigSection(BaseModel):
     """A part of the tree."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     @field_validator("*", mode="after")
     @classmethod

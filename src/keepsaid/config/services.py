@@ -51,7 +51,7 @@ class ScheduleConfig(ConfigSection):
     """Something that has a name here and is run."""
     task: str | None = None
     """What a worker is to do; the owner is told what came of it."""
-    to: TargetConfig = TargetConfig()
+    to: TargetConfig = Field(default_factory=TargetConfig)
     """Who hears what is said or answered, and nobody else."""
     urgent: bool = False
     """Whether it is said in quiet hours too."""

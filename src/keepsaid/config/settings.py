@@ -6,11 +6,10 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, SecretStr, field_validator
-from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, field_validator
 
 from keepsaid.config import conversations, services
-from keepsaid.config.section import ConfigSection, with_current_keys
+from keepsaid.config.section import ConfigSection
 from keepsaid.domain import batch, message, retention, route
 from keepsaid.domain.busy import BusyPolicy
 from keepsaid.domain.memory import PinnedOrder
@@ -298,15 +297,10 @@ class LogConfig(ConfigSection):
     """Whether message text may be logged."""
 
 
-class _Environment(EnvSettingsSource):
-    def __call__(self) -> dict[str, Any]:
-        return with_current_keys(super().__call__())
-
-
-class Config(BaseSettings):
+class Config(BaseModel):
     """The whole tree. Every key can be set by KEEPSAID_ and its path joined with `__`."""
 
-    model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, env_nested_delimiter="__", frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", validate_default=True, defer_build=True)
 
     agent: str = "main"
     """Which folder under agents/ holds SOUL.md, IDENTITY.md and USER.md."""
@@ -337,18 +331,6 @@ class Config(BaseSettings):
     log: LogConfig = LogConfig()
     extensions: dict[str, services.ExtensionConfig] = Field(default_factory=dict)
     tools: services.ToolsConfig = services.ToolsConfig()
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - ours takes its place
-        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """The environment wins over the file, which comes in as the arguments."""
-        return _Environment(settings_cls), init_settings
 
     def trust_of(self, origin: message.Origin) -> message.Trust:
         """What a sender is trusted as: the owner's identities, else what the channel says."""

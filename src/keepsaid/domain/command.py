@@ -10,6 +10,7 @@ from difflib import get_close_matches
 
 from keepsaid.domain.effects import Effect
 from keepsaid.domain.message import StoredMessage, Trust
+from keepsaid.text.patterns import lazy
 from keepsaid.values import frozen
 
 COMMANDS = {
@@ -36,18 +37,18 @@ COMMANDS = {
 }
 """The commands and what they do."""
 
-_WRITTEN = re.compile(r"/([A-Za-z]{2,20})(?:@[\w.]{1,64})?(?:\s+(.*))?", re.DOTALL)
+_WRITTEN = lazy(r"/([A-Za-z]{2,20})(?:@[\w.]{1,64})?(?:\s+(.*))?", re.DOTALL)
 _ALIKE = 0.7
 _ARGUMENTS = {
-    "approve": re.compile(r"tsk_[0-9a-z]{13}"),
-    "reject": re.compile(r"tsk_[0-9a-z]{13}"),
-    "forget": re.compile(r"that|(?:mem|msg)_[0-9a-z]{13}(?:\s+yes)?"),
-    "incognito": re.compile(r"on|off", re.IGNORECASE),
-    "remember": re.compile(r".+", re.DOTALL),
-    "wrong": re.compile(r"undo|(?:undo\s+)?mem_[0-9a-z]+|\d{1,3}"),
-    "join": re.compile(r"undo|[A-Za-z2-9]{8}"),
-    "personality": re.compile(r"(show|set|reset)(\s.*)?", re.DOTALL),
-    "widen": re.compile(r"mem_[0-9a-z]+\s+(conversation|person|global)(\s.{1,1000})?", re.DOTALL),
+    "approve": lazy(r"tsk_[0-9a-z]{13}"),
+    "reject": lazy(r"tsk_[0-9a-z]{13}"),
+    "forget": lazy(r"that|(?:mem|msg)_[0-9a-z]{13}(?:\s+yes)?"),
+    "incognito": lazy(r"on|off", re.IGNORECASE),
+    "remember": lazy(r".+", re.DOTALL),
+    "wrong": lazy(r"undo|(?:undo\s+)?mem_[0-9a-z]+|\d{1,3}"),
+    "join": lazy(r"undo|[A-Za-z2-9]{8}"),
+    "personality": lazy(r"(show|set|reset)(\s.*)?", re.DOTALL),
+    "widen": lazy(r"mem_[0-9a-z]+\s+(conversation|person|global)(\s.{1,1000})?", re.DOTALL),
 }
 """Commands that take arguments, and their form. With any other arguments a message is talk, and the model reads it."""
 

@@ -9,6 +9,7 @@ from dataclasses import field, fields, replace
 from enum import StrEnum
 
 from keepsaid.domain import message, prompt, turn
+from keepsaid.text.patterns import lazy
 from keepsaid.text.tokens import estimate_tokens
 from keepsaid.values import frozen
 
@@ -110,35 +111,35 @@ def read(text: str) -> Sections:
     return Sections(**{name: tuple(lines) for name, lines in found.items()})
 
 
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
+_SENTENCE = lazy(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 _TOLD_CHARS_MAX = 160
 _SENTENCES_MAX = 200
 _WORDS_LEAST = 3
 _UNSPACED_LEAST = 6
 """A sentence says something from three words on, or from six letters of a script that does without spaces."""
 
-_DECIDED = re.compile(
+_DECIDED = lazy(
     r"\b(decid\w*|decision|agreed?|settled on|let'?s|we(?:'ll| will) (?:go|use|take|do)|going with|chose|chosen|"
     r"confirm\w*)\b",
     re.IGNORECASE,
 )
-_PENDING = re.compile(
+_PENDING = lazy(
     r"\b(to ?do|need(?:s|ed)? to|have to|has to|must|should|remind\w*|don'?t forget|waiting (?:for|on)|pending|"
     r"next (?:step|week|month)|tomorrow|tonight|by (?:mon|tues|wednes|thurs|fri|satur|sun)day|due|deadline|later|"
     r"i(?:'ll| will)|planning to|going to)\b",
     re.IGNORECASE,
 )
-_OUTCOME = re.compile(
+_OUTCOME = lazy(
     r"\b(done|finish\w*|fixed|works?|worked|fail\w*|broke\w*|errors?|tried|passed|complet\w*|solved|went|got|won|lost|"
     r"deployed|merged|sent|bought|booked)\b",
     re.IGNORECASE,
 )
-_TELLING = re.compile(
+_TELLING = lazy(
     r"\d|\b(my|i) (?:name|live|prefer|like|love|hate|work|am|was|have|own|need)\b|"
     r"\b(?:prefer|allergic|birthday|always|never)\b",
     re.IGNORECASE,
 )
-_NAME = re.compile(r"(?<=[a-z,;:] )[A-Z][a-z]{2,}")
+_NAME = lazy(r"(?<=[a-z,;:] )[A-Z][a-z]{2,}")
 _QUESTION = ("?", "？")
 
 

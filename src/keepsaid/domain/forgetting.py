@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from keepsaid.domain.commits import Commit
 from keepsaid.text.normal import digest
+from keepsaid.text.patterns import lazy
 from keepsaid.text.words import STOPWORDS, topic
 from keepsaid.values import frozen
 
@@ -18,7 +18,7 @@ Counts = tuple[tuple[str, int], ...]
 PIECE = 100
 """Rows that one commit scrubs at most."""
 
-_WORD = re.compile(r"\w+")
+_WORD = lazy(r"\w+")
 _SHORTEST = 3
 
 
@@ -285,12 +285,12 @@ _TELLING_LEAST = 2
 _LED_BY_MAX = 6
 _PARTS_MAX = 5
 
-_ENDS = re.compile(
+_ENDS = lazy(
     r"(?<!\b[A-Za-z])(?<!\b[DMS][rst])(?<!\bMrs)[.!?\u2026]+(?=\s|$|[\"\u201d\u00bb)*_])"
     r"|[\n;:\"\u201c\u201d\u00ab\u00bb\u201e()\[\]{}|*_`\u3002\uff01\uff1f\uff1b\uff1a]+|\s[-\u2013\u2014]\s"
 )
-_PARTS = re.compile(r"[,\uff0c\u3001]")
-_ECHO_WORD = re.compile(r"[^\W_]+")
+_PARTS = lazy(r"[,\uff0c\u3001]")
+_ECHO_WORD = lazy(r"[^\W_]+")
 
 
 def sentences(text: str) -> Iterator[str]:

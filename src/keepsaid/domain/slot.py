@@ -9,6 +9,7 @@ from decimal import Decimal
 from enum import StrEnum
 
 from keepsaid.text.dates import read_moment
+from keepsaid.text.patterns import lazy
 from keepsaid.values import frozen
 
 EXPIRY_MS = 600_000
@@ -85,9 +86,9 @@ class Slot:
 
 
 _DEGREES = r"([-+−]?\d{1,3}(?:\.\d+)?)(?:\s*+°)?(?:\s*+([NSEW]))?"
-_COORDINATES = re.compile(rf"(?:geo:\s*+)?\(?\s*+{_DEGREES}(?:\s*+[,;]\s*+| \s*+){_DEGREES}(?:\s*+\))?", re.IGNORECASE)
+_COORDINATES = lazy(rf"(?:geo:\s*+)?\(?\s*+{_DEGREES}(?:\s*+[,;]\s*+| \s*+){_DEGREES}(?:\s*+\))?", re.IGNORECASE)
 """Runs of spaces are taken whole (`*+`): to try every division of one would take time by its fourth power."""
-_LED = re.compile(
+_LED = lazy(
     r"(?:(?:i'?m|i am|we'?re|we are|it'?s|i live|we live|meet(?: me)?|ich bin|ich wohne|wir sind|je suis|estoy|я)\s+)?"
     r"(?:(in|at|near|from|to|im|bei|aus|nach|à|a|au|aux|en|chez|cerca de|de|в|на|из|у|около)\s+)(?P<name>.+)",
     re.IGNORECASE,
@@ -198,7 +199,7 @@ bitte danke gerne gern merci plait plaît s'il vous te bien sûr gracias por fav
 спасибо пожалуйста
 """
 _YES, _NO, _COURTESY = (frozenset(words.split()) for words in (_YES_WORDS, _NO_WORDS, _COURTESY_WORDS))
-_WORD = re.compile(r"[^\s,.;:!…]+")
+_WORD = lazy(r"[^\s,.;:!…]+")
 
 
 def _boolean(_question: Question, text: str, _heard: DatedText) -> str | None:
@@ -210,14 +211,14 @@ def _boolean(_question: Question, text: str, _heard: DatedText) -> str | None:
 
 _ABOUT = r"(?:(?:about|around|approximately|approx\.?|roughly|circa|ca\.?|maybe|exactly|it'?s|i think|etwa|ungefähr|"
 _ABOUT += r"environ|unos|примерно|около)\s++|[~≈]\s*+)*+"
-_NUMBER = re.compile(
+_NUMBER = lazy(
     rf"{_ABOUT}[$€£¥#]?\s*+(?P<digits>[-+−]?(?:\d[\d.,' ]*\d|\d)|[a-zäöüßéèáíóúñа-яё]{{1,30}})\s*+"
     r"(?:[^\W\d]{1,20}|[%°$€£¥]|[^\W\d]{1,3}\.)?\s*+(?:(?:,\s*+)?(?:please|thanks|bitte|danke))?[.!]?",
     re.IGNORECASE,
 )
-_GROUPED = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?|[-+]?\d{1,3}(?:[ ']\d{3})+(?:[.,]\d+)?")
-_CONTINENTAL = re.compile(r"[-+]?\d{1,3}(?:\.\d{3})+,\d+|[-+]?\d{1,3}(?:\.\d{3}){2,}|[-+]?\d+,\d+")
-_PLAIN = re.compile(r"[-+]?\d+(?:\.\d+)?")
+_GROUPED = lazy(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?|[-+]?\d{1,3}(?:[ ']\d{3})+(?:[.,]\d+)?")
+_CONTINENTAL = lazy(r"[-+]?\d{1,3}(?:\.\d{3})+,\d+|[-+]?\d{1,3}(?:\.\d{3}){2,}|[-+]?\d+,\d+")
+_PLAIN = lazy(r"[-+]?\d+(?:\.\d+)?")
 _SPELLED = """
 zero null zéro cero ноль; one eins ein un une uno una один; two zwei deux dos два; three drei trois tres три
 four vier quatre cuatro четыре; five fünf cinq cinco пять; six sechs seis шесть; seven sieben sept siete семь
@@ -246,10 +247,10 @@ def _number(_question: Question, text: str, _heard: DatedText) -> str | None:
     return f"{Decimal(digits):f}" if _PLAIN.fullmatch(digits) else None
 
 
-_CHOSEN = re.compile(r"(?:(?:option|number|no\.?|nr\.?|the|nummer|numéro|número)\s+|#)*(\d{1,2})[.)]?", re.IGNORECASE)
+_CHOSEN = lazy(r"(?:(?:option|number|no\.?|nr\.?|the|nummer|numéro|número)\s+|#)*(\d{1,2})[.)]?", re.IGNORECASE)
 _ORDINAL_WORDS = "first second third fourth fifth sixth seventh eighth ninth tenth"
 _ORDINALS = _ORDINAL_WORDS.split()
-_ORDINAL = re.compile(r"(?:the\s+)?(\w+)(?:\s+(?:one|option))?[.!]?", re.IGNORECASE)
+_ORDINAL = lazy(r"(?:the\s+)?(\w+)(?:\s+(?:one|option))?[.!]?", re.IGNORECASE)
 _DENIES_WORDS = "not no neither none nor except nicht kein keine pas ni не"
 _DENIES = frozenset(_DENIES_WORDS.split())
 _PICK_WORDS_MAX = 8

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from keepsaid.domain.learning import NAME_CHARS_MAX, TEXT_CHARS_MAX, Statement
 from keepsaid.domain.memory import IMPORTANCE, Kind
+from keepsaid.text.patterns import lazy
 from keepsaid.values import frozen
 
 _PLEASE = r"""
@@ -49,17 +50,17 @@ _REMEMBER = {
         """,
 }
 _ASKING = "|".join(f"(?:(?:{told}){_THAT[tongue]})" for tongue, told in _REMEMBER.items())
-_ASKS = re.compile(rf"{_PLEASE}(?:{_ASKING})\S.*", re.IGNORECASE | re.VERBOSE)
-_ASKS_IN_CHINESE = re.compile(
+_ASKS = lazy(rf"{_PLEASE}(?:{_ASKING})\S.*", re.IGNORECASE | re.VERBOSE)
+_ASKS_IN_CHINESE = lazy(
     r"(?:请|請|麻烦|麻煩|帮我|幫我|你要|您要|[,，\s]){0,3}"
     r"(?:记住|記住|记得|記得|记一下|記一下|记下|記下|别忘了|別忘了|不要忘记|不要忘記|别忘记|別忘記)[,，:：\s]*\S.*"
 )
-_ASKS_IN_JAPANESE = re.compile(
+_ASKS_IN_JAPANESE = lazy(
     r"(?:.*\S[をと、,\s]|.*って)\s*(?:(?:覚え|おぼえ)て(?:おいて|いて)?|忘れないで|わすれないで|(?:メモ|記憶)して(?:おいて)?)"
     r"(?:ください|下さい|くれ|ほしい|ね|よ)*"
     r"|(?:覚えて(?:おいて|いて)?|忘れないで)(?:ください|下さい|ね|よ)*[、,:：\s]\s*\S.*"
 )
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])\s*|\n+")
+_SENTENCE = lazy(r"(?<=[.!?])\s+|(?<=[。！？])\s*|\n+")
 _SENTENCES_MAX = 200
 _SENTENCE_CHARS_MAX = 2_000
 _QUESTION = ("?", "？", "吗", "嗎", "か")
@@ -82,26 +83,24 @@ CONFIDENCE = 0.9
 _CHARS_MAX = 20_000
 _VALUE_CHARS_MAX = 200
 
-_ENGLISH_SENTENCE = re.compile(
-    r"(?<=[.!?])(?<!\bDr\.)(?<!\bMrs\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bSt\.)(?<!\b[A-Z]\.)\s+|\n+"
-)
+_ENGLISH_SENTENCE = lazy(r"(?<=[.!?])(?<!\bDr\.)(?<!\bMrs\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bSt\.)(?<!\b[A-Z]\.)\s+|\n+")
 _LEAD = r"(?:(?:please|also|and|so|oh|hey|well|ok|okay|by the way|btw|fyi|just)[,:]?\s+){0,3}"
-_ENGLISH_REMEMBER = re.compile(
+_ENGLISH_REMEMBER = lazy(
     rf"{_LEAD}(?:remember|do not forget|don['’]t forget|keep in mind|note)"
     r"\s*(?:that\s+|[:,]\s*(?:that\s+)?)(?P<what>\S.*)",
     re.IGNORECASE,
 )
-_REMEMBER_TO = re.compile(rf"{_LEAD}(?:remember|do not forget|don['’]t forget)\s+to\s+(?P<what>\S.*)", re.IGNORECASE)
-_TODO = re.compile(rf"{_LEAD}(?:to[- ]?do|task)\s*:\s*(?P<what>\S.*)", re.IGNORECASE)
-_MY = re.compile(
+_REMEMBER_TO = lazy(rf"{_LEAD}(?:remember|do not forget|don['’]t forget)\s+to\s+(?P<what>\S.*)", re.IGNORECASE)
+_TODO = lazy(rf"{_LEAD}(?:to[- ]?do|task)\s*:\s*(?P<what>\S.*)", re.IGNORECASE)
+_MY = lazy(
     rf"{_LEAD}my\s+(?P<attribute>[a-z][\w'’-]*(?:\s+[\w'’-]+){{0,3}}?)\s+(?:is|are)\s+(?:now\s+)?(?P<value>\S.*)",
     re.IGNORECASE,
 )
 _SLOTS = (
-    (re.compile(rf"{_LEAD}i\s+(?:now\s+|currently\s+)?live\s+in\s+(?P<value>\S.*)", re.IGNORECASE), "lives in"),
-    (re.compile(rf"{_LEAD}i\s+(?:have\s+)?(?:just\s+)?moved\s+to\s+(?P<value>\S.*)", re.IGNORECASE), "lives in"),
-    (re.compile(rf"{_LEAD}i\s+(?:now\s+|currently\s+)?work\s+(?:at|for)\s+(?P<value>\S.*)", re.IGNORECASE), "works at"),
-    (re.compile(rf"{_LEAD}call\s+me\s+(?P<value>\S.*)", re.IGNORECASE), "name"),
+    (lazy(rf"{_LEAD}i\s+(?:now\s+|currently\s+)?live\s+in\s+(?P<value>\S.*)", re.IGNORECASE), "lives in"),
+    (lazy(rf"{_LEAD}i\s+(?:have\s+)?(?:just\s+)?moved\s+to\s+(?P<value>\S.*)", re.IGNORECASE), "lives in"),
+    (lazy(rf"{_LEAD}i\s+(?:now\s+|currently\s+)?work\s+(?:at|for)\s+(?P<value>\S.*)", re.IGNORECASE), "works at"),
+    (lazy(rf"{_LEAD}call\s+me\s+(?P<value>\S.*)", re.IGNORECASE), "name"),
 )
 _TALK_WORDS = """
 answer apologies apology bad belief bet concern doubt experience fault favor favour fear feeling feelings goal guess
@@ -111,12 +110,12 @@ question questions reason regards suggestion suspicion thinking thought thoughts
 _TALK = frozenset(_TALK_WORDS.split())
 """What is said with "my" in talk, and says nothing of anybody."""
 
-_NO_VALUE = re.compile(
+_NO_VALUE = lazy(
     r"(?:not|n't|never|no longer|that|whether|if|why|how|when|what|which|who|to|too|so|very|still|also|being|going|gone"
     r"|here|there|fine|ok|okay|good|bad|great|done|ready|it|this|these|those|you|your|yours|mine)\b",
     re.IGNORECASE,
 )
-_ENDS = re.compile(
+_ENDS = lazy(
     r"(?:;|\s[-–—]\s|,?\s(?:but|because|since|so|which|who|where|while|although|though|if|when|until|unless)\s"
     r"|,\s(?:and\s|i\b|my\b|we\b|you\b|he\b|she\b|it\b|not\b)|\sand\s(?=[a-z]))",
 )

@@ -15,18 +15,17 @@ from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import StoredReply
 from keepsaid.errors import InputError
 from keepsaid.events import catalog, schema
-from keepsaid.memory.importing import TYPES, ImportReport
-from keepsaid.pipeline.prompt.guard import compared
-from keepsaid.services import bundles, importing
-from keepsaid.services.forgetting import ForgetPreview, ForgetRequest
 from keepsaid.text.normal import cut
 
 if TYPE_CHECKING:
     from keepsaid.app.serving import Reloaded
     from keepsaid.domain.maintenance import Holdings
     from keepsaid.engine.caretakers import PruneProgress
+    from keepsaid.memory.importing import ImportReport
     from keepsaid.memory.maintenance import MaintenanceProgress
+    from keepsaid.services import bundles, importing
     from keepsaid.services.explaining import Absence
+    from keepsaid.services.forgetting import ForgetPreview, ForgetRequest
     from keepsaid.services.people import PeopleList
 
 Shape = dict[str, Any]
@@ -261,6 +260,8 @@ def _context(turn: views.TurnStory) -> Json:
 
 
 def _prefix(turn: views.TurnStory) -> Json:
+    from keepsaid.pipeline.prompt.guard import compared  # noqa: PLC0415 - few shapes need it
+
     if (found := compared(turn.before, turn.trace)) is None:
         return None
     one, why = found
@@ -284,6 +285,8 @@ _HINT = "keepsaid memory forget --help"
 
 def forget_request(fields: Mapping[str, Any]) -> ForgetRequest:
     """What a request body asks for; raises InputError."""
+    from keepsaid.services.forgetting import ForgetRequest  # noqa: PLC0415 - few shapes need it
+
     names = ("person", "conversation", "filter", "undo_for")
     ids, rest = fields.get("ids") or [], [fields.get(name) or "" for name in names]
     if not isinstance(ids, list) or not all(isinstance(one, str) for one in (*ids, *rest)):
@@ -318,6 +321,8 @@ def forgetting_shape(one: forgetting.Forgetting, backups: Sequence[str] = ()) ->
 
 def import_shape(report: ImportReport, asked: importing.ImportRequest, *, dry_run: bool) -> Shape:
     """What became of all lines, counted, and those that were not taken over one by one."""
+    from keepsaid.memory.importing import TYPES  # noqa: PLC0415 - few shapes need it
+
     names = [*TYPES.values(), *(["lines"] if any(what == "lines" for what, _ in report.counts) else [])]
     counts = {what: {str(how): report.counts[what, how] for how in bundle.ImportOutcome} for what in names}
     told = [

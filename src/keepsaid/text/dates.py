@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 
+from keepsaid.text.patterns import lazy
+
 _DAY_WORDS = """
 today heute aujourd'hui hoy oggi hoje сегодня 今天 今日
 tomorrow morgen demain mañana domani amanhã завтра 明天 明日
@@ -62,11 +64,11 @@ this coming next am um gegen den der dem bitte ja à le la las los el a il alle 
 uhr h
 """
 _FILLERS = frozenset(_FILLERS_WORDS.split())
-_ISO = re.compile(r"(\d{4}-\d\d-\d\d)(?:[t ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:z|[+-]\d\d:?\d\d)?))?", re.IGNORECASE)
-_IN = re.compile(r"(?:in|dans|en|через)\s+(\d{1,4}|a|an|one|einer|einem|une?|una?|half an)\s+([^\W\d]+)")
-_SHORT = re.compile(r"\b\d{1,2}\.\d{1,2}\.$")
-_TOKEN = re.compile(r"[^\s,;!]+")
-_CLOCK = re.compile(r"(\d{1,2})(?:[:.h](\d\d))?(am|pm|uhr|h)?", re.IGNORECASE)
+_ISO = lazy(r"(\d{4}-\d\d-\d\d)(?:[t ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:z|[+-]\d\d:?\d\d)?))?", re.IGNORECASE)
+_IN = lazy(r"(?:in|dans|en|через)\s+(\d{1,4}|a|an|one|einer|einem|une?|una?|half an)\s+([^\W\d]+)")
+_SHORT = lazy(r"\b\d{1,2}\.\d{1,2}\.$")
+_TOKEN = lazy(r"[^\s,;!]+")
+_CLOCK = lazy(r"(\d{1,2})(?:[:.h](\d\d))?(am|pm|uhr|h)?", re.IGNORECASE)
 _AFTERNOON_FROM = 7
 """`at 5` without more is in the afternoon; `at 7` in the morning."""
 

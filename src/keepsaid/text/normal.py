@@ -10,23 +10,25 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
+from keepsaid.text.patterns import lazy
+
 _NAME_CHARS_MAX = 120
 _ROUND = str.maketrans("[]", "()")
 _KINDS = {str: "a text", bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "an object"}
-_ESCAPED = re.compile(r"\\u(?:[dD][89a-fA-F]|0000)")
-_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+_ESCAPED = lazy(r"\\u(?:[dD][89a-fA-F]|0000)")
+_UNSTORABLE = lazy("[\0\ud800-\udfff]")
 _REPLACEMENT = "\ufffd"
 
 _MARKS_MAX = 30
 _JOINER = "\u034f"
-_MARKS = re.compile(
+_MARKS = lazy(
     r"[^\w\x00-\u02ff\u2000-\u20cf\u2100-\u2cee\u3000-\u3029\u3030-\u3098\ufe00-\ufe1f\uff00-\uffff\U0001f000-\U0010ffff]{14,}"
 )
 """A run that may hold more than 30 combining marks: one character stands for two marks at most, and the letter
 before it may bring three. The characters left out here, such as letters, punctuation and emoji, are no marks."""
 
 _SLICE_CHARS = 16_384
-_SLICE_END = re.compile(r"(?=[\x00-\u02ff\u034f\u2000-\u20cf\U0001f000-\U0001faff]|[^\W\u1160-\u11ff])")
+_SLICE_END = lazy(r"(?=[\x00-\u02ff\u034f\u2000-\u20cf\U0001f000-\U0001faff]|[^\W\u1160-\u11ff])")
 """Where a text can be cut so that its parts, normalised, are the whole, normalised: before what never composes with
 the character before it. Those are letters other than Hangul vowels and finals, digits, most punctuation and emoji."""
 
@@ -175,8 +177,8 @@ def heading(line: str) -> str:
     return " ".join("".join(seen).split()).replace("[ ", "[").casefold()
 
 
-_PASSWORD = re.compile(r"(?P<before>://[^\s/?#:@]{0,200}:)[^\s/?#]{1,400}@")
-_LOGIN = re.compile(r"(?<=://)[^\s/?#]{1,600}@")
+_PASSWORD = lazy(r"(?P<before>://[^\s/?#:@]{0,200}:)[^\s/?#]{1,400}@")
+_LOGIN = lazy(r"(?<=://)[^\s/?#]{1,600}@")
 
 
 def without_logins(text: str) -> str:

@@ -12,6 +12,7 @@ from functools import partial
 from itertools import islice
 
 from keepsaid.text.dates import MONTHS, WEEKDAYS
+from keepsaid.text.patterns import lazy
 from keepsaid.text.words import STOPWORDS, root, said_words
 from keepsaid.values import frozen
 
@@ -84,15 +85,15 @@ _NUMBERS = {
 _NUMBER = rf"(?:an?\s+)?(\d{{1,3}}|{'|'.join(_NUMBERS)})(?:\s+of)?"
 _UNIT_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
 _UNIT = "(day|week|month|year)s?"
-_HINT = re.compile(
+_HINT = lazy(
     rf"\d{{4}}|ago\b|yesterday|today|last|past|this|before|after|since|until|\b(?:{_MONTH})\b|\bon (?:{_WEEKDAY})\b",
     re.IGNORECASE,
 )
-_EVENT = re.compile(
+_EVENT = lazy(
     r"\b(before|after|since|until)\s+(?:the|my|our|his|her|their|your|that)\s+([^\W\d]+)(?:'s)?(?:\s+([^\W\d]+))?",
     re.IGNORECASE,
 )
-_BEFORE_IT = re.compile(r"\b(before|until|prior to|after|since)\s+(?:the\s+)?$", re.IGNORECASE)
+_BEFORE_IT = lazy(r"\b(before|until|prior to|after|since)\s+(?:the\s+)?$", re.IGNORECASE)
 _BEFORE_IT_CHARS = 32
 """So many characters before a date are searched for such a word: to search all of them would take quadratic time."""
 
@@ -227,24 +228,24 @@ def _year(match: re.Match[str], _today: date) -> Iterator[_Days]:
 
 _NTH = r"(\d{1,2})(?:st|nd|rd|th|\.)?"
 _READERS: tuple[tuple[re.Pattern[str], _Reader], ...] = (
-    (re.compile(r"\b(\d{4})-(\d\d)(?:-(\d\d))?\b"), _iso),
-    (re.compile(rf"\b{_NUMBER}\s+{_UNIT}\s+ago\b"), _ago),
-    (re.compile(rf"\b(?:in|over|during|within|for) the (?:last|past)\s+(?:{_NUMBER}\s+)?{_UNIT}\b"), _last_units),
+    (lazy(r"\b(\d{4})-(\d\d)(?:-(\d\d))?\b"), _iso),
+    (lazy(rf"\b{_NUMBER}\s+{_UNIT}\s+ago\b"), _ago),
+    (lazy(rf"\b(?:in|over|during|within|for) the (?:last|past)\s+(?:{_NUMBER}\s+)?{_UNIT}\b"), _last_units),
     (
-        re.compile(r"\bday before yesterday\b|\byesterday\b|\blast night\b|\btoday\b|\btonight\b|\bthis morning\b"),
+        lazy(r"\bday before yesterday\b|\byesterday\b|\blast night\b|\btoday\b|\btonight\b|\bthis morning\b"),
         _named_day,
     ),
-    (re.compile(r"\b(last|this|past|previous)\s+(weekend|week|month|year)\b"), _named_unit),
-    (re.compile(rf"\b(last|this|on)\s+({_WEEKDAY})\b"), _weekday),
-    (re.compile(rf"\b{_NTH}\s+(?:of\s+)?({_MONTH})\b(?:,?\s+(\d{{4}})\b)?"), partial(_date, day=1, month=2, year=3)),
-    (re.compile(rf"\b({_MONTH})\.?\s+{_NTH}(?!\d)(?:,?\s+(\d{{4}})\b)?"), partial(_date, day=2, month=1, year=3)),
-    (re.compile(rf"\b({_MONTH})\.?,?\s+(?:of\s+)?(\d{{4}})\b"), _month_of),
+    (lazy(r"\b(last|this|past|previous)\s+(weekend|week|month|year)\b"), _named_unit),
+    (lazy(rf"\b(last|this|on)\s+({_WEEKDAY})\b"), _weekday),
+    (lazy(rf"\b{_NTH}\s+(?:of\s+)?({_MONTH})\b(?:,?\s+(\d{{4}})\b)?"), partial(_date, day=1, month=2, year=3)),
+    (lazy(rf"\b({_MONTH})\.?\s+{_NTH}(?!\d)(?:,?\s+(\d{{4}})\b)?"), partial(_date, day=2, month=1, year=3)),
+    (lazy(rf"\b({_MONTH})\.?,?\s+(?:of\s+)?(\d{{4}})\b"), _month_of),
     (
-        re.compile(
+        lazy(
             rf"\b(last|this|in|since|during|of|early|late|mid|before|after|until|by|im|en)[\s-]+({_MONTH})\b(?!\s+\w+ing\b)"
         ),
         _any_month,
     ),
-    (re.compile(r"\b(?:in|since|during|of|before|after|until|by)\s+(\d{4})\b"), _year),
+    (lazy(r"\b(?:in|since|during|of|before|after|until|by)\s+(\d{4})\b"), _year),
 )
 """What stands earlier has the first word: what it read is not read again."""

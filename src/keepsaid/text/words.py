@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import field
@@ -11,6 +10,7 @@ from functools import lru_cache
 from itertools import islice, pairwise
 from math import ceil, log
 
+from keepsaid.text.patterns import lazy
 from keepsaid.values import frozen
 
 _LENGTH_MAX = 64
@@ -145,8 +145,8 @@ _PHRASES = frozenset(tuple(phrase.split()) for line in _SMALL_TALK.split("\n") f
 _LONGEST = max(len(phrase) for phrase in _PHRASES)
 _GREETINGS = frozenset({"morning", "afternoon", "evening", "night", "everyone", "everybody", "folks"})
 
-_WORD = re.compile(r"[^\W_]+")
-_CLAUSES = re.compile(r"[^\w\s'’-]")
+_WORD = lazy(r"[^\W_]+")
+_CLAUSES = lazy(r"[^\w\s'’-]")
 _APART = "".join(letter if letter.isalnum() else " " for letter in map(chr, range(128)))
 _KEPT_CHARS_MAX = 64
 _SLICE = 256
@@ -277,7 +277,7 @@ _MONTHS = (
 )  # fmt: skip
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
-_UNSPACED = re.compile(
+_UNSPACED = lazy(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
     "\uf900-\ufaff\U00020000-\U0003ffff]+"
 )
@@ -335,7 +335,7 @@ WORDS_MIN = 5
 """Of texts with fewer words nothing is said by what they share."""
 
 _LOOKED_UP_MAX = 64
-_DIGITS = re.compile(r"\d")
+_DIGITS = lazy(r"\d")
 _TURNING = frozenset(["no", "not", "never", "without", "none", "nor", "neither", "cannot", "t", "before", "after"])
 """Words that turn a sentence round; `t` is what `don't` leaves."""
 

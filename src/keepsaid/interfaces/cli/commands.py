@@ -18,13 +18,35 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 GROUPS = {
-    "Talk": ("chat", "serve"),
-    "See": ("status", "why", "logs", "doctor"),
-    "Memory": ("memory",),
-    "Work": ("inbox", "schedule"),
-    "Set up": ("init", "config", "models", "data", "ext"),
+    "Talk": {
+        "chat": "Chat in the terminal, send lines through a pipe, or ask once with -m",
+        "serve": "Run the server until it is stopped",
+    },
+    "See": {
+        "status": "Show whether keepsaid runs, what waits, and what needs attention",
+        "why": "Explain one turn: what the model saw, and why",
+        "logs": "Show the log of the runtime",
+        "doctor": "Check the installation, the stores and everything that needs attention",
+    },
+    "Memory": {
+        "memory": "Search, correct, share and delete memories",
+    },
+    "Work": {
+        "inbox": "Inspect and manage messages",
+        "schedule": "Schedule messages, prompts and jobs",
+    },
+    "Set up": {
+        "init": "Set up keepsaid and choose a model that replies",
+        "config": "Show, check and change the settings",
+        "models": "List, test and download models; run a scripted one",
+        "data": "Back up, restore, export, import and prune",
+        "ext": "Manage extensions",
+    },
 }
-"""The commands, as help groups them; each is in the module of its name: a function, or `app` if it has subcommands."""
+"""The commands, as help groups them; each is in the module of its name: a function, or `app` if it has subcommands.
+
+Each has the first sentence of its own help, so that help of the whole program imports none of them.
+"""
 
 NOUNS = tuple(chain.from_iterable(GROUPS.values()))
 """The names of the commands, in the order of help."""
@@ -36,6 +58,7 @@ _ENTRY_POINTS = "keepsaid.commands"
 _OTHERS = "From other packages"
 _WIDTH_MAX = 100
 _INDENT = 2
+_HELP_OPTIONS = ("-h", "--help")
 
 _METAVAR_OF = {
     "channel": "NAME", "sender": "NAME", "conversation": "NAME", "account": "NAME", "topic": "NAME", "person": "NAME",
@@ -51,7 +74,7 @@ class HelpGroup(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write one section for each group that has commands here."""
         known = {name: command for name, command in self.commands.items() if not command.hidden}
-        sections = dict(GROUPS) if ctx.parent is None else {}
+        sections = {title: tuple(names) for title, names in GROUPS.items()} if ctx.parent is None else {}
         sections[_OTHERS if sections else "Commands"] = tuple(
             name for name in known if name not in chain(*sections.values())
         )
@@ -112,20 +135,30 @@ def tree(words: list[str], options: Callable[..., None]) -> Any:
 
 def application(words: list[str], options: Callable[..., None]) -> typer.Typer:
     """The commands that a command line of `words` needs, as they are declared."""
+    first = words[0] if words else ""
     made = typer.Typer(
         name="keepsaid",
+        add_completion=first not in NOUNS,
         cls=HelpGroup,
         epilog="These options may also follow the command. `keepsaid --version` prints the version.",
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": _WIDTH_MAX},
+        context_settings={"help_option_names": [*_HELP_OPTIONS], "max_content_width": _WIDTH_MAX},
     )
     made.callback()(options)
-    first = words[0] if words else ""
     lent = {} if first in NOUNS else plugin_commands()
-    for noun in (first,) if first in NOUNS or first in lent else (*NOUNS, *lent):
+    wanted = (first,) if first in NOUNS or first in lent else (*NOUNS, *lent)
+    if first in _HELP_OPTIONS:
+        for noun, sentence in chain.from_iterable(names.items() for names in GROUPS.values()):
+            made.command(noun, help=sentence)(_not_built)
+        wanted = tuple(lent)
+    for noun in wanted:
         _add(made, noun, lent[noun].load() if noun in lent else _own(noun), words[1:])
     return made
+
+
+def _not_built() -> None:
+    """A command that is only listed."""
 
 
 def _add(above: typer.Typer, name: str, command: Any, words: list[str]) -> None:

@@ -15,6 +15,8 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from keepsaid.text.patterns import lazy
+
 _HIDDEN = (
     r"\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
     r"\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
@@ -28,20 +30,20 @@ _FLAGS = tuple(
 _HELD_BACK = 16
 """Characters: a streamed text withholds at most so many that the next piece may make part of ordinary writing."""
 
-_UNSAFE = re.compile(rf"\r\n|{'|'.join(_FLAGS)}|[\x00-\x08\x0b-\x1f\x7f-\x9f{_HIDDEN}]")
-_UNSAFE_IN_JSON = re.compile(rf"[\x7f-\x9f{_HIDDEN}]")
-_UNDECIDED = re.compile(rf"[\r{_BLACK_FLAG}{_HIDDEN}]{{1,{_HELD_BACK}}}\Z")
+_UNSAFE = lazy(rf"\r\n|{'|'.join(_FLAGS)}|[\x00-\x08\x0b-\x1f\x7f-\x9f{_HIDDEN}]")
+_UNSAFE_IN_JSON = lazy(rf"[\x7f-\x9f{_HIDDEN}]")
+_UNDECIDED = lazy(rf"[\r{_BLACK_FLAG}{_HIDDEN}]{{1,{_HELD_BACK}}}\Z")
 
 _ZWSP, _ZWNJ, _ZWJ = "\u200b", "\u200c", "\u200d"
 _PLAIN_SIGN, _PICTURE = "\ufe0e", "\ufe0f"
 _KEYCAPS = frozenset("#*0123456789")
-_JOINING = re.compile(
+_JOINING = lazy(
     r"[\u0620-\u06ff\u0700-\u08ff\u0900-\u0dff\u0f40-\u0fbc\u1000-\u109f\u1780-\u17d3\u1820-\u18aa\u1b00-\u1b7f"
     r"\ua840-\ua8ff\ua980-\ua9df\uaa60-\uaa7f\ufb50-\ufdff\ufe70-\ufefc\U00011000-\U000119ff]"
 )
-_SPACELESS = re.compile(r"[\u0e01-\u0e4e\u0e81-\u0ecd\u1000-\u109f\u1780-\u17d3]")
-_IDEOGRAPH = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af]")
-_MONGOLIAN = re.compile(r"[\u1820-\u18aa]")
+_SPACELESS = lazy(r"[\u0e01-\u0e4e\u0e81-\u0ecd\u1000-\u109f\u1780-\u17d3]")
+_IDEOGRAPH = lazy(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af]")
+_MONGOLIAN = lazy(r"[\u1820-\u18aa]")
 
 
 def visible(text: str) -> str:

@@ -26,7 +26,8 @@ def ls() -> None:
 
     Example: keepsaid models ls --json
     """
-    from keepsaid.app.models import configured_models, has_embedder  # noqa: PLC0415 - `--help` needs none of it
+    from keepsaid.app.embedders import has_embedder  # noqa: PLC0415 - `--help` needs none of it
+    from keepsaid.app.models import configured_models  # noqa: PLC0415
 
     home, config = session().home, session().config()
     found = configured_models(home, config)
@@ -72,7 +73,7 @@ def pull(
 
 def offered(*, ask: bool) -> None:
     """Ask whether to download the local model where it is wanted and not there; without asking, say how."""
-    from keepsaid.app.models import wants_local  # noqa: PLC0415 - `--help` needs none of it
+    from keepsaid.app.embedders import wants_local  # noqa: PLC0415 - `--help` needs none of it
 
     name, folder, megabytes, is_there = _local()
     if is_there or not wants_local(session().config()):
@@ -91,13 +92,13 @@ def offered(*, ask: bool) -> None:
 
 
 def _local() -> tuple[str, Path, int, bool]:
-    from keepsaid.app.models import local_model  # noqa: PLC0415 - `--help` needs none of it
+    from keepsaid.app.embedders import local_model  # noqa: PLC0415 - `--help` needs none of it
 
     return local_model(session().home, session().config())
 
 
 def _download() -> None:
-    from keepsaid.app.models import pull_local  # noqa: PLC0415 - `--help` needs none of it
+    from keepsaid.app.embedders import pull_local  # noqa: PLC0415 - `--help` needs none of it
 
     name, _, megabytes, _ = _local()
     say(f"downloading {name}, {megabytes} MB")
@@ -134,7 +135,7 @@ def _tested_chat(config: Config) -> dict[str, Any]:
 
 
 def _tested_embedder(home: Home, config: Config) -> dict[str, Any]:
-    from keepsaid.app.models import has_embedder, try_embedder  # noqa: PLC0415
+    from keepsaid.app.embedders import has_embedder, try_embedder  # noqa: PLC0415
 
     if not has_embedder(home, config):
         more = "" if config.memory.embedder == "none" else "; by meaning too after: keepsaid models pull"

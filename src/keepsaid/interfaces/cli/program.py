@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import traceback
 from collections.abc import Callable
@@ -120,6 +121,9 @@ _VALUED = "--home"
 _PATHS = (["data"], ["bench"], ["inbox", "routes"], ["inbox", "replay"])
 """Commands whose arguments are paths: bytes of the file system, not text."""
 
+_COMPLETION = "_KEEPSAID_COMPLETE"
+"""The variable by which a shell asks for completions; it gives no arguments."""
+
 _Misuse: type[Exception] = typer.BadParameter.__mro__[1]
 """What typer raises for a wrong command line: a class of click's, or of its own copy of click, by version."""
 
@@ -182,7 +186,7 @@ def _run(front: list[str], rest: list[str], *, as_json: bool) -> int:
         raise Misused(
             f"{noun} comes with a distribution of its own", hint=installation(folder="./keepsaid/packages/testkit")
         )
-    called = tree(rest, shared)
+    called = tree([] if _COMPLETION in os.environ else rest, shared)
     try:
         code = called([*front, *rest], prog_name="keepsaid", standalone_mode=False)
     except typer.Abort:

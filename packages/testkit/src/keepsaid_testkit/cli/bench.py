@@ -75,7 +75,7 @@ async def _latency_measured(path: Path, n: int, counts: tuple[int, int], tell: T
 
 def _embedding() -> dict[str, Any]:
     """What a query costs the embedder of this home; why not, where there is none."""
-    from keepsaid.app.models import try_embedder  # noqa: PLC0415
+    from keepsaid.app.embedders import try_embedder  # noqa: PLC0415
 
     try:
         name, milliseconds = asyncio.run(try_embedder(session().home, session().config()))
