@@ -175,3 +175,39 @@ def test_commands_and_their_words_are_completed(talking: Program) -> None:
         person.sees("reset")
         person.types("\x15")  # the line is cleared
         person.leaves()
+
+
+def test_a_paused_conversation_keeps_what_is_said_until_it_is_resumed(talking: Program) -> None:
+    with chatting(talking) as person:
+        for line, seen in (
+            ("/pause\r", "Paused."),
+            ("first\r", "this conversation is paused; /resume answers what waits here"),
+        ):
+            person.types(line)
+            person.sees(seen)
+            person.sees("you >")
+        person.leaves()
+    assert "this conversation is paused" in talking.run("chat", "-m", "second", code=1).err
+    with chatting(talking) as person:
+        person.types("/incognito\r")
+        person.sees("Incognito is on.")
+        person.sees("you >")
+        person.types("/resume\r")
+        person.sees("answer to quick")
+        person.leaves()
+    states = {one["text"]: one["state"] for one in talking.run("inbox", "ls", "--json").json["messages"]}
+    assert (states["first"], states["second"]) == ("done", "done")
+    begun = talking.run("chat", given="").err
+    assert "Incognito is on" in begun
+    assert "paused" not in begun
+
+
+def test_what_was_remembered_is_said_and_taken_back(talking: Program) -> None:
+    with chatting(talking) as person:
+        person.types("/remember the spare key is under the blue pot\r")
+        person.sees("remembered: [fact]")
+        person.sees("you >")
+        person.types("/undo\r")
+        person.sees("undone: [fact]")
+        person.sees("you >")
+        person.leaves()

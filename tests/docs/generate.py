@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tests.docs import commands_page, config_page, errors_page, events_page, help_texts, ports_page
+from tests.docs import commands_page, config_page, errors_page, events_page, help_texts, ports_page, status_texts
 from tests.docs.markdown import ROOT
 
 PAGES: Mapping[str, Callable[[], str]] = {
@@ -14,6 +14,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "docs/use/reference/events.md": events_page.page,
     "docs/develop/reference-ports.md": ports_page.page,
     "tests/docs/help.txt": help_texts.page,
+    "tests/docs/status.txt": status_texts.page,
 }
 """What is made from what."""
 

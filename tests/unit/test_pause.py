@@ -34,7 +34,7 @@ async def test_what_waits_is_answered_in_order_after_a_restart(tmp_path: Path) -
         assert (await say(instance, "/pause")).startswith("Paused.")
         first = await put(instance, "one")
         status = await say(instance, "/status")
-        assert "terminal me is paused" in status
+        assert "me on terminal is paused" in status
         assert "1 message waits there" in status
         second = await put(instance, "two")
         with instance.hub.listening(second) as heard:

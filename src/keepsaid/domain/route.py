@@ -80,6 +80,9 @@ def decoded(text: str) -> WorkTerms:
 COMMAND_RULE = "command (paused)"
 """The rule of batches that hold commands of a paused conversation: they can be claimed, and are joined with no talk."""
 
+PAUSED = "this conversation is paused; /resume answers what waits here"
+"""Why a message of a paused conversation waits."""
+
 
 class Action(StrEnum):
     """What happens to a batch."""

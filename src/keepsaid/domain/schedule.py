@@ -21,6 +21,7 @@ PROMPT_MS = 60_000
 """What is not later than this is on time, whatever the clock did."""
 
 LIVE = ("active", "paused", "disabled")
+OVER = ("done", "cancelled")
 """The states in which a schedule can still come."""
 
 OPEN = ("due", "running")

@@ -29,7 +29,6 @@ _FAILED_MS = 1_000
 _MOMENT_MS = 50
 """After work the next is looked for a moment later, so that what was just routed goes first."""
 
-_PAUSED = "this conversation is paused; /resume answers what waits here"
 _INLINE_BYTES_MAX = 64_000
 """Larger payloads are parsed off the event loop (design: no slice of the loop longer than 2 ms)."""
 
@@ -209,4 +208,4 @@ class Router:
             if routed.verdict.action is not route.Action.FORWARD:
                 self.progress.tell(messages, channel.TurnProgress("settled", routed.verdict.reason))
             elif dispatch.paused and routed.verdict.rule != route.COMMAND_RULE:
-                self.progress.tell(messages, channel.TurnProgress("waiting", _PAUSED))
+                self.progress.tell(messages, channel.TurnProgress("waiting", route.PAUSED))

@@ -218,7 +218,7 @@ def _read(number: int, raw: bytes) -> ImportLine:
         return ImportLine(number, None, "it is not JSON")
 
 
-_NOBODY = "Nobody in particular"
+_NOBODY = "General"
 _DAY_CHARS = 10
 _MARKS = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_{}[]<>#|"})
 

@@ -8,7 +8,7 @@ from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from typing import Literal
 
-from keepsaid.domain import commits, compaction, views
+from keepsaid.domain import commits, compaction, route, views
 from keepsaid.domain.command import command_in
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import Inbound, Lane, StoredMessage
@@ -161,32 +161,49 @@ class AskService:
     ) -> AsyncGenerator[AnswerProgress, None]:
         """What happens to a message, its story first, until it is settled, gone from the store, or all is `over`."""
         with self._hub.listening(message_id, lane) as queue:
-            while (story := await self.story(message_id)) is not None:
-                yield AnswerProgress(story)
-                if story.state in SETTLED:
-                    return
-                while not over():
-                    if (progress := await _next(queue)) is None:
-                        yield AnswerProgress(story, "silence")
-                        break
-                    if progress.kind == "settled":
-                        break
-                    if progress.kind == "waiting" or story.batch is None:
-                        story = await self.story(message_id) or story
-                        yield AnswerProgress(story)
-                        if story.state in SETTLED:
-                            return
-                    if progress.kind == "waiting":
-                        yield AnswerProgress(story, "waiting", progress.text)
-                        break
-                    yield AnswerProgress(story, "tool" if progress.kind == "tool" else "piece", progress.text)
-                if over():
-                    return
+            if (story := await self._operations.story(message_id)) and await self._waits_for_resume(story):
+                yield AnswerProgress(story, "waiting", route.PAUSED)
+            async with aclosing(self._news(message_id, queue, over)) as news:
+                async for one in news:
+                    yield one
+
+    async def _news(
+        self, message_id: int, queue: asyncio.Queue[channel.TurnProgress], over: Callable[[], bool]
+    ) -> AsyncGenerator[AnswerProgress, None]:
+        while (story := await self.story(message_id)) is not None:
+            yield AnswerProgress(story)
+            if story.state in SETTLED:
+                return
+            while not over():
+                if (progress := await _next(queue)) is None:
+                    yield AnswerProgress(story, "silence")
+                    break
+                if progress.kind == "settled":
+                    break
+                if progress.kind == "waiting" or story.batch is None:
+                    story = await self.story(message_id) or story
+                    yield AnswerProgress(story)
+                    if story.state in SETTLED:
+                        return
+                if progress.kind == "waiting":
+                    yield AnswerProgress(story, "waiting", progress.text)
+                    break
+                yield AnswerProgress(story, "tool" if progress.kind == "tool" else "piece", progress.text)
+            if over():
+                return
 
     async def story(self, message_id: int) -> views.Story | None:
         """One message and its outcome, with the memories that its turn stored once it is settled."""
         story = await self._operations.story(message_id)
         return await self._remembered(story) if story is not None and story.state in SETTLED else story
+
+    async def _waits_for_resume(self, story: views.Story) -> bool:
+        """Whether a message waits because its conversation is paused; who listens later was not notified of that."""
+        batch = story.batch
+        if batch is None or story.state in SETTLED or batch.verdict.rule == route.COMMAND_RULE:
+            return False
+        line = await self._operations.line(story.message.lane)
+        return line is not None and line.paused
 
     async def mark_seen(self, story: views.Story) -> None:
         """Record that the replies of a message were pulled, except those that go to a URL."""

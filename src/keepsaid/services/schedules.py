@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from keepsaid.domain import scheduling, timing
 from keepsaid.domain.ids import MAX_ID, show
-from keepsaid.domain.schedule import LIVE, NewSchedule, Schedule, What
+from keepsaid.domain.schedule import LIVE, OVER, NewSchedule, Schedule, What
 from keepsaid.engine.scheduler import JobRunner, Scheduler
 from keepsaid.errors import InputError
 from keepsaid.ports.runtime import Clock, Ids
@@ -30,6 +30,10 @@ async def find_schedule(view: ScheduleView, known_as: str, number: int | None) -
         living = await view.schedules(LIVE, 0, _LISTED_MAX)
         found = next((one for one in living if known_as and one.new.name == known_as), None)
     if found is None:
+        over = await view.schedules(OVER, 0, _LISTED_MAX)
+        if known_as and (ended := next((one for one in over if one.new.name == known_as), None)):
+            id_ = show("schedule", ended.id)
+            raise refused(f"the schedule {known_as} is {ended.state}", f"keepsaid schedule show {id_}")
         raise refused(f"there is no schedule {known_as}", "keepsaid schedule ls")
     return found
 

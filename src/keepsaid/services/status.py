@@ -125,9 +125,9 @@ class Status:
             what = f"{many} to run alone: the program died at least twice in a row while it worked on each"
             yield Concern(what, f"keepsaid inbox why {show('batch', seen.held_first)}")
         for one in seen.paused:
-            place, since = f"{one.channel} {one.conversation}", duration(self.age_ms(one.since))
+            place, since = f"{one.conversation} on {one.channel}", duration(self.age_ms(one.since))
             many = counted(one.waiting, "message waits", "messages wait")
-            yield Concern(f"the conversation {place} is paused for {since}, and {many} there; /resume ends that")
+            yield Concern(f"conversation {place} is paused for {since}, and {many} there; /resume ends that")
         if self.unfetched.waiting:
             many, age = counted(self.unfetched.waiting, "reply", "replies"), self.age_ms(self.unfetched.oldest_at)
             what = f"{many} not fetched or sent yet, the oldest for {duration(age)}"

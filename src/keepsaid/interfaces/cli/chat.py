@@ -234,12 +234,17 @@ async def _own(config: Config, closing: AsyncExitStack) -> Remote:
 async def _greet(config: Config, conversation: str, model: str) -> None:
     """The first line: lane, the runtime's model, memory and where help is."""
     from keepsaid.app.stores import reading  # noqa: PLC0415
-    from keepsaid.domain.message import lane_key  # noqa: PLC0415
+    from keepsaid.domain.message import Lane, lane_key  # noqa: PLC0415
 
     async with reading(session().home, config) as stores:
         memories = sum((await stores.memories.counts()).values())
+        line = await stores.views.line(Lane("terminal", "default", conversation, lane_key(conversation)))
     remembered = counted(memories, "memory", "memories")
     say(f"lane {lane_key(conversation)}   model {model}   {remembered}   /help for commands")
+    if line is not None and line.incognito:
+        say("Incognito is on: nothing said here is remembered. /incognito off ends it.")
+    if line is not None and line.paused:
+        say("This conversation is paused: messages wait without an answer. /resume ends that.")
     if model == "none":
         say("No model is set: answers quote what memory holds. To set one: keepsaid init")
 

@@ -10,6 +10,7 @@ from urllib.parse import quote
 import typer
 
 from keepsaid.domain.event import Event, wants
+from keepsaid.domain.ids import when
 from keepsaid.events.catalog import CORE, topics_of
 from keepsaid.interfaces.cli import console, remote
 from keepsaid.interfaces.shapes import cloud_event, delivery_shape, subscriber_shape
@@ -55,9 +56,15 @@ def _follow(after: int, patterns: tuple[str, ...]) -> None:
                 console.show({"event": cloud_event(one)}, _line(one))
 
 
+def _shown(key: str, value: object) -> str:
+    """A field as people read it: a time in milliseconds as a date and a time."""
+    is_time = key == "due" or key.endswith("_at")
+    return str(when(value)) if is_time and isinstance(value, int) else console.one_line(console.json_text(value))
+
+
 def _line(event: Event) -> str:
     shape = cloud_event(event)
-    data = "  ".join(f"{key}={console.one_line(console.json_text(value))}" for key, value in shape["data"].items())
+    data = "  ".join(f"{key}={_shown(key, value)}" for key, value in shape["data"].items())
     return f"{shape['time']}  {event.id:>8}  {event.topic:<24}  {data}"
 
 

@@ -8,7 +8,8 @@ from urllib.parse import quote
 import typer
 
 from keepsaid.domain.schedule import LIVE
-from keepsaid.interfaces.cli.console import Table, command_of, facts, one_line, say, session, show
+from keepsaid.interfaces.cli.console import Table, command_of, facts, one_line, session, show
+from keepsaid.interfaces.cli.console import say as talk
 from keepsaid.interfaces.cli.remote import post
 from keepsaid.values import frozen
 
@@ -29,7 +30,7 @@ def ls(every: Annotated[bool, typer.Option("--all", help="Include ended schedule
     headings = ("SCHEDULE", "NAME", "STATE", "NEXT", "WHEN", "WHAT", "TEXT")
     show(shape, Table(headings, tuple(map(_row, shape["schedules"]))))
     if not shape["schedules"]:
-        say("no schedule")
+        talk("no schedule")
 
 
 def _row(one: dict[str, Any]) -> tuple[str, ...]:
@@ -86,8 +87,12 @@ def _add(wanted: ScheduleOptions) -> None:
     for options in (("cron", "every", "at"), ("say", "ask", "run", "task")):
         if sum(getattr(wanted, one) is not None for one in options) != 1:
             raise typer.BadParameter(f"one of them has to be given: {', '.join(f'--{one}' for one in options)}")
-    shape, _ = post("/v1/schedules", wanted.body())
+    shape, is_running = post("/v1/schedules", wanted.body())
     show(shape, _render_schedule(shape))
+    if not is_running:
+        talk("schedules run while an instance is running: keepsaid serve")
+        if wanted.run is not None:
+            talk(f"whether there is a job {wanted.run!r} is checked when it is due: extensions are not loaded now")
 
 
 app.command("add")(command_of(ScheduleOptions, _add))
@@ -95,8 +100,10 @@ app.command("add")(command_of(ScheduleOptions, _add))
 
 def _add_verb(verb: str, about: str) -> None:
     def command(thing: Named) -> None:
-        shape, _ = post(f"/v1/schedules/{quote(thing, safe='')}/{verb}")
+        shape, is_running = post(f"/v1/schedules/{quote(thing, safe='')}/{verb}")
         show(shape, _render_schedule(shape))
+        if verb == "run" and not is_running:
+            talk("no instance is running: it runs at the next start (keepsaid serve)")
 
     command.__doc__ = about
     app.command(verb)(command)
@@ -110,8 +117,8 @@ _add_verb("cancel", "Cancel a schedule permanently.")
 
 def _render_schedule(shape: dict[str, Any]) -> str:
     to = shape["to"]
-    heard = "-" if to is None else f"{to['channel']} {to['conversation']} {to['key']}"
+    target = "-" if to is None else f"{to['channel']} {to['conversation']} {to['key']}"
     stands = f"{shape['state']}   failures {shape['failures']}   {shape['reason']}".rstrip()
     said = [("schedule", f"{shape['id']}   {shape['name']}".rstrip()), ("state", stands)]
     said += [("next", _next(shape)), ("when", shape["when"])]
-    return facts([*said, (shape["what"], one_line(shape["text"])), ("heard", heard)])
+    return facts([*said, (shape["what"], one_line(shape["text"])), ("target", target)])

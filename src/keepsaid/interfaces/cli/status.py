@@ -15,7 +15,7 @@ from keepsaid.values import frozen
 
 if TYPE_CHECKING:
     from keepsaid.config import Home
-    from keepsaid.services.status import Concern
+    from keepsaid.services.status import Concern, Status
 
 
 _WATCH_S = 2.0
@@ -49,14 +49,21 @@ def _show(*, brief: bool) -> int:
         lines = [] if brief else [facts([("home", where["home"])])]
         show({"sentence": sentence, "stored": False, **where}, sentence, *lines)
         return 0
+    sentence, shape, lines = described(found, life.description, is_up=life.holder is not None)
+    show(
+        {"sentence": sentence, "stored": True, **shape, **where},
+        sentence,
+        *([] if brief else [*lines, facts([("home", where["home"])])]),
+    )
+    return len(shape["attention"])
+
+
+def described(found: Status, process: str, *, is_up: bool) -> tuple[str, dict[str, Any], list[str]]:
+    """The first line of a status, its JSON, and the text below the first line; `process` says what uses the home."""
     from keepsaid.interfaces.status_shape import status_shape  # noqa: PLC0415 - `--help` needs none of it
 
-    sentence = found.describe(life.description, works=life.holder is not None)
-    shape = {"sentence": sentence, "stored": True, **status_shape(found), **where}
-    concerns = [*found.concerns()]
-    lines = [] if brief else [*map(_concern, concerns), facts(_lines(shape))]
-    show(shape, sentence, *lines)
-    return len(concerns)
+    shape = status_shape(found)
+    return found.describe(process, works=is_up), shape, [*map(_concern, found.concerns()), facts(_lines(shape))]
 
 
 def _concern(one: Concern) -> str:
@@ -116,5 +123,4 @@ def _lines(shape: dict[str, Any]) -> list[tuple[str, str]]:
         ("tokens", f"in {tokens['in']:,}   out {tokens['out']:,}   cost {cost}"),
         ("pruned", f"{pruned['messages']:,} messages   last run {ago}"),
         ("disk", f"{shape['disk']['free_bytes'] / 1e9:.1f} GB free"),
-        ("home", shape["home"]),
     ]

@@ -13,6 +13,7 @@ import httpx2
 
 from keepsaid.domain.command import COMMANDS, read_command
 from keepsaid.domain.message import Lane, lane_key
+from keepsaid.domain.route import PAUSED
 from keepsaid.errors import InputError, NotRunning
 from keepsaid.interfaces.cli.console import say, session, show, wrapped
 from keepsaid.interfaces.cli.remote import Remote, problem, running
@@ -163,14 +164,17 @@ class ChatClient:
         return bool((await self._call("POST", f"/v1/messages/{message_id}/stop"))["stopped"])
 
     async def answer(self, message_id: str) -> AsyncGenerator[Piece, None]:
-        """The answer as it is written, and at its end the settled story. Raises NotRunning when the runtime goes."""
+        """The answer as it is written, and at its end the settled story, or that the conversation is paused.
+
+        Raises NotRunning when the runtime goes.
+        """
         try:
             async with self._client.stream("GET", f"/v1/messages/{message_id}/events") as response:
                 self._refuse(response.status_code, await response.aread() if response.is_error else b"")
                 async with aclosing(_pieces(response)) as pieces:
                     async for piece in pieces:
                         yield piece
-                        if piece.kind == "settled":
+                        if piece.kind == "settled" or piece.text == PAUSED:
                             return
         except httpx2.TransportError as error:
             raise self._gone(error) from error
@@ -263,13 +267,16 @@ async def open_chat(host: Callable[[], Awaitable[Remote]], conversation: str) ->
 
 
 async def settled(talk: ChatClient, message_id: str) -> dict[str, Any]:
-    """The story of a message once it is settled. Raises NotRunning when the runtime goes before."""
+    """The story of a message once it is settled, or waits for /resume. Raises NotRunning when the runtime goes."""
     async with aclosing(talk.answer(message_id)) as pieces:
-        return [piece.data async for piece in pieces][-1]  # the last piece of an answer is the settled one
+        last = [piece async for piece in pieces][-1]
+    return last.data if last.kind == "settled" else await talk.story(message_id)
 
 
 def say_unanswered(story: dict[str, Any]) -> None:
     """Say why a settled message has no reply, if it has none."""
-    if not story["replies"]:
+    if not story["replies"] and story["state"] == "batched":
+        say(f"{story['id']} waits: {PAUSED}")
+    elif not story["replies"]:
         reason = (story["batch"] or {}).get("reason", "")
         say(f"{story['id']} is {story['state']}, without a reply: {reason}")

@@ -34,6 +34,7 @@ TEACHING = (
     "commit.Confirm.",
     "commit.Merge.",
     "commit.ArchiveMemories.",
+    "commit.UndoMemory.",
     "commit.TakeIn.",
     "commit.RulePairs.",
     "commit.Relate.",

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.stores import MEMORY_TABLE, SqliteMemories
 from keepsaid.adapters.sqlite.writer import TransactionExecutor
 from keepsaid.domain.bundle import BundleEntry
-from keepsaid.domain.learning import Ruled, Ruling
-from keepsaid.domain.memory import Kind, Memory, NewMemory, Source, person_scope
-from keepsaid.domain.message import Trust
+from keepsaid.domain.learning import COMMAND_KEY, Ruled, Ruling, UndoRequest
+from keepsaid.domain.memory import Kind, Listener, Memory, NewMemory, Source, person_scope
+from keepsaid.domain.message import Lane, Trust
 from keepsaid_testkit.crash.evidence import SQL
 
 _HASH_BYTES = 16
@@ -18,7 +19,7 @@ _PLACES = ("Porto", "Lisbon", "Porto")
 
 
 async def exercise_learning(store: SqliteMemories, memory_id: int, at: int) -> None:
-    """Learn, correct, confirm and pin a fact; rule on two notes, merge and archive them.
+    """Learn, correct, confirm and pin a fact; rule on two notes, merge and archive them; store a memory and undo that.
 
     A third note is imported from another home.
     """
@@ -37,6 +38,11 @@ async def exercise_learning(store: SqliteMemories, memory_id: int, at: int) -> N
     if first.memory_id != same.memory_id:
         await store.revisions.merge(first.memory_id, [same.memory_id], at)
     await store.revisions.archive([first.memory_id], at)
+    ann = Listener(Lane("terminal", "default", "ann", "root:ann"), f"ann {memory_id}", direct=True)
+    noted = _new_memory(memory_id, 7, "what ann asked to keep")
+    key = f"{COMMAND_KEY}{memory_id}"
+    await store.learn([replace(noted, key=key, lane=ann.lane, speaker_id=ann.person)], at)
+    await store.revisions.undo(UndoRequest(ann, key, at))
     third = Memory(memory_id ^ 1, _new_memory(memory_id, 6, "a note from another home"), "active", at)
     await store.bundles.take([BundleEntry(third, bytes(_HASH_BYTES), said_in=("",))], (), at)
 

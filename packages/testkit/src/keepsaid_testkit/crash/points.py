@@ -75,6 +75,7 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
                 "commit.Confirm.",
                 "commit.Merge.",
                 "commit.ArchiveMemories.",
+                "commit.UndoMemory.",
                 "commit.TakeIn.",
                 "commit.RulePairs.",
                 "episodes.kept",
