@@ -24,7 +24,7 @@ KeepsaidError
 │   └── SchemaTooNew        a newer keepsaid wrote it
 ├── MessageDamaged          a stored message is not what was stored
 ├── LeaseLost               another owner has the batch now
-├── ToolError               a tool refused; the model is told
+├── ToolError               a tool refused; the model gets it
 ├── ExtensionError          an extension cannot be let in, or asked for what is not its
 ├── TaskImpossible          a task asks for a skill or a tool that is not there
 ├── EmbedderError           no vectors can be made; search goes on by words

@@ -118,7 +118,7 @@ def test_forgetting_that_would_be_refused_is_refused_when_it_is_only_counted(
     fresh.run("memory", "add", "the kettle is blue")
     for yes in ((), ("--yes",)):
         refused = inside(fresh, capsys, "memory", "forget", "--filter", "kettle", "--undo-for", "soon", *yes, code=1)
-        assert "'soon' is no time to undo in" in refused.err
+        assert "'soon' is not a time for undo" in refused.err
 
 
 def test_rules_that_are_not_there(fresh: Program, capsys: pytest.CaptureFixture[str]) -> None:

@@ -55,7 +55,7 @@ def test_a_lane_is_listed_shown_summarised_and_begun_anew(talked: Program, capsy
         [line] = inside(talked, capsys, "inbox", "lanes", "ls", "--json").json["lanes"]
         assert (line["lane"], line["session"], line["summary"]) == (LANE, "active", None)
         due = inside(talked, capsys, "inbox", "lanes", "compact", CHAT, "--json").json
-        assert (due["lane"], due["told"]) == (LANE, "There was nothing to take together.")
+        assert (due["lane"], due["told"]) == (LANE, "There was nothing to summarise.")
         inside(talked, capsys, "inbox", "lanes", "compact", CHAT, "--now")
         summary = inside(talked, capsys, "inbox", "lanes", "summary", CHAT, "--json").json
         assert (summary["summary"]["version"], summary["versions"]) == (1, [1])

@@ -46,11 +46,11 @@ def test_a_memory_is_shared_with_a_reason_that_is_kept(tmp_path: Path, capsys: C
     program = Program(tmp_path / "home")
     added = inside(program, capsys, "memory", "add", "The boiler is serviced every May.", "--json").json["id"]
     refused = inside(program, capsys, "memory", "share", added, "--to", "person", "--reason", "mine", code=1).err
-    assert "it was said before others, so it is nobody's own" in refused
+    assert "others were present, so it does not belong to one person" in refused
     done = inside(program, capsys, "memory", "share", added, "--to", "global", "--reason", "the house may know")
     assert done.out == f"{added}  global  (was person:owner)\n"
     again = inside(program, capsys, "memory", "share", added, "--to", "global", "--reason", "again").out
-    assert again == f"{added}  global  (is heard as far already)\n"
+    assert again == f"{added}  global  (already has this scope)\n"
     shown = inside(program, capsys, "memory", "show", added).out
     assert "from person:owner by owner: the house may know" in shown
     assert (

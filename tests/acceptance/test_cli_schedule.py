@@ -61,7 +61,7 @@ def test_a_schedule_lives_as_its_owner_says(program: Program, capsys: Capture, *
     [
         (("--cron", "0 25 * * *", "--say", "x"), "hour"),
         (("--at", "2001-01-01", "--say", "x"), "in the past"),
-        (("--every", "60", "--say", "x", "--channel", "nowhere"), "channel that is open"),
+        (("--every", "60", "--say", "x", "--channel", "nowhere"), "must be on an open channel"),
         (("--cron", "0 1 * * *", "--timezone", "Mars", "--say", "x"), "time zone"),
     ],
 )

@@ -150,15 +150,15 @@ _SWAP_COMMITS = f"""
         (_SECOND_TURN, "(forward) has 2 committed turns"),
         (f"UPDATE turn SET state = 'open' WHERE batch_id = {_FORWARDED}", "ends open"),
         (_SWAP_COMMITS, "was answered after"),
-        (f"DELETE FROM transcript WHERE ref = 'message:' || {_TALK}", "is heard 0 times"),
-        (_HEARD_AGAIN, "is heard 2 times"),
-        ("UPDATE transcript SET text = 'other' WHERE role = 'user'", "is heard otherwise than it was said"),
-        ("UPDATE transcript SET turn_id = 7 WHERE role = 'user'", "is heard in a turn that is not its own"),
+        (f"DELETE FROM transcript WHERE ref = 'message:' || {_TALK}", "occurs 0 times"),
+        (_HEARD_AGAIN, "occurs 2 times"),
+        ("UPDATE transcript SET text = 'other' WHERE role = 'user'", "has another text in the transcript"),
+        ("UPDATE transcript SET turn_id = 7 WHERE role = 'user'", "is in the transcript of a turn that is not its own"),
         ("UPDATE transcript SET position = -position WHERE role = 'user'", "stands before an earlier one"),
         (f"DELETE FROM reply WHERE batch_id = {_FORWARDED}", "has 0 replies"),
         (f"UPDATE reply SET state = 'unknown' WHERE id = {_URL_REPLY}", "ends unknown"),
         (f"UPDATE reply SET notice = 1 WHERE id = {_URL_REPLY}", "is a notice"),
-        (f"DELETE FROM reply WHERE batch_id = {_DEAD}", "nobody was told of batch"),
+        (f"DELETE FROM reply WHERE batch_id = {_DEAD}", "there is no notice about batch"),
         (f"UPDATE reply SET text = 'what?' WHERE id = {_URL_REPLY}", "does not answer all messages"),
         ("UPDATE lane_summary SET first = first + 1", "takes"),
         ("DELETE FROM lane_summary", "and its spans reach"),
@@ -190,7 +190,7 @@ _COMMAND_HEARD = """
     [
         ("DELETE FROM journal WHERE topic = 'command.executed'", "and carried out 0 times"),
         (_OBEYED_AGAIN, "and carried out 2 times"),
-        (_COMMAND_HEARD, "is heard 1 times in transcripts"),
+        (_COMMAND_HEARD, "occurs 1 times in transcripts"),
         (f"DELETE FROM slot WHERE id = {_FILLED}", "and asked nothing"),
         (f"UPDATE slot SET id = {_SETTLED} WHERE id = {_FILLED}", "was to ask [], and asked Which number?"),
         (f"UPDATE slot SET id = 7 WHERE id = {_FILLED}", "something is asked by turn 7, which is not committed"),
@@ -233,7 +233,7 @@ def _heard_late(lines: Lines) -> None:
 
 @pytest.mark.parametrize(
     ("tamper", "violation"),
-    [(_unheard, "and was not heard"), (_heard_late, "was told again after it was done")],
+    [(_unheard, "and was not received"), (_heard_late, "was delivered again after it was done")],
 )
 def test_what_was_heard_wrongly_is_found(case: Case, tamper: Callable[[Lines], None], violation: str) -> None:
     ledger = subscriber_ledger_path(case.ledgers.effects)
@@ -247,8 +247,8 @@ def test_who_was_not_told_is_found(case: Case) -> None:
     case.sql("UPDATE delivery SET state = 'pending' WHERE subscriber = 'ledger'")
     assert case.broken("is pending in the end")
     case.write(subscriber_ledger_path(case.ledgers.effects), [])
-    assert case.broken("nobody heard of message")
-    assert case.broken("nobody heard of turn")
+    assert case.broken("no subscriber received message")
+    assert case.broken("no subscriber received turn")
 
 
 def _lost(lines: Lines) -> None:

@@ -158,7 +158,7 @@ def test_a_week_says_everything_where_it_belongs_and_once() -> None:
     failing = home.rows("SELECT text FROM schedule WHERE state = 'disabled'")
     assert failing == [("phone room-4 schedule-4",)]
     [(notice,)] = home.rows("SELECT text FROM reply WHERE channel = 'terminal'")
-    assert "comes no more" in notice
+    assert "is disabled" in notice
     assert not missing(home)
     assert {run.state for _, run in runs} <= {"executed", "skipped"}
 

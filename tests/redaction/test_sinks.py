@@ -122,7 +122,7 @@ def test_every_secret_of_the_settings_and_of_the_models_is_known(monkeypatch: py
         assert redactor.redacted(f"so {secret} it is") == "so [redacted: own secret] it is"
 
 
-@pytest.mark.parametrize(("pattern", "fault"), [("(", "is no regular expression"), ("x*", "matches an empty text")])
+@pytest.mark.parametrize(("pattern", "fault"), [("(", "is not a regular expression"), ("x*", "matches an empty text")])
 def test_a_pattern_that_cannot_be_meant_is_refused(pattern: str, fault: str) -> None:
     """With its reason, before anything is opened."""
     with pytest.raises(ConfigError, match=fault):

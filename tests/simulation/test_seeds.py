@@ -32,7 +32,7 @@ _TROUBLES = (
     "taken for dead",
     "jumps by",
     "disk full",
-    "told to stop",
+    "is stopping",
     "duplicate",
     "Requeue",
     "marked=True",

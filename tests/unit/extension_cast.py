@@ -23,7 +23,7 @@ class A:
 """
 
 BROKEN: Mapping[str, tuple[str, str, str]] = {
-    "unparsable": ("def broken(:\n", "manifest", "no Python"),
+    "unparsable": ("def broken(:\n", "manifest", "not Python"),
     "unready_manifest": (
         "NAME = 'x'\n@extension(id=NAME)\nclass A:\n    pass\n",
         "manifest",

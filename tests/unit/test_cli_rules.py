@@ -94,11 +94,11 @@ def test_a_raw_webhook_is_a_sample_too(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{oh\n", "line 1 is no JSON"),
+        ("{oh\n", "line 1 is not JSON"),
         ('{"sender": "a", "conversation": "c"}\n', "line 1: the field 'text' is missing"),
         (lines({"text": "hi", "expect": 7}), "line 1: expect must be"),
         ("\n", "there is no sample in it"),
-        ("[1]\n", "line 1 is no JSON object"),
+        ("[1]\n", "line 1 is not a JSON object"),
     ],
 )
 def test_a_sample_that_cannot_be_read_is_named(shell: Shell, text: str, said: str) -> None:
@@ -135,7 +135,7 @@ def test_a_replay_shows_what_would_be_decided_differently(shell: Shell) -> None:
     assert "3 messages since" in text
     assert "2 would be decided differently." in text
     assert [one["state"] for one in shell.json("inbox", "ls")["messages"]] == ["received"] * 3
-    assert "is no span of time" in shell.json("inbox", "replay", "--since", "soon", code=2)["error"]["what"]
+    assert "is not a span of time" in shell.json("inbox", "replay", "--since", "soon", code=2)["error"]["what"]
 
 
 def test_what_is_not_batched_or_not_queued_is_not_dropped(shell: Shell) -> None:

@@ -148,7 +148,7 @@ async def test_compact_says_what_came_of_it(tmp_path: Path) -> None:
     async with opened(Home.at(tmp_path), instance_in(tmp_path), Parrot()) as instance:
         say = talking(instance)
         await instance.start()
-        assert await say("/compact") == "There was nothing to take together."
+        assert await say("/compact") == "There was nothing to summarise."
 
 
 async def test_everyone_sets_his_own_personality_and_the_owner_all(tmp_path: Path) -> None:

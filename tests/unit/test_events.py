@@ -366,7 +366,7 @@ def test_every_topic_has_a_schema_that_outsiders_can_read() -> None:
         ({"turn": 1, "batch": 2, "replied": True}, []),
         ({"turn": 1, "batch": 2, "replied": True, "steered": [3]}, []),
         ({"turn": True, "batch": 2, "replied": True}, ["turn is True and holds id of a turn"]),
-        ({"turn": 1, "replied": "yes", "text": "hi"}, ["text is no field", "batch is missing", "replied is 'yes'"]),
+        ({"turn": 1, "replied": "yes", "text": "hi"}, ["text is not a field", "batch is missing", "replied is 'yes'"]),
     ],
 )
 def test_a_schema_says_what_is_amiss(payload: dict[str, Any], amiss: list[str]) -> None:

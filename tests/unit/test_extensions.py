@@ -174,7 +174,7 @@ async def test_a_user_message_goes_into_the_buffer_once(tmp_path: Path) -> None:
             await emit("user.message", said, "delivery-1")
         seen = await instance.operations.overview()
         assert seen.messages == 1
-        with pytest.raises(InputError, match="terminal is no channel of an extension"):
+        with pytest.raises(InputError, match="terminal is not a channel of an extension"):
             await emit("user.message", {**said, "channel_id": "terminal"})
         with pytest.raises(InputError, match="needs text and user_id"):
             await emit("user.message", {"text": "hello"})

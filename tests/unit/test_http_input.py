@@ -41,7 +41,7 @@ async def test_what_is_refused_is_told_and_not_stored(one: Site) -> None:
     cases: list[tuple[object, int, str]] = [
         (b"", 400, "not valid JSON"),
         (b"{", 400, "not valid JSON"),
-        (b'{"text": "a", "data": {"n": NaN}}', 400, "not valid JSON: NaN is no number"),
+        (b'{"text": "a", "data": {"n": NaN}}', 400, "not valid JSON: NaN is not a number"),
         (b'{"text": "a", "data": {"n": 1, "n": 2}}', 400, "not valid JSON: 'n' stands twice in one object"),
         (b'{"text": "a" "b"}', 400, "not valid JSON"),
         (b"[]", 400, "a JSON object, not a list"),

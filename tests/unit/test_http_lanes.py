@@ -45,10 +45,10 @@ async def test_a_lane_is_summarised_at_once_where_that_is_asked(tmp_path: Path) 
     async with site(tmp_path, compaction={"keep": 1}) as running:
         await said(running, "we decided to sell the boat", "my boat is blue", "what else?")
         due = await tell(running, "compact", LANE)
-        assert (due.status_code, due.json()) == (200, {"told": "There was nothing to take together."})
+        assert (due.status_code, due.json()) == (200, {"told": "There was nothing to summarise."})
         assert running.rows("SELECT count(*) FROM lane_summary") == [(0,)]
         at_once = await tell(running, "compact", {**LANE, "now": True})
-        assert at_once.json() == {"told": "A summary stands for what was said so far."}
+        assert at_once.json() == {"told": "The conversation so far was summarised."}
         [(first, text)] = running.rows("SELECT first, text FROM lane_summary")
         assert first == 1
         assert "we decided to sell the boat" in text

@@ -39,10 +39,10 @@ async def test_files_that_are_no_whole_bundle_are_refused_with_nothing_imported(
     lines = whole.splitlines(keepends=True)
     huge = json.dumps({**memories(sample)[0], "text": "x" * LINE_BYTES_MAX}).encode() + b"\n"
     cases = {
-        "is no bundle": b"",
+        "is not a bundle": b"",
         "no bundle of keepsaid": bytes(range(256)) * 40,
-        "is no bundle of": b"not JSON\n",
-        "is no bundle of keepsaid's": b'["a", "list"]\n',
+        "is not a bundle of": b"not JSON\n",
+        "is not a bundle of keepsaid's": b'["a", "list"]\n',
         "has format '2'; this keepsaid reads 1": written(tmp_path / "two", sample, format=2).read_bytes(),
         "breaks off after its header": lines[0],
         "breaks off after line 3": b"".join(lines[:3]),
@@ -78,8 +78,8 @@ def _cases(porto: dict[str, Any], rome: dict[str, Any], talk: dict[str, Any]) ->
     deep = "[" * 100_000 + "]" * 100_000
     return [
         (_changed(talk, kind="rumour"), "kind: 'rumour' is not one of"),
-        (_changed(talk, scope="planet:mars"), "scope: nobody hears the scope 'planet:mars'"),
-        (_changed(talk, scope="person:bob"), "scope: nobody hears the scope 'person:bob'"),
+        (_changed(talk, scope="planet:mars"), "scope: nobody can read the scope 'planet:mars'"),
+        (_changed(talk, scope="person:bob"), "scope: nobody can read the scope 'person:bob'"),
         (_changed(talk, scope=""), "scope: nobody hears"),
         (_changed(talk, trust="root"), "trust: 'root' is not one of"),
         (_changed(talk, state="forgotten"), "state: 'forgotten' is not one of"),

@@ -48,8 +48,8 @@ def test_small_and_large_documents_are_read_by_the_same_rules(raw: bytes) -> Non
 
 
 REFUSED = [
-    (b'{"a": NaN}', "NaN is no number"),
-    (b"[-Infinity]", "-Infinity is no number"),
+    (b'{"a": NaN}', "NaN is not a number"),
+    (b"[-Infinity]", "-Infinity is not a number"),
     (b"[1e400]", "too large"),
     (b"[-1e400]", "too large"),
     (b"[%s]" % (b"9" * 301), "more than 300 characters"),

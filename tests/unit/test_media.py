@@ -242,7 +242,7 @@ def test_nostr_a_direct_message_belongs_to_its_people_whoever_writes() -> None:
     assert not posted("nostr", nostr(["p", B], ["p", C], kind=14)).direct
 
 
-# What is no message, and what cannot be read
+# What is not a message, and what cannot be read
 
 
 @pytest.mark.parametrize(
@@ -251,15 +251,15 @@ def test_nostr_a_direct_message_belongs_to_its_people_whoever_writes() -> None:
         ("telegram", {"update_id": 1, "callback_query": {}}, "the update holds no message"),
         ("telegram", telegram(**{"from": {"id": 9, "is_bot": True}}), "a bot said it"),
         ("telegram", telegram(text=None, new_chat_members=[ANN]), "the message has no words"),
-        ("discord", {"t": "TYPING_START", "d": {}}, "TYPING_START is no message"),
+        ("discord", {"t": "TYPING_START", "d": {}}, "TYPING_START is not a message"),
         ("discord", discord(author={"id": "1", "bot": True}), "a bot said it"),
         ("discord", discord(type=7), "a notice of Discord's own (type 7)"),
         ("discord", discord(content=""), "the message has no words"),
-        ("slack", {"type": "event_callback", "event": {"type": "reaction_added"}}, "reaction_added is no message"),
+        ("slack", {"type": "event_callback", "event": {"type": "reaction_added"}}, "reaction_added is not a message"),
         ("slack", slack(bot_id="B1"), "a bot said it"),
         ("slack", slack(subtype="channel_join"), "a notice of Slack's own (channel_join)"),
         ("slack", slack(subtype="message_changed", message={"ts": "4.5"}), "only the preview"),
-        ("nostr", nostr(kind=7), "an event of kind 7 is no message"),
+        ("nostr", nostr(kind=7), "an event of kind 7 is not a message"),
         ("nostr", nostr(content=" "), "the event has no words"),
     ],
 )

@@ -123,7 +123,7 @@ async def test_a_memory_is_opened_with_what_was_said_around_it() -> None:
 async def test_what_cannot_be_opened_is_told(arguments: dict[str, Json]) -> None:
     with pytest.raises(ToolError):
         await memory_open(Books(), Books(), OWNER_HERE).run(arguments)
-    with pytest.raises(ToolError, match="no memory mem_0000000000007 that may be heard here"):
+    with pytest.raises(ToolError, match="no memory mem_0000000000007 that can be read here"):
         await memory_open(Books(), Books(), OWNER_HERE).run({"id": show("memory", 7)})
 
 

@@ -128,7 +128,7 @@ async def test_others_do_not_change_what_the_owner_said(store: SqliteMemories) -
         ("memory_save", {"text": "a b", "valid_from": "2026-05-04", "valid_to": "2026-05-03"}, "must be later"),
         ("memory_save", {"text": "Ann lives", "scope": "global"}, "there is no argument 'scope'"),
         ("memory_correct", {"id": "mem_x", "text": "Ann"}, "id must name a memory"),
-        ("memory_confirm", {"id": show("memory", 17)}, "that may be heard here"),
+        ("memory_confirm", {"id": show("memory", 17)}, "that can be read here"),
     ],
 )
 async def test_what_is_wrong_with_a_call_is_told(

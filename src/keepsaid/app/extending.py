@@ -38,7 +38,7 @@ from keepsaid.text.normal import normalise
 from keepsaid.values import frozen
 
 _KNOWN_MS = 30 * 86_400_000
-"""So long it is known what the owner was told."""
+"""How long notices to the owner are deduplicated."""
 
 _SAID = ("text", "user_id", "channel_id", "conversation_id")
 
@@ -57,7 +57,7 @@ class ExtensionHost:
     ours: frozenset[str] = frozenset()
 
     async def emit(self, extension: str, topic: str, payload: Mapping[str, Json], correlation_id: str) -> None:
-        """Tell of a fact; what somebody said goes into the buffer like any other message."""
+        """Publish an event; a message of a user goes into the buffer like any other message."""
         if topic == USER_MESSAGE:
             await self._said(extension, payload, correlation_id)
         else:
@@ -79,7 +79,7 @@ class ExtensionHost:
         """Take in a message that an extension's channel brought."""
         settings = self.config.channels.get(channel)
         if settings is None or channel not in self.ours:
-            raise InputError(f"{channel} is no channel of an extension", hint="keepsaid ext ls")
+            raise InputError(f"{channel} is not a channel of an extension", hint="keepsaid ext ls")
         who = incoming.conversation, incoming.sender, incoming.name, incoming.direct
         origin = message.Origin(channel, "default", *who)
         origin = replace(origin, trust=self.config.trust_of(origin))
@@ -201,7 +201,7 @@ class ExtensionService:
 
     def _named(self, name: str) -> Model:
         if name not in ("", self._model.name):
-            raise ExtensionError(f"no model {name} is at hand; this instance answers with {self._model.name}")
+            raise ExtensionError(f"the model {name} is not available; this instance answers with {self._model.name}")
         return self._model
 
     def _tools_of(self, guest: LoadedExtension) -> Sequence[Tool]:
@@ -226,7 +226,7 @@ class ExtensionService:
         try:
             loaded.write(self._home.extensions_file, os.getpid(), guests)
         except OSError as error:
-            _log.warning("what became of extensions cannot be written (%s)", error.strerror)
+            _log.warning("the status of extensions cannot be written (%s)", error.strerror)
 
 
 async def join_calendars(extending: ExtensionService, scheduling: work.ScheduleRunner, zone: str) -> None:

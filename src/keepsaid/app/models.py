@@ -60,7 +60,7 @@ def model_of(config: Config, closing: AsyncExitStack) -> Model:
 
 
 def model_of_agent(agent: object) -> Model:
-    """The model that a function, or an agent of pydantic-ai, stands for. Raises InputError for what is neither."""
+    """A model that calls a function or an agent of pydantic-ai. Raises InputError for anything else."""
     if isinstance(agent, type):
         raise InputError(f"agent must be an object or a function, not the class {agent.__name__}")
     if callable(getattr(agent, "run", None)) and hasattr(agent, "name"):
@@ -85,7 +85,7 @@ async def try_model(config: Config, name: str) -> float:
     models, clock = config.models, SystemClock()
     named = choose.chosen(models.model_copy(update={"chat": name}))
     if named == turn.NO_MODEL:
-        raise ConfigError(f"models.chat {name!r} names no model to try: no key and no address is at hand")
+        raise ConfigError(f"models.chat {name!r} names no model to try: no key and no address is set")
     chat = choose.LazyChat(named, models)
     prompt = Prompt("You are being tested.", (), "", TRIAL)
     request = ModelRequest(prompt, tokens_max=models.tokens_max, limit_s=min(models.timeout_s, _TRIAL_S_MAX))
@@ -155,7 +155,7 @@ def copier_of(config: Config, store: Store, memories: Memories, clock: Clock) ->
 
 
 def overview_of(config: Config, store: ContextView) -> ConversationLanes | None:
-    """What tells of a conversation's other lanes, where the config wants that in the prompt."""
+    """The source of a conversation's other lanes, where the config includes them in the prompt."""
     return summaries.OtherLanes(store, _whole(config)) if config.compaction.session_in_prompt else None
 
 

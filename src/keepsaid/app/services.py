@@ -108,7 +108,7 @@ class EventService:
         return tell, supervisor.ServiceLoop("news", following.work, self._news.hint, poll_ms=_NEWS_MS, vital=False)
 
     def listening(self) -> AbstractContextManager[asyncio.Event]:
-        """An event that is set when something may have been told; whoever listens looks now and then besides."""
+        """An event that is set when the journal may have grown; listeners also poll."""
         return self._subscribers.happened.listening()
 
     def wake(self) -> None:
@@ -123,10 +123,10 @@ class EventService:
         from_start: bool = False,
         terms: subscriptions.DeliveryTerms | None = None,
     ) -> None:
-        """Tell somebody of topics until the stop, and after the next start once it subscribes again.
+        """Deliver events of topics to a handler until the stop; after a restart, once it subscribes again.
 
-        Raises InputError for what is no topic. Every event is told at least once, those about the same in order;
-        one that fails comes again later, and is dead after the last attempt.
+        Raises InputError for an invalid topic. Every event is delivered at least once, in order for each subject;
+        a failed delivery is retried later, and is dead after the last attempt.
         """
         topics = catalog.topics_of(topics)
         name = normalise(name)[:_NAME_CHARS_MAX]
@@ -134,11 +134,11 @@ class EventService:
         await self._subscribers.add(subscriber, topics, from_start=from_start)
 
     async def unsubscribe(self, name: str) -> bool:
-        """Tell somebody of nothing any more, not even of what was on its way; False when nobody has this name."""
+        """Remove a subscriber and drop its pending deliveries; False when there is none of this name."""
         return await self._subscribers.remove(name)
 
     async def emit(self, topic: str, payload: Mapping[str, Json], correlation_id: str = "") -> None:
-        """Tell of a fact; returns once it is on disk. Raises InputError with nothing told."""
+        """Publish an event; returns once it is on disk. Raises InputError with nothing published."""
         kept = normalise(catalog.checked(topic, payload))
         await self._store.apply(commits.Tell(topic, kept, self._clock.now_ms(), normalise(correlation_id)))
 

@@ -54,7 +54,7 @@ class Reloadable(Protocol):
 
 
 class Reloaded(NamedTuple):
-    """What became of a reload: keys that are in force now, keys that need a restart, and warnings."""
+    """The result of a reload: keys that are in force now, keys that need a restart, and warnings."""
 
     changed: tuple[str, ...]
     restart: tuple[str, ...]

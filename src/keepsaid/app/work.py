@@ -25,7 +25,7 @@ from keepsaid.services.schedules import ScheduleService
 from keepsaid.values import frozen
 
 _RELAY_MS = 1_000
-"""How often it is looked whether a person has spoken in a lane that was told often enough."""
+"""The interval of checks for a person's new message in a lane that reached its limit of results."""
 
 _EXPIRY_MS = 60_000
 """How often it is looked whether a call waits for approval that nobody has looked at before."""

@@ -46,7 +46,7 @@ class RuleConfig(ConfigSection):
     """Whether the owner is sent a message about its end, where he last wrote in a direct chat: none, on_failure (also
     when it needs his word) or always. It never enters a prompt."""
     on_crash: OnCrash | None = None
-    """What becomes of it when the process dies while it runs: requeue, fail or review. Without, it is run again, unless
+    """The outcome when the process dies while it runs: requeue, fail or review. Without a value, it runs again, unless
     a call was under way that must not be repeated; then it waits for a person."""
     retries: int = Field(2, ge=0, le=20)
     """How often it is tried again after an error of its own. Outages are waited out and do not count."""
@@ -119,7 +119,7 @@ class SlotsConfig(ConfigSection):
     expiry_s: float = Field(600.0, gt=0, le=31_536_000)
     """Seconds a question waits for its answer."""
     on_mismatch: slot.OnMismatch = slot.OnMismatch.CLEAR
-    """What becomes of a question when its person says something else: clear ends it, keep lets it wait on."""
+    """The handling of a question when its person writes something else: clear ends it, keep keeps it open."""
     timezone: str = "UTC"
     """Where `tomorrow at 5` is meant, such as Europe/Berlin."""
 
@@ -178,7 +178,7 @@ class CompactionConfig(ConfigSection):
     concurrent_max: int = Field(2, ge=1, le=64)
     """Lanes that are summarised at the same time."""
     session_messages: int = Field(30, ge=2)
-    """For each so many messages that its lanes summarised, the summary of a conversation is made anew."""
+    """The new summarised messages of its lanes after which the summary of a conversation is renewed."""
     session_tokens: int = Field(3_000, ge=100)
     """The same for estimated tokens."""
     session_keep: int = Field(20, ge=0)
@@ -209,9 +209,9 @@ class BulletinConfig(ConfigSection):
     model: bool = True
     """Let the chat model write it, where one is set; else it is put together from memories word for word."""
     every_min: float = Field(60.0, gt=0, le=525_600)
-    """Minutes a bulletin stands at least; then it is made anew with the next turn that hears it, if memory changed."""
+    """Minutes that a bulletin is kept at least; then the next turn that reads it renews it, if memory changed."""
     words: int = Field(500, ge=50, le=5_000)
-    """Words it is to have at most, about so many where a model writes it."""
+    """The most words of a bulletin; approximate where a model writes it."""
     timeout_s: float = Field(60.0, gt=0, le=3_600)
     """Seconds the model may take for one."""
     chars: int = Field(8_000, ge=0)
@@ -266,7 +266,7 @@ class MaintenanceConfig(ConfigSection):
     """Milliseconds for which one step works before the store is left to others; 0 sets no limit but a number of
     memories."""
     judge_pairs_a_day: int = Field(100, ge=0, le=100_000)
-    """On so many close pairs of memories the chat model is asked in 24 hours, ten in a call; 0 asks on none."""
+    """The close pairs of memories that the chat model judges in 24 hours, ten in a call; 0 for none."""
 
     def curve(self) -> maintenance.Curve:
         """The curve by which memories fade."""

@@ -81,7 +81,7 @@ class Home:
 
     @property
     def extensions_file(self) -> Path:
-        """What became of each extension, as the runtime saw it last."""
+        """The last status of each extension that the runtime wrote."""
         return self.state / "extensions.json"
 
     def agent(self, name: str) -> Path:

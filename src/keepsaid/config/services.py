@@ -27,7 +27,7 @@ class TargetConfig(ConfigSection):
     """Whether one person alone is there with the agent."""
 
     def target(self) -> Target:
-        """Who hears of it."""
+        """The target of the output."""
         key = message.lane_key(self.conversation, self.topic)
         return Target(message.Lane(self.channel, self.account, self.conversation, key), direct=self.direct)
 
@@ -50,9 +50,9 @@ class ScheduleConfig(ConfigSection):
     run: str | None = None
     """Something that has a name here and is run."""
     task: str | None = None
-    """What a worker is to do; the owner is told what came of it."""
+    """A task for a worker; the owner receives the result."""
     to: TargetConfig = Field(default_factory=TargetConfig)
-    """Who hears what is said or answered, and nobody else."""
+    """The only target of the text or answer."""
     urgent: bool = False
     """Whether it is said in quiet hours too."""
 
@@ -95,9 +95,9 @@ class SchedulesConfig(ConfigSection):
     quiet: str = ""
     """Hours in which nothing is said that can wait, such as 22:00-07:00; empty for none."""
     concurrent_max: int = Field(4, ge=1, le=64)
-    """So many named things are run at once."""
+    """The most built-in jobs that run concurrently."""
     agent_max: int = Field(20, ge=0, le=1_000)
-    """So many schedules may the agent keep for one conversation; 0 gives it no tools for them."""
+    """The most schedules of the agent in one conversation; 0 removes its schedule tools."""
     agent_min_interval_s: float = Field(300.0, ge=1)
     """Seconds at least between two times of a schedule that the agent adds."""
     named: dict[str, ScheduleConfig] = Field(default_factory=dict)
@@ -111,7 +111,7 @@ class SchedulesConfig(ConfigSection):
 
     @model_validator(mode="after")
     def readable(self) -> Self:
-        """Refuse what are no hours."""
+        """Refuse invalid hours."""
         self.quiet_hours()
         return self
 
@@ -130,7 +130,7 @@ class TasksConfig(ConfigSection):
     timeout_s: int = Field(1_800, ge=1)
     """Seconds a task may take, where its rule does not say."""
     retriggers_max: int = Field(3, ge=0, le=100)
-    """How often a lane is told what its tasks came to, since a person last said something there; 0 for never."""
+    """How often results of tasks are delivered to a lane between two messages of a person; 0 for never."""
     steps_max: int = Field(50, ge=1, le=1_000)
     """Calls of the model in one task."""
     tokens_in_max: int = Field(1_000_000, ge=1)
@@ -235,4 +235,4 @@ class RuntimeConfig(ConfigSection):
     """The process of `keepsaid serve`."""
 
     watchdog_s: float = Field(5.0, ge=0.0, le=3_600.0, allow_inf_nan=False)
-    """If the event loop stands still for so many seconds, where it stands is logged; 0 logs nothing."""
+    """If the event loop is blocked for this number of seconds, its stack is logged; 0 logs nothing."""

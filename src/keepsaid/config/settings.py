@@ -74,7 +74,7 @@ class BufferConfig(ConfigSection):
     """Characters of text the door lets in."""
     retention_days: float = Field(7.0, gt=0, le=36_500)
     """Days after which messages that are done or dropped are pruned, with the steps of their turns, and lines of the
-    journal that nobody has to be told of any more."""
+    journal that no subscriber needs any more."""
     trace_days: float = Field(30.0, gt=0, le=36_500)
     """Days after which their batches, turns, traces and settled replies are, never before the messages; and tasks, runs
     of schedules and findings that ended."""
@@ -113,7 +113,7 @@ class ChannelConfig(ConfigSection):
     """Instead of routes.default."""
     busy: BusyPolicy = BusyPolicy.QUEUE
     """What comes while its lane is being answered: queue (answered next), steer (shown to the running turn
-    between its steps) or interrupt (the turn begins anew with it)."""
+    between its steps) or interrupt (the turn restarts with it)."""
     stale_after_s: float = Field(3_600.0, ge=0, le=31_536_000)
     """Seconds after which a message counts as late: its answer says so, to model and person. 0 for never."""
     secret: SecretStr | None = None
@@ -176,7 +176,7 @@ def _with_builtin(value: object) -> object:
         return value
     merged = {name: dict(defaults) for name, defaults in CHANNELS.items()}
     for name, given in value.items():
-        # What is no mapping stays as it is, to be refused under its own key.
+        # A value that is not a mapping stays as it is, to be refused under its own key.
         merged[name] = {**merged.get(name, {}), **(given or {})} if isinstance(given, dict | None) else given
     return merged
 
@@ -277,12 +277,12 @@ class RedactionConfig(ConfigSection):
     @field_validator("patterns")
     @classmethod
     def readable(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
-        """Refuse what is no pattern, and one that matches everything."""
+        """Refuse an invalid pattern, and one that matches everything."""
         for pattern in patterns:
             try:
                 matches_nothing = re.compile(pattern).search("") is not None
             except re.error as error:
-                raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
+                raise ValueError(f"{pattern!r} is not a regular expression: {error}") from None
             if matches_nothing:
                 raise ValueError(f"{pattern!r} matches an empty text, and so every place of any text")
         return patterns

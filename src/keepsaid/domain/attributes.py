@@ -135,7 +135,7 @@ class Period:
 
     @property
     def ends(self) -> int | None:
-        """When it ends by its own word: the last that was said of it; what is told again after that went on."""
+        """When it ends by its own end date: the last one stated; a later restatement without an end removes it."""
         said = [(one.said_at, one.key, one.ends) for one in self.told if one.ends is not None]
         ends = max(said)[2] if said else None
         return None if ends is None or any(one.start >= ends for one in self.told) else ends
@@ -146,7 +146,7 @@ class Period:
         return told.value == self.value and not both_found
 
     def close(self, told: SlotStatement | None) -> None:
-        """End it by what was told next, or by its own word, whichever is first."""
+        """End it at the next statement, or at its own end date, whichever is first."""
         self.until = self.ends
         if told is not None and (self.until is None or told.start < self.until):
             self.until, self.after = told.start, told

@@ -137,7 +137,7 @@ PEOPLE = 10
 """The priority of what people say; what has waited long enough counts as this."""
 
 _LEAST_SHARE = 8
-"""Of so many places every level gets at least one."""
+"""With at least this number of places, every level gets one."""
 
 
 @frozen
@@ -173,13 +173,13 @@ HELD_AFTER = 2
 """Deaths in a row with a batch in flight, after which it runs only alone, in a trial."""
 
 LIVES_MAX = 64
-"""So many former lives of the process are on record."""
+"""The former lives of the process that are kept on record."""
 
 STABLE_MS = 600_000
 """A process that has lived so long is stable: what crashes alone buried is queued again, once."""
 
 ODDS = 20
-"""Each charge stands for odds of 20 to 1 that the process dies because of the batch."""
+"""Each charge means odds of 20 to 1 that the process dies because of the batch."""
 
 DIED = "the process died while working on it"
 """The error of a batch that was in flight when the process died."""
@@ -188,7 +188,7 @@ SPLIT = "the process died while working on it; it was split to find the message 
 """Why the turn of a batch is over, and its parts wait."""
 
 _RATES = (10, 30, 100)
-"""A poison is taken to make the process die so many times as often."""
+"""A poison message is assumed to raise the rate of deaths by one of these factors."""
 
 _DEATHS_MAX = 100
 _RECENT_DEATHS_MAX = 16
@@ -264,7 +264,7 @@ def charges(evidence: TrialEvidence, mean_ms: float) -> int:
 
 
 def next_beat_ms(lived_ms: int, trial_ms: int | None = None, terms: TrialTerms | None = None) -> int:
-    """Return at which age the process next records that it lives: at doubling ages, counted anew in a trial.
+    """Return at which age the process next records that it lives: at doubling ages, counted from the start in a trial.
 
     So an idle process writes some twenty times a day, and each length is known within a factor of two.
     """
@@ -322,5 +322,5 @@ def halves(count: int) -> int:
 
 
 def notice_text(template: str, batch: str, deaths: int) -> str:
-    """Return what a person is told: `{batch}` stands for its name, `{deaths}` for how often the program was stopped."""
+    """Return the text of a notice: `{batch}` is replaced by its name, `{deaths}` by the number of process deaths."""
     return template.replace("{batch}", batch).replace("{deaths}", str(deaths))

@@ -58,7 +58,7 @@ class Material:
 class Edition:
     """What a bulletin was made of: the store's revision, a digest of what there was to tell, and the memories it tells.
 
-    `model` wrote it and took so many `tokens`; "" where it is rendered word for word. `trust` is the least of the
+    `model` wrote it and used `tokens`; "" where it is rendered word for word. `trust` is the least of the
     memories; nothing from outside is among them.
     """
 
@@ -95,7 +95,7 @@ def edition_in(metadata: str) -> Edition | None:
 class Bulletin:
     """The bulletin of a scope as it is stored; one of version 0 is not there.
 
-    `whole` says that all it was made from still holds and may be heard.
+    `whole` says that all its sources still hold and are readable.
     """
 
     scope: str
@@ -152,7 +152,7 @@ def line(memory: Memory) -> str:
 
 
 def shortened(text: str, words_max: int) -> str:
-    """A text of at most so many words, cut at the end of a sentence or line where one is near."""
+    """A text of a limited number of words, cut at the end of a sentence or line where one is near."""
     if len(text.split()) <= words_max:
         return text
     kept = words = end = 0

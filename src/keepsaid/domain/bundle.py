@@ -1,4 +1,4 @@
-"""Bundles: memory as it leaves a home and enters another, and what becomes of each record there."""
+"""Bundles: memory as it leaves a home and enters another, and the outcome of each record there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 RECORDS_MAX = 25
 CHARS_MAX = 500_000
-"""So many records one commit takes over, or fewer that have so many characters together."""
+"""The records, and the characters in all, that one commit imports at most."""
 
 SPARE_IDS = 5
 """Ids for each record of a commit: one where its own is taken, and some for memories that its slot divides."""
@@ -108,7 +108,7 @@ Record = BundleEntry | BundleLink | Edge | visibility.Person | Tombstone
 
 
 class ImportOutcome(StrEnum):
-    """What becomes of a record: it is new; the same is there; what is there differs, and stays; or it is rejected."""
+    """The outcome of a record: it is new; the same is there; what is there differs, and stays; or it is rejected."""
 
     NEW = "new"
     SAME = "same"
@@ -118,7 +118,7 @@ class ImportOutcome(StrEnum):
 
 @frozen
 class ImportVerdict:
-    """What becomes of a record, and why it is not new.
+    """The outcome of a record, and why it is not new.
 
     `beside` are the memories that speak of its slot in this home, `like` those that say it in the same words, by key.
     """
@@ -131,9 +131,9 @@ class ImportVerdict:
 
 @frozen
 class TakeIn(commits.Commit[tuple[ImportVerdict, ...]]):
-    """Take over records of a bundle, in order; what is there already stays as it is. Says of each what became of it.
+    """Take over records of a bundle, in order; what is there already stays as it is. Returns the outcome of each.
 
-    `ids` are SPARE_IDS for each. What holds in the `contested` slots is decided anew by all that was said of them
+    `ids` are SPARE_IDS for each. What holds in the `contested` slots is decided again by all statements about them
     here and there. `at` is milliseconds UTC.
     """
 
@@ -147,20 +147,20 @@ FORGOTTEN = ImportVerdict(ImportOutcome.REJECTED, "it was forgotten here")
 
 
 def key_print(key: bytes | None) -> str:
-    """What tells the keys of tombstones apart and gives none away; "" for none."""
+    """A value that identifies the key of tombstones and does not reveal it; "" for none."""
     return "" if key is None else digest("forgotten.key", key).hex()
 
 
 def scope_fault(scope: str) -> str:
-    """Why nobody can hear a scope; "" where somebody can."""
+    """Why nobody can read a scope; "" where somebody can."""
     kind, _, rest = scope.partition(":")
     count = _SCOPES.get(kind)
     is_whole = count is not None and len(parted(":", rest, count)) >= count and rest.strip(":")
-    return "" if is_whole or scope in (GLOBAL, person_scope(OWNER)) else f"nobody hears the scope {scope[:80]!r}"
+    return "" if is_whole or scope in (GLOBAL, person_scope(OWNER)) else f"nobody can read the scope {scope[:80]!r}"
 
 
 def allowed(entry: BundleEntry, ceiling: message.Trust) -> BundleEntry:
-    """The memory as somebody so far trusted may tell of it: pins, certainties and corrections are the owner's alone."""
+    """The memory as a source of this trust may state it: pins, certainties and corrections are the owner's alone."""
     if ceiling is message.Trust.OWNER:
         return entry
     new = replace(entry.memory.new, trust=visibility.least((entry.memory.new.trust, ceiling)), corrects=False)

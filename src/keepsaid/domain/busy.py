@@ -1,4 +1,4 @@
-"""Busy lanes: what becomes of messages that come while a turn of their lane runs, by channel."""
+"""Busy lanes: the handling of messages that arrive while a turn of their lane runs, by channel."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ JOINED_DOUBT = "it joined a turn that began something that must not be repeated,
 class BusyPolicy(StrEnum):
     """`queue`: they are the next batch. `steer`: the running turn is shown them between its steps.
 
-    `interrupt`: the running turn is abandoned, and its batch begins anew together with them.
+    `interrupt`: the running turn is abandoned, and its batch restarts together with them.
     """
 
     QUEUE = "queue"
@@ -31,7 +31,7 @@ class BusyPolicy(StrEnum):
 class Interrupt(commits.Commit[int | None]):
     """Merge the next queued batch of a lane into the one at work there, whose turn is abandoned.
 
-    Returns the id of the batch that begins anew, or None with nothing changed: when none is at work, when the next
+    Returns the id of the batch that restarts, or None with nothing changed: when none is at work, when the next
     is not its neighbour, of the same rule and untouched, when the sum exceeds the window's bounds, when the batch at
     work was charged, suspected or deferred before, and when its turn has begun something that must not be repeated.
     """

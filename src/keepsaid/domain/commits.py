@@ -29,7 +29,7 @@ class Commit(Generic[R_co]):
 
 
 class IntakeResult(StrEnum):
-    """What became of a message at the door."""
+    """The outcome of receiving a message."""
 
     STORED = "stored"
     DUPLICATE = "duplicate"
@@ -145,7 +145,7 @@ class Fail(Commit[str]):
 
     `retry` becomes `bury` at the third attempt. When the batch ends dead or in review its turn is
     abandoned and the notice, if any, goes to the outbox. What is parked with it and wants its replies at
-    another address is told there, under the next of `reply_ids`, while they last.
+    another address gets its notice there, under the next of `reply_ids`, while they last.
     """
 
     batch_id: int
@@ -282,7 +282,7 @@ class TakeReplies(Commit[tuple[StoredReply, ...]]):
 
 @frozen
 class Settle(Commit[bool]):
-    """Record what came of sending a reply; refused (False) with an old fence.
+    """Record the result of sending a reply; refused (False) with an old fence.
 
     `retry_at` is when a retried or resent reply may be tried again.
     """
@@ -332,7 +332,7 @@ class MarkReplyShown(Commit[bool]):
 class Decide(Commit[bool]):
     """A person's word on a dead reply: send it again, or accept that it will not arrive; False when it is not dead.
 
-    Sent again, its tries count anew and it says that it may be a duplicate.
+    Sent again, its attempts count from zero and it says that it may be a duplicate.
     """
 
     reply_id: int
@@ -375,7 +375,7 @@ class Prune(Commit[retention.Pruned]):
 
     Only of batches that are done or dropped, whose replies are settled, whose task has ended and whose episodes
     are in memory; records only after their messages. Keys: those of pruned messages up to the id `before`.
-    Events: those everybody has been told of; one that was given up stays until a person has decided.
+    Events: those delivered to every subscriber; one that was given up stays until a person has decided.
     """
 
     what: retention.Stale

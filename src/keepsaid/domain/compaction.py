@@ -21,7 +21,7 @@ _KEPT_LEAST = 2
 
 
 class CutReason(StrEnum):
-    """Why records left the context without a summary: they did not fit the window, or a person began anew."""
+    """Why records left the context without a summary: they did not fit the window, or a person reset the lane."""
 
     GUARD = "guard"
     RESET = "reset"
@@ -29,7 +29,7 @@ class CutReason(StrEnum):
 
 @frozen
 class Summarise(commits.Commit[bool]):
-    """Let a text stand for the transcript of a lane up to position `last`; its session is marked for collection.
+    """Replace the transcript of a lane up to position `last` by a summary; its session is marked for collection.
 
     Refused (False) when the context is no longer of the version `seen`, when `last` is not among the records after
     what is covered, and when a tool's result would lose its call.

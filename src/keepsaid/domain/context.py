@@ -1,4 +1,4 @@
-"""The context of a lane: the text that stands for its past (seed 003), and the records that follow."""
+"""The context of a lane: the summary of its past (seed 003), and the records that follow."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ class Made(StrEnum):
 
 @frozen
 class Summary:
-    """What stands for the transcript of a lane up to position `last`.
+    """The summary of a lane's transcript up to position `last`.
 
     `first` to `last` are the records this version took in; what came before them is in its text by way of the
     version before. `model` names who wrote it, "" for none; `created_at` is milliseconds UTC. `trust` is the least of
-    all that it stands for, None where none is stored.
+    all that it summarises, None where none is stored.
     """
 
     version: int
@@ -85,8 +85,8 @@ def tidied(lines: Sequence[str]) -> tuple[str, ...]:
 
 
 def written(sections: Sections, made: Made, tokens_max: int) -> str:
-    """The text of a summary, in at most so many estimated tokens; of what is too much the oldest lines of the
-    longest section go first."""
+    """The text of a summary, in a limited number of estimated tokens; if it is too long, the oldest lines of the
+    longest section are cut first."""
     kept = {name: list(tidied(getattr(sections, name))) for name in HEADINGS}
     costs = {name: [estimate_tokens(line) + 1 for line in lines] for name, lines in kept.items()}
     while sum(map(sum, costs.values())) > tokens_max - _COST_OF_HEADINGS and any(kept.values()):
@@ -185,7 +185,7 @@ TAIL_MAX = 1_000
 """Records of a lane that are read for a turn; a tail that is longer is summarised or cut before it gets there."""
 
 POSTS_MAX = 10
-"""Of what schedules say in a lane between two of its turns so many are shown: the newest."""
+"""The newest posts of schedules that are shown at most, of those between two turns of a lane."""
 
 
 @frozen
@@ -214,7 +214,7 @@ class DroppedSpan:
 class LaneSummary:
     """A summary with its lane; `messages` and `chars` count all that it and the ones before it took in.
 
-    `external` says that the lane has held words from outside, be it through a tool, `left` that it began anew after it.
+    `external` says that the lane has held words from outside, also through a tool, `left` that it was reset after them.
     """
 
     lane: message.Lane
@@ -261,8 +261,8 @@ class LaneTail:
     `head` the last of all; `positions` are those of the records. `left_out` counts the messages the guard cut off.
     After `attempts` summaries in a row that came to nothing none is tried before `next_at`. `used` is the most that a
     call of the lane's last turn was charged for, in tokens; 0 when the context changed since, or nobody knows.
-    `reminders` are those of earlier turns, `posts` what schedules said here meanwhile: no turn made it, and it is no
-    record.
+    `reminders` are those of earlier turns, `posts` what schedules posted here since: no turn made them, and they
+    are not records.
     """
 
     recent: turn.Recent = turn.Recent()
@@ -312,7 +312,7 @@ class LaneTail:
 
     @property
     def standing_for(self) -> str:
-        """What stands for everything before the records: the summary, and how much was left out for want of room."""
+        """What precedes the records: the summary, and how much was left out for lack of space."""
         said = [self.summary.text] if self.summary is not None else []
         if self.left_out:
             many = "1 older message was" if self.left_out == 1 else f"{self.left_out} older messages were"

@@ -191,7 +191,7 @@ class SetIncognito:
 
 @frozen
 class Measured:
-    """A model reported how many tokens a prompt had that was estimated to have so many."""
+    """A model reported the tokens of a prompt, to compare with the estimate."""
 
     model: str
     estimated: int
@@ -200,7 +200,7 @@ class Measured:
 
 @frozen
 class MakeTask:
-    """Have a worker do something, or a branch think, under an id that was told; `after` are tasks that come first.
+    """Have a worker do something, or a branch think, under an id that the model has; `after` are tasks that come first.
 
     With a `review` it waits for the owner, and that says why; until `expires_at` (milliseconds UTC) it may be approved.
     The `notice` tells the owner, where he last wrote in a direct chat.

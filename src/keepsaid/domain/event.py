@@ -1,4 +1,4 @@
-"""Events: facts that happened, what the journal tells of commits and memories, and how each subscriber is told."""
+"""Events: the lines that commits and memory changes add to the journal, and their delivery to each subscriber."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from keepsaid.domain.prompt import Json
 from keepsaid.values import frozen
 
 EACH = 1_024
-"""How many facts one line tells of at most; an event's id is its line's times this, and its place there."""
+"""How many facts one line holds at most; an event's id is its line's times this, and its place there."""
 
 ENDLESS = "no result: the process ended each time, or held it for too long"
 """Why a delivery is given up whose attempts had no end."""
@@ -25,7 +25,7 @@ _ANY = "*"
 
 @frozen
 class Event:
-    """A fact: its topic (`turn.committed`), its payload, what it is about, and when it was told (ms UTC)."""
+    """A fact: its topic (`turn.committed`), its payload, what it is about, and when it was published (ms UTC)."""
 
     id: int
     topic: str
@@ -45,7 +45,7 @@ class JournalLine(NamedTuple):
 
 
 def several(facts: Iterable[tuple[str, Mapping[str, Json]]]) -> str:
-    """The payload of a line that tells of several facts, each by its correlation id and its own payload."""
+    """The payload of a line with several facts, each by its correlation id and its own payload."""
     return json.dumps([[key, payload] for key, payload in facts], separators=(",", ":"))
 
 
@@ -63,7 +63,7 @@ def _quoted(text: str) -> str:
 
 
 def events_of(line: JournalLine) -> Iterator[Event]:
-    """What a line tells of, in order."""
+    """The facts of a line, in order."""
     told = json.loads(line.payload)
     facts = told if isinstance(told, list) else [[line.correlation_id, told]]
     for place, (key, payload) in enumerate(facts):
@@ -71,7 +71,7 @@ def events_of(line: JournalLine) -> Iterator[Event]:
 
 
 def wants(patterns: Iterable[str], topic: str) -> bool:
-    """Whether one of the patterns is this topic; `*` stands for one segment, as in `memory.*`."""
+    """Whether one of the patterns is this topic; `*` matches one segment, as in `memory.*`."""
     segments = topic.split(".")
     split = [pattern.split(".") for pattern in patterns]
     pairs = (zip(pattern, segments, strict=True) for pattern in split if len(pattern) == len(segments))
@@ -90,7 +90,7 @@ class EventDelivery:
 
 
 class DeliveryResult(NamedTuple):
-    """What became of an attempt: done; to be tried again at `again_at` (ms UTC); or given up, with an `error`.
+    """The outcome of an attempt: done; to be tried again at `again_at` (ms UTC); or given up, with an `error`.
 
     What was not even `tried` is pending again, and not charged.
     """
@@ -130,7 +130,7 @@ class SubscriberLine:
 
 @frozen
 class Subscribe(commits.Commit[None]):
-    """Tell a subscriber of these topics from now on, or `from_start` of what is kept of them.
+    """Subscribe to these topics from now on, or `from_start` to all their events that are kept.
 
     For one that is known only the topics change. What it was working on is pending again, and what waits for a time is
     due: whoever subscribes is its only process, and who set that time may have had another clock.
@@ -144,7 +144,7 @@ class Subscribe(commits.Commit[None]):
 
 @frozen
 class Unsubscribe(commits.Commit[bool]):
-    """Tell a subscriber of nothing any more; what was on its way to it goes too. False when it is not known."""
+    """Remove a subscriber and its pending deliveries. False when it is not known."""
 
     name: str
 
@@ -180,7 +180,7 @@ class TakeDeliveries(commits.Commit[tuple[EventDelivery, ...]]):
 
 @frozen
 class SettleDeliveries(commits.Commit[int]):
-    """Write down what became of deliveries; returns how many of them were still held under the fence."""
+    """Record the outcomes of deliveries; returns how many of them were still held under the fence."""
 
     subscriber: str
     fence: int
@@ -198,7 +198,7 @@ class DecideDelivery(commits.Commit[bool]):
 
 
 TOLD = "memory.told"
-"""The name of the note that remembers the last news that was told."""
+"""The name of the note that stores the last published news."""
 
 
 class MemoryChange(StrEnum):
@@ -234,7 +234,7 @@ class TellNews(commits.Commit[int]):
 
 @frozen
 class DropNews(commits.Commit[int]):
-    """Remove news up to a number from the memory store, once it is told."""
+    """Remove news up to a number from the memory store, once it is published."""
 
     until: int
 
@@ -246,7 +246,7 @@ def news_after(news: tuple[News, ...], told: str) -> tuple[News, ...]:
 
 
 ROUTED, STARTED = "batch.routed", "turn.started"
-"""Told of together: many come with one commit."""
+"""Published in one line, because many come with one commit."""
 
 
 class Fact(NamedTuple):
@@ -315,7 +315,7 @@ def replied(reply_id: int, state: str, made_by: tuple[int | None, int | None], t
 
 
 def compacted(lane: message.Lane, how: str, span: tuple[int, int, int, int]) -> Fact:
-    """Records left a lane's context: by a summary, because they did not fit, or because it begins anew (`how`).
+    """Records left a lane's context: by a summary, because they did not fit, or because it was reset (`how`).
 
     `span` is the version of its head, the first record that went, the last, and how many messages that were.
     """

@@ -78,7 +78,7 @@ class ForgetTargets:
 
 
 class Work(NamedTuple):
-    """Tasks and schedules, and the messages that tell of these tasks, or that these schedules put into the buffer.
+    """Tasks and schedules, and the messages that report these tasks, or that these schedules put into the buffer.
 
     `turns` wrote what is looked for, `traces` are turns whose steps alone hold it.
     """
@@ -166,7 +166,7 @@ class ScrubForgotten(Commit[Scrubbed]):
     """Remove one piece of what goes from the operational store, and count it.
 
     A turn that is open keeps what it left until it has ended. A queued batch whose every message goes is dropped,
-    a reply that is not sent yet is not delivered. Lanes begin their summary anew before the first record that goes.
+    a reply that is not sent yet is not delivered. Lanes restart their summary before the first record that goes.
     `more` was found since the request, and goes too. `counts` are added to the receipt.
     """
 
@@ -193,8 +193,8 @@ class MoveForgetting(Commit[bool]):
 class PutBack(Commit[bool]):
     """Put back what a forgetting kept aside, and take its tombstones away; whether anything was kept.
 
-    Replies, questions and batches stay as they are: nothing is sent or answered that was called off. Lanes begin their
-    summary anew before the first record that came back.
+    Replies, questions and batches stay as they are: nothing is sent or answered that was called off. Lanes restart
+    their summary before the first record that came back.
     """
 
     id: int
@@ -275,7 +275,7 @@ def slot_digest(subject: str, attribute: str, value: str) -> bytes:
 
 
 AGENT = ""
-"""Stands for the agent where the speaker of a text is named: an echo by it is one whoever said the sentence."""
+"""Names the agent as the speaker of a text: an echo by it is one whoever said the sentence."""
 
 SENTENCES_MAX = 200
 """Sentences of a text that are hashed; later ones are not recognised."""

@@ -36,17 +36,17 @@ CARRIES: Mapping[str, float] = {
 """How much of what makes one memory worth recalling goes over to the other (seed 001)."""
 
 SEEDS, WEIGHTY_SEEDS, IMPORTANT = 10, 10, 0.8
-"""A walk starts from so many of the best seeds, and from so many of this importance that the query has a word of."""
+"""The best seeds, the important seeds that share a word with the query, and the least importance of those."""
 
 NAMED = 0.5
 """The strength of an entity that the query names, and at least of an important memory that shares a word with it."""
 
 FANS, FURTHER = (20, 5), 0.5
-"""Of each node the walk follows so many of the strongest edges, in its first and in its second step; and what is two
-steps away counts half."""
+"""The strongest edges that are followed from each node, in the first and in the second step; and the factor for nodes
+two steps away."""
 
 NODES_MAX = 32
-"""Only from so many of the strongest nodes each step is taken."""
+"""The strongest nodes from which each step starts."""
 
 _NAME_WORDS_MAX, _QUERY_WORDS_MAX = 4, 64
 

@@ -49,7 +49,7 @@ _DAY_MS = 86_400_000
 def moment(text: str, *, ends: bool = False) -> int:
     """A day (2026-05-04) or a time (2026-05-04T18:00, UTC unless it says otherwise) in milliseconds UTC.
 
-    A day stands for its beginning, or for its end where it `ends` something. Raises ValueError for anything else.
+    A day means its beginning, or its end where it `ends` something. Raises ValueError for anything else.
     """
     given = text.strip()
     try:

@@ -1,4 +1,4 @@
-"""Learning: what a reading of a span found, what becomes of a memory that is offered, and pairs in doubt."""
+"""Learning: the findings of an extraction, the outcome of a new memory, and pairs to judge."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ _BROAD = frozenset({Kind.FACT, Kind.EVENT, Kind.OBSERVATION})
 
 
 class LearnOutcome(StrEnum):
-    """What became of a memory that was offered.
+    """The outcome of a memory that was offered.
 
     It is `new`; it is `evidence` for one that is there; it `updates` an older one; it was true in the `past` already;
     it is `known`: the same was learned from the same source; it was `forgotten` before; or it is `refused`.
@@ -211,7 +211,7 @@ class LearnOutcome(StrEnum):
 
 @frozen
 class LearnResult:
-    """The memory that now holds what was offered, 0 for none, and what became of the offer; `why` it was refused."""
+    """The memory that now holds what was offered, 0 for none, and the outcome of the offer; `why` it was refused."""
 
     memory_id: int
     how: LearnOutcome
@@ -313,7 +313,7 @@ class Ruling(StrEnum):
 
 @frozen
 class Pair:
-    """Two memories that the same listeners hear; since when each holds stands beside it, in milliseconds UTC.
+    """Two memories that the same listeners can read, each with the time since when it holds, in milliseconds UTC.
 
     They are `equal` where both fill one slot with one value: then nobody need be asked.
     """

@@ -157,7 +157,7 @@ class Holdings:
 
 
 COMPARED_MAX = 1_000
-"""With so many memories that share a telling word one is compared, the newest."""
+"""The newest memories with a shared rare word, at most this number, that one memory is compared with."""
 
 
 class AuditProblem(StrEnum):

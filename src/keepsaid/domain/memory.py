@@ -1,4 +1,4 @@
-"""Memories: typed things known, where they came from, who may hear them, and the filters of a search."""
+"""Memories: typed things known, where they came from, who may read them, and the filters of a search."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class PinnedOrder(StrEnum):
 
 
 LANE_BOUND = frozenset({Kind.EPISODE, Kind.THREAD_SUMMARY, Kind.SESSION_SUMMARY, Kind.THREAD_STATE})
-"""Kinds that are heard in another lane on explicit reference only."""
+"""Kinds that are readable in another lane on explicit reference only."""
 
 OWNER = "owner"
 """The person who owns this instance, in scopes."""
@@ -68,12 +68,12 @@ TASK = "task"
 
 
 def conversation_scope(lane: Lane) -> str:
-    """The scope of what is heard in one conversation."""
+    """The scope of one conversation."""
     return joined(":", "conversation", lane.channel, lane.account, lane.conversation)
 
 
 def lane_scope(lane: Lane) -> str:
-    """The scope of what is heard in one lane."""
+    """The scope of one lane."""
     return joined(":", "lane", *lane)
 
 
@@ -99,7 +99,7 @@ def summary_key(lane: Lane) -> str:
 
 
 def episode_scope(origin: Origin, lane: Lane) -> str:
-    """The default scope of an episode: its conversation; the owner's direct chats are heard in all of them."""
+    """The default scope of an episode: its conversation; the owner's direct chats share one scope."""
     if origin.trust is Trust.OWNER and origin.direct:
         return person_scope(OWNER)
     return conversation_scope(lane)
@@ -109,8 +109,8 @@ def episode_scope(origin: Origin, lane: Lane) -> str:
 class Listener:
     """Who is about to hear: no read of memory exists without one.
 
-    `cross` lifts the rule that episodes of other lanes stay out; it never widens the scopes. Results of tasks are heard
-    only by who `asked`, by a tool or a command: nothing of them comes to mind. The store adds the scopes of whom the
+    `cross` lifts the rule that episodes of other lanes stay out; it never widens the scopes. Results of tasks are
+    readable only if `asked`, by a tool or a command: they are never recalled. The store adds the scopes of whom the
     person is joined with, as they stand when it is asked.
     """
 
@@ -123,7 +123,7 @@ class Listener:
 
     @property
     def scopes(self) -> tuple[str, ...]:
-        """The scopes this listener may hear."""
+        """The scopes this listener may read."""
         scopes = [GLOBAL]
         if self.lane is not None:
             scopes += [conversation_scope(self.lane), lane_scope(self.lane)]

@@ -66,7 +66,7 @@ SYSTEM = "system"
 """The sender of what the program itself says; nobody outside can be called so."""
 
 RESULT = "task.result"
-"""The event of a message in which the program tells of a result."""
+"""The event of a message in which the program reports a result."""
 
 _COPIED_BYTES_MAX = 65_536
 """A payload that is not longer is hashed together with its head, which is faster."""

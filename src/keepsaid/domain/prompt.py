@@ -79,8 +79,8 @@ class Prompt:
 
     `system`, `summary`, `session_summary` and `history` stay as they are from turn to turn, and are only appended
     to. `status`, `recalled`, `extra`, `quoted` and `user` belong to this turn alone: they are handed over apart, so
-    that they can never be stored. `summary` stands for what the lane said before `history`, `session_summary` for
-    what was said in the other lanes of the conversation, `extra` is what extensions add below memory.
+    that they can never be stored. `summary` covers the lane before `history`, `session_summary`
+    the other lanes of the conversation, `extra` is what extensions add below memory.
     """
 
     system: str
@@ -139,7 +139,7 @@ def shares_of(trace: Json) -> tuple[LayerShare, ...]:
 
 
 def in_one_line(shares: tuple[LayerShare, ...], window: int = 0) -> str:
-    """The layers with their tokens, and what all of them are of a model's window of so many tokens, 0 for not known."""
+    """The layers with their tokens, and their share of a model's window in tokens, 0 for not known."""
     total = sum(one.tokens for one in shares)
     told = " | ".join(f"{one.name} {one.tokens:,}" + (f" ({one.cut})" if one.cut else "") for one in shares)
     whole = f" of {window:,} ({100 * total / window:.0f} %)" if window else ""

@@ -31,14 +31,14 @@ class UnreportedTasks:
 
 @frozen
 class MarkTasksReported(commits.Commit[int]):
-    """Results were received as messages of their lane, all at once; returns how many of them were not told before."""
+    """Results were received as messages of their lane, all at once; returns how many of them were new."""
 
     task_ids: tuple[int, ...]
     at: int
 
 
 def mark_of(task: Task) -> str:
-    """The external id of the message that tells of a task: the same however often it is tried."""
+    """The external id of the message that reports a task: the same however often it is tried."""
     return f"{_MARK}:{task.id}:{task.attempts}"
 
 
@@ -65,7 +65,7 @@ def trust_of(story: TaskStory | None) -> message.Trust:
 
 
 def relayed_in(messages: Sequence[message.StoredMessage]) -> tuple[effects.RelayTask, ...]:
-    """The results that these messages told of."""
+    """The results that these messages reported."""
     told = (one.inbound for one in messages if one.inbound.origin.sender == message.SYSTEM)
     numbers = [reported_task_id(one.marks.external_id) for one in told if one.content.event == message.RESULT]
     return tuple(effects.RelayTask(number) for number in numbers if number is not None)

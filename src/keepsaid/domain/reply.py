@@ -42,7 +42,7 @@ def address(messages: Sequence[StoredMessage]) -> tuple[str | None, str | None]:
 class StoredReply:
     """A stored reply. `key` is stable over retries and restarts, for providers that take one.
 
-    `possible_duplicate` is set once an earlier try may have arrived. `detail` is what came of the last try.
+    `possible_duplicate` is set once an earlier try may have arrived. `detail` is the result of the last attempt.
     """
 
     id: int
@@ -63,7 +63,7 @@ class StoredReply:
 
 
 class Delivered(StrEnum):
-    """What came of one try to send: the verb that settles it."""
+    """The result of one attempt to send: the verb that settles it."""
 
     CONFIRMED = "confirm"
     RETRY = "retry"

@@ -11,7 +11,7 @@ from keepsaid.values import frozen
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 SET_MS = HOUR_MS
-"""A wall clock that differs so much from the steady one was set."""
+"""The difference to the steady clock above which the wall clock was set."""
 
 SILENT_MS = 30 * DAY_MS
 """So long after the last run, the clock is believed only at the next."""
@@ -34,7 +34,7 @@ class Stale(StrEnum):
     RUNS = "runs"
     """Runs of schedules that ended, with what they posted, and schedules that come no more."""
     EVENTS = "events"
-    """Deliveries that were settled, and the lines of the journal that nobody has to be told of any more."""
+    """Deliveries that were settled, and the lines of the journal that no subscriber needs any more."""
     TASKS = "tasks"
     """Tasks that ended, with their steps: after the messages they were made of, and after what waited for them."""
 

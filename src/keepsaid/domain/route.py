@@ -28,7 +28,7 @@ class TaskKind(StrEnum):
 
 
 class OnCrash(StrEnum):
-    """What becomes of a task that was running when the process died."""
+    """The handling of a task that was running when the process died."""
 
     REQUEUE = "requeue"
     FAIL = "fail"
@@ -186,7 +186,7 @@ def judge(routes: Routes, message: StoredMessage, payload: Fields) -> tuple[Verd
 def foreseen(routes: Routes, lane: Lane) -> tuple[Verdict, Rule | None] | None:
     """The verdict on whatever is forwarded from a lane, if the lane decides it; None when messages must be read.
 
-    What is dropped or spawned is read: somebody is told of each message, or it is described.
+    Dropped and spawned messages are read too: each one is named or described.
     """
     for rule in routes.rules:
         if any(not _any_like(getattr(lane, name), rule.match[name]) for name in _OF_LANE if name in rule.match):

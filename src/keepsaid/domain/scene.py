@@ -63,7 +63,7 @@ class Contribution:
 class StaticContext:
     """What changes seldom: files, settings and what is known of people; it stands above the lane's records.
 
-    `session_summary` tells of the other lanes of the conversation. It and the `bulletin` state their trust (`Trusted`);
+    `session_summary` covers the other lanes of the conversation. It and the `bulletin` state their trust (`Trusted`);
     without, they count as outside text.
     """
 

@@ -1,4 +1,4 @@
-"""Schedules: what is done at a time, where its output goes, and what becomes of each time (seed 002, the scheduler).
+"""Schedules: actions at a time, the target of their output, and the outcome of each run (seed 002, the scheduler).
 
 The lane that hears the output is stored with the schedule and copied into each run: output goes there or nowhere.
 A time that was missed is caught up with once, and only if less than half the period has passed since.
@@ -15,7 +15,7 @@ from keepsaid.domain.timing import Once, Timing, last_due, next_due
 from keepsaid.values import frozen
 
 FAILURES_MAX = 3
-"""After so many failures in a row a schedule is disabled."""
+"""The failures in a row after which a schedule is disabled."""
 
 PROMPT_MS = 60_000
 """What is not later than this is on time, whatever the clock did."""
@@ -39,7 +39,7 @@ class What(StrEnum):
 
 @frozen
 class Target:
-    """Who hears of it: a lane for ever, by `url` where its channel pushes there; `direct` with one person alone."""
+    """The target of the output: a lane, by `url` where its channel pushes there; `direct` with one person only."""
 
     lane: message.Lane
     url: str | None = None
@@ -91,9 +91,9 @@ class Schedule:
 
 @frozen
 class ScheduleRun:
-    """One time of a schedule, and what became of it: `state` of what is done, `output` of what is heard of it.
+    """One run of a schedule, and its outcome: `state` of the action, `output` of its delivery.
 
-    `output` is `none` where nothing is to be heard; `asked` while the agent's answer is awaited, then `waiting` until
+    `output` is `none` where nothing is delivered; `asked` while the agent's answer is awaited, then `waiting` until
     it has left; `delivered` or `undelivered`; `silent` when there was no answer. `ready_at` is when it may begin. One
     with a `task_id` is running until that task has ended.
     """
@@ -128,7 +128,7 @@ class Fire:
 
 
 def fired(schedule: Schedule, now: int, *, believed: bool = True) -> Fire | None:
-    """What comes of a schedule whose time has come; None to leave it as it is.
+    """The next state of a schedule that is due; None to leave it as it is.
 
     When the clock is not `believed`, nothing is caught up with, and what comes once waits.
     """
@@ -174,7 +174,7 @@ def charged(state: str, failures: int, *, failed: bool) -> Charged:
 
 
 class RunOutput(NamedTuple):
-    """What became of a run's output so far: the batch that its question is in, and the reply, where there are."""
+    """The state of a run's output so far: the batch that its question is in, and the reply, where there are."""
 
     schedule_id: int
     due_at: int
@@ -190,7 +190,7 @@ _ENDS = {"sent": "deliver", "dead": "lose", "not_deliverable": "lose"}
 
 
 def verdict_on(heard: RunOutput) -> tuple[str, str]:
-    """The verb of what became of an output, and why; "" while nothing did."""
+    """The verb that settles an output, and why; "" while it is open."""
     if heard.output == "asked" and heard.batch in ("dead", "dropped"):
         return "lose", heard.reason or f"what was asked is {heard.batch}"
     if heard.output == "asked" and heard.batch in ("done", "") and heard.reply_id is None:

@@ -14,7 +14,7 @@ NOT_DONE = "the task that it made before is not done"
 
 
 class Notice(NamedTuple):
-    """What the owner is told where he last wrote in a direct chat, else in a lane, should a schedule be disabled."""
+    """The notice to the owner, in the last direct chat or else in a lane, if a schedule is disabled."""
 
     lane: message.Lane
     draft: ReplyDraft
@@ -88,7 +88,7 @@ class EndRun(commits.Commit[str]):
     """A run ends by a verb of its table: executed, failed, skipped, interrupted, or due again; the schedule's state.
 
     With a `reply` it is in the outbox of the run's lane by the same commit; with a `message_id` the agent was asked;
-    executed with a `notice`, the owner is told of it. A failure is counted, and the third in a row disables the
+    executed with a `notice`, the owner is notified. A failure is counted, and the third in a row disables the
     schedule and tells the owner by its `notice`; what is executed and has nothing to deliver ends the count. "" when
     the run does not stand so any more.
     """
@@ -104,7 +104,7 @@ class EndRun(commits.Commit[str]):
 
 @frozen
 class SettleRun(commits.Commit[str]):
-    """What became of a run's output, by a verb of its table; returns the schedule's state.
+    """Settle a run's output by a verb of its table; returns the schedule's state.
 
     Delivered ends the count of failures, undelivered adds to it. "" when the output does not stand so any more.
     """
@@ -121,7 +121,7 @@ class SettleRun(commits.Commit[str]):
 class MoveSchedule(commits.Commit[bool]):
     """Pause, resume or cancel a schedule by a person's word; False when its state does not allow that.
 
-    What of it is due and has not begun is skipped; resumed, it comes at `next_at` and its failures count anew.
+    What of it is due and has not begun is skipped; resumed, it comes at `next_at` and its failures count from zero.
     """
 
     schedule_id: int

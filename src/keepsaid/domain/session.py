@@ -173,7 +173,7 @@ def may_state(passage: Passage) -> bool:
 
 
 def fitted(passage: Passage, tokens_max: int) -> Passage:
-    """The beginning of a passage that costs so many estimated tokens, and one utterance at least."""
+    """The beginning of a passage up to a number of estimated tokens, and one utterance at least."""
     cost = 0
     for n, one in enumerate(passage.utterances):
         cost += tokens.estimate_tokens(one.text) + _TOKENS_BESIDE

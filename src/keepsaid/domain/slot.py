@@ -40,7 +40,7 @@ class SlotState(StrEnum):
 
 
 class OnMismatch(StrEnum):
-    """What becomes of a question when its person says something that is no answer to it."""
+    """The handling of a question when its person writes something that does not answer it."""
 
     CLEAR = "clear"
     KEEP = "keep"
@@ -173,7 +173,7 @@ class DatedText:
 
 
 def read_answer(question: Question, heard: DatedText) -> str | None:
-    """The value of an answer, as text; None when it is no answer to this question.
+    """The value of an answer, as text; None when it does not answer this question.
 
     boolean: `true`, `false`. number: digits. date_time: ISO 8601. location: a name or `latitude,longitude`.
     selection: the option as it was offered.
@@ -284,7 +284,7 @@ def _plain(text: str) -> str:
 
 
 def _text(_question: Question, text: str, _heard: DatedText) -> str | None:
-    """Anything that is no question itself."""
+    """Anything that is not a question itself."""
     return None if text.rstrip().endswith(("?", "？", "؟")) else text
 
 

@@ -1,7 +1,7 @@
 """Tasks: durable work for a worker or a branch, which may wait for other tasks (seeds 000 and 001; design: 3 and 4.4).
 
-The result is saved in the commit that ends the task, before anybody is told; in the same commit what waited for it
-goes on, or fails with its reason.
+The result is saved in the commit that ends the task, before anybody is notified; in the same commit its dependents
+continue, or fail with its reason.
 """
 
 from __future__ import annotations
@@ -271,7 +271,7 @@ def settled(task: Task, commit: EndTask) -> Task:
 def verb_after_crash(task: Task, *, call_left: bool) -> tuple[str, str]:
     """How a task goes on that was running when the process died, and why.
 
-    `call_left` tells of a call that must not be repeated and has no result: then a person is asked, whatever its
+    `call_left` is set if a call that must not be repeated has no result: then a person is asked, whatever its
     terms say. So it is after three deaths in a row without a step done between them.
     """
     if call_left:
@@ -342,14 +342,14 @@ class ResultsKept(Commit[int]):
 
 
 def happened(what: str, task_id: int, **more: Json) -> event.Fact:
-    """What the journal tells of a task, in ids and numbers: that it was created, started, ended or parked."""
+    """The journal event of a task, in ids and numbers: that it was created, started, ended or parked."""
     return event.Fact(f"task.{what}", str(task_id), {"task": task_id, **more})
 
 
 def made_of(effect: MakeTask, lane: message.Lane | None, turn_id: int | None, depth: int) -> NewTask:
     """The task that a turn makes, or a branch that the turn began: `depth` says how deep.
 
-    The owner is told what came of a call that was approved; it makes no work, so that no depth is too much for it.
+    The owner receives the result of an approved call; it makes no work, so that no depth is too much for it.
     """
     task = NewTask(effect.id, effect.text, effect.key, effect.kind, lane, turn_id, depth, outside=effect.outside)
     if effect.kind is TaskKind.CALL:

@@ -17,7 +17,7 @@ _SHIFT = timedelta(hours=26)
 """No zone ever put its clocks on or back by more."""
 
 _YEARS_MAX = 40
-"""A day that does not come in so many years, such as the 30th of February, never comes."""
+"""The years after which a day without a match, such as the 30th of February, counts as impossible."""
 
 _YEAR_LAST = 9_998
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
@@ -196,7 +196,7 @@ class Cron:
 
 @frozen
 class Every:
-    """So many milliseconds after the last time."""
+    """A number of milliseconds after the last time."""
 
     ms: int
 
@@ -334,4 +334,4 @@ def _minute(text: str, whole: str) -> int:
         found = int(hour) * 60 + int(minute)
         if int(minute) < 60 and found < _DAY_MINUTES:
             return found
-    raise ValueError(f"{whole!r} are no hours: 22:00-07:00")
+    raise ValueError(f"{whole!r} are not hours: use 22:00-07:00")

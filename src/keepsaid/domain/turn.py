@@ -14,7 +14,7 @@ from keepsaid.text.tokens import Calibration
 from keepsaid.values import frozen
 
 NO_MODEL = "none"
-"""The model of turns that none answered; what it says is no answer, and not remembered."""
+"""The model of turns that none answered; its text is not an answer, and not remembered."""
 
 
 class StepKind(StrEnum):
@@ -212,7 +212,7 @@ class Outcome:
     """How a turn ended: its reply, the records it adds to the transcript, and what it cost.
 
     `chosen` are the memories it was shown, `opened` those that the model asked to see, `effects` what its tools left.
-    Messages that were commands (`obeyed`) are no part of the transcript; when one `begins_anew`, the lane's context
+    Messages that were commands (`obeyed`) are not part of the transcript; when one `begins_anew`, the lane's context
     ends before what the turn adds. `attached` says of messages, by id, what came with their words.
     """
 

@@ -67,7 +67,7 @@ class Spawned:
 
 @frozen
 class Story:
-    """One message with everything that became of it; `placed` says why it is in its lane, where that was inferred.
+    """One message with all its later stages; `placed` says why it is in its lane, where that was inferred.
 
     `staged` says that its turn stores memories that are not stored yet; `remembered` are those that are, None
     where they were not read.
@@ -182,7 +182,7 @@ class StepLife:
 
 @frozen
 class TurnLife:
-    """One turn of a batch: the first, or one begun anew after a person's word or an interrupt."""
+    """One turn of a batch: the first, or one restarted by a person or an interrupt."""
 
     id: int
     state: str

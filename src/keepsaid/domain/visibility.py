@@ -1,4 +1,4 @@
-"""Visibility: who may hear a memory made from several others, and which identities are one person."""
+"""Visibility: who may read a memory made from several others, and which identities are one person."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def least_of(records: Iterable[prompt.Record]) -> Trust:
 
 
 def within(narrow: str, wide: str, chats: Mapping[str, str] = _NO_CHATS) -> bool:
-    """Whether everybody who hears the narrow scope hears the wide one too: global > person > conversation > lane.
+    """Whether everybody who reads the narrow scope reads the wide one too: global > person > conversation > lane.
 
     A conversation lies within a person only where it is known to be that person's direct chat: `chats` says so, from
     the scope of the conversation to the scope of the person. In a room others listen.
@@ -98,7 +98,7 @@ def joined_scope(scopes: Iterable[str], chats: Mapping[str, str] = _NO_CHATS) ->
 def shares(parents: Sequence[Parent], chats: Mapping[str, str] = _NO_CHATS) -> tuple[ShareCandidate, ...]:
     """The memories that may be made of these parents, one for each narrowest scope.
 
-    Each may say only what its own parents say: a parent is in a share when all who hear the share hear the parent.
+    Each may say only what its own parents say: a parent is in a share when all its readers can read the parent.
     """
     return tuple(
         ShareCandidate(scope, least(parents[n].trust for n in places), places)
@@ -118,7 +118,7 @@ def _conversation_of(scope: str) -> str:
 
 
 class ShareReach(StrEnum):
-    """How far a memory is to be heard: in its whole conversation, in all direct chats of its person, or everywhere."""
+    """How far a memory is shared: in its whole conversation, in all direct chats of its person, or everywhere."""
 
     CONVERSATION = "conversation"
     PERSON = "person"
@@ -126,14 +126,14 @@ class ShareReach(StrEnum):
 
 
 class ShareRefusal(StrEnum):
-    """Why a memory is not heard more widely."""
+    """Why a memory is not shared more widely."""
 
     GONE = "there is no such memory"
-    NOT_THEIRS = "only who said it, or the owner, may let others hear it"
-    OUTSIDE = "it came from outside, and is heard in its own lane alone"
-    NOWHERE = "it was said in no conversation"
-    BEFORE_OTHERS = "it was said before others, so it is nobody's own"
-    NOT_WIDER = "who hears it now would not all hear it then"
+    NOT_THEIRS = "only its speaker or the owner may share it"
+    OUTSIDE = "it came from outside, and is readable in its own lane only"
+    NOWHERE = "it does not belong to a conversation"
+    BEFORE_OTHERS = "others were present, so it does not belong to one person"
+    NOT_WIDER = "some who can read it now could not read it then"
 
 
 @frozen
@@ -148,12 +148,12 @@ class MemoryShared:
 
 
 ShareResult = MemoryShared | ShareRefusal | RevisionRefusal
-"""What became of a request to share: it was shared, may not be, or is not a current memory."""
+"""The outcome of a request to share: it was shared, may not be, or is not a current memory."""
 
 
 @frozen
 class ShareMemory(commits.Commit[ShareResult]):
-    """Let a memory be heard as far as `to`, where `by` may: who said it, or whom that is joined with, or the owner."""
+    """Share a memory as far as `to`, if `by` may: its speaker, an identity linked with the speaker, or the owner."""
 
     memory_id: int
     to: ShareReach
@@ -163,7 +163,7 @@ class ShareMemory(commits.Commit[ShareResult]):
 
 
 def wider(new: NewMemory, to: ShareReach) -> str | ShareRefusal:
-    """The scope a memory would have, or why it may not have it: all who hear it must hear it still."""
+    """The scope a memory would have, or why it may not have it: all who can read it must keep that."""
     if new.trust is Trust.EXTERNAL:
         return ShareRefusal.OUTSIDE
     scope = _scope(new, to)
@@ -250,6 +250,6 @@ class JoinPeople(commits.Commit[Person | None]):
 
 @frozen
 class SplitPerson(commits.Commit[bool]):
-    """Let one be a person alone again; whether it was joined. Of two, the other is alone then too."""
+    """Separate one identity from its person; whether it was joined. Of two, the other is alone then too."""
 
     name: str

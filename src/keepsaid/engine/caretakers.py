@@ -23,9 +23,9 @@ _NOTICES_MAX = 64
 
 @frozen
 class CrashNotices:
-    """What a person is told of a batch that crashes buried, did so again after its second chance, or that was parked.
+    """The notices about a batch that is dead after crashes, dead again after a retry, or parked for review.
 
-    `{batch}` stands for its name, `{deaths}` for how often the program was stopped.
+    `{batch}` is replaced by its name, `{deaths}` by the number of times the process died.
     """
 
     buried: str
@@ -251,7 +251,7 @@ class Compactor:
         if lane in self._running or lane in self._waiting:
             return "I am busy with that already."
         made = await self._compaction.compact(lane, 1.0 if at_once else 0.0, at_once=at_once)
-        return "A summary stands for what was said so far." if made else "There was nothing to take together."
+        return "The conversation so far was summarised." if made else "There was nothing to summarise."
 
     @property
     def busy(self) -> bool:

@@ -85,7 +85,7 @@ class JobRunner:
         await end(verb, cut(normalise(why), _ERROR_CHARS_MAX))
 
     async def stop(self, patience_s: float) -> None:
-        """Let them end for so many seconds, then break them off."""
+        """Wait `patience_s` seconds for running jobs, then cancel them."""
         if doing := list(self._doing):
             await asyncio.wait(doing, timeout=patience_s)
         for task in doing:
@@ -103,8 +103,8 @@ _WHY_CHARS_MAX = 500
 def task_of(number: int, schedule: Schedule) -> NewTask:
     """The task that a time of a schedule makes: of one schedule one at a time.
 
-    One that is heard in a lane is of that lane, as what a turn there has done; of others the owner is told. What came
-    to its end is told by the run, everything else by the task.
+    If the schedule has a target, the task belongs to that lane; otherwise the owner receives the notices. The run
+    delivers the result, and the task everything else.
     """
     new, known_as = schedule.new, show("schedule", schedule.id)
     outside = new.trust is not Trust.OWNER
@@ -125,10 +125,10 @@ def verdict_of(story: TaskStory | None) -> tuple[str, str]:
 
 
 _PIECE = 64
-"""So many schedules are looked at in one go, and so many outputs."""
+"""The number of schedules or outputs read in one query."""
 
 _FIRED, _AT_ONCE = 8, 4
-"""So many become runs in one commit, and so many runs are executed side by side: people come between."""
+"""The runs created in one commit, and the runs executed concurrently; both are small so that messages do not wait."""
 
 _SET_BACK_MS = 1_000
 _SPREAD_MS = 10
@@ -138,7 +138,7 @@ _SPREAD_MS = 10
 class SchedulerDeps:
     """What a schedule can reach: the door, the channels that are open, who delivers and who works; and the owner.
 
-    The owner is told where he last wrote in a direct chat, and in the lane `owner` where he never did.
+    Notices to the owner go to the direct chat where he last wrote, or to the lane `owner` if there is none.
     """
 
     receive: Callable[[Inbound], Awaitable[commits.Received]]
@@ -238,7 +238,7 @@ class Scheduler:
         await self.store.apply(EndRun(_key(run), "execute", self.clock.now_ms(), message_id=received.id))
 
     async def _take_in(self) -> int:
-        """What workers have done: it counts, and is told in the lane that hears it, else to the owner."""
+        """What workers have done: it counts, and is delivered to the target lane, else to the owner."""
         ended = await self.store.schedules.list_orphaned_runs(_AT_ONCE)
         for run in ended:
             schedule = await self.store.schedules.schedule(run.schedule_id)
@@ -281,7 +281,7 @@ class Scheduler:
         self._warn(schedule, state, verb, why)
 
     async def _follow(self) -> int:
-        """What is heard of runs, as far as it has come."""
+        """Settle the outputs of runs, as far as they are delivered."""
         heard = await self.store.schedules.list_unsettled_outputs(_PIECE)
         for one in heard:
             verb, why = verdict_on(one)
@@ -297,10 +297,10 @@ class Scheduler:
     def _notice(self, schedule: Schedule, why: str) -> Notice:
         known = show("schedule", schedule.id)
         named = f"{schedule.new.name} ({known})" if schedule.new.name else known
-        text = f"The schedule {named} came to nothing: {why}."
+        text = f"The schedule {named} failed: {why}."
         if schedule.state == "active":
-            text = f"The schedule {named} failed {FAILURES_MAX} times in a row and comes no more. The last time: {why}."
-            text += f" To let it come again: keepsaid schedule resume {known}"
+            text = f"The schedule {named} failed {FAILURES_MAX} times in a row and is disabled. Last failure: {why}."
+            text += f" To resume it: keepsaid schedule resume {known}"
         return Notice(self.reach.owner, reply.ReplyDraft(self.ids.next(), text, notice=True))
 
     def _warn(self, schedule: Schedule, state: str, verb: str, why: str) -> None:
@@ -316,7 +316,7 @@ def _key(run: ScheduleRun) -> RunKey:
 
 def _closed(target: Target | None) -> str:
     where = "nowhere" if target is None else target.lane.channel
-    return f"it is to be heard on {where}, which is not open here"
+    return f"its target channel is {where}, which is not open here"
 
 
 def _question(run: ScheduleRun, schedule: Schedule, target: Target) -> Inbound:

@@ -17,7 +17,7 @@ from keepsaid.text.normal import cut, normalise
 from keepsaid.values import frozen
 
 Tell = Callable[[event.Event], Awaitable[object]]
-"""Is told of an event; raises when it could not do what it has to."""
+"""Handles an event; raises when it fails."""
 
 _log = logging.getLogger("keepsaid.events")
 _TAKEN_MAX = 128
@@ -25,10 +25,10 @@ _SETTLE_MS = 100
 """What is done is written down at least so often."""
 
 _QUICK_MS = 20
-"""One that takes longer is told of few at a time, so that few are left half done when the process ends."""
+"""A slower subscriber receives fewer events at a time, so that few are left half done when the process ends."""
 
 _HELD_MS = 2_000
-"""What was taken and is not begun after so long is put back: the process may end while something slow is told."""
+"""A claimed delivery that has not begun after this time is released: the process may end during a slow delivery."""
 
 _STOP_S = 1.0
 _ERROR_CHARS_MAX = 500
@@ -62,7 +62,7 @@ class DeliveryTerms:
 
 
 class Subscriber:
-    """One who is told; a loop of its own calls `work`, so that it delays only itself."""
+    """A subscriber; its own loop calls `work`, so that it delays only itself."""
 
     def __init__(
         self, name: str, tell: Tell, store: Store, clock: Clock, ids: Ids, terms: DeliveryTerms | None = None
@@ -85,7 +85,7 @@ class Subscriber:
         await self._store.apply(event.Subscribe(self.name, topics, self._clock.now_ms(), from_start))
 
     async def work(self) -> int | None:
-        """Be told of what is due; returns when to come again: at once while there is more."""
+        """Deliver the due events; returns when to call again: at once while there is more."""
         if self._halt.is_set:
             return None
         self._idle.clear()
@@ -95,7 +95,7 @@ class Subscriber:
             self._idle.set()
 
     async def stop(self) -> None:
-        """Be told no more; one that is being told of something gets a moment to end it."""
+        """Stop deliveries; a running delivery gets a moment to end."""
         self._halt.set()
         with suppress(TimeoutError):
             async with asyncio.timeout(_STOP_S):
@@ -131,7 +131,7 @@ class Subscriber:
         return 0
 
     async def _settle(self) -> None:
-        """Write down what became of what was taken; where the disk refuses, that is done before anything is taken."""
+        """Record the outcomes of claimed deliveries; after a disk error, they are recorded before the next claim."""
         if self._settled:
             settled = event.SettleDeliveries(self.name, self._fence, tuple(self._settled), self._clock.now_ms())
             await self._store.apply(settled)
@@ -153,7 +153,7 @@ class Subscriber:
         wait_ms = self._terms.retry_delay_ms(delivery.attempt, delivery.id)
         again_at = None if wait_ms is None else self._clock.due_ms() + wait_ms
         details = self.name, delivery.event.topic, delivery.attempt, "" if wait_ms is not None else ", given up"
-        _log.warning("%s was not told of %s, attempt %d%s", *details)
+        _log.warning("delivery to %s failed: %s, attempt %d%s", *details)
         return event.DeliveryResult(delivery.id, error or "it failed", again_at)
 
 
@@ -161,9 +161,9 @@ _LOOK_MS = 1_000
 
 
 class Subscribers:
-    """All who are told here. With nobody to tell, nothing is done.
+    """The subscribers of this process. Without subscribers, nothing is done.
 
-    `happened` rings when something may have been told, `bell` when somebody who subscribed has deliveries.
+    `happened` is set when the journal may have grown, `bell` when a subscriber has deliveries.
     """
 
     def __init__(self, store: Store, clock: Clock) -> None:
@@ -175,7 +175,7 @@ class Subscribers:
         self._anybody: bool | None = None
 
     async def add(self, subscriber: Subscriber, topics: tuple[str, ...], *, from_start: bool = False) -> None:
-        """Tell somebody of these topics from now on; who has the same name is told no more by this process."""
+        """Subscribe to these topics from now on; replaces the subscriber of the same name in this process."""
         await self._end(subscriber.name)
         await subscriber.subscribe(topics, from_start=from_start)
         self._anybody = True
@@ -184,12 +184,12 @@ class Subscribers:
         self._store.journal.hint.set()
 
     async def remove(self, name: str) -> bool:
-        """Tell somebody of nothing any more, and drop what was on its way; False when nobody has this name."""
+        """Remove a subscriber and drop its pending deliveries; False when there is none of this name."""
         await self._end(name)
         return await self._store.apply(event.Unsubscribe(name))
 
     async def work(self) -> int | None:
-        """Make deliveries of what was told, for those who are here and those who may come back.
+        """Make deliveries of new events, for subscribers that are here and those that may return.
 
         Those who wait for something to happen are woken first, whoever subscribed.
         """
@@ -200,7 +200,7 @@ class Subscribers:
         return await dispatch(self._store, self._clock, self.bell) if self._anybody else None
 
     async def stop(self) -> None:
-        """Tell nobody any more; what was not told to its end is told again by the next start."""
+        """Stop all deliveries; those that did not finish are repeated after the next start."""
         await asyncio.gather(*(self._end(name) for name in list(self._loops)))
 
     async def _tell(self, subscriber: Subscriber) -> None:
@@ -209,7 +209,7 @@ class Subscribers:
             await keep_going(stage, self._clock, self._broken)
 
     def _broken(self, error: StoreBroken) -> None:
-        _log.error("nobody is told any more: %s", error.what, extra={"code": error.code})
+        _log.error("event deliveries stopped: %s", error.what, extra={"code": error.code})
 
     async def _end(self, name: str) -> None:
         if (ended := self._loops.pop(name, None)) is not None:

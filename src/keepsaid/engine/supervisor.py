@@ -1,4 +1,4 @@
-"""The supervisor: recovers, keeps every service running until it is told to stop, and warns of a growing backlog."""
+"""The supervisor: recovers, keeps every service running until the stop, and warns of a growing backlog."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def keep_going(stage: ServiceLoop, clock: Clock, broken: Callable[[StoreBr
 
 
 def _cancelled() -> bool:
-    """Whether the loop was cancelled, though it heard of something else: a gathering may tell of a failure instead."""
+    """Whether the loop was cancelled, although another exception arrived: a gather may raise a failure instead."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 

@@ -285,7 +285,7 @@ _PRIORITY = 50
 class RelayTerms:
     """Results of a lane are collected for `debounce_ms` after the last of them, and for `wait_ms_max` at most.
 
-    They are told `rounds_max` times since a person last said something in the lane.
+    They are delivered at most `rounds_max` times between two messages of a person in the lane.
     """
 
     rounds_max: int = 3
@@ -328,7 +328,7 @@ class ResultRelay:
                 await self.receive(build_report(task, lane, relay.trust_of(await self.view.task(task.id)), self.fence))
             except errors.InputError as refusal:
                 extra = {"code": refusal.code, "task": task.id}
-                _relay_log.warning("a result cannot be told in its lane: %s", refusal.what, extra=extra)
+                _relay_log.warning("a result cannot be delivered to its lane: %s", refusal.what, extra=extra)
         runtime.point("relay.received")
         await self.operations.apply(relay.MarkTasksReported(tuple(task.id for task in lane.tasks), self.clock.now_ms()))
 

@@ -24,10 +24,10 @@ SURVIVED = "the program ran for as long as a trial lasts while it worked on this
 """Why a trial ended; nothing is charged for it."""
 
 TAKEN = "this try was broken off; the message is taken up again"
-"""What those hear who wait for a batch that was interrupted, or that another owner has."""
+"""The reason for clients that wait for a batch that was interrupted, or that another owner has."""
 
 _ADDRESSES_MAX = 16
-"""So many more addresses are told when others had joined the turn; what has none is still listed as in review."""
+"""The further addresses that get a notice when other batches had joined the turn; the rest stays in review."""
 
 HOPELESS = (errors.ModelAuth, errors.ModelQuota, errors.ModelRejected)
 """Trying again cannot help before a person does something."""
@@ -50,8 +50,8 @@ class RetryPolicy:
     ) -> int | None:
         """The wait after an outage, as long as a provider asks for; None when the outage has lasted too long.
 
-        That is by its own length, and by the waits after so many tries: both, because a new process does not wait out
-        what the last one began, and a clock may be set forward.
+        That is by its own length, and by the sum of the waits between attempts: both, because a new process does not
+        finish the wait of the last one, and a clock may be set forward.
         """
         if min(lasted_ms + self.wait_ms_first, sum(map(self.wait_ms, range(tries)))) >= self.outage_ms_max:
             return None

@@ -1,1 +1,1 @@
-"""What happened: the journal is read for subscribers, and each is told by itself."""
+"""Events: topics, schemas and the journal, which each subscriber reads at its own position."""

@@ -75,14 +75,14 @@ _CORE = {
         steered=ids("batch", "batches that joined it, where some did").if_any(),
     ),
     "turn.abandoned": _topic(
-        "turn", "A turn is over without an answer.", batch=_BATCH, why=word("what became of its batch", *AbandonReason)
+        "turn", "A turn is over without an answer.", batch=_BATCH, why=word("the outcome of its batch", *AbandonReason)
     ),
     "command.executed": Schema(
         "A turn obeyed a command.",
         "turn",
         {
             "name": word("the command"),
-            "outcome": word("what became of it"),
+            "outcome": word("the outcome"),
             "arguments": number("characters that followed its name"),
         },
     ),
@@ -102,7 +102,7 @@ _CORE = {
     ),
     # lanes and sessions
     "lane.compacted": Schema(
-        "Records left a lane's context: a summary stands for them, or they did not fit (`guard`).",
+        "Records left a lane's context: a summary replaced them, or they did not fit (`guard`).",
         "",
         {**_LANE, "how": word("how", *context.Made, compaction.CutReason.GUARD)},
     ),
@@ -116,7 +116,7 @@ _CORE = {
             "error": word("what it was"),
         },
     ),
-    "lane.reset": Schema("A lane begins anew.", "", _LANE),
+    "lane.reset": Schema("A lane was reset.", "", _LANE),
     "session.started": _topic(
         "session", "A session began.", reason=word("how the one before ended"), first=number("its first record")
     ),
@@ -137,17 +137,17 @@ _CORE = {
     # memory
     "memory.saved": _topic(
         "memory",
-        "Something is known: found in what was said, asked for by a turn, added by a person, or made of others. "
-        "Episodes are not told of; their messages and turns are.",
+        "A memory was stored: extracted from messages, saved by a turn, added by a person, or derived from others. "
+        "Episodes are not published; their messages and turns are.",
         kind=_KIND,
     ),
     "memory.superseded": _topic(
         "memory",
-        "A memory holds no more, because another took its place.",
+        "A memory was replaced by another.",
         kind=_KIND,
         by=an_id("memory", "the one that did, where it is one").if_any(),
     ),
-    "memory.archived": _topic("memory", "A memory was put away, by maintenance or a person.", kind=_KIND),
+    "memory.archived": _topic("memory", "A memory was archived, by maintenance or a person.", kind=_KIND),
     "memory.forgotten": Schema(
         "What somebody asked to be forgotten is gone.",
         "forgetting",
@@ -210,7 +210,7 @@ _CORE = {
         reason=word("why, the last time"),
     ),
     "schedule.paused": _topic("schedule", "A person paused a schedule."),
-    "schedule.resumed": _topic("schedule", "A person let a schedule come again."),
+    "schedule.resumed": _topic("schedule", "A person resumed a schedule."),
     "schedule.cancelled": _topic("schedule", "A schedule was cancelled."),
     "schedule.done": _topic("schedule", "A schedule came for the last time."),
     # extensions
@@ -236,14 +236,14 @@ CORE: Mapping[str, Schema] = MappingProxyType(
 """Topics that the core publishes, each with the schema of its payload."""
 
 USER_MESSAGE = "user.message"
-"""What seed 002's channels emit for what somebody said: no fact to tell of, but a message for the buffer."""
+"""What seed 002's channels emit for a user's message: it goes to the buffer, not to the journal."""
 
 _TOPIC = re.compile(r"[a-z][a-z0-9_]*(\.[a-z0-9_]+)+")
 _PATTERN = re.compile(r"([a-z][a-z0-9_]*|\*)(\.([a-z0-9_]+|\*))+")
 _TOPIC_CHARS_MAX = 200
 _PAYLOAD_BYTES_MAX = 64_000
 _OURS = frozenset(topic.partition(".")[0] for topic in CORE) | {"batch", "reply", "task", "schedule", "extension"}
-_UNTOLD = "Nothing was told."
+_UNTOLD = "Nothing was published."
 
 
 def topics_of(patterns: tuple[str, ...]) -> tuple[str, ...]:
@@ -263,7 +263,7 @@ def topics_of(patterns: tuple[str, ...]) -> tuple[str, ...]:
 def checked(topic: str, payload: Mapping[str, Json]) -> str:
     """The payload as it is kept; raises InputError for a topic of the core, no topic, or too large a payload."""
     if len(topic) > _TOPIC_CHARS_MAX or not _TOPIC.fullmatch(topic):
-        raise InputError(f"{topic!r} is no topic: words joined by dots, as deploy.finished", safe=_UNTOLD)
+        raise InputError(f"{topic!r} is not a topic: use words joined by dots, as deploy.finished", safe=_UNTOLD)
     if topic == USER_MESSAGE:
         raise InputError(f"{topic} is what somebody said: it is handed over as a message, not told", safe=_UNTOLD)
     if topic.partition(".")[0] in _OURS:

@@ -112,7 +112,7 @@ def lane() -> Field:
 
 @frozen
 class Schema:
-    """A topic: when it is told, what it is about (a noun of `domain/ids.py`, a word, or nothing), and its fields.
+    """A topic: when it is published, what it is about (a noun of `domain/ids.py`, a word, or nothing), and its fields.
 
     `alias` is another name it may be subscribed by. What comes `together` with others in one line of the journal,
     because it is frequent, cannot be waited for.
@@ -136,7 +136,7 @@ class Schema:
 
     def amiss(self, payload: Payload) -> Iterator[str]:
         """What is wrong with a payload as the journal keeps it, each in a few words."""
-        yield from (f"{name} is no field" for name in payload if name not in self.fields)
+        yield from (f"{name} is not a field" for name in payload if name not in self.fields)
         for name, field in self.fields.items():
             if name not in payload:
                 if not field.optional:

@@ -156,7 +156,7 @@ def _of_turn(extension: loaded.LoadedExtension, claimed: turn.ClaimedBatch) -> I
 _PIECES_MAX = 256
 _PIECE_S = 5.0
 _SILENT_S = 300.0
-"""A lane of which nothing is heard for so long has nobody waiting to show more."""
+"""After this time without progress of a lane, its stream is closed."""
 
 
 class Streams:
@@ -204,7 +204,7 @@ class Streams:
 
 _AGAIN_MS, _AGAIN_MS_MAX = 1_000, 60_000
 _LONG_MS = 60_000
-"""One that listened for so long before it failed begins anew after the shortest wait."""
+"""A channel that listened for this time before it failed restarts after the shortest wait."""
 
 
 class Listeners:
@@ -235,7 +235,7 @@ class Listeners:
             try:
                 await extension.provided.listen(inbox)
                 _log.warning("the channel of %s stopped listening", extension.id)
-            except (Exception, SystemExit) as error:  # noqa: BLE001  # guard: extension - the channel begins anew
+            except (Exception, SystemExit) as error:  # noqa: BLE001  # guard: extension - the channel restarts
                 _log.warning("the channel of %s failed (%s)", extension.id, type(error).__name__, exc_info=error)
             if self._clock.monotonic_ms() - began > _LONG_MS:
                 wait_ms = _AGAIN_MS

@@ -64,7 +64,7 @@ def scan_source(source: bytes, named: str | None = None) -> ScannedClass:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = f" (line {error.lineno})" if isinstance(error, SyntaxError) and error.lineno else ""
-        raise ExtensionError(f"the source is no Python: {type(error).__name__}{line}") from None
+        raise ExtensionError(f"the source is not Python: {type(error).__name__}{line}") from None
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
     if named is not None:
         found = [node for node in classes if node.name == named]
@@ -240,7 +240,7 @@ def _manifest_in(folder: Path) -> Mapping[str, Any]:
 
 
 def _completed(data: Mapping[str, Any], seen: ScannedClass | None) -> Manifest:
-    """The manifest, with what its class shows: what it provides, who of it is told and run."""
+    """The manifest, with what its class shows: what it provides, its subscribed and scheduled methods."""
     keys = dict(data)
     if seen is not None:
         keys.setdefault("provides", seen.kinds)

@@ -67,8 +67,8 @@ class PhaseLimits:
 class LifecycleDeps:
     """What the lifecycle is given: the context of each extension, the agent a manifest describes, the time.
 
-    `context` raises ExtensionError for settings that are wrong; `redacted` takes secrets out of a text; `changed` is
-    told of every extension whose standing changed.
+    `context` raises ExtensionError for settings that are wrong; `redacted` takes secrets out of a text; `changed`
+    is called with every extension whose status changed.
     """
 
     context: Callable[[manifest.Manifest, Callable[[str], Any]], provided.RuntimeExtensionContext]

@@ -154,7 +154,7 @@ def found_shape(found: discovery.FoundExtension) -> dict[str, Any]:
 
 
 def write(file: Path, pid: int, guests: Iterable[LoadedExtension]) -> None:
-    """Write what became of all; a home that cannot be written has no account. Raises OSError."""
+    """Write the status of all extensions; a home that cannot be written has none. Raises OSError."""
     told = {"pid": pid, "extensions": [shape_of(extension) for extension in guests]}
     partial = file.with_name(f"{file.name}.partial")
     partial.touch(mode=0o600)
@@ -163,7 +163,7 @@ def write(file: Path, pid: int, guests: Iterable[LoadedExtension]) -> None:
 
 
 def read(file: Path) -> Mapping[str, Mapping[str, Any]]:
-    """What became of each when a runtime last wrote it, by id; empty when there is no account."""
+    """The last written status of each extension, by id; empty when there is none."""
     try:
         return {str(one["id"]): one for one in json.loads(file.read_text("utf-8"))["extensions"]}
     except (OSError, ValueError, KeyError, TypeError):

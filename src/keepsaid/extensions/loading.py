@@ -105,7 +105,7 @@ async def loaded(found: FoundExtension) -> type | None:
 
 
 def forget(found: FoundExtension) -> None:
-    """Let the next load read the source anew."""
+    """Make the next load read the source again."""
     name = _module_name(found)
     for one in [one for one in sys.modules if one == name or one.startswith(f"{name}.")]:
         del sys.modules[one]
@@ -139,7 +139,7 @@ def _class_of(found: FoundExtension, entrypoint: str) -> type:
     module = import_module(named) if found.source is not ExtensionSource.FOLDER else _from_folder(found, named)
     one: Any = getattr(module, attribute, None)
     if not isinstance(one, type):
-        raise ExtensionError(f"its entrypoint {entrypoint} is no class")
+        raise ExtensionError(f"its entrypoint {entrypoint} is not a class")
     return one
 
 
@@ -161,7 +161,7 @@ def _from_folder(found: FoundExtension, named: str) -> ModuleType:
 def _from_file(name: str, file: Path) -> ModuleType:
     spec = spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
-        raise ExtensionError(f"{file.name} is no module")
+        raise ExtensionError(f"{file.name} is not a module")
     module = module_from_spec(spec)
     sys.modules[name] = module
     with ExitStack() as undo:

@@ -104,7 +104,7 @@ def tool(method: F | None = None, **terms: Unpack[ToolTerms]) -> F | Callable[[F
     """Offer a method to the model: its name, its docstring, and a schema from its parameters and their types.
 
     `kind` says what calling it again would do: `pure`, `idempotent`, `checkable` or, by default, `unsafe`: it is never
-    called a second time when nobody knows what came of the first. `serves` says who may call it without the owner's
+    repeated when the result of the first call is unknown. `serves` says who may call it without the owner's
     approval: `owner`, `known` or `anyone`; by default `anyone` for a `pure` tool and the `owner` for every other. A
     turn has the least trust of all that its prompt shows. `output` is the trust of what the method returns: `external`
     by default, `known`, or `owner` for what holds nobody else's words. `limit_s` is the seconds a call may take (30),
@@ -138,12 +138,12 @@ def context(*, priority: int = 50, trust: str = "external") -> Callable[[F], F]:
 
 
 def on(topic: str) -> Callable[[F], F]:  # noqa: ARG001 - read off the source
-    """Tell a method of every event of a topic, or of a pattern such as `memory.*`, at least once."""
+    """Call a method with every event of a topic, or of a pattern such as `memory.*`, at least once."""
     return lambda one: one
 
 
 def schedule(*, name: str = "", cron: str = "", every_s: float = 0.0) -> Callable[[F], F]:  # noqa: ARG001 - as above
-    """Run a method by a cron line of five fields, or every so many seconds; what it returns is told to the owner."""
+    """Run a method by a cron line of five fields, or at an interval in seconds; the owner receives what it returns."""
     return lambda one: one
 
 
@@ -225,7 +225,7 @@ class Setting(ManifestPart):
 
 
 class Subscription(ManifestPart):
-    """What an extension is told of, and who in it is: a method, the owner, or its agent."""
+    """A subscription of an extension, and its handler: a method, a notice to the owner, or its agent."""
 
     topic: str
     handler: Literal["custom", "notify_user", "invoke_agent"] = "custom"
@@ -241,14 +241,14 @@ class Subscription(ManifestPart):
 
 
 class EventsManifest(ManifestPart):
-    """What it tells of, for people to read, and what it is told of."""
+    """The topics it publishes, for people to read, and its subscriptions."""
 
     publishes: tuple[str, ...] = ()
     subscribes: tuple[Subscription, ...] = ()
 
 
 class ScheduleEntry(ManifestPart):
-    """Something done by the clock: a cron line of five fields, or every so many seconds.
+    """A scheduled action: a cron line of five fields, or an interval in seconds.
 
     A method does it, or, with a `task`, the agent.
     """
@@ -280,7 +280,7 @@ class AgentLimits(ManifestPart):
 
 
 class AgentManifest(ManifestPart):
-    """An agent without code: what it is told, and which tools it has, its own or those of what it depends on."""
+    """An agent without code: its instructions, and its tools, its own or those of its dependencies."""
 
     instructions: str = Field(min_length=1)
     model: str = ""
@@ -322,7 +322,7 @@ class Manifest(ManifestPart):
             raise ValueError("it has neither an entrypoint nor an agent")
         custom = [one.topic for one in self.events.subscribes if one.handler == "custom"]
         if custom and self.entrypoint is None:
-            raise ValueError(f"nobody can be told of {custom[0]}: there is no entrypoint")
+            raise ValueError(f"{custom[0]} has no handler: there is no entrypoint")
         if self.id in self.depends_on:
             raise ValueError("it depends on itself")
         names = [one.name for one in self.schedules]
@@ -353,7 +353,7 @@ def read_manifest(text: str) -> Mapping[str, Any]:
     try:
         data = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
     except (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError) as error:
-        raise ExtensionError(f"the manifest is no YAML ({type(error).__name__})") from None
+        raise ExtensionError(f"the manifest is not YAML ({type(error).__name__})") from None
     if not isinstance(data, dict):
         raise ExtensionError("the manifest must hold keys and values")
     return {str(key): value for key, value in data.items()}

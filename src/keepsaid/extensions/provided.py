@@ -137,7 +137,7 @@ class RuntimeExtensionContext:
             await self._runtime.subscribe(full, topic, tell)
 
     async def open(self) -> None:
-        """Be told, from now on, of what was wished for."""
+        """Subscribe to the topics of the manifest."""
         self._open = True
         for full, (topic, tell) in self._wishes.items():
             await self._runtime.subscribe(full, topic, tell)

@@ -38,7 +38,7 @@ def context_bar(title: str, shares: Sequence[LayerShare], window: int) -> str:
 
 
 def _framed(title: str, told: str, height: int, parts: Iterable[str]) -> str:
-    """A whole picture: its parts below its title; `told` stands for them where they are not seen."""
+    """A whole picture: its parts below its title; `told` is the text alternative."""
     lines = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">',
         f"<title>{text_of(told)}</title><style>{STYLE}\n</style>",

@@ -46,7 +46,7 @@ def lane_shape(lane: Lane) -> Shape:
 
 
 USES_MAX = 1_000
-"""So many turns that a memory came up in are told of, the newest."""
+"""The newest turns that recalled a memory, at most this number, are listed."""
 
 
 def receipt_shape(received: commits.Received) -> Shape:
@@ -56,7 +56,7 @@ def receipt_shape(received: commits.Received) -> Shape:
 
 
 def story_shape(story: views.Story) -> Shape:
-    """A message and what became of it."""
+    """A message and its outcome."""
     message, inbound = story.message, story.message.inbound
     return {
         "id": show("message", message.id),
@@ -195,7 +195,7 @@ def people_shape(found: PeopleList) -> Shape:
 
 
 def widened_shape(told: visibility.MemoryShared) -> Shape:
-    """From where to where a memory was let be heard."""
+    """The scope of a memory before and after it was shared."""
     return {**fields_of(told, "before", "after", "by", "reason"), "at": when(told.at)}
 
 
@@ -320,7 +320,7 @@ def forgetting_shape(one: forgetting.Forgetting, backups: Sequence[str] = ()) ->
 
 
 def import_shape(report: ImportReport, asked: importing.ImportRequest, *, dry_run: bool) -> Shape:
-    """What became of all lines, counted, and those that were not taken over one by one."""
+    """The outcomes of all lines, counted, and a list of those that were not imported."""
     from keepsaid.memory.importing import TYPES  # noqa: PLC0415 - few shapes need it
 
     names = [*TYPES.values(), *(["lines"] if any(what == "lines" for what, _ in report.counts) else [])]
@@ -371,7 +371,7 @@ def _shown(field: schema.Field | None, value: Json) -> Json:
 
 
 def subscriber_shape(line: SubscriberLine) -> dict[str, Any]:
-    """A subscriber, and how far it has been told."""
+    """A subscriber, and its position in the journal."""
     counts = fields_of(line, "behind", "pending", "processing", "dead")
     return {"name": line.name, "topics": list(line.topics), **counts}
 

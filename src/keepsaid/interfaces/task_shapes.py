@@ -102,7 +102,7 @@ def parse_schedule(body: Mapping[str, object], zone: str) -> NewSchedule:
     name = given.pop("name", "")
     unknown = sorted(set(given) - set(ScheduleConfig.model_fields))
     if unknown or not isinstance(name, str):
-        raise refused(f"a schedule has no {unknown[0] if unknown else 'name that is no text'}")
+        raise refused(f"a schedule has no {unknown[0] if unknown else 'name that is not text'}")
     try:
         asked = ScheduleConfig.model_validate(given)
     except ValidationError as error:

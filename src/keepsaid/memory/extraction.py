@@ -56,7 +56,7 @@ _WEIGHT_LEAST = 0.1
 
 
 def memories_of(finding: ExtractionResult, utterances: Sequence[session.Utterance]) -> list[NewMemory]:
-    """The memories a finding stands for; of a statement whose sources are gone, or were never fit, there is none."""
+    """The memories made from a finding; none for a statement whose sources are gone, or were never fit."""
     sources = {one.position: one for one in utterances if one.is_source}
     found = (_of_statement(finding, n, one, sources) for n, one in enumerate(finding.statements) if one is not None)
     return [memory for several in found for memory in several]

@@ -2,7 +2,7 @@
 
 A message is deleted with the reply to it, and with the memories learned from it and from nothing that stays. Words
 that only occur in deleted texts are telling: replies and traces of the same lanes that hold one are deleted too, and
-summaries and bulletins of all lanes, which are made anew.
+summaries and bulletins of all lanes, which are made again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Reach:
     """What is reached so far.
 
     A memory that was chosen leads to the messages it was made of. One that was not chosen `by_id` does not if one of
-    them is `matched` by the wish itself, or was forgotten `before`: then the others are no part of what was named.
+    them is `matched` by the wish itself, or was forgotten `before`: then the others are not part of what was named.
     """
 
     named: frozenset[int]
@@ -233,7 +233,7 @@ def memory_forget(memories: Opening, forgets: ForgetOperations, listener: Listen
         memory_id = memory_in(arguments)
         name = ids.show("memory", memory_id)
         if await memories.get(hearing, memory_id) is None:
-            raise ToolError(f"there is no memory {name} that may be heard here")
+            raise ToolError(f"there is no memory {name} that can be read here")
         targets = await forgets.find_targets(forgetting.ForgetSelector((memory_id,)))
         return (
             f"Nothing is forgotten yet: only the owner can confirm it, in a direct chat. It would take "

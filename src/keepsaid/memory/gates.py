@@ -25,7 +25,7 @@ SHARE = 0.5
 """And for each that is shown at least this part of it."""
 
 EACH_WORD, NEARER, TOLD_OF, ASKED, KEPT = 1.0, 10.0, 4.0, 4.0, 6.0
-"""A word that is shared, a cosine nearer than others; by somebody who is told of; something is asked; knowledge."""
+"""Scores of a shared word, a nearer cosine, a speaker whom the query names, an open question, and a learned fact."""
 
 COVERS = 7.0
 """It has a rare word of what is asked, and a good part of all: "who is my dentist?" says one thing.
@@ -35,7 +35,7 @@ answered once.
 """
 
 _WORDS_COVERED = 2
-"""So many words at least."""
+"""The least number of words."""
 
 _COVERED, _RARE = 0.4, 0.85
 """Such a part of what all words of the question are worth; such a part of what a word is worth that is never said."""
@@ -150,7 +150,7 @@ _KEPT_CHARS_MAX = 1_000
 _BREAK_TOKENS = 1
 
 Verdict = tuple[Cause, str]
-"""What became of a candidate, and why in words."""
+"""The outcome of a candidate, and the reason in words."""
 
 
 @frozen

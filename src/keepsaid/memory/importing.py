@@ -21,7 +21,7 @@ from keepsaid.values import frozen
 T = TypeVar("T")
 
 SHOWN_MAX = 1_000
-"""So many lines that are not taken over are told of; the rest is counted."""
+"""The lines not imported that are listed at most; the rest is counted."""
 
 TYPES: Mapping[type, str] = {BundleEntry: "memories", Edge: "associations", Person: "people", Tombstone: "tombstones"}
 """What each type of record is called."""
@@ -50,7 +50,7 @@ class Looks(Protocol):
     """The memory that something may be imported into."""
 
     async def look(self, records: Sequence[Record]) -> Sequence[ImportVerdict]:
-        """What would become of each of the records."""
+        """The outcome that each record would have."""
         ...
 
 
@@ -58,7 +58,7 @@ class ImportTarget(Looks, Protocol):
     """The memory that something is imported into."""
 
     async def take(self, records: Sequence[Record], contested: Sequence[bytes]) -> Sequence[ImportVerdict]:
-        """Take over records; what holds in the contested slots is decided anew."""
+        """Take over records; what holds in the contested slots is decided again."""
         ...
 
     async def learn(self, records: Sequence[BundleEntry]) -> Sequence[ImportVerdict]:
@@ -70,7 +70,7 @@ class ImportTarget(Looks, Protocol):
 class ImportTerms:
     """How it is imported: how far who says it is trusted, whether tombstones fit the key of this home.
 
-    What is `learned` comes from another program: it is no bundle of ours, and counts as said again.
+    What is `learned` comes from another program, not from a bundle, and counts as said again.
     """
 
     ceiling: message.Trust = message.Trust.OWNER
@@ -80,7 +80,7 @@ class ImportTerms:
 
 @dataclass(slots=True)
 class ImportReport:
-    """What became of all lines: counted by type and outcome, and told of one by one where it was not taken over."""
+    """The outcome of all lines: counted by type and outcome, and listed one by one where it was not imported."""
 
     counts: Counter[tuple[str, ImportOutcome]] = field(default_factory=Counter)
     told: list[tuple[int, str, ImportVerdict]] = field(default_factory=list)
@@ -110,7 +110,7 @@ class _Survey:
 
 @dataclass(slots=True)
 class _Plan:
-    """What is to be taken over: lines, and slots that are decided anew."""
+    """What is to be taken over: lines, and slots that are decided again."""
 
     survey: _Survey
     lines: defaultdict[type, set[int]] = field(default_factory=lambda: defaultdict(set))
@@ -166,7 +166,7 @@ class MemoryImport:
         return plan
 
     def _surveyed(self, report: ImportReport) -> _Survey:
-        """Go through all lines once: what is no record, what is said twice, and what goes round in circles."""
+        """Go through all lines once: invalid records, duplicates, and cycles."""
         survey = _Survey()
         for line in self._given.lines():
             why = line.why or self._fault(line, survey)
@@ -239,7 +239,7 @@ class MemoryImport:
                 report.add(line.number, TYPES[kind], verdict)
 
     async def _link(self, home: ImportTarget, plan: _Plan) -> None:
-        """Say of memories that are here now what took their place; slots that were decided anew know it already."""
+        """Link imported memories to their successors; slots that were decided again have the link already."""
         entries = (line.record for line in self._given.lines(plan.linked) if isinstance(line.record, BundleEntry))
         links = (
             bundle.BundleLink(one.memory.new.key, one.replaced_by, one.memory.state, one.memory.valid_to)

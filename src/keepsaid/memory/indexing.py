@@ -15,7 +15,7 @@ from keepsaid.ports.memory_store import Embedder, Graph, Vectors
 from keepsaid.ports.runtime import Clock, point
 
 _LEAST_MS, _SHARE = 2.0, 1.5
-"""So long at least others go first after a step, and so many times as long as it took."""
+"""The least pause after a step in milliseconds, and the pause as a multiple of the step's time."""
 
 
 class Pacing:
@@ -61,11 +61,11 @@ _AGAIN_MS = 60_000
 """So long an embedder is left alone that could not answer."""
 
 Former = Callable[[VectorSpace], Embedder | None]
-"""The embedder of a space that another one filled; None where it is not at hand."""
+"""The embedder of a space that another one filled; None where it is not available."""
 
 
 def no_former(_space: VectorSpace) -> Embedder | None:
-    """No embedder but ours is at hand."""
+    """No embedder but ours is available."""
     return None
 
 
@@ -140,7 +140,7 @@ class Embedding:
         return await self._vectors.nearest(listener, space, await embedder.query(query), limit)
 
     async def _chosen(self) -> Embedder:
-        """The embedder whose space reached furthest, of those at hand; once it is ours, it stays so."""
+        """The embedder whose space reached furthest, of those available; once it is ours, it stays so."""
         ahead = await self._ahead(await self._embedder.space())
         for former in map(self._former, ahead):
             if former is not None:
@@ -161,7 +161,7 @@ ALIKE = 0.85
 
 _WEIGHT = 0.5
 _NEAR, _EDGES_MAX, _EPISODES_MAX = 32, 5, 3
-"""Of so many nearest memories at most so many are related ones; and to at most so many episodes one leads back."""
+"""The nearest memories that are compared, the related ones among them at most, and the episodes of an edge at most."""
 
 _EACH = 16
 _EVERYBODY = Listener(None, everything=True)
@@ -189,7 +189,7 @@ class AssociationFinder:
     async def run(
         self, space: VectorSpace, most: int = 1_000, enough: Enough = lambda: False, pacing: Pacing | None = None
     ) -> int:
-        """A pass over at most so many memories, or until it is enough; returns how many associations it found.
+        """A pass over a limited number of memories, or until `enough`; returns how many associations it found.
 
         With a `pacing` it rests between its steps.
         """

@@ -85,7 +85,7 @@ class Injector:
         return selection, recalled
 
     async def _alike(self, passing: Sequence[int], missing: list[str]) -> Sequence[tuple[int, int]]:
-        """Which of the memories say the same; none when that cannot be told, or not in time."""
+        """Which of the memories say the same; none when that is unknown, or not known in time."""
         if len(passing) < 2:
             return ()
         limit = _ALIKE_SHARE * self.settings.deadline_ms
@@ -126,7 +126,7 @@ class Injector:
     def _recorded(self, conversation: str, done: asyncio.Task[int]) -> None:
         del self._recording[conversation]
         if not done.cancelled():
-            done.exception()  # who waited was told; when nobody does any more, the recorder's own loop meets it again
+            done.exception()  # a waiter received the error; without one, the recorder's own loop meets it again
 
     async def _pinned(self, listener: Listener) -> list[Hit]:
         hits: list[Hit] = []
@@ -149,12 +149,12 @@ def _or(found: T | Missing, otherwise: T, missing: list[str]) -> T:
 
 
 def listener_of(claimed: ClaimedBatch, said: Sequence[StoredMessage]) -> Listener:
-    """Who hears the answer: the lane of the batch, and in a direct chat the person who wrote."""
+    """The listener of the answer: the lane of the batch, and in a direct chat the person who wrote."""
     return listening(claimed.batch.lane, [message.inbound.origin for message in said])
 
 
 def listening(lane: Lane, origins: Sequence[Origin], *, cross: bool = False) -> Listener:
-    """Who hears in a lane what answers these; `cross` says whether other lanes' episodes are heard too."""
+    """The listener in a lane of the answer to these; `cross` says whether other lanes' episodes are readable."""
     person = chat_of(origins)
     return Listener(lane, person, bool(person), cross=cross)
 
@@ -168,7 +168,7 @@ _ALL_WORDS = 5_000
 """What a model is given is the whole of what the sections hold."""
 
 _OVER = 1.5
-"""A model may write so many times the words it was asked for before its text is cut."""
+"""A model's text is cut at this multiple of the words that were requested."""
 
 
 @frozen
@@ -183,10 +183,10 @@ class BulletinTerms:
 
 @dataclass(slots=True, eq=False)
 class Briefings:
-    """Tells turns the bulletins of their scopes, and makes them anew beside the turns, one at a time.
+    """Gives turns the bulletins of their scopes, and renews them outside of turns, one at a time.
 
-    A turn that hears a scope names it; nothing else does, so that an idle instance makes none. What cannot be made
-    leaves the old one as it is. One whose sources were withdrawn is not told, and is rendered anew without a model.
+    Only a turn that reads a scope requests its bulletin, so that an idle instance makes none. If one cannot be made,
+    the old one stays. One whose sources were withdrawn is not shown, and is rendered again without a model.
     """
 
     store: memory_store.BulletinStore
@@ -232,7 +232,7 @@ class Briefings:
                 await self.refresh(scope)
 
     async def refresh(self, scope: str) -> bool:
-        """Make the bulletin of a scope anew, if it is due and there is anything else to tell; returns whether it was.
+        """Renew the bulletin of a scope, if it is due and its content changed; returns whether it was renewed.
 
         Of one that is not whole only what was withdrawn is taken out, whenever that is.
         """

@@ -20,7 +20,7 @@ UNUSED_DAYS = 180
 """What was not shown to any turn for so long was never needed."""
 
 SHOWN_MAX = 5
-"""So many cases of each trouble are named."""
+"""The cases of each problem that are listed at most."""
 
 _PAGE, _NEAR, _SLOT_MAX = 500, 0.92, 200
 _NIGHT_MS = maintenance.DAY_MS
@@ -289,7 +289,7 @@ class Maintenance:
     async def _rest_of(
         self, done: MaintenanceProgress, space: memory.VectorSpace | None, limit_ms: float | None, pacing: Pacing
     ) -> None:
-        """What is no task of the store: vectors, what belongs together, and close pairs."""
+        """The work outside of the store: vectors, associations, and close pairs."""
         if self.embedding is not None:
             self.embedding.restart_scan()
         if self.associating is not None and space is not None:
@@ -298,7 +298,7 @@ class Maintenance:
             done.ruled = await self.judging.run(self._until(limit_ms), pacing)
 
     def _until(self, limit_ms: float | None) -> Enough:
-        """Whether to leave off: when so much time has passed from now, or the runtime is told to stop."""
+        """Whether to leave off: when so much time has passed from now, or the runtime stops."""
         end = None if limit_ms is None else self.clock.monotonic_ms() + limit_ms
         return lambda: self.halt.is_set or (end is not None and self.clock.monotonic_ms() >= end)
 

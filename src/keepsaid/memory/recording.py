@@ -217,7 +217,7 @@ def _message_episode(message: StoredMessage) -> memory.NewMemory:
 
 
 def _answered(work: views.EpisodeWork, turn_id: int) -> memory.NewMemory:
-    """The reply: heard in its conversation only, trusted as its turn, and external when anything in its lane is.
+    """The reply: readable in its conversation only, trusted as its turn, and external when anything in its lane is.
 
     Other lanes never show external words, and within a lane they live on in the replies to them: so the
     model was shown some if any stood in the lane before.
@@ -290,7 +290,7 @@ def episode_of(work: TaskWork) -> memory.NewMemory:
 
 
 def scope_of(task: Task) -> str:
-    """Who may hear it: its conversation, where a turn asked for it; else the owner."""
+    """Its scope: its conversation, where a turn asked for it; else the owner."""
     if task.turn_id is not None and task.lane is not None:
         return memory.conversation_scope(task.lane)
     return memory.person_scope(memory.OWNER)

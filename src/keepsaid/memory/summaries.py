@@ -135,7 +135,7 @@ _CHARS_PER_TOKEN = 4
 
 @frozen
 class WholeTerms:
-    """When the summary of a conversation is made anew: for each so many messages or tokens that lanes took in.
+    """When the summary of a conversation is renewed: after a number of new summarised messages or tokens.
 
     The newest `keep` records of each lane stay out of it; it costs `tokens_max` estimated tokens at most.
     """
@@ -249,7 +249,7 @@ class OtherLanes:
     """Tells a turn what the other lanes of its conversation summarised, from the operational store.
 
     It says nothing until the conversation has a summary. The lane itself is left out, for its own summary stands in
-    the prompt; so are lanes that hold words from outside, and those that began anew since.
+    the prompt; so are lanes that hold words from outside, and those that were reset since.
     """
 
     def __init__(self, contexts: store_views.ContextView, terms: WholeTerms) -> None:

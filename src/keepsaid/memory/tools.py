@@ -55,7 +55,7 @@ def _number(arguments: Mapping[str, Json], name: str, default: int, bounds: tupl
 
 
 def _time(arguments: Mapping[str, Json], name: str, *, ends: bool = False) -> int | None:
-    """Milliseconds UTC; a day stands for its beginning, or for its end where it `ends` something."""
+    """Milliseconds UTC; a day means its beginning, or its end where it `ends` something."""
     if (given := arguments.get(name)) is None:
         return None
     try:
@@ -92,7 +92,7 @@ _OPEN = object_schema(
 
 
 class Opening(Protocol):
-    """Reads one memory, if the listener may hear it."""
+    """Reads one memory, if the listener may read it."""
 
     async def get(self, listener: Listener, memory_id: int) -> Memory | None: ...
 
@@ -126,7 +126,7 @@ def memory_open(memories: Opening, library: Library, listener: Listener) -> mode
         _known(arguments, _OPEN)
         memory_id, each = memory_in(arguments), _number(arguments, "around", AROUND_DEFAULT, (0, AROUND_MAX))
         if (memory := await memories.get(hearing, memory_id)) is None:
-            raise ToolError(f"there is no memory {ids.show('memory', memory_id)} that may be heard here")
+            raise ToolError(f"there is no memory {ids.show('memory', memory_id)} that can be read here")
         sources = await library.sources(hearing, memory, _SOURCES_MAX)
         return await _opened(memory, [(one, await library.around(hearing, one, each)) for one in sources])
 
@@ -248,7 +248,7 @@ def _parse_call(action: MemoryAction, arguments: Mapping[str, Json]) -> StageMem
 
 def _check(memory: Memory | None, memory_id: int, trust: Trust) -> None:
     if memory is None:
-        raise ToolError(f"there is no memory {ids.show('memory', memory_id)} that may be heard here")
+        raise ToolError(f"there is no memory {ids.show('memory', memory_id)} that can be read here")
     if memory.new.kind not in learning.LEARNABLE:
         raise ToolError(f"{ids.show('memory', memory_id)} is what was said; what is known now can be saved beside it")
     if memory.new.trust is Trust.OWNER and trust is not Trust.OWNER:

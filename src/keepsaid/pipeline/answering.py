@@ -156,7 +156,7 @@ class Answering:
     async def context(
         self, claimed: ClaimedBatch, matcher: attention.SlotMatcher, *, begins_anew: bool = False
     ) -> tuple[PromptInputs, Fitting, Prompt]:
-        """What the model is shown: read, put together, and fitted to its window; no past where the lane begins anew."""
+        """What the model is shown: read, put together, and fitted to its window; no past where the lane is reset."""
         reading = asyncio.ensure_future(self._read(claimed, begins_anew=begins_anew))
         scene = await self._scene(claimed, reading)
         scene = replace(scene, attention=attention.attend(claimed, scene.tail.recent, matcher.settled))

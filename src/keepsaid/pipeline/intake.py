@@ -108,7 +108,7 @@ def _normalised(inbound: Inbound) -> Inbound:
 
 
 _SHRINKS = 4
-"""So many characters may become one when a text is normalised."""
+"""Characters that may become one when a text is normalised."""
 
 
 def _refuse_oversized(inbound: Inbound, limits: IntakeLimits) -> None:
@@ -179,7 +179,7 @@ class MessageIntake:
             known = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(self.windows))}"
             raise UnknownChannel(f"there is no channel {origin.channel!r}; {known}")
         if not content.text.strip() and not content.event and not attachments_of(content):
-            raise InputError("the message is empty: it has no text, names nothing attached, and is no event")
+            raise InputError("the message is empty: it has no text, has no attachment, and is not an event")
         if len(content.payload) > limits.payload_bytes_max:
             raise TooLarge(f"the payload has {len(content.payload):,} bytes; {limits.payload_bytes_max:,} are allowed")
         if len(content.text) > limits.text_chars_max:

@@ -130,7 +130,7 @@ async def _batch(part: list[Judged], ids: runtime.Ids) -> Routed:
 
 @frozen
 class RoutingRules:
-    """The rules, and by channel the windows and what becomes of messages for a busy lane."""
+    """The rules, and by channel the windows and the handling of messages for a busy lane."""
 
     routes: route.Routes
     windows: Mapping[str, Window]
@@ -144,7 +144,7 @@ class RoutingRules:
 class Router:
     """Routes every lane whose window has closed, many side by side; one that cannot be routed stops no other.
 
-    `writing` surrounds the commit of a batch; `hints` are told of what there is to do then.
+    `writing` surrounds the commit of a batch; `hints` are set for the work that follows.
     """
 
     store: Store
@@ -195,7 +195,7 @@ class Router:
         with self.writing():
             await self.store.apply(dispatch)
         if rules.busy.get(dispatch.lane.channel) is BusyPolicy.INTERRUPT:
-            # the new messages join the batch at work, which begins anew
+            # the new messages join the running batch, which restarts
             begun_anew = await self.store.apply(Interrupt(dispatch.lane, dispatch.window, self.clock.now_ms()))
             if begun_anew is not None:
                 self.hints.wake_holders(begun_anew)

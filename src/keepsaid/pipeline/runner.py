@@ -42,7 +42,7 @@ class MessagePipeline:
         self.answering.agent = replace(agent, identity=identity, sources=replace(agent.sources, skills=skills))
 
     async def receive(self, intake: MessageIntake, inbound: message.Inbound) -> commits.Received:
-        """Commit 1: the message is on disk before anybody is told."""
+        """Commit 1: the message is on disk before it is acknowledged."""
         runtime.point("receive.before")
         received = await intake.receive(inbound)
         runtime.point("receive.after")

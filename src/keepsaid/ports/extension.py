@@ -51,7 +51,7 @@ class ExtensionContext(Protocol):
         """Publish an event, or receive a message (`user.message`); returns when it is on disk. Raises InputError."""
 
     async def subscribe(self, topic: str, tell: Callable[[event.Event], Awaitable[object]], name: str = "") -> None:
-        """Be told of a topic or pattern at least once, over restarts; `name` tells two on the same topic apart."""
+        """Receive events of a topic or pattern at least once, over restarts; `name` separates two on the same topic."""
 
     async def notify_user(self, text: str, about: str = "") -> None:
         """Send the owner a notice, once for each `about`; it is in the outbox when this returns."""
@@ -88,10 +88,10 @@ class ExtensionRuntime(Protocol):
         """The time."""
 
     async def emit(self, extension: str, topic: str, payload: Mapping[str, Json], correlation_id: str) -> None:
-        """Tell of a fact, or take in a `user.message`. Raises InputError."""
+        """Publish an event, or receive a `user.message`. Raises InputError."""
 
     async def subscribe(self, name: str, topic: str, tell: Callable[[event.Event], Awaitable[object]]) -> None:
-        """Tell `name` of a topic from now on, and of what it was not told of before."""
+        """Deliver a topic to `name` from now on, and the events it missed before."""
 
     async def notify(self, extension: str, text: str, about: str) -> None:
         """Put a notice to the owner in the outbox, once for each `about`."""
@@ -108,7 +108,7 @@ class AgentProvider(Protocol):
     """Does a task it is given in words. An `agent:` block in the manifest makes one without code."""
 
     async def invoke(self, task: str) -> str:
-        """Do the task and return what came of it. Raises what went wrong: it may be asked again."""
+        """Do the task and return the result. If it raises, the task may be retried."""
 
 
 @runtime_checkable
@@ -172,12 +172,12 @@ class ScheduleProvider(Protocol):
     """Is called when a schedule of its manifest is due; a method marked `@schedule` is called instead of this."""
 
     async def execute(self, schedule: str) -> str | None:
-        """Do what the schedule with this name is for; what is returned is told to the owner."""
+        """Do what the schedule with this name is for; the owner receives what is returned."""
 
 
 @runtime_checkable
 class SetupProvider(Protocol):
-    """Knows what it still needs. Until that is nothing it is not started, which is no failure."""
+    """Knows what it still needs. Until that is nothing it is not started, which is not a failure."""
 
     def needs(self) -> Sequence[str]:
         """What is still to be done, a sentence each; asked after `initialize`."""

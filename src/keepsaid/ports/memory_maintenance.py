@@ -121,7 +121,7 @@ class Pairs(Protocol):
 
 
 class MemoryNews(Protocol):
-    """What happened to memories and was not told yet."""
+    """Changes of memories that are not published yet."""
 
     @property
     def hint(self) -> asyncio.Event:
@@ -255,7 +255,7 @@ class MemoryReach(Protocol):
         """The words that a person said in a memory other than these, or anybody before them."""
 
     async def holding(self, words: frozenset[str]) -> tuple[int, ...]:
-        """Summaries and bulletins that hold one of the words: they are made anew from what stays."""
+        """Summaries and bulletins that hold one of the words: they are made again from what stays."""
 
     async def count(self, targets: ForgetTargets) -> Counts:
         """How many rows `hide` and `erase` would delete, by the names that their counts have."""

@@ -19,7 +19,7 @@ class TextLeg(Protocol):
     """Full-text search over memories."""
 
     async def text(self, listener: Listener, query: str, limit: int) -> tuple[Found, ...]:
-        """The best matches the listener may hear. Any string is a legal query; none raises."""
+        """The best matches the listener may read. Any string is a legal query; none raises."""
 
 
 class Shelf(Protocol):
@@ -74,7 +74,7 @@ class Vectors(Protocol):
         """The spaces that have vectors and how far each is filled, the furthest first."""
 
     async def nearest(self, listener: Listener, space: VectorSpace, query: bytes, limit: int) -> tuple[Found, ...]:
-        """The memories nearest to a query that the listener may hear, and how much nearer than others they are."""
+        """The memories nearest to a query that the listener may read, and how much nearer than others they are."""
 
 
 class Memories(Shelf, Protocol):
@@ -84,13 +84,13 @@ class Memories(Shelf, Protocol):
         """Write memories, unless their keys are known, and count once what each turn `used`; returns their ids."""
 
     async def find(self, listener: Listener, kinds: Sequence[Kind], limit: int) -> Sequence[Memory]:
-        """Memories the listener may hear, newest first; no kinds means all."""
+        """Memories the listener may read, newest first; no kinds means all."""
 
     async def important(self, listener: Listener, kind: Kind, limit: int) -> Sequence[Memory]:
         """Memories of a kind the listener may read, the most important first, then the newest; no episodes."""
 
     async def get(self, listener: Listener, memory_id: int) -> Memory | None:
-        """One memory, if the listener may hear it."""
+        """One memory, if the listener may read it."""
 
     async def read_document_frequencies(self, text: str) -> DocumentFrequencies:
         """Count in how many pieces each word of a text occurs. Stopwords are left out."""
@@ -155,7 +155,7 @@ class People(Protocol):
         """Make one person of these identities and all linked to them; None if only the owner may do that."""
 
     async def split(self, name: str) -> bool:
-        """Let one be a person alone again; whether it was joined."""
+        """Separate one identity from its person; whether it was joined."""
 
     async def joined_with(self, name: str) -> tuple[str, ...]:
         """All that are the same person, sorted, itself among them."""
@@ -195,7 +195,7 @@ class Learning(Protocol):
         """The sentences that were forgotten."""
 
     async def learn(self, memories: Sequence[NewMemory], at: int) -> tuple[learning.LearnResult, ...]:
-        """Learn memories, all of a call or none; says of each, in order, what became of it.
+        """Learn memories, all of a call or none; returns the outcome of each, in order.
 
         What says the same as a memory that is there becomes evidence for it; what says otherwise of the same slot
         ends what held before. Learning the same again, by key or from the same source, changes nothing. `at` is
@@ -207,13 +207,13 @@ class Library(Protocol):
     """Reads memories closely. Every read says who listens."""
 
     async def narrowed(self, listener: Listener, ids: Sequence[int], to: Narrowing) -> Sequence[int]:
-        """Those of the memories that the listener may hear and that fit, in the order given."""
+        """Those of the memories that the listener may read and that fit, in the order given."""
 
     async def sources(self, listener: Listener, memory: Memory, limit: int) -> Sequence[Memory]:
-        """The episodes a memory was made from that the listener may hear, in order; an episode is its own source."""
+        """The episodes a memory was made from that the listener may read, in order; an episode is its own source."""
 
     async def around(self, listener: Listener, memory: Memory, each: int) -> Sequence[Memory]:
-        """An episode between so many episodes of its lane before and after it that the listener may hear, in order."""
+        """An episode, and the episodes of its lane before and after it that the listener may read, in order."""
 
 
 class Bulletins(Protocol):
@@ -227,7 +227,7 @@ class BulletinStore(Protocol):
     """Where bulletins stand, and what they are made of. No read is without a scope."""
 
     async def standing(self, listener: Listener, now: int) -> Sequence[bulletin.Bulletin]:
-        """The bulletins of all scopes that a listener hears, the widest first; one of version 0 where there is none."""
+        """The bulletins of all scopes that a listener reads, the widest first; one of version 0 where there is none."""
 
     async def of(self, scope: str, now: int) -> bulletin.Bulletin:
         """The bulletin of one scope; of version 0 where there is none."""
@@ -289,12 +289,12 @@ class Bundles(Protocol):
         """
 
     async def look(self, records: Sequence[Record]) -> Sequence[ImportVerdict]:
-        """What would become of each of the records; nothing is changed."""
+        """The outcome that each record would have; nothing is changed."""
 
     async def take(self, records: Sequence[Record], contested: Sequence[bytes], at: int) -> Sequence[ImportVerdict]:
-        """Take over records, all of a call or none; what is there stays. Says of each what became of it.
+        """Take over records, all of a call or none; what is there stays. Returns the outcome of each.
 
-        What holds in the `contested` slots is decided anew by all that was said of them. Secrets are masked.
+        What holds in the `contested` slots is decided again by all statements about them. Secrets are masked.
         """
 
     async def key_print(self) -> str:

@@ -54,7 +54,7 @@ class MemoryCare(Protocol):
 
     @property
     def news(self) -> memory_maintenance.MemoryNews:
-        """What happened to memories and was not told yet."""
+        """Changes of memories that are not published yet."""
 
     @property
     def relating(self) -> memory_maintenance.Relating:

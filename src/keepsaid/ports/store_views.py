@@ -29,7 +29,7 @@ class Operations(Protocol):
 
 
 class BufferView(Protocol):
-    """Reads messages and what became of them."""
+    """Reads messages and their outcomes."""
 
     async def due(self, at: int, limit: int) -> tuple[batch.DueLane, ...]:
         """Lanes whose window has closed by `at`, best priority first."""
@@ -41,7 +41,7 @@ class BufferView(Protocol):
         """When the next window closes; None when nothing waits."""
 
     async def story(self, message_id: int) -> Story | None:
-        """One message and what became of it."""
+        """One message and its outcome."""
 
     async def find(self, wanted: MessageFilter) -> Sequence[Story]:
         """Messages, newest first."""
@@ -137,7 +137,7 @@ class SessionView(Protocol):
 
 
 class CollectionView(Protocol):
-    """Reads marks, and the records they stand for."""
+    """Reads marks, and the records they mark."""
 
     async def collections(self, states: Sequence[str], limit: int) -> Sequence[session.CollectionLine]:
         """Sessions whose collection is `marked`, `claimed` or `parked`, those first that are due first."""
@@ -197,7 +197,7 @@ class RetentionView(Protocol):
 
 
 class ConversationLanes(Protocol):
-    """Tells of the other lanes of a conversation."""
+    """Reads the other lanes of a conversation."""
 
     async def render_other_lanes(self, lane: Lane) -> str:
         """Render the summary of a conversation's other lanes; "" if there is none."""
@@ -238,7 +238,7 @@ class ScheduleView(Protocol):
         """When the next schedule comes, or a run may begin; None when nothing waits for a time."""
 
     async def ready(self, at: int, limit: int, errands: int) -> Sequence[tuple[ScheduleRun, Schedule]]:
-        """Runs that are due and may begin, those first that may the longest; of what is run so many at most."""
+        """Runs that are due and may begin, those first that may the longest; of built-in jobs a limited number."""
 
     async def list_unsettled_outputs(self, limit: int) -> Sequence[RunOutput]:
         """Runs whose output can be settled further, at most `limit`."""
@@ -264,7 +264,7 @@ class JournalView(Protocol):
 
     @property
     def hint(self) -> asyncio.Event:
-        """Set after a commit of this process that may have told of something; for one to wait for, and to clear."""
+        """Set after a commit of this process that may have written events; one reader waits for it and clears it."""
 
     async def events(self, after: int, limit: int) -> Sequence[event.Event]:
         """The events with ids above `after`, oldest first: those of about `limit` lines, each told to its end."""
@@ -276,7 +276,7 @@ class JournalView(Protocol):
         """The first event of a topic about something after an id; events written several at a time are not searched."""
 
     async def subscribers(self) -> Sequence[event.SubscriberLine]:
-        """Who is told of what, and how far that is."""
+        """The subscribers, their topics and their positions."""
 
     async def deliveries(self, states: Sequence[str], subscriber: str, limit: int) -> Sequence[event.DeliveryLine]:
         """Deliveries in these states, newest event first; of one subscriber, or of all for ""."""

@@ -200,7 +200,7 @@ def _object(raw: bytes) -> dict[str, Any] | None:
 def _header(path: Path, raw: bytes) -> dict[str, Any]:
     told = _object(raw)
     if told is None or told.get("type") != KIND:
-        raise _refused(f"{path} is no bundle of keepsaid's memory", "keepsaid data import --help")
+        raise _refused(f"{path} is not a bundle of keepsaid's memory", "keepsaid data import --help")
     if told.get("format") != FORMAT:
         what = f"{path} has format {str(told.get('format'))[:20]!r}; this keepsaid reads {FORMAT}"
         raise _refused(what, SchemaTooNew.hint)
@@ -246,7 +246,7 @@ def write_pages(out: IO[bytes], told: BundleContents, about: dict[str, Any]) -> 
 
 
 def _heading(about: dict[str, Any], rest: int) -> str:
-    persons = ", ".join(map(str, about.get("persons") or ())) or "the owner, who hears everything"
+    persons = ", ".join(map(str, about.get("persons") or ())) or "the owner, who reads everything"
     said = f"{rest:,} episodes, summaries and briefings are not on this page; `--format jsonl` has them."
     return f"# Memory\n\nMade at {about['made_at']}, for {_plain(persons)}. {said}\n"
 
@@ -267,7 +267,7 @@ def _day(ms: int) -> str:
 
 
 def _plain(text: str) -> str:
-    """A text on one line that is no markup."""
+    """A text on one line that is not markup."""
     return " ".join(text.split()).translate(_MARKS)
 
 
@@ -279,7 +279,7 @@ FORMATS: dict[str, tuple[str, Callable[[IO[bytes], BundleContents, dict[str, Any
 
 
 def listeners_of(persons: Sequence[str]) -> tuple[Listener, ...]:
-    """Who is told: the owner, who hears everything, or these persons in their direct chats. Raises InputError."""
+    """The readers: the owner, who reads everything, or these persons in their direct chats. Raises InputError."""
     named = [normalise(person).strip() for person in persons]
     for one in named:
         if one != OWNER and visibility.identity_in(one) is None:

@@ -79,11 +79,11 @@ def absence(turn: views.TurnStory, memory: Memory, *, heard: bool) -> Absence:
 def _unheard(turn: views.TurnStory, memory: Memory) -> str:
     new, lane = memory.new, turn.batch.lane
     if new.scope not in listened(turn).scopes:
-        return f"it may not be heard there: its scope is {new.scope}"
+        return f"it may not be read there: its scope is {new.scope}"
     if new.trust is Trust.EXTERNAL and new.lane != lane:
-        return "it came from outside and is heard in its own lane alone"
+        return "it came from outside and is readable in its own lane only"
     bound = new.kind in LANE_BOUND and new.lane != lane
-    return "it was said in another lane" if bound else f"it may not be heard there: its scope is {new.scope}"
+    return "it was said in another lane" if bound else f"it may not be read there: its scope is {new.scope}"
 
 
 def _unfound(turn: views.TurnStory, memory: Memory) -> str:

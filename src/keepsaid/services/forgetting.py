@@ -78,7 +78,7 @@ def undo_ms(text: str) -> int:
         return 0
     is_count = number.isascii() and number.isdecimal() and len(number) < _COUNT_DIGITS_MAX
     if unit is None or not is_count or not 0 < int(number) * unit <= _UNDO_MS_MAX:
-        what = f"{cut(text, 40)!r} is no time to undo in: 30d, 12h, 45m or 90s, 30 days at most"
+        what = f"{cut(text, 40)!r} is not a time for undo: use 30d, 12h, 45m or 90s, 30 days at most"
         raise InputError(what, safe=_SAFE, hint=_HINT)
     return int(number) * unit
 

@@ -1,4 +1,4 @@
-"""Importing: a bundle, or what mem0 knew: from which file, as whom, and what became of every line."""
+"""Importing a bundle or mem0's memories: the file, the persons, and the outcome of every line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from keepsaid.values import frozen
 
 FILE_BYTES_MAX = 256_000_000
 EVERYBODY = "*"
-"""Stands for whoever is not named."""
+"""The key for all who are not named."""
 
 _HASH_BYTES = 16
 _NAME_CHARS = 200
@@ -57,7 +57,7 @@ class Mem0File:
                 yield ImportLine(number, None, str(error))
 
     def _entry(self, item: Any, number: int) -> BundleEntry:
-        """Its words as a memory made from others' words, heard by its person in direct chats."""
+        """Its words as a memory made from others' words, which its person can read in direct chats."""
         if not isinstance(item, dict):
             raise ValueError(f"it is {kind_of(item)}, not an object")
         text = item.get("memory", item.get("text"))
@@ -104,7 +104,7 @@ def _items(path: Path) -> list[Any]:
     if isinstance(told, dict):
         told = next((told[name] for name in _LISTS if isinstance(told.get(name), list)), None)
     if not isinstance(told, list):
-        raise _refused(f"{path} is no list of memories, and holds none as `results`")
+        raise _refused(f"{path} is not a list of memories, and holds none as `results`")
     return told
 
 
@@ -136,7 +136,7 @@ def _said_at(item: dict[str, Any], now: int) -> int:
 
 
 def _metadata(item: dict[str, Any]) -> str:
-    """What else mem0 tells of it; where that is too much, only that it is from there."""
+    """Its other fields in mem0; where that is too much, only that it is from there."""
     about = {name: item[name] for name in _ABOUT if item.get(name) is not None}
     told = json.dumps({"mem0": about}, ensure_ascii=False)
     return told if len(told) <= _METADATA_CHARS else '{"mem0": {}}'
@@ -225,7 +225,7 @@ async def preview_import(asked: ImportRequest, home: LookedAt, redactor: runtime
 
 
 async def import_memories(asked: ImportRequest, home: Keyed, redactor: runtime.Redactor, now: int) -> ImportReport:
-    """Import a file, and what became of it. Raises InputError with nothing imported."""
+    """Import a file, and return the outcome. Raises InputError with nothing imported."""
     given, key, fits = await _open_file(asked, home, now)
     if fits and given.key_print and not await home.key_print():
         fits = await home.adopt_key(key)

@@ -120,7 +120,7 @@ class AskResult:
 
 
 class AskService:
-    """Puts messages in and waits for what becomes of them."""
+    """Sends messages and waits for their outcome."""
 
     def __init__(
         self,
@@ -193,7 +193,7 @@ class AskService:
                 return
 
     async def story(self, message_id: int) -> views.Story | None:
-        """One message and what became of it, with the memories that its turn stored once it is settled."""
+        """One message and its outcome, with the memories that its turn stored once it is settled."""
         story = await self._operations.story(message_id)
         return await self._remembered(story) if story is not None and story.state in SETTLED else story
 
@@ -206,7 +206,7 @@ class AskService:
         return line is not None and line.paused
 
     async def mark_seen(self, story: views.Story) -> None:
-        """Record that the replies of a message were pulled, those that no URL is to be told of."""
+        """Record that the replies of a message were pulled, except those that go to a URL."""
         for reply in story.replies:
             if reply.state == "pending" and reply.draft.url is None:
                 await self._inbox.mark_seen(reply.id)
@@ -228,7 +228,7 @@ class ProgressHub:
     def tell(self, messages: Sequence[StoredMessage], progress: channel.TurnProgress) -> None:
         """Tell everybody who waits for one of the messages; one who does not keep up misses pieces.
 
-        That a message waits is told to those who wait behind it in its lane, too.
+        Clients that wait for later messages of its lane are notified too.
         """
         if not self._listeners:
             return

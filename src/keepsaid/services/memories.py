@@ -34,7 +34,7 @@ def kind_in(
 
 
 def note(text: str, kind: str, now_ms: int) -> memory.NewMemory:
-    """The owner's own memory: heard in the owner's direct chats. The same text twice is one memory.
+    """The owner's own memory: readable in the owner's direct chats. The same text twice is one memory.
 
     Raises InputError when the text is empty or too long, or the kind is none a person can add.
     """
@@ -49,7 +49,7 @@ def note(text: str, kind: str, now_ms: int) -> memory.NewMemory:
 
 
 def _word(key: str, kind: memory.Kind, said: str, now_ms: int) -> memory.NewMemory:
-    """What the owner says, heard in the owner's direct chats."""
+    """The owner's words, readable in the owner's direct chats."""
     owner, heard = memory.OWNER, (memory.person_scope(memory.OWNER), message.Trust.OWNER)
     return memory.NewMemory(key, kind, said, *heard, speaker=owner, said_at=now_ms, speaker_id=owner, asked=True)
 
@@ -167,7 +167,7 @@ class RememberedService:
 
 
 FOUND_MAX = 10_000
-"""So many memories one search or list gives at most."""
+"""The memories that one search or list returns at most."""
 
 OWNER_HEARS = memory.Listener(None, everything=True, cross=True)
 
@@ -191,8 +191,8 @@ class SearchRequest:
 
 
 def filters_of(given: Mapping[str, str]) -> memory.Narrowing:
-    """The filters `kind`, `person`, `since`, `until` and `as_of` as people write them; a day as `until` or `as_of` is
-    meant to its end. An empty text is no filter. Raises InputError that names the filter.
+    """The filters `kind`, `person`, `since`, `until` and `as_of` as people write them; a day as `until` or `as_of`
+    includes all of the day. An empty text does not filter. Raises InputError that names the filter.
     """
     kind = given.get("kind", "")
     times: dict[str, int | None] = {}

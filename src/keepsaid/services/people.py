@@ -43,7 +43,7 @@ async def list_people(memories: store.MemoryStore, limit: int) -> PeopleList:
 
 
 class PeopleService:
-    """Says who is one person, and who may hear what."""
+    """Links identities of one person, and shares memories."""
 
     def __init__(self, memories: store.MemoryStore, config: Config, clock: runtime.Clock) -> None:
         self._memories = memories
@@ -64,14 +64,14 @@ class PeopleService:
         return person
 
     async def split(self, name: str) -> str:
-        """Let one identity be a person alone again; returns its name. Raises InputError when it was alone."""
+        """Separate one identity from its person; returns its name. Raises InputError when it was alone."""
         person = person_in(name, self._config)
         if not await self._memories.people.split(person):
             raise InputError(f"{person} is joined with nobody", safe=_SAFE, hint=_PEOPLE)
         return person
 
     async def share(self, memory_id: int, to: str, reason: str) -> visibility.MemoryShared:
-        """Let a memory be heard more widely, by the owner's word. Raises InputError with the reason why not."""
+        """Share a memory more widely, as the owner. Raises InputError with the reason why not."""
         said = normalise(reason).strip()
         if to not in list(visibility.ShareReach):
             raise InputError(f"there is no {to!r} to widen to; one of: {', '.join(visibility.ShareReach)}", safe=_SAFE)

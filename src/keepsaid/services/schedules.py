@@ -83,7 +83,7 @@ class ScheduleService:
             raise refused(f"a schedule needs {limits}")
         if new.what in (What.SAY, What.ASK) and (new.target is None or new.target.lane.channel not in self.channels):
             known = ", ".join(sorted(self.channels))
-            raise refused(f"it has to be heard on a channel that is open: {known}")
+            raise refused(f"its target must be on an open channel: {known}")
         if new.what is What.RUN and self.scheduler is not None and new.text not in self._jobs.known:
             known = ", ".join(sorted(self._jobs.known)) or "nothing"
             raise refused(f"nothing here is called {new.text!r}; known are: {known}")

@@ -1,4 +1,4 @@
-"""Builders: small values for tests, with defaults for everything the test at hand does not care about."""
+"""Builders: small values for tests, with defaults for everything that a test does not care about."""
 
 from __future__ import annotations
 

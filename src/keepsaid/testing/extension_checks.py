@@ -100,8 +100,8 @@ async def has_usable_tools(trial: Trial) -> None:
 async def _check_tool(tool: Tool) -> None:
     _expect(_TOOL_NAME.fullmatch(tool.name), f"no model can call {tool.name!r}")
     _expect(tool.description.strip(), f"the tool {tool.name} does not say what it does")
-    _expect(tool.schema.get("type") == "object", f"the schema of {tool.name} is no object")
-    _expect(json.dumps(dict(tool.schema)), f"the schema of {tool.name} is no JSON")
+    _expect(tool.schema.get("type") == "object", f"the schema of {tool.name} is not an object")
+    _expect(json.dumps(dict(tool.schema)), f"the schema of {tool.name} is not JSON")
     _expect(tool.limit_s > 0, f"the tool {tool.name} has no time limit")
     try:
         await tool.run({"no_such_argument_": 1})
@@ -111,7 +111,7 @@ async def _check_tool(tool: Tool) -> None:
 
 
 async def is_a_channel_if_it_says_so(trial: Trial) -> None:
-    """A channel answers a try to send, with a result or an error; its listening ends when it is told to."""
+    """A channel answers a try to send, with a result or an error; its listening ends at the stop."""
     async with trial.begun() as (extension, runtime):
         for name, channel in extension.provided.channels.items():
             _expect(channel.name == name, f"the channel {name} calls itself {channel.name}")

@@ -24,7 +24,7 @@ class GoneError(Exception):
 
 
 class BadHttpError(Exception):
-    """The bytes are no HTTP this server speaks."""
+    """The bytes are not HTTP that this server supports."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)

@@ -19,7 +19,7 @@ Json: TypeAlias = dict[str, Any]
 class ChatRequest:
     """A chat-completions request as the model saw it: the bytes, and what they say.
 
-    `problem` tells why the bytes are no chat request; such a request has an empty `body`.
+    `problem` says why the bytes are not a chat request; such a request has an empty `body`.
     """
 
     number: int

@@ -176,9 +176,9 @@ class ReplyReceiver(ListeningServer):
         try:
             told = json.loads(request.body)
         except ValueError as error:
-            raise BadHttpError(400, "The body is no JSON.") from error
+            raise BadHttpError(400, "The body is not JSON.") from error
         if not isinstance(told, dict):
-            raise BadHttpError(400, "The body is no JSON object.")
+            raise BadHttpError(400, "The body is not a JSON object.")
         return Posted(len(self.accepted) + 1, request.path, request.headers, told)
 
     async def _record(self, posted: Posted) -> None:

@@ -46,7 +46,7 @@ _OPENED = object()
 
 
 class Unreadable(ValueError):
-    """A document that is no JSON, or more of it than is read; the text says what is wrong and where."""
+    """A document that is not JSON, or exceeds a limit; the text says what is wrong and where."""
 
 
 class Abandoned(Exception):
@@ -106,7 +106,7 @@ def _twice(name: str) -> NoReturn:
 
 
 def _no_number(name: str) -> NoReturn:
-    raise Unreadable(f"{name} is no number")
+    raise Unreadable(f"{name} is not a number")
 
 
 def _whole(literal: str) -> int:
@@ -201,7 +201,7 @@ class _Reader:
         self._at += 1
 
     def _mark(self) -> bytes:
-        """The next byte that is no space; b"" at the end."""
+        """The next byte that is not a space; b"" at the end."""
         while (mark := self._raw[self._at : self._at + 1]) in _SPACES:
             found = _SPACE.match(self._raw, self._at)
             self._at = self._at + 1 if found is None else found.end()

@@ -24,8 +24,8 @@ _JOINER = "\u034f"
 _MARKS = lazy(
     r"[^\w\x00-\u02ff\u2000-\u20cf\u2100-\u2cee\u3000-\u3029\u3030-\u3098\ufe00-\ufe1f\uff00-\uffff\U0001f000-\U0010ffff]{14,}"
 )
-"""A run that may hold more than 30 combining marks: one character stands for two marks at most, and the letter
-before it may bring three. The characters left out here, such as letters, punctuation and emoji, are no marks."""
+"""A run that may hold more than 30 combining marks: one character decodes to two marks at most, and the letter
+before it may bring three. The characters left out here, such as letters, punctuation and emoji, are not marks."""
 
 _SLICE_CHARS = 16_384
 _SLICE_END = lazy(r"(?=[\x00-\u02ff\u034f\u2000-\u20cf\U0001f000-\U0001faff]|[^\W\u1160-\u11ff])")
@@ -46,7 +46,7 @@ def normalise(text: str) -> str:
 
 
 def normalise_json(text: str) -> str:
-    """A JSON text, normalised with what its escapes stand for; one that is not JSON is normalised as it is."""
+    """A JSON text, normalised with its escapes decoded; one that is not JSON is normalised as it is."""
     plain = normalise(text)
     if not _ESCAPED.search(plain):
         return plain

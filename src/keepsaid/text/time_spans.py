@@ -95,7 +95,7 @@ _EVENT = lazy(
 )
 _BEFORE_IT = lazy(r"\b(before|until|prior to|after|since)\s+(?:the\s+)?$", re.IGNORECASE)
 _BEFORE_IT_CHARS = 32
-"""So many characters before a date are searched for such a word: to search all of them would take quadratic time."""
+"""The characters before a date that are searched for such a word: to search all of them would take quadratic time."""
 
 _Days = tuple[date, date]
 """The first day and the one after the last."""
@@ -158,7 +158,7 @@ def _iso(match: re.Match[str], _today: date) -> Iterator[_Days]:
 
 
 def _ago(match: re.Match[str], today: date) -> Iterator[_Days]:
-    """That day; of longer units so many days around it."""
+    """That day; for longer units the days around it."""
     days = _UNIT_DAYS[match[2]]
     about = today - timedelta(days * _count(match[1]) + days // 2)
     yield about, about + timedelta(days)

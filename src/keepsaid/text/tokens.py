@@ -26,7 +26,7 @@ _SHOUTED, _GLUED, _APART, _ENDLESS = 0.3, 0.07, 0.03, 0.4
 beyond the sixteenth letter of any."""
 
 _SPACES = 64
-"""So many spaces or line ends are one token."""
+"""The spaces or line ends that are one token."""
 
 _ALPHABETS, _SYLLABLES, _IDEOGRAPHS, _BEYOND = "\u0250", "\u0530", "\u2e80", "\U00010000"
 

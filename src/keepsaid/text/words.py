@@ -247,7 +247,7 @@ def _without_small_talk(said: list[str]) -> list[str]:
 
 
 UNSEEN = 500
-"""A word counts as if it stood in one of so many pieces more than are kept: what little was said tells little yet."""
+"""The extra pieces assumed when word rarity is computed: in a small store, rarity says little."""
 
 
 @frozen
@@ -264,7 +264,7 @@ class DocumentFrequencies:
 
 
 WHOLE_CHARS_MAX = 1_000
-"""A text of so many characters is one piece."""
+"""A text of at most this number of characters is one piece."""
 
 _PIECE_CHARS = 800
 _PIECE_CHARS_MIN = 400

@@ -108,7 +108,7 @@ class LifeSaying:
 
 @frozen
 class MadeLife:
-    """Lives of `PEOPLE` with so many changes of facts, told in order of time; times are milliseconds UTC."""
+    """Lives of `PEOPLE` with a number of changes of facts, in order of time; times are milliseconds UTC."""
 
     seed: int = 7
     changes: int = 1_000
@@ -120,7 +120,7 @@ class MadeLife:
         object.__setattr__(self, "said", tuple(sorted(self._tell(), key=lambda one: one.at)))
 
     def holds(self, person: str, attribute: str, at: int) -> str | None:
-        """What an attribute of a person was at a time, whenever it was told; None before it had any value."""
+        """What an attribute of a person was at a time, whenever it was stated; None before it had any value."""
         held = self._held.get((person, attribute), [])
         place = bisect_right(held, at, key=lambda one: one[0])
         return held[place - 1][1] if place else None
@@ -141,7 +141,7 @@ class MadeLife:
         return tuple(self._held)
 
     def _tell(self) -> Iterator[LifeSaying]:
-        """The changes one after another; each is told once or more, one in twenty only after the next began."""
+        """The changes one after another; each is stated once or more, one in twenty only after the next began."""
         chance = Random(self.seed)  # noqa: S311 - repeatable, not secret
         at, late = self.start, dict[tuple[str, str], Stated]()
         for _ in range(self.changes):

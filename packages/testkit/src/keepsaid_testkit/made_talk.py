@@ -48,14 +48,14 @@ class MadeTalk:
         self._bias = chance.normal(scale=1.2, size=DIMENSION).astype(np.float32)
 
     def texts(self, first: int, count: int) -> list[str]:
-        """So many texts from the number `first` on."""
+        """A number of texts from the number `first` on."""
         chance = np.random.default_rng((self._seed, 1, first))
         lengths = chance.integers(_WORDS_LEAST, _WORDS_MOST + 1, count)
         drawn = iter(np.searchsorted(self._shares, chance.random(int(lengths.sum()))).tolist())
         return [" ".join(self._words[min(next(drawn), _WORDS - 1)] for _ in range(n)) for n in lengths.tolist()]
 
     def vectors(self, first: int, count: int) -> NDArray[np.float32]:
-        """So many vectors of length 1 from the number `first` on."""
+        """A number of vectors of length 1 from the number `first` on."""
         chance = np.random.default_rng((self._seed, 2, first))
         latent = self._clusters[chance.integers(0, _CLUSTERS, count)]
         latent = latent + 0.7 * chance.normal(size=latent.shape).astype(np.float32)

@@ -61,7 +61,7 @@ def locomo(path: Path) -> Iterator[Corpus]:
     """One corpus a conversation, one text a turn, a picture's caption behind its text.
 
     Evidence is repaired where that is certain ("D8:6; D9:17" is two ids, "D30:05" is D30:5); a question left
-    with no evidence is no question.
+    without evidence is left out.
     """
     for sample in json.loads(path.read_text("utf-8")):
         texts = tuple(_turns(sample["conversation"]))
@@ -110,7 +110,7 @@ class _Line(_Row):
 
 
 def jsonl(path: Path) -> Iterator[Corpus]:
-    """One corpus a line; empty lines are skipped, and a question without evidence is no question.
+    """One corpus a line; empty lines are skipped, and a question without evidence is left out.
 
     Raises ValueError, which names the line and what is wrong with it.
     """

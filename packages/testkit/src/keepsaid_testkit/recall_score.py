@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from keepsaid_testkit.recall_data import Corpus, DataQuestion, Text
 
 DEPTH = 200
-"""So many are asked for, so that what fits the tokens is never cut by the number."""
+"""The requested results: enough that the token limit cuts the list, not this number."""
 
 AT = (5, 10, 20)
 TOKENS = (500, 1_000, 2_000)

@@ -210,7 +210,7 @@ class GitHubHook:
         `headers` are lower-case. `external_id` is the delivery's GUID, which a redelivery repeats. The stored
         payload is the JSON document: the body as received, or what a form carries in `payload`. Raises
         HookClosed without a secret, Forged for any other signature than HMAC-SHA256 of the body, InputError
-        for a body that is no JSON object.
+        for a body that is not a JSON object.
         """
         self._prove(headers.get("x-hub-signature-256", ""), body)
         if (event := _required(headers, "x-github-event")) == "ping":
@@ -264,7 +264,7 @@ def _parsed(document: bytes) -> Payload:
     try:
         payload = json_reader.read_json(document)
     except json_reader.Unreadable as error:
-        raise InputError(f"The webhook's body is no JSON that can be read: {error}") from error
+        raise InputError(f"The webhook's body is not readable JSON: {error}") from error
     if not isinstance(payload, dict):
-        raise InputError("The webhook's body is no JSON object")
+        raise InputError("The webhook's body is not a JSON object")
     return payload

@@ -23,7 +23,7 @@ def allowed(url: str, hosts: Iterable[str]) -> str | None:
     """
     parts = _URL.fullmatch(url) if len(url) <= _URL_CHARS_MAX else None
     if parts is None:
-        return "reply_url is no plain http or https URL"
+        return "reply_url is not a plain http or https URL"
     scheme, host, port = parts.group(1).lower(), parts.group(2).lower(), int(parts.group(3) or 0)
     if port > 65_535 or (parts.group(3) is not None and not port):
         return "reply_url names an impossible port"

@@ -269,7 +269,7 @@ def _tensor(name: str, values: NDArray[Any]) -> bytes:
 
 
 def _rows(name: str, size: int) -> bytes:
-    """A matrix of so many columns, and of any number of rows."""
+    """A matrix with this number of columns, and any number of rows."""
     shape = _bytes(1, _text(2, "tokens")) + _bytes(1, _number(1, size))
     return _text(1, name) + _bytes(2, _bytes(1, _number(1, _FLOAT) + _bytes(2, shape)))
 

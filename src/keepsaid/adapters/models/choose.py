@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _QUOTED_MAX = 5
 _QUOTE_CHARS_MAX = 300
 _LOOKED_AT_MAX, _READ_CHARS_MAX = 100, 1_000
-"""So many of a lane's newest records are looked at, and so many characters of each and of the message."""
+"""The newest records of a lane that are read, and the characters of each and of the message."""
 _HEADERS = ("[Context from memory", "[Pinned context]", "[Relevant to this message]", "[End of data")
 _WORD = re.compile(r"\w+")
 
@@ -101,7 +101,7 @@ class FunctionModel:
         return f"function/{getattr(self._function, '__name__', type(self._function).__name__)}"
 
     async def answer(self, request: ModelRequest, delta: Delta) -> ModelAnswer:
-        """One call of the function; raises ModelUnavailable for what it raises, ModelMalformed for what is no text."""
+        """One call of the function; raises ModelUnavailable for its errors, ModelMalformed for other than text."""
         await request.begun()
         try:
             prompt = request.prompt
@@ -138,7 +138,7 @@ class ProviderOffer:
 
 
 def found(models: ModelsConfig, environment: Mapping[str, str]) -> list[ProviderOffer]:
-    """Providers with a key or an address at hand, best first; nothing is called."""
+    """Providers with a key or an address, best first; nothing is called."""
     at_hand = []
     if models.base_url:
         name = models.chat if "/" in models.chat else f"openai/{DEFAULTS['openai']}"

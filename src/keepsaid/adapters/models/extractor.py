@@ -90,7 +90,7 @@ class Staging:
         try:
             given = _Facts.model_validate(json.loads(arguments)).facts[:_FACTS_MAX]
         except (ValueError, RecursionError, ValidationError):
-            raise ModelMalformed("asked for facts, the model gave what is no JSON of them") from None
+            raise ModelMalformed("asked for facts, the model did not return valid JSON") from None
         told = {one.position for one in self.passage.sources}
         made = [_statement(one, told) for one in given]
         places = [n for n, one in enumerate(made) if one is not None]

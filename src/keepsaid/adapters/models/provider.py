@@ -247,7 +247,7 @@ def _written(event: object) -> str:
 
 
 def _history(request: ModelRequest) -> list[messages.ModelMessage]:
-    """The wire form, made anew for every call and kept nowhere: what holds for one turn exists only here."""
+    """The wire form, made for every call and kept nowhere: values of one turn exist only here."""
     prompt = request.prompt
     parts: list[messages.ModelRequestPart] = [messages.SystemPromptPart(prompt.system)]
     made: list[messages.ModelMessage] = []

@@ -126,7 +126,7 @@ class PatternRedactor:
 
 
 Piece = tuple[str, int]
-"""A decoded character and how many characters of the text it stood for."""
+"""A decoded character and the number of characters that encoded it."""
 
 
 class View(NamedTuple):

@@ -44,13 +44,13 @@ class SearchSession(Protocol):
     """The search index of the database."""
 
     def reindex(self) -> None:
-        """Make the search pieces of all memories that changed anew, in the transaction that changed them."""
+        """Rebuild the search pieces of all changed memories, in the transaction that changed them."""
 
     def stems(self, text: str) -> list[str]:
         """Return the stems of a text in order, as the full text has them."""
 
     def count_terms(self, most: int) -> bool:
-        """Count some terms of the full text anew; returns whether that was all, or nothing is new."""
+        """Count some terms of the full text again; returns whether that was all, or nothing is new."""
 
     def alike(self, ids: Sequence[int], above: float) -> tuple[tuple[int, int], ...]:
         """Return the pairs of these memories, the smaller id first, whose vectors have a cosine above `above`."""
@@ -87,7 +87,7 @@ class SqlSession(SearchSession, Protocol):
         """Apply undo image `number`; returns the rows restored. Later changes are lost, later deletions stay."""
 
     def transaction(self) -> AbstractContextManager[None]:
-        """Run the block in a transaction of its own; only for upkeep, which is no commit and no query."""
+        """Run the block in a transaction of its own; only for upkeep, which is neither a commit nor a query."""
 
     def __enter__(self) -> object:
         """Begin a savepoint."""
@@ -114,8 +114,8 @@ ApplySet = Callable[[Any, Sequence[Any]], Sequence[Any]]
 class CommitTable:
     """How each type of commit is applied: one at a time, or as a set in few statements.
 
-    `upkeep` are what the writer does between commits; told to finish, they leave nothing for later.
-    `undone` are told when something was rolled back.
+    `upkeep` are what the writer does between commits; with `finish`, they leave nothing for later.
+    `undone` are called after a rollback.
     """
 
     single: Mapping[type, ApplyOne]
@@ -130,7 +130,7 @@ class CommitTable:
 
 
 def emptied(_db: SqlSession, _commit: EmptyLog) -> None:
-    """Stands for a log that is emptied when the transaction is over."""
+    """The size of a log that is emptied when the transaction is over."""
 
 
 _NAME = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
@@ -139,7 +139,7 @@ _PART = re.compile(r"/\*part (\w+)\*/")
 
 @cache
 def load(page: str) -> Mapping[str, str]:
-    """The statements of `page`.sql by name; `/*part NAME*/` in one stands for that statement of parts.sql."""
+    """The statements of `page`.sql by name; `/*part NAME*/` in one is replaced by that statement of parts.sql."""
     return MappingProxyType({name: _filled(sql) for name, sql in _named(page).items()})
 
 
@@ -158,7 +158,7 @@ def _filled(sql: str) -> str:
 
 @cache
 def many(statement: str, row: str, count: int) -> str:
-    """A statement whose `/*rows*/` stands for `count` copies of the parenthesised `row`."""
+    """A statement whose `/*rows*/` is replaced by `count` copies of the parenthesised `row`."""
     return statement.replace("/*rows*/", ", ".join([row] * count))
 
 
@@ -240,14 +240,14 @@ def only(db: SqlSession, sql: str, bound: Bound = ()) -> Row:
 
 
 def write_rows(db: SqlSession, sql: str, rows: Sequence[tuple[object, ...]]) -> None:
-    """Run a statement whose `/*rows*/` stands for rows with all of these, 64 at a time."""
+    """Run a statement with `/*rows*/` replaced by rows of all these, 64 at a time."""
     for part in chunks(rows):
         db.execute(many(sql, row_of(len(part[0])), len(part)), flat(part))
 
 
 @cache
 def row_of(columns: int) -> str:
-    """A parenthesised row of so many `?`."""
+    """A parenthesised row of `width` question marks."""
     return f"({', '.join('?' * columns)})"
 
 

@@ -221,7 +221,7 @@ def open_writer(path: Path) -> SqliteSession:
 
 
 def open_reader(path: Path, cached_kib: int = SEARCHES_KIB) -> SqliteSession:
-    """A connection that cannot write or checkpoint; it holds at most so much of the file in memory."""
+    """A connection that cannot write or checkpoint; it has its own limit for the page cache."""
     check_header(path)
     with translated(path):
         db = _readable(path)

@@ -24,10 +24,10 @@ from keepsaid.values import frozen
 
 TERMS_MAX = 64
 WORDS_MAX = 2_000
-"""Of a long query, so many distinct words are considered at all: looking up how rare one is takes some 20 us."""
+"""The distinct words of a long query that are considered at all: looking up how rare one is takes some 20 us."""
 
 _COUNT_NOW_MAX = 5_000
-"""In a store of so many pieces, how often a term occurs is counted when it is asked for."""
+"""In a store up to this number of pieces, occurrences of a term are counted at query time."""
 
 _POSTINGS_LEAST, _POSTINGS_SHARE, _POSTINGS_MOST = 5_000, 0.05, 50_000
 """Entries of the index a query may visit: a share of all pieces, within bounds."""
@@ -36,10 +36,10 @@ _READ_LEAST, _READ_SHARE = 25_000, 0.25
 """Entries of blocks of words that a query may read: the same, and they cost a tenth."""
 
 _DEPTH_OUTSIDE = 30
-"""Of what is in no block of words yet, its share of the best matches is scored exactly, and at least so many."""
+"""The least number of exactly scored matches among pieces that are not in a block of words yet."""
 
 _DEPTH_LEAST, _DEPTH_SHARE, _DEPTH_MOST = 100, 1 / 300, 300
-"""So many of the best matches are scored exactly: a share of all pieces, within bounds, and as many as are wanted."""
+"""The best matches that are scored exactly: a share of all pieces, within bounds, and at least the requested number."""
 
 _READ_DEPTH_SHARE, _READ_DEPTH_MOST = 1 / 500, 500
 """The same of those that blocks of words tell, which does it better than FTS5."""
@@ -50,13 +50,13 @@ _LENDING = 30
 """Number of best matches whose neighbouring pieces are read."""
 
 _SHARE, _SHARE_LEAST = 20, 5
-"""So many pieces of what is known are looked at, where fewer than the least are among the best of all."""
+"""The pieces of facts that are scored if fewer than the least number are among the best matches."""
 
 _KNOWN_MORE = 1.25
-"""Facts count so much more, because they have no neighbouring messages that add matching terms."""
+"""The boost of facts, because they have no neighbouring messages that add matching terms."""
 
 _DEPTH_DROWNED = 1_000
-"""So many of the best matches are looked at where most say the same."""
+"""The best matches that are read where most are duplicates."""
 
 _OPENING = """
 who whom whose whos what which when where why how do doe does did is are am was wa were can could will would shall
@@ -100,7 +100,7 @@ class _QueryPlan:
 
 
 def search(db: SqliteSession, listener: Listener, query: str, limit: int, *, capped: bool = True) -> tuple[Found, ...]:
-    """The best matches the listener may hear; of equal ones the newer first, then the larger id.
+    """The best matches the listener may read; of equal ones the newer first, then the larger id.
 
     A score is a share of what a memory would have that is full of every word of the query. Not `capped`, every word is
     looked up, however common, and far more is scored: what the budget is measured by.
@@ -221,10 +221,10 @@ def _with_known(
 
 
 def _top(db: SqliteSession, listener: Listener, bindings: dict[str, Any], asked: _QueryPlan) -> tuple[int, list[_Row]]:
-    """How many pieces match best, up to the depth, and those of them that are heard.
+    """How many pieces match best, up to the depth, and those of them that are readable.
 
-    First only among the best of all, because whether a piece is heard stands in its row, and rows are spread
-    over the whole file. That is the answer when all that match were seen, or enough of them are heard.
+    First only among the best of all, because the visibility of a piece is in its row, and rows are spread
+    over the whole file. That suffices when all matches were read, or enough of them are readable.
     """
     top = _matches(db, asked)
     heard = _filter_visible(db, bindings, top)

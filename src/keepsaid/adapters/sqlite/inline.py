@@ -101,7 +101,7 @@ class InMemoryDatabase:
 class _SharedWriter(InlineWriter):
     """One of several writers over a database in memory, which share its connection.
 
-    What a writer remembers of rows it reads anew once another one wrote. A file tells that by `PRAGMA data_version`,
+    A writer reads its cached rows again after another one wrote. A file shows that by `PRAGMA data_version`,
     which does not change for a connection that wrote itself.
     """
 

@@ -191,7 +191,7 @@ _SHOWN_MAX = 5
 
 @frozen
 class IntegrityReport:
-    """What a check of one file found; `mended` is derived and was made anew, `damage` needs a person.
+    """What a check of one file found; `mended` is derived and was rebuilt, `damage` needs a person.
 
     `damaged` are the ids of messages that are not what was stored; they are quarantined when next read. `altered` are
     rows of other tables that are not what was written, each named.

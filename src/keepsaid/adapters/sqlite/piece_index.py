@@ -51,7 +51,7 @@ _NEAR_WEIGHT, _NEAR_TERMS, _NEAR_SHARE = 0.5, 70.0, 0.75
 
 
 _FEW_TERMS = 8_000
-"""So many are counted one by one in a millisecond; importing numpy takes a hundred."""
+"""Up to this number, terms are counted one by one in a millisecond; importing numpy takes a hundred."""
 
 
 def scores(idf: Mapping[int, float], rows: Sequence[tuple[Any, ...]]) -> list[float]:
@@ -123,7 +123,7 @@ def of_many(idf: Mapping[int, float], rows: Sequence[tuple[Any, ...]]) -> NDArra
 
 
 def inside(own: NDArray[Any]) -> NDArray[Any]:
-    """What a word counts that stands in a piece of so many terms itself."""
+    """The weight of a word in a piece itself, by the number of the piece's terms."""
     import numpy as np  # noqa: PLC0415 - a program that asks nothing starts without
 
     counted: NDArray[Any] = 1.0 / np.minimum(1 - _OWN_SHARE + _OWN_SHARE * own / _OWN_TERMS, _OWN_MOST)
@@ -140,7 +140,7 @@ BEFORE, AFTER = 2, 1
 """How many of what was said before and after a piece lend it their words."""
 
 NEAR_CHARS = 200
-"""So much of each."""
+"""The characters of each that are used."""
 
 KNOWN = "\ue000known"
 """Stands beside the time of what was learned, as no word of anybody's, so that what is known is searched by itself."""
@@ -148,7 +148,7 @@ KNOWN = "\ue000known"
 _SQL = load("memory_index")
 _COUNTED_AT_ONCE = 2_000
 _COUNTED_AGAIN = 1.25
-"""Terms are counted anew when there are so many times the pieces of the last count."""
+"""Terms are counted again when the number of pieces has grown by this factor since the last count."""
 
 
 @frozen
@@ -211,7 +211,7 @@ def settled(db: SqlSession, finish: bool) -> None:  # noqa: ARG001 - the signatu
 
 
 def count_terms(db: SqlSession, most: int = _COUNTED_AT_ONCE) -> bool:
-    """Count some terms anew, behind those that were counted last; returns whether that was all, or nothing is new."""
+    """Count some terms again, behind those that were counted last; returns whether that was all, or nothing is new."""
     counted, reached = only(db, _SQL["counted"])
     (pieces_now,) = only(db, _SQL["pieces_about"])
     if not reached and counted == pieces_now:

@@ -153,7 +153,7 @@ def altered(db: SqlSession, table: str, keys: Sequence[int], *outer: object) -> 
 
 @frozen
 class AlteredRow:
-    """A row that is not what was written: where it stands, and whether its text is no UTF-8."""
+    """A row that differs from what was written: its place, and whether its text is invalid UTF-8."""
 
     table: str
     key: str

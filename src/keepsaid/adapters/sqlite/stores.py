@@ -314,7 +314,7 @@ class ReadOnly:
 async def read_stores(
     buffer: Path, memory: Path, ids: runtime.Ids, closing: AsyncExitStack
 ) -> tuple[SqlChronicles, SqliteMemories]:
-    """Open both stores for reading; raises StoreError when they do not exist, are no pair or another program's."""
+    """Open both stores for reading; raises StoreError when they do not exist, do not match or are another program's."""
     await asyncio.to_thread(check_stores, buffer, memory)
     for path, part in ((buffer, "buffer"), (memory, "memory")):
         await asyncio.to_thread(_checked, path, part)

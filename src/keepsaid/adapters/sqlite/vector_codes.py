@@ -1,4 +1,4 @@
-"""Vectors in memory: the signs of all, 1 bit a number, and those that a listener hears, whole where they are few."""
+"""Vectors in memory: the signs of all, 1 bit a number, and in full those that a listener reads, where they are few."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _SAMPLE = 64
 """Rows, evenly spread, that tell how near everything is on the whole; twice as many at most."""
 
 _GUESSED_EACH = 4
-"""For each row that is wanted so many of the nearest by signs are guessed at from the query's numbers."""
+"""The nearest rows by signs, for each requested row, that are scored with the query's full numbers."""
 
 _LISTENERS = 8
-"""So many listeners' masks are remembered."""
+"""The number of listeners whose masks are cached."""
 
 _FEW, _EVERY = 50_000, 64
-"""Of more than so many values the least are sought among those below a bound that every 64th value tells."""
+"""Of more values than this, the least are searched below a bound, estimated from every 64th value."""
 
 _FAR = np.uint16(65_535)
 
@@ -90,7 +90,7 @@ class BinaryVectorIndex:
         self._alive[: self._count] &= ~np.isin(self._memories[: self._count], memories)
 
     def mask_visible(self, audiences: Sequence[int] | None) -> Mask:
-        """Mask of the places that these audiences may read; None stands for all audiences."""
+        """Mask of the places that these audiences may read; None means all audiences."""
         alive = self._alive[: self._count]
         if audiences is None:
             return alive
@@ -180,7 +180,7 @@ def _bound(values: NDArray[Any], count: int) -> Any:
 
 
 def _spread(heard: Mask) -> Longs:
-    """Places of a sample of what is heard, spread evenly."""
+    """Places of a sample of the readable vectors, spread evenly."""
     step = max(1, len(heard) // (4 * _SAMPLE))
     places = np.flatnonzero(heard[::step]) * step
     if len(places) < _SAMPLE:
@@ -200,7 +200,7 @@ Floats = NDArray[np.float32]
 Read = Callable[[Sequence[int]], tuple[list[int], Floats]]
 
 _WHOLES = 4
-"""So many listeners' vectors are kept: 30 MB each at most, for 20,000 of 384 numbers."""
+"""The number of listeners whose vectors are cached: 30 MB each at most, for 20,000 of 384 numbers."""
 
 
 class ExactVectors:
@@ -224,7 +224,7 @@ class ExactVectors:
         self._count = count
 
     def nearest(self, asked: Floats, heard: Mask, depth: int) -> tuple[list[tuple[int, float]], float]:
-        """The memories of the nearest vectors with their cosines; and the mean of all that are heard."""
+        """The memories of the nearest vectors with their cosines; and the mean of all that are readable."""
         if not self._count:
             return [], 0.0
         cosines = self._vectors[: self._count] @ asked

@@ -28,7 +28,7 @@ _RANGE = 1_024
 def pack(db: SqlSession, finish: bool) -> None:
     """Upkeep: make a block that is not there, or all of them.
 
-    While maintenance archives, it takes vectors out of the same blocks step by step: they are made anew after it.
+    While maintenance archives, it takes vectors out of the same blocks step by step: they are rebuilt after it.
     """
     while finish or not every(db, _SQL["archiving"]):
         (spaces, ranges, blocks) = only(db, _SQL["block_counts"], (_RANGE,))
@@ -93,11 +93,11 @@ def _of_rows(db: SqlSession, space: int, dimension: int, number: int) -> Iterato
 _READ_EACH = 20_000
 
 _READ_BACK, _READ_BACK_EACH = 250, 2.5
-"""So many of the best by their signs are compared in full, and for each that is wanted: so the first ten are those of
-an exact search, and of the first hundred 93 are."""
+"""The best by signs that are compared in full: the least number, and the number for each requested result. The first
+ten are then those of an exact search, and 93 of the first hundred."""
 
 _MEANS = 8
-"""The means of so many samples of what is heard are kept."""
+"""The number of cached means of readable vectors."""
 
 _SAME = 1e-6
 """Cosines that differ by less may count as equal."""
@@ -105,7 +105,7 @@ _SAME = 1e-6
 _COSINE = itemgetter(1)
 
 EXACT_MAX = 20_000
-"""For a listener who hears so few vectors, all are compared in full."""
+"""Up to this number of readable vectors, all are compared in full."""
 
 
 @dataclass(slots=True)
@@ -130,10 +130,10 @@ class VectorIndex:
     def search(
         self, db: SqlSession, listener: Listener, space: VectorSpace, query: bytes, limit: int
     ) -> tuple[Found, ...]:
-        """The nearest memories that are heard; of equal ones the larger id first.
+        """The nearest memories that are readable; of equal ones the larger id first.
 
-        A score is how much nearer a memory is to the query than what is heard is on the whole, in cosines; one that
-        is no nearer is not found.
+        A score is a memory's cosine to the query minus the mean of all readable memories; one that is not above
+        zero is not found.
         """
         found = every(db, _SQL["space"], space_names(space))
         if not found or limit < 1:

@@ -1,7 +1,7 @@
 """Words in blocks: the pieces that contain a word, each with its weight, read at once (docs/use/concepts/recall.md).
 
 A stretch is all pieces whose ids lie in one range. Its blocks are made from the terms of its pieces and worth nothing
-without: with a piece that goes, they go in the same transaction, and the next upkeep makes them anew.
+without: with a piece that goes, they go in the same transaction, and the next upkeep rebuilds them.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ STRETCH = 16_384
 """Ids that one stretch spans; a place in it takes 16 bits. The triggers of memory_piece count by the same number."""
 
 _READ_EACH = 512
-"""So many pieces are read at a time: some 4 ms, for which whoever has something to write waits."""
+"""The pieces read at a time: some 4 ms, during which other writers wait."""
 
 _PARTS, _WRITTEN_EACH = 256, 32
-"""Blocks of a stretch: a word stands in the one that the lowest bits of its number say; so many are made at a time."""
+"""The blocks of a stretch, chosen by the lowest bits of a word's number, and the blocks written at a time."""
 
 _ADDED_AT_ONCE = 65_536
 """Ids of pieces that are added up at a time: their sums stay in the cache."""
 
 _WORTH = 255
-"""What a word comes to in a piece is told in so many steps of the most it can come to."""
+"""The score of a word in a piece is quantised in this number of steps, up to its maximum."""
 
 
 @dataclass(slots=True)
@@ -51,7 +51,7 @@ class _Making:
 
 
 _making: WeakKeyDictionary[SqliteSession, _Making] = WeakKeyDictionary()
-"""How far each writer is; lost, it begins with the stretch anew."""
+"""The progress of each writer; if it is lost, the stretch starts again."""
 
 
 def pack_words(db: SqliteSession, finish: bool) -> None:

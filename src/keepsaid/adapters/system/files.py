@@ -147,7 +147,7 @@ def _mapping(text: str) -> dict[object, object]:
     except _UNREADABLE:
         raise ValueError("what stands between its lines of --- is not YAML") from None
     if not isinstance(front, dict):
-        raise ValueError("what stands between its lines of --- is no list of names and values")
+        raise ValueError("the part between its lines of --- is not a list of names and values")
     return front
 
 

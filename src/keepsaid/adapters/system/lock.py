@@ -34,7 +34,7 @@ class NameTaken(Exception):
 
 
 def name_of(path: Path) -> str:
-    """The name that stands for a path: the same for every spelling of it, another for every user."""
+    """The name of a path's lock: the same for every spelling of the path, another for every user."""
     real = os.path.realpath(path)
     return f"keepsaid-{os.getuid()}-{blake2b(os.fsencode(real), digest_size=16).hexdigest()}"
 

@@ -66,7 +66,7 @@ class SystemClock:
 class SystemIds:
     """63-bit numbers from milliseconds, a random node and a counter; they grow even when the clock goes back.
 
-    `now_ms` tells the wall time, `chance` a number of so many random bits: the machine's, unless a test says otherwise.
+    `now_ms` returns the wall time, `chance` a number of random bits: the machine's, unless a test replaces them.
     """
 
     def __init__(self, now_ms: Callable[[], int] = _wall_ms, chance: Callable[[int], int] = secrets.randbits) -> None:
@@ -260,7 +260,7 @@ def standing(folder: Path) -> Path:
 T = TypeVar("T")
 
 INLINE_CHARS_MAX = 16_384
-"""Work over so many characters takes about a millisecond, and a thread would cost as much."""
+"""Work over this number of characters takes about a millisecond, and a thread would cost as much."""
 
 _THREADS = 2
 

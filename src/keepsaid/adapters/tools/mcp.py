@@ -127,7 +127,7 @@ def _waits(told: Any) -> list[str]:
 _log = logging.getLogger("keepsaid.tools")
 _CONNECT_S = 20.0
 _LOOK_MS = 60_000
-"""How often the list of its tools is asked for anew, which also tells whether it is still there."""
+"""How often the list of its tools is requested, which also shows whether it is still available."""
 
 _AGAIN_MS, _AGAIN_MS_MAX = 1_000, 60_000
 _CLOSED = -32_000

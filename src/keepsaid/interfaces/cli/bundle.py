@@ -82,7 +82,7 @@ def import_(
     who: Annotated[
         list[str] | None,
         typer.Option(
-            "--as", metavar="NAME=PERSON", help="Who is who that mem0 names; `'*=owner'` stands for all others."
+            "--as", metavar="NAME=PERSON", help="The person for a name in mem0; `'*=owner'` is for all others."
         ),
     ] = None,
 ) -> None:
@@ -133,7 +133,7 @@ def _tell(told: Shape) -> None:
     if told["not_told"]:
         say(f"and {counted(told['not_told'], 'line')} more")
     if len(reasons) > _SHOWN_MAX:
-        say(f"and {counted(len(reasons) - _SHOWN_MAX, 'reason')} more; --json tells of each line")
+        say(f"and {counted(len(reasons) - _SHOWN_MAX, 'reason')} more; --json lists each line")
     if told["secrets"]:
         say(f"left out: the secrets of {counted(told['secrets'], 'memory', 'memories')}; memory keeps none")
     if told["dry_run"]:

@@ -148,7 +148,7 @@ def why(
     """Show every stage of a message with its times, and what it waits for.
 
     When it came, when its window closed, which rule decided and why, its batch, every turn with its steps,
-    every try to send the reply. What the model saw is told by `keepsaid why`.
+    every try to send the reply. `keepsaid why` shows what the model saw.
     """
     what = f"{thing} names no message, batch or turn{unless_pruned()}"
     chronicle = read_chronicle(thing, what, "keepsaid inbox ls")

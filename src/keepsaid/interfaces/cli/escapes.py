@@ -28,7 +28,7 @@ _FLAGS = tuple(
     for region in ("gbeng", "gbsct", "gbwls")
 )
 _HELD_BACK = 16
-"""Characters: a streamed text withholds at most so many that the next piece may make part of ordinary writing."""
+"""Characters that a streamed text withholds at most, because the next piece may complete them."""
 
 _UNSAFE = lazy(rf"\r\n|{'|'.join(_FLAGS)}|[\x00-\x08\x0b-\x1f\x7f-\x9f{_HIDDEN}]")
 _UNSAFE_IN_JSON = lazy(rf"[\x7f-\x9f{_HIDDEN}]")

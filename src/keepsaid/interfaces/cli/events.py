@@ -1,4 +1,4 @@
-"""`keepsaid ext events`: what happened, who is told of it, and what could not be told."""
+"""`keepsaid ext events`: the journal, its subscribers and failed deliveries."""
 
 from __future__ import annotations
 
@@ -128,5 +128,5 @@ def unsubscribe(
 ) -> None:
     """Remove a subscriber and discard its pending deliveries."""
     if not remote.post(f"/v1/subscribers/{quote(subscriber, safe='')}/unsubscribe")[0]["unsubscribed"]:
-        raise console.refused(f"nobody is called {subscriber}", "keepsaid ext events ls")
-    console.show({"subscriber": subscriber, "unsubscribed": True}, f"{subscriber}  is told of nothing any more")
+        raise console.refused(f"there is no subscriber {subscriber}", "keepsaid ext events ls")
+    console.show({"subscriber": subscriber, "unsubscribed": True}, f"{subscriber}  unsubscribed; deliveries dropped")

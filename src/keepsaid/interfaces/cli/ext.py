@@ -59,7 +59,7 @@ class {cls}:
 
     @tool(kind="idempotent", limit_s=5, chars_max=100, name="{name}_roll")
     async def roll(self, sides: int = 6) -> str:
-        """Roll one die with so many sides, and return what it shows."""
+        """Roll one die with this number of sides, and return the result."""
         return str(random.randint(1, max(1, min(sides, self.sides_max))))
 '''
 
@@ -122,7 +122,7 @@ def show_one(name: Named) -> None:
         ("provides", " ".join(one["provides"]) or "-"),
         ("needs", " ".join(one["depends_on"]) or "-"),
         ("tools", " ".join(one.get("tools", ())) or "-"),
-        ("told of", " ".join(sub["topic"] for sub in one["subscribes"]) or "-"),
+        ("subscribes", " ".join(sub["topic"] for sub in one["subscribes"]) or "-"),
         ("schedules", "  ".join(_schedule(entry) for entry in one["schedules"]) or "-"),
         ("settings", " ".join(one["config"]) or "-"),
         ("secrets", " ".join(f"{key} ({variable})" for key, variable in one["secrets"].items()) or "-"),
@@ -152,7 +152,7 @@ def new(
 
     check_choice("KIND", kind, KINDS)
     if not _ID.fullmatch(name):
-        raise typer.BadParameter(f"{name!r} is no id: small letters, digits, - and _", param_hint="NAME")
+        raise typer.BadParameter(f"{name!r} is not an id; use small letters, digits, - and _", param_hint="NAME")
     session().home.make()
     file = session().home.extensions / f"{name}.py"
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -229,7 +229,7 @@ def _named(name: str) -> Mapping[str, Any]:
 
 
 def _shapes() -> dict[str, dict[str, Any]]:
-    """What there is by id; where a runtime wrote down how it fares, that too."""
+    """The extensions by id, with the last known status of each."""
     from keepsaid.extensions import loaded  # noqa: PLC0415
 
     fared = loaded.read(session().home.extensions_file)

@@ -183,7 +183,7 @@ def waits(batch: StoredBatch) -> str:
 
 
 def standing(reply: StoredReply) -> str:
-    """Where a reply stands, and what came of the last try."""
+    """The state of a reply, and the result of the last attempt."""
     doubt = ", may have been sent twice" if reply.possible_duplicate else ""
     return f"{reply.state}{doubt}" + (f" ({reply.detail})" if reply.detail else "")
 

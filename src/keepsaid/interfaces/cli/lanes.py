@@ -228,7 +228,7 @@ def reset(thing: Named) -> None:
     left = remote.post("/v1/lanes/reset", lane_shape(lane))[0]["records"]
     if left < 0:
         raise console.refused("the lane moved meanwhile", f'keepsaid inbox lanes reset "{thing}"')
-    told = f"{lane.conversation} {lane.key}  begins anew; {counted(left, 'record')} left its context"
+    told = f"{lane.conversation} {lane.key}  is reset; {counted(left, 'record')} left its context"
     console.show({"lane": lane_shape(lane), "records": left}, told)
 
 

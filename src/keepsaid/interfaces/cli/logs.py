@@ -139,7 +139,7 @@ class _OwnersFile(RotatingFileHandler):
             super().emit(one)
 
     def close(self) -> None:
-        """Write what is left to be told, and close the file."""
+        """Write the pending counts of repeated lines, and close the file."""
         for one in self._rate.rest() if self._rate else ():
             super().emit(one)
         self._rate = None

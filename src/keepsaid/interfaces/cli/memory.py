@@ -193,7 +193,7 @@ def share_memory(
     """
     named = console.name_of("memory", memory, LIST, f"{memory} names no memory")
     told = remote.post(f"/v1/memories/{named}/widen", {"to": to, "reason": reason})[0]["widened"]
-    changed = "is heard as far already" if told["before"] == told["after"] else f"was {told['before']}"
+    changed = "already has this scope" if told["before"] == told["after"] else f"was {told['before']}"
     console.show({"memory": named, "widened": told}, f"{named}  {told['after']}  ({changed})")
 
 

@@ -40,7 +40,7 @@ class Unexpected(KeepsaidError):
 
 
 def exit_code(error: KeepsaidError) -> int:
-    """The exit code an error stands for."""
+    """The exit code of an error."""
     if isinstance(error, Misused):
         return USAGE
     if isinstance(error, NotRunning):
@@ -99,7 +99,7 @@ def guarded(command: Callable[[], int], *, as_json: bool) -> int:
 
 
 _TESTKIT = ("bench", "selftest")
-"""Commands of the testkit, whose absence is told with what to install."""
+"""Commands of the testkit; without it, they print what to install."""
 
 _FORMER = {
     ("prove",): ("selftest",),

@@ -71,7 +71,7 @@ class Remote:
             place = urlsplit(self.url)
             connection = HTTPConnection(place.hostname or "", place.port, timeout=timeout_s)
         except (HTTPException, ValueError) as error:
-            raise errors.NotRunning(f"{self.url!r} is no address of a runtime") from error
+            raise errors.NotRunning(f"{self.url!r} is not the address of a runtime") from error
         sent = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json", **(headers or {})}
         try:
             connection.request(method, path, body, sent)
@@ -84,7 +84,7 @@ class Remote:
         if response.status >= 400:
             raise problem(answer, response.status)
         if (told := _object_in(answer)) is None:
-            raise errors.NotRunning(f"what answers at {self.url} is no runtime of ours")
+            raise errors.NotRunning(f"the server at {self.url} is not a keepsaid runtime")
         return told
 
 
@@ -98,7 +98,7 @@ def _object_in(answer: bytes) -> dict[str, Any] | None:
 
 
 def problem(body: bytes, status: int) -> errors.KeepsaidError:
-    """The error that a problem+json answer stands for, with its own words."""
+    """The error in a problem+json answer, with its own words."""
     if (told := _object_in(body)) is None:
         return errors.KeepsaidError(f"the runtime answered with HTTP {status}", safe="Unknown for this request.")
     code = str(told.get("code", ""))

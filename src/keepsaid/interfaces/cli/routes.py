@@ -135,7 +135,7 @@ async def _difference(stores: console.Stores, table: Routes, now: Routes, start:
 
 def _span(text: str) -> int:
     if (found := _SPAN.fullmatch(text.strip())) is None:
-        raise typer.BadParameter(f"{text!r} is no span of time: write 90s, 30m, 12h, 2d or 1w", param_hint="--since")
+        raise typer.BadParameter(f"{text!r} is not a span of time; use 90s, 30m, 12h, 2d or 1w", param_hint="--since")
     return int(found[1]) * _UNIT_MS[found[2]]
 
 
@@ -293,9 +293,9 @@ def _fields(line: int, raw: str) -> dict[str, Any]:
     try:
         fields = json.loads(raw)
     except (ValueError, RecursionError) as error:
-        raise refused(f"line {line} is no JSON") from error
+        raise refused(f"line {line} is not JSON") from error
     if not isinstance(fields, dict):
-        raise refused(f"line {line} is no JSON object")
+        raise refused(f"line {line} is not a JSON object")
     return fields
 
 

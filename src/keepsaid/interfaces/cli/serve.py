@@ -1,4 +1,4 @@
-"""`keepsaid serve`: the runtime, until it is told to stop."""
+"""`keepsaid serve`: runs the runtime until it receives a signal to stop."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def memories(memory: dict[str, Any], *, everything: bool) -> Iterator[str]:
 
 
 def _candidate(one: dict[str, Any]) -> str:
-    """A memory in three lines: where the legs had it, what it says, what became of it."""
+    """A memory in three lines: its rank in each retriever, its text, its outcome."""
     legs = one.get("legs") or [[one["leg"], one["rank"], one["score"]]]
     places = "  ".join(f"{leg} #{rank} ({score:.3g})" for leg, rank, score, *_ in legs)
     value = f"  {one['value']:.3f}" if one.get("value") else ""
@@ -178,7 +178,7 @@ def why(
 
 
 async def turn_named(stores: console.Stores, thing: str | None, lane: message.Lane | None = None) -> views.TurnStory:
-    """The turn of a turn, message or batch id; without one, the newest turn, in a lane the newest that is no command.
+    """The turn of a turn, message or batch id; without one, the newest, in a lane the newest that is not a command.
 
     Raises InputError when there is none.
     """

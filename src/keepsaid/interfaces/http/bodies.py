@@ -69,7 +69,7 @@ class Gate:
     client_token: str | None
 
     def client(self, request: Request) -> None:
-        """Let a client pass; raises Unauthorised or Refused."""
+        """Check a client's token and origin; raises Unauthorised or Refused."""
         request.state.owner = self.is_operator(request)
         known = request.state.known = request.state.owner or self._carries(request, self.client_token)
         self._same_place(request, known=known)
@@ -335,7 +335,7 @@ class OwnerCall(NamedTuple):
         return value
 
     def ids(self, name: str, kind: str, *, least: int = 0) -> list[int]:
-        """A field with a list of at least so many ids; an absent one is as an empty list. Raises BadRequest."""
+        """A field with a list of ids and a minimum length; an absent one is an empty list. Raises BadRequest."""
         given = self.fields.get(name, [])
         names = given if isinstance(given, list) else [None]
         known = [number for one in names if isinstance(one, str) and (number := read(kind, one)) is not None]

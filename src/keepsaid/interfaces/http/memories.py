@@ -23,7 +23,7 @@ _PEOPLE_ROWS = 100
 
 
 async def take_records(instance: Instance, call: OwnerCall) -> Shape:
-    """Say what becomes of records (`look`), take them over (`take`), or learn what they say (`learn`).
+    """Preview an import (`look`), import records (`take`), or learn from them (`learn`).
 
     `key` tells which key the tombstones are made with, and takes one over where there is none.
     """
@@ -157,7 +157,7 @@ async def join_people(instance: Instance, call: OwnerCall) -> Shape:
 
 
 async def split_person(instance: Instance, call: OwnerCall) -> Shape:
-    """Let one identity be a person alone again."""
+    """Separate one identity from the person it is linked to."""
     [name] = call.texts("name", otherwise="name must be text: CHANNEL:ACCOUNT:SENDER, or owner")
     return {"split": await instance.services.people.split(name)}
 

@@ -108,7 +108,7 @@ def event(kind: str, data: object, stage: str = "") -> str:
 
 
 class SentEvents:
-    """What has been told to one reader, who may come back with the id of the last stage that arrived."""
+    """The stages sent to one reader, who may reconnect with the id of the last stage that arrived."""
 
     def __init__(self, last: str) -> None:
         self._ids = {last}
@@ -209,7 +209,7 @@ class Messages:
         return Acknowledgement(answer, status, {"Location": f"/v1/messages/{answer['id']}"})
 
     async def get(self, request: Request) -> Response:
-        """What became of a message, its reply included; a reply counts as pulled once the answer was sent whole."""
+        """The outcome of a message with its reply; a reply counts as pulled once the answer is sent completely."""
         self._gate.client(request)
         story = await self._story(request)
         if request.method == "HEAD":
@@ -219,8 +219,8 @@ class Messages:
     async def events(self, request: Request) -> Response:
         """Every stage of a message and the answer as it is written (server-sent events), at last the stored reply.
 
-        The reply then counts as pulled. Who comes back with Last-Event-ID is told what is new; 204 when nothing is
-        to come, so that a browser stays away.
+        The reply then counts as pulled. A reader with Last-Event-ID receives the events after it; 204 when no
+        event will follow, so that a browser does not reconnect.
         """
         self._gate.client(request)
         story = await self._story(request)
@@ -256,7 +256,7 @@ class Messages:
 
 
 def _written(heard: AnswerProgress, told: SentEvents) -> Iterator[str]:
-    """What was heard, as it is sent to one reader."""
+    """The events to send to one reader for a step of progress."""
     if heard.kind == "story":
         yield from told.news(*_stages(heard.story))
     elif heard.kind == "silence":

@@ -95,7 +95,7 @@ async def add_memory(instance: Instance, call: OwnerCall) -> Response:
 
 
 async def reset_lane(instance: Instance, call: OwnerCall) -> Shape:
-    """Begin a lane anew; what was said stays stored."""
+    """Reset a lane; its messages stay stored."""
     return {"records": await instance.services.inbox.reset_lane(await _lane(instance, call))}
 
 
@@ -162,7 +162,7 @@ ROUTES = (
 
 _LINES_MAX = 200
 _LOOK_MS = 10_000
-"""So often a reader hears that it is still told, whatever happens."""
+"""The interval of keep-alive lines to a reader."""
 _BATCH = "application/cloudevents-batch+json"
 
 
@@ -177,7 +177,7 @@ async def list_events(stopping: asyncio.Event, instance: Instance, call: OwnerCa
     patterns = topics_of(patterns) if patterns else ()
     said = request.headers.get("last-event-id") or request.query_params.get("after")
     if said is not None and not (said.isascii() and said.isdigit() and len(said) <= len(str(1 << 62))):
-        raise BadRequest(f"{said!r} is no id of an event")
+        raise BadRequest(f"{said!r} is not the id of an event")
     after = None if said is None else int(said)
     if "text/event-stream" in request.headers.get("accept", ""):
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -272,7 +272,7 @@ async def run_task(instance: Instance, call: OwnerCall) -> Shape:
 
 
 async def approve_task(instance: Instance, call: OwnerCall) -> Shape:
-    """Let a parked task go on; `result` is what its unfinished call came to, where the owner knows."""
+    """Approve a task under review; `result` is the result of its unfinished call, if the owner knows it."""
     result = call.text("result") if call.fields.get("result") is not None else None
     return {"done": await instance.services.tasks.decide(call.id_of("task"), approved=True, result=result)}
 

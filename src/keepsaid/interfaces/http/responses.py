@@ -84,7 +84,7 @@ _STATUS: Mapping[int, tuple[type[errors.KeepsaidError], ...]] = {
 
 
 def problem(error: errors.KeepsaidError, *, owner: bool = False) -> JSONResponse:
-    """The response for an error; a client cannot run the commands that the owner is told to run."""
+    """The response for an error; its hints for the owner are left out, because a client cannot run them."""
     status = next((code for code, kinds in _STATUS.items() if isinstance(error, kinds)), 500)
     is_command = error.hint.startswith("keepsaid ") and status < 500
     title = _SURROGATES.sub("\ufffd", cut(error.what, _TITLE_CHARS_MAX))
@@ -120,7 +120,7 @@ async def render_in_thread(make: Callable[[], Any]) -> Response:
 
 
 def guarded(endpoint: Endpoint) -> Endpoint:
-    """An endpoint that answers what it raises with a problem, never a traceback; who has left is told nothing.
+    """An endpoint that answers what it raises with a problem, never a traceback; a client that has left gets nothing.
 
     What the request held of the budget for bodies is given back.
     """

@@ -89,7 +89,7 @@ class Keepsaid:
         await self._closing.__aexit__(kind, error, trace)
 
     async def ask(self, message: Message | str, heard: Callable[[str], object] | None = None) -> Reply:
-        """Put a message in and wait for what becomes of it; `heard` takes each piece of the answer as it is written.
+        """Send a message and wait for its outcome; `heard` receives each piece of the answer as it is written.
 
         A text alone is said by `user` in the conversation `main`, where nobody else is. Cancelled while it waits, the
         message stays and is answered. Raises InputError with nothing stored, and StoreError when the disk refuses.

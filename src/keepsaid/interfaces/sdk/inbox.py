@@ -186,10 +186,10 @@ class EventClient:
     ) -> None:
         """Tell `tell` of these topics (`turn.committed`, `memory.*`) while this home is open.
 
-        The name is remembered: after a restart, subscribe again under it and hear of what happened meanwhile. Each
-        event is told at least once, those about the same in order. What raises, or takes over a minute, comes again
-        after one second, then after two and so on, and is dead after the eighth attempt (`keepsaid ext events dead`).
-        Raises InputError for what is no topic.
+        The name is remembered: after a restart, subscribe again under it to receive the events since. Each
+        event is delivered at least once, in order for each subject. If the handler raises or takes over a minute, it is
+        retried after one second, then two and so on; the eighth failure is final (`keepsaid ext events dead`).
+        Raises InputError for an invalid topic.
         """
 
         async def deliver(happened: event.Event) -> None:
@@ -199,11 +199,11 @@ class EventClient:
         await self._instance.telling.subscribe(name, wanted, deliver, from_start=from_start)
 
     async def unsubscribe(self, name: str) -> bool:
-        """Tell a subscriber of nothing any more; what was on its way to it is dropped. False when it is not known."""
+        """Remove a subscriber and drop its pending deliveries. False when it is not known."""
         return await self._instance.telling.unsubscribe(name)
 
     async def emit(self, topic: str, payload: Mapping[str, Json], about: str = "") -> None:
-        """Tell of a fact of your own (`deploy.finished`), `about` something; returns once it is on disk.
+        """Publish an event of your own (`deploy.finished`), `about` a subject; returns once it is on disk.
 
         Put ids into the payload and not what people said: what is forgotten is not looked for there. Raises
         InputError for topics that are the runtime's own, and for over 64 kB.
@@ -223,7 +223,7 @@ class EventClient:
         for its reply.
         """
         if not (after.isascii() and after.isdigit()):
-            what = f"{after!r} is no id of an event"
+            what = f"{after!r} is not the id of an event"
             raise InputError(what, safe="Nothing was changed.", hint="keepsaid ext events tail")
         found = await self._instance.telling.wait_for(topic, subject_in(topic, about), timeout_s, int(after))
         return None if found is None else cloud_event(found)

@@ -47,8 +47,8 @@ class MemoryFiles:
     ) -> dict[str, Any]:
         """Take over a bundle of `export`, or with `source` "mem0" a JSON file of it; what is here already stays.
 
-        `persons` says who is who that mem0 names. Returns what became of the lines; again changes nothing. Raises
-        InputError with nothing imported.
+        `persons` maps mem0's names to persons. Returns the outcome of each line; a repetition changes nothing.
+        Raises InputError with nothing imported.
         """
         sources = importing.KEEPSAID, importing.MEM0
         if source not in sources or trust not in ("", *Trust):
@@ -113,9 +113,9 @@ class MemoryClient(MemoryFiles):
     ) -> tuple[values.Remembered, ...]:
         """The best memories for a query, best first, ungated; 10,000 at most.
 
-        Everything is heard without a conversation; with one, only what may be heard there. With `as_of`, only what
-        held true at that time. Raises StoreError when memory could not answer, which is not the same as finding
-        nothing, and InputError when `as_of` is no time.
+        Without a conversation, all memories are searched; with one, only those that are readable there. With `as_of`,
+        only those that held true at that time. Raises StoreError when memory could not
+        answer, which differs from no result, and InputError when `as_of` is not a time.
         """
         at, listener = values.time_in(as_of, "as_of"), memories.OWNER_HEARS
         if conversation is not None:
@@ -174,8 +174,8 @@ class MemoryClient(MemoryFiles):
     async def forget(self, *ids: str, dry_run: bool = False, **named: Unpack[ToForget]) -> values.Forgotten:
         """Forget memories and messages by their ids, or all of a `person`, of a `conversation`, or that holds a `text`.
 
-        Nobody is told it once this returns; with `undo_for` (`30d`, `12h`) it can be undone for so long. With `dry_run`
-        it is only counted. Raises InputError where there is nothing like that.
+        The memories are unreadable once this returns. `undo_for` (`30d`, `12h`) keeps an undo for that time. `dry_run`
+        only counts. Raises InputError when nothing matches.
         """
         asked, service = forgetting.ForgetRequest(ids, **named), self._services.forgetting
         if dry_run:

@@ -70,7 +70,7 @@ class Episode:
 
 @frozen
 class Reply:
-    """What became of a message that was asked.
+    """The outcome of a message that was sent with `ask`.
 
     `state` is `done` once a turn answered it, or `dropped`, `review` or `dead`: then `text` is empty or what the
     program itself said of that, and `keepsaid inbox why MESSAGE` tells more. `turn` is the turn for `why`.
@@ -93,7 +93,7 @@ class MemoryRecord:
     """A memory: `speaker` said it at `said_at`; it holds until `valid_to`, None for what holds still.
 
     `state` is active, superseded, expired, merged or archived.
-    `superseded_by` is the memory that took its place. `scope` says who may hear it.
+    `superseded_by` is the memory that replaced it. `scope` says who may read it.
     """
 
     id: str
@@ -151,7 +151,7 @@ def receipt_of(received: commits.Received) -> Receipt:
 
 
 def reply_of(received: commits.Received, story: views.Story) -> Reply:
-    """What became of a message, its replies joined."""
+    """The outcome of a message, its replies joined."""
     said = [one for one in story.replies if one.draft.text]
     turn = "" if story.turn_id is None else ids.show("turn", story.turn_id)
     text, at = "\n\n".join(one.draft.text for one in said), max((one.created_at for one in said), default=0)

@@ -16,7 +16,7 @@ from keepsaid.values import frozen
 Confidence = Callable[[Sequence[Found]], float]
 
 _LEAST, _MOST = 1 / 3, 3.0
-"""However sure or unsure a leg is, it is no more and no less than so many times as sure as with most queries."""
+"""The bounds of a retriever's confidence, as multiples of its confidence with most queries."""
 
 _COVERED = 0.4
 """The share of a query's words, by how rare they are, that the best match has with most queries."""
@@ -50,7 +50,7 @@ SPEAKER = 0.2
 """How much more a memory counts when its speaker is named in the query."""
 
 ASKING = 0.1
-"""How much less a memory counts that only asks: an answer is looked for among what was told."""
+"""How much less a memory counts that only asks: an answer is looked for among statements."""
 
 ECHO = 0.3
 """How much less a question counts that has no word beside those of the query: it was asked before."""
@@ -65,7 +65,7 @@ IMPORTANT, RECENT = 1e-4, 1e-5
 """Importance, then the time it was said, tell apart what is otherwise equal, and nothing else."""
 
 _ECHO_CHARS, _ANCHOR_CHARS = 1_000, 8_000
-"""So much of a memory is read to find out whether it only asks, and whether it tells of what happened."""
+"""The characters of a memory that are read to find out whether it only asks, and whether it describes an event."""
 
 _OPENINGS = frozenset(["who", "whom", "whose", "what", "which", "when", "where", "why", "how"])
 

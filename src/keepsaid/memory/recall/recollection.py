@@ -20,13 +20,13 @@ from keepsaid.text import normal, time_spans, words
 from keepsaid.values import frozen
 
 QUERY_CHARS_MAX = 4_000
-"""So many characters are searched for. Of a longer text these are its beginning and its end."""
+"""The characters of a query. Of a longer text these are its beginning and its end."""
 
 _FOCUS_CHARS = 500
-"""So much of what a message replies to, or of the question it answers, is asked for with it."""
+"""The characters of a quoted message, or of the answered question, that are added to the query."""
 
 _LATELY, _LATELY_CHARS = 4, 400
-"""So many of the last things said in a lane, and so much of each, stand in for a message without words of its own."""
+"""The last messages of a lane, and the characters of each, that make the query of a message without words."""
 
 
 async def query_of(claimed: turn.ClaimedBatch, said: Sequence[StoredMessage], recent: Awaitable[turn.Recent]) -> str:
@@ -80,7 +80,7 @@ def focus_text(claimed: turn.ClaimedBatch, newest: StoredMessage) -> str:
 
 
 _DEEP = 200
-"""So many memories are looked at for a narrower search."""
+"""The candidates of a search with filters."""
 
 
 async def narrowed(
@@ -111,10 +111,10 @@ _FEW_WORDS = 3
 """A query of so few words that speaks of some days looks for what was said on them by their names."""
 
 _WALKED_MAX = 50
-"""So many memories the graph leg gives at most."""
+"""The results of the graph retriever at most."""
 
 _BEYOND_MAX = 100
-"""Of what came after the hits so many are named, so that it can be said where a memory ended."""
+"""The memories after the hits that are listed at most, to report where a memory ended."""
 
 
 class _RecallQuery(NamedTuple):
@@ -231,8 +231,8 @@ class _Begun(NamedTuple):
 class RecallPrefetch:
     """Recall with a prefetch: at most one recall may have been started before its result is requested.
 
-    The result is that of a recall started on request: if memory has changed since, recall runs anew.
-    `changes` counts the finished commits to memory. A prefetch is not stored: if it is lost, recall runs anew.
+    The result is that of a recall started on request: if memory has changed since, recall runs again.
+    `changes` counts the finished commits to memory. A prefetch is not stored: if it is lost, recall runs again.
     """
 
     def __init__(self, recall: Recall, changes: Callable[[], int], clock: Clock) -> None:

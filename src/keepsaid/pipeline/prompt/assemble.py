@@ -226,7 +226,7 @@ def personality_of(claimed: turn.ClaimedBatch) -> Personality:
 
 
 def person_in(claimed: turn.ClaimedBatch) -> str:
-    """The one person of a direct chat; "" where more than one may be heard."""
+    """The one person of a direct chat; "" where more than one person may write."""
     origins = [message.inbound.origin for message in claimed.messages]
     people = {person_of(origin) for origin in origins}
     return people.pop() if len(people) == 1 and all(origin.direct for origin in origins) else ""

@@ -51,7 +51,7 @@ _CONTINUED = "\n  "
 
 
 def is_named(claimed: ClaimedBatch) -> bool:
-    """Whether texts of this turn begin with their speakers' names: where more people than one may be heard."""
+    """Whether texts of this turn begin with their speakers' names: where more than one person may write."""
     return not all(message.inbound.origin.direct for message in claimed.messages)
 
 
@@ -107,7 +107,7 @@ def with_lateness(claimed: ClaimedBatch, stale_ms: int, now_ms: int) -> ClaimedB
     """Return the batch with the time before which its messages count as late; `stale_ms` 0 calls none late.
 
     A turn with finished steps keeps the time those steps were shown: a retry must send the same bytes. For one
-    without, the time is computed anew, because the runtime may have been down meanwhile.
+    without, the time is computed again, because the runtime may have been down meanwhile.
     """
     before = _cutoff(stale_ms, now_ms)
     if any(step.state == "finished" for step in claimed.steps):
@@ -256,7 +256,7 @@ def _slot(one: SlotSettlement) -> Json:
 
 
 class SlotMatcher:
-    """The questions open when a turn begins, as its messages are heard one by one."""
+    """The questions open when a turn begins, updated by its messages one by one."""
 
     def __init__(self, around: TurnInputs, terms: SlotTerms) -> None:
         self._around = around
@@ -301,5 +301,5 @@ class SlotMatcher:
             return SlotSettlement(slot, message.id, FillSlot(slot.id, value, message.id))
         if self._terms.on_mismatch is OnMismatch.KEEP:
             return None
-        why = f"{show('message', message.id)} is no answer of type {slot.question.expected}"
+        why = f"{show('message', message.id)} is not an answer of type {slot.question.expected}"
         return SlotSettlement(slot, message.id, ClearSlot(slot.id, why))

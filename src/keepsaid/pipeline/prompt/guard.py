@@ -45,7 +45,7 @@ class Windows:
         return self.by_model.get(model, self.tokens)
 
     def share(self, tokens: int, model: str) -> float:
-        """The share of a lane's messages that is to be summarised when a prompt costs so many tokens."""
+        """The share of a lane's messages to summarise, by the number of tokens of the prompt."""
         full = tokens / self.of(model)
         if full >= self.aggressive:
             return 0.5
@@ -128,7 +128,7 @@ class Fitting:
         return max(self._used, int(self.factor * sum(layer.tokens for layer in self.prompt.layers)))
 
     async def fit(self) -> Prompt:
-        """The prompt, with so many messages cut off that it fits the window, if that can be had in time."""
+        """The prompt, with the oldest messages cut off until it fits the window, if time allows."""
         limit = self.guard.windows.emergency * self.guard.windows.of(self.name)
         self._prompt = await self._made(self.tail)
         for _ in range(_CUTS_MAX):
@@ -169,7 +169,7 @@ def trace_of(scene: PromptInputs, prompt: Prompt, tools: Sequence[Tool] = (), fa
 
     Parts of the preparation that were not ready in time stand in `left_out`.
 
-    `marks` are where each part ends and a digest of all bytes up to there, `at` the time the model was told,
+    `marks` are where each part ends and a digest of all bytes up to there, `at` the time the prompt shows,
     `factor` what the model's own counts of tokens were to the estimate, `taint` the least trust of all that is shown.
     """
     layers: list[Json] = [
@@ -202,7 +202,7 @@ def _field(trace: Json, name: str) -> Json:
 
 
 def shown_at(trace: Json, now_ms: int) -> int:
-    """The time an earlier attempt of the turn was told, so that a retry shows the same bytes; else the time it is."""
+    """The time that an earlier attempt of the turn showed, so that a retry has the same bytes; else the time now."""
     at = _field(trace, "at")
     return at if isinstance(at, int) else now_ms
 
@@ -319,8 +319,8 @@ _BROKEN = {
     "workers": "the worker capabilities changed",
     "conversation": "the conversation is described otherwise",
     "bulletin": "the bulletin changed",
-    "summary": "another summary stands for the older messages",
-    "session_summary": "another summary stands for the other threads",
+    "summary": "the summary of the older messages changed",
+    "session_summary": "the summary of the other threads changed",
     "memory": "memory stands before the recent messages (context.order)",
     "recent": "the recent messages were cut to their budget",
 }

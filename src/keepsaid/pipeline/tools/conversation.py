@@ -146,7 +146,7 @@ def _read_personality(arguments: Mapping[str, Json], allowed: Mapping[str, str])
 ADD, LIST, CANCEL = "schedule_add", "schedule_list", "schedule_cancel"
 _TEXT_CHARS_MAX, _NAME_CHARS_MAX = 4_000, 100
 _LOOKED_AT = 20
-"""So many times of a cron expression are looked at for how close they come."""
+"""Times of a cron expression that are checked for the shortest interval."""
 
 _TOLD_MAX, _LINE_CHARS = 30, 100
 
@@ -163,9 +163,9 @@ _SCHEMA = object_schema(
         "name": {"type": "string", "maxLength": _NAME_CHARS_MAX},
         "cron": {"type": "string", "description": "minute hour day month weekday, as 30 8 * * 1-5"},
         "timezone": {"type": "string", "description": "of cron, as Europe/Berlin"},
-        "every_s": {"type": "number", "description": "or every so many seconds"},
+        "every_s": {"type": "number", "description": "or an interval in seconds"},
         "at": {"type": "string", "description": "or once: a time, as 2030-05-04T18:00+02:00"},
-        "in_s": {"type": "number", "description": "or once, in so many seconds"},
+        "in_s": {"type": "number", "description": "or once, after a delay in seconds"},
     },
     "what",
     "text",
@@ -186,7 +186,7 @@ class ScheduleToolTerms:
 def schedule_tools(
     claimed: ClaimedBatch, view: store_views.ScheduleView, system: tuple[Clock, Ids], terms: ScheduleToolTerms
 ) -> tuple[model.Tool, ...]:
-    """The tools, where people whom one knows are heard, and nobody else."""
+    """The tools, where all messages are from known people; none otherwise."""
     heard = claimed.all_messages
     known = visibility.least(message.inbound.origin.trust for message in heard) is not Trust.EXTERNAL
     if not terms.most or not known or any(message.inbound.origin.sender == SYSTEM for message in heard):
@@ -312,7 +312,7 @@ def _effect(answered: AnsweredCall, claimed: ClaimedBatch, zone: str) -> Iterato
 async def show_schedules(view: store_views.ScheduleView, message: StoredMessage) -> command.CommandResult:
     """`/schedules`: those that live, first those that were disabled.
 
-    The owner sees all in a direct chat, others what is heard where they are.
+    The owner sees all in a direct chat, others those of their own lane.
     """
     origin, place = message.inbound.origin, message.lane[:3]
     found = await view.schedules(LIVE, 0, 1 << 31)

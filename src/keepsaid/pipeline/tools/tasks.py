@@ -80,7 +80,7 @@ class TaskTools:
         return (
             *self.making(),
             Tool(LIST, "List the latest tasks, newest first.", _NOTHING, self._list),
-            Tool(SHOW, "Show one task: what its worker did, what came of it.", _NAMED, self._show),
+            Tool(SHOW, "Show one task: what its worker did, and its result.", _NAMED, self._show),
             replace(ends, serves=Trust.OWNER) if self._lane is None else ends,
         )
 

@@ -29,7 +29,7 @@ _NO_APPROVALS = "Do not try again; say that the owner can do it in a conversatio
 
 @frozen
 class RefusedCall:
-    """A refused call: what the model is told, and the task that waits for the owner."""
+    """A refused call: the output for the model, and the task that waits for the owner."""
 
     text: str
     task: MakeTask | None = None
@@ -103,7 +103,7 @@ class Approvals:
     _new: dict[str, int] = field(default_factory=dict, init=False)
 
     async def ask(self, tool: model.Tool, call: ToolCall, taint: trust.Taint) -> tuple[str, MakeTask | None]:
-        """What the model is told about it, and the task that waits for the owner; None where nothing new is asked."""
+        """The output for the model, and the task that waits for the owner; None where nothing new is asked."""
         if tool.name not in self.names:
             return _NOT_ASKED.format("it belongs to the turn itself"), None
         arguments = canonical(call.arguments)

@@ -67,7 +67,7 @@ class HomeReports:
 
 @frozen
 class Commands:
-    """Carries out commands. `compact` summarises a lane and says what came of it; `window` is the model's tokens."""
+    """Carries out commands. `compact` summarises a lane and reports the result; `window` is the model's tokens."""
 
     lanes: store.Store
     personalities: store_views.PersonalityView
@@ -225,8 +225,8 @@ BURIED_AGAIN = (
 )
 
 PARKED = (
-    f"{_STOPPED}. It had made a call that must not be made twice, so your messages wait for a person. "
-    "`keepsaid inbox why {batch}` shows the call, `keepsaid inbox requeue {batch}` begins anew."
+    f"{_STOPPED}. One of its calls must not be repeated, so your messages wait for a person. "
+    "`keepsaid inbox why {batch}` shows the call, `keepsaid inbox requeue {batch}` answers them again."
 )
 
 

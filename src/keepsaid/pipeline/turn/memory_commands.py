@@ -171,7 +171,7 @@ class Claims:
             return refused(f"No: {done}.")
         if isinstance(done, RevisionRefusal):
             return refused(f"No: {done.sentence}.")
-        return CommandResult(f"It may be heard {_REACHED[reach]}.")
+        return CommandResult(f"It can now be read {_REACHED[reach]}.")
 
 
 _TEXT_CHARS = 100

@@ -75,7 +75,7 @@ class NeedsReview(KeepsaidError):
 class OutsideCall:
     """An outside call: what it is, and whether it may be made again when its result is not known.
 
-    `settles` tells of an output that no later step will use.
+    `settles` says that no later step will use its output.
     """
 
     kind: StepKind
@@ -153,7 +153,7 @@ class StepLog:
             await starting
         except KeepsaidError:
             if starting.done():
-                # that the batch is lost says more than what came of the call
+                # the loss of the batch matters more than the result of the call
                 starting.result()
             raise
         finally:
@@ -171,10 +171,10 @@ class StepLog:
 
 
 _READ_FOR_EACH = 4
-"""So many characters may become one when a text is normalised."""
+"""Characters that may become one when a text is normalised."""
 
 REPEATABLE = (ToolClass.PURE, ToolClass.IDEMPOTENT)
-"""Classes of tools whose calls are made again when nobody knows what came of them."""
+"""Classes of tools whose calls are repeated when their result is unknown."""
 
 
 def ignore_tool(_name: str) -> None:
@@ -291,7 +291,7 @@ def _read(output: Json) -> ModelAnswer:
 
 
 async def _use(turn: TurnDeps, steps: StepLog, call: ToolCall) -> tuple[Record, effects.MakeTask | None]:
-    """What the model is told of a call: the tool's output, what is wrong with the call, or that it was refused."""
+    """The result of a call for the model: the tool's output, what is wrong with the call, or that it was refused."""
     if tool := next((tool for tool in turn.tools if tool.name == call.name), None):
         turn.using(tool.name)
     output = await _result(turn, steps, tool, call)
@@ -303,7 +303,7 @@ async def _use(turn: TurnDeps, steps: StepLog, call: ToolCall) -> tuple[Record, 
 
 
 async def _result(turn: TurnDeps, steps: StepLog, tool: Tool | None, call: ToolCall) -> Json:
-    """The output of a call: a step whatever came of it, so that a retry counts the same."""
+    """The output of a call: a step whatever its result, so that a retry counts the same."""
     refusal = None if steps.replaying or tool is None else await turn.gate.refusal(tool, call)
     chars_max = min(turn.limits.tool_chars_max, tool.chars_max if tool else turn.limits.tool_chars_max)
 

@@ -58,7 +58,7 @@ async def _latency_measured(path: Path, n: int, counts: tuple[int, int], tell: T
     asked = list(MadeTalk().questions(counts[0]))
     async with measure.recalling(path, asked) as (store, _):
         await measure.fill(store, n, tell)
-    # opened anew: what was written last stands in the file
+    # reopened: the file contains the last write
     measure.cache(path)
     async with measure.recalling(path, asked) as (store, recall):
         recalled = await measure.ask(recall, asked)
@@ -125,8 +125,8 @@ def recall(
     """Measure how often recall finds the evidence of a data set; no model is called.
 
     Each corpus gets a home of its own in a temporary directory; yours is not touched. R@10 is the share of the
-    evidence among the first 10, R in 1000 tokens that among the best that fit so many; corpora 1-5 and the others also
-    stand apart.
+    evidence among the first 10, R in 1000 tokens that among the best that fit; corpora 1-5 and the others also
+    have rows of their own.
     """
     corpora = list(_corpora(data))[: limit or None]
     if not any(corpus.questions for corpus in corpora):

@@ -39,7 +39,7 @@ _MEANING = {
 
 
 def cut(folder: Path, count: int, seed: int) -> CutReport:
-    """Cut the power of a store in a folder of its own so many times, and of the controls that must lose."""
+    """Cut the power of a store in a folder of its own a number of times, and of the controls that must lose."""
     from keepsaid_testkit.power.cuts import CONTROLS, cuts  # noqa: PLC0415
 
     folder.mkdir()
@@ -190,7 +190,7 @@ def _place() -> Path:
 
 @contextmanager
 def _stoppable() -> Iterator[None]:
-    """Whoever is told to stop (SIGTERM) first ends the processes it has started, as at the keyboard."""
+    """On SIGTERM, first end the started processes, as on Ctrl-C."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield

@@ -114,7 +114,7 @@ class ApprovalContract:
         assert [one.draft.text for one in await store.unseen(CHANNEL, ROOM, 1)] == ["notice 1"]
 
     async def test_a_notice_is_forgotten_with_its_task(self, store: ContractStore) -> None:
-        """Of the turn that asked; what waits is cancelled, and what was told has no words any more."""
+        """Of the turn that asked; what waits is cancelled, and the text that was delivered is deleted."""
         desk = TaskDriver(store)
         road = await owner_speaks(store)
         claimed = await road.claim_one()

@@ -25,7 +25,7 @@ async def deliver(road: StoreDriver, inbound: Inbound, at: int = 0) -> Received:
 
 
 class BodiesContract:
-    """A replay of a signed body is no new work."""
+    """A replay of a signed body creates no new work."""
 
     async def test_the_same_body_under_another_delivery_id_is_a_duplicate(self, store: ContractStore) -> None:
         """The receipt is that of the first, and nothing is stored."""
@@ -44,7 +44,7 @@ class BodiesContract:
             assert again == first._replace(intake=IntakeResult.DUPLICATE)
 
     async def test_a_body_counts_until_its_time_is_over(self, store: ContractStore) -> None:
-        """Then it is a message again, and counts anew."""
+        """Then it is a new message."""
         road = StoreDriver(store)
         first = await deliver(road, signed("guid-1"))
         later = await deliver(road, signed("guid-2"), _COUNTS_MS)

@@ -53,7 +53,7 @@ class BulletinContract:
     """Bulletins, and what they are made of."""
 
     async def test_bulletins_come_in_the_order_of_their_scopes(self, factory: Factory) -> None:
-        """With all that is known of them; no other is told."""
+        """With all that is known of them; no other is returned."""
         async with factory() as store:
             [fact] = await store.keep([sample("a")], 5)
             await store.keep([bulletin(MINE, text="mine"), bulletin(GLOBAL, fact), bulletin(ROOM, text="room")], 6)
@@ -68,7 +68,7 @@ class BulletinContract:
             assert found[0].edition == Edition(7, "material", (fact,), "test/model", 12)
 
     async def test_a_newer_bulletin_takes_the_place_of_the_old_one(self, factory: Factory) -> None:
-        """One stands for each scope."""
+        """There is one for each scope."""
         async with factory() as store:
             await store.keep([bulletin(GLOBAL)], 5)
             await store.keep([bulletin(GLOBAL, version=2, text="the news")], 6)
@@ -111,7 +111,7 @@ class BulletinContract:
             assert {"f3", "f49", "f40"} <= keys
 
     async def test_the_revision_moves_with_memory_and_not_with_bulletins(self, factory: Factory) -> None:
-        """A bulletin is no news for itself."""
+        """A bulletin does not count as a change for itself."""
         async with factory() as store:
             await store.keep([sample("a")], 5)
             first = await store.bulletins.material(GLOBAL, NOW)

@@ -71,7 +71,7 @@ def links(records: Sequence[Record]) -> list[BundleLink]:
 
 
 async def taken(store: BundleStore, records: Sequence[Record], contested: Sequence[bytes] = ()) -> list[ImportOutcome]:
-    """Take all of it over, memories first; what became of each record."""
+    """Import all of it, memories first; the outcome of each record."""
     rest = [one for one in records if not isinstance(one, BundleEntry)]
     whole = [*entries(records), *([] if contested else links(records)), *rest]
     looked = await store.bundles.look([*entries(records), *rest])
@@ -81,7 +81,7 @@ async def taken(store: BundleStore, records: Sequence[Record], contested: Sequen
 
 
 async def one_of(store: BundleStore, record: Record, contested: Sequence[bytes] = ()) -> ImportVerdict:
-    """What became of one record that is taken over, which is what was foretold of it."""
+    """The outcome of one imported record, which equals the preview."""
     [before] = await store.bundles.look([record])
     [verdict] = await store.bundles.take([record], contested, 900)
     assert verdict == before

@@ -1,4 +1,4 @@
-"""The contract of busy lanes: what comes while a turn runs joins it, or makes it begin anew, or waits."""
+"""The contract of busy lanes: messages that arrive during a turn join it, restart it, or wait."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ async def busy(road: StoreDriver, inbound: Inbound | None = None) -> BusyLane:
 
 
 class InterruptContract:
-    """The batch at work begins anew with what came, or nothing changes."""
+    """The running batch restarts with the new messages, or nothing changes."""
 
     async def test_the_two_are_one_batch_and_the_turn_is_over(self, store: ContractStore) -> None:
         """A new turn starts without replay; the old holder is refused."""
@@ -130,7 +130,7 @@ class InterruptContract:
         assert await lane.interrupt() is None
 
     async def test_another_rule_or_a_full_window_waits_its_turn(self, store: ContractStore) -> None:
-        """Beginning anew without it would be work done twice; so a batch begins anew a bounded number of times."""
+        """A restart without it would repeat work; so a batch restarts a bounded number of times."""
         lane = await busy(StoreDriver(store))
         waiting = await lane.more(rule="other")
         assert await lane.interrupt() is None

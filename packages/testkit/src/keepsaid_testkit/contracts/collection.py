@@ -26,7 +26,7 @@ STATES = ("marked", "claimed", "parked")
 
 
 async def talked(road: StoreDriver, exchanges: int, at: int = 0, room: str = "room") -> int:
-    """So many messages with their replies, two records each; returns the session's id."""
+    """A number of messages with their replies, two records each; returns the session's id."""
     for _ in range(exchanges):
         await answered(road, at, room=room)
     return (await newest(road.store, room)).id

@@ -20,11 +20,11 @@ async def settle_commands(road: StoreDriver, claimed: ClaimedBatch, end: Outcome
     return await road.store.apply(settled)
 
 
-NOTHING = Outcome("begun anew", (), Usage(), NO_MODEL)
+NOTHING = Outcome("reset", (), Usage(), NO_MODEL)
 
 
 class CommandContract:
-    """A command is answered like a message, and is no part of what was said."""
+    """A command is answered like a message, and is not part of the transcript."""
 
     async def test_a_command_is_settled_and_leaves_no_record(self, store: ContractStore) -> None:
         """Its message and reply stay, its lane goes on; the transcript and its session do not know of it."""
@@ -35,7 +35,7 @@ class CommandContract:
         assert await settle_commands(road, await road.claim_one(), NOTHING, queued.first.id)
         story = await store.story(queued.first.id)
         assert story is not None
-        assert (story.state, [reply.draft.text for reply in story.replies]) == ("done", ["begun anew"])
+        assert (story.state, [reply.draft.text for reply in story.replies]) == ("done", ["reset"])
         assert await store.context(lane_of(), 9) == before
         assert await store.sessions(lane_of(), 9) == session
         await road.settle(said("two"))

@@ -1,4 +1,4 @@
-"""The contract of a lane's context: what stands for its past, and the records that follow."""
+"""The contract of a lane's context: the summary of its past, and the records that follow."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ class CopyContract:
         assert due.external
 
     async def test_a_conversation_is_made_of_summaries_that_are_old_enough(self, store: ContractStore) -> None:
-        """Of each lane the newest that leaves so many records out, and how much they took in together."""
+        """Of each lane the newest that leaves the given number of records out, and the sum of what they took in."""
         await talked(store, "one", "two", "three")
         assert await store.summaries_of(lane_of(), 0) == []
         assert await store.apply(summarised(0, 2))
@@ -196,7 +196,7 @@ class CopyContract:
         assert await store.summaries_of(lane_of("elsewhere"), 0) == []
 
     async def test_a_summary_says_whether_its_lane_began_anew_since(self, store: ContractStore) -> None:
-        """A guard's cut is no beginning, and the next summary is of what was said after it."""
+        """A guard's cut is not a beginning, and the next summary covers what was said after it."""
         road = await talked(store, "one", "two", "three")
         assert await store.apply(summarised(0, 2))
         left = []
@@ -214,7 +214,7 @@ class CutContract:
     """A cut takes a span out of the context, and keeps it in the transcript."""
 
     async def test_the_guard_leaves_a_count_and_the_summary(self, store: ContractStore) -> None:
-        """The count grows with the next cut; results of tools are no messages."""
+        """The count grows with the next cut; results of tools are not messages."""
         road = await consulting(store)
         await road.settle(said("one"))
         await road.settle(said("two"))

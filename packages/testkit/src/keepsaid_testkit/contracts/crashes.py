@@ -119,7 +119,7 @@ class TrialContract:
         assert (batch.state, batch.attempts, batch.crashes) == ("queued", 0, 2)
 
     async def test_three_deaths_in_quick_trials_bury_it(self, store: ContractStore) -> None:
-        """Its turn is abandoned, the person is told how often the program was stopped, the lane goes on."""
+        """Its turn is abandoned, the person reads how often the program was stopped, the lane continues."""
         lives = ProcessGenerations(store)
         queued = await lives.hold()
         later = await lives.queue("and then?")
@@ -283,7 +283,7 @@ class SplitContract:
         assert (await lives.begin_trial()).batch.id == newer.batch_id
 
     async def test_what_cannot_be_split_is_parked(self, store: ContractStore) -> None:
-        """Its turn made a call that must not be made again; a person is told, and decides."""
+        """Its turn made a call that must not be made again; a person is notified, and decides."""
         lives = ProcessGenerations(store)
         queued = await lives.hold("one", "two")
         for n in range(3):
@@ -320,7 +320,7 @@ class SecondChanceContract:
     """What crashes alone buried comes back once, when the process is stable."""
 
     async def test_it_is_queued_again_once_and_runs_in_a_trial(self, store: ContractStore) -> None:
-        """If it dies again it stays dead, and the person is told so."""
+        """If it dies again it stays dead, and the person is notified."""
         lives = ProcessGenerations(store)
         queued = await lives.hold()
         await lives.exhaust_trials(queued)

@@ -36,7 +36,7 @@ class DropContract:
         await road.answer(claimed)
 
     async def test_an_open_turn_is_over(self, store: ContractStore) -> None:
-        """What an earlier attempt began is abandoned with the reason; a return begins anew."""
+        """What an earlier attempt began is abandoned with the reason; a return starts a new one."""
         road = StoreDriver(store)
         queued = await road.queue(said())
         claimed = await road.claim_one()

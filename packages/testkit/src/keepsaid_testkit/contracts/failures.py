@@ -236,7 +236,7 @@ class FailContract:
 
 
 class OutageContract:
-    """What a batch waits for is no secret, and costs nothing."""
+    """The reason for a wait is visible, and a wait costs nothing."""
 
     async def test_a_batch_that_waits_says_why_and_until_when(self, store: ContractStore) -> None:
         """Counted, uncharged, and at work again when its time has come."""
@@ -251,7 +251,7 @@ class OutageContract:
         assert (again.batch.error, (await store.overview()).deferred) == ("the model is away", 0)
 
     async def test_a_release_without_a_reason_leaves_the_last_one(self, store: ContractStore) -> None:
-        """A stop in the middle of an outage hides nothing; a requeue begins anew."""
+        """A stop in the middle of an outage hides nothing; a requeue starts a new one."""
         road = StoreDriver(store)
         queued, claimed = await start(road)
         await store.apply(Release(queued.batch_id, claimed.batch.fence, 0, deferred=True, reason="the model is away"))
@@ -269,7 +269,7 @@ class RequeueContract:
     """The way back, by a person's word."""
 
     async def test_each_end_but_done_has_a_way_back(self, store: ContractStore) -> None:
-        """Dead, parked and dropped batches start anew, uncharged, with a new turn."""
+        """Dead, parked and dropped batches start again, uncharged, with a new turn."""
         road = StoreDriver(store)
         for room, how in (("dead", Failure.BURY), ("review", Failure.PARK), ("dropped", None)):
             by = verdict(Action.DROP, "noise") if how is None else None

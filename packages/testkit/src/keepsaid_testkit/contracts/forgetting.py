@@ -210,7 +210,7 @@ class ForgettingContract:
         assert (await road.story(gone)).message.text == ""
 
     async def test_a_reply_that_waits_is_not_delivered(self, store: ContractStore) -> None:
-        """Nobody is told any more."""
+        """No delivery follows."""
         road = StoreDriver(store)
         gone = await complete_turn(road, "the zebra is called Rex")
         assert await store.unseen("test", "room")
@@ -235,7 +235,7 @@ class ForgettingContract:
         assert await store.reach.at_work(50, (lane_of(),)) == 0
 
     async def test_a_summary_made_of_it_goes_and_one_in_the_making_is_refused(self, store: ContractStore) -> None:
-        """The lane is summarised anew, from the records before it on."""
+        """The lane is summarised again, from the records before it on."""
         road = StoreDriver(store)
         for text in ("one", "two"):
             await complete_turn(road, text)

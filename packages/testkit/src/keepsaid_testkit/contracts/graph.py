@@ -1,4 +1,4 @@
-"""What every graph of memories must do: associations and mentions are kept, and a walk hears what its listener hears.
+"""What every graph of memories must do: associations and mentions are kept, and a walk reads only what is readable.
 
 Subclass the class in a test module and give the fixture `factory` of `contracts.memories`.
 """
@@ -60,7 +60,7 @@ class GraphContract:
     """Associations, mentions, and the walk over them."""
 
     async def test_a_walk_goes_two_steps_both_ways(self, factory: Factory) -> None:
-        """Weights and relations count, what is two steps away counts half, and the way is told."""
+        """Weights and relations count, what is two steps away counts half, and the path is returned."""
         async with factory() as store:
             ids = await plain(store, "abcde")
             edges = [("a", "b", Relation.UPDATES, 0.5), ("c", "b", Relation.CONTRADICTS, 1.0), ("c", "d", RELATED, 1.0)]
@@ -173,7 +173,7 @@ class GraphContract:
             assert "near far" in await found("paris")
 
     async def test_each_step_hears_what_the_listener_hears(self, factory: Factory) -> None:
-        """What is not heard is not reached, not started from, and no way leads over it; nor is its name known."""
+        """What is not readable is not reached, not started from, and no path leads over it; nor is its name known."""
         async with factory() as store:
             ids = await kept(
                 store,
@@ -199,7 +199,7 @@ class GraphContract:
             assert set(await reached(store, ids, ["open"], Listener(HERE, cross=True))) == {"strand"}
 
     async def test_a_hub_gives_its_strongest_edges(self, factory: Factory) -> None:
-        """20 in the first step and 5 in the second, of those that are heard; of equal ones the newest."""
+        """20 in the first step and 5 in the second, of those that are readable; of equal ones the newest."""
         async with factory() as store:
             many = [sample(f"m{n}", f"note {n}", importance=1.0) for n in range(30)]
             ids = await kept(store, *many, *(sample(f"s{n}", importance=1.0) for n in range(9)), sample("hub"))

@@ -108,7 +108,7 @@ class IntakeContract:
         assert (await store.overview()).messages == 1
 
     async def test_duplicates_in_a_crowd(self, store: ContractStore) -> None:
-        """Each is told the place of the message that came first, in whatever lane that is."""
+        """Each returns the place of the message that arrived first, in whatever lane that is."""
         road = StoreDriver(store)
         topic = replace(named("x"), topic="t1")
         crowd = [said(), topic, said("re", marks=ProviderMarks("y", reply_to="p0")), topic, named("z"), topic]

@@ -45,7 +45,7 @@ class ManualSubscriber:
         return await self.store.apply(TakeDeliveries(self.name, self.fence, at, at, _LEASE_MS, _ATTEMPTS_MAX, limit))
 
     async def settle(self, *settled: DeliveryResult, at: int = 0, fence: int | None = None) -> int:
-        """Write down what became of some."""
+        """Record the outcome of some."""
         return await self.store.apply(SettleDeliveries(self.name, fence or self.fence, settled, at))
 
     async def drain_topics(self, at: int = 0) -> list[str]:
@@ -69,7 +69,7 @@ def done(taken: Sequence[EventDelivery]) -> tuple[DeliveryResult, ...]:
 
 
 class SubscribeContract:
-    """Who hears of what."""
+    """Who subscribes to what."""
 
     async def test_a_subscriber_hears_of_its_topics_from_then_on(self, store: ContractStore) -> None:
         """And of none twice."""
@@ -165,7 +165,7 @@ class SubscribeContract:
 
 
 class DeliveryContract:
-    """What becomes of deliveries."""
+    """The outcomes of deliveries."""
 
     async def test_what_is_about_the_same_is_taken_one_at_a_time_in_order(self, store: ContractStore) -> None:
         """What is about something else goes on beside it."""

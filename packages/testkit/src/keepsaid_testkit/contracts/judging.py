@@ -53,7 +53,7 @@ class JudgeContract:
     """What every judge does."""
 
     async def test_each_pair_has_its_ruling_in_order(self, judge: Scripted) -> None:
-        """All four are told apart."""
+        """All four differ."""
         rulings = [Ruling.SAME, Ruling.DIFFERENT, Ruling.UPDATES, Ruling.CONTRADICTS]
         one = judge(rulings)
         assert one.name
@@ -172,7 +172,7 @@ class PairsContract:
             assert [one.id for one in await store.fetch(AUDIT, [a, rome, b], as_of=25)] == [a, rome]
 
     async def test_what_updates_closes_the_older(self, factory: Factory) -> None:
-        """From when the newer holds; what held then is still told."""
+        """From when the newer holds; what held then is still returned."""
         async with factory() as store:
             a, b = await related(
                 store,

@@ -116,7 +116,7 @@ class StrandContract:
         assert keys == ["root:room"] * 2
 
     async def test_one_person_stays_in_the_root(self, store: ContractStore) -> None:
-        """However many questions: there is nobody to be told apart from."""
+        """However many questions: there is nobody to confuse them with."""
         keys = await Group(store).talk("Ann: hello", "Ann: where is the key?", "Ann: and does the printer work?")
         assert keys == ["root:room"] * 3
 

@@ -302,7 +302,7 @@ class CorrectingContract:
             assert await store.revisions.history(AUDIT, 17) == []
 
     async def test_a_correction_of_what_has_no_slot(self, factory: LearningFactory) -> None:
-        """It takes its place; what was wrong is not learned anew from what was said before it."""
+        """It takes its place; what was wrong is not learned again from earlier messages."""
         wrong, right = "the shop is deployed every Friday evening", "the shop is deployed every Thursday evening"
         async with factory() as store:
             [old] = await store.learn([said("m1", wrong, 100)], 200)
@@ -318,7 +318,7 @@ class CorrectingContract:
             ]
 
     async def test_what_is_not_there_cannot_be_put_right(self, factory: LearningFactory) -> None:
-        """Nor can what is no memory of this kind; junk is refused."""
+        """Nor can what is not a memory of this kind; junk is refused."""
         async with factory() as store:
             [episode] = await store.keep([said("e", "the cat sleeps", kind=Kind.EPISODE)], 5)
             [fact] = await store.learn([said("m1", "the cat sleeps on the red sofa")], 5)

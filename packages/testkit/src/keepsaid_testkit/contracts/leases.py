@@ -236,7 +236,7 @@ async def suspects(road: StoreDriver, *rooms: str) -> list[Queued]:
 
 
 async def poison(road: StoreDriver, room: str, crashes: int = 2) -> Queued:
-    """A batch that was in flight at so many crashes in a row; nothing else may be ready."""
+    """A batch that was in flight at a number of crashes in a row; nothing else may be ready."""
     [queued] = await suspects(road, room)
     for _ in range(crashes - 1):
         assert (await road.claim_one(owner="dead")).batch.id == queued.batch_id

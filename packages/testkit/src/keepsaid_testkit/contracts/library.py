@@ -33,7 +33,7 @@ class LibraryContract:
     """Scopes hold for whatever is read, and neighbours are of the same lane."""
 
     async def test_a_search_is_narrowed_in_its_order(self, factory: LibraryFactory) -> None:
-        """By kind, by when it was said, by what held true; never to what is not heard."""
+        """By kind, by when it was said, by what held true; never to what is not readable."""
         async with factory() as store:
             fact = sample("fact", kind=Kind.FACT, said_at=10)
             todo, late = sample("todo", kind=Kind.TODO, said_at=20), sample("late", kind=Kind.FACT, said_at=30)
@@ -72,7 +72,7 @@ class LibraryContract:
             assert [found.new.key for found in await store.library.sources(HEARS_HERE, said, 9)] == ["message:1"]
 
     async def test_around_an_episode_stands_what_was_said_in_its_lane(self, factory: LibraryFactory) -> None:
-        """In order, whatever its scope as long as it is heard; so many on each side, and it itself."""
+        """In order, whatever its scope as long as it is readable; the given number on each side, and it itself."""
         async with factory() as store:
             said = [episode(f"message:{n}", f"number {n}", HERE, Trust.KNOWN, said_at=n) for n in range(1, 8)]
             said[2] = replace(said[2], scope=person_scope("owner"))

@@ -214,7 +214,7 @@ class PassageContract:
         ]
 
     async def test_what_the_program_says_without_a_model_is_left_out(self, store: ContractStore) -> None:
-        """It is no answer."""
+        """It does not count as an answer."""
         road = StoreDriver(store)
         await road.queue(said())
         one = await road.claim_one()

@@ -42,13 +42,13 @@ AUDIT = Listener(None, everything=True)
 
 
 def sample(key: str, text: str = "the cat sleeps", **fields: object) -> NewMemory:
-    """A fact everybody may hear, unless `fields` say otherwise."""
+    """A fact that everybody may read, unless `fields` say otherwise."""
     values: dict[str, object] = {"kind": Kind.FACT, "scope": GLOBAL, "trust": Trust.OWNER, **fields}
     return NewMemory(key=key, text=text, **values)  # type: ignore[arg-type]
 
 
 def episode(key: str, text: str, lane: Lane, trust: Trust, **fields: object) -> NewMemory:
-    """Something said in a lane and heard in its conversation, unless `fields` say otherwise."""
+    """Something said in a lane and readable in its conversation, unless `fields` say otherwise."""
     values: dict[str, object] = {"kind": Kind.EPISODE, "scope": conversation_scope(lane), "lane": lane, **fields}
     return sample(key, text, trust=trust, **values)
 
@@ -179,7 +179,7 @@ class VisibilityContract:
         return found
 
     async def test_scopes(self, factory: Factory) -> None:
-        """A fact is heard where its scope says, a person's only in direct chats."""
+        """A fact is readable where its scope says, a person's only in direct chats."""
         scopes = {
             "global": GLOBAL,
             "owner": person_scope(OWNER),
@@ -197,7 +197,7 @@ class VisibilityContract:
             assert await self.visible_keys(store, AUDIT) == sorted(scopes)
 
     async def test_episodes_stay_in_their_lane(self, factory: Factory) -> None:
-        """Those of another lane are heard on explicit reference only; facts are heard across lanes."""
+        """Those of another lane are readable on explicit reference only; facts are readable across lanes."""
         bound = (Kind.EPISODE, Kind.THREAD_SUMMARY, Kind.SESSION_SUMMARY, Kind.THREAD_STATE)
         async with factory() as store:
             told = [episode(kind, "cat", STRAND, Trust.OWNER, kind=kind) for kind in (*bound, Kind.FACT, Kind.EVENT)]

@@ -1,4 +1,4 @@
-"""The contract of news: what happens to memories is told in order, each piece once."""
+"""The contract of news: changes of memories are published in order, each once."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class NewsContract:
         assert [one.payload["memory"] for one in await _list_memory_events(store)] == [8]
 
     async def test_news_of_another_memory_store_is_told_whatever_was_told_before(self, store: ContractStore) -> None:
-        """Its numbers begin anew."""
+        """Its numbers start again."""
         assert await store.apply(TellNews((SAVED, SAVED_TOO), 5)) == 2
         other = News(1, 99, MemoryChange.SAVED, "fact")
         assert await store.apply(TellNews((other,), 6)) == 1

@@ -20,7 +20,7 @@ async def take(store: ContractStore, at: int = 0, limit: int = 10, owner: str = 
 
 
 def settled(reply: StoredReply, what: Delivered, at: int = 0, retry_at: int = 0) -> Settle:
-    """What came of it."""
+    """Its outcome."""
     return Settle(reply.id, reply.fence, what, at, retry_at=retry_at)
 
 
@@ -136,10 +136,10 @@ class TakingContract:
 
 
 class SettlingContract:
-    """What came of a try is recorded by the one who made it."""
+    """The result of an attempt is recorded by the worker that made it."""
 
     async def test_each_outcome_has_its_state(self, store: ContractStore) -> None:
-        """And only what is settled lets the next one go."""
+        """And the next one is sent only after it is settled."""
         road = StoreDriver(store)
         expected = {
             Delivered.CONFIRMED: "sent",

@@ -1,4 +1,4 @@
-"""The contract of what comes of runs: executed is one thing, delivered another."""
+"""The contract of the outputs of runs: executed is one thing, delivered another."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class OutputContract:
         assert await list_topics(store) == ["added", "fired", "executed", "delivered"]
 
     async def test_what_is_said_stands_between_the_turns_of_its_lane(self, store: ContractStore) -> None:
-        """Where it was said, for as long as what stands before it; it is no record, and so nobody's words."""
+        """Where it was said, for as long as what stands before it; it is not a record, and so nobody's words."""
         road = StoreDriver(store, 1_000)
         await add(store)
         for n, at in enumerate((100, 200, 300)):
@@ -154,7 +154,7 @@ class OutputContract:
         assert await store.unseen("terminal", "me") == []
 
     async def test_a_time_makes_a_task_and_is_under_way_until_that_has_ended(self, store: ContractStore) -> None:
-        """Whatever becomes of the process; the times that come meanwhile are skipped."""
+        """Also when the process dies; the times that come meanwhile are skipped."""
         await add(store, what=What.TASK)
         key, task = await come(store), NewTask(70, "tidy up", "schedule:1", outside=False)
         assert await store.apply(BeginRun(key, 100, task))
@@ -202,7 +202,7 @@ class OutputContract:
         assert (await run_of(store, key)).output == "delivered"
 
     async def test_a_task_is_of_the_turn_that_asked_for_its_schedule(self, store: ContractStore) -> None:
-        """It is heard and forgotten as what that turn had done, but comes back by the run alone."""
+        """It is shown and forgotten with the work of that turn, but restored with the run only."""
         road = StoreDriver(store, 1_000)
         await road.queue(said("tidy up every day"))
         claimed = await road.claim_one()

@@ -72,7 +72,7 @@ def names(person: Person | None) -> list[str]:
 
 
 class PeopleContract:
-    """Identities are joined and split; what was stored stays as it is, and who hears it follows at once."""
+    """Identities are joined and split; what was stored stays as it is, and its readers change at once."""
 
     async def test_joined_people_hear_what_is_for_each_of_them(self, factory: PeopleFactory) -> None:
         """In direct chats, and until they are split."""
@@ -247,7 +247,7 @@ class SharingContract:
             assert there.new == newer
 
     async def test_what_is_widened_lends_its_words_to_nobody_it_left(self, factory: PeopleFactory) -> None:
-        """Neighbours are found by words of what stands beside them where the same people hear it."""
+        """Neighbours are found by words of the pieces next to them, if the same people can read them."""
         async with factory() as store:
             lines: Sequence[tuple[str, str]] = (("a", "the cat sleeps"), ("b", "zanzibar it is"), ("c", "fine then"))
             said = [

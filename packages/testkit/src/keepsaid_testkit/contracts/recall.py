@@ -202,7 +202,7 @@ class VectorContract:
             assert await nearest(store, AUDIT, 90) == ["north"]
 
     async def test_nobody_finds_what_he_may_not_hear(self, factory: Factory) -> None:
-        """The same rule as for words; what is not heard counts for nothing, not even as what others are nearer than."""
+        """The same rule as for words; what is not readable counts for nothing, not even in the mean."""
         async with factory() as store:
             await store.keep(
                 [

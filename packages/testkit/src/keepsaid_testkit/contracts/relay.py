@@ -1,4 +1,4 @@
-"""The contract of relaying: what side work came to is told to its lane once, and a lane is not told without end."""
+"""The contract of relaying: results of side work are delivered to their lane once, and their number is limited."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def _list_pending_results(store: ContractStore) -> list[tuple[str, tuple[i
 
 
 class RelayContract:
-    """What is to be told, and what was."""
+    """The results to deliver, and those delivered."""
 
     async def test_a_lane_is_to_be_told_what_its_turns_made(self, store: ContractStore) -> None:
         """Completed or failed; not what was cancelled, what a person made, and never what a rule spawned."""

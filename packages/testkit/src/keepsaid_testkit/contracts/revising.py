@@ -79,7 +79,7 @@ class RevisionContract:
             assert (memory.state, memory.last_access_at) == ("active", 300)
 
     async def test_merged_memories_are_one(self, factory: RevisionFactory) -> None:
-        """With all sources; the others are never found again, and what they said is not learned anew."""
+        """With all sources; the others are never found again, and what they said is not learned again."""
         texts = [
             "the shop is deployed on Fridays",
             "every Friday they roll out the store",

@@ -115,7 +115,7 @@ class ScheduleContract:
         assert await store.schedules.next_due() == 200
 
     async def test_a_source_says_which_it_has(self, store: ContractStore) -> None:
-        """What is the same goes on, what is another comes anew, what is gone is cancelled; others are left alone."""
+        """What is the same goes on, what differs is added, what is gone is cancelled; others are left alone."""
         names = [new(n, source="config", name=name) for n, name in ((1, "one"), (2, "two"), (3, "three"))]
         assert await store.apply(ReplaceSchedules("config", tuple((one, 100) for one in names), 0)) == 3
         await add(store, number=9)

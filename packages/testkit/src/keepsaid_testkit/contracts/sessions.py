@@ -120,7 +120,7 @@ class RestContract:
         assert (old.state, old.last, new.state, new.first, new.started_reason) == ("ended", 4, "active", 5, "idle")
 
     async def test_a_lane_at_work_is_not_quiet(self, store: ContractStore) -> None:
-        """What waits there or is answered there will wake it; it counts anew from then on."""
+        """What waits there or is answered there will wake it; it counts from zero from then on."""
         road = StoreDriver(store)
         await answered(road, 0)
         await road.receive(said(), 59_000)

@@ -120,7 +120,7 @@ class StoreDriver:
         )
 
     async def story(self, message_id: int) -> Story:
-        """What became of a message."""
+        """The outcome of a message."""
         story = await self.store.story(message_id)
         assert story is not None
         return story

@@ -69,7 +69,7 @@ class StoriesContract:
         assert (overview.tasks, overview.episodes_due, overview.messages) == ({}, 2, 6)
 
     async def test_the_oldest_that_waits(self, store: ContractStore) -> None:
-        """Of each channel, and anew after all that waited was routed."""
+        """Of each channel, and again after all that waited was routed."""
         road = StoreDriver(store)
         for at in (5, 7):
             await road.receive(said(), at=at)

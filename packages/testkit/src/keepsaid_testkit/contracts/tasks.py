@@ -1,4 +1,4 @@
-"""The contract of tasks: each ends once, its result is there before anybody is told, and what waits for it follows."""
+"""The contract of tasks: each ends once, its result is stored before anybody is notified, and its dependents follow."""
 
 from __future__ import annotations
 

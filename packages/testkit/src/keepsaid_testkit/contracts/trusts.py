@@ -47,7 +47,7 @@ class TrustContract:
         assert [record.trust for record in span.records] == expected
 
     async def test_a_summary_has_the_least_trust_of_all_it_stands_for(self, store: ContractStore) -> None:
-        """Also of what an earlier summary stood for; what is said later does not count."""
+        """Also of what an earlier summary covered; what is said later does not count."""
         road = StoreDriver(store)
         own = (Record(Role.ASSISTANT, "well", trust=Trust.OWNER),)
         for n, (sender, expected) in enumerate(

@@ -32,7 +32,7 @@ def committed(claimed: ClaimedBatch, text: str = "yes", reply: ReplyDraft | None
 
 
 async def refusal(store: ContractStore, commit: Commit[bool]) -> IllegalMove | None:
-    """Why the commit is no legal move; None when it was applied."""
+    """Why the commit is not a legal move; None when it was applied."""
     try:
         await store.apply(commit)
     except IllegalMove as refused:
@@ -92,7 +92,7 @@ class StepContract:
         assert [one.output for one in (await turn_of(store, again)).steps] == ["noon"]
 
     async def test_a_step_has_one_result(self, store: ContractStore) -> None:
-        """A second is no legal move, and changes nothing."""
+        """A second is not a legal move, and changes nothing."""
         road = StoreDriver(store)
         await road.queue(said())
         claimed = await road.claim_one()

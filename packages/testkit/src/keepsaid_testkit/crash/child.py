@@ -84,7 +84,7 @@ def lived(program: Program, order: Order, began: float) -> int:
 
 
 def prepare(order: Order, events: int, began: float) -> None:
-    """Arm the points and wrap the ports; `events` is where it is told, `began` when the life began."""
+    """Arm the points and wrap the ports; `events` is the file for reports, `began` when the life began."""
     arm(_armed(order, events, began))
     signal.signal(signal.SIGUSR2, _tell_what_holds)
     faulthandler.register(signal.SIGUSR2, chain=True)
@@ -145,7 +145,7 @@ def _replace(place: ModuleType | type, name: str, value: object) -> None:
 def _mentioning(keep: Keep) -> Keep:
     """Each memory that is kept mentions a thing of its own: that is written too, and leads from none to another.
 
-    Two strangers are joined and split, and what is kept is let be heard where it is heard already, and learned from.
+    Two strangers are joined and split, and each memory is shared with the scope it already has, and learned from.
     """
 
     async def kept(

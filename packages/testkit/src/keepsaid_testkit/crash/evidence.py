@@ -114,7 +114,7 @@ class ReplyRow(NamedTuple):
 
 
 class SlotRow(NamedTuple):
-    """A question that a turn left open for a person, when it opened and for how long, and what became of it."""
+    """A question that a turn left open for a person, when it opened and for how long, and its outcome."""
 
     turn: int
     lane: int
@@ -239,7 +239,7 @@ class Evidence:
 
 @frozen
 class Ledgers:
-    """The files written outside: what the load was told, what the receiver took, what marks tools left."""
+    """The files written outside: what the load received, what the receiver took, what marks tools left."""
 
     load: Path
     replies: Path
@@ -307,7 +307,7 @@ class EvidenceStore:
         return [f"{self._name}: {row[0]} of a schedule is not as it should be" for row in self.rows("mistimed")]
 
     def mistaught(self) -> list[str]:
-        """What was learned of and is in two places now, or more often than it was told."""
+        """What was learned of and is in two places now, or more often than it was delivered."""
         return [f"{self._name}: {row[0]} was learned twice, or is in several places" for row in self.rows("mistaught")]
 
 
@@ -348,7 +348,7 @@ def _post(line: dict[str, Any]) -> PostLine:
 
 
 def number(shown: str) -> int:
-    """The number that an id such as `msg_01k2...` stands for; 0 for an empty one."""
+    """The number in an id such as `msg_01k2...`; 0 for an empty one."""
     value = 0
     for letter in shown.partition("_")[2]:
         value = value * 32 + _LETTERS.index(letter)

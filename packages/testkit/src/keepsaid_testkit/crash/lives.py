@@ -17,7 +17,7 @@ from keepsaid_testkit.crash.stage import Sandbox
 _LIFE_S = 240.0
 _BRIEF = 0.5
 _LOOP_S = 5.0
-"""Lives in a crash loop last up to so many seconds."""
+"""The most seconds that lives in a crash loop last."""
 
 _SHARE_OF_LOOPS = 0.2
 

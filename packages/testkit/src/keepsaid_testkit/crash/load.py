@@ -1,4 +1,4 @@
-"""The load: people and GitHub, who repeat themselves until they are heard, and write down what they were told.
+"""The load: people and GitHub, who repeat messages until they are acknowledged, and write down the answers.
 
 `python -m keepsaid_testkit.crash.load --home DIR --ledger FILE --reply-url URL --closed-url URL --seed N [--data DIR]`
 sends until SIGTERM, then ends what it began; at SIGUSR1 a crowd speaks up at once, at SIGTSTP all fall silent until
@@ -137,7 +137,7 @@ async def run(options: argparse.Namespace) -> None:
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, stop.set)
     loop.add_signal_handler(signal.SIGTSTP, os.kill, os.getpid(), signal.SIGSTOP)  # never while it reads a store
-    with suppress(PermissionError):  # stdin is no pipe
+    with suppress(PermissionError):  # stdin is not a pipe
         loop.add_reader(sys.stdin.fileno(), os._exit, 1)  # nobody is left to wait for what was begun
     ledger = Ledger(options.ledger)
     doors, seed, pause_s = ReplyUrls(options.reply_url, options.closed_url), options.seed, options.pause

@@ -166,7 +166,7 @@ class Mixed:
             self._backup = Backup(self._stage, self._stage.folder / "copy")
 
     def _let(self, life: Fork, seconds: float) -> None:
-        """Let a life go on, and what is over meanwhile be over."""
+        """Continue a life, and ignore that it may be over already."""
         end = monotonic() + seconds
         while monotonic() < end:
             self._tend()

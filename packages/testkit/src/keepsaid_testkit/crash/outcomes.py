@@ -49,7 +49,7 @@ def check_notices(seen: Evidence) -> Iterator[str]:
     of = {reply.batch for reply in seen.replies if reply.notice}
     for batch in seen.batches:
         if batch.state in ("dead", "review") and of.isdisjoint((batch.id, turns.get(batch.steered, batch.id))):
-            yield f"answered: nobody was told of batch {batch.id}, which was given up"
+            yield f"answered: there is no notice about batch {batch.id}, which was given up"
 
 
 def squeezed(text: str) -> str:

@@ -100,5 +100,5 @@ class OwnerClient:
 
 
 def _decision(delivery: int) -> str:
-    """Some of what could not be told is tried again, for ever; the rest is let be."""
+    """Some failed deliveries are retried, for ever; the rest is dismissed."""
     return f"/v1/deliveries/{show('delivery', delivery)}/{'requeue' if delivery % 2 else 'dismiss'}"

@@ -24,7 +24,7 @@ _REACH_S = 45.0
 """How long a life may take to the points it is to die at. Lives that follow one that came to none get longer."""
 _DRAIN_S = 60.0
 _LONGEST_WAITS_S = 240.0
-"""After mixed faults some have seen so many outages that the next is waited out for a minute."""
+"""After many outages in the mixed faults, the next wait may take a minute."""
 _HUSH_S = 240.0
 """The load ends what it began, and waits for its answers."""
 
@@ -37,7 +37,7 @@ Tell = Callable[[int, int, str], None]
 
 @frozen
 class Plan:
-    """What is to be tried: each point so many `times`, and so many `kills` at any moment; `only` these points.
+    """What is to be tried: each point a number of `times`, and `kills` at any moment; `only` these points.
 
     Then faults are mixed for some `minutes`. `drain_s` is how long the quiet end may take: what is still open then
     is a violation.

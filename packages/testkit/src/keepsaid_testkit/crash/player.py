@@ -40,7 +40,7 @@ class Player:
     def leave(self) -> None:
         """Go away: nobody listens any more, and whatever was being answered is cut off.
 
-        It is told to, and not killed, so that its ledger ends with a whole line.
+        It gets a signal and is not killed, so that its ledger ends with a whole line.
         """
         if self._process is not None:
             self._process.terminate()

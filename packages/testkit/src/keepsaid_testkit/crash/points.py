@@ -30,7 +30,10 @@ PARTS = ("buffer", "memory")
 WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
     {
         "K1": ("after receiving, before it is on disk", ("receive.before", "commit.Receive.before")),
-        "K2": ("on disk, before the provider is told", ("commit.Receive.after", "receive.after", "acknowledge.")),
+        "K2": (
+            "on disk, before the acknowledgement",
+            ("commit.Receive.after", "receive.after", "acknowledge."),
+        ),
         "K3": (
             "routed or not, before it is claimed",
             ("commit.Dispatch.", "commit.Interrupt.", "commit.ClaimBatches.", "commit.Drop.", "commit.Requeue."),
@@ -127,7 +130,7 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
             ),
         ),
         "K13": (
-            "while subscribers are told of what happened",
+            "while events are delivered to subscribers",
             (
                 "commit.Subscribe.",
                 "commit.Unsubscribe.",
@@ -211,7 +214,7 @@ def _patterns(file: Path) -> Iterator[str]:
 
 
 def _expanded(pattern: str) -> Iterator[str]:
-    """The names that a call's argument stands for; raises KeyError for a blank nobody knows how to fill."""
+    """The names that a call's argument matches; raises KeyError for a blank nobody knows how to fill."""
     fills: dict[str, tuple[str, ...]] = {
         "{name}": commit_names(),
         "{call.kind}": tuple(StepKind),

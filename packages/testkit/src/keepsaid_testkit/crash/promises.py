@@ -15,7 +15,7 @@ REFUSED = "[refuse]"
 
 
 _INTERRUPTED = "interrupted by a newer message"
-"""Why a turn was abandoned whose batch began anew."""
+"""Why a turn was abandoned whose batch restarted."""
 
 
 def check_databases(seen: Evidence) -> Iterator[str]:
@@ -222,12 +222,12 @@ def check_transcripts(seen: Evidence) -> Iterator[str]:
         batch = heard_in.get((message.lane, message.number))
         records = heard.pop(f"message:{message.id}", [])
         if len(records) != (batch is not None and batch.state == "done" and not message.is_command):
-            yield f"once: message {message.id} is heard {len(records)} times in transcripts"
+            yield f"once: message {message.id} occurs {len(records)} times in transcripts"
         for record in records:
             if record.text != message.text or record.lane != message.lane:
-                yield f"once: message {message.id} is heard otherwise than it was said"
+                yield f"once: message {message.id} has another text in the transcript"
             if batch is not None and turns.get(record.turn) != batch.id and record.turn != batch.steered:
-                yield f"once: message {message.id} is heard in a turn that is not its own"
+                yield f"once: message {message.id} is in the transcript of a turn that is not its own"
             if record.position <= last[message.lane]:
                 yield f"order: message {message.id} stands before an earlier one in the transcript"
             last[message.lane] = record.position
@@ -273,14 +273,14 @@ def check_event_deliveries(seen: Evidence) -> Iterator[str]:
     about = {one.about for one in seen.heard}
     for message in seen.messages:
         if str(message.id) not in about:
-            yield f"told: nobody heard of message {message.id}"
+            yield f"told: no subscriber received message {message.id}"
     for turn in seen.turns:
         if turn.state == "committed" and turn.seq is not None and turn.seq * _EACH not in last:
-            yield f"told: nobody heard of turn {turn.id}"
+            yield f"told: no subscriber received turn {turn.id}"
     for one in seen.deliveries:
         if one.state != "done":
             yield f"told: the delivery of event {one.event} is {one.state} in the end"
         elif one.event not in last:
-            yield f"told: event {one.event} is done, and was not heard"
+            yield f"told: event {one.event} is done, and was not received"
         elif last[one.event] > one.ended + _SLACK_MS:
-            yield f"told: event {one.event} was told again after it was done"
+            yield f"told: event {one.event} was delivered again after it was done"

@@ -11,7 +11,7 @@ from keepsaid_testkit.crash.points import WHEN, kind_of
 from keepsaid_testkit.crash.stage import Judgement
 
 BY_CHANCE = "at any moment"
-"""Stands for the point of a kill that was aimed at none."""
+"""The name for a kill that was aimed at no point."""
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from keepsaid_testkit.crash.promises import by_place, held_by
 _ASKED = re.compile(r"\[ask:([^\]\s]+)\]")
 _FILLED = "filled"
 _RESET = "/reset"
-"""A turn that was told this lets its lane begin anew before it hears anything, and no question waits any more."""
+"""A turn with this command resets its lane before it reads anything, and no question waits any more."""
 
 
 def group_messages_by_turn(seen: Evidence) -> dict[int, list[MessageRow]]:
@@ -40,7 +40,7 @@ def check_commands(seen: Evidence) -> Iterator[str]:
     for turn, name in sorted(wanted | done):
         if wanted[turn, name] != done[turn, name]:
             times = f"{wanted[turn, name]} times and carried out {done[turn, name]} times"
-            yield f"commands: /{name} was told {times} in turn {turn}"
+            yield f"commands: /{name} was answered {times} in turn {turn}"
 
 
 def check_questions(seen: Evidence) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Hearers: every life tells one of all that matters, who is slow to learn, and one who never does.
+"""Subscribers: every life has one of all that matters, which fails sometimes, and one that always fails.
 
 The first raises at some events once a life, the other always: so deliveries are tried again, given up and decided.
 """
@@ -18,7 +18,7 @@ from keepsaid_testkit.crash.evidence import HEARER, subscriber_ledger_path
 _CRITIC, _GUEST = "critic", "guest"
 _TOPICS = ("turn.committed", RECEIVED)
 _HARD = 5
-"""Every so many events one is not learned at once."""
+"""One in this number of events fails at first."""
 
 _PATIENT = DeliveryTerms(attempts_max=1_000, again_ms=20, again_ms_max=100)
 _ONCE = DeliveryTerms(attempts_max=1)

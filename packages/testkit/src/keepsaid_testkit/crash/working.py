@@ -55,7 +55,7 @@ async def keep_busy(instance: Instance) -> None:
 async def lane_to_tell(instance: Instance) -> Lane | None:
     """Return the lane of the newest webhook that started a task; None before there is one.
 
-    A lane is told a few results only since somebody else last wrote in it. The lane of the newest task would often be
+    A lane receives a few results only since somebody else last wrote in it. The lane of the newest task would often be
     one in which nobody writes any more, because the task that is made here is itself the newest soon.
     """
     stories = await instance.operations.find(MessageFilter(channel="github", limit=_SEEN_MAX))
@@ -68,7 +68,7 @@ def check_task_ends(seen: Evidence) -> Iterator[str]:
         if state not in (*_ENDED, "needs_review"):
             yield f"once: task {number} is {state} at the end"
         if told != (state in _ENDED):
-            yield f"once: task {number} is {state}, and {told} ends of it are told"
+            yield f"once: task {number} is {state}, and {told} ends of it are published"
 
 
 _LONG_MS = 3_600_000
@@ -76,7 +76,7 @@ _SCOPE = person_scope("nowhere:default:undone")
 
 
 async def undo(instance: Instance) -> None:
-    """Forget two things; put one back, let the other go. Nobody hears of either."""
+    """Forget two things; restore one, drop the other. Neither is published."""
     back, gone = await _forgotten(instance, _LONG_MS), await _forgotten(instance, 1)
     if back:
         await instance.forgetter.undo(back)

@@ -39,7 +39,7 @@ _POOR_FACTS = 0.4
 _NUMBERED = re.compile(r"^#(\d+) ", re.MULTILINE)
 _RECALLED = "[Context from memory"
 _DATA = re.compile(r"\[Data (\w+):.*?\[End of data \1\]", re.DOTALL)
-"""What a worker is told to be data asks for nothing."""
+"""Text marked as data for a worker requests nothing."""
 
 _ASKED = re.compile(r"\[(once|same|mine|search|ask|slow|refuse|flaky)(?::([^\]\s]+))?\]")
 
@@ -119,7 +119,7 @@ async def _run(servers: Mapping[str, ModelServer | ReplyReceiver]) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    with suppress(PermissionError):  # stdin is no pipe
+    with suppress(PermissionError):  # stdin is not a pipe
         loop.add_reader(sys.stdin.fileno(), stop.set)
     async with AsyncExitStack() as serving:
         for server in servers.values():

@@ -54,7 +54,7 @@ class Tally:
 
 @frozen
 class CutReport:
-    """What came of all cuts, by mode; `findings` are sentences, each with what is needed to see it again.
+    """The results of all cuts, by mode; `findings` are sentences, each with what is needed to see it again.
 
     Those of them are `broken` that must not be: any at FULL, and what is half there at NORMAL.
     """
@@ -89,7 +89,7 @@ async def cuts(
 ) -> CutReport:
     """Cut the power `count` times at FULL, and `controls` times in each of the other modes.
 
-    `folder` exists and is left as it was; `progress` is told how many cuts are done, and of how many. The same
+    `folder` exists and is left as it was; `progress` is called with the cuts done, and their total. The same
     seed does the same again.
     """
     wanted = dict.fromkeys(Mode, controls) | {Mode.FULL: count}

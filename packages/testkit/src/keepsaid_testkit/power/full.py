@@ -20,7 +20,7 @@ class _File(apsw.VFSFile):
         super().__init__(_BELOW, name, flags)
 
     def excepthook(self, *_error: Any) -> bool:
-        """Whoever writes is told; nobody else needs to be."""
+        """The writer gets the error; nobody else needs it."""
         return True
 
     def xLock(self, level: int) -> None:  # noqa: N802 - SQLite's name

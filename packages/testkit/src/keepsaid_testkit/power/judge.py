@@ -83,7 +83,7 @@ def _halves(book: Book, found: frozenset[Sign]) -> list[str]:
 async def _redeliver(store: SqliteOperations, book: Book, found: frozenset[Sign]) -> list[str]:
     """Redeliver the newest messages; returns what is corrupt.
 
-    A stored message must be a duplicate, a lost one must be stored anew. The lanes continue their numbers.
+    A stored message must be a duplicate, a lost one must be stored again. The lanes continue their numbers.
     """
     corrupt: list[str] = []
     for number, inbound in list(book.stored())[-_SENT_AGAIN:]:

@@ -23,7 +23,7 @@ def _went_on(alive: bool) -> None:
 
 
 class _File(apsw.VFSFile):
-    """A file whose changes the medium is told of before the disk below."""
+    """A file whose changes go to the medium before the disk below."""
 
     def __init__(self, medium: Medium, path: Path, flags: list[int], name: str | apsw.URIFilename | None) -> None:
         self._medium = medium

@@ -90,7 +90,7 @@ class Load:
         self._owner = f"life {book.last_id}"
 
     async def run(self, waves: int) -> bool:
-        """Send so many waves; False when the power went before they were all kept."""
+        """Send a number of waves; False when the power went before they were all kept."""
         first = VoidLeases(self._owner, self._now, "it could not be answered", tuple(self._new_ids(4)))
         if not await self._wave([(first, None)], first=True):
             return False

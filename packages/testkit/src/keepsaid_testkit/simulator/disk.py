@@ -42,7 +42,7 @@ class InMemoryDisk:
         return InMemoryOperations(self._database)
 
     async def executed(self) -> Sequence[Executed]:
-        """The commands the journal tells of."""
+        """The commands in the journal."""
         return [(str(turn), str(name)) for turn, name in self._database.rows(_EXECUTED)]
 
     def drop(self, store: Store) -> None:
@@ -64,7 +64,7 @@ class FileDisk:
         return store
 
     async def executed(self) -> Sequence[Executed]:
-        """The commands the journal tells of."""
+        """The commands in the journal."""
         readers = InlineReaders(self._path)
         try:
             rows = await readers.run(every, _EXECUTED, ())

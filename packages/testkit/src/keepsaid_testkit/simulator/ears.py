@@ -89,14 +89,14 @@ def _missed(told: Sequence[Event], seen: RunRecord, done: set[int]) -> Iterator[
     heard = {one.event for one in seen.heard}
     for one in told:
         if one.id not in heard or one.id not in done:
-            yield f"told: {one.topic} {one.id} was never heard to its end"
+            yield f"told: {one.topic} {one.id} was never delivered"
 
 
 def _find_repeated(seen: RunRecord) -> Iterator[str]:
     """Events that were delivered again after they were done. A process that was raced may repeat what it holds."""
     for one in seen.heard:
         if one.was_done and one.life not in seen.raced:
-            yield f"told: event {one.event} was told again after it was done"
+            yield f"told: event {one.event} was delivered again after it was done"
 
 
 def _out_of_order(seen: RunRecord) -> Iterator[str]:

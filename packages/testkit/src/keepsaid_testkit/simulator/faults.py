@@ -44,7 +44,7 @@ class Hasty(Watched):
 
 
 class Forgetful(Watched):
-    """Never records what came of sending a reply."""
+    """Never records the result of sending a reply."""
 
     async def apply(self, commit: Commit[R]) -> R:
         """Say that it is settled, and settle nothing."""
@@ -105,7 +105,7 @@ class Certain(Watched):
 
 
 class Greedy(Watched):
-    """Lets a summary swallow the record after those it tells of. In memory only."""
+    """Makes a summary swallow the record after those it covers. In memory only."""
 
     async def apply(self, commit: Commit[R]) -> R:
         """Move the head of the lane too far."""
@@ -154,7 +154,7 @@ class Absent(Watched):
 
 
 class Inattentive(Watched):
-    """Ends deliveries that nobody was told."""
+    """Ends deliveries that nobody received."""
 
     async def apply(self, commit: Commit[R]) -> R:
         """Take them, say that they are done, and give nothing."""
@@ -196,8 +196,8 @@ FAULTS: Mapping[str, tuple[type[Watched], str]] = MappingProxyType(
         "deaf": (Deaf, "carried out 0 times"),
         "eager": (Eager, "was asked"),
         "absent": (Absent, "which a turn made, is lost"),
-        "inattentive": (Inattentive, "was never heard to its end"),
-        "repeating": (Repeating, "was told again after it was done"),
+        "inattentive": (Inattentive, "was never delivered"),
+        "repeating": (Repeating, "was delivered again after it was done"),
         "certain": (Certain, "times unmarked"),
     }
 )

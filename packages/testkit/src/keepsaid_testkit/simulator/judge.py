@@ -79,7 +79,7 @@ class Judge:
                     yield f"{word} is {story.state} and was answered"
                 noticed = any(reply.draft.notice for reply in story.replies)
                 if story.state != "dropped" and not noticed and (story.turn_id is None or story.turn_id not in told):
-                    yield f"{word} is {story.state} and nobody was told"
+                    yield f"{word} is {story.state} and there is no notice"
             elif batch.verdict.action is Action.SPAWN:
                 if story.task is None or answers:
                     yield f"{word} was spawned without a task, or answered"
@@ -187,7 +187,7 @@ class Judge:
     def _careful(self) -> Iterator[str]:
         requeued = [story.message for story in self._stories if self._was_requeued(story)]
         again = {word for one in requeued for word in (word_of(one), *words_of(one.text))}
-        # A turn is known by its words, and one that a command made begin anew has the same.
+        # A turn is known by its words, and one that a command restarted has the same.
         told = {story.turn_id for story in self._stories if is_command(story)}
         told_beside = {word_of(story.message) for story in self._stories if story.turn_id in told}
         for (tool, word), times in self._seen.effects.items():

@@ -80,8 +80,8 @@ class DeliveryAttempt:
 @dataclass(slots=True)
 class RunRecord:
     """All of it. `written` is when replies were committed; `raced` are lives another was started beside;
-    `jumped` says that the clock was set; `broken` is what was wrong at sight. `heard` is what subscribers were told,
-    `taken` which event a delivery is of, and what it is about; `done` and `ended`, in order, what was heard to its end.
+    `jumped` says that the clock was set; `broken` is what was wrong at sight. `heard` is what subscribers received,
+    `taken` which event a delivery is of, and what it is about; `done` and `ended`, in order, what was delivered.
     `tasks` and `schedules` are those that turns and branches made.
     """
 

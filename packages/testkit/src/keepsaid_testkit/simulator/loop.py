@@ -182,7 +182,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self._passed
 
     def pass_by(self, seconds: float) -> None:
-        """Let time pass at once: what falls due meanwhile is late, and runs once."""
+        """Advance time at once: what falls due meanwhile is late, and runs once."""
         self._passed += seconds
 
     def _pass(self, timeout: float | None) -> None:

@@ -152,7 +152,7 @@ class SimulatedMachine:
 
     async def stop(self, runtime: Runtime) -> None:
         """A graceful stop; a process that does not end in time is killed."""
-        self._net.trace.add(f"{runtime.life.name} is told to stop")
+        self._net.trace.add(f"{runtime.life.name} is stopping")
         done = runtime.life.ask(runtime.instance.stop())
         await asyncio.wait((done,), timeout=4 * _STOP_S)
         if not done.done():
@@ -163,7 +163,7 @@ class SimulatedMachine:
         self.kill_process(runtime, "stopped")
 
     async def stories(self) -> Sequence[Story]:
-        """All messages and what became of them, for whoever looks from outside."""
+        """All messages and their outcomes, for an observer from outside."""
         store = self._disk.open()
         stories = await store.find(MessageFilter(limit=100_000))
         self._disk.drop(store)

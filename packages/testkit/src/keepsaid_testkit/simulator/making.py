@@ -60,7 +60,7 @@ def note_made(seen: RunRecord, commit: Commit[object], result: object) -> None:
 
 
 async def all_ended(store: Store, seen: RunRecord) -> bool:
-    """Whether nothing that was made is still to come, under way, or to be told in its lane."""
+    """Whether nothing that was made is still to come, under way, or to be delivered to its lane."""
     if any(lane.rounds < RelayTerms().rounds_max for lane in await store.tasks.list_unreported_tasks(_ALL)):
         return False
     if await store.schedules.next_due() is not None:
@@ -70,7 +70,7 @@ async def all_ended(store: Store, seen: RunRecord) -> bool:
 
 
 async def _waits_for_owner(store: Store, run: ScheduleRun) -> bool:
-    """Whether nothing more comes of a run until the owner decides on the batch that is to answer it."""
+    """Whether a run waits for the owner's decision on the batch that is to answer it."""
     story = None if run.message_id is None else await store.story(run.message_id)
     return run.output == "asked" and story is not None and story.batch is not None and story.batch.state == "review"
 
@@ -90,7 +90,7 @@ async def _tasks(store: Store, seen: RunRecord) -> list[str]:
         if not over and task.state != "needs_review":
             found.append(f"task {number} is {task.state} at the end")
         if told != over and not seen.jumped:  # with another clock the journal may be pruned
-            found.append(f"task {number} is {task.state}, and {told} ends of it are told")
+            found.append(f"task {number} is {task.state}, and {told} ends of it are published")
     return found
 
 

@@ -107,7 +107,7 @@ class SimModel:
     async def _awaited(
         self, request: ModelRequest, nothing: Sequence[str], *, hangs: float = 0.0
     ) -> ModelAnswer | None:
-        """Let a while pass; then None where all is well, or an answer that says nothing. It may raise, and hang."""
+        """Wait a while; then None where all is well, or an answer that says nothing. It may raise, and hang."""
         net, chance = self._net, self._net.chance
         try:
             async with asyncio.timeout(request.limit_s):
@@ -143,7 +143,7 @@ class SimModel:
         return ModelAnswer("", (ToolCall("summary", SUMMARY_TOOL, json.dumps(told)),), Usage(9, 9), self.name)
 
     def _note(self, asked: ModelCall, turn: str) -> None:
-        """A turn is known by the words it began with: one that begins anew with more is another."""
+        """A turn is known by the words it began with: one that restarts with more is another."""
         self._seen.asked.append(asked)
         self._net.trace.add(f"{asked.life} asks the model about {asked.word} at {asked.depth}")
         if self._seen.used.get((turn, asked.depth), 0):
@@ -190,7 +190,7 @@ class SimModel:
         if side_caller_of(request) == "branch":
             names = [name for name in names if name == "memory_search"]
         if side_caller_of(request) and word.count("-") > 1:
-            word += "+"  # what the model had made; the turn that is told of it has the same word
+            word += "+"  # what the model had made; the turn that receives it has the same word
         told = json.dumps({"word": word, "depth": depth, "query": word, "turn": turn_of(request)})
         asked = {"memory_search": json.dumps({"query": word})}
         return tuple(ToolCall(f"call-{chance.randrange(1_000_000)}", name, asked.get(name, told)) for name in names)

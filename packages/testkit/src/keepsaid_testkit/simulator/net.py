@@ -32,7 +32,7 @@ class Net:
         return not self.calm and share > 0 and self.chance.random() < share
 
     async def pause(self, least_s: float, most_s: float) -> None:
-        """Let some time pass."""
+        """Wait for some time."""
         await asyncio.sleep(self.chance.uniform(least_s, most_s))
 
     def outside(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:

@@ -1,4 +1,4 @@
-"""People and webhooks: they send until they are told that it is kept, some of it twice, late or out of order."""
+"""People and webhooks: they send until it is acknowledged, some of it twice, late or out of order."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Sender:
         self._said: list[str] = []
 
     async def talk(self, count: int) -> None:
-        """Say so many things, mostly one after the other."""
+        """Send a number of messages, mostly one after the other."""
         sending: list[asyncio.Task[None]] = []
         for _ in range(count):
             await self._net.pause(0.0, self._net.chance.choice((0.3, 3.0, 12.0)))

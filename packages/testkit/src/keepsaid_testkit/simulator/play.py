@@ -32,7 +32,7 @@ _IDLE_S, _IDLE_POLLED_S = 600.0, 60.0
 
 @frozen
 class Result:
-    """What came of one seed: its breaches, and its trace with a digest."""
+    """The result of one seed: its breaches, and its trace with a digest."""
 
     seed: int
     breaches: Sequence[str]
@@ -198,7 +198,7 @@ class _Play:
         await self.net.pause(0.5, 15.0)
         await self._end(runtime)
         if self.house.newest is not None:
-            self.house.kill_process(self.house.newest, "started anew")
+            self.house.kill_process(self.house.newest, "restarted")
 
     async def _set_clocks(self) -> None:
         for ms in self.weather.jumps:

@@ -32,7 +32,7 @@ def command_violations(executed: Iterable[Executed], stories: Iterable[Story]) -
     done = Counter(executed)
     for turn, name in sorted(told | done):
         if told[turn, name] != done[turn, name]:
-            yield f"/{name} was told {told[turn, name]} times and carried out {done[turn, name]} times in turn {turn}"
+            yield f"/{name} was answered {told[turn, name]} times and done {done[turn, name]} times in turn {turn}"
 
 
 async def question_violations(store: Store, stories: Sequence[Story]) -> list[str]:

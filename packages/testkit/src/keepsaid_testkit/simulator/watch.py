@@ -30,7 +30,7 @@ from keepsaid_testkit.simulator.net import Net
 
 _SLOW_S = 0.02
 _NIGHT = Marked(0, None)
-"""What comes of a night in which every session was read already."""
+"""The result of a night in which every session was read already."""
 
 
 class _Retention:
@@ -281,7 +281,7 @@ class Watched(Views):
         return result
 
     def _is_news(self, commit: Commit[R]) -> bool:
-        """Whether it tells of what memory's own night did, which is its due: that, or who is to hear of it."""
+        """Whether it publishes what memory's own nightly work did, or distributes that to subscribers."""
         heard, self._told_news = self._told_news and isinstance(commit, Distribute), isinstance(commit, TellNews)
         return heard or self._told_news
 

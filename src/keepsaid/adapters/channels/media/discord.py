@@ -24,7 +24,7 @@ def read(source: Mapping[str, object]) -> MediaMessage | IgnoredUpdate:
     given = MediaObject(source)
     dispatched = given.text("t") if "d" in given else None
     if dispatched is not None and dispatched not in ("MESSAGE_CREATE", "MESSAGE_UPDATE"):
-        return IgnoredUpdate(f"{dispatched} is no message")
+        return IgnoredUpdate(f"{dispatched} is not a message")
     message = given.needed("d") if "d" in given else given
     kind = message.number("type")
     if kind is not None and kind not in _SAID:

@@ -103,7 +103,7 @@ class MediaObject:
 
 
 def attached(kind: str, *facts: object) -> str:
-    """The line that stands for something attached: `[document: plan.pdf, 2,104 bytes, BQAC...]`."""
+    """The line that describes an attachment: `[document: plan.pdf, 2,104 bytes, BQAC...]`."""
     told = ", ".join(str(fact) for fact in facts if fact not in (None, ""))
     return f"[{kind}: {told}]" if told else f"[{kind}]"
 

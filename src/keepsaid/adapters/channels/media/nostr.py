@@ -30,7 +30,7 @@ def read(source: Mapping[str, object]) -> MediaMessage | IgnoredUpdate:
         raise InputError("the field 'kind' is missing")
     tags, text = event.tags("tags"), lines(event.text("content") or "")
     if kind not in (_NOTE, _COMMENT, _CHANNEL_MESSAGE, *_DIRECT):
-        return IgnoredUpdate(f"an event of kind {kind:g} is no message")
+        return IgnoredUpdate(f"an event of kind {kind:g} is not a message")
     if not text:
         return IgnoredUpdate("the event has no words")
     root, reply_to = _comment(tags) if kind == _COMMENT else _thread(tags)

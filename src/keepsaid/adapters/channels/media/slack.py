@@ -22,7 +22,7 @@ def read(source: Mapping[str, object]) -> MediaMessage | IgnoredUpdate:
     event = given.needed("event") if given.text("type") == "event_callback" else given
     kind, subtype = event.text("type"), event.text("subtype")
     if kind not in ("message", "app_mention"):
-        return IgnoredUpdate(f"{kind or 'an event without a type'} is no message")
+        return IgnoredUpdate(f"{kind or 'an event without a type'} is not a message")
     if subtype == "message_changed":
         changed = event.needed("message")
         if "edited" not in changed:

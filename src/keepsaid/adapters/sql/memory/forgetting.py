@@ -80,7 +80,7 @@ def any_echoes(db: SqlSession) -> bool:
 
 
 def digests_of(memory: NewMemory) -> list[str]:
-    """The digests of the sentences that a memory may repeat, in hexadecimal; none of one that is made anew."""
+    """The digests of the sentences that a memory may repeat, in hexadecimal; none of one that is made again."""
     if memory.kind in REMADE or memory.asked:
         return []
     return [digest.hex() for digest in domain.echo_digests(memory.speaker_id or domain.AGENT, normalise(memory.text))]
@@ -227,7 +227,7 @@ def hide(db: SqlSession, commit: HideMemories) -> domain.Counts:
 
 
 def _reindexed(db: SqlSession, counts: Counter[str], terms: set[str]) -> domain.Counts:
-    """Reindex what changed, then count words anew that may occur in no memory any more."""
+    """Reindex what changed, then count again the words that may no longer occur in a memory."""
     db.reindex()
     db.executemany(SQL["forget_term"], [(term,) for term in terms])
     return tuple(counts.items())
@@ -255,7 +255,7 @@ def _hide(db: SqlSession, commit: HideMemories, terms: set[str]) -> Counter[str]
 
 
 def erase(db: SqlSession, commit: EraseMemories) -> domain.Counts:
-    """Neighbours of what is deleted are indexed anew, without its words."""
+    """Neighbours of deleted memories are indexed again, without their words."""
     terms: set[str] = set()
     with db.record_undo(commit.aside or None, TABLES, SQL["keep_aside"]):
         counts = _erase(db, commit, terms)

@@ -53,7 +53,7 @@ class SqlRelating(SqlView):
 
 MEMORY_GRAPH = statements("memory_graph")
 _WORDS_FROM_CHARS = 8_000
-"""So much of an important memory is searched for a word of the query."""
+"""The characters of an important memory that are searched for a word of the query."""
 
 
 @frozen

@@ -23,7 +23,7 @@ TRUTH, UNDO = load("memory_truth"), load("memory_undo")
 
 
 def statements_of(db: SqlSession, slot: bytes) -> list[SlotStatement]:
-    """All that was told of a slot and is not forgotten."""
+    """All statements about a slot that are not forgotten."""
     return [
         SlotStatement(key, value_name(value), *(*of, bool(corrects), memory_id, bool(founds)))
         for key, value, *of, corrects, memory_id, founds in every(db, TRUTH["told"], {"slot": slot})
@@ -81,10 +81,10 @@ def _hold(db: SqlSession, period: Period, after: int | None, at: int) -> None:
 
 
 SPARE_IDS = 4
-"""So many memories one new statement may divide: as a rule none or one."""
+"""The memories that one new statement may divide at most: usually none or one."""
 
 _LOOKED_AT = 1_000
-"""So many pieces that share a telling word are compared, the newest first."""
+"""The pieces with a shared rare word that are compared at most, the newest first."""
 
 _SAID = frozenset({"message", "reply", "turn"})
 """Kinds of sources: a memory is not learned once a message or turn it was made of is forgotten."""
@@ -92,7 +92,7 @@ _SAID = frozenset({"message", "reply", "turn"})
 
 @frozen
 class Learn(Commit[tuple[LearnResult, ...]]):
-    """Learn memories, in order; says of each what became of it. `at` is milliseconds UTC.
+    """Learn memories, in order; returns the outcome of each. `at` is milliseconds UTC.
 
     `ids` are for those that are new, and SPARE_IDS more for each, for memories that are divided by what is learned.
     """
@@ -117,7 +117,7 @@ def is_buried(db: SqlSession, hashes: Sequence[bytes]) -> bool:
 
 
 def learned(db: SqlSession, memory: NewMemory, ids: tuple[int, ...], at: int, *, anew: bool = False) -> LearnResult:
-    """Learn one memory; one without a slot that is to stand `anew` is compared with no other."""
+    """Learn one memory; one without a slot and with `anew` is not compared with others."""
     if why := refused(memory):
         return LearnResult(0, LearnOutcome.REFUSED, why)
     said_in = [f"{source.kind}:{source.ref}" for source in memory.sources if source.kind in _SAID]

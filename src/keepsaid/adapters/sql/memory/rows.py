@@ -54,7 +54,7 @@ _TRUSTS = {str(trust): trust for trust in message.Trust}
 
 
 def statements(page: str) -> Mapping[str, str]:
-    """The statements of a page, each with the one rule of who hears what, and the columns, written in."""
+    """The statements of a page, with the common rule of visibility and the columns inserted."""
     parts, found = load("memory"), load(page)
     for part in ("heard", "audiences", "scopes", "same_lane", "columns"):
         found = {name: sql.replace(f"/*{part}*/", parts[part]) for name, sql in found.items()}
@@ -120,11 +120,11 @@ def space_names(space: VectorSpace) -> dict[str, Any]:
 
 
 _ASKED_FOR = 2
-"""What is bound so is heard by who asks for it, in any lane of its scope; 1 is bound to its lane."""
+"""A memory bound with this value is readable on request, in any lane of its scope; 1 binds it to its lane."""
 
 
 def audience(memory: NewMemory) -> tuple[str | int, ...]:
-    """Who may hear a memory: its scope, whether it is external, whether it stays in its lane, and then that lane."""
+    """The readers of a memory: its scope, whether it is external, whether it stays in its lane, and then that lane."""
     if any(source.kind == TASK for source in memory.sources):
         return (storable(memory.scope), 0, _ASKED_FOR, 0, "", "", "", "")
     external, bound_to_lane = memory.trust is message.Trust.EXTERNAL, memory.kind in LANE_BOUND

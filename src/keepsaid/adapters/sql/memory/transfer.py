@@ -26,7 +26,7 @@ _NEW, _SAME = ImportVerdict(ImportOutcome.NEW), ImportVerdict(ImportOutcome.SAME
 
 
 def judged(db: SqlSession, record: Record, buried: Buried) -> ImportVerdict:
-    """What becomes of a record; `buried` says whether one of some hashes has a tombstone. Nothing is changed."""
+    """The outcome of a record; `buried` says whether one of some hashes has a tombstone. Nothing is changed."""
     match record:
         case BundleEntry():
             return _judge_entry(db, record, buried)

@@ -18,10 +18,10 @@ LOOSE_SQL = load("memory_loose")
 _LEARNABLE = as_json(sorted(learning.LEARNABLE))
 _ALL = 1 << 62
 _TERMS_EACH = 4
-"""So many terms are counted in the time in which one memory is looked at."""
+"""The terms that are counted in the time of checking one memory."""
 
 _ARCHIVED = 1
-"""So many memories of one piece are archived: taking one out of the index changes a page for each of its words."""
+"""The memories of one piece archived at a time: removing one from the index changes a page for each of its words."""
 
 
 def _runs(db: SqlSession) -> tuple[maintenance.TaskRun, ...]:
@@ -130,7 +130,7 @@ def _ended(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped]:
 
 
 def _bulletins(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped]:
-    """Bulletins that tell of what holds no more go; the next turn of their scope has them made anew."""
+    """Delete bulletins with facts that no longer hold; the next turn of their scope renews them."""
     gone = every(db, LOOSE_SQL["withdrawn"], (step.at, step.limit))
     db.executemany(LOOSE_SQL["withdraw"], gone)
     if gone:
@@ -171,7 +171,7 @@ def _former(db: SqlSession, space: memory.VectorSpace | None) -> list[int]:
 
 
 def _terms(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped]:
-    """In how many pieces each term stands, counted anew."""
+    """In how many pieces each term occurs, counted again."""
     before = db.total_changes()
     over = db.count_terms(_TERMS_EACH * step.limit)
     counted = min(1, db.total_changes() - before)

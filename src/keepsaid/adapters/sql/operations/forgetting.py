@@ -168,7 +168,7 @@ def _record_undo(db: SqlSession, number: int) -> AbstractContextManager[None]:
 
 
 def restore(db: SqlSession, commit: domain.PutBack) -> bool:
-    """Restore an undo image; the affected lanes are summarised anew from before its first record."""
+    """Restore an undo image; the affected lanes are summarised again from before its first record."""
     found = db.put_back(commit.id, SQL["aside"])
     first: dict[int, int] = {}
     for table, key in found:

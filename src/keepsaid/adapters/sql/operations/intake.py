@@ -191,7 +191,7 @@ def redeliveries(db: SqlSession, message_ids: Sequence[int]) -> tuple[views.Rede
 
 
 MARKED_EACH = 64
-"""Messages of a lane are linked backwards; every so many one is marked, so that no walk is longer."""
+"""Messages of a lane are linked backwards; every n-th is marked, so that no walk is longer."""
 
 _FOLD_LEAST = 16_384
 """Keys in one sorted run."""
@@ -282,7 +282,7 @@ class MessageInserter:
         return [_receipt(commit.arrival.id, known, stored) for commit in commits]
 
     def _catch_up(self, db: SqlSession) -> None:
-        """Read anew after another process wrote: one that is taken for dead may still be at work."""
+        """Read again after another process wrote: one that is taken for dead may still be at work."""
         if (version := only(db, "PRAGMA data_version")[0]) != self._version:
             self._version = version
             self._until = only(db, SQL["keyed_until"])[0]

@@ -141,7 +141,7 @@ def settle(db: SqlSession, commit: events.SettleDeliveries) -> int:
 
 
 def prune(db: SqlSession, commit: commits.Prune) -> retention.Pruned:
-    """Remove what everybody has been told of, and then what nobody has to be told of."""
+    """Remove events that all subscribers received, then events that no subscriber needs."""
     deliveries = run(db, SQL["forget_deliveries"], (commit.before, commit.rows_max))
     lines = run(db, SQL["forget_lines"], (commit.before, commit.rows_max))
     more = commit.rows_max in (deliveries, lines)

@@ -119,9 +119,9 @@ def keep_for_owner(db: SqlSession, draft: ReplyDraft, at: int, about_task: int |
 
 
 def keep_notices(db: SqlSession, batches: Sequence[int], draft: ReplyDraft, reply_ids: Iterator[int], at: int) -> None:
-    """Tell the people of a batch's conversation what became of it, where its newest URL wants the reply.
+    """Store the notice about a batch for its conversation, addressed to its newest reply URL.
 
-    The others among `batches` had joined it: they are told as well where they want their replies elsewhere.
+    The others among `batches` had joined it: each with another reply address gets the notice too.
     """
     notified = {_keep_notice(db, batches[0], draft, at)}
     for batch_id in batches[1:]:

@@ -1,4 +1,4 @@
-"""Rows of the operational store as values, and the events that tell of tasks."""
+"""Rows of the operational store as values, and the events of tasks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from keepsaid.errors import MessageDamaged
 SQL = load("rows")
 OWN_TOOLS = json.dumps(sorted(visibility.OWN_TOOLS))
 WITHHELD = "[withheld: what is on disk is not what was stored; see keepsaid doctor --deep]"
-"""Stands for a text whose row does not match its checksum."""
+"""Replaces a text whose row does not match its checksum."""
 
 
 def batch(row: Row) -> StoredBatch:

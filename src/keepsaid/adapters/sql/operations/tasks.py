@@ -104,7 +104,7 @@ def ended(db: SqlSession, task_id: int, state: str, reason: str, at: int) -> Non
 
 
 def void(db: SqlSession, owner: str, at: int) -> None:
-    """Count a crash for each task that a dead owner ran; its terms decide what becomes of it."""
+    """Count a crash for each task that a dead owner ran; its terms decide what follows."""
     for task in tasks_of(db, column(db, TASKS["in_flight"], (owner,))):
         left = one(db, TASKS["call_left"], (task.id,)) is not None
         verb, reason = domain.verb_after_crash(task, call_left=left)
