@@ -40,7 +40,7 @@ async def test_files_that_are_no_whole_bundle_are_refused_with_nothing_imported(
     huge = json.dumps({**memories(sample)[0], "text": "x" * LINE_BYTES_MAX}).encode() + b"\n"
     cases = {
         "is not a bundle": b"",
-        "no bundle of keepsaid": bytes(range(256)) * 40,
+        "not a bundle of keepsaid": bytes(range(256)) * 40,
         "is not a bundle of": b"not JSON\n",
         "is not a bundle of keepsaid's": b'["a", "list"]\n',
         "has format '2'; this keepsaid reads 1": written(tmp_path / "two", sample, format=2).read_bytes(),
@@ -80,7 +80,7 @@ def _cases(porto: dict[str, Any], rome: dict[str, Any], talk: dict[str, Any]) ->
         (_changed(talk, kind="rumour"), "kind: 'rumour' is not one of"),
         (_changed(talk, scope="planet:mars"), "scope: nobody can read the scope 'planet:mars'"),
         (_changed(talk, scope="person:bob"), "scope: nobody can read the scope 'person:bob'"),
-        (_changed(talk, scope=""), "scope: nobody hears"),
+        (_changed(talk, scope=""), "scope: nobody can read"),
         (_changed(talk, trust="root"), "trust: 'root' is not one of"),
         (_changed(talk, state="forgotten"), "state: 'forgotten' is not one of"),
         (_changed(talk, said_at=1e300), "said_at: it must be milliseconds"),
