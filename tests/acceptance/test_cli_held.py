@@ -29,7 +29,7 @@ def test_status_doctor_and_why_say_what_waits_to_run_alone(tmp_path: Path, capsy
     program = Program(tmp_path / "home", {"KEEPSAID_MODELS__CHAT": "none"})
     batch = asyncio.run(held(program.home))
     told = inside(program, capsys, "status")
-    assert "1 batch waits to run alone after crashes" in told.out
+    assert "! 1 batch waits to run alone: the program died at least twice" in told.out
     assert f"keepsaid inbox why {batch}" in told.out
     assert inside(program, capsys, "status", "--json").json["held"] == {"total": 1, "first": batch}
     looked = inside(program, capsys, "doctor", "--offline", code=5).out

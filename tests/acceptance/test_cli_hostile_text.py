@@ -83,7 +83,17 @@ PLAIN: dict[str, tuple[str, ...]] = {
 """Commands that show counts, names of their own and ids."""
 
 ERRORS_ALONE = {
-    *("chat", "serve", "init", "selftest", "bench recall", "bench latency", "models pull", "models test"),
+    *(
+        "chat",
+        "serve",
+        "init",
+        "selftest",
+        "bench recall",
+        "bench latency",
+        "models pull",
+        "models test",
+        "models demo",
+    ),
     *("inbox drop", "inbox requeue", "inbox resend", "inbox send", "inbox routes test"),
     *("inbox lanes reset", "inbox lanes compact", "inbox lanes summary"),
     *("memory flag", "memory maintain", "memory share", "memory forget", "memory edit", "memory pin", "memory unpin"),

@@ -22,6 +22,7 @@ DEAF = {
     "correct": "writes",
     "pin": "writes",
     "confirm": "writes",
+    "undo": "writes; its request names who listens",
     "merge": "writes",
     "join": "writes",
     "split": "writes",
@@ -30,7 +31,7 @@ DEAF = {
     "close": "ends",
     **dict.fromkeys(("add_tombstones", "empty_log", "erase", "hide"), "forgets"),
     **dict.fromkeys(
-        ("holding", "lineage", "named", "revived", "said_elsewhere", "tombstones"),
+        ("count", "holding", "lineage", "named", "revived", "said_elsewhere", "tombstones"),
         "what forgetting reaches; who may ask for it is decided before",
     ),
     **dict.fromkeys(("holdings", "outstanding", "runs", "step"), "upkeep, in numbers and ids"),

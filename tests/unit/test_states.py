@@ -92,10 +92,11 @@ ADDED: dict[str, dict[str, set[str]]] = {
         "done": {"restoring"},
         "restoring": {"undone"},
     },
-    "batch": {"queued": {"review"}},
+    "batch": {"queued": {"review"}, "leased": {"dropped"}},
     "reply": {"pending": {"sent", "not_deliverable"}, "dead": {"not_deliverable"}},
 }
-"""Beyond the words of the design: a batch that joined a turn in doubt waits for a person with it; a pulled reply is
+"""Beyond the words of the design: a batch that joined a turn in doubt waits for a person with it; a batch that is being
+answered is dropped when a person stops it; a pulled reply is
 shown without being sent, or cannot be delivered at all; a dead one is accepted as such by a person.
 And questions that wait for an answer, what people say of memories, one that another stands for, the reading of
 marked sessions, schedules with their runs and what is heard of these, and the lives of the process."""
@@ -133,6 +134,7 @@ VERBS = {
         ("leased", "interrupt"): "queued",
         ("leased", "park"): "review",
         ("leased", "bury"): "dead",
+        ("leased", "drop"): "dropped",
         ("dropped", "requeue"): "queued",
         ("review", "requeue"): "queued",
         ("dead", "requeue"): "queued",

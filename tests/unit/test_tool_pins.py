@@ -167,7 +167,7 @@ def test_status_and_doctor_name_the_tools_that_wait_and_the_command(
     pins.offered("removed", [served()])
     told = shape(home, capfd, "status")
     assert told["tools_waiting"] == {"desk": 1}
-    assert "keepsaid ext tools accept desk" in told["sentence"]
+    assert [one["command"] for one in told["attention"]] == ["keepsaid ext tools accept desk"]
     found = shape(home, capfd, "doctor", "--offline", code=5)["findings"]
     assert [one["fix"] for one in found if one["level"] == "warn"] == ["keepsaid ext tools accept desk"]
     pins.accept("desk", [served(about="\u202eHello")])

@@ -97,7 +97,7 @@ class _Once:
     printed: bool = False
 
     def cut_off(self) -> int:
-        """Say what became of the message; returns the exit code."""
+        """Print the outcome of the message; returns the exit code."""
         if self.printed:
             return 0
         if self.message_id:

@@ -76,7 +76,7 @@ def doctor(
     """Check the installation, the stores and everything that needs attention.
 
     A deep look compares every row with its checksum, lanes with their messages and the full text with the
-    memories. While nothing else holds the home, it makes anew what is derived.
+    memories. While nothing else holds the home, it rebuilds derived data.
 
     The exit code is 0 when all is well, 5 with warnings, 6 with errors.
     """
@@ -226,7 +226,7 @@ def _deep() -> Iterator[DoctorFinding]:
             what = f"{found.path}: {counted(len(found.altered), 'row')} not what was stored: {some}"
             yield DoctorFinding("fail", what, "they are served nowhere; a backup may hold them whole")
         for one in found.astray:
-            fix = "made anew" if found.mended else "stop the runtime, then keepsaid doctor --deep makes it anew"
+            fix = "rebuilt" if found.mended else "stop the runtime, then run keepsaid doctor --deep to rebuild it"
             yield DoctorFinding("warn", f"{found.path}: {one}", fix)
         if not (found.damage or found.damaged or found.altered or found.astray):
             rows = f"{counted(found.messages, 'message')} whole, " if found.messages else ""
