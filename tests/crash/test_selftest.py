@@ -41,4 +41,4 @@ def test_without_the_testkit_it_says_what_to_install(
 ) -> None:
     monkeypatch.setattr(metadata, "entry_points", lambda **_: ())
     assert run(["selftest", "--kills", "1"]) == USAGE
-    assert "pip install keepsaid-testkit" in capsys.readouterr().err
+    assert "pip install ./keepsaid/packages/testkit" in capsys.readouterr().err

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
-from tests.tidy.source import PACKAGE, ROOT, Source, apply, expect_none
+from tests.tidy.source import ROOT, Source, apply, expect_none
 
 SOURCES = (
     "src/keepsaid",

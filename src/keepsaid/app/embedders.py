@@ -40,7 +40,7 @@ def embedder_of(home: Home, config: Config, closing: AsyncExitStack) -> Embedder
 
 
 def former_of(home: Home, config: Config, closing: AsyncExitStack) -> Callable[[VectorSpace], Embedder | None]:
-    """Finds the embedder that filled a space, while its weights or its endpoint are at hand; `closing` closes it."""
+    """Finds the embedder that filled a space, while its weights or its endpoint are available; `closing` closes it."""
     folder, memory = model_folder(home, config), config.memory
 
     @cache
