@@ -23,6 +23,8 @@ import keepsaid
 WITHOUT_FUNCTIONS = {
     "keepsaid.testing": "it makes texts for tests and reads none from outside",
     "keepsaid.interfaces.cli": "its functions print, and open homes; a person waits for them, not the runtime",
+    "keepsaid.config.fields": "it compares names of settings in the owner's file and environment",
+    "keepsaid.config.edits": "it changes the owner's file; PyYAML takes quadratic time for brackets in brackets",
     "keepsaid.__main__": "it starts the program",
     "keepsaid.app": "it joins adapters, and reads files of the owner",
     "keepsaid.adapters.system": "it reads files of the owner",
@@ -78,6 +80,9 @@ def patterns_in(value: object, depth: int = 0) -> Iterator[re.Pattern[Any]]:
     """The compiled patterns in a value, also inside tuples, lists, dicts and objects in them."""
     if isinstance(value, re.Pattern):
         yield value
+    elif type(value).__name__ == "_LazyPattern":
+        vars_of: dict[str, Any] = vars(value)
+        yield re.compile(vars_of["_source"], vars_of["_flags"])
     elif depth < 4:
         inner: Any = ()
         if isinstance(value, dict):

@@ -55,7 +55,7 @@ async def test_a_folder_is_read_by_name_and_again_when_it_changes(tmp_path: Path
         (GOOD.replace("bookings", "b" * 65), "not small letters"),
         (GOOD.replace("Use when", "x" * 2_000), "longer than 1,024"),
         (GOOD.replace("bookings", "[[[["), "is not YAML"),
-        ("---\n- a\n---\nbody", "no list of names and values"),
+        ("---\n- a\n---\nbody", "is not a list of names and values"),
         (GOOD.replace("Call first.", ""), "says nothing below"),
         (GOOD + "x" * BYTES_MAX, "larger than"),
         (b"\xff\xfe\x00", "does not begin"),

@@ -29,7 +29,7 @@ _IN_PLAIN_WORDS = (
     (re.compile(r"mapping values are not allowed here"), _COLON),
     (re.compile(r"could not find expected ':'"), 'a key without ":"'),
     (re.compile(r"expected <block end>, but found .*"), "the indentation does not match the lines above"),
-    (re.compile(r"(.*)'<stream end>'"), r"\1the end of the file"),
+    (re.compile(r"'<stream end>'"), "the end of the file"),
 )
 """Messages of PyYAML, and ours."""
 

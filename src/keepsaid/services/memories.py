@@ -121,7 +121,7 @@ class MemoryService:
         if isinstance(done, RevisionRefusal):
             raise refused(done)
         if not done:
-            raise InputError("none of these memories is archived", safe=_SAFE, hint="keepsaid memory search --archived")
+            raise InputError("none of these memories is archived", safe=_SAFE, hint="keepsaid memory forgotten")
         return done
 
     async def record_feedback(self, memory_id: int, turn_id: int, *, undo: bool = False) -> bool:

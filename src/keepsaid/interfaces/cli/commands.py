@@ -115,7 +115,7 @@ def _typed(argument: Any) -> str:
     return typed if argument.required or typed.startswith("[") else f"[{typed}]"
 
 
-_RANGE = re.compile(r"(\d+)<=x<=(\d+)")
+_RANGE = re.compile(r"(\d{1,19})<=x<=(\d{1,19})")
 
 
 def _first_sentence(text: str) -> str:

@@ -28,7 +28,7 @@ THINKING = "thinking"
 """What the model does while it runs no tool."""
 
 
-_AFTER_LIST = re.compile(r"(?m)^(\s*[-*+] .*)\n(?=[^\s*+\d-])")
+_AFTER_LIST = re.compile(r"(?m)^([ \t]{0,12}[-*+] [^\n]*)\n(?=[^\s*+\d-])")
 """A line that follows a list without an empty line: Markdown would make it a part of the last item."""
 
 

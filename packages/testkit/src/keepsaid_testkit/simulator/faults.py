@@ -193,7 +193,7 @@ FAULTS: Mapping[str, tuple[type[Watched], str]] = MappingProxyType(
         "doubling": (Doubling, "is stored 2 times"),
         "careless": (Careless, "the unsafe tool took effect"),
         "greedy": (Greedy, "its head is of version"),
-        "deaf": (Deaf, "carried out 0 times"),
+        "deaf": (Deaf, "done 0 times"),
         "eager": (Eager, "was asked"),
         "absent": (Absent, "which a turn made, is lost"),
         "inattentive": (Inattentive, "was never delivered"),
