@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
+from keepsaid.domain.route import PAUSED
 from keepsaid.errors import StoreFull
 from keepsaid.interfaces.cli import converse
 from keepsaid.interfaces.cli.console import CliSession, begin
@@ -110,6 +113,15 @@ async def test_a_wait_and_what_was_remembered_are_shown(tmp_path: Path, capsys: 
     lines, said = await _printed(Heard(*pieces), tmp_path, capsys)
     assert lines == ["waiting: an outage", "bot > Noted."]
     assert "remembered: [fact] lives in Porto (replaces mem_0)   undo: /undo" in said
+
+
+async def test_an_answer_with_the_words_of_a_pause_is_read_to_its_end() -> None:
+    events = (("delta", {"text": PAUSED}), ("settled", {"id": "msg_1"}), ("delta", {"text": "after the end"}))
+    body = "".join(f"event: {kind}\ndata: {json.dumps(data)}\n\n" for kind, data in events)
+    transport = httpx2.MockTransport(lambda _: httpx2.Response(200, text=body))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+        talk = ChatClient(client, "terminal", lambda: None)
+        assert [piece.kind async for piece in talk.answer("msg_1")] == ["delta", "settled"]
 
 
 class Failing(Heard):

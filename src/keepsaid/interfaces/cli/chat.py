@@ -193,7 +193,9 @@ class Host:
 
     async def _serve(self, up: asyncio.Future[Remote]) -> None:
         async with AsyncExitStack() as closing:
-            up.set_result(await _own(self._config, closing))
+            remote = await _own(self._config, closing)
+            if not up.done():  # whoever asked may have been stopped meanwhile
+                up.set_result(remote)
             await self._over.wait()
 
     def _ended(self, up: asyncio.Future[Remote], serving: asyncio.Task[None]) -> None:

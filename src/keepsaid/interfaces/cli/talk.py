@@ -174,7 +174,7 @@ class ChatClient:
                 async with aclosing(_pieces(response)) as pieces:
                     async for piece in pieces:
                         yield piece
-                        if piece.kind == "settled" or piece.text == PAUSED:
+                        if piece.kind == "settled" or (piece.kind == "waiting" and piece.text == PAUSED):
                             return
         except httpx2.TransportError as error:
             raise self._gone(error) from error
