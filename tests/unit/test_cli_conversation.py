@@ -26,7 +26,9 @@ class Heard(ChatClient):
 
     def __init__(self, *pieces: Piece, unseen: tuple[str, ...] = ()) -> None:
         self._pieces = pieces
-        self._waiting = [{"id": f"rep_{text}", "text": text} for text in unseen]
+        self._waiting = [
+            {"id": f"rep_{text}", "text": text, "created_at": "2020-02-03T12:34:56.789Z"} for text in unseen
+        ]
         self.shown: list[str] = []
         self._host = None
 
@@ -99,7 +101,8 @@ async def test_an_answer_is_printed_once(
 async def test_what_was_missed_comes_before_the_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     heard = Heard(delta("It is here."), stored("It is here."), unseen=("the first", "the second"))
     lines, _ = await _printed(heard, tmp_path, capsys)
-    assert lines == ["earlier > the first", "earlier > the second", "bot > It is here."]
+    assert re.fullmatch(r"earlier, 2020-02-0\d \d\d:\d\d >", lines[0])
+    assert lines[1:] == ["      the first", "      the second", "bot > It is here."]
     assert heard.shown == ["rep_the first", "rep_the second", "rep_It is here."]
 
 

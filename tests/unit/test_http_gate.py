@@ -114,7 +114,7 @@ async def test_no_page_of_another_place_calls_in(one: Site, host: str, origin: s
     if origin is not None:
         headers["Origin"] = origin.format(port=one.address.port)
     response = await one.client.get("/v1/messages/msg_1", headers=headers)
-    assert refused(response, 404 if passes else 403)["code"] == ("KS-HTTP-NONE" if passes else "KS-HTTP-HOST")
+    assert refused(response, 404 if passes else 403)["code"] == ("KS-NONE" if passes else "KS-HTTP-HOST")
     known = await one.client.get("/v1/replies", headers={**headers, **one.owner})
     if passes or origin is None:
         assert known.json() == {"replies": []}

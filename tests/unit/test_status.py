@@ -89,12 +89,12 @@ CONCERNS = {
         (
             seen(batches={"queued": 1, "leased": 2}, deferred=1),
             True,
-            "Up: 0 messages to route and 3 batches to answer; 1 batch waits for an outage to end.",
+            "Up: 3 batches to answer; 1 batch waits for an outage to end.",
         ),
         (
             seen(batches={"queued": 1, "dead": 1}),
             True,
-            "Up: 0 messages to route and 1 batch to answer. 1 thing needs attention.",
+            "Up: 1 batch to answer. 1 thing needs attention.",
         ),
     ],
     ids=["calm", "down", "waiting", "kept", "deferred", "dead"],

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, SecretStr, StringConstraints, field_validator, model_validator
 
 from keepsaid.config.section import ConfigSection
-from keepsaid.domain import ids, message, turn
+from keepsaid.domain import message, turn
 from keepsaid.domain.schedule import NewSchedule, Target, What
-from keepsaid.domain.timing import Cron, Every, Once, QuietHours, Timing, checked, known_zone, quiet_of
+from keepsaid.domain.timing import Cron, Every, QuietHours, Timing, checked, known_zone, once, quiet_of
 
 
 class TargetConfig(ConfigSection):
@@ -76,7 +76,7 @@ class ScheduleConfig(ConfigSection):
         """When it comes."""
         if self.cron is not None:
             return Cron(self.cron, self.timezone or zone)
-        return Every(int(self.every_s * 1_000)) if self.every_s is not None else Once(ids.moment(self.at or ""))
+        return Every(int(self.every_s * 1_000)) if self.every_s is not None else once(self.at or "")
 
     def schedule(self, number: int, name: str, zone: str) -> NewSchedule:
         """The schedule, under an id."""

@@ -330,9 +330,10 @@ class MarkReplyShown(Commit[bool]):
 
 @frozen
 class Decide(Commit[bool]):
-    """A person's word on a dead reply: send it again, or accept that it will not arrive; False when it is not dead.
+    """A person's word on a reply: send it again, or accept that it never arrives; False when it is settled or leaving.
 
-    Sent again, its attempts count from zero and it says that it may be a duplicate.
+    Only a dead reply is sent `again`: its attempts count from zero and it says that it may be a duplicate. That it will
+    not arrive is accepted of one that waits to be sent or fetched too.
     """
 
     reply_id: int

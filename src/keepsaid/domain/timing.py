@@ -10,6 +10,7 @@ from functools import lru_cache
 from itertools import islice
 from zoneinfo import ZoneInfo
 
+from keepsaid.domain.ids import moment
 from keepsaid.values import frozen
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
@@ -209,6 +210,14 @@ class Once:
 
 
 Timing = Cron | Every | Once
+
+
+def once(text: str) -> Once:
+    """The time that a text names. Raises ValueError, which quotes it."""
+    try:
+        return Once(moment(text))
+    except ValueError as error:
+        raise ValueError(f"{text!r} is not {error}") from None
 
 
 def first_due(timing: Timing, now: int) -> int | None:

@@ -208,4 +208,4 @@ class Router:
             if routed.verdict.action is not route.Action.FORWARD:
                 self.progress.tell(messages, channel.TurnProgress("settled", routed.verdict.reason))
             elif dispatch.paused and routed.verdict.rule != route.COMMAND_RULE:
-                self.progress.tell(messages, channel.TurnProgress("waiting", route.PAUSED))
+                self.progress.tell(messages, channel.TurnProgress("waiting", route.PAUSED, paused=True))

@@ -79,11 +79,13 @@ class InboundSink(Protocol):
 class TurnProgress:
     """Something that happened to a message's turn: a piece of the answer, a tool that begins, a wait, or its end.
 
-    The text of `tool` is the tool's name; it is empty when the tools of a step have returned.
+    The text of `tool` is the tool's name; it is empty when the tools of a step have returned. `paused` says of a wait
+    that it ends with /resume.
     """
 
     kind: Literal["delta", "tool", "waiting", "settled"]
     text: str = ""
+    paused: bool = False
 
 
 class Progresses(Protocol):

@@ -9,7 +9,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any, Protocol
 
-from keepsaid.domain import ids, memory, message
+from keepsaid.domain import ids, memory, message, timing
 from keepsaid.domain.bundle import FORGOTTEN, BundleEntry, ImportOutcome, ImportVerdict, Record, key_print
 from keepsaid.domain.learning import LEARNABLE, LearnOutcome, LearnResult
 from keepsaid.errors import InputError
@@ -129,7 +129,7 @@ def _said_at(item: dict[str, Any], now: int) -> int:
         return now
     if not isinstance(given, str):
         raise ValueError(f"created_at is {kind_of(given)}, not a time as text")
-    at = ids.moment(given)
+    at = timing.once(given).at
     if not ids.is_time(at):
         raise ValueError("created_at is outside the years 1 to 9999")
     return at

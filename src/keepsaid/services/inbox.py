@@ -60,7 +60,7 @@ class InboxService:
         return await self._operations.apply(commits.MarkReplyShown(reply_id, self._clock.now_ms(), provider_id))
 
     async def settle_reply(self, reply_id: int, *, again: bool) -> bool:
-        """Send a dead reply `again`, or accept that it will not arrive; False when it is not dead."""
+        """Send a dead reply `again`, or accept that it, or one that waits, never arrives; False when it is neither."""
         done = await self._operations.apply(commits.Decide(reply_id, self._clock.now_ms(), again))
         self._hints.deliver.set()
         return done
@@ -104,11 +104,15 @@ _LOOK_S = 1.0
 
 @frozen
 class AnswerProgress:
-    """News of a message: its `story` as it is now, a piece of the answer, a tool that runs, a wait, or silence."""
+    """News of a message: its `story` as it is now, a piece of the answer, a tool that runs, a wait, or silence.
+
+    `paused` says of a wait that it ends with /resume.
+    """
 
     story: views.Story
     kind: Literal["story", "piece", "tool", "waiting", "silence"] = "story"
     text: str = ""
+    paused: bool = False
 
 
 @frozen
@@ -162,7 +166,7 @@ class AskService:
         """What happens to a message, its story first, until it is settled, gone from the store, or all is `over`."""
         with self._hub.listening(message_id, lane) as queue:
             if (story := await self._operations.story(message_id)) and await self._waits_for_resume(story):
-                yield AnswerProgress(story, "waiting", route.PAUSED)
+                yield AnswerProgress(story, "waiting", route.PAUSED, paused=True)
             async with aclosing(self._news(message_id, queue, over)) as news:
                 async for one in news:
                     yield one
@@ -186,7 +190,7 @@ class AskService:
                     if story.state in SETTLED:
                         return
                 if progress.kind == "waiting":
-                    yield AnswerProgress(story, "waiting", progress.text)
+                    yield AnswerProgress(story, "waiting", progress.text, progress.paused)
                     break
                 yield AnswerProgress(story, "tool" if progress.kind == "tool" else "piece", progress.text)
             if over():

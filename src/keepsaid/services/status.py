@@ -164,7 +164,14 @@ class Status:
         waiting = max(0, batches.get("queued", 0) + batches.get("leased", 0) - asking)
         if not unrouted and not waiting:
             return "nothing waits."
-        left = f"{counted(unrouted, 'message')} to route and {counted(waiting, 'batch', 'batches')} to answer"
+        left = " and ".join(
+            f"{counted(number, *nouns)} to {verb}"
+            for number, nouns, verb in (
+                (unrouted, ("message", "messages"), "route"),
+                (waiting, ("batch", "batches"), "answer"),
+            )
+            if number
+        )
         if seen.deferred:
             left += f"; {counted(seen.deferred, 'batch waits', 'batches wait')} for an outage to end"
         return left + ("." if works else ", kept for the next start.")

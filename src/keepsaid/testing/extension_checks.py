@@ -146,8 +146,8 @@ CHECKS: Mapping[str, Callable[[Trial], Awaitable[None]]] = {
     "its manifest is valid": is_valid,
     "it is let in and out within its limits": is_let_in_and_out,
     "it is well": is_well,
-    "its tools can be called": has_usable_tools,
-    "its channels send and listen": is_a_channel_if_it_says_so,
+    "every tool that it offers can be called": has_usable_tools,
+    "every channel that it offers sends and listens": is_a_channel_if_it_says_so,
 }
 """What is asked, in order."""
 

@@ -241,9 +241,13 @@ def _sha256(file: Path) -> str:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
+_ANOTHER = "restore another backup"
+_BACKUPS = "give a directory that `keepsaid data backup` printed"
+
+
 def _read(source: Path) -> dict[str, Any]:
     """The manifest, once every file it lists is proven whole; raises StoreError naming the first that is not."""
-    broken = {"safe": "Nothing was restored.", "hint": "keepsaid data backup"}
+    safe = "Nothing was restored."
     try:
         manifest: dict[str, Any] = json.loads((source / _MANIFEST).read_text("utf-8"))
         files = [(str(file["path"]), str(file["sha256"])) for file in manifest["files"]]
@@ -252,11 +256,11 @@ def _read(source: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         whole, files = False, []
     if not whole:
-        raise StoreError(f"{source} is not a keepsaid backup: its {_MANIFEST} cannot be read", **broken)
+        raise StoreError(f"{source} is not a keepsaid backup: its {_MANIFEST} cannot be read", safe=safe, hint=_BACKUPS)
     for path, digest in files:
         inside = not Path(path).is_absolute() and ".." not in Path(path).parts
         if not inside or not (source / path).is_file() or _sha256(source / path) != digest:
-            raise StoreError(f"{source / path} is not the file that was backed up", **broken)
+            raise StoreError(f"{source / path} is not the file that was backed up", safe=safe, hint=_ANOTHER)
     return manifest
 
 

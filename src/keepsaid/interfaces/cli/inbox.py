@@ -60,25 +60,26 @@ def _batch_of(thing: str, hint: str) -> tuple[str, str]:
 
 def resend(
     thing: Annotated[
-        str, typer.Argument(metavar="ID", help="A dead reply, or a message that has one: rep_... or msg_...")
+        str, typer.Argument(metavar="ID", help="A dead or pending reply, or a message that has one: rep_... or msg_...")
     ],
     accept: Annotated[bool, typer.Option("--accept", help="Do not send it: accept that it will not arrive.")] = False,
 ) -> None:
-    """Send a dead reply again; its attempts start from zero."""
-    answers = {one: remote.post(f"/v1/replies/{one}/resend", {"accept": accept}) for one in _dead_replies(thing)}
+    """Send a dead reply again; its attempts start from zero. With --accept, give up a dead or pending reply."""
+    states = ("dead", "pending") if accept else ("dead",)
+    answers = {one: remote.post(f"/v1/replies/{one}/resend", {"accept": accept}) for one in _replies(thing, states)}
     if not (changed := [one for one, (told, _) in answers.items() if told["done"]]):
-        raise console.refused(f"{thing} has no dead reply", "keepsaid inbox ls --reply dead")
+        raise console.refused(f"{thing} has no reply that is {' or '.join(states)}", "keepsaid inbox ls --reply dead")
     told = "accepted: not deliverable" if accept else "waits to be sent again"
     console.show({"replies": changed, "accepted": accept}, *(f"{one}  {told}" for one in changed))
     if not accept and not all(up for _, up in answers.values()):
         console.say("no runtime is up: the next one sends it (keepsaid serve)")
 
 
-def _dead_replies(thing: str) -> Sequence[str]:
+def _replies(thing: str, states: Sequence[str]) -> Sequence[str]:
     message_id, reply_id = read("message", thing), read("reply", thing)
     found = None if message_id is None else console.session().read(lambda stores: stores.views.story(message_id))
     if found is not None:
-        return [show("reply", reply.id) for reply in found.replies if reply.state == "dead"]
+        return [show("reply", reply.id) for reply in found.replies if reply.state in states]
     return [] if reply_id is None else [show("reply", reply_id)]
 
 

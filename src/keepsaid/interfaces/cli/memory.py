@@ -230,7 +230,8 @@ def _search(asked: SearchOptions) -> None:
     messages that match. STATE is active, superseded, expired, merged or archived; UNTIL is the day on which the memory
     stopped being true. With -v the list also has the score, and the search that found each memory.
     """
-    from keepsaid.services.memories import SearchRequest, filters_of  # noqa: PLC0415 - `--help` needs no search
+    from keepsaid.memory.recall.recollection import NO_EMBEDDER  # noqa: PLC0415 - `--help` needs no search
+    from keepsaid.services.memories import SearchRequest, filters_of  # noqa: PLC0415
 
     try:
         request = SearchRequest(asked.query, asked.limit, filters_of(asdict(asked)), asked.archived)
@@ -245,9 +246,11 @@ def _search(asked: SearchOptions) -> None:
     table = console.Table(headings, rows if more else tuple(row[2:] for row in rows))
     console.show(recalled_shape(found, now), table)
     for missing in found.missing:
-        console.say(f"left out: {missing}")
+        if missing != NO_EMBEDDER:
+            console.say(f"left out: {missing}")
     if not found.hits:
-        console.say("nothing matches" if console.session().stored() else console.NOTHING)
+        by_words = "; without an embedder a memory is found by its words alone" if NO_EMBEDDER in found.missing else ""
+        console.say(f"nothing matches{by_words}" if console.session().stored() else console.NOTHING)
 
 
 app.command("search")(console.command_of(SearchOptions, _search))

@@ -7,6 +7,7 @@ import re
 import sys
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any, ClassVar
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -102,6 +103,12 @@ def end_of_blocks(text: str) -> int:
         if not is_code and not line.strip() and line.endswith("\n"):
             end = at
     return end
+
+
+def earlier(at: str) -> str:
+    """The label of a reply that was made at a time (RFC 3339) when nobody looked: the time where the person is."""
+    made, now = datetime.fromisoformat(at).astimezone(), datetime.now().astimezone()
+    return f"earlier, {made:%H:%M} >" if made.date() == now.date() else f"earlier, {made:%Y-%m-%d %H:%M} >"
 
 
 class AnswerView:

@@ -131,14 +131,14 @@ async def unbroken(instance: Instance) -> AsyncIterator[None]:
 async def recovered(instance: Instance) -> list[str]:
     """Start the instance; returns what a former process had left, in sentences."""
     before = await instance.operations.overview()
+    unsent = await instance.operations.next_send(tuple(instance.channels)) is not None
     found = await instance.start()
     unrouted = sum(depth.unrouted for depth in before.channels)
     waiting = before.batches.get("queued", 0) + before.batches.get("leased", 0) - len(found.dead)
-    unsent = before.replies.get("pending", 0)
     left = [
         (unrouted, f"{counted(unrouted, 'message')} not routed yet"),
         (waiting, f"{counted(waiting, 'batch', 'batches')} not answered yet"),
-        (unsent, f"{counted(unsent, 'reply', 'replies')} not delivered or seen yet"),
+        (unsent, "replies not sent yet"),
         (found.doubted, f"{counted(found.doubted, 'reply', 'replies')} that may have arrived, marked if sent again"),
         (len(found.dead), f"{counted(len(found.dead), 'batch', 'batches')} given up: keepsaid inbox ls --state dead"),
     ]

@@ -24,16 +24,15 @@ HELP = {
     "/help": "this list",
     "/why": "explain the last turn: what was recalled, what was left out, and why",
     "/stop": "cancel the answer that is being written, as Ctrl-C twice does",
-    **{f"/{name}": meaning for name, meaning in COMMANDS.items() if name != "help"},
+    **{f"/{name}": meaning for name, meaning in COMMANDS.items() if name not in ("help", "join")},
     "/quit": "end the chat, as Ctrl-D does",
 }
-"""The commands and what they do."""
+"""The commands and what they do. The owner, who sits at the terminal, joins people by `keepsaid memory people join`."""
 
 ARGUMENTS = {
     "/forget": ("that",),
     "/wrong": ("undo",),
     "/incognito": ("off",),
-    "/join": ("undo",),
     "/personality": ("show", "set", "reset", "show --person", "show --global", "reset --person", "reset --global"),
 }
 """Words that may follow a command, for completion."""
@@ -174,7 +173,7 @@ class ChatClient:
                 async with aclosing(_pieces(response)) as pieces:
                     async for piece in pieces:
                         yield piece
-                        if piece.kind == "settled" or (piece.kind == "waiting" and piece.text == PAUSED):
+                        if piece.kind == "settled" or piece.data.get("paused"):
                             return
         except httpx2.TransportError as error:
             raise self._gone(error) from error

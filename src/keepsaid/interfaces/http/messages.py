@@ -135,14 +135,15 @@ def _stages(story: views.Story) -> Iterator[MessageEvent]:
         yield MessageEvent("batched", batch_shape(batch))
         again = next_try(batch)
         if again is not None and batch.error:
-            data = {"text": f"{batch.error}; trying again at {ids.when(again)}", "next_try_at": ids.when(again)}
-            yield MessageEvent(_waiting(story), data)
+            told = f"{batch.error}; trying again at {ids.when(again)}"
+            yield _waiting(story, told, next_try_at=ids.when(again))
     if story.state in SETTLED:
         yield _settled(story)
 
 
-def _waiting(story: views.Story) -> str:
-    return f"waiting-{story.batch.fence if story.batch else 0}"
+def _waiting(story: views.Story, text: str, *, next_try_at: str | None = None, paused: bool = False) -> MessageEvent:
+    name = f"waiting-{story.batch.fence if story.batch else 0}"
+    return MessageEvent(name, {"text": text, "next_try_at": next_try_at, "paused": paused})
 
 
 def _settled(story: views.Story) -> MessageEvent:
@@ -262,7 +263,7 @@ def _written(heard: AnswerProgress, told: SentEvents) -> Iterator[str]:
     elif heard.kind == "silence":
         yield ": still here\n\n"
     elif heard.kind == "waiting":
-        yield from told.news(MessageEvent(_waiting(heard.story), {"text": heard.text, "next_try_at": None}))
+        yield from told.news(_waiting(heard.story, heard.text, paused=heard.paused))
     elif heard.kind == "tool":
         yield event("tool", {"name": heard.text})
     else:

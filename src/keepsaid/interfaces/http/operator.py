@@ -53,7 +53,7 @@ async def mark_seen(instance: Instance, call: OwnerCall) -> Shape:
 
 
 async def resend(instance: Instance, call: OwnerCall) -> Shape:
-    """Send a dead reply again, or accept that it will not arrive."""
+    """Send a dead reply again, or accept that it, or one that waits, will not arrive."""
     reply_id, accept = call.id_of("reply", "keepsaid inbox ls --reply dead"), call.flag("accept")
     return {"done": await instance.services.inbox.settle_reply(reply_id, again=not accept)}
 

@@ -43,7 +43,7 @@ class ForeignCaller(errors.KeepsaidError):
 class NotFound(errors.KeepsaidError):
     """There is no such thing."""
 
-    code = "KS-HTTP-NONE"
+    code = "KS-NONE"
 
 
 class MethodNotAllowed(errors.KeepsaidError):

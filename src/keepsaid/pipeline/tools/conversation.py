@@ -18,7 +18,7 @@ from keepsaid.domain.personality import PERSONALITY_CHARS_MAX, settable
 from keepsaid.domain.prompt import AnsweredCall, Json, Record, answered_calls, object_schema
 from keepsaid.domain.schedule import LIVE, NewSchedule, Schedule, Target, What
 from keepsaid.domain.slot import Expected, Question
-from keepsaid.domain.timing import Cron, Every, Once, Timing, checked, first_due, next_due
+from keepsaid.domain.timing import Cron, Every, Once, Timing, checked, first_due, next_due, once
 from keepsaid.domain.turn import ClaimedBatch
 from keepsaid.errors import ToolError
 from keepsaid.ports import model, store_views
@@ -265,7 +265,7 @@ def _timing(arguments: Mapping[str, Json], zone: str, now: int) -> Timing:
     if key == "cron":
         return Cron(str(value), str(arguments.get("timezone") or zone))
     if key == "at":
-        return Once(moment(str(value)))
+        return once(str(value))
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e10:
         raise ValueError(f"{key} must be a number of seconds")
     return Every(int(value * 1_000)) if key == "every_s" else Once(now + int(value * 1_000))

@@ -139,8 +139,7 @@ class Commands:
             case "incognito":
                 return await self._incognito(message.lane, on=arguments.lower() != "off")
             case "pause" | "resume":
-                effect = SetPaused(name == "pause")
-                return CommandResult(_PAUSED if effect.paused else _RESUMED, effects=(effect,))
+                return await self._pause(message.lane, on=name == "pause")
             case "tasks":
                 return await tasks.show_tasks(self.lanes.tasks, message)
             case "approve" | "reject":
@@ -157,6 +156,12 @@ class Commands:
         if not on and not await self._is_incognito(lane):
             return refused("Incognito is not on here.")
         return CommandResult(_INCOGNITO if on else _REMEMBERING, effects=(SetIncognito(on),))
+
+    async def _pause(self, lane: Lane, *, on: bool) -> CommandResult:
+        line = await self.lanes.line(lane)
+        if on == (line is not None and line.paused):
+            return refused("It is paused already; /resume ends that." if on else "This conversation is not paused.")
+        return CommandResult(_PAUSED if on else _RESUMED, effects=(SetPaused(on),))
 
     async def _is_incognito(self, lane: Lane) -> bool:
         line = await self.lanes.line(lane)

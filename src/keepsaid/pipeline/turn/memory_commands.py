@@ -34,7 +34,7 @@ async def forget(
     if name == "that":
         name = await _last(lanes, message.lane)
     if not name:
-        return refused("Say what: /forget that for what you said last, or /forget and the id of a memory.")
+        return refused(_SAY_WHAT)
     message_id = read("message", name) if name.startswith("msg_") else None
     memory_id = read("memory", name) if message_id is None else None
     selector = ForgetSelector(() if memory_id is None else (memory_id,), () if message_id is None else (message_id,))
@@ -47,11 +47,18 @@ async def forget(
     return CommandResult(f"{taken(targets)} To forget it for good: /forget {name} yes", ASKED)
 
 
+_SAY_WHAT = "Say what: /forget that for what you said last, /undo for what /remember stored, or /forget and an id."
+
+
 async def _last(lanes: store_views.LaneView, lane: Lane) -> str:
-    """The last message that the newest settled turn of a lane answered; "" where that was a command."""
-    number = await lanes.last_turn(lane)
-    story = None if number is None else await lanes.turn(number)
-    said = [one for one in story.messages if command_in(one) is None] if story else []
+    """The last message that a turn of a lane answered, other than a command; "" where /remember came after it."""
+    newest, spoken = await lanes.last_turn(lane), await lanes.last_turn(lane, commands=False)
+    told = None if newest is None else await lanes.turn(newest)
+    story = None if spoken is None else await lanes.turn(spoken)
+    commands = [command for one in told.messages if (command := command_in(one))] if told else []
+    if story is None or any(command.name == "remember" for command in commands):
+        return ""
+    said = [one for one in story.messages if command_in(one) is None]
     return show("message", said[-1].id) if said else ""
 
 

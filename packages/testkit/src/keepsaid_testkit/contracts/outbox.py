@@ -299,14 +299,24 @@ class DeadContract:
         assert not await store.apply(Decide(reply.id, 9, again=True))
         assert await take(store, 99) == []
 
+    async def test_what_nobody_fetches_can_be_given_up(self, store: ContractStore) -> None:
+        """It is never sent, and what follows it is."""
+        road = StoreDriver(store)
+        waiting, following = await road.settle(said()), await road.settle(said())
+        assert await store.apply(Decide(waiting, 9, again=False))
+        assert not await store.apply(Decide(waiting, 9, again=False))
+        assert [one.id for one in await take(store, 99)] == [following]
+        assert (await store.overview()).replies == {"not_deliverable": 1, "sending": 1}
+
     async def test_what_is_not_dead_stays(self, store: ContractStore) -> None:
         """Waiting, on its way, sent, or unknown to the store."""
         road = StoreDriver(store)
         waiting = await road.settle(said())
-        for again in (True, False):
-            assert not await store.apply(Decide(waiting, 9, again=again))
-            assert not await store.apply(Decide(4_711, 9, again=again))
+        assert not await store.apply(Decide(waiting, 9, again=True))
+        assert not await store.apply(Decide(4_711, 9, again=True))
+        assert not await store.apply(Decide(4_711, 9, again=False))
         [reply] = await take(store)
+        assert not await store.apply(Decide(reply.id, 9, again=False))
         assert not await store.apply(Decide(reply.id, 9, again=True))
         assert await store.apply(settled(reply, Delivered.CONFIRMED))
         assert not await store.apply(Decide(reply.id, 9, again=False))

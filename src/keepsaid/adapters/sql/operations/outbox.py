@@ -205,7 +205,8 @@ def shown(db: SqlSession, commit: MarkReplyShown) -> bool:
 
 
 def decide(db: SqlSession, commit: Decide) -> bool:
-    if (row := one(db, SQL["state"], (commit.reply_id,))) is None or row[0] != "dead":
+    decided = ("dead",) if commit.again else ("dead", "pending")
+    if (row := one(db, SQL["state"], (commit.reply_id,))) is None or row[0] not in decided:
         return False
     if commit.again:
         db.execute(SQL["send_again"], (commit.reply_id, states.move("reply", row[0], "requeue"), commit.at))
