@@ -60,7 +60,7 @@ def test_a_bundle_holds_no_text_no_secret_and_no_place(waiting: Program, capsys:
 
 def test_a_check_prints_one_line_and_says_by_its_code_whether_all_is_well(waiting: Program, capsys: Capture) -> None:
     assert inside(waiting, capsys, "status", "--check", code=5).out == (
-        "Not running: 1 message to route and 0 batches to answer, kept for the next start. 1 thing needs attention.\n"
+        "Not running: 1 message to route, kept for the next start. 1 thing needs attention.\n"
     )
     waiting.configure("agent: main\n")
     assert "attention" not in waiting.run("status", "--check").out

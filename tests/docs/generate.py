@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tests.docs import commands_page, config_page, errors_page, events_page, help_texts, ports_page, status_texts
+from tests.docs import (
+    commands_page,
+    config_page,
+    doctor_texts,
+    errors_page,
+    events_page,
+    help_texts,
+    ports_page,
+    status_texts,
+    why_texts,
+)  # fmt: skip
 from tests.docs.markdown import ROOT
 
 PAGES: Mapping[str, Callable[[], str]] = {
@@ -14,7 +24,9 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "docs/use/reference/events.md": events_page.page,
     "docs/develop/reference-ports.md": ports_page.page,
     "tests/docs/help.txt": help_texts.page,
+    "tests/docs/doctor.txt": doctor_texts.page,
     "tests/docs/status.txt": status_texts.page,
+    "tests/docs/why.txt": why_texts.page,
 }
 """What is made from what."""
 
