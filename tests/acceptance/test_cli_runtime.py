@@ -21,6 +21,8 @@ from keepsaid import Keepsaid
 from keepsaid.testing.model_script import Hang, Script
 from keepsaid.testing.model_server import ThreadedModelServer
 
+Capture = pytest.CaptureFixture[str]
+
 
 @pytest.fixture
 def fresh(tmp_path: Path) -> Program:
@@ -153,3 +155,69 @@ def test_a_runtime_file_that_is_not_true(
         (fresh.home / "run/runtime.json").write_text(json.dumps(told), "utf-8")
         assert inside(fresh, capsys, "status", "--json").json["runtime"]["up"] is False
         assert inside(fresh, capsys, "inbox", "send", "hello").out.startswith("msg_")
+
+
+_OPERATOR = "an-operator-token-of-32-characters-or-more"
+
+
+@pytest.fixture
+def elsewhere(fresh: Program, tmp_path: Path) -> Iterator[Program]:
+    """A program on an empty home of its own, with the token of an instance that runs in another home."""
+    fresh.configure(f"models: {{chat: none}}\nserver: {{operator_token: {_OPERATOR}}}\n")
+    with fresh.serving() as running:
+        assert running.token == _OPERATOR
+        yield Program(tmp_path / "mine", {"KEEPSAID_TOKEN": _OPERATOR, "AT": running.url})
+
+
+def test_commands_speak_to_an_instance_elsewhere(elsewhere: Program) -> None:
+    at = ("--url", elsewhere.variables["AT"])
+    added = elsewhere.run(*at, "memory", "add", "The kettle is in the cellar.", "--json").json["id"]
+    assert [one["memory"]["id"] for one in elsewhere.run(*at, "memory", "search", "kettle", "--json").json["hits"]] == [
+        added
+    ]
+    assert "nothing matches" in elsewhere.run(*at, "memory", "search", "umbrella").err
+    assert "in the cellar" in elsewhere.run(*at, "chat", "-m", "Where is the kettle?").out
+    piped = elsewhere.run(*at, "chat", given="Where is the kettle?\n/quit\n")
+    assert "in the cellar" in piped.out
+    assert f"To continue: keepsaid chat --url {at[1]}" not in piped.out
+    elsewhere.run(*at, "schedule", "add", "--every", "3600", "--say", "hello", "--name", "hourly")
+    assert "hourly" in elsewhere.run(*at, "schedule", "ls").out
+    assert "every 3600 s" in elsewhere.run(*at, "schedule", "show", "hourly").out
+    status = elsewhere.run(*at, "status").out
+    assert status.startswith(f"Running at {at[1]}: nothing waits.")
+    assert "memory      " in status
+    assert elsewhere.run(*at, "status", "--json").json["runtime"]["url"] == at[1]
+    assert not elsewhere.home.exists(), "nothing is made here for an instance elsewhere"
+
+
+@pytest.mark.parametrize("command", ["inbox ls", "doctor", "config show", "data backup", "serve", "memory ls", "why"])
+def test_a_command_on_files_says_that_they_are_elsewhere(fresh: Program, command: str, capsys: Capture) -> None:
+    fails = 6 if command == "doctor" else 1
+    told = inside(fresh, capsys, "--url", "http://127.0.0.1:9", *command.split(), code=fails)
+    assert "--url names an instance elsewhere" in told.out + told.err
+
+
+@pytest.mark.parametrize(
+    ("url", "token", "said"),
+    [
+        ("ftp://example.org", _OPERATOR, "is not an address such as https://example.org"),
+        ("http://[::1", _OPERATOR, "is not an address such as https://example.org"),
+        ("http://127.0.0.1:9?x=1", _OPERATOR, "is not an address such as https://example.org"),
+        ("http://127.0.0.1:9", "", "--url needs the operator token in KEEPSAID_TOKEN"),
+    ],
+)
+def test_an_address_or_token_that_cannot_be_used(fresh: Program, url: str, token: str, said: str) -> None:
+    program = Program(fresh.home, {"KEEPSAID_TOKEN": token})
+    assert said in program.run("--url", url, "status", code=1).err
+
+
+def test_nobody_there_and_a_wrong_token(elsewhere: Program) -> None:
+    assert "start it there, or correct --url" in elsewhere.run("--url", "http://127.0.0.1:9", "status", code=3).err
+    wrong = Program(elsewhere.home, {"KEEPSAID_TOKEN": "x" * 40})
+    assert "export KEEPSAID_TOKEN" in wrong.run("--url", elsewhere.variables["AT"], "status", code=1).err
+
+
+def test_a_short_operator_token_is_refused(fresh: Program) -> None:
+    fresh.configure("server: {operator_token: short}\n")
+    assert "needs at least 32 ASCII characters" in fresh.run("doctor", "--offline", code=6).out
+    assert "needs at least 32 ASCII characters" in fresh.run("serve", "--port", "0", code=4).err

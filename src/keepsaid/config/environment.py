@@ -13,7 +13,7 @@ from typing import Any
 from keepsaid.config.section import with_current_keys
 from keepsaid.config.settings import ENV_PREFIX, Config
 
-_OTHER = frozenset({f"{ENV_PREFIX}HOME"})
+_OTHER = frozenset({f"{ENV_PREFIX}HOME", f"{ENV_PREFIX}TOKEN"})
 """Variables of ours that are not settings."""
 
 

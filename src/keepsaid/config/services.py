@@ -211,7 +211,10 @@ class ServerConfig(ConfigSection):
     port: int = Field(7448, ge=0, le=65_535)
     """Port; 0 takes a free one."""
     token: SecretStr | None = None
-    """Bearer token for everything under /v1."""
+    """Bearer token of clients: it opens the routes for messages and media."""
+    operator_token: SecretStr | None = None
+    """Bearer token of the owner: it opens everything, for `keepsaid --url` and programs that administer. Without one,
+    each start makes another, which only commands on this machine can read."""
     connections_max: int = Field(512, ge=8, le=100_000)
     """Connections open at the same time, streams included; fewer where the process may open few files. At the limit
     the connection that has waited longest for a request is closed for a new one, or the new one gets 503."""

@@ -8,7 +8,7 @@ import signal
 import sys
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from queue import SimpleQueue
 from shlex import quote
 from threading import Thread
@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 
+from keepsaid.domain.message import Lane, lane_key
 from keepsaid.errors import HomeBusy, HomeError, InputError
 from keepsaid.interfaces.cli import program, serve
 from keepsaid.interfaces.cli import talk as talks
 from keepsaid.interfaces.cli.console import say, session, show
-from keepsaid.interfaces.cli.remote import Remote, recorded, running
+from keepsaid.interfaces.cli.remote import Remote, elsewhere, recorded, running
 from keepsaid.text.normal import counted
 
 if TYPE_CHECKING:
@@ -121,27 +122,31 @@ def chat(
     """
     once = None if message is None else _Once(message)
     try:
-        code = asyncio.run(_chat(session().config(), conversation, once))
+        code = asyncio.run(_chat(None if session().url else session().config(), conversation, once))
     except asyncio.CancelledError:  # SIGTERM: everything was stopped in order
         code = once.cut_off() if once else 0
     if code:
         raise typer.Exit(code)
 
 
-async def _chat(config: Config, conversation: str, once: _Once | None) -> int:
+async def _chat(config: Config | None, conversation: str, once: _Once | None) -> int:
     work = asyncio.current_task()
     assert work is not None, "a coroutine runs in a task"
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, work.cancel)
     async with Host(config) as host, talks.open_chat(host.remote, conversation) as talk:
         if once is not None:
             return await _answered_once(talk, once)
-        await _greet(config, conversation, (await host.remote()).model)
+        if config is None:
+            say(f"{session().url}   lane {lane_key(conversation)}   /help for commands")
+        else:
+            await _greet(config, conversation, (await host.remote()).model)
         if sys.stdin.isatty() and not session().json:
             from keepsaid.interfaces.cli.converse import converse  # noqa: PLC0415 - a pipe needs no prompt
 
             await converse(talk, conversation)
-            where = "" if conversation == "terminal" else f"--conversation {quote(conversation)}"
-            say(f"To continue: keepsaid chat {where}".rstrip())
+            where = [f"--url {quote(session().url)}"] if session().url else []
+            where += [] if conversation == "terminal" else [f"--conversation {quote(conversation)}"]
+            say(" ".join(["To continue: keepsaid chat", *where]))
             return 0
         return await _piped(talk, conversation)
 
@@ -149,10 +154,10 @@ async def _chat(config: Config, conversation: str, once: _Once | None) -> int:
 class Host:
     """Finds the running instance of the home, or runs one in a task of its own, whichever task of the chat asks.
 
-    If the disk of that instance fails, the chat ends with StoreBroken.
+    If the disk of that instance fails, the chat ends with StoreBroken. Without `config` it is the one that --url names.
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config | None) -> None:
         self._config = config
         self._over = asyncio.Event()
         self._serving: asyncio.Task[None] | None = None
@@ -173,6 +178,8 @@ class Host:
 
     async def remote(self) -> Remote:
         """The running instance, or one that this process starts; another that is starting is waited for."""
+        if self._config is None:
+            return self._elsewhere
         home = session().home
         until = asyncio.get_running_loop().time() + _START_S
         while True:
@@ -185,6 +192,12 @@ class Host:
                     raise
                 await asyncio.sleep(_POLL_S)
 
+    @cached_property
+    def _elsewhere(self) -> Remote:
+        remote = elsewhere()
+        assert remote is not None, "without --url there are settings"
+        return remote
+
     async def _started(self) -> Remote:
         up: asyncio.Future[Remote] = asyncio.get_running_loop().create_future()
         self._serving = asyncio.create_task(self._serve(up), name="keepsaid-host")
@@ -193,6 +206,7 @@ class Host:
 
     async def _serve(self, up: asyncio.Future[Remote]) -> None:
         async with AsyncExitStack() as closing:
+            assert self._config is not None, "none is started for an instance elsewhere"
             remote = await _own(self._config, closing)
             if not up.done():  # whoever asked may have been stopped meanwhile
                 up.set_result(remote)
@@ -236,7 +250,6 @@ async def _own(config: Config, closing: AsyncExitStack) -> Remote:
 async def _greet(config: Config, conversation: str, model: str) -> None:
     """The first line: lane, the runtime's model, memory and where help is."""
     from keepsaid.app.stores import reading  # noqa: PLC0415
-    from keepsaid.domain.message import Lane, lane_key  # noqa: PLC0415
 
     async with reading(session().home, config) as stores:
         memories = sum((await stores.memories.counts()).values())

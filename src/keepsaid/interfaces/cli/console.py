@@ -46,10 +46,20 @@ class CliSession:
     verbose: bool = False
     colour: bool = True
     root: Path | None = None
+    url: str = ""
+    """The address of an instance elsewhere; empty for that of the home."""
 
     @property
     def home(self) -> Home:
-        """The home; raises HomeError when a file stands where a directory belongs."""
+        """The home; raises HomeError when a file stands where a directory belongs, InputError with --url."""
+        if self.url:
+            what = "this command works with the files of a home, and --url names an instance elsewhere"
+            raise InputError(what, safe="Nothing was done.", hint="run it on the machine of that instance")
+        return self.here
+
+    @property
+    def here(self) -> Home:
+        """The home on this machine, also where the command speaks to another instance."""
         from keepsaid.config import Home  # noqa: PLC0415 - the tree of settings costs 0.1 s, which `--help` saves
 
         home = Home.at(self.root)

@@ -60,7 +60,8 @@ class Conversation:
     """One chat: what the person still waits for, and what was shown."""
 
     def __init__(self, talk: ChatClient, conversation: str) -> None:
-        typed = session().home.typed_file
+        typed = session().here.typed_file
+        typed.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         typed.touch(mode=0o600)
         self._prompt: PromptSession[str] = PromptSession(
             history=FileHistory(str(typed)), completer=CommandCompleter(), complete_while_typing=True

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from keepsaid.domain.ids import show, when
+from keepsaid.domain.ids import show
 from keepsaid.domain.maintenance import LOOSE, AuditFinding, AuditProblem, Fix, Holdings, Outstanding, UpkeepTask
 from keepsaid.domain.memory import IMPORTANCE, Kind, Memory, Recalled
 from keepsaid.domain.visibility import MemoryShared, ShareReach
@@ -238,19 +238,22 @@ def _search(asked: SearchOptions) -> None:
         request.check()
     except InputError as error:
         raise typer.BadParameter(error.what.replace("as_of", "--as-of")) from error
-    found = console.session().read(lambda stores: stores.search.search(request)) or Recalled(())
-    now = _now()
+    if (other := remote.elsewhere()) is not None:
+        found = other.get("/v1/memories", **{name: str(value) for name, value in asdict(asked).items() if value})
+    else:
+        recalled = console.session().read(lambda stores: stores.search.search(request))
+        found = recalled_shape(recalled or Recalled(()), _now())
     more = ("SCORE", "LEG") if console.session().verbose else ()
     headings = (*more, "ID", "STATE", "UNTIL", "KIND", "MEMORY")
-    rows = tuple((f"{hit.score:.3f}", f"{hit.leg} #{hit.rank}", *_hit_cells(hit.memory, now)) for hit in found.hits)
-    table = console.Table(headings, rows if more else tuple(row[2:] for row in rows))
-    console.show(recalled_shape(found, now), table)
-    for missing in found.missing:
+    rows = tuple(map(_hit_cells, found["hits"]))
+    console.show(found, console.Table(headings, rows if more else tuple(row[2:] for row in rows)))
+    for missing in found["missing"]:
         if missing != NO_EMBEDDER:
             console.say(f"left out: {missing}")
-    if not found.hits:
-        by_words = "; without an embedder a memory is found by its words alone" if NO_EMBEDDER in found.missing else ""
-        console.say(f"nothing matches{by_words}" if console.session().stored() else console.NOTHING)
+    if not found["hits"]:
+        by_words = "; without an embedder a memory is found by its words alone"
+        said = f"nothing matches{by_words if NO_EMBEDDER in found['missing'] else ''}"
+        console.say(said if other is not None or console.session().stored() else console.NOTHING)
 
 
 app.command("search")(console.command_of(SearchOptions, _search))
@@ -280,10 +283,12 @@ def _now() -> int:
     return int(time.time() * 1_000)
 
 
-def _hit_cells(memory: Memory, now: int) -> tuple[str, ...]:
-    until = (when(memory.valid_to) or "-").partition("T")[0]
-    kind = _SHORT.get(memory.new.kind, str(memory.new.kind))
-    return show("memory", memory.id), memory.state_at(now), until, kind, memory.text
+def _hit_cells(hit: Shape) -> tuple[str, ...]:
+    memory = hit["memory"]
+    until = (memory["valid_to"] or "-").partition("T")[0]
+    kind = _SHORT.get(memory["kind"], memory["kind"])
+    found = f"{hit['score']:.3f}", f"{hit['leg']} #{hit['rank']}"
+    return (*found, memory["id"], memory["state"], until, kind, memory["text"])
 
 
 def _cells(memory: Memory) -> tuple[str, ...]:

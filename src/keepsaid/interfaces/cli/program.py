@@ -16,9 +16,10 @@ import typer
 
 from keepsaid.errors import ConfigError, HomeError, InputError, KeepsaidError, NotRunning, installation
 from keepsaid.interfaces.cli.commands import plugin_commands, tree
-from keepsaid.interfaces.cli.console import CliSession, begin, envelope, say, session
+from keepsaid.interfaces.cli.console import CliSession, begin, command_of, envelope, say, session
 from keepsaid.interfaces.cli.escapes import VisibleRecord, visible
 from keepsaid.text.normal import normalise
+from keepsaid.values import frozen
 
 FAILED, USAGE, NOT_RUNNING, NOT_CONFIGURED, WARNINGS, ERRORS, INTERRUPTED, TERMINATED = 1, 2, 3, 4, 5, 6, 130, 143
 """Exit codes, besides 0; 5 and 6 are the findings of a check."""
@@ -117,7 +118,7 @@ _FORMER = {
 """Commands by the names they had in the release before; they are taken for one release more."""
 
 _SWITCHES = ("--json", "--quiet", "-q", "--verbose", "-v", "--no-color")
-_VALUED = "--home"
+_VALUED = {"--home": "a directory", "--url": "an address"}
 _PATHS = (["data"], ["bench"], ["inbox", "routes"], ["inbox", "replay"])
 """Commands whose arguments are paths: bytes of the file system, not text."""
 
@@ -128,15 +129,29 @@ _Misuse: type[Exception] = typer.BadParameter.__mro__[1]
 """What typer raises for a wrong command line: a class of click's, or of its own copy of click, by version."""
 
 
-def shared(
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
-    home: Annotated[Path | None, typer.Option(help="Directory with all data, instead of KEEPSAID_HOME.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print data only.")] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print tracebacks of unexpected errors.")] = False,
-    no_color: Annotated[bool, typer.Option("--no-color", help="Print without colour.")] = False,
-) -> None:
+@frozen
+class SharedOptions:
+    """Options that every command has."""
+
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False
+    home: Annotated[Path | None, typer.Option(help="Directory with all data, instead of KEEPSAID_HOME.")] = None
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print data only.")] = False
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print tracebacks of unexpected errors.")] = False
+    no_color: Annotated[bool, typer.Option("--no-color", help="Print without colour.")] = False
+    url: Annotated[
+        str,
+        typer.Option(
+            metavar="URL", help="Speak to the instance at this address; KEEPSAID_TOKEN is its operator token."
+        ),
+    ] = ""
+
+
+def _begin(given: SharedOptions) -> None:
     """Everything said is kept, and comes to mind when needed."""
-    begin(CliSession(as_json, quiet, verbose, not no_color, home))
+    begin(CliSession(given.as_json, given.quiet, given.verbose, not given.no_color, given.home, given.url))
+
+
+shared = command_of(SharedOptions, _begin)
 
 
 def shared_first(arguments: list[str]) -> tuple[list[str], list[str]]:
@@ -145,9 +160,9 @@ def shared_first(arguments: list[str]) -> tuple[list[str], list[str]]:
     for argument in left:
         if argument == "--":
             rest += [argument, *left]
-        elif argument in _SWITCHES or argument.startswith(f"{_VALUED}="):
+        elif argument in _SWITCHES or (argument.partition("=")[0] in _VALUED and "=" in argument):
             front.append(argument)
-        elif argument == _VALUED:
+        elif argument in _VALUED:
             front += [argument, *islice(left, 1)]
         else:
             rest.append(argument)
@@ -178,8 +193,10 @@ def _run(front: list[str], rest: list[str], *, as_json: bool) -> int:
 
         print(envelope({"version": __version__}) if as_json else f"keepsaid {__version__}")
         return 0
-    if front[-1:] == [_VALUED] or not all(front) or f"{_VALUED}=" in front:
-        raise Misused(f"{_VALUED} needs a directory")  # an empty one would be the directory one stands in
+    for option, value in zip(front, [*front, ""][1:], strict=True):
+        name, has_value, joined = option.partition("=")
+        if name in _VALUED and not (joined if has_value else value):
+            raise Misused(f"{name} needs {_VALUED[name]}")  # an empty one would be the directory one stands in
     rest = _named_as_now(rest)
     noun = rest[0]
     if noun in _TESTKIT and noun not in plugin_commands():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 from keepsaid import errors
-from keepsaid.interfaces.cli.console import session
+from keepsaid.interfaces.cli.console import say, session
 from keepsaid.values import frozen
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _ASK_S = 30.0
+_UNAUTHORISED = 401
 _LIVENESS_S = 2.0
 _BUSY_S = 5.0
 _BUSY_POLL_S = 0.05
@@ -28,7 +29,7 @@ _BUSY_POLL_S = 0.05
 
 @frozen
 class Remote:
-    """Where a runtime listens, the operator's token, its process and the model it answers with."""
+    """Where a runtime listens, the operator's token, its process (0 elsewhere) and the model it answers with."""
 
     url: str
     token: str
@@ -65,24 +66,28 @@ class Remote:
         headers: dict[str, str] | None = None,
         timeout_s: float = _ASK_S,
     ) -> Any:
-        from http.client import HTTPConnection, HTTPException  # noqa: PLC0415 - without a runtime nobody is called
+        from http.client import HTTPConnection, HTTPException, HTTPSConnection  # noqa: PLC0415 - needs a runtime
 
         try:
             place = urlsplit(self.url)
-            connection = HTTPConnection(place.hostname or "", place.port, timeout=timeout_s)
+            kind = HTTPSConnection if place.scheme == "https" else HTTPConnection
+            connection = kind(place.hostname or "", place.port, timeout=timeout_s)
         except (HTTPException, ValueError) as error:
             raise errors.NotRunning(f"{self.url!r} is not the address of a runtime") from error
         sent = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json", **(headers or {})}
         try:
-            connection.request(method, path, body, sent)
+            connection.request(method, f"{place.path}{path}", body, sent)
             response = connection.getresponse()
             answer = response.read()
         except (OSError, HTTPException, ValueError) as error:
-            raise errors.NotRunning(f"nothing answers at {self.url} ({type(error).__name__})") from error
+            hint = errors.NotRunning.hint if self.pid else "start it there, or correct --url"
+            raise errors.NotRunning(f"nothing answers at {self.url} ({type(error).__name__})", hint=hint) from error
         finally:
             connection.close()
         if response.status >= 400:
-            raise problem(answer, response.status)
+            said = problem(answer, response.status)
+            said.hint = _EXPORT if response.status == _UNAUTHORISED and not self.pid else said.hint
+            raise said
         if (told := _object_in(answer)) is None:
             raise errors.NotRunning(f"the server at {self.url} is not a keepsaid runtime")
         return told
@@ -133,12 +138,40 @@ def running(home: Home) -> Remote | None:
     return remote if remote is not None and remote.answers() else None
 
 
+_VARIABLE = "KEEPSAID_TOKEN"
+_EXPORT = f"export {_VARIABLE}=..., the server.operator_token of that instance"
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+def elsewhere() -> Remote | None:
+    """The instance that --url names; None without --url. Raises InputError for no address, and where no token is."""
+    if not (url := session().url.rstrip("/")):
+        return None
+    try:
+        place = urlsplit(url)
+        whole = place.scheme in ("http", "https") and bool(place.hostname) and place.port != 0
+    except ValueError:
+        whole = False
+    if not whole or place.query or place.fragment:
+        raise errors.InputError(
+            f"--url {url!r} is not an address such as https://example.org", safe="Nothing was done."
+        )
+    if not (token := os.environ.get(_VARIABLE, "").strip()):
+        what = f"--url needs the operator token in {_VARIABLE}"
+        raise errors.InputError(what, safe="Nothing was done.", hint=_EXPORT)
+    if place.scheme == "http" and place.hostname not in _LOOPBACK:
+        say(f"warning: the token and all text go to {place.hostname} unencrypted; use https, or a private network")
+    return Remote(url, token, 0)
+
+
 def either(remotely: Callable[[Remote], T], locally: Callable[[Instance], Awaitable[T]]) -> tuple[T, bool]:
     """Write through the running instance, else under the lock of the home; and whether one was running.
 
     A process that holds the lock and does not answer yet is starting, or is a command like this one: it is
-    waited for a few seconds, then HomeBusy is raised.
+    waited for a few seconds, then HomeBusy is raised. With --url only that instance is asked.
     """
+    if (other := elsewhere()) is not None:
+        return remotely(other), True
     home, config = session().home, session().config()
 
     async def here() -> T:

@@ -10,12 +10,15 @@ import typer
 from keepsaid.domain.schedule import LIVE
 from keepsaid.interfaces.cli.console import Table, command_of, facts, one_line, session, show
 from keepsaid.interfaces.cli.console import say as talk
-from keepsaid.interfaces.cli.remote import post
+from keepsaid.interfaces.cli.remote import elsewhere, post
 from keepsaid.values import frozen
 
 app = typer.Typer(help="Schedule messages, prompts and jobs.", rich_markup_mode=None)
 _ENDED = ("done", "cancelled")
 _LISTED_MAX = 100_000
+_SHOWN_MAX = 1_000
+"""Schedules that an instance elsewhere is asked for."""
+
 Named = Annotated[str, typer.Argument(metavar="SCHEDULE", help="Its id (sch_...) or its name.")]
 
 
@@ -24,9 +27,12 @@ def ls(every: Annotated[bool, typer.Option("--all", help="Include ended schedule
     """List schedules."""
     from keepsaid.interfaces.task_shapes import schedules_shape  # noqa: PLC0415 - the settings are read late
 
-    states = (*LIVE, *_ENDED) if every else LIVE
-    found = session().read(lambda stores: stores.views.schedules.schedules(states, 0, _LISTED_MAX))
-    shape = schedules_shape(found or ())
+    if (other := elsewhere()) is not None:
+        shape = other.get("/v1/schedules", limit=str(_SHOWN_MAX), **({"all": "1"} if every else {}))
+    else:
+        states = (*LIVE, *_ENDED) if every else LIVE
+        found = session().read(lambda stores: stores.views.schedules.schedules(states, 0, _LISTED_MAX))
+        shape = schedules_shape(found or ())
     headings = ("SCHEDULE", "NAME", "STATE", "NEXT", "WHEN", "WHAT", "TEXT")
     show(shape, Table(headings, tuple(map(_row, shape["schedules"]))))
     if not shape["schedules"]:
@@ -47,8 +53,11 @@ def show_one(thing: Named) -> None:
     """Show one schedule and its last runs."""
     from keepsaid.interfaces.task_shapes import schedule_view_shape  # noqa: PLC0415
 
-    what, hint = f"there is no schedule {thing}", "keepsaid schedule add"
-    shape = session().need(lambda stores: schedule_view_shape(stores.views.schedules, thing), what, hint)
+    if (other := elsewhere()) is not None:
+        shape = other.get(f"/v1/schedules/{quote(thing, safe='')}")
+    else:
+        what, hint = f"there is no schedule {thing}", "keepsaid schedule add"
+        shape = session().need(lambda stores: schedule_view_shape(stores.views.schedules, thing), what, hint)
     runs = tuple((one["due_at"], one["state"], one["output"], one["reason"] or "-") for one in shape["runs"])
     show(shape, _render_schedule(shape), Table(("DUE", "RUN", "OUTPUT", "WHY"), runs))
 

@@ -9,13 +9,13 @@ import typer
 
 from keepsaid.interfaces.cli import program
 from keepsaid.interfaces.cli.console import facts, on_terminal, session, show
-from keepsaid.interfaces.cli.remote import Remote, running
+from keepsaid.interfaces.cli.remote import Remote, elsewhere, running
 from keepsaid.text.normal import duration, tallied
 from keepsaid.values import frozen
 
 if TYPE_CHECKING:
     from keepsaid.config import Home
-    from keepsaid.services.status import Concern, Status
+    from keepsaid.services.status import Status
 
 
 _WATCH_S = 2.0
@@ -41,6 +41,8 @@ def status(
 def _show(*, brief: bool) -> int:
     """Print the status; returns how many things need attention."""
     current = session()
+    if (other := elsewhere()) is not None:
+        return _show_elsewhere(other, brief=brief)
     life = life_of(current.home)
     where: dict[str, Any] = {"runtime": _runtime_shape(life), "home": str(current.home.data)}
     found = current.read(lambda stores: stores.status.read())
@@ -58,16 +60,29 @@ def _show(*, brief: bool) -> int:
     return len(shape["attention"])
 
 
+def _show_elsewhere(other: Remote, *, brief: bool) -> int:
+    """Print the status of an instance that is not on this machine."""
+    shape = other.get("/v1/status")
+    sentence = shape.pop("sentence").replace("Running", f"Running at {other.url}", 1)
+    where = {"runtime": {"up": True, "pid": None, "url": other.url}, "home": None}
+    show({"sentence": sentence, "stored": True, **shape, **where}, sentence, *([] if brief else _below(shape)))
+    return len(shape["attention"])
+
+
+def _below(shape: dict[str, Any]) -> list[str]:
+    return [*map(_concern, shape["attention"]), facts(_lines(shape))]
+
+
 def described(found: Status, process: str, *, is_up: bool) -> tuple[str, dict[str, Any], list[str]]:
     """The first line of a status, its JSON, and the text below the first line; `process` says what uses the home."""
     from keepsaid.interfaces.status_shape import status_shape  # noqa: PLC0415 - `--help` needs none of it
 
     shape = status_shape(found)
-    return found.describe(process, works=is_up), shape, [*map(_concern, found.concerns()), facts(_lines(shape))]
+    return found.describe(process, works=is_up), shape, _below(shape)
 
 
-def _concern(one: Concern) -> str:
-    return f"! {one.what}" + (f"\n  try  {one.command}" if one.command else "")
+def _concern(one: dict[str, str]) -> str:
+    return f"! {one['what']}" + (f"\n  try  {one['command']}" if one["command"] else "")
 
 
 @frozen

@@ -6,6 +6,7 @@ import asyncio
 import hmac
 import ipaddress
 import re
+import secrets
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -53,6 +54,18 @@ def client_token(server: ServerConfig) -> str | None:
         what = f"server.host {server.host} can be reached by others: server.token must be set"
         raise ConfigError(what, hint="keepsaid config set server.token --prompt")
     return token or None
+
+
+_TOKEN_CHARS_MIN = 32
+
+
+def operator_token(server: ServerConfig) -> str:
+    """The owner's token: the one that is set, else a new one. Raises ConfigError for one that could be guessed."""
+    given = server.operator_token.get_secret_value() if server.operator_token else ""
+    if given and (len(given) < _TOKEN_CHARS_MIN or not (given.isascii() and given.isprintable()) or " " in given):
+        what = f"server.operator_token needs at least {_TOKEN_CHARS_MIN} ASCII characters, without spaces"
+        raise ConfigError(what, hint="keepsaid config set server.operator_token --prompt")
+    return given or secrets.token_urlsafe(_TOKEN_CHARS_MIN)
 
 
 @frozen

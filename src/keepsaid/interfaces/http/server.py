@@ -150,7 +150,7 @@ async def listening(instance: Instance, port: int | None = None) -> AsyncIterato
     Raises ConfigError for a public address without a token, HomeError when the port is taken.
     """
     server = instance.config.server
-    token = secrets.token_urlsafe(32)
+    token = bodies.operator_token(server)
     instance.redactor.learn(token)
     gate = bodies.Gate(server.host, token, bodies.client_token(server))
     bound = _bind(server.host, server.port if port is None else port)
