@@ -26,8 +26,8 @@ SITUATIONS: dict[str, tuple[Status, str]] = {
     "tokens and their cost are known": (seen(usage=Usage(12_963, 1_204, 31_500)), _UP),
     "a conversation is paused": (seen(paused=(_PAUSED,)), _UP),
     "replies are not fetched": (replace(CALM, unfetched=Backlog(3, 100_000)), _UP),
-    "an extension is quarantined and tools wait": (
-        replace(CALM, host=HostStatus(10**12, {"desk": 2}, {"weather": "it raised KeyError"})),
+    "an extension is quarantined, tools wait, and a server of tools is not there": (
+        replace(CALM, host=HostStatus(10**12, {"desk": 2}, {"weather": "it raised KeyError"}, {"mail": "not found"})),
         _UP,
     ),
     "everything needs attention": (ALL, _DOWN),

@@ -21,7 +21,7 @@ from tests.unit.test_reminding import config as settings
 from tests.unit.test_reminding import say
 
 from keepsaid.adapters.system.machine import SystemClock
-from keepsaid.adapters.tools.mcp import McpServer
+from keepsaid.adapters.tools.mcp import McpServer, ServerTroubles
 from keepsaid.app.channels import accept, query_server
 from keepsaid.app.instance import opened
 from keepsaid.config import Home
@@ -158,8 +158,11 @@ async def test_over_http_with_a_header() -> None:
         ({"command": [sys.executable, "-c", "print('hello')"]}, "connection closed"),
     ],
 )
-async def test_one_that_cannot_be_reached_says_why_and_is_tried_later(given: dict[str, Any], why: str) -> None:
-    server = McpServer("gone", McpServerConfig.model_validate(given), clock := VirtualClock(), All())
+async def test_one_that_cannot_be_reached_says_why_and_is_tried_later(
+    given: dict[str, Any], why: str, tmp_path: Path
+) -> None:
+    troubles = ServerTroubles(tmp_path / "servers.json")
+    server = McpServer("gone", McpServerConfig.model_validate(given), clock := VirtualClock(), All(), troubles)
     waits = []
     for _ in range(3):
         again = await server.keep()
@@ -167,9 +170,21 @@ async def test_one_that_cannot_be_reached_says_why_and_is_tried_later(given: dic
         waits.append(again - clock.due_ms())
     assert waits == [1_000, 2_000, 4_000]
     assert why.lower() in server.trouble.lower()
+    assert troubles.read() == {"gone": server.trouble}
     assert server.tools() == ()
     with pytest.raises(ToolError):
         await server.served()
+
+
+async def test_one_that_is_there_again_has_no_trouble_any_more(tmp_path: Path) -> None:
+    troubles = ServerTroubles(tmp_path / "servers.json")
+    for name in ("desk", "other"):
+        troubles.note(name, "it did not answer in time")
+    async with kept(McpServer("desk", config(), SystemClock(), All(), troubles)):
+        assert "desk" not in troubles.read()
+    assert troubles.read() == {"other": "it did not answer in time"}
+    (tmp_path / "servers.json").write_text("[]", "utf-8")
+    assert troubles.read() == {}
 
 
 @pytest.mark.parametrize("given", [{}, {"command": ["a"], "url": "http://b"}])

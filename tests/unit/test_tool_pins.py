@@ -13,7 +13,7 @@ import yaml
 from tests.unit.test_mcp import config, kept
 
 from keepsaid.adapters.system.machine import SystemClock
-from keepsaid.adapters.tools.mcp import McpServer, ToolPins
+from keepsaid.adapters.tools.mcp import SERVERS_FILE, McpServer, ServerTroubles, ToolPins
 from keepsaid.app.channels import pins_of
 from keepsaid.config import Home
 from keepsaid.domain.trust import ToolStanding
@@ -172,6 +172,19 @@ def test_status_and_doctor_name_the_tools_that_wait_and_the_command(
     assert [one["fix"] for one in found if one["level"] == "warn"] == ["keepsaid ext tools accept desk"]
     pins.accept("desk", [served(about="\u202eHello")])
     assert shape(home, capfd, "status")["tools_waiting"] == {}
+
+
+def test_status_and_doctor_name_a_server_that_cannot_be_used(home: Home, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["--home", str(home.data.parent), "memory", "add", "The kettle is blue."]) == 0
+    capfd.readouterr()
+    for name in ("desk", "removed"):
+        ServerTroubles(home.state / SERVERS_FILE).note(name, "it did not answer in time")
+    told = shape(home, capfd, "status")
+    assert told["tool_servers_unreachable"] == {"desk": "it did not answer in time"}
+    missing = "tools of desk are missing: it did not answer in time"
+    assert told["attention"] == [{"what": missing, "command": "keepsaid ext tools ls"}]
+    found = shape(home, capfd, "doctor", "--offline", code=5)["findings"]
+    assert [one["what"] for one in found if one["level"] == "warn"] == [missing]
 
 
 def test_a_backup_keeps_what_was_accepted(home: Home, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from keepsaid.adapters.channels import github, pull
 from keepsaid.adapters.channels.media import discord, nostr, slack, telegram
 from keepsaid.adapters.system.machine import SystemClock
-from keepsaid.adapters.tools.mcp import ACCEPTED_FILE, WAITING_FILE, McpServer, ToolPins
+from keepsaid.adapters.tools.mcp import ACCEPTED_FILE, SERVERS_FILE, WAITING_FILE, McpServer, ServerTroubles, ToolPins
 from keepsaid.config import Config, Home
 from keepsaid.config.home import write_file
 from keepsaid.domain import message, trust
@@ -175,5 +175,12 @@ def pins_of(home: Home) -> ToolPins:
 
 def servers_of(home: Home, config: Config, clock: runtime.Clock) -> tuple[McpServer, ...]:
     """The servers that the config names."""
-    pins = pins_of(home)
-    return tuple(McpServer(name, one, clock, pins) for name, one in config.tools.mcp.items())
+    pins, troubles = pins_of(home), ServerTroubles(home.state / SERVERS_FILE)
+    return tuple(McpServer(name, one, clock, pins, troubles) for name, one in config.tools.mcp.items())
+
+
+def troubled_servers(home: Home, config: Config) -> Mapping[str, str]:
+    """By server, why the runtime could not use it when it tried last; no server is asked."""
+    return {
+        name: why for name, why in ServerTroubles(home.state / SERVERS_FILE).read().items() if name in config.tools.mcp
+    }

@@ -132,15 +132,13 @@ def free_space(home: Home, config: Config) -> int:
 
 def host_status(home: Home, config: Config) -> status.HostStatus:
     """Read what stands beside the stores of a home, from its disk; no server is asked."""
-    return status.HostStatus(free_space(home, config), _waiting_tools(home, config), _quarantined(home, config))
-
-
-def _waiting_tools(home: Home, config: Config) -> dict[str, int]:
+    quarantined = _quarantined(home, config)
     if not config.tools.mcp:
-        return {}
+        return status.HostStatus(free_space(home, config), {}, quarantined)
     from keepsaid.app import channels  # noqa: PLC0415 - the engine, which a home without MCP servers is spared
 
-    return {server: len(tools) for server, tools in channels.waiting_in(home, config).items()}
+    waiting = {server: len(tools) for server, tools in channels.waiting_in(home, config).items()}
+    return status.HostStatus(free_space(home, config), waiting, quarantined, channels.troubled_servers(home, config))
 
 
 def _quarantined(home: Home, config: Config) -> dict[str, str]:

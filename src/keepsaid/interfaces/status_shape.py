@@ -52,6 +52,7 @@ def status_shape(status: Status) -> dict[str, Any]:
             "disabled": [show("schedule", one) for one in status.disabled],
         },
         "tools_waiting": dict(status.host.tools_waiting),
+        "tool_servers_unreachable": dict(status.host.unreachable),
         "extensions_quarantined": dict(status.host.quarantined),
         "extraction_parked": [show("session", one.session_id) for one in status.parked],
         "events_undelivered": len(status.undelivered),

@@ -41,13 +41,14 @@ class StatusView(
 
 @frozen
 class HostStatus:
-    """What stands beside the stores: bytes free on their disk, by server how many tools wait for acceptance, and by
-    extension why it was quarantined when a runtime last wrote that down.
+    """What stands beside the stores: bytes free on their disk, by server how many tools wait for acceptance, by
+    extension why it is quarantined, and by server of tools why it cannot be used. A runtime wrote down the last two.
     """
 
     free_bytes: int
     tools_waiting: Mapping[str, int]
     quarantined: Mapping[str, str] = field(default_factory=dict)
+    unreachable: Mapping[str, str] = field(default_factory=dict)
 
 
 @frozen
@@ -135,16 +136,18 @@ class Status:
 
     def _of_upkeep(self) -> Iterator[Concern]:
         if self.parked:
-            what = f"memory extraction failed too often for {counted(len(self.parked), 'session')}"
+            what = f"memory extraction failed too often for {_at_least(self.parked, 'session')}"
             yield Concern(what, "keepsaid memory extract ls --state parked")
         if self.disabled:
-            what = f"{counted(len(self.disabled), 'schedule')} disabled after too many failures"
+            what = f"{_at_least(self.disabled, 'schedule')} disabled after too many failures"
             yield Concern(what, "keepsaid schedule ls")
         if self.undelivered:
-            many = counted(len(self.undelivered), "event")
+            many = _at_least(self.undelivered, "event")
             yield Concern(f"{many} could not be delivered to a subscriber", "keepsaid ext events dead")
         for name, reason in self.host.quarantined.items():
             yield Concern(f"extension {name} is quarantined: {reason}", f"keepsaid ext show {name}")
+        for server, reason in self.host.unreachable.items():
+            yield Concern(f"tools of {server} are missing: {reason}", "keepsaid ext tools ls")
         for server, count in self.host.tools_waiting.items():
             many = counted(count, "tool")
             yield Concern(f"{many} of {server} not offered until you accept", f"keepsaid ext tools accept {server}")
@@ -175,6 +178,11 @@ class Status:
         if seen.deferred:
             left += f"; {counted(seen.deferred, 'batch waits', 'batches wait')} for an outage to end"
         return left + ("." if works else ", kept for the next start.")
+
+
+def _at_least(listed: Sequence[object], noun: str) -> str:
+    """How many there are, as far as they were listed."""
+    return f"{'at least ' if len(listed) >= _LISTED_MAX else ''}{counted(len(listed), noun)}"
 
 
 _UNDELIVERED = ("reply that could not be delivered", "replies that could not be delivered")

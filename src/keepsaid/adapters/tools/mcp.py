@@ -35,6 +35,9 @@ T = TypeVar("T")
 ACCEPTED_FILE, WAITING_FILE = "tools.json", "tools.json"
 """In the data directory of a home the accepted texts; in its state directory the tools that wait."""
 
+SERVERS_FILE = "tool-servers.json"
+"""In the state directory of a home the servers that could not be used, with the reason."""
+
 Pins = Mapping[str, Mapping[str, Described]]
 
 
@@ -124,6 +127,29 @@ def _waits(told: Any) -> list[str]:
     return [ToolStanding(standing), str(pin)]
 
 
+class ServerTroubles:
+    """Which servers a runtime could not use when it tried last, kept in a file for commands that show it."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def read(self) -> dict[str, str]:
+        """By server, why it could not be used. A file that cannot be read says nothing."""
+        try:
+            told = json.loads(self._file.read_text("utf-8"))
+            return {str(name): str(why) for name, why in told.items()}
+        except (OSError, ValueError, AttributeError):
+            return {}
+
+    def note(self, server: str, why: str) -> None:
+        """Write down why a server cannot be used, "" when it can. Blocks."""
+        told = self.read()
+        if told.get(server, "") != why:
+            changed = {name: one for name, one in (told | {server: why}).items() if one}
+            with suppress(OSError):  # it is only shown
+                write_file(self._file, json.dumps(changed))
+
+
 _log = logging.getLogger("keepsaid.tools")
 _CONNECT_S = 20.0
 _LOOK_MS = 60_000
@@ -142,7 +168,14 @@ _TOOLS_MAX = 128
 class McpServer:
     """One server, `there` while it is connected; `keep` is its only loop, and without it a call is refused at once."""
 
-    def __init__(self, name: str, config: McpServerConfig, clock: Clock, accepting: Acceptance) -> None:
+    def __init__(
+        self,
+        name: str,
+        config: McpServerConfig,
+        clock: Clock,
+        accepting: Acceptance,
+        troubles: ServerTroubles | None = None,
+    ) -> None:
         self.name = name
         self.trouble = "not connected yet"
         self.there = asyncio.Event()
@@ -150,6 +183,7 @@ class McpServer:
         self._clock = clock
         self._client: Client | None = None
         self._accepting = accepting
+        self._troubles = troubles
         self._known: Sequence[Served] = ()
         self._stamp: object = None
         self._tools: tuple[Tool, ...] = ()
@@ -184,10 +218,15 @@ class McpServer:
         finally:
             self._leave()
             self._known = self._tools = ()
+        await self._note(self.trouble)
         wait_ms = min(_AGAIN_MS * 2**self._tries, _AGAIN_MS_MAX)
         self._tries = min(self._tries + 1, 16)
         _log.warning("the tools of %s are not there; trying again in %g s", self.name, wait_ms / 1_000)
         return int(self._clock.due_ms() + wait_ms)
+
+    async def _note(self, trouble: str) -> None:
+        if self._troubles is not None:
+            await asyncio.to_thread(self._troubles.note, self.name, trouble)
 
     def _leave(self) -> None:
         self._client = None
@@ -195,6 +234,7 @@ class McpServer:
 
     async def _stay(self, client: Client) -> None:
         self._client, self.trouble, self._tries = client, "", 0
+        await self._note("")
         self.there.set()
         while self.there.is_set():
             await self._clock.wait(self._lost, _LOOK_MS)
