@@ -125,6 +125,34 @@ def test_replies_are_shown_in_the_order_of_the_questions(talking: Program) -> No
         person.leaves()
 
 
+def test_what_is_typed_during_an_answer_is_kept_and_not_shown_in_it(talking: Program) -> None:
+    with chatting(talking) as person:
+        person.types("late please\r")
+        person.sees("thinking")
+        person.types("now\rhalf a li")
+        waiting = person.sees("answer to late")
+        assert "now" not in waiting
+        person.sees("you > now")
+        person.sees("answer to quick")
+        person.sees("half a li")
+        person.types("ne\r")
+        person.sees("answer to quick")
+        person.sees("you >")
+        person.leaves()
+
+
+def test_what_is_typed_survives_that_the_waiting_is_stopped(talking: Program) -> None:
+    with chatting(talking) as person:
+        person.types("hang\r")
+        person.sees("thinking")
+        person.types("/stop\r")
+        person.types("\x03")
+        person.sees("Ctrl-C again or /stop cancels it")
+        person.sees("Stopped; there will be no reply.")
+        person.sees("you >")
+        person.leaves()
+
+
 @pytest.mark.parametrize("second", ["\x03", "/stop\r"])
 def test_the_turn_and_its_call_are_cancelled_on_request(talking: Program, second: str) -> None:
     with chatting(talking) as person:

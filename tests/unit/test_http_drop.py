@@ -54,6 +54,16 @@ async def test_the_answering_of_a_message_is_stopped(tmp_path: Path) -> None:
     assert stranger.status_code == 401
 
 
+async def test_a_message_that_was_just_stored_is_stopped(tmp_path: Path) -> None:
+    async with site(tmp_path, answering=False) as running:
+        for number in range(20):
+            put = (await running.say(f"hello {number}")).json()
+            response = await running.client.post(f"/v1/messages/{put['id']}/stop", headers=running.owner)
+            assert response.json() == {"stopped": True}
+        gone = await running.client.post("/v1/messages/msg_1000000000000/stop", headers=running.owner)
+    assert gone.json() == {"stopped": False}
+
+
 async def test_the_commands_do_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async def ran(*arguments: str) -> dict[str, Any]:
         await asyncio.to_thread(run, ["--json", "--home", str(tmp_path), "inbox", *arguments])

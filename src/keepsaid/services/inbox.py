@@ -21,6 +21,9 @@ STOPPED = "stopped by the person who asked"
 """Why a batch was dropped whose answering somebody cancelled."""
 
 
+_ROUTED_WITHIN_MS, _ROUTED_LOOK_MS = 10_000, 20
+
+
 class InboxService:
     """Decides about what is stored; whoever works on it is woken."""
 
@@ -44,9 +47,14 @@ class InboxService:
     async def stop(self, message_id: int) -> bool:
         """Cancel the answering of a message: drop its batch also while a turn runs, and end that turn's calls.
 
-        False if nothing answers it: it is settled, or not in a batch yet. A requeue brings it back.
+        One that was just stored is waited for until it is in a batch, for ten seconds at most. False if nothing answers
+        it: it is settled, or its window collects for longer. A requeue brings it back.
         """
-        story = await self._operations.story(message_id)
+        until = self._clock.due_ms() + _ROUTED_WITHIN_MS
+        while (story := await self._operations.story(message_id)) is not None and story.batch is None:
+            if self._clock.due_ms() >= until:
+                return False
+            await self._clock.wait(asyncio.Event(), _ROUTED_LOOK_MS)
         if story is None or story.batch is None:
             return False
         stop = commits.Drop(story.batch.id, self._clock.now_ms(), STOPPED, running=True)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import secrets
 import signal
+import sys
+import termios
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
-from contextlib import aclosing, suppress
+from contextlib import aclosing, contextmanager, suppress
 from typing import Any
 
 from prompt_toolkit import PromptSession
@@ -49,6 +51,19 @@ def _completions(typed: str) -> Iterator[Completion]:
     for command, meaning in HELP.items():
         if command.startswith(name):
             yield Completion(command, -len(name), display_meta=meaning)
+
+
+@contextmanager
+def keeping_typed(terminal: int) -> Iterator[None]:
+    """Keep what is typed meanwhile for the next prompt: it is not echoed over the answer, and survives Ctrl-C."""
+    before = termios.tcgetattr(terminal)
+    *flags, local, speed_in, speed_out, characters = before
+    kept = [*flags, local & ~termios.ECHO | termios.NOFLSH, speed_in, speed_out, characters]
+    termios.tcsetattr(terminal, termios.TCSANOW, kept)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(terminal, termios.TCSANOW, before)
 
 
 async def converse(talk: ChatClient, conversation: str) -> None:
@@ -142,7 +157,8 @@ class Conversation:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, task.cancel)
         try:
-            await task
+            with keeping_typed(sys.stdin.fileno()):
+                await task
         except asyncio.CancelledError:
             current = asyncio.current_task()
             if current is not None and current.cancelling():
