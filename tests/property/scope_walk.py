@@ -42,7 +42,7 @@ class Subject:
 
     def listener(self, ear: Ear) -> Listener:
         """Who listens, as the store is told."""
-        return Listener(ear.lane, ear.person, direct=ear.direct, cross=ear.cross)
+        return Listener(ear.lane, ear.person, direct=ear.direct, cross=ear.cross, chats=ear.chats)
 
     async def split(self, name: str) -> bool:
         """Take somebody out of a person."""
@@ -84,7 +84,7 @@ class Walk:
         lane = chance.choice((None, *LANES))
         direct = lane is None or lane[:3] in DIRECT
         person = DIRECT[lane[:3]] if lane is not None and direct else chance.choice((OWNER, *PEOPLE))
-        return Ear(lane, person, direct, chance.random() < 0.5)
+        return Ear(lane, person, direct, chance.random() < 0.5, chance.random() < 0.7)
 
     async def _change(self) -> None:
         await self._chance.choice(
@@ -114,7 +114,7 @@ class Walk:
         trust = Trust.OWNER if who == OWNER else chance.choice((Trust.KNOWN, Trust.KNOWN, Trust.EXTERNAL))
         sender = identity.sender if identity else "me"
         origin = Origin(lane.channel, lane.account, lane.conversation, sender, direct=bool(alone), trust=trust)
-        reach = Reach("person", OWNER) if who == OWNER and alone else Reach("conversation", lane[:3])
+        reach = Reach("person", who) if alone else Reach("conversation", lane[:3])
         return self._new(Kind.EPISODE, episode_scope(origin, lane), trust, lane, who), reach
 
     def _fact(self) -> tuple[NewMemory, Reach]:

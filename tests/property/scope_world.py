@@ -14,9 +14,9 @@ OWNER = "owner"
 PEOPLE = ("chat:bot:ann", "chat:bot:ben", "post:bot%3A1:7", "post:bot%3A1:cat:x", "mail:x:dan")
 """Everybody but the owner, by the names of their identities."""
 
-_PLACES = {"chat:bot:ann": "chat", "chat:bot:ben": "chat", "mail:x:dan": "mail"}
+_PLACES = {"chat:bot:ann": ("chat", "bot"), "chat:bot:ben": ("chat", "bot"), "mail:x:dan": ("mail", "x")}
 DIRECT: dict[tuple[str, str, str], str] = {
-    **{(_PLACES.get(one, "post"), "bot", f"dm:{one}"): one for one in PEOPLE},
+    **{(*_PLACES.get(one, ("post", "bot:1")), f"dm:{one}"): one for one in PEOPLE},
     ("terminal", "default", "me"): OWNER,
     ("chat", "bot", "dm:me"): OWNER,
 }
@@ -37,12 +37,13 @@ ALL = Reach("all")
 
 
 class Ear(NamedTuple):
-    """Somebody who listens: where, who, whether nobody else does, and whether other lanes are asked for."""
+    """Somebody who listens: where, who, whether nobody else does, and whether other lanes or own chats are read."""
 
     lane: Lane | None
     person: str
     direct: bool
     cross: bool = False
+    chats: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,8 @@ class World:
     def hears(self, ear: Ear, one: Known) -> bool:
         """The rule of who hears what."""
         here = one.lane is not None and one.lane == ear.lane
-        if not one.there or (one.outside and not here) or (one.bound and not here and not ear.cross):
+        crosses = ear.cross or (ear.chats and one.reach.kind == "person")
+        if not one.there or (one.outside and not here) or (one.bound and not here and not crosses):
             return False
         return within_earshot(ear, one.reach, self.same(ear.person))
 

@@ -96,7 +96,7 @@ class IntakePrefetcher:
         self._at_once = {name for name, one in windows.items() if not one.window_ms and not one.quiet_ms}
         self._wanted = config.memory.injection == "auto"
         self._per_leg = config.memory.recall_candidates
-        self._cross = config.lanes.cross == "always"
+        self._cross, self._chats = config.lanes.cross == "always", config.lanes.cross != "never"
 
     def expect(self, inbound: message.Inbound, received: commits.Received) -> commits.Received:
         """A message was taken in: most likely its turn will ask for its words alone. Returns the receipt."""
@@ -105,7 +105,8 @@ class IntakePrefetcher:
             inbound = intake.storable(inbound)
             text = inbound.content.text
             if not text.startswith(_COMMAND) and not words.leans(text) and self._recorder.caught_up:
-                listener = injection.listening(received.lane, [inbound.origin], cross=self._cross)
+                origins, lifted = [inbound.origin], {"cross": self._cross, "chats": self._chats}
+                listener = injection.listening(received.lane, origins, **lifted)
                 self.recall.begin(listener, text, self._per_leg)
         return received
 
@@ -199,6 +200,7 @@ class AgentBuilder:
             pinned_each=memory.pinned_per_kind,
             pinned_by=memory.pinned_by,
             cross=self.config.lanes.cross == "always",
+            chats=self.config.lanes.cross != "never",
         )
         have, (_, memories), (clock, _) = self.faculties, self.stores, self.system
         return injection.Injector(have.recall, memories, have.recorder, clock, settings, self.offload)
@@ -253,7 +255,8 @@ class AgentBuilder:
         if self.config.memory.injection == "off":
             return ()
         have, (_, memories), (clock, _) = self.faculties, self.stores, self.system
-        listener = replace(injection.listener_of(claimed, claimed.messages), cross=self.config.lanes.cross != "never")
+        crosses = self.config.lanes.cross != "never"
+        listener = replace(injection.listener_of(claimed, claimed.messages), cross=crosses, chats=crosses)
         library = memories.library
         search = memory_search(have.search, library, listener, archive_of(memories, clock))
         opened_one = memory_open(memories, library, listener)

@@ -192,7 +192,8 @@ class LanesConfig(ConfigSection):
     joins that lane, or opens one where it answers nothing. off: such messages share the conversation's root lane."""
     cross: Literal["never", "explicit", "always"] = "explicit"
     """What was said in another lane of a conversation, and its summary: never comes to mind; explicit: when the model
-    searches memory for it; always: before a turn as well."""
+    searches memory for it; always: before a turn as well. What a person said in their other direct chats comes to mind
+    in each of them, unless this is never."""
 
     def rules(self) -> message.LaneRules:
         """The rules as the intake applies them."""

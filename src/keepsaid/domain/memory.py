@@ -99,19 +99,22 @@ def summary_key(lane: Lane) -> str:
 
 
 def episode_scope(origin: Origin, lane: Lane) -> str:
-    """The default scope of an episode: its conversation; the owner's direct chats share one scope."""
-    if origin.trust is Trust.OWNER and origin.direct:
-        return person_scope(OWNER)
-    return conversation_scope(lane)
+    """The default scope of an episode: its person, said in a direct chat, else its conversation (design: section 7)."""
+    return person_scope(person_of(origin)) if origin.direct else conversation_scope(lane)
+
+
+def chat_scope(person: str, lane: Lane) -> str:
+    """The scope of what the program says: the person whose direct chat it is (`chat_of`), else the conversation."""
+    return person_scope(person) if person else conversation_scope(lane)
 
 
 @frozen
 class Listener:
     """Who is about to hear: no read of memory exists without one.
 
-    `cross` lifts the rule that episodes of other lanes stay out; it never widens the scopes. Results of tasks are
-    readable only if `asked`, by a tool or a command: they are never recalled. The store adds the scopes of whom the
-    person is joined with, as they stand when it is asked.
+    Of other lanes only the episodes of the person's own direct chats are readable, with `chats`; `cross` lifts that
+    rule, and never widens the scopes. Results of tasks are readable only if `asked`, by a tool or a command: they are
+    never recalled. The store adds the scopes of whom the person is joined with, as they stand when it is asked.
     """
 
     lane: Lane | None
@@ -120,6 +123,7 @@ class Listener:
     everything: bool = False
     cross: bool = False
     asked: bool = False
+    chats: bool = True
 
     @property
     def scopes(self) -> tuple[str, ...]:

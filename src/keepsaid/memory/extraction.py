@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from keepsaid.domain import forgetting, message, process, prompt, session, visibility
 from keepsaid.domain.graph import Association
 from keepsaid.domain.learning import RULES, ExtractionResult, Statement, kept
-from keepsaid.domain.memory import NewMemory, Source, chat_of, episode_scope, person_of
+from keepsaid.domain.memory import NewMemory, Source, chat_of, episode_scope, person_of, person_scope
 from keepsaid.domain.statements import asks_to_remember, extract_statements
 from keepsaid.errors import KeepsaidError, ModelAuth, ModelQuota, ModelUnavailable
 from keepsaid.ports import memory_store, model, runtime, store_views
@@ -95,7 +95,7 @@ def _of_statement(
         last, origin = said[-1], origins[share.parents[-1]]
         ref = f"{finding.id}:{n}"
         by = person_of(origin)
-        yield NewMemory(
+        memory = NewMemory(
             key=f"finding:{ref}" + (f":{place}" if place else ""),
             kind=one.kind,
             text=one.text,
@@ -118,6 +118,15 @@ def _of_statement(
             confidence=one.confidence,
             asked=any(asks_to_remember(each.text) for each in said),
         )
+        yield memory
+        if _is_own(memory, [origins[at] for at in share.parents]):
+            yield replace(memory, key=f"{memory.key}:own", scope=person_scope(by))
+
+
+def _is_own(memory: NewMemory, origins: Sequence[message.Origin]) -> bool:
+    """Whether people said something of themselves before others: their direct chats hear it too (design: section 7)."""
+    alone = len({person_of(one) for one in origins}) == 1 and not any(one.direct for one in origins)
+    return alone and memory.subject_id != "" and memory.trust is not message.Trust.EXTERNAL
 
 
 def speaker_of(one: session.Utterance, lane: message.Lane) -> str:

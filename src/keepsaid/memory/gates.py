@@ -174,6 +174,7 @@ class InjectionSettings:
     fresh_ms: float = 50.0
     deadline_ms: float = 150.0
     cross: bool = False
+    chats: bool = True
 
 
 @frozen

@@ -62,7 +62,7 @@ class Injector:
         self, claimed: ClaimedBatch, said: Sequence[StoredMessage], recent: Awaitable[Recent], missing: list[str]
     ) -> tuple[Selection, Recalled]:
         origins = [message.inbound.origin for message in said]
-        listener = listening(claimed.batch.lane, origins, cross=self.settings.cross)
+        listener = listening(claimed.batch.lane, origins, cross=self.settings.cross, chats=self.settings.chats)
         recent = asyncio.ensure_future(recent)
         text = await query_of(claimed, said, asyncio.shield(recent))
         limit = _RECALL_SHARE * self.settings.deadline_ms
@@ -153,10 +153,10 @@ def listener_of(claimed: ClaimedBatch, said: Sequence[StoredMessage]) -> Listene
     return listening(claimed.batch.lane, [message.inbound.origin for message in said])
 
 
-def listening(lane: Lane, origins: Sequence[Origin], *, cross: bool = False) -> Listener:
-    """The listener in a lane of the answer to these; `cross` says whether other lanes' episodes are readable."""
+def listening(lane: Lane, origins: Sequence[Origin], *, cross: bool = False, chats: bool = True) -> Listener:
+    """The listener in a lane of the answer to these; `cross` and `chats` say which episodes of other lanes it reads."""
     person = chat_of(origins)
-    return Listener(lane, person, bool(person), cross=cross)
+    return Listener(lane, person, bool(person), cross=cross, chats=chats)
 
 
 _log = logging.getLogger("keepsaid.bulletin")

@@ -217,21 +217,22 @@ def _message_episode(message: StoredMessage) -> memory.NewMemory:
 
 
 def _answered(work: views.EpisodeWork, turn_id: int) -> memory.NewMemory:
-    """The reply: readable in its conversation only, trusted as its turn, and external when anything in its lane is.
+    """The reply: readable where what it answers is, trusted as its turn, and external when anything in its lane is.
 
     Other lanes never show external words, and within a lane they live on in the replies to them: so the
     model was shown some if any stood in the lane before.
     """
     lane = work.messages[0].lane
+    person = memory.chat_of([one.inbound.origin for one in work.messages])
     return memory.NewMemory(
         key=f"reply:{turn_id}",
         kind=memory.Kind.EPISODE,
         text=work.reply,
-        scope=memory.conversation_scope(lane),
+        scope=memory.chat_scope(person, lane),
         trust=Trust.EXTERNAL if work.external else work.trust or Trust.KNOWN,
         lane=lane,
         speaker=ASSISTANT,
-        chat_of=memory.chat_of([one.inbound.origin for one in work.messages]),
+        chat_of=person,
         said_at=work.replied_at,
         sources=(memory.Source("reply", str(turn_id)),),
     )

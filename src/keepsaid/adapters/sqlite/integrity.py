@@ -97,7 +97,7 @@ def migrate(db: connection.SqliteSession, path: Path, part: str) -> None:
         if scripts and found:
             back_up(db, path.with_name(f"{path.name}.schema-{part}-{found}.bak"))
         db.create_scalar_function("without_logins", lambda *parts: without_logins(str(parts[0])), 1, deterministic=True)
-        db.create_scalar_function("digest", lambda *parts: digest(*map(str, parts)), 2, deterministic=True)
+        db.create_scalar_function("digest", lambda *parts: digest(*map(str, parts)), -1, deterministic=True)
         for number, script in scripts:
             point(f"migrate.{part}.{number}.before")
             with db.transaction():
@@ -108,6 +108,9 @@ def migrate(db: connection.SqliteSession, path: Path, part: str) -> None:
             point(f"migrate.{part}.{number}.after")
         if found or scripts:
             sealing.keep_sealed(db)
+        if part == "memory":
+            with db.transaction():
+                db.reindex()  # what a migration changed, also one after which the process died
 
 
 def back_up(db: connection.SqliteSession, target: Path) -> None:

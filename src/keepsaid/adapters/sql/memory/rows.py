@@ -105,7 +105,8 @@ def bound(listener: Listener) -> dict[str, Any]:
     """What the rule `heard` is bound to; a listener outside any lane shares a lane with nothing."""
     person = storable(listener.person) if listener.direct and listener.person else None
     names = {"person": person, "scopes": as_json(map(storable, listener.scopes)), **lane_columns(listener.lane)}
-    return {**names, "everything": listener.everything, "cross": listener.cross, "asked": listener.asked}
+    may = {name: getattr(listener, name) for name in ("everything", "cross", "asked", "chats")}
+    return {**names, **may}
 
 
 def lane_columns(lane: message.Lane | None) -> dict[str, str | None]:

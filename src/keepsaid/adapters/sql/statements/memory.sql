@@ -90,7 +90,11 @@ WHERE one.name = :person
 SELECT audience.id FROM memory_audience AS audience
 WHERE audience.scope IN (/*scopes*/)
 AND (NOT audience.external OR /*same_lane*/)
-AND CASE audience.bound WHEN 0 THEN 1 WHEN 1 THEN :cross OR /*same_lane*/ ELSE :asked END
+AND CASE audience.bound
+  WHEN 0 THEN 1
+  WHEN 1 THEN :cross OR (:chats AND audience.scope >= 'person:' AND audience.scope < 'person;') OR /*same_lane*/
+  ELSE :asked
+END
 
 -- name: heard
 (:everything OR memory.audience IN (/*audiences*/))
