@@ -24,12 +24,14 @@ class TargetConfig(ConfigSection):
     topic: str | None = None
     """Its topic, if it has some."""
     direct: bool = False
-    """Whether one person alone is there with the agent."""
+    """Whether one person alone is there with the agent, as always at the terminal: a prompt is answered with the memory
+    of that person."""
 
     def target(self) -> Target:
         """The target of the output."""
         key = message.lane_key(self.conversation, self.topic)
-        return Target(message.Lane(self.channel, self.account, self.conversation, key), direct=self.direct)
+        lane = message.Lane(self.channel, self.account, self.conversation, key)
+        return Target(lane, direct=self.direct or self.channel == message.TERMINAL)
 
 
 class ScheduleConfig(ConfigSection):

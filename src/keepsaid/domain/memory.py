@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from keepsaid.domain import graph, receipt
-from keepsaid.domain.message import Lane, Origin, Trust
+from keepsaid.domain.message import SYSTEM, Lane, Origin, Trust
 from keepsaid.text.normal import joined
 from keepsaid.text.words import fold, spelled
 from keepsaid.values import frozen
@@ -88,8 +88,8 @@ def person_of(origin: Origin) -> str:
 
 
 def chat_of(origins: Collection[Origin]) -> str:
-    """The person whose direct chat these were all said in; "" where others listen."""
-    people = {person_of(origin) for origin in origins if origin.direct}
+    """The person whose direct chat these were all said in; "" where others listen, and for the program's own words."""
+    people = {person_of(origin) for origin in origins if origin.direct and origin.sender != SYSTEM}
     return people.pop() if len(people) == 1 and all(origin.direct for origin in origins) else ""
 
 
@@ -100,7 +100,8 @@ def summary_key(lane: Lane) -> str:
 
 def episode_scope(origin: Origin, lane: Lane) -> str:
     """The default scope of an episode: its person, said in a direct chat, else its conversation (design: section 7)."""
-    return person_scope(person_of(origin)) if origin.direct else conversation_scope(lane)
+    is_own = origin.direct and (origin.sender != SYSTEM or origin.trust is Trust.OWNER)
+    return person_scope(person_of(origin)) if is_own else conversation_scope(lane)
 
 
 def chat_scope(person: str, lane: Lane) -> str:

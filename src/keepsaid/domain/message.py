@@ -62,6 +62,9 @@ def topic_of(lane: Lane) -> str | None:
     return lane.key.removeprefix(start) if lane.key.startswith(start) else None
 
 
+TERMINAL = "terminal"
+"""The channel of whoever sits at the machine: the owner."""
+
 SYSTEM = "system"
 """The sender of what the program itself says; nobody outside can be called so."""
 

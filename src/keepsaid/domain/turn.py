@@ -152,7 +152,8 @@ class TurnInputs:
 
     `personalities` are those set for its lane, its people and everybody, `calibrations`
     how models count tokens. `flagged` are the memories that somebody marked as wrong for turns of its lane. `incognito`
-    says that its messages were said in incognito.
+    says that its messages were said in incognito. `chat_of` is the person in whose direct chat the program began the
+    turn; "" where others listen.
     """
 
     slots: tuple[slot.Slot, ...] = ()
@@ -161,6 +162,7 @@ class TurnInputs:
     calibrations: tuple[Calibration, ...] = ()
     flagged: frozenset[int] = frozenset()
     incognito: bool = False
+    chat_of: str = ""
 
     def calibration(self, model: str) -> Calibration:
         """How a model counts tokens, as far as it is known."""

@@ -12,7 +12,7 @@ from typing import TypeVar
 from keepsaid.domain import memory, message, turn, visibility
 from keepsaid.domain.bulletin import MINUTE_MS, Bulletin, Edition, Material, bulletin_key, rendered, shortened
 from keepsaid.domain.memory import Hit, Injection, Listener, PinnedOrder, Recalled, chat_of, summary_key
-from keepsaid.domain.message import SYSTEM, Lane, Origin, StoredMessage
+from keepsaid.domain.message import RESULT, SYSTEM, Lane, Origin, StoredMessage
 from keepsaid.domain.turn import ClaimedBatch, Recent
 from keepsaid.errors import ModelError
 from keepsaid.memory.gates import InjectionSettings, PromptShown, Relevance, Selection, Visible, read_of
@@ -46,9 +46,9 @@ class Injector:
 
     async def remind(self, claimed: ClaimedBatch, recent: Awaitable[Recent]) -> Injection:
         began = self.clock.monotonic_ms()
-        said = tuple(message for message in claimed.messages if message.inbound.origin.sender != SYSTEM)
+        said = tuple(message for message in claimed.messages if not _is_result(message))
         if not said:
-            return Injection(skipped="system turn")
+            return Injection(skipped="a turn about results")
         missing = [*cut_note(sum(len(message.text) + 1 for message in said) - 1)]
         made = await ask("recall", partial(self._select, claimed, said, recent, missing), self.settings.deadline_ms)
         took = self.clock.monotonic_ms() - began
@@ -61,8 +61,7 @@ class Injector:
     async def _select(
         self, claimed: ClaimedBatch, said: Sequence[StoredMessage], recent: Awaitable[Recent], missing: list[str]
     ) -> tuple[Selection, Recalled]:
-        origins = [message.inbound.origin for message in said]
-        listener = listening(claimed.batch.lane, origins, cross=self.settings.cross, chats=self.settings.chats)
+        listener = replace(listener_of(claimed, said), cross=self.settings.cross, chats=self.settings.chats)
         recent = asyncio.ensure_future(recent)
         text = await query_of(claimed, said, asyncio.shield(recent))
         limit = _RECALL_SHARE * self.settings.deadline_ms
@@ -140,6 +139,11 @@ class Injector:
         return hits
 
 
+def _is_result(message: StoredMessage) -> bool:
+    """Whether it is the result of side work, which nobody asks memory about (seed 001)."""
+    return message.inbound.origin.sender == SYSTEM and message.inbound.content.event == RESULT
+
+
 def _or(found: T | Missing, otherwise: T, missing: list[str]) -> T:
     """Return what was found; otherwise note in `missing` why there is nothing."""
     if isinstance(found, Missing):
@@ -149,8 +153,10 @@ def _or(found: T | Missing, otherwise: T, missing: list[str]) -> T:
 
 
 def listener_of(claimed: ClaimedBatch, said: Sequence[StoredMessage]) -> Listener:
-    """The listener of the answer: the lane of the batch, and in a direct chat the person who wrote."""
-    return listening(claimed.batch.lane, [message.inbound.origin for message in said])
+    """The listener of the answer: the lane of the batch, and in a direct chat the person who wrote, or it is for."""
+    found = listening(claimed.batch.lane, [message.inbound.origin for message in said])
+    person = found.person or claimed.around.chat_of
+    return replace(found, person=person, direct=bool(person))
 
 
 def listening(lane: Lane, origins: Sequence[Origin], *, cross: bool = False, chats: bool = True) -> Listener:

@@ -9,7 +9,7 @@ from typing import Protocol
 from keepsaid.domain import ids, learning, receipt, turn
 from keepsaid.domain.effects import NAME_CHARS_MAX, TEXT_CHARS_MAX, MemoryAction, StageMemory, parse_staged_request
 from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, Memory, Narrowing, NewMemory, Recalled
-from keepsaid.domain.message import Trust, Trusted
+from keepsaid.domain.message import SYSTEM, Trust, Trusted
 from keepsaid.domain.prompt import Json, object_schema
 from keepsaid.domain.visibility import least
 from keepsaid.errors import ToolError
@@ -212,10 +212,15 @@ _SAYS = {
 
 
 def memory_action_tools(memories: Opening, listener: Listener, claimed: turn.ClaimedBatch) -> tuple[model.Tool, ...]:
-    """Return the tools that change memory; none if the turn answers outside text."""
-    trust = least(message.inbound.origin.trust for message in claimed.all_messages)
-    if trust is Trust.EXTERNAL:
+    """Return the tools that change memory; none if a stranger wrote.
+
+    A turn that the program began is offered them too, so that the list of tools stays as it is from turn to turn; one
+    that shows text from outside may call none.
+    """
+    origins = [message.inbound.origin for message in claimed.all_messages]
+    if any(one.trust is Trust.EXTERNAL for one in origins if one.sender != SYSTEM):
         return ()
+    trust = least(one.trust for one in origins)
     hearing = replace(listener, everything=False)
 
     def tool(action: MemoryAction) -> model.Tool:
@@ -227,7 +232,7 @@ def memory_action_tools(memories: Opening, listener: Listener, claimed: turn.Cla
             what = "is put right" if action is MemoryAction.CORRECT else "is taken for certain"
             return f"{ids.show('memory', asked.memory_id)} {what} once your answer is written."
 
-        serves = Trust.KNOWN if action is MemoryAction.SAVE else trust
+        serves = trust if action is not MemoryAction.SAVE and trust is not Trust.EXTERNAL else Trust.KNOWN
         return model.Tool(action, _SAYS[action], _SCHEMAS[action], run, serves=serves, output=Trust.OWNER)
 
     return tuple(tool(action) for action in MemoryAction)

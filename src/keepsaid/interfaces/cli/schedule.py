@@ -81,6 +81,9 @@ class ScheduleOptions:
     account: Annotated[str, typer.Option(help="Account on that channel.")] = "default"
     conversation: Annotated[str, typer.Option(help="Conversation that gets the output.")] = "terminal"
     topic: Annotated[str | None, typer.Option(help="Topic of the conversation, if it has topics.")] = None
+    direct: Annotated[
+        bool, typer.Option("--direct", help="It is a direct chat: a prompt is answered with the memory of its person.")
+    ] = False
     urgent: Annotated[bool, typer.Option("--urgent", help="Deliver during quiet hours too.")] = False
 
     def body(self) -> dict[str, Any]:
@@ -88,7 +91,8 @@ class ScheduleOptions:
         places = {"channel": self.channel, "account": self.account, "conversation": self.conversation}
         when = {"cron": self.cron, "every_s": self.every, "at": self.at, "timezone": self.timezone}
         what = {"say": self.say, "ask": self.ask, "run": self.run, "task": self.task}
-        return {"name": self.name, **when, **what, "to": {**places, "topic": self.topic}, "urgent": self.urgent}
+        to = {**places, "topic": self.topic, "direct": self.direct}
+        return {"name": self.name, **when, **what, "to": to, "urgent": self.urgent}
 
 
 def _add(wanted: ScheduleOptions) -> None:

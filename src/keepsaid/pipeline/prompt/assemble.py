@@ -7,7 +7,7 @@ from collections.abc import Coroutine, Sequence
 from typing import Any, Generic, TypeVar
 
 from keepsaid.domain import context, effects, trust, turn
-from keepsaid.domain.memory import person_of
+from keepsaid.domain.memory import chat_of
 from keepsaid.domain.message import Trust
 from keepsaid.domain.personality import PERSONALITY_CHARS_MAX, Personality, Skills, effective, scopes_of
 from keepsaid.domain.prompt import Json, Layer, MemoryPlacement, Prompt, object_schema
@@ -227,9 +227,7 @@ def personality_of(claimed: turn.ClaimedBatch) -> Personality:
 
 def person_in(claimed: turn.ClaimedBatch) -> str:
     """The one person of a direct chat; "" where more than one person may write."""
-    origins = [message.inbound.origin for message in claimed.messages]
-    people = {person_of(origin) for origin in origins}
-    return people.pop() if len(people) == 1 and all(origin.direct for origin in origins) else ""
+    return chat_of([message.inbound.origin for message in claimed.messages]) or claimed.around.chat_of
 
 
 _SCHEMA = object_schema({"name": {"type": "string", "description": "a name from the list of skills"}}, "name")

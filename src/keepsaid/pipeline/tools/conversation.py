@@ -186,10 +186,13 @@ class ScheduleToolTerms:
 def schedule_tools(
     claimed: ClaimedBatch, view: store_views.ScheduleView, system: tuple[Clock, Ids], terms: ScheduleToolTerms
 ) -> tuple[model.Tool, ...]:
-    """The tools, where all messages are from known people; none otherwise."""
-    heard = claimed.all_messages
-    known = visibility.least(message.inbound.origin.trust for message in heard) is not Trust.EXTERNAL
-    if not terms.most or not known or any(message.inbound.origin.sender == SYSTEM for message in heard):
+    """The tools, where all people who wrote are known; none otherwise.
+
+    A turn that the program began is offered them too, so that the list of tools stays as it is from turn to turn, and
+    makes no schedule: it could make itself again and again.
+    """
+    people = [one.inbound.origin for one in claimed.all_messages if one.inbound.origin.sender != SYSTEM]
+    if not terms.most or any(one.trust is Trust.EXTERNAL for one in people):
         return ()
     clock, ids = system
     place = claimed.batch.lane[:3]
@@ -199,6 +202,8 @@ def schedule_tools(
         return [one for one in found if one.new.target is not None and one.new.target.lane[:3] == place]
 
     async def add(arguments: dict[str, Json]) -> str:
+        if not people:
+            raise ToolError("no person wrote in this turn, and only a person can have a schedule made")
         now = clock.now_ms()
         what, text, name, timing = _parse_call(arguments, terms, now)
         if sum(one.new.source == "agent" for one in await mine()) >= terms.most:

@@ -12,10 +12,13 @@ from keepsaid.domain import personality, prompt, session, states
 from keepsaid.domain import views as domain
 from keepsaid.domain.batch import HELD_AFTER, DueLane, StoredBatch, WaitingGroup, shared
 from keepsaid.domain.context import Summary
-from keepsaid.domain.message import Lane, StoredMessage, Trust, in_words
+from keepsaid.domain.memory import OWNER, chat_of
+from keepsaid.domain.message import SYSTEM, TERMINAL, Lane, Origin, StoredMessage, Trust, in_words
 from keepsaid.domain.reply import StoredReply
 from keepsaid.domain.retention import Backlog
 from keepsaid.domain.turn import ClaimedBatch, Lease, ReplyTarget, TurnInputs, Usage
+
+TASKS = load("tasks")
 
 
 def read_turn_inputs(db: SqlSession, lane: Lane, messages: Sequence[StoredMessage]) -> TurnInputs:
@@ -29,7 +32,19 @@ def read_turn_inputs(db: SqlSession, lane: Lane, messages: Sequence[StoredMessag
     flagged = frozenset[int]() if lane_id is None else turns.list_flagged_memories(db, lane_id)
     numbers = [message.number for message in messages]
     incognito = lane_id is not None and bool(numbers) and routing.is_incognito(db, lane_id, min(numbers), max(numbers))
-    return TurnInputs(questions, found, personalities, turns.calibrations(db), flagged, incognito)
+    person = _chat_of(db, lane, lane_id, messages)
+    return TurnInputs(questions, found, personalities, turns.calibrations(db), flagged, incognito, person)
+
+
+def _chat_of(db: SqlSession, lane: Lane, lane_id: int | None, messages: Sequence[StoredMessage]) -> str:
+    """The person to whom the program speaks: who wrote last in the direct chat, at the terminal the owner."""
+    origins = [message.inbound.origin for message in messages]
+    if lane_id is None or not all(one.direct and one.sender == SYSTEM for one in origins):
+        return ""
+    if (said := one(db, TASKS["last_said"], (lane_id, SYSTEM))) is None:
+        return OWNER if lane.channel == TERMINAL else ""
+    _, _, direct, sender, trust = said
+    return chat_of([Origin(*lane[:3], sender, direct=bool(direct), trust=Trust(trust))])
 
 
 def _reply_target(db: SqlSession, lane: Lane, target: str) -> ReplyTarget | None:

@@ -148,7 +148,7 @@ def _list_unreported_tasks(db: SqlSession, limit: int) -> list[relay.UnreportedT
 def _of_lane(db: SqlSession, lane_id: int, tasks: tuple[Task, ...]) -> relay.UnreportedTasks:
     lane = tasks[0].lane
     assert lane is not None, "a task without a lane is never reported"
-    said_at, url, direct = one(db, TASKS["last_said"], (lane_id, SYSTEM)) or (0, None, 0)
+    said_at, url, direct, *_ = one(db, TASKS["last_said"], (lane_id, SYSTEM)) or (0, None, 0)
     [rounds] = only(db, TASKS["rounds"], (lane_id, said_at))
     return relay.UnreportedTasks(lane, tasks, rounds, url, bool(direct))
 

@@ -170,7 +170,7 @@ WITH RECURSIVE back (id, previous_id, sender) AS (
   SELECT message.id, message.previous_id, message.sender
   FROM back JOIN message ON message.id = back.previous_id WHERE back.sender = ?2 LIMIT 1000
 )
-SELECT message.received_at, message.reply_url, message.direct FROM back JOIN message ON message.id = back.id
+SELECT message.received_at, message.reply_url, message.direct, message.sender, message.trust FROM back JOIN message ON message.id = back.id
 WHERE back.sender <> ?2
 
 -- name: rounds
