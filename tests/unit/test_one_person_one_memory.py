@@ -172,3 +172,44 @@ def test_at_the_terminal_a_schedule_hears_as_the_owner_before_anybody_wrote() ->
 
     told = {"every_s": 600, "ask": "Which stamps should I buy?"}
     lived(model, config(schedules={"named": {"todos": told}}), life)
+
+
+TWENTY = (
+    ("My dentist is Dr Weber.", "Who is my dentist?"),
+    ("Our wifi password is on the fridge.", "Where is the wifi password?"),
+    ("I parked the car on level 3 of the Aurora garage.", "Where did I park the car?"),
+    ("My sister's birthday is on the 4th of May.", "When is my sister's birthday?"),
+    ("The plumber comes on Thursday at nine.", "When does the plumber come?"),
+    ("I am allergic to penicillin.", "What am I allergic to?"),
+    ("My passport number ends with 771.", "What does my passport number end with?"),
+    ("We chose Postgres for the new project.", "Which database did we choose for the new project?"),
+    ("I take the 7:42 train to work.", "Which train do I take to work?"),
+    ("My shoe size is 43.", "What is my shoe size?"),
+    ("The spare key is under the blue pot.", "Where is the spare key?"),
+    ("Tom owes me 50 euros.", "How much does Tom owe me?"),
+    ("I finished the book about the Antarctic.", "Which book did I finish?"),
+    ("My new manager is called Priya.", "What is the name of my new manager?"),
+    ("The flight to Tokyo leaves on 12 March.", "When does my flight to Tokyo leave?"),
+    ("I promised Ana to water her plants.", "What did I promise Ana?"),
+    ("The rent is 940 euros a month.", "How much is the rent?"),
+    ("My bike has a puncture in the back wheel.", "What is wrong with my bike?"),
+    ("I prefer my coffee without sugar.", "How do I like my coffee?"),
+    ("The vet said Rex needs a special diet.", "What did the vet say about Rex?"),
+)
+"""Things said in one chat, and everyday questions about them in another."""
+
+
+def test_of_twenty_things_said_in_one_chat_none_is_missed_in_another() -> None:
+    model, found, lines = Notes(), [], []
+
+    async def life(home: VirtualHome) -> None:
+        for said, _ in TWENTY:
+            await say(home, "owner", said, room="phone")
+        for number, (said, question) in enumerate(TWENTY):
+            await say(home, "owner", question, room=f"desk {number}")
+            found.append(said in model.recalled)
+            lines.append(model.recalled.count("\n- ") or model.recalled.count("\n"))
+
+    lived(model, config(), life)
+    assert found.count(True) >= 19
+    assert max(lines) <= 6
