@@ -213,3 +213,22 @@ def test_of_twenty_things_said_in_one_chat_none_is_missed_in_another() -> None:
     lived(model, config(), life)
     assert found.count(True) >= 19
     assert max(lines) <= 6
+
+
+def test_what_was_said_before_a_move_comes_after_it_and_is_marked() -> None:
+    model = Notes()
+
+    async def life(home: VirtualHome) -> None:
+        await say(home, "owner", "I live in Lisbon.", room="phone")
+        await asyncio.sleep(7_200)
+        await say(home, "owner", "I moved to Porto.", room="phone")
+        await asyncio.sleep(7_200)
+        for room in ("desk", "phone"):
+            await say(home, "owner", "/reset", room=room)
+            await say(home, "owner", "Where do I live?", room=room)
+            lines = model.recalled.splitlines()
+            porto = min(at for at, line in enumerate(lines) if "Porto" in line)
+            lisbon = [(at, line) for at, line in enumerate(lines) if "Lisbon" in line]
+            assert all(at > porto and "held until" in line for at, line in lisbon), lines
+
+    lived(model, config(collection={"extractor": "rules"}), life)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from math import fsum
@@ -226,6 +227,7 @@ class _Sifted:
     fallen: Verdict | None
     evidence: MemoryEvidence | None = None
     least: float = 0.0
+    carried: bool = False
 
 
 class Selection:
@@ -263,7 +265,19 @@ class Selection:
             said = plain(hit.memory.text)
             fallen = self._known(hit.memory, said, seen) or _gated(one, bar)
             self._sifted.append(_Sifted(hit, RELEVANT, said, fallen, one, least if bar == float("inf") else bar))
+        self._carry_successors()
         return tuple(one.hit.memory.id for one in self._sifted if one.fallen is None)
+
+    def _carry_successors(self) -> None:
+        """Let in what took the place of a memory that passes, although it shares no word with the message itself."""
+        places = {one.hit.memory.id: at for at, one in enumerate(self._sifted)}
+        passing = [one.hit.memory for one in self._sifted if one.fallen is None]
+        while passing:
+            after = passing.pop().superseded_by
+            at = places.get(after or 0)
+            if at is not None and (one := self._sifted[at]).fallen is not None and one.fallen[0] is Cause.GATE:
+                self._sifted[at] = replace(one, fallen=None, carried=True)
+                passing.append(one.hit.memory)
 
     def _known(self, memory: Memory, said: str, seen: set[int]) -> Verdict | None:
         if memory.id in seen:
@@ -310,6 +324,8 @@ class Selection:
         self._lines[one.heading].append(written)
         if one.heading == PINNED:
             return Cause.PINNED, "pinned"
+        if one.carried:
+            return Cause.RELEVANT, "took the place of another memory"
         return Cause.RELEVANT, f'matched "{word}"' if word else "similar in meaning"
 
 

@@ -147,6 +147,26 @@ def weighed(
     return valued
 
 
+def current(id_: int, memories: Mapping[int, Memory]) -> int:
+    """What holds now of a memory that was replaced, as far as it is among these; else the memory itself."""
+    seen = {id_}
+    while True:
+        after = memories[id_].superseded_by
+        if after is None or after not in memories or after in seen:
+            return id_
+        id_ = after
+        seen.add(id_)
+
+
+def behind_successors(ranked: Sequence[Fused], memories: Mapping[int, Memory]) -> list[Fused]:
+    """The same, but what was replaced stands behind what holds now, which is worth at least as much."""
+    values = dict(ranked)
+    replaced = {one.memory_id: now for one in ranked if (now := current(one.memory_id, memories)) != one.memory_id}
+    for id_, now in replaced.items():
+        values[now] = max(values.get(now, 0.0), values[id_])
+    return sorted(map(Fused._make, values.items()), key=lambda one: (-one.value, one.memory_id in replaced))
+
+
 def apart(ranked: Sequence[Fused], memories: Mapping[int, Memory]) -> list[Fused]:
     """The same in the same order, but what was said again in the same words comes last; questions, whoever asked."""
     seen: set[tuple[str, str]] = set()
@@ -192,6 +212,9 @@ def _value(value: float, memory: Memory, named: Mapping[str, bool], when: When) 
 
 TEXT, VECTOR, GRAPH = "text", "vector", "graph"
 """The names of the legs, as receipts have them: by words, by meaning, by what is associated."""
+
+SUCCESSOR = "successor"
+"""In place of a leg: it was found because it took the place of what was found."""
 
 T = TypeVar("T")
 Search = Callable[[Listener, str, int], Awaitable[tuple[Found, ...]]]

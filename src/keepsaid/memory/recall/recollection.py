@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 from keepsaid.domain import prompt, receipt, turn
 from keepsaid.domain.graph import Seed
-from keepsaid.domain.memory import Found, Hit, Listener, Narrowing, Recalled
+from keepsaid.domain.memory import Found, Hit, Listener, Memory, Narrowing, Recalled
 from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.slot import DatedText, read_answer
 from keepsaid.memory.recall import ranking
@@ -206,14 +206,36 @@ class Recollection:
         read = await self.memories.fetch(listener, [one.memory_id for one in first], asked.as_of)
         found = {memory.id: memory for memory in read}
         now = asked.now if asked.as_of is None else None
-        ranked = ranking.apart(ranking.weighed(asked.query, first, found, asked.when, now), found)
+        ranked = ranking.weighed(asked.query, first, found, asked.when, now)
+        if now is not None and not asked.when.spans:
+            found |= await self._successors(listener, found)
+            ranked = ranking.behind_successors(ranked, found)
+        ranked = ranking.apart(ranked, found)
         best = ranked[:limit]
         after = [*ranked[limit:], *fused[len(first) :]][:_BEYOND_MAX]
         there = ranking.places(shares, [one.memory_id for one in (*best, *after)])
+        for rank, (id_, value) in enumerate((*best, *after), 1):
+            there[id_] = there[id_] or (receipt.Place(ranking.SUCCESSOR, rank, value),)
         hits = [Hit(found[id_], *there[id_][0][:3], value, there[id_]) for id_, value in best]
         beyond = [receipt.Beyond(id_, rank, value, there[id_]) for rank, (id_, value) in enumerate(after, limit + 1)]
         return tuple(hits), tuple(beyond)
 
+    async def _successors(self, listener: Listener, found: Mapping[int, Memory]) -> dict[int, Memory]:
+        """What took the place of these, and of that, as far as the listener may read it."""
+        more: dict[int, Memory] = {}
+        named = [one.superseded_by for one in found.values()]
+        for _ in range(_SUCCESSIONS_MAX):
+            wanted = {one for one in named if one is not None} - found.keys() - more.keys()
+            if not wanted:
+                break
+            read = await self.memories.fetch(listener, sorted(wanted))
+            more |= {memory.id: memory for memory in read}
+            named = [one.superseded_by for one in read]
+        return more
+
+
+_SUCCESSIONS_MAX = 8
+"""How often in a row what took a place is read, and what took the place of that."""
 
 _KEPT_MS = 1_000.0
 """What was begun is of use for so long; where nobody asked for it, nothing else is begun in that time."""
