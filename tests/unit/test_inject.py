@@ -9,7 +9,7 @@ from tests.unit.memory_cast import LANE, OWNER_ORIGIN, FixedRecall, ListedMemori
 
 from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.domain.memory import Injection, Kind, Listener, Memory, Recalled
-from keepsaid.domain.message import Origin, StoredMessage, Trust
+from keepsaid.domain.message import RESULT, Origin, StoredMessage, Trust
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.turn import Recent
 from keepsaid.domain.views import EpisodeWork
@@ -121,13 +121,17 @@ async def test_the_listener_is_the_lane_and_in_a_direct_chat_the_person() -> Non
     assert recall.asked[0][1:] == ("a\nb", 20)
 
 
-async def test_system_turns_are_left_alone() -> None:
+async def test_nothing_is_recalled_for_results_and_something_for_the_question_of_a_schedule() -> None:
     recall = FixedRecall(memory(1, "cat"))
-    retrigger = message(1, "the task about the cat is done", replace(OWNER_ORIGIN, sender="system"))
-    assert await injector(recall).remind(claimed(retrigger), read(NOTHING)) == Injection(skipped="system turn")
+    question = message(1, "the task about the cat is done", replace(OWNER_ORIGIN, sender="system"))
+    content = replace(question.inbound.content, event=RESULT)
+    result = replace(question, inbound=replace(question.inbound, content=content))
+    nothing = Injection(skipped="a turn about results")
+    assert await injector(recall).remind(claimed(result), read(NOTHING)) == nothing
     assert recall.asked == []
-    await injector(recall).remind(claimed(retrigger, CAT), read(NOTHING))
-    assert recall.asked[0][1] == CAT.text
+    await injector(recall).remind(claimed(result, CAT), read(NOTHING))
+    await injector(recall).remind(claimed(question), read(NOTHING))
+    assert [asked for _, asked, *_ in recall.asked] == [CAT.text, question.text]
 
 
 @pytest.mark.parametrize("text", ["good morning", "Good morning!", "hi, how are you?", "ok thanks", "the of", "", "👍"])

@@ -64,13 +64,13 @@ def test_a_message_becomes_an_episode() -> None:
     )
 
 
-def test_a_reply_is_heard_in_its_conversation() -> None:
+def test_a_reply_in_a_direct_chat_is_heard_by_its_person() -> None:
     _, reply = episodes(EpisodeWork(1, (message(17, "hi"),), turn_id=9, reply="Hello Ana", replied_at=40))
     assert reply == NewMemory(
         key="reply:9",
         kind=Kind.EPISODE,
         text="Hello Ana",
-        scope="conversation:terminal:default:terminal:me",
+        scope="person:owner",
         trust=Trust.KNOWN,
         lane=LANE,
         speaker="assistant",
