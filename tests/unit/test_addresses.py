@@ -21,7 +21,7 @@ ADDRESS = f"http://me:{PASSWORD}@models.test/v1"
 SETTINGS: dict[str, Any] = {
     "models": {"chat": "openai/some", "base_url": ADDRESS, "api_key": PASSWORD},
     "memory": {"embedder_url": ADDRESS, "embedder_key": PASSWORD},
-    "server": {"token": PASSWORD},
+    "server": {"token": PASSWORD, "operator_token": PASSWORD * 3},
     "channels": {"github": {"secret": PASSWORD}},
     "tools": {"mcp": {"files": {"url": f"https://me:{PASSWORD}@tools.test/mcp", "headers": {"x-key": PASSWORD}}}},
 }

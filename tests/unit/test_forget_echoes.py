@@ -10,7 +10,7 @@ import pytest
 from tests.property.forgetting_world import STORES, World, world
 
 from keepsaid.domain.forgetting import ForgetSelector
-from keepsaid.domain.memory import Kind, NewMemory, Source, person_scope
+from keepsaid.domain.memory import Kind, NewMemory, Source, conversation_scope, person_scope
 from keepsaid.domain.message import Trust
 from keepsaid.memory.extraction import ExplicitExtractor
 from keepsaid.testing.builders import ACCOUNT, CHANNEL
@@ -75,7 +75,10 @@ async def test_a_message_that_asks_to_remember_it_is_learned(stage: World) -> No
     await stage.say(f"Remember that {_BOAT.lower()}", "attic")
     await stage.collect("attic")
     facts = [one for one in await stage.known() if one.new.key.startswith("finding:")]
-    assert [one.new.value for one in facts] == ["called wanda"]
+    lane = facts[0].new.lane
+    assert lane is not None
+    assert {one.new.value for one in facts} == {"called wanda"}
+    assert {one.new.scope for one in facts} == {person_scope(_ANN), conversation_scope(lane)}
 
 
 async def test_what_was_asked_for_is_not_forgotten_again_at_the_next_start(stage: World) -> None:

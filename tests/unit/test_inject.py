@@ -121,7 +121,7 @@ async def test_the_listener_is_the_lane_and_in_a_direct_chat_the_person() -> Non
     assert recall.asked[0][1:] == ("a\nb", 20)
 
 
-async def test_nothing_is_recalled_for_results_and_something_for_the_question_of_a_schedule() -> None:
+async def test_nothing_is_recalled_for_results() -> None:
     recall = FixedRecall(memory(1, "cat"))
     question = message(1, "the task about the cat is done", replace(OWNER_ORIGIN, sender="system"))
     content = replace(question.inbound.content, event=RESULT)

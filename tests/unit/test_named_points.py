@@ -29,7 +29,7 @@ SEED_004 = {
     "no tick after a stop": "test_nothing_is_read_after_a_stop",
 }
 ORIGINS = {
-    "nothing is injected into turns of the program": "test_system_turns_are_left_alone",
+    "nothing is injected into turns about results": "test_nothing_is_recalled_for_results",
     "for messages of one batch it is injected once": "test_messages_of_one_batch_are_reminded_together_and_once",
     "what is injected is in no stored conversation and no summary": (
         "test_what_came_to_mind_is_stored_in_traces_alone"

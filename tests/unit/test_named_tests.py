@@ -41,7 +41,7 @@ NAMED = {
         "unit/test_cut_off_blocks.py",
         "test_a_turn_that_a_newer_message_took_the_place_of_costs_no_block",
     ),
-    "not into turns of the program": ("unit/test_inject.py", "test_system_turns_are_left_alone"),
+    "not into turns about results": ("unit/test_inject.py", "test_nothing_is_recalled_for_results"),
 }
 
 

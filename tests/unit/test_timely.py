@@ -124,13 +124,16 @@ async def test_there_are_not_more_than_are_allowed() -> None:
     assert "cancel one first" in await desk.call("schedule_add", what="say", text="x", in_s=5)
 
 
-def test_outsiders_and_schedules_have_no_such_tools() -> None:
+async def test_outsiders_have_no_such_tools_and_a_schedule_makes_none() -> None:
     def from_whom(sender: str, trust: Trust) -> StoredMessage:
         one = message(9, "remind me")
         origin = replace(one.inbound.origin, sender=sender, trust=trust)
         return replace(one, inbound=replace(one.inbound, origin=origin))
 
     assert not Desk(heard=from_whom("stranger", Trust.EXTERNAL)).tools
-    assert not Desk(heard=from_whom("system", Trust.OWNER)).tools
+    program = Desk(heard=from_whom("system", Trust.OWNER))
+    assert "only a person can have a schedule made" in await program.call("schedule_add", what="say", text="x", in_s=5)
+    assert program.effects == ()
+    assert await program.call("schedule_list") == "There is no schedule in this conversation."
     assert not Desk(ScheduleToolTerms(most=0)).tools
     assert set(Desk(heard=from_whom("ann", Trust.KNOWN)).tools) == {"schedule_add", "schedule_list", "schedule_cancel"}
