@@ -6,6 +6,7 @@ import fcntl
 import os
 import pty
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -216,6 +217,8 @@ def test_a_paused_conversation_keeps_what_is_said_until_it_is_resumed(talking: P
             person.sees("you >")
         person.leaves()
     assert "this conversation is paused" in talking.run("chat", "-m", "second", code=1).err
+    waiting = next(one["id"] for one in talking.run("inbox", "ls", "--json").json["messages"] if one["text"] == "first")
+    assert "waits       until /resume: the conversation is paused" in talking.run("inbox", "why", waiting).out
     with chatting(talking) as person:
         person.types("/incognito\r")
         person.sees("Incognito is on.")
@@ -228,6 +231,23 @@ def test_a_paused_conversation_keeps_what_is_said_until_it_is_resumed(talking: P
     begun = talking.run("chat", given="").err
     assert "Incognito is on" in begun
     assert "paused" not in begun
+
+
+def test_a_server_ends_when_its_terminal_is_closed_and_reloads_on_the_signal_otherwise(talking: Program) -> None:
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-c", _OWN_TERMINAL, *talking.command("serve", "--port", "0")]
+    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=talking.environment)
+    os.close(theirs)
+    try:
+        person = Person(process, ours)
+        person.sees("Ctrl-C stops it")
+        process.send_signal(signal.SIGHUP)
+        person.sees("reloaded")
+        os.close(ours)
+        assert process.wait(WITHIN_S) == 0
+    finally:
+        process.kill()
+        process.wait()
 
 
 def test_what_was_remembered_is_said_and_taken_back(talking: Program) -> None:

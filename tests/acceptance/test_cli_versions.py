@@ -109,6 +109,13 @@ def test_pins_and_merges(taught: Program, capsys: Capture) -> None:
     assert inside(taught, capsys, "memory", "show", id_, "--json").json["memory"]["evidence"] == 2
     again = inside(taught, capsys, "memory", "merge", id_, other, code=1)
     assert f"{other} was merged into {id_}; use {id_}" in again.err
+    boat = taught.run("memory", "add", "Zoe owns three boats.", "--json").json["id"]
+    differs = inside(taught, capsys, "memory", "merge", id_, boat, code=1).err
+    assert f"{boat} does not seem to say the same as {id_}" in differs
+    assert f"keepsaid memory merge {id_} {boat} --anyway" in differs
+    assert "boats" in inside(taught, capsys, "memory", "show", boat).out
+    inside(taught, capsys, "memory", "merge", id_, boat, "--anyway")
+    assert "query must be a text" in inside(taught, capsys, "memory", "search", "", code=2).err
     for asked in (("pin", "mem_x"), ("history", "mem_x"), ("merge", id_, "mem_x")):
         assert "there is no memory mem_x" in inside(taught, capsys, "memory", *asked, code=1).err
 

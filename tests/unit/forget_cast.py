@@ -309,7 +309,7 @@ async def deeds(at: Planting) -> None:
     two = await at.post("/v1/memories", text=f"{word('memory merged away')} opens the locker", kind="fact")
     three = await at.post("/v1/memories", text=f"Ann rows with {word('pinned memory')}", kind="fact")
     await at.post(f"/v1/memories/{three['id']}/pin", pinned=True)
-    await at.post(f"/v1/memories/{one['id']}/merge", others=[two["id"]])
+    await at.post(f"/v1/memories/{one['id']}/merge", others=[two["id"]], anyway=True)
     await at.post(f"/v1/memories/{one['id']}/edit", text=f"The small code is {word('memory put right')}")
     made = await at.post("/v1/tasks", task=f"find {word('task made by hand')}", key=word("key of a task made by hand"))
     await at.post(f"/v1/tasks/{made['id']}/cancel", reason=f"no {word('reason of a cancelled task')}")

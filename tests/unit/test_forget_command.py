@@ -60,6 +60,10 @@ async def remembered(instance: Instance) -> list[str]:
         ("/forget that", Command("forget", "that")),
         ("/forget mem_01hz00000000a", Command("forget", "mem_01hz00000000a")),
         ("/forget msg_01hz00000000a yes", Command("forget", "msg_01hz00000000a yes")),
+        ("/forget mem_nope", Command("forget", "mem_nope", misused=True)),
+        ("/undo foo", Command("undo", "foo", misused=True)),
+        ("/pause now", Command("pause", "now", misused=True)),
+        ("/help me!", None),
         ("/forget that I ever said so", None),
         ("/forget that yes", None),
     ],
@@ -82,6 +86,10 @@ async def test_it_is_forgotten_once_it_is_confirmed(tmp_path: Path) -> None:
         assert await remembered(instance) == ["the dentist is in Braga"]
         tail = await instance.operations.context(HERE, 50)
         assert [one.text for one in tail.recent.records] == ["the dentist is in Braga", "I heard you"]
+        for gone in ("msg_0000000000001", "msg_0000000000001 yes"):
+            assert await say(instance, f"/forget {gone}") == "There is no msg_0000000000001."
+        assert (await say(instance, "/forget mem_nope")).startswith("/forget does not take 'mem_nope'")
+        assert await remembered(instance) == ["the dentist is in Braga"]
         group = replace(OWNER, direct=False, conversation="room")
         stranger = replace(OWNER, trust=Trust.KNOWN, sender="bob", conversation="bob")
         for origin in (group, stranger):

@@ -1,6 +1,7 @@
 """Commands: what a person may tell the program itself in any chat, in a message that begins with a slash.
 
-Only what is exactly a known command is one: `/usr/bin is full` and `/reset the router` are talk.
+Only what is exactly a known command is one: `/usr/bin is full` and `/reset the router` are talk. A command with a
+single word behind it that it does not take, as `/forget mem_nope`, is a mistake, and answered as one.
 """
 
 from __future__ import annotations
@@ -39,6 +40,9 @@ COMMANDS = {
 
 _WRITTEN = lazy(r"/([A-Za-z]{2,20})(?:@[\w.]{1,64})?(?:\s+(.*))?", re.DOTALL)
 _ALIKE = 0.7
+_ENDS = ("?", "!", ".", ",")
+"""A word with such a mark is the end of a sentence, and no argument."""
+
 _ARGUMENTS = {
     "approve": lazy(r"tsk_[0-9a-z]{13}"),
     "reject": lazy(r"tsk_[0-9a-z]{13}"),
@@ -55,11 +59,15 @@ _ARGUMENTS = {
 
 @frozen
 class Command:
-    """A command as it was given; `known` is false for one that is only alike to a known one, `name`."""
+    """A command as it was given; `known` is false for one that is only alike to a known one, `name`.
+
+    One with a word behind it that it does not take is `misused`.
+    """
 
     name: str
     arguments: str = ""
     known: bool = True
+    misused: bool = False
 
 
 @frozen
@@ -83,8 +91,10 @@ def read_command(text: str) -> Command | None:
     if name not in COMMANDS:
         near = get_close_matches(name, COMMANDS, 1, _ALIKE) if not arguments else []
         return Command(near[0], known=False) if near else None
-    takes = not arguments or (name in _ARGUMENTS and _ARGUMENTS[name].fullmatch(arguments) is not None)
-    return Command(name, arguments) if takes else None
+    if not arguments or (name in _ARGUMENTS and _ARGUMENTS[name].fullmatch(arguments) is not None):
+        return Command(name, arguments)
+    is_talk = len(arguments.split()) > 1 or any(one in arguments for one in _ENDS)
+    return None if is_talk else Command(name, arguments, misused=True)
 
 
 def command_in(message: StoredMessage) -> Command | None:

@@ -256,7 +256,10 @@ class Redelivery:
 
 @frozen
 class Chronicle:
-    """Messages that were batched together, or one that waits for its window to close at `due_at`."""
+    """Messages that were batched together, or one that waits for its window to close at `due_at`.
+
+    `paused` says that their conversation is.
+    """
 
     messages: tuple[StoredMessage, ...]
     batch: BatchLife | None = None
@@ -265,3 +268,4 @@ class Chronicle:
     task: Spawned | None = None
     due_at: int | None = None
     redeliveries: tuple[Redelivery, ...] = ()
+    paused: bool = False

@@ -108,8 +108,17 @@ class MemoryService:
         """Pin or unpin a memory; raises InputError if it is not current."""
         _check(await self._memories.revisions.pin(memory_id, self._clock.now_ms(), pinned=pinned))
 
-    async def merge(self, into: int, others: Sequence[int]) -> None:
-        """Move the sources of duplicates to one memory; raises InputError if they cannot be merged."""
+    async def merge(self, into: int, others: Sequence[int], *, anyway: bool = False) -> None:
+        """Move the sources of duplicates to one memory; raises InputError if they cannot be merged.
+
+        Memories that share less than half of their words are merged `anyway` only: they may not say the same.
+        """
+        found = {one.id: one for one in await self._memories.fetch(OWNER_HEARS, [into, *others])}
+        for other in others:
+            if not anyway and into in found and other in found and not _alike(found[into].text, found[other].text):
+                name, kept = show("memory", other), show("memory", into)
+                what = f"{name} does not seem to say the same as {kept}, and merging them would hide what it says"
+                raise InputError(what, safe=_SAFE, hint=f"keepsaid memory merge {kept} {name} --anyway")
         _check(await self._memories.revisions.merge(into, others, self._clock.now_ms()))
 
     async def archive(self, named: Sequence[int], *, back: bool = False) -> tuple[int, ...]:
@@ -128,6 +137,16 @@ class MemoryService:
         """Mark a memory as wrong for a turn that was shown it, or withdraw that; False if it was not shown."""
         word = receipt.JudgeMemory(turn_id, memory_id, memory.OWNER, "withdraw" if undo else "mark")
         return await self._operations.apply(commits.RecordFeedback(word, self._clock.now_ms()))
+
+
+_ALIKE = 0.5
+"""Such a share of the words of the shorter text stands in the other where two are taken to say the same."""
+
+
+def _alike(one: str, other: str) -> bool:
+    told = [{root(word) for word in spelled(text) if fold(word) not in STOPWORDS} for text in (one, other)]
+    fewer = min(map(len, told))
+    return one == other or (fewer > 0 and len(told[0] & told[1]) >= _ALIKE * fewer)
 
 
 def refused(refusal: RevisionRefusal) -> InputError:
@@ -182,7 +201,9 @@ class SearchRequest:
     archived: bool = False
 
     def check(self) -> None:
-        """Raise InputError for filters that contradict each other."""
+        """Raise InputError for an empty query, and for filters that contradict each other."""
+        if not self.query.strip():
+            raise InputError("query must be a text that is not empty", safe=_SAFE)
         since, until = self.narrowing.since, self.narrowing.until
         if since is not None and until is not None and since > until:
             raise InputError("since must not be later than until", safe=_SAFE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -10,6 +11,7 @@ import typer
 from keepsaid.domain.batch import StoredBatch
 from keepsaid.domain.ids import read, show, when
 from keepsaid.domain.message import StoredMessage
+from keepsaid.domain.route import COMMAND_RULE
 from keepsaid.domain.states import message_state
 from keepsaid.domain.views import BatchLife, Chronicle, ReplyLife, StepLife, TurnLife, TurnStory
 from keepsaid.interfaces.cli import console
@@ -31,6 +33,8 @@ def waits_for(chronicle: Chronicle) -> str | None:
         return f"for its turn to end: leased by {life.owner} until {when(life.lease_until)}, fence {batch.fence}"
     if batch.state != "queued":
         return _STILL.get(batch.state)
+    if chronicle.paused and batch.verdict.rule != COMMAND_RULE:
+        return "until /resume: the conversation is paused"
     if life.ahead is not None:
         return f"for {show('batch', life.ahead.id)} of the same lane, which is {life.ahead.state}"
     if life.later:
@@ -168,7 +172,10 @@ def read_chronicle(thing: str, what: str, hint: str) -> Chronicle:
         for kind, found_of in zip(("message", "batch", "turn"), roads, strict=True):
             number = read(kind, thing)
             found = found or (None if number is None else await found_of(number))
-        return found
+        if found is None:
+            return None
+        line = await views.line(found.messages[0].lane if found.batch is None else found.batch.batch.lane)
+        return replace(found, paused=line is not None and line.paused)
 
     return console.session().need(named, what, hint)
 

@@ -103,6 +103,6 @@ def schema() -> None:
     show({"schema": made}, json.dumps(made, indent=2, ensure_ascii=False))
 
 
-app.command("set")(config_changes.set_)
+app.command("set", context_settings={"ignore_unknown_options": True})(config_changes.set_)
 app.command("unset")(config_changes.unset)
 app.command("edit")(config_changes.edit)

@@ -80,6 +80,8 @@ def doctor(
 
     The exit code is 0 when all is well, 5 with warnings, 6 with errors.
     """
+    if session().url:
+        raise program.Misused("doctor checks this machine; --url names an instance elsewhere", hint="keepsaid status")
     findings = list(_findings(offline=offline))
     if fix and (undoing := [(one.what, one.mend()) for one in findings if one.mend is not None]):
         findings = list(_findings(offline=offline))

@@ -25,12 +25,13 @@ Reason = Annotated[str, typer.Option(help="Reason, shown by `inbox why`.")]
 def drop(
     thing: BatchName, reason: Annotated[str, typer.Option(help="Reason, shown by `inbox why`; required.")]
 ) -> None:
-    """Drop a waiting batch, so that it is not answered. Nothing is deleted; `requeue` brings it back."""
-    batch, state = _batch_of(thing, "keepsaid inbox ls --state batched")
+    """Drop a waiting batch with all its messages: it is not answered. Nothing is deleted; `requeue` brings it back."""
+    batch, state, size = _batch_of(thing, "keepsaid inbox ls --state batched")
     if not remote.post(f"/v1/batches/{batch}/drop", {"reason": reason})[0]["dropped"]:
         now = f"it is {state}" if state != "queued" else "it is being answered"
         raise console.refused(f"{batch} does not wait: {now}", f"keepsaid inbox why {batch}")
-    console.show({"batch": batch, "dropped": True}, f"{batch}  dropped")
+    shape = {"batch": batch, "dropped": True, "messages": size}
+    console.show(shape, f"{batch}  dropped with its {counted(size, 'message')}")
 
 
 _REQUEUED = ("dead", "dropped", "review")
@@ -38,7 +39,7 @@ _REQUEUED = ("dead", "dropped", "review")
 
 def requeue(thing: BatchName, reason: Reason = "requeued by the owner") -> None:
     """Queue a dead, dropped or parked batch again."""
-    batch, state = _batch_of(thing, "keepsaid inbox ls")
+    batch, state, _ = _batch_of(thing, "keepsaid inbox ls")
     told, up = {"requeued": False}, True
     if state in _REQUEUED:
         told, up = remote.post(f"/v1/batches/{batch}/requeue", {"reason": reason})
@@ -50,19 +51,20 @@ def requeue(thing: BatchName, reason: Reason = "requeued by the owner") -> None:
         console.say("no runtime is up: the next one works on it (keepsaid serve)")
 
 
-def _batch_of(thing: str, hint: str) -> tuple[str, str]:
-    """The id and state of the batch that is, or holds, what was named."""
+def _batch_of(thing: str, hint: str) -> tuple[str, str, int]:
+    """The id and state of the batch that is, or holds, what was named, and how many messages it has."""
     found = chronicle.read_chronicle(thing, f"{thing} names no message and no batch", hint)
     if found.batch is None:
         raise console.refused(f"{thing} is in no batch yet", f"keepsaid inbox why {thing}")
-    return show("batch", found.batch.batch.id), found.batch.batch.state
+    batch = found.batch.batch
+    return show("batch", batch.id), batch.state, batch.last - batch.first + 1
 
 
 def resend(
     thing: Annotated[
-        str, typer.Argument(metavar="ID", help="A dead or pending reply, or a message that has one: rep_... or msg_...")
+        str, typer.Argument(metavar="ID", help="A dead reply, or a message that has one: rep_... or msg_...")
     ],
-    accept: Annotated[bool, typer.Option("--accept", help="Do not send it: accept that it will not arrive.")] = False,
+    accept: Annotated[bool, typer.Option("--accept", help="Give it up instead; a pending reply too.")] = False,
 ) -> None:
     """Send a dead reply again; its attempts start from zero. With --accept, give up a dead or pending reply."""
     states = ("dead", "pending") if accept else ("dead",)

@@ -207,13 +207,14 @@ def _put_away(memories: list[str], *, back: bool) -> None:
 def merge_all(
     memory: Named,
     others: Annotated[list[str], typer.Argument(help="Duplicates: mem_...")],
+    anyway: Annotated[bool, typer.Option("--anyway", help="Merge them also if their words differ.")] = False,
 ) -> None:
     """Merge duplicates into one memory, which gets their sources; the duplicates are no longer found.
 
-    All must be current, visible to the same people and state the same; otherwise nothing is changed.
+    All must be current, visible to the same people and share half of their words; otherwise nothing is changed.
     """
     kept, merged = _name(memory), [_name(one) for one in others]
-    remote.post(f"/v1/memories/{kept}/merge", {"others": merged})
+    remote.post(f"/v1/memories/{kept}/merge", {"others": merged, "anyway": anyway})
     said = f"{kept} now has the sources of {counted(len(merged), 'duplicate')}"
     console.show({"id": kept, "merged": merged}, said)
     console.say(f"to list its sources: keepsaid memory show {kept}")

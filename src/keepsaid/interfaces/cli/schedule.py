@@ -99,7 +99,7 @@ def _add(wanted: ScheduleOptions) -> None:
     """Add a schedule: when it runs, what it does, and where its output goes."""
     for options in (("cron", "every", "at"), ("say", "ask", "run", "task")):
         if sum(getattr(wanted, one) is not None for one in options) != 1:
-            raise typer.BadParameter(f"one of them has to be given: {', '.join(f'--{one}' for one in options)}")
+            raise typer.BadParameter(f"give exactly one of {', '.join(f'--{one}' for one in options)}")
     shape, is_running = post("/v1/schedules", wanted.body())
     show(shape, _render_schedule(shape))
     if not is_running:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Annotated
@@ -55,7 +56,7 @@ async def _serve(config: Config, port: int | None) -> None:
         for line in await recovered(instance):
             say(line)
         instance.reloading.given = _SAID
-        install_reload_handler(instance)
+        install_reload_handler(instance, stop)
         async with listening(instance, port) as address:
             started(systemd)
             await _tell(instance, address)
@@ -84,9 +85,13 @@ def install_stop_handlers() -> asyncio.Event:
     return asked
 
 
-def install_reload_handler(instance: Instance) -> None:
-    """Reload the settings on SIGHUP. If they are invalid, the error is printed and nothing changes."""
+def install_reload_handler(instance: Instance, stop: asyncio.Event) -> None:
+    """Reload the settings on SIGHUP; if they are invalid, the error is printed and nothing changes.
+
+    When the signal comes because the terminal was closed, `stop` is set.
+    """
     going: set[asyncio.Task[None]] = set()
+    terminal = sys.stdin.fileno() if sys.stdin.isatty() else None
 
     async def reload() -> None:
         try:
@@ -99,11 +104,25 @@ def install_reload_handler(instance: Instance) -> None:
             say(line)
 
     def ask() -> None:
+        if terminal is not None and _is_closed(terminal):
+            silent = os.open(os.devnull, os.O_RDWR)
+            for stream in (0, 1, 2):
+                os.dup2(silent, stream)  # to print to a terminal that is gone raises an error
+            stop.set()
+            return
         task = asyncio.ensure_future(reload())
         going.add(task)
         task.add_done_callback(going.discard)
 
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, ask)
+
+
+def _is_closed(terminal: int) -> bool:
+    try:
+        os.tcgetpgrp(terminal)
+    except OSError:
+        return True
+    return False
 
 
 @asynccontextmanager

@@ -139,7 +139,7 @@ async def archive(instance: Instance, call: OwnerCall) -> Shape:
 async def merge(instance: Instance, call: OwnerCall) -> Shape:
     """Move the sources of duplicates to one memory."""
     memory_id, others = call.id_of("memory"), call.ids("others", "memory", least=1)
-    await instance.services.memories.merge(memory_id, others)
+    await instance.services.memories.merge(memory_id, others, anyway=call.flag("anyway"))
     return {"id": ids.show("memory", memory_id), "merged": [ids.show("memory", one) for one in others]}
 
 

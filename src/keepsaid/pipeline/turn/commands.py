@@ -6,7 +6,15 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from keepsaid.domain import ids, memory, personality, prompt, turn
-from keepsaid.domain.command import COMMANDS, Command, CommandResult, ExecutedCommand, command_in, may_change
+from keepsaid.domain.command import (
+    COMMANDS,
+    REFUSED,
+    Command,
+    CommandResult,
+    ExecutedCommand,
+    command_in,
+    may_change,
+)
 from keepsaid.domain.effects import SetIncognito, SetPaused, SetPersonality
 from keepsaid.domain.message import Lane, StoredMessage, Trust
 from keepsaid.errors import KeepsaidError
@@ -14,6 +22,7 @@ from keepsaid.pipeline.tools import conversation, tasks
 from keepsaid.pipeline.turn.memory_commands import Claims, FeedbackCommand, forget, refused
 from keepsaid.pipeline.turn.saving_commands import SavingCommands
 from keepsaid.ports import memory_maintenance, store, store_views
+from keepsaid.text.normal import cut
 from keepsaid.values import frozen
 
 _PAUSED = "Paused. Messages here are stored and wait; none is answered until /resume. Commands are still read."
@@ -26,6 +35,7 @@ _REMEMBERING = (
     "Incognito is off. What was said during it stays out of memory, and the model no longer sees it. What is said from "
     "now on is remembered."
 )
+_SHOWN_CHARS = 40
 _SCOPES = {"--session": "session", "--person": "person", "--global": "global"}
 _WHO = {
     "session": "In a group only the owner may set how I speak, and nobody whom I do not know may anywhere.",
@@ -99,6 +109,11 @@ class Commands:
         """Run what everybody may run here, and pass on what strangers in a group may not."""
         if not command.known:
             return CommandResult(f"There is no such command; did you mean /{command.name}? /help lists all.", "unknown")
+        if command.misused:
+            what = (
+                f"/{command.name} does not take {cut(command.arguments, _SHOWN_CHARS)!r}; /help says what each takes."
+            )
+            return CommandResult(what, REFUSED)
         match command.name:
             case "context":
                 return await self._context(message.lane)

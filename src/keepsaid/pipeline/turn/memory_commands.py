@@ -24,7 +24,7 @@ def refused(text: str) -> CommandResult:
 
 
 async def forget(
-    lanes: store_views.LaneView, forgets: memory_maintenance.ForgetOperations, message: StoredMessage, arguments: str
+    lanes: store.Store, forgets: memory_maintenance.ForgetOperations, message: StoredMessage, arguments: str
 ) -> CommandResult:
     """`/forget that`, `/forget ID` and `/forget ID yes`: what it would delete, and once confirmed that it is gone."""
     origin = message.inbound.origin
@@ -38,13 +38,14 @@ async def forget(
     message_id = read("message", name) if name.startswith("msg_") else None
     memory_id = read("memory", name) if message_id is None else None
     selector = ForgetSelector(() if memory_id is None else (memory_id,), () if message_id is None else (message_id,))
-    if sure.strip() == "yes":
-        done = await forgets.forget(selector, memory.person_of(origin))
-        return CommandResult("It is forgotten.") if done else refused(f"There is no {name} any more.")
     targets = await forgets.find_targets(selector)
-    if not (targets.memories or targets.messages):
+    is_gone = message_id is not None and await lanes.story(message_id) is None
+    if not targets.memories and (is_gone or not targets.messages):
         return refused(f"There is no {name}.")
-    return CommandResult(f"{taken(targets)} To forget it for good: /forget {name} yes", ASKED)
+    if sure.strip() != "yes":
+        return CommandResult(f"{taken(targets)} To forget it for good: /forget {name} yes", ASKED)
+    done = await forgets.forget(selector, memory.person_of(origin))
+    return CommandResult("It is forgotten.") if done else refused(f"There is no {name} any more.")
 
 
 _SAY_WHAT = "Say what: /forget that for what you said last, /undo for what /remember stored, or /forget and an id."
