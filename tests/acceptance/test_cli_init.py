@@ -243,7 +243,6 @@ def test_a_person_gives_a_url_and_a_key_that_is_never_shown(fresh: Program) -> N
                 (b"Use for chat?", "server"),
                 (b"Base URL", "localhost"),
                 (b"is not a URL of a server", ""),
-                (b"Use for chat?", "server"),
                 (b"Base URL", server.url),
                 (b"Key, not shown", "wick-wrong"),
                 (b"Which model?", "1"),

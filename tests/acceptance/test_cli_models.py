@@ -109,7 +109,7 @@ def test_a_scripted_model_is_one_command_and_init_takes_what_it_prints(program: 
     ("arguments", "said"),
     [
         (("--script", "not-there.json"), "not-there.json cannot be read (No such file or directory)"),
-        (("--script", "script.json"), "script.json is not a script: "),
+        (("--script", "script.json"), "script.json is not a script: reactions.0: input tag 'sing' found"),
         (("--model", "a b"), "'a b' is not a name without spaces"),
     ],
 )

@@ -243,10 +243,8 @@ def _prompt_way(models: setup.ModelSetup, way: str) -> setup.ModelChoice | None:
 
 
 def _prompt_server(models: setup.ModelSetup) -> setup.ModelChoice | None:
-    url = typer.prompt("Base URL, such as http://127.0.0.1:1234/v1", err=True).strip()
-    if not setup.is_base_url(url):
-        say(f"  {visible(repr(url))} is not a URL of a server")
-        return None
+    while not setup.is_base_url(url := typer.prompt("Base URL, such as http://127.0.0.1:1234/v1", err=True).strip()):
+        say(f"  {visible(repr(url))} is not a URL of a server; Ctrl-C ends this")
     key = _prompt_key("Key, not shown (Enter if the server needs none)") or None
     url, listed = asyncio.run(setup.models_at(url, key))
     if listed:

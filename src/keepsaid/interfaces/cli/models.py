@@ -185,7 +185,7 @@ def demo(
     except OSError as error:
         raise refused(f"{script} cannot be read ({error.strerror})", _DEMO_HELP) from error
     except ValueError as error:
-        raise refused(f"{script} is not a script: {' '.join(str(error).split())}", _DEMO_HELP) from error
+        raise refused(f"{script} is not a script: {_first_fault(error)}", _DEMO_HELP) from error
     server = ModelServer(steps, port=port, model=model)
     try:
         asyncio.run(serve(server, lambda url: _announce(url, model)))
@@ -195,6 +195,17 @@ def demo(
 
 
 _DEMO_HELP = "keepsaid models demo --help"
+
+
+def _first_fault(error: ValueError) -> str:
+    """The first thing that is wrong with a file, and where in it."""
+    from pydantic import ValidationError  # noqa: PLC0415 - needed where a script is wrong
+
+    if not isinstance(error, ValidationError):
+        return " ".join(str(error).split())
+    first = error.errors(include_url=False)[0]
+    place = ".".join(str(part) for part in first["loc"])
+    return f"{place}: {first['msg'].lower()}" if place else first["msg"]
 
 
 def _announce(url: str, model: str) -> None:
