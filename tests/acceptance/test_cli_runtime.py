@@ -192,7 +192,7 @@ def test_commands_speak_to_an_instance_elsewhere(elsewhere: Program) -> None:
 
 @pytest.mark.parametrize("command", ["inbox ls", "doctor", "config show", "data backup", "serve", "memory ls", "why"])
 def test_a_command_on_files_says_that_they_are_elsewhere(fresh: Program, command: str, capsys: Capture) -> None:
-    fails = 6 if command == "doctor" else 1
+    fails = 2 if command == "doctor" else 1
     told = inside(fresh, capsys, "--url", "http://127.0.0.1:9", *command.split(), code=fails)
     assert "--url names an instance elsewhere" in told.out + told.err
 

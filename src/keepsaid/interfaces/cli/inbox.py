@@ -70,7 +70,7 @@ def resend(
     states = ("dead", "pending") if accept else ("dead",)
     answers = {one: remote.post(f"/v1/replies/{one}/resend", {"accept": accept}) for one in _replies(thing, states)}
     if not (changed := [one for one, (told, _) in answers.items() if told["done"]]):
-        raise console.refused(f"{thing} has no reply that is {' or '.join(states)}", "keepsaid inbox ls --reply dead")
+        raise console.refused(f"{thing} has no {' or '.join(states)} reply", "keepsaid inbox ls --reply dead")
     told = "accepted: not deliverable" if accept else "waits to be sent again"
     console.show({"replies": changed, "accepted": accept}, *(f"{one}  {told}" for one in changed))
     if not accept and not all(up for _, up in answers.values()):
