@@ -51,6 +51,7 @@ def config() -> Config:
         channels=channels,
         routes={"rules": [spawn]},
         compaction={"messages": 2, "keep": 1},
+        schedules={"agent_max": 1_000},
         tools={"approvals_lane_max": 3, "approvals_max": 10_000},
     )
 

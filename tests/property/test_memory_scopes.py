@@ -48,6 +48,7 @@ listeners = st.builds(
     direct=st.booleans(),
     everything=st.integers(0, 9).map(lambda n: n == 0),
     cross=st.booleans(),
+    chats=st.booleans(),
 )
 
 
@@ -60,7 +61,8 @@ def hears(listener: Listener, memory: NewMemory) -> bool:
         return False
     if memory.trust is Trust.EXTERNAL and not same_lane:
         return False
-    return memory.kind not in BOUND_TO_LANE or same_lane or listener.cross
+    own_chats = listener.chats and memory.scope.startswith("person:")
+    return memory.kind not in BOUND_TO_LANE or same_lane or listener.cross or own_chats
 
 
 @pytest.fixture(scope="module")
@@ -116,5 +118,5 @@ def test_a_webhook_never_reaches_the_owner_elsewhere(tmp_path: Path, cross: bool
 
         assert heard(home, owner) == ["owner"]
         assert heard(hook, stranger) == ["stranger"]
-        assert heard(other_chat, owner) == (["owner"] if cross else [])
+        assert heard(other_chat, owner) == ["owner"]
         assert heard(home, stranger) == []
