@@ -111,8 +111,10 @@ class Answering:
         whole, commands = claimed, self.agent.commands
         executed = CommandBatchResult(claimed) if commands is None else await commands.run_commands(claimed)
         claimed = executed.rest
-        if not claimed.messages:
-            await self.commit(whole, executed.with_answer(Outcome("", (), Usage(), NO_MODEL)))
+        verdict = whole.batch.verdict
+        if not claimed.messages or verdict.action is route.Action.LISTEN:
+            silent = f"the verdict is listen: {verdict.reason}" if claimed.messages else ""
+            await self.commit(whole, executed.with_answer(Outcome("", (), Usage(), NO_MODEL, silent=silent)))
             return
         matcher = self.listen(claimed)
         scene, fitting, prompt = await self.context(claimed, matcher, begins_anew=executed.begins_anew)
