@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from tests.acceptance.program import WITHIN_S, Program, Screen
 
-from keepsaid.testing.model_script import Call, ChatRequest, Hang, Reaction, Say
+from keepsaid.testing.model_script import Call, ChatRequest, Empty, Hang, Reaction, Say
 from keepsaid.testing.model_server import ThreadedModelServer
 
 _ROWS = 40
@@ -81,6 +81,10 @@ def _react(request: ChatRequest) -> Reaction:
     asked = request.last("user")
     if "hang" in asked:
         return Hang()
+    if "thanks" in asked:
+        return Empty()
+    if "be quiet" in asked:
+        return Call("stay_silent", {"reason": "you asked for silence"})
     if "rivers" in asked:
         return Say(_MARKDOWN, chunk=7)
     if "look up" in asked and request.messages[-1]["role"] == "user":
@@ -110,6 +114,21 @@ def test_markdown_is_rendered_in_the_width_of_the_window(talking: Program) -> No
         assert lines
         assert max(map(len, lines)) <= 60
         person.leaves()
+
+
+def test_a_message_without_a_reply_is_settled_and_says_why(talking: Program) -> None:
+    with chatting(talking) as person:
+        person.types("thanks\r")
+        person.sees("is done, without a reply: the model gave no answer")
+        person.sees("you >")
+        person.types("be quiet\r")
+        person.sees("is done, without a reply: you asked for silence")
+        person.sees("you >")
+        person.leaves()
+    once = talking.run("chat", "-m", "thanks")
+    assert (once.out, once.err.count("without a reply: the model gave no answer")) == ("", 1)
+    assert "committed" in talking.run("why").out
+    assert "silent: the model gave no answer" in talking.run("why").out
 
 
 def test_replies_are_shown_in_the_order_of_the_questions(talking: Program) -> None:

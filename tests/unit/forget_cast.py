@@ -61,6 +61,7 @@ KINDS = (
     "text of a schedule",
     "error of a provider",
     "way to speak",
+    "reason of a silence",
     "sentence of an explicit request",
     "title of a webhook",
     "body of a webhook",
@@ -261,6 +262,7 @@ async def calls(at: Planting) -> None:
     await at.ask("memory_save", text=f"The locker of Ann is {word('saved memory')}", **saved)
     await at.ask("ask_for", question=word("question"), type="selection", options=["a", word("option of a question")])
     await at.say(word("answer to a question"), direct=True, conversation="dm")
+    await at.ask("stay_silent", reason=word("reason of a silence"))
     await at.ask("task_create", task=f"find {word('description of a task')}", key=word("key of a task"))
     await at.ask("branch", about=f"think of {word('topic of a branch')}")
     text = f"say {word('text of a schedule')}"

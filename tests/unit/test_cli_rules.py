@@ -109,7 +109,10 @@ def test_a_sample_that_cannot_be_read_is_named(shell: Shell, text: str, said: st
     ("text", "said"),
     [
         ("buffer: {window_ms: 3}\n", "has no routes"),
-        ("routes: {rules: [{name: a, action: shout}]}\n", "routes.rules.0.action: expected forward, spawn or drop"),
+        (
+            "routes: {rules: [{name: a, action: shout}]}\n",
+            "routes.rules.0.action: expected forward, listen, spawn or drop",
+        ),
         ("routes: [\n", "new.yaml cannot be read"),
     ],
 )

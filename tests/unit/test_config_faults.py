@@ -122,7 +122,7 @@ def test_rules_of_another_file_are_named_with_its_lines(write: Write, tmp_path: 
     rules = tmp_path / "rules.yaml"
     rules.write_text("routes:\n  default: shout\n", "utf-8")
     source = read(rules)
-    with pytest.raises(Exception, match=r"routes\.default: expected forward or drop.*rules\.yaml:2"):
+    with pytest.raises(Exception, match=r"routes\.default: expected forward, listen or drop.*rules\.yaml:2"):
         load(write("agent: x\n"), {"routes": source.keys["routes"]}, source)
 
 

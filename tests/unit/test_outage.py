@@ -9,7 +9,7 @@ from tests.unit.turn_cast import a_tool, staged
 
 from keepsaid.domain.commits import VoidLeases
 from keepsaid.pipeline.turn.run import TurnLimits
-from keepsaid.testing.model_script import BAD_KEY, NO_QUOTA, RATE_LIMITED, Call, Empty, Garble, Hang, Say
+from keepsaid.testing.model_script import BAD_KEY, NO_QUOTA, RATE_LIMITED, Call, Garble, Hang, Say
 
 
 async def test_an_outage_charges_nothing_and_is_waited_out() -> None:
@@ -86,8 +86,8 @@ async def test_a_malformed_answer_is_asked_for_once_more() -> None:
         assert await stage.work() == "done"
 
 
-async def test_nothing_said_three_times_over_is_dead_and_told() -> None:
-    async with staged(*[Empty()] * 6) as stage:
+async def test_an_unreadable_answer_three_times_over_is_dead_and_told() -> None:
+    async with staged(*[Garble("not json")] * 6) as stage:
         await stage.say()
         ends = []
         for _ in range(3):

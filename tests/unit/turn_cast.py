@@ -67,6 +67,7 @@ class Stage:
     limits: TurnLimits = TurnLimits(call_s_max=5)
     budget: PromptBudget = PromptBudget()
     memory: Remembers = field(default_factory=Remembers)
+    routes: Routes = Routes()
 
     def __post_init__(self) -> None:
         self.ids = CountingIds()
@@ -76,7 +77,7 @@ class Stage:
     def revive(self) -> None:
         """A new process over the same store."""
         mind = AgentDeps(self.chat, self.memory, self.memory, lambda _: self.tools, self.hub)
-        course = PipelineSettings(Routes(), WINDOWS, self.budget, self.limits)
+        course = PipelineSettings(self.routes, WINDOWS, self.budget, self.limits)
         self.flow = MessagePipeline(self.store, mind, course, self.clock, self.ids)
         self.leases = Leases(self.store, self.clock, self.ids, f"owner-{self.ids.next()}", LeaseTerms())
         self.attempt = Attempt(self.store, self.hub, self.clock, self.ids, RetryPolicy())

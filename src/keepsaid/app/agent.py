@@ -215,7 +215,7 @@ class AgentBuilder:
         timed = conversation.schedule_tools(claimed, self.stores[0].schedules, self.system, terms)
         # tasks and schedules would carry what is said in incognito beyond its lane
         lasting = () if claimed.around.incognito else (*tasking.tools(), *timed)
-        ours = (*core, conversation.ask_for(claimed), *lasting, *given)
+        ours = (*core, conversation.ask_for(claimed), conversation.stay_silent(), *lasting, *given)
         taken = {tool.name for tool in ours}
         return (*ours, *(tool for tool in (*brought, *toolbox.tools()) if tool.name not in taken))
 

@@ -14,7 +14,7 @@ from keepsaid.domain.route import FIELDS, Action, Notify, OnCrash, Rule, WorkTer
 _DEFAULT = "default"
 _OF_WORK = ("skill", "model", "tools", "timeout_s", "notify", "on_crash", "retries")
 
-Unmatched = Literal["forward", "drop"]
+Unmatched = Literal["forward", "listen", "drop"]
 """What can happen to a message that no rule matches: a task needs a rule that describes it."""
 
 
@@ -26,7 +26,7 @@ class RuleConfig(ConfigSection):
     match: dict[str, str | list[str]] = Field(default_factory=dict)
     """Fields and patterns: channel, account, sender, conversation, event, trust, text, payload.a.b."""
     action: Action
-    """forward, spawn or drop."""
+    """forward, listen (kept for later turns and in memory, without an answer), spawn or drop."""
     priority: int | None = Field(None, ge=0, le=100)
     """Priority of the batch, instead of its messages'."""
     task: str = ""

@@ -85,9 +85,14 @@ PAUSED = "this conversation is paused; /resume answers what waits here"
 
 
 class Action(StrEnum):
-    """What happens to a batch."""
+    """What happens to a batch.
+
+    `listen` is settled in the order of its lane, as `forward` is, but without a model: its messages are kept in the
+    transcript and in memory, and nobody answers.
+    """
 
     FORWARD = "forward"
+    LISTEN = "listen"
     SPAWN = "spawn"
     DROP = "drop"
 

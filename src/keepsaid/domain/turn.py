@@ -13,6 +13,9 @@ from keepsaid.domain.prompt import Json
 from keepsaid.text.tokens import Calibration
 from keepsaid.values import frozen
 
+SILENT = "silent: "
+"""How the reason of a committed turn begins that ended without a reply."""
+
 NO_MODEL = "none"
 """The model of turns that none answered; its text is not an answer, and not remembered."""
 
@@ -215,7 +218,8 @@ class Outcome:
 
     `chosen` are the memories it was shown, `opened` those that the model asked to see, `effects` what its tools left.
     Messages that were commands (`obeyed`) are not part of the transcript; when one `begins_anew`, the lane's context
-    ends before what the turn adds. `attached` says of messages, by id, what came with their words.
+    ends before what the turn adds. `attached` says of messages, by id, what came with their words. `silent` is why the
+    agent gave no answer, "" if it gave one.
     """
 
     reply: str
@@ -228,6 +232,7 @@ class Outcome:
     begins_anew: bool = False
     attached: tuple[tuple[int, str], ...] = ()
     opened: tuple[int, ...] = ()
+    silent: str = ""
 
 
 @frozen

@@ -70,7 +70,7 @@ class Story:
     """One message with all its later stages; `placed` says why it is in its lane, where that was inferred.
 
     `staged` says that its turn stores memories that are not stored yet; `remembered` are those that are, None
-    where they were not read.
+    where they were not read. `silent` is why its turn ended without a reply, "" for any other.
     """
 
     message: StoredMessage
@@ -82,6 +82,7 @@ class Story:
     placed: str = ""
     staged: bool = False
     remembered: tuple[learning.RememberedMemory, ...] | None = None
+    silent: str = ""
 
 
 @frozen

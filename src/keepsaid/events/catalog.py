@@ -52,7 +52,7 @@ _CORE = {
         "batch",
         "A rule put messages into a batch: a new one, or one that waited and takes them in.",
         messages=number("how many came with this"),
-        action=word("what the rule asks for", "forward", "spawn"),
+        action=word("what the rule asks for", "forward", "listen", "spawn"),
         rule=word("the rule; empty for what no rule matched"),
         task=an_id("task", "the task it became, where it was spawned").if_any(),
     ),

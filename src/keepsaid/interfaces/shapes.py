@@ -77,6 +77,7 @@ def story_shape(story: views.Story) -> Shape:
         "task": task_shape(story.task) if story.task else None,
         "replies": [reply_shape(reply) for reply in story.replies],
         "remembered": None if story.remembered is None else [remembered_shape(one) for one in story.remembered],
+        "silent": story.silent or None,
     }
 
 

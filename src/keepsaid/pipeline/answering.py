@@ -111,8 +111,10 @@ class Answering:
         whole, commands = claimed, self.agent.commands
         executed = CommandBatchResult(claimed) if commands is None else await commands.run_commands(claimed)
         claimed = executed.rest
-        if not claimed.messages:
-            await self.commit(whole, executed.with_answer(Outcome("", (), Usage(), NO_MODEL)))
+        verdict = whole.batch.verdict
+        if not claimed.messages or verdict.action is route.Action.LISTEN:
+            silent = f"the verdict is listen: {verdict.reason}" if claimed.messages else ""
+            await self.commit(whole, executed.with_answer(Outcome("", (), Usage(), NO_MODEL, silent=silent)))
             return
         matcher = self.listen(claimed)
         scene, fitting, prompt = await self.context(claimed, matcher, begins_anew=executed.begins_anew)
@@ -134,16 +136,17 @@ class Answering:
             self.agent.progress.tell(inbox.claimed.all_messages, channel.TurnProgress("tool", tool))
 
         gate = authorization.CallGate(trust.taint_in(trace), self.agent.asking(claimed) if self.agent.asking else None)
-        turn = run.TurnDeps(fitting, prompt, tools, self.settings.limits, delta, inbox, gate, offload, using)
+        turn = run.TurnDeps(fitting, prompt, tools, self.settings.limits, delta, inbox, gate, offload, using, True)
         records = (ran := await run.run_turn(turn, steps)).records
         outcome = Outcome(ran.text, records, steps.usage, ran.model, chosen(trace), opened=run.opened_in(records))
         claimed, lasts_ms = inbox.claimed, self.settings.slots.expiry_ms
-        effects: tuple[Effect, ...] = (*matcher.effects, *conversation.slots_in(records, claimed, lasts_ms))
+        slots = conversation.slots_in(records, claimed, lasts_ms) if ran.text else ()
+        effects: tuple[Effect, ...] = (*matcher.effects, *slots)
         effects += (*conversation.set_in(records, claimed), *staged_in(records), *tasks.tasks_in(records, claimed))
         effects += relay.relayed_in(claimed.all_messages)
         effects += conversation.scheduled_in(records, claimed, self.settings.zone)
         effects += (*ran.waiting, *measured(fitting.prompt, tools, outcome))
-        outcome = executed.with_answer(replace(outcome, effects=effects))
+        outcome = executed.with_answer(replace(outcome, effects=effects, silent=ran.silent))
         await self.commit(replace(claimed, messages=whole.messages), outcome, steps.ending)
         await fitting.settle()
 

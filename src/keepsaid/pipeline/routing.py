@@ -205,7 +205,7 @@ class Router:
         """Messages that no turn will answer are settled here; those of a paused conversation wait."""
         for routed in dispatch.batches:
             messages = [one for one in group.messages if routed.first <= one.number <= routed.last]
-            if routed.verdict.action is not route.Action.FORWARD:
+            if routed.verdict.action in (route.Action.SPAWN, route.Action.DROP):
                 self.progress.tell(messages, channel.TurnProgress("settled", routed.verdict.reason))
             elif dispatch.paused and routed.verdict.rule != route.COMMAND_RULE:
                 self.progress.tell(messages, channel.TurnProgress("waiting", route.PAUSED, paused=True))

@@ -1,4 +1,4 @@
-"""Explaining a turn: why a memory did not come to mind, and turns that were commands alone."""
+"""Explaining a turn: why a memory did not come to mind, and turns without a model."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from keepsaid.domain import receipt, views
 from keepsaid.domain.command import command_in
 from keepsaid.domain.memory import LANE_BOUND, Listener, Memory
 from keepsaid.domain.message import SYSTEM, Trust
+from keepsaid.domain.route import Action
 from keepsaid.domain.turn import ClaimedBatch
 from keepsaid.memory.injection import listener_of
 from keepsaid.text.words import topic
@@ -17,6 +18,8 @@ from keepsaid.values import frozen
 
 def commanded(turn: views.TurnStory) -> str:
     """Why such a turn has no context, in words; empty for every other turn."""
+    if turn.batch.verdict.action is Action.LISTEN and not turn.trace:
+        return "the verdict is listen, so no model was called"
     commands = [command_in(message) for message in turn.messages]
     names = [f"/{command.name}" for command in commands if command is not None]
     if turn.trace or not names or len(names) < len(commands):

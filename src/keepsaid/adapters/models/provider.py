@@ -195,6 +195,8 @@ class ProviderChat:
         usage = response.usage
         if response.usage.unmeasured_requests and not calls and response.finish_reason is None:
             raise errors.ModelMalformed(f"the answer of {self._name} broke off")
+        if not text.strip() and not calls and not _stopped(response):
+            raise errors.ModelMalformed(f"{self._name} ended without an answer ({response.finish_reason})")
         return ModelAnswer(
             text, calls, Usage(usage.input_tokens, usage.output_tokens, self._cost(response)), self._name
         )
@@ -236,6 +238,11 @@ class AgentChat:
         text, usage = str(done.output), done.usage
         delta(text)
         return ModelAnswer(text, usage=Usage(usage.input_tokens, usage.output_tokens, None), model=self.name)
+
+
+def _stopped(response: messages.ModelResponse) -> bool:
+    """Whether the model stopped by itself; where the provider gave no reason, the library assumes so."""
+    return response.finish_reason == "stop" and bool((response.provider_details or {}).get("finish_reason"))
 
 
 def _written(event: object) -> str:

@@ -280,6 +280,8 @@ def say_unanswered(story: dict[str, Any]) -> None:
     """Say why a settled message has no reply, if it has none."""
     if not story["replies"] and story["state"] == "batched":
         say(f"{story['id']} waits: {PAUSED}")
+    elif story.get("silent"):
+        say(f"{story['id']} is {story['state']}, without a reply: {story['silent']}")
     elif not story["replies"]:
         reason = (story["batch"] or {}).get("reason", "")
         say(f"{story['id']} is {story['state']}, without a reply: {reason}")

@@ -73,7 +73,8 @@ class Reply:
     """The outcome of a message that was sent with `ask`.
 
     `state` is `done` once a turn answered it, or `dropped`, `review` or `dead`: then `text` is empty or what the
-    program itself said of that, and `keepsaid inbox why MESSAGE` tells more. `turn` is the turn for `why`.
+    program itself said of that, and `keepsaid inbox why MESSAGE` tells more. `turn` is the turn for `why`. If the agent
+    chose not to answer, the state is `done`, `text` is empty, and `silent` says why.
     """
 
     text: str
@@ -81,6 +82,7 @@ class Reply:
     message: Receipt
     turn: str
     created_at: int
+    silent: str = ""
 
     @property
     def created(self) -> datetime:
@@ -155,7 +157,7 @@ def reply_of(received: commits.Received, story: views.Story) -> Reply:
     said = [one for one in story.replies if one.draft.text]
     turn = "" if story.turn_id is None else ids.show("turn", story.turn_id)
     text, at = "\n\n".join(one.draft.text for one in said), max((one.created_at for one in said), default=0)
-    return Reply(text, story.state, receipt_of(received), turn, at or story.message.received_at)
+    return Reply(text, story.state, receipt_of(received), turn, at or story.message.received_at, story.silent)
 
 
 def record_of(memory: Memory, at: int) -> MemoryRecord:

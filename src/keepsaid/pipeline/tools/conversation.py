@@ -15,7 +15,7 @@ from keepsaid.domain.effects import EndSchedule, KeepTime
 from keepsaid.domain.ids import moment, read, show
 from keepsaid.domain.message import SYSTEM, StoredMessage, Trust, Trusted
 from keepsaid.domain.personality import PERSONALITY_CHARS_MAX, settable
-from keepsaid.domain.prompt import AnsweredCall, Json, Record, answered_calls, object_schema
+from keepsaid.domain.prompt import AnsweredCall, Json, Record, Role, answered_calls, object_schema
 from keepsaid.domain.schedule import LIVE, NewSchedule, Schedule, Target, What
 from keepsaid.domain.slot import Expected, Question
 from keepsaid.domain.timing import Cron, Every, Once, Timing, checked, first_due, next_due, once
@@ -59,7 +59,7 @@ def ask_for(claimed: turn.ClaimedBatch) -> model.Tool:
 def slots_in(records: Sequence[Record], claimed: turn.ClaimedBatch, lasts_ms: int) -> tuple[effects.OpenSlot, ...]:
     """Return the slot that a turn's records open: that of the last call not refused; at most one a turn."""
     calls = list(answered_calls(records, ASK_FOR))
-    if not calls or not records[-1].text:
+    if not calls:
         return ()
     arguments = calls[-1].arguments
     return (effects.OpenSlot(_person(claimed, arguments).inbound.origin.sender, _question(arguments), lasts_ms),)
@@ -99,6 +99,40 @@ def _person(claimed: turn.ClaimedBatch, arguments: Mapping[str, Json]) -> Stored
 
 def _name(message: StoredMessage) -> str:
     return message.inbound.origin.name or message.inbound.origin.sender
+
+
+STAY_SILENT = "stay_silent"
+_UNEXPLAINED = "the agent chose not to answer"
+_REASON = object_schema({"reason": {"type": "string", "description": "why no reply is wanted, in a few words"}})
+
+
+def stay_silent() -> model.Tool:
+    """A tool by which the model ends its turn without a reply."""
+
+    async def run(_arguments: dict[str, Json]) -> str:
+        return "No reply is sent."
+
+    says = "End this turn without a reply, where none is wanted. Never call it instead of an answer to a question."
+    return model.Tool(STAY_SILENT, says, _REASON, run, output=Trust.OWNER)
+
+
+def silence_in(records: Sequence[Record]) -> str:
+    """Return why the calls of these records end the turn without a reply; "" if no call does."""
+    for call in answered_calls(records, STAY_SILENT):
+        reason = call.arguments.get("reason")
+        words = " ".join(normalise(reason).split()) if isinstance(reason, str) else ""
+        return cut(words, QUESTION_CHARS_MAX) or _UNEXPLAINED
+    return ""
+
+
+def without_silence(records: Sequence[Record]) -> Iterator[Record]:
+    """Yield the records without calls of `stay_silent`, and without the text that the model wrote beside them."""
+    for record in records:
+        calls = tuple(call for call in record.calls if call.name != STAY_SILENT)
+        if calls == record.calls and (record.role is not Role.TOOL or record.speaker != STAY_SILENT):
+            yield record
+        elif calls:
+            yield replace(record, text="", calls=calls)
 
 
 SET_PERSONALITY = "set_personality"

@@ -16,6 +16,7 @@ from keepsaid.domain.message import StoredMessage, Trust, Trusted, described
 from keepsaid.domain.prompt import Json, Prompt, Record, Role, ToolCall, answered_calls
 from keepsaid.domain.turn import ModelAnswer, ResumableTurn, Step, StepKind, ToolClass, Usage
 from keepsaid.errors import KeepsaidError, LeaseLost, ModelMalformed, ToolError
+from keepsaid.pipeline.tools.conversation import silence_in, without_silence
 from keepsaid.pipeline.turn import authorization
 from keepsaid.ports import runtime, store_views
 from keepsaid.ports.model import Delta, Model, ModelRequest, Tool
@@ -196,7 +197,8 @@ class TurnLimits:
 class TurnDeps:
     """What a turn works with: `inbox` has what joins it, where anything may; `offload` runs what reads long texts.
 
-    `using` gets the name of each tool as it begins, and an empty one when the tools of a step have returned.
+    `using` gets the name of each tool as it begins, and an empty one when the tools of a step have returned. An empty
+    answer ends a turn that `may_be_silent`; in every other it is an error.
     """
 
     model: Model
@@ -208,15 +210,23 @@ class TurnDeps:
     gate: authorization.CallGate
     offload: runtime.Offload = runtime.inline
     using: Callable[[str], None] = ignore_tool
+    may_be_silent: bool = False
+
+
+NO_ANSWER = "the model gave no answer"
 
 
 class Ran(NamedTuple):
-    """What a turn came to: its reply, the records to store, the model's name, and the calls that wait for the owner."""
+    """What a turn came to: its reply, the records to store, the model's name, and the calls that wait for the owner.
+
+    `silent` is why there is no reply, "" if there is one.
+    """
 
     text: str
     records: tuple[Record, ...]
     model: str
     waiting: tuple[effects.MakeTask, ...] = ()
+    silent: str = ""
 
 
 async def run_turn(turn: TurnDeps, steps: StepLog) -> Ran:
@@ -232,6 +242,8 @@ async def run_turn(turn: TurnDeps, steps: StepLog) -> Ran:
             turn.gate.see(joined)
             exchange += joined
         answer = await _ask(turn, steps, tuple(exchange))
+        if not answer.calls and not answer.text.strip():
+            return Ran("", tuple(exchange), answer.model, tuple(waiting), NO_ANSWER)
         exchange.append(Record(Role.ASSISTANT, answer.text, answer.calls, trust=turn.gate.taint.trust))
         if not answer.calls:
             return Ran(answer.text, tuple(exchange), answer.model, tuple(waiting))
@@ -241,6 +253,8 @@ async def run_turn(turn: TurnDeps, steps: StepLog) -> Ran:
         waiting += [task for _, task in used if task is not None]
         turn.gate.see(results)
         exchange += results
+        if silent := silence_in(exchange[-len(results) - 1 :]):
+            return Ran("", tuple(without_silence(exchange)), answer.model, tuple(waiting), silent)
         if steps.usage.tokens_in > turn.limits.tokens_in_max:
             raise ModelMalformed(f"the turn has read {steps.usage.tokens_in:,} tokens without coming to an answer")
     raise ModelMalformed(f"the model made {turn.limits.steps_max} steps without coming to an answer")
@@ -269,7 +283,7 @@ def _hashed(prompt: Prompt, exchange: tuple[Record, ...]) -> bytes:
 
 
 async def _readable(turn: TurnDeps, request: ModelRequest) -> ModelAnswer:
-    """An answer with something in it; one that is malformed or empty is asked for once more."""
+    """Return an answer; the model is asked once more after one that is malformed, or empty where that is an error."""
     for last in (False, True):
         try:
             answer = await turn.model.answer(request, lambda piece: turn.delta(normalise(piece)))
@@ -277,7 +291,7 @@ async def _readable(turn: TurnDeps, request: ModelRequest) -> ModelAnswer:
             if last:
                 raise
             continue
-        if answer.text.strip() or answer.calls:
+        if turn.may_be_silent or answer.text.strip() or answer.calls:
             return answer
     raise ModelMalformed("the model answered with nothing, twice")
 

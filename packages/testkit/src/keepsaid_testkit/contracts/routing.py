@@ -14,6 +14,7 @@ from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 
 DROP = verdict(Action.DROP, "noise")
 SPAWN = verdict(Action.SPAWN, "review")
+LISTEN = verdict(Action.LISTEN, "crowd")
 
 
 class DispatchContract:
@@ -35,6 +36,19 @@ class DispatchContract:
         assert (story.state, story.turn_id, story.task) == ("batched", None, None)
         assert await store.next_due() is None
         assert await store.next_ready() == 0
+
+    async def test_what_is_listened_to_waits_its_turn_and_joins_nothing(self, store: ContractStore) -> None:
+        """It is claimed in the order of its lane; what is forwarded before and after it stays apart."""
+        road = StoreDriver(store)
+        verdicts = (verdict(), LISTEN, LISTEN, verdict())
+        for text, by in zip(("one", "two", "three", "four"), verdicts, strict=True):
+            await road.queue(said(text), by=by)
+        for text, by in zip(("one", "two", "three", "four"), verdicts, strict=True):
+            claimed = await road.claim_one()
+            assert [message.text for message in claimed.messages] == [text]
+            assert claimed.batch.verdict == by
+            await road.answer(claimed)
+        assert (await store.overview()).batches == {"done": 4}
 
     async def test_the_second_of_two_dispatches_is_refused(self, store: ContractStore) -> None:
         """And changes nothing."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from keepsaid.domain.commits import Fail, Failure, Renew
 from keepsaid.domain.route import Action
 from keepsaid.domain.views import ChannelDepth, MessageFilter
 from keepsaid.ports import runtime
-from keepsaid.testing.builders import CHANNEL, lane_of, said, verdict
+from keepsaid.testing.builders import CHANNEL, lane_of, outcome, said, verdict
 from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
+from keepsaid_testkit.contracts.turns import committed, turn_of
 
 
 class StoriesContract:
@@ -50,6 +53,22 @@ class StoriesContract:
             found = await store.find(MessageFilter(state=state))
             assert {(story.state, story.message.text) for story in found} == {(state, state)}
         assert len(await store.find(MessageFilter(state="batched"))) == 2
+
+    async def test_a_silent_turn_keeps_its_reason(self, store: ContractStore) -> None:
+        """With its batch done, what was said kept, and nothing to send; a turn with a reply has none."""
+        road = StoreDriver(store)
+        await road.queue(said("hello"))
+        claimed = await road.claim_one()
+        silent = replace(committed(claimed), outcome=replace(outcome(""), records=(), silent="nobody asked"))
+        assert await store.apply(silent)
+        turn, story = await turn_of(store, claimed), await road.story(claimed.messages[0].id)
+        assert (turn.state, turn.reason, turn.replies) == ("committed", "silent: nobody asked", ())
+        assert [record.text for record in turn.records] == ["hello"]
+        assert (story.state, story.silent, story.replies) == ("done", "nobody asked", ())
+        await road.queue(said("again"))
+        answered = await road.claim_one()
+        await road.answer(answered)
+        assert (await turn_of(store, answered)).reason == ""
 
     async def test_counts(self, store: ContractStore) -> None:
         """What is where."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from keepsaid.adapters.sql.operations import journal, modes, outbox, routing, rows, schedules, sessions, tasks
 from keepsaid.adapters.sql.query import Row, SqlSession, column, every, load, one, only, scalar, write_rows
-from keepsaid.domain import commits, effects, event, personality, process, receipt, trust
+from keepsaid.domain import commits, effects, event, personality, process, receipt, trust, turn
 from keepsaid.domain.context import Block, Reminders
 from keepsaid.domain.message import Lane
 from keepsaid.domain.prompt import Record, Role
@@ -187,7 +187,8 @@ def commit_turn(db: SqlSession, commit: commits.TurnCommit) -> bool:
     outcome, usage = commit.outcome, commit.outcome.usage
     db.execute(TURNS["finish_batch"], (commit.batch_id, move("batch", before, "commit"), commit.at))
     settled = (move("turn", held[0], "commit"), outcome.model, usage.tokens_in, usage.tokens_out, usage.cost_micros)
-    db.execute(TURNS["commit_turn"], (commit.turn_id, *settled, commit.at))
+    reason = turn.SILENT + outcome.silent if outcome.silent else ""
+    db.execute(TURNS["commit_turn"], (commit.turn_id, *settled, commit.at, reason))
     if outcome.begins_anew:
         sessions.begin_anew(db, lane_id, Lane(*only(db, TURNS["lane"], (lane_id,))), commit.at)
     for effect in outcome.effects:

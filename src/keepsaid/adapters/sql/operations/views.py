@@ -16,7 +16,7 @@ from keepsaid.domain.memory import OWNER, chat_of
 from keepsaid.domain.message import SYSTEM, TERMINAL, Lane, Origin, StoredMessage, Trust, in_words
 from keepsaid.domain.reply import StoredReply
 from keepsaid.domain.retention import Backlog
-from keepsaid.domain.turn import ClaimedBatch, Lease, ReplyTarget, TurnInputs, Usage
+from keepsaid.domain.turn import SILENT, ClaimedBatch, Lease, ReplyTarget, TurnInputs, Usage
 
 TASKS = load("tasks")
 
@@ -132,7 +132,9 @@ def story(db: SqlSession, message_id: int) -> domain.Story | None:
     replies = tuple(rows.replies(db, SQL["replies_of_batch"], (batch.id,)))
     turn_id, task = scalar(db, SQL["turn_of_batch"], (batch.id,)), spawned_task(db, stored[1])
     staged = bool(outbox.staged(db, turn_id))
-    return domain.Story(message, states.message_state(batch.state), batch, turn_id, task, replies, why, staged)
+    reason = "" if replies else str(scalar(db, SQL["reason_of_turn"], (turn_id,)) or "")
+    outcome = (turn_id, task, replies, why, staged, None, reason.removeprefix(SILENT))
+    return domain.Story(message, states.message_state(batch.state), batch, *outcome)
 
 
 def spawned_task(db: SqlSession, task_id: int | None) -> domain.Spawned | None:

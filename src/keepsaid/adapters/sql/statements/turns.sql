@@ -17,7 +17,8 @@ UPDATE step SET state = ?3, output = ?4, tokens_in = ?5, tokens_out = ?6, cost_m
 WHERE turn_id = ?1 AND n = ?2
 
 -- name: commit_turn
-UPDATE turn SET state = ?2, model = ?3, tokens_in = ?4, tokens_out = ?5, cost_micros = ?6, ended_at = ?7 WHERE id = ?1
+UPDATE turn SET state = ?2, model = ?3, tokens_in = ?4, tokens_out = ?5, cost_micros = ?6, ended_at = ?7, reason = ?8
+WHERE id = ?1
 
 -- name: finish_batch
 UPDATE batch SET state = ?2, owner = NULL, lease_until = NULL, alone = 0, ended_at = ?3 WHERE id = ?1

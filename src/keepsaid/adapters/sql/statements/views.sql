@@ -44,6 +44,9 @@ SELECT lane_id, number FROM message WHERE id = ?
 -- name: turn_of_batch
 SELECT coalesce((SELECT steered FROM batch WHERE id = ?1), (SELECT max(id) FROM turn WHERE batch_id = ?1))
 
+-- name: reason_of_turn
+SELECT reason FROM turn WHERE id = ? AND state = 'committed'
+
 -- name: task
 SELECT id, state, description FROM task WHERE id = ?
 
