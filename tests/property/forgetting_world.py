@@ -60,6 +60,10 @@ class World:
         self.read_with(EachSentence())
         self.forgetter = Forgetter((operations, memories), self.clock, self.ids)
 
+    def continue_from(self, first_id: int) -> None:
+        """Number what is said from now on from this id, as a process does that was started again."""
+        self.road = StoreDriver(self.operations, first_id)
+
     def read_with(self, extractor: Extractor) -> None:
         """Collect with this extractor."""
         time = self.clock, self.ids

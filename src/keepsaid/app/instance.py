@@ -13,7 +13,7 @@ from functools import cached_property, partial
 from keepsaid.adapters.models.choose import Punctual
 from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.adapters.sqlite.connection import FileWatch
-from keepsaid.adapters.sqlite.stores import open_stores
+from keepsaid.adapters.sqlite.stores import lacks_tombstones, open_stores
 from keepsaid.adapters.system.lock import FileLock
 from keepsaid.adapters.system.machine import DiskSpace, SystemClock, SystemIds, TextThreads
 from keepsaid.app import agent, channels, embedders, extending, memory, models, redaction, services
@@ -326,6 +326,10 @@ async def opened(
         instance = Instance(home, config, stores, answering, outside)
         instance.reserve.look()
         closing.push_async_callback(channels.close_channels, instance.channels)
+        if await asyncio.to_thread(lacks_tombstones, *paths):
+            instance.ids.follow(await instance.operations.last_id())
+            await instance.forgetter.recover()
+            await instance.forgetter.work()
         try:
             yield instance
         finally:

@@ -55,7 +55,7 @@ def note_backup(home: Home, made: Path) -> None:
 
 
 def copy_tombstones(home: Home, config: Config, restored: Path) -> int:
-    """Copy the tombstones of this home into a restored buffer; returns how many there are."""
+    """Copy the tombstones of this home to a restored buffer and beside it; returns how many there are."""
     return carry(home.store(config.buffer.path), restored)
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from keepsaid.adapters.sql.operations.chronicle import SqlChronicles
 from keepsaid.adapters.sqlite.integrity import Checkup, IntegrityReport, check_integrity, copy, examine, library_version
-from keepsaid.adapters.sqlite.stores import accept_loss, check_stores, read_stores
+from keepsaid.adapters.sqlite.stores import accept_loss, check_stores, lacks_tombstones, open_stores, read_stores
+from keepsaid.adapters.system.files import HistoryFile
 from keepsaid.adapters.system.lock import FileLock, holder
 from keepsaid.adapters.system.machine import DiskSpace, SystemClock, SystemIds
 from keepsaid.app import embedders
@@ -72,8 +73,12 @@ class ReadOnlyStores:
 
 @asynccontextmanager
 async def reading(home: Home, config: Config) -> AsyncIterator[ReadOnlyStores]:
-    """The stores of a home, read only, whether or not a runtime is working on them."""
+    """The stores of a home, read only, whether or not a runtime is working on them.
+
+    If an older copy of a store was put in place, `reapply_forgetting` is called first.
+    """
     async with AsyncExitStack() as closing:
+        await reapply_forgetting(home, config)
         views, memories = await read_stores(*stores_of(home, config), SystemIds(), closing)
         clock, embedder = SystemClock(), embedders.embedder_of(home, config, closing)
         embedding = (
@@ -82,6 +87,43 @@ async def reading(home: Home, config: Config) -> AsyncIterator[ReadOnlyStores]:
         recall, archive = recollection(memories, clock, PATIENT_MS, embedding), archive_of(memories, clock)
         counting = status.StatusService(views, memories, clock, config.buffer, partial(host_status, home, config))
         yield ReadOnlyStores(views, memories, recall, archive, clock, embedding, counting)
+
+
+async def reapply_forgetting(home: Home, config: Config) -> None:
+    """Forget again what an older copy of the stores brought back, before anybody reads it.
+
+    Raises StoreError when that is needed and another process works in this home, or the home cannot be written.
+    """
+    paths = stores_of(home, config)
+    if not await asyncio.to_thread(lacks_tombstones, *paths):
+        return
+    with suppress(HomeError):
+        home.make()
+    with try_lock_home(home, config) as is_alone:
+        if not is_alone:
+            raise _behind(home)
+        from keepsaid.engine.forgetter import Forgetter  # noqa: PLC0415 - only a home that was put back needs it
+
+        async with AsyncExitStack() as closing:
+            clock, ids = SystemClock(), SystemIds()
+            operations, memories = await open_stores(*paths, ids, closing)
+            ids.follow(await operations.last_id())
+            forgetter = Forgetter((operations, memories), clock, ids, typed=HistoryFile(home.typed_file))
+            await forgetter.recover()
+            await forgetter.work()
+
+
+def _behind(home: Home) -> StoreError:
+    what = "the stores are an older copy: they hold what was forgotten since, and it cannot be forgotten again now"
+    if held_by(home) is None:
+        return StoreError(
+            f"{what}, because {home.data} cannot be written", safe=_UNREAD, hint=f"make {home.data} writable"
+        )
+    return StoreError(f"{what}, because another process works in this home", safe=_UNREAD, hint=_AFTER_IT)
+
+
+_UNREAD = "Nothing was read and nothing was changed."
+_AFTER_IT = "wait until that process has forgotten it, and run the command again"
 
 
 def archive_of(memories: MemoryStore, clock: Clock) -> Recollection:
@@ -217,6 +259,7 @@ async def copy_stores(home: Home, config: Config, folder: Path) -> list[Checkup]
     """Verified copies of the databases in `folder`, the buffer first; memory may be ahead of it, never behind."""
     copied = []
     await asyncio.to_thread(check_stores, *stores_of(home, config))
+    await reapply_forgetting(home, config)
     for path, parts in _files(home, config):
         if not path.exists():
             raise StoreError(f"there is no {path} yet", safe="Nothing was stored here so far.", hint="keepsaid chat")

@@ -120,7 +120,10 @@ class Forgetter:
         return self._clock.due_ms() + _AGAIN_MS if waiting else ends
 
     async def recover(self) -> None:
-        """At start: hide what was asked for before, and forget again what an older copy of a store brought back."""
+        """At start: hide what was asked for before, and forget again what an older copy of a store brought back.
+
+        Tombstones are in both stores and in a file beside them: what one of the three lacks is added to it.
+        """
         for one in await self._view.unfinished():
             if one.state in ("requested", "restoring"):
                 await self._advance(one.id)
@@ -128,16 +131,22 @@ class Forgetter:
 
     async def _reapply_tombstones(self) -> None:
         ours, theirs = set(await self._view.tombstones()), set(await self._memory.tombstones())
-        if ours == theirs:
+        kept = await self._memory.kept.read()
+        if ours == theirs == kept:
             return
-        both, now = tuple(sorted(ours | theirs)), self._clock.now_ms()
+        both, now = tuple(sorted(ours | theirs | kept)), self._clock.now_ms()
         await self._memory.add_tombstones(both, now)
+        if lacking := len(both) - len(kept):
+            what = "%d of %d tombstones were missing beside forgotten.key: they are written there from the stores"
+            _log.warning(what, lacking, len(both))
+        if ours == theirs and ours >= kept:
+            return
         selector = forgetting.ForgetSelector(
             await self._memory.revived(both), await self._view.revived(both), is_repeat=True
         )
         wanted = await self._targets.find_targets(selector)
-        _log.warning("a store was put in place that holds less of what was forgotten: it is forgotten again")
-        lost = tuple(sorted(theirs - ours))
+        _log.warning("an older copy of a store was put in place: what was forgotten since is forgotten again")
+        lost = tuple(sorted(set(both) - ours))
         await self._begun(forgetting.RequestForgetting(self._ids.next(), "restored", "keepsaid", wanted, now, lost))
 
     async def _advance(self, number: int) -> bool:
@@ -160,6 +169,9 @@ class Forgetter:
                 return await self._move(one, "finish")
             case "restoring":
                 await self._undo_log.put_back(number)
+                ours, theirs = await self._view.tombstones(), await self._memory.tombstones()
+                # not one of a request that is not hidden yet: that is kept only once memory has it
+                await self._memory.kept.remove(tuple(set(ours).difference(theirs)))
                 await self._operations.apply(forgetting.PutBack(number, self._clock.now_ms()))
                 return await self._move(one, "restore")
         return False

@@ -261,12 +261,29 @@ class MemoryReach(Protocol):
         """How many rows `hide` and `erase` would delete, by the names that their counts have."""
 
 
+class KeptTombstones(Protocol):
+    """The tombstones of a home outside its databases, which an older copy of the databases does not replace.
+
+    `hide` and `add_tombstones` of the memory store add to them.
+    """
+
+    async def read(self) -> frozenset[bytes]:
+        """Return every tombstone. Raises StoreError."""
+
+    async def remove(self, hashes: Sequence[bytes]) -> None:
+        """Remove the tombstones of a forgetting that is undone. Raises StoreError with nothing removed."""
+
+
 class ForgetfulMemory(MemoryReach, Protocol):
     """Memory as forgetting needs it. It reads everything: permission is checked before."""
 
     @property
     def echoes(self) -> Echoes:
         """The sentences that were forgotten."""
+
+    @property
+    def kept(self) -> KeptTombstones:
+        """The tombstones outside the databases."""
 
     async def hide(self, ids: Sequence[int], digests: Sequence[bytes], at: int, aside: int = 0) -> Counts:
         """Hide memories and bury their digests, kept for an undo of forgetting `aside`; returns what was deleted."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+from keepsaid.adapters.sql.tombstone_file import TombstoneFile
 from keepsaid.config.home import write_file
 from keepsaid.domain.message import Inbound
 
@@ -46,6 +47,9 @@ def _bytes(value: Any) -> bytes:
 KEY_NAME = "forgotten.key"
 """The key, beside the operational store; made with the first forgetting of a home."""
 
+HASHES_NAME = "forgotten.hashes"
+"""The tombstones, beside the key; no backup contains it, so that none puts an older one in its place."""
+
 _NOWHERE = Path(":memory:")
 _KEY_BYTES = 32
 _HASH_BYTES = 16
@@ -57,6 +61,7 @@ class TombstoneKeyring:
     def __init__(self, key_file: Path | None) -> None:
         self._file = key_file
         self._key: bytes | None = None
+        self.kept = TombstoneFile(None if key_file is None else key_file.with_name(HASHES_NAME))
 
     def key(self, *, make: bool = False) -> bytes | None:
         """The key; with `make` one that is on disk from now on."""

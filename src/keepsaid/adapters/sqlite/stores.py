@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, ExitStack, closing
 from pathlib import Path
 
+from keepsaid.adapters.sql.memory import forgetting as memory_forgetting
 from keepsaid.adapters.sql.memory.commits import KeepVectors
 from keepsaid.adapters.sql.memory.rows import MemoryParts
 from keepsaid.adapters.sql.memory.store import MEMORY_COMMITS, SqlMemories
@@ -332,14 +333,38 @@ def _checked(path: Path, part: str) -> None:
         integrity.check(db, path, part)
 
 
+def lacks_tombstones(buffer: Path, memory: Path) -> bool:
+    """Whether a store lacks a tombstone that is kept beside them: an older copy of it was put in place.
+
+    True until what came back is hidden. While a forgetting is being undone, this is false. Raises StoreError.
+    """
+    kept = open_keyring(buffer).kept.read()
+    if not kept or not (buffer.exists() and memory.exists()):
+        return False
+    check_stores(buffer, memory)
+    for path, part, statements in ((buffer, "buffer", forgetting.SQL), (memory, "memory", memory_forgetting.SQL)):
+        _checked(path, part)
+        with closing(open_reader(path)) as db, translated(path):
+            if part == "buffer" and column(db, PAIR["undoing"]):
+                return False
+            if part == "buffer" and column(db, PAIR["forgetting_again"]):
+                return True
+            if not kept.issubset(column(db, statements["tombstones"])):
+                return True
+    return False
+
+
 def carry(present: Path, restored: Path) -> int:
-    """Copy the tombstones of a store into a restored one, whose next start forgets again; returns how many."""
+    """Copy the tombstones of a home into a restored one, which forgets again at its first start; returns how many."""
     key = present.with_name(KEY_NAME)
-    if not present.exists() or not key.exists():
+    if not key.exists():
         return 0
-    with closing(open_reader(present)) as db, translated(present):
-        hashes = column(db, forgetting.SQL["tombstones"])
+    hashes = set(open_keyring(present).kept.read())
+    if present.exists():
+        with closing(open_reader(present)) as db, translated(present):
+            hashes.update(column(db, forgetting.SQL["tombstones"]))
     write_file(restored.with_name(KEY_NAME), key.read_bytes())
+    open_keyring(restored).kept.add(hashes)
     with closing(open_writer(restored)) as db, translated(restored):
         db.executemany(forgetting.SQL["bury"], [(hash_, 0) for hash_ in hashes])
     return len(hashes)

@@ -172,7 +172,7 @@ def restore(
         forgotten = services.copy_tombstones(current.home, current.config(), buffer)
     show({"home": str(to), "counts": manifest["counts"]}, f"restored into {to}; what runs elsewhere was not touched")
     if forgotten:
-        say("what was forgotten in this home since is forgotten there too, at its first start")
+        say("what was forgotten in this home since is forgotten there too, before it is first read")
     say(f"try: keepsaid --home {quote(str(to))} status")
 
 

@@ -269,6 +269,20 @@ class BundleContract:
             both = await export_records(store, _direct(BEN), _direct(CAT))
             assert {one.memory.new.key for one in entries(both)} == {"all", "ann", "ben", "cat", "chat", "lane"}
 
+    async def test_tombstones_are_kept_outside_the_store_until_removed(self, factory: BundleFactory) -> None:
+        """Those of a forgetting and those that are added; adding one twice changes nothing."""
+        async with factory() as store:
+            assert await store.forgetful.kept.read() == frozenset()
+            await store.forgetful.hide([], [b"one", b"two"], 8)
+            kept = await store.forgetful.kept.read()
+            assert kept == frozenset(await store.forgetful.tombstones())
+            assert len(kept) == 2
+            gone = min(kept)
+            await store.forgetful.kept.remove([gone])
+            assert await store.forgetful.kept.read() == kept - {gone}
+            await store.forgetful.add_tombstones(sorted(kept), 9)
+            assert await store.forgetful.kept.read() == kept
+
     async def test_what_took_its_place_is_told_where_it_is_heard(self, factory: BundleFactory) -> None:
         """Else it is only said until when it held."""
         async with factory() as store:

@@ -182,12 +182,22 @@ def _tombstones(db: SqlSession) -> tuple[bytes, ...]:
     return tuple(column(db, SQL["tombstones"]))
 
 
+class SqlKeptTombstones(MemoryAccess):
+    """The tombstones in the file beside the key."""
+
+    async def read(self) -> frozenset[bytes]:
+        return await self._readers.run(lambda _: self._keyring.kept.read())
+
+    async def remove(self, hashes: Sequence[bytes]) -> None:
+        await self._readers.run(lambda _: self._keyring.kept.remove(hashes))
+
+
 class SqlForgetful(MemoryAccess):
     """Memory as forgetting needs it."""
 
     def __init__(self, parts: MemoryParts, echoes: Echoes) -> None:
         super().__init__(parts)
-        self.echoes = echoes
+        self.echoes, self.kept = echoes, SqlKeptTombstones(parts)
 
     joined = reads(_joined)
     named = reads(_named)
@@ -202,6 +212,7 @@ class SqlForgetful(MemoryAccess):
         hashes = self._keyring.make_tombstones(digests)
         await self._writer.apply(HideMemories((), tuple(hashes), at, aside))
         gone = [await self._writer.apply(HideMemories(tuple(part), (), at, aside)) for part in chunks(ids)]
+        await self._keep(hashes)
         return domain.summed(*gone)
 
     async def erase(self, ids: Sequence[int], aside: int = 0, people: Sequence[str] = ()) -> domain.Counts:
@@ -213,7 +224,13 @@ class SqlForgetful(MemoryAccess):
         known = set(await self.tombstones())
         new = tuple(hash_ for hash_ in hashes if hash_ not in known)
         await self._writer.apply(HideMemories((), new, at))
+        await self._keep(hashes)
         return len(new)
+
+    async def _keep(self, hashes: Sequence[bytes]) -> None:
+        """Add tombstones to the file once the store has them: a store that lacks one of the file was replaced."""
+        if hashes:
+            await self._readers.run(lambda _: self._keyring.kept.add(hashes))
 
     async def revived(self, hashes: Sequence[bytes]) -> tuple[int, ...]:
         return await self._readers.run(_revived, frozenset(hashes), self._keyring)

@@ -10,3 +10,9 @@ SELECT EXISTS (SELECT 1 FROM message) OR EXISTS (SELECT 1 FROM message_key) OR E
 
 -- name: stored_memory
 SELECT EXISTS (SELECT 1 FROM memory) OR EXISTS (SELECT 1 FROM identity) OR EXISTS (SELECT 1 FROM memory_tombstone)
+
+-- name: undoing
+SELECT id FROM forgetting WHERE state = 'restoring'
+
+-- name: forgetting_again
+SELECT id FROM forgetting WHERE state = 'requested' AND how = 'restored'
