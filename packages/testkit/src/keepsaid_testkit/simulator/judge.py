@@ -66,7 +66,7 @@ class Judge:
                 yield f"{sent.word} was altered"
 
     def _once(self) -> Iterator[str]:
-        """One committed turn, one task, or a visible verdict; of what joined a turn its end tells."""
+        """One reply or a silent turn, one task, or a visible verdict; of what joined a turn its end tells."""
         told = {story.turn_id for story in self._stories if any(reply.draft.notice for reply in story.replies)}
         for story in self._stories:
             word, batch = word_of(story.message), story.batch
@@ -85,7 +85,7 @@ class Judge:
                     yield f"{word} was spawned without a task, or answered"
                 elif story.task.state not in _ENDED:
                     yield f"the task of {word} is {story.task.state}"
-            elif len(answers) != 1:
+            elif len(answers) != (0 if story.silent else 1):
                 yield f"{word} is done with {len(answers)} answers"
 
     def _answered(self) -> Iterator[str]:

@@ -132,7 +132,8 @@ def story(db: SqlSession, message_id: int) -> domain.Story | None:
     replies = tuple(rows.replies(db, SQL["replies_of_batch"], (batch.id,)))
     turn_id, task = scalar(db, SQL["turn_of_batch"], (batch.id,)), spawned_task(db, stored[1])
     staged = bool(outbox.staged(db, turn_id))
-    reason = "" if replies else str(scalar(db, SQL["reason_of_turn"], (turn_id,)) or "")
+    is_answered = any(not reply.draft.notice for reply in replies)
+    reason = "" if is_answered else str(scalar(db, SQL["reason_of_turn"], (turn_id,)) or "")
     outcome = (turn_id, task, replies, why, staged, None, reason.removeprefix(SILENT))
     return domain.Story(message, states.message_state(batch.state), batch, *outcome)
 
