@@ -179,7 +179,9 @@ class Judge:
 
     def _remembered(self) -> Iterator[str]:
         done = [story for story in self._stories if story.state == "done" and not is_command(story)]
-        answers = {reply.id for story in done for reply in story.replies if not reply.draft.notice}
+        told = [reply for story in done for reply in story.replies if not reply.draft.notice]
+        # a reply that names no message holds results of commands, beside which the model was silent
+        answers = {reply.id for reply in told if words_of(reply.draft.text)}
         if self._episodes != len(done) + len(answers) + self._results:
             said = f"{len(done)} messages, {len(answers)} answers and {self._results} results"
             yield f"{self._episodes} episodes of {said}"
