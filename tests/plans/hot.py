@@ -115,7 +115,7 @@ HOT = (
     Hot("intake", "lately", ("github", "default", "c9", 50, 1_000), 2_000, "50 messages"),
     Hot("intake", "answers", ("github", "default", "c9", apsw.carray(("root:c9",)), 8), 600, "8 records"),
     Hot("turns", "held_turn", (_MESSAGE, 1)),
-    Hot("turns", "commit_turn", (5 * STEP + QUEUED_FROM - 1, "committed", "m", 1, 1, None, NOW)),
+    Hot("turns", "commit_turn", (5 * STEP + QUEUED_FROM - 1, "committed", "m", 1, 1, None, NOW, "")),
     Hot("turns", "finish_batch", (5 * STEP + QUEUED_FROM - 1, "done", NOW)),
     Hot("turns", "speakers", (_MESSAGE,)),
     Hot("sessions", "current", (7,)),
