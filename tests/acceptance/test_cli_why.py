@@ -41,7 +41,7 @@ def narrow(text: str) -> str:
 def test_a_turn_is_explained_on_eighty_columns(asked: Program, capsys: Capture) -> None:
     told = narrow(inside(asked, capsys, "why").out)
     chosen, _, left = told.partition("LEFT OUT")
-    assert re.search(r"recall      the turn waited [\d.]+ ms(, begun before it)?   text 2 in [\d.]+ ms", chosen)
+    assert re.search(r"recall      the turn waited [\d.]+ ms   text 2 in [\d.]+ ms", chosen)
     assert "missing     vector: no embedder" in chosen
     first = rf"mem_\w{{13}}  \d\.\d{{3}}  text #1 \([\d.]+\)\n    \[fact\] {re.escape(BOILER)}\n    \S"
     assert re.search(first, chosen)

@@ -38,10 +38,9 @@ def searched(memory: dict[str, Any]) -> list[tuple[str, str]]:
 
     A leg takes longer than the turn waited where recall began as soon as the message was stored.
     """
-    legs = [one for one in memory.get("searched") or [] if not one["why"]]
+    legs = (one for one in memory.get("searched") or [] if not one["why"])
     waited = memory.get("took_ms", 0)
-    early = ", begun before it" if any(one["took_ms"] > waited for one in legs) else ""
-    recall = [f"the turn waited {waited:g} ms{early}"]
+    recall = [f"the turn waited {waited:g} ms"]
     recall += [f"{one['leg']} {one['found']} in {one['took_ms']:g} ms" for one in legs]
     recall += [f"nothing was recalled: {memory['skipped']}"] if memory.get("skipped") else []
     return [("recall", "   ".join(recall)), *(("missing", leg) for leg in memory.get("missing") or [])]
