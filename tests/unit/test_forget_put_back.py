@@ -35,7 +35,7 @@ async def settle(instance: Instance) -> None:
 
 def held(home: Path) -> list[str]:
     """Files of the data directory that hold the secret."""
-    return [file.name for file in (home / "data").iterdir() if b"zebraquix" in file.read_bytes()]
+    return sorted(file.name for file in (home / "data").iterdir() if b"zebraquix" in file.read_bytes())
 
 
 @pytest.fixture

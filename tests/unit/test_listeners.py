@@ -42,6 +42,7 @@ DEAF = {
     **dict.fromkeys(("waiting", "drop_news"), "what happened to which memory, by ids, for the journal; and ends that"),
     "archive": "writes",
     "silence": "forgets",
+    **dict.fromkeys(("read", "remove"), "hashes of what was forgotten; no words"),
     **dict.fromkeys(("repeated", "in_texts", "in_memory"), "which of the asker's own words were forgotten, by hashes"),
     "take": "writes, what a bundle of the owner's holds",
     "look": "what would become of records that the asker has; no words of others",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from functools import partial
@@ -92,25 +93,37 @@ async def reading(home: Home, config: Config) -> AsyncIterator[ReadOnlyStores]:
 async def reapply_forgetting(home: Home, config: Config) -> None:
     """Forget again what an older copy of the stores brought back, before anybody reads it.
 
-    Raises StoreError when that is needed and another process works in this home, or the home cannot be written.
+    Raises StoreError when that is needed and another process works in this home for five seconds, or the home cannot be
+    written.
     """
-    paths = stores_of(home, config)
-    if not await asyncio.to_thread(lacks_tombstones, *paths):
-        return
-    with suppress(HomeError):
-        home.make()
-    with try_lock_home(home, config) as is_alone:
-        if not is_alone:
+    paths, until, refusals = stores_of(home, config), time.monotonic() + _BUSY_S, 0
+    while await asyncio.to_thread(lacks_tombstones, *paths):
+        with suppress(HomeError):
+            home.make()
+        with try_lock_home(home, config) as is_alone:
+            if is_alone:
+                await _repeat_forgetting(home, paths)
+                return
+        refusals = refusals + 1 if held_by(home) is None else 0  # once: whoever held it may just have ended
+        if refusals > 1 or time.monotonic() > until:
             raise _behind(home)
-        from keepsaid.engine.forgetter import Forgetter  # noqa: PLC0415 - only a home that was put back needs it
+        await asyncio.sleep(_BUSY_POLL_S)  # a process that is forgetting now writes one store after the other
 
-        async with AsyncExitStack() as closing:
-            clock, ids = SystemClock(), SystemIds()
-            operations, memories = await open_stores(*paths, ids, closing)
-            ids.follow(await operations.last_id())
-            forgetter = Forgetter((operations, memories), clock, ids, typed=HistoryFile(home.typed_file))
-            await forgetter.recover()
-            await forgetter.work()
+
+async def _repeat_forgetting(home: Home, paths: tuple[Path, Path]) -> None:
+    from keepsaid.engine.forgetter import Forgetter  # noqa: PLC0415 - only a home that was put back needs it
+
+    async with AsyncExitStack() as closing:
+        clock, ids = SystemClock(), SystemIds()
+        operations, memories = await open_stores(*paths, ids, closing)
+        ids.follow(await operations.last_id())
+        forgetter = Forgetter((operations, memories), clock, ids, typed=HistoryFile(home.typed_file))
+        await forgetter.recover()
+        await forgetter.work()
+
+
+_BUSY_S, _BUSY_POLL_S = 5.0, 0.05
+"""How long a process that works in a home may take to write both stores, and how often that is looked at."""
 
 
 def _behind(home: Home) -> StoreError:
