@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from functools import partial
@@ -96,7 +95,8 @@ async def reapply_forgetting(home: Home, config: Config) -> None:
     Raises StoreError when that is needed and another process works in this home for five seconds, or the home cannot be
     written.
     """
-    paths, until, refusals = stores_of(home, config), time.monotonic() + _BUSY_S, 0
+    paths, clock, refusals = stores_of(home, config), SystemClock(), 0
+    until = clock.monotonic_ms() + _BUSY_MS
     while await asyncio.to_thread(lacks_tombstones, *paths):
         with suppress(HomeError):
             home.make()
@@ -105,9 +105,11 @@ async def reapply_forgetting(home: Home, config: Config) -> None:
                 await _repeat_forgetting(home, paths)
                 return
         refusals = refusals + 1 if held_by(home) is None else 0  # once: whoever held it may just have ended
-        if refusals > 1 or time.monotonic() > until:
+        if refusals > 1 or clock.monotonic_ms() > until:
             raise _behind(home)
-        await asyncio.sleep(_BUSY_POLL_S)  # a process that is forgetting now writes one store after the other
+        await clock.wait(
+            asyncio.Event(), _BUSY_LOOK_MS
+        )  # a process that is forgetting now writes one store after the other
 
 
 async def _repeat_forgetting(home: Home, paths: tuple[Path, Path]) -> None:
@@ -122,7 +124,7 @@ async def _repeat_forgetting(home: Home, paths: tuple[Path, Path]) -> None:
         await forgetter.work()
 
 
-_BUSY_S, _BUSY_POLL_S = 5.0, 0.05
+_BUSY_MS, _BUSY_LOOK_MS = 5_000, 50
 """How long a process that works in a home may take to write both stores, and how often that is looked at."""
 
 

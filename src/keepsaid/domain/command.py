@@ -40,7 +40,7 @@ COMMANDS = {
 
 _WRITTEN = lazy(r"/([A-Za-z]{2,20})(?:@[\w.]{1,64})?(?:\s+(.*))?", re.DOTALL)
 _ALIKE = 0.7
-_ENDS = ("?", "!", ".", ",")
+_SENTENCE_ENDS = ("?", "!", ".", ",")
 """A word with such a mark is the end of a sentence, and no argument."""
 
 _ARGUMENTS = {
@@ -93,7 +93,7 @@ def read_command(text: str) -> Command | None:
         return Command(near[0], known=False) if near else None
     if not arguments or (name in _ARGUMENTS and _ARGUMENTS[name].fullmatch(arguments) is not None):
         return Command(name, arguments)
-    is_talk = len(arguments.split()) > 1 or any(one in arguments for one in _ENDS)
+    is_talk = len(arguments.split()) > 1 or any(one in arguments for one in _SENTENCE_ENDS)
     return None if is_talk else Command(name, arguments, misused=True)
 
 

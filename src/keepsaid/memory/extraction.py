@@ -124,7 +124,7 @@ def _of_statement(
 
 
 def _is_own(memory: NewMemory, origins: Sequence[message.Origin]) -> bool:
-    """Whether people said something of themselves before others: their direct chats hear it too (design: section 7)."""
+    """Whether it is a fact that one person stated about themself in a group: their direct chats show it too."""
     alone = len({person_of(one) for one in origins}) == 1 and not any(one.direct for one in origins)
     return alone and memory.subject_id != "" and memory.trust is not message.Trust.EXTERNAL
 

@@ -160,8 +160,8 @@ class InjectionSettings:
 
     `per_leg` is how many memories each leg of recall gives, `chars_max` how much of one memory is shown, `alike` the
     cosine above which two say the same. Of each of `pinned_kinds` the first `pinned_each` are shown whatever the
-    message is about: the newest, or the most important. With `cross` other lanes' episodes come to
-    mind, and their summaries.
+    message is about: the newest, or the most important. With `cross` episodes and summaries of other lanes come to
+    mind, with `chats` the episodes of the person's other direct chats.
     """
 
     items_max: int = 25

@@ -56,7 +56,7 @@ _TRUSTS = {str(trust): trust for trust in message.Trust}
 def statements(page: str) -> Mapping[str, str]:
     """The statements of a page, with the common rule of visibility and the columns inserted."""
     parts, found = load("memory"), load(page)
-    for part in ("heard", "audiences", "scopes", "same_lane", "columns", "replaced_by", "held_until"):
+    for part in ("heard", "audiences", "scopes", "same_lane", "columns", "replaced_by", "held_until", "learned_from"):
         found = {name: sql.replace(f"/*{part}*/", parts[part]) for name, sql in found.items()}
     return found
 

@@ -78,19 +78,18 @@ memory.speaker_id, memory.subject_id, memory.chat_of
 -- name: held_until
 -- a message of whose facts none holds any more held until the last of them did
 CASE WHEN memory.kind = 'episode' AND memory.valid_to IS NULL AND memory.key >= 'message:' AND memory.key < 'message;' THEN (
-  SELECT iif(min(fact.state = 'superseded' AND fact.valid_to IS NOT NULL), max(fact.valid_to), NULL)
-  FROM memory_source AS link CROSS JOIN memory AS fact ON fact.id = link.memory_id
-  WHERE link.kind = 'message' AND link.ref = substr(memory.key, 9) AND fact.slot IS NOT NULL
-  AND fact.state IN ('active', 'superseded')
+  SELECT iif(min(fact.state = 'superseded' AND fact.valid_to IS NOT NULL), max(fact.valid_to), NULL) FROM /*learned_from*/
 ) ELSE memory.valid_to END
 
 -- name: replaced_by
 CASE WHEN memory.kind = 'episode' AND memory.key >= 'message:' AND memory.key < 'message;' THEN (
-  SELECT iif(min(fact.state = 'superseded'), max(fact.superseded_by), NULL)
-  FROM memory_source AS link CROSS JOIN memory AS fact ON fact.id = link.memory_id
-  WHERE link.kind = 'message' AND link.ref = substr(memory.key, 9) AND fact.slot IS NOT NULL
-  AND fact.state IN ('active', 'superseded')
+  SELECT iif(min(fact.state = 'superseded'), max(fact.superseded_by), NULL) FROM /*learned_from*/
 ) ELSE memory.superseded_by END
+
+-- name: learned_from
+memory_source AS link CROSS JOIN memory AS fact ON fact.id = link.memory_id
+WHERE link.kind = 'message' AND link.ref = substr(memory.key, 9) AND fact.slot IS NOT NULL
+AND fact.state IN ('active', 'superseded')
 
 -- name: same_lane
 (
