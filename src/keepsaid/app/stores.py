@@ -107,9 +107,8 @@ async def reapply_forgetting(home: Home, config: Config) -> None:
         refusals = refusals + 1 if held_by(home) is None else 0  # once: whoever held it may just have ended
         if refusals > 1 or clock.monotonic_ms() > until:
             raise _behind(home)
-        await clock.wait(
-            asyncio.Event(), _BUSY_LOOK_MS
-        )  # a process that is forgetting now writes one store after the other
+        # A process that is forgetting now writes one store after the other.
+        await clock.wait(asyncio.Event(), _BUSY_LOOK_MS)
 
 
 async def _repeat_forgetting(home: Home, paths: tuple[Path, Path]) -> None:
