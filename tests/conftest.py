@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,13 @@ def pytest_collection_finish() -> None:
     """What was imported and collected stays; looking for garbage in it again and again would take time."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _leaks_fail_their_own_file() -> Iterator[None]:
+    """What a file's tests left unclosed is found at its end, not in whichever test runs when garbage is collected."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture
