@@ -203,7 +203,7 @@ def test_options_that_name_no_model_are_refused_before_any_test(
     [
         (("--model", "ollama/qwen3"), "cannot be reached", "start Ollama"),
         (("--model", "openai/x", "--base-url", "http://127.0.0.1:9/v1"), "cannot be reached", "http://127.0.0.1:9/v1"),
-        (("--base-url", "http://127.0.0.1:9/v1"), "lists no models", "--model openai/NAME"),
+        (("--base-url", "http://127.0.0.1:9/v1"), "gives no list of models", "--model openai/NAME"),
         (("--model", "openai/x"), "needs a key: OPENAI_API_KEY is not set", "--key-env NAME"),
         (("--model", "openai/x", "--key-env", "UNSET"), "UNSET is not set", "export it"),
         (("--key-file", "-"), "this is not a key", "keepsaid init --help"),

@@ -78,12 +78,19 @@ def test_what_cannot_come_is_refused(program: Program, capsys: Capture, options:
         ((), "--cron, --every, --at"),
         (("--every", "5", "--at", "2030-01-01", "--say", "x"), "--cron, --every, --at"),
         (("--every", "60"), "--say, --ask, --run, --task"),
+        (("--every", "1x", "--say", "x"), "'1x' is not an interval"),
     ],
 )
 def test_one_time_and_one_thing_are_asked_for(
     program: Program, capsys: Capture, options: tuple[str, ...], said: str
 ) -> None:
     assert said in inside(program, capsys, "schedule", "add", *options, code=2).err
+
+
+def test_an_interval_has_a_unit_or_is_in_seconds(program: Program, capsys: Capture) -> None:
+    for interval, seconds in (("90", "90"), ("90s", "90"), ("15m", "900"), ("12h", "43200"), ("1d", "86400")):
+        added = inside(program, capsys, "schedule", "add", "--every", interval, "--say", "x")
+        assert f"every {seconds} s" in added.out
 
 
 def test_what_was_cancelled_says_no_next_time(program: Program, capsys: Capture) -> None:

@@ -36,7 +36,7 @@ def test_where_several_speak_everybody_is_named() -> None:
     assert made.user == "Ana: and now?"
     asked = claimed(message(1, "one", BOB), message(2, "two\nthree", ROOM))
     assert assemble(PromptInputs(asked), PromptBudget()).user.splitlines() == [
-        "[Messages together: 2 within 0 s, from Bob, Ana. One answer may do for all of them.]",
+        "[Messages together: 2 within 1 s, from Bob, Ana. One answer may do for all of them.]",
         "[sent 00:00:00, number 1]",
         "Bob: one",
         "[sent 00:00:00, number 2]",

@@ -64,6 +64,7 @@ async def remembered(instance: Instance) -> list[str]:
         ("/undo foo", Command("undo", "foo", misused=True)),
         ("/pause now", Command("pause", "now", misused=True)),
         ("/help me!", None),
+        ("/forget yes", Command("forget", "yes")),
         ("/forget that I ever said so", None),
         ("/forget that yes", None),
     ],
@@ -82,10 +83,16 @@ async def test_it_is_forgotten_once_it_is_confirmed(tmp_path: Path) -> None:
         assert SECRET in await remembered(instance)
         confirm = re.search(r"/forget msg_\w{13} yes", asked)
         assert confirm, asked
-        assert await say(instance, confirm[0]) == "It is forgotten."
+        await say(instance, "/status")
+        assert (await say(instance, "/forget yes")).startswith("No question waits for a yes here.")
+        assert SECRET in await remembered(instance)
+        assert await say(instance, "/forget that") == asked
+        assert await say(instance, "/forget yes") == "It is forgotten."
+        assert (await say(instance, "/forget yes")).startswith("No question waits for a yes here.")
         assert await remembered(instance) == ["the dentist is in Braga"]
         tail = await instance.operations.context(HERE, 50)
         assert [one.text for one in tail.recent.records] == ["the dentist is in Braga", "I heard you"]
+        assert await say(instance, confirm[0]) == "It is forgotten."
         for gone in ("msg_0000000000001", "msg_0000000000001 yes"):
             assert await say(instance, f"/forget {gone}") == "There is no msg_0000000000001."
         assert (await say(instance, "/forget mem_nope")).startswith("/forget does not take 'mem_nope'")

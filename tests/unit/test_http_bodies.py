@@ -57,7 +57,7 @@ async def test_bodies_beyond_the_budget_are_refused_and_small_ones_are_not(tmp_p
     async with site(tmp_path, answering=False, server=server) as one, AsyncExitStack() as stack:
         held = await half_sent(stack, one, 1_500_000)
         told = refused(await put_until(one, 503), 503)
-        assert (told["code"], told["safe"]) == ("KS-HTTP-BUSY", "Nothing was stored.")
+        assert (told["code"], told["safe"]) == ("KS-HTTP-BUSY", "Nothing was changed.")
         assert (await one.say("hello")).status_code == 201
         secret = {"X-Hub-Signature-256": "sha256=" + "0" * 64}
         hook = await one.client.post("/hooks/github", content=b"x" * 1_000_000, headers=secret)

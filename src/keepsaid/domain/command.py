@@ -24,7 +24,7 @@ COMMANDS = {
     "pause": "messages of this conversation wait without an answer until /resume; commands are still read",
     "resume": "answer the messages that waited since /pause, in order",
     "wrong": "a recalled memory was wrong: leave it out here; /wrong undo brings it back",
-    "forget": "delete for good: /forget that, or /forget and the id of a memory or message; it asks first",
+    "forget": "delete for good: /forget that, or /forget and the id of a memory or message; then /forget yes",
     "personality": "how the agent speaks: show, set TEXT or reset, with --person or --global",
     "join": "link another direct chat of yours with this one: say /join here, then /join and the code there",
     "widen": "make what you said visible to more people: /widen mem_ID conversation, person or global, and a reason",
@@ -46,7 +46,7 @@ _SENTENCE_ENDS = ("?", "!", ".", ",")
 _ARGUMENTS = {
     "approve": lazy(r"tsk_[0-9a-z]{13}"),
     "reject": lazy(r"tsk_[0-9a-z]{13}"),
-    "forget": lazy(r"that|(?:mem|msg)_[0-9a-z]{13}(?:\s+yes)?"),
+    "forget": lazy(r"that|yes|(?:mem|msg)_[0-9a-z]{13}(?:\s+yes)?"),
     "incognito": lazy(r"on|off", re.IGNORECASE),
     "remember": lazy(r".+", re.DOTALL),
     "wrong": lazy(r"undo|(?:undo\s+)?mem_[0-9a-z]+|\d{1,3}"),

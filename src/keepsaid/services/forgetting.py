@@ -11,12 +11,10 @@ from keepsaid.domain.memory import OWNER, Listener, Memory
 from keepsaid.engine.forgetter import Forgetter
 from keepsaid.errors import InputError
 from keepsaid.ports.store import MemoryStore
-from keepsaid.text.normal import cut, normalise
+from keepsaid.text.normal import cut, normalise, span_in
 from keepsaid.values import frozen
 
 _SHOWN_MAX = 20
-_UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_COUNT_DIGITS_MAX = 12
 _UNDO_MS_MAX = 30 * 86_400_000
 _OWNER = Listener(None, everything=True)
 _SAFE = "Nothing was changed."
@@ -72,15 +70,13 @@ def parse_request(asked: ForgetRequest) -> ForgetSelector:
 
 def undo_ms(text: str) -> int:
     """For how long it can be undone, in milliseconds: `30d`, `12h`, `45m` or `90s`; 0 for "". Raises InputError."""
-    said = text.strip()
-    number, unit = said[:-1], _UNITS_MS.get(said[-1:])
-    if not said:
+    if not text.strip():
         return 0
-    is_count = number.isascii() and number.isdecimal() and len(number) < _COUNT_DIGITS_MAX
-    if unit is None or not is_count or not 0 < int(number) * unit <= _UNDO_MS_MAX:
+    span_ms = span_in(text)
+    if span_ms is None or not 0 < span_ms <= _UNDO_MS_MAX:
         what = f"{cut(text, 40)!r} is not a time for undo: use 30d, 12h, 45m or 90s, 30 days at most"
         raise InputError(what, safe=_SAFE, hint=_HINT)
-    return int(number) * unit
+    return span_ms
 
 
 @frozen

@@ -214,6 +214,18 @@ def duration(ms: float | None) -> str:
     return f"{hours} h {minutes % 60} m" if hours < 48 else f"{hours // 24} d {hours % 24} h"
 
 
+def span_in(text: str) -> int | None:
+    """The milliseconds that a text such as `2w`, `30d`, `12h`, `45m` or `90s` means; None for any other text."""
+    written = text.strip()
+    number, unit = written[:-1].rstrip(" "), _UNITS_MS.get(written[-1:])
+    is_count = number.isascii() and number.isdecimal() and len(number) < _COUNT_DIGITS_MAX
+    return int(number) * unit if unit is not None and is_count else None
+
+
+_UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+_COUNT_DIGITS_MAX = 8
+
+
 def counted(number: int, noun: str, plural: str = "") -> str:
     """A number with its noun: `1 message`, `2,041 messages`."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

@@ -211,7 +211,8 @@ def _only_one(listed: Sequence[str], url: str, *, ask: bool) -> str:
         return listed[0]
     if listed and ask:
         return _pick_listed(listed)
-    what = f"{url} lists {', '.join(listed[:_SHOWN_MAX])}" if listed else f"{url} lists no models"
+    nothing = "gives no list of models, or no server answers there"
+    what = f"{url} lists {', '.join(listed[:_SHOWN_MAX])}" if listed else f"{url} {nothing}"
     hint = f"keepsaid init --base-url {url} --model openai/NAME"
     raise InputError(f"name the model: {what}", safe=NOTHING_SAVED, hint=hint)
 
@@ -249,7 +250,9 @@ def _prompt_server(models: setup.ModelSetup) -> setup.ModelChoice | None:
     url, listed = asyncio.run(setup.models_at(url, key))
     if listed:
         return models.completed(_pick_listed(listed), url, key)
-    name = typer.prompt(f"{visible(url)} lists no models. Name of the model", err=True).strip()
+    name = typer.prompt(
+        f"{visible(url)} gives no list of models, or does not answer. Name of the model", err=True
+    ).strip()
     return models.completed(f"{_OPENAI}/{name.removeprefix(f'{_OPENAI}/')}", url, key) if name else None
 
 

@@ -196,7 +196,7 @@ def chronicle_lines(chronicle: Chronicle, asked: int | None = None, *, everythin
     lines = list(_received(chronicle, asked, everything=everything))
     if life is not None:
         lines += gone(life.batch)
-        lines += _routed(life, chronicle.messages)
+        lines += _routed(life, chronicle.messages, asked)
     waits, task = waits_for(chronicle), chronicle.task
     lines += [("waits", waits)] if waits else []
     if task is not None:
@@ -226,12 +226,13 @@ def _received(chronicle: Chronicle, asked: int | None, *, everything: bool) -> I
         yield "", f"  and {counted(len(messages) - len(shown), 'other')} of the same batch: --all lists them"
 
 
-def _routed(life: BatchLife, messages: tuple[StoredMessage, ...]) -> Iterator[tuple[str, str]]:
+def _routed(life: BatchLife, messages: tuple[StoredMessage, ...], asked: int | None) -> Iterator[tuple[str, str]]:
     batch, verdict = life.batch, life.batch.verdict
     collected = duration(batch.created_at - life.first_at)
     yield "window", f"{when(batch.created_at)}  closed after {collected}"
-    if joined := sum(message.received_at > batch.created_at for message in messages):
-        yield "", f"  {counted(joined, 'message')} came later and joined while it waited"
+    if joined := [message.id for message in messages if message.received_at > batch.created_at]:
+        which = show("message", asked) if asked in joined else counted(len(joined), "message")
+        yield "", f"  {which} came later and joined the batch while it waited"
     yield "rule", f"{verdict.action} by rule {verdict.rule} of version {verdict.version}: {verdict.reason}"
     counts = [f"numbers {batch.first} to {batch.last}", f"priority {batch.priority}", f"attempts {batch.attempts}"]
     counts += [f"crashes {batch.crashes}", f"deferrals {batch.deferrals}"]

@@ -93,7 +93,7 @@ def edit() -> None:
         break
     draft.unlink()
     for warning in warnings:
-        say(f"warning: {warning}")
+        say(f"warning: {warning.replace(str(draft), str(file))}")
     if text == before:
         show({"changed": False, "file": str(file)}, "nothing changed")
         return

@@ -20,7 +20,7 @@ from prompt_toolkit.patch_stdout import patch_stdout
 from keepsaid.domain.command import read_command
 from keepsaid.errors import InputError, KeepsaidError, NotRunning, StoreError
 from keepsaid.interfaces.cli.console import say, session
-from keepsaid.interfaces.cli.rendering import THINKING, AnswerView, earlier, print_message
+from keepsaid.interfaces.cli.rendering import THINKING, AnswerView, late, print_message
 from keepsaid.interfaces.cli.talk import ARGUMENTS, HELP, ChatClient, SlashCommand, run_slash_command, say_unanswered
 
 Show = Callable[[str, str], None]
@@ -140,7 +140,7 @@ class Conversation:
         """Show replies that nobody has seen, in order, except those with the ids `besides`."""
         async for reply in self._talk.unseen():
             if reply["id"] not in besides:
-                show(earlier(reply["created_at"]), reply["text"])
+                show(late(reply["created_at"]), reply["text"])
                 await self._talk.seen(reply["id"])
 
     async def _stop(self) -> None:

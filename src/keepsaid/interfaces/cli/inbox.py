@@ -12,6 +12,7 @@ from keepsaid.domain.batch import StoredBatch
 from keepsaid.domain.ids import read, show, when
 from keepsaid.domain.redaction import counted_kinds
 from keepsaid.domain.reply import StoredReply
+from keepsaid.domain.route import Action
 from keepsaid.domain.views import MessageFilter, Story, TurnStory
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli import chronicle, console, remote, routes
@@ -152,6 +153,8 @@ def _row(story: Story) -> tuple[str, ...]:
     message, origin = story.message, story.message.inbound.origin
     verdict = story.batch.verdict if story.batch else None
     route = f"{verdict.action} ({verdict.rule})" if verdict else "-"
+    if verdict and story.state == "dropped" and verdict.action is not Action.DROP:
+        route = "by a person"
     place = show("message", message.id), console.age(message.received_at), origin.channel, origin.conversation
     said = message.text or f"({message.inbound.content.event})"
     return (*place, origin.name or origin.sender, story.state, route, said)
@@ -202,11 +205,12 @@ def _stages(story: Story, turn: TurnStory | None) -> list[tuple[str, str]]:
     ]
     if story.batch is None:
         return [*stages, ("routed", "not yet")]
-    batch, waited = story.batch, duration(story.batch.created_at - message.received_at)
+    batch, waited = story.batch, story.batch.created_at - message.received_at
+    after = f"after {duration(waited)}" if waited >= 0 else "before this message, which joined the batch"
     verdict = f"{batch.verdict.action} by rule {batch.verdict.rule} ({batch.verdict.reason})"
     tried = f", attempts {batch.attempts}" if batch.attempts else ""
     stages += [
-        ("routed", f"{when(batch.created_at)}  {verdict}, after {waited}"),
+        ("routed", f"{when(batch.created_at)}  {verdict}, {after}"),
         ("batch", f"{show('batch', batch.id)} is {batch.state}: numbers {batch.first} to {batch.last}{tried}"),
     ]
     if batch.error and batch.state != "done":
@@ -234,7 +238,7 @@ app.add_typer(routes.app, name="routes")
 def send(
     text: Annotated[str, typer.Argument(help="The message; - reads stdin.")],
     channel: Annotated[str, typer.Option(help="Channel it arrives on.")] = "library",
-    sender: Annotated[str, typer.Option(help="Sender.")] = "owner",
+    sender: Annotated[str, typer.Option(help="Who says it; the owner only if the setting owner names them.")] = "owner",
     conversation: Annotated[str, typer.Option(help="Conversation it belongs to.")] = "inbox",
     key: Annotated[str | None, typer.Option(help="Idempotency key: the same key twice is one message.")] = None,
 ) -> None:

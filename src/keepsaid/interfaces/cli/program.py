@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable
@@ -210,12 +211,26 @@ def _run(front: list[str], rest: list[str], *, as_json: bool) -> int:
         return INTERRUPTED
     except _Misuse as error:
         said = getattr(error, "format_message", error.__str__)()
-        raise Misused(said.strip().rstrip("."), hint=_help(called, rest)) from error
+        raise Misused(_plain(said.strip().rstrip(".")), hint=_help(called, rest)) from error
     except InputError as error:
         if error.hint == InputError.hint:  # nobody said what to run instead
             error.hint = _help(called, rest)
         raise
     return code if isinstance(code, int) else 0
+
+
+_TYPED = (
+    (r"Input should be a valid (integer|number)\b.*", r"expected a \1"),
+    (r"Input should be greater than or equal to (\S+)", r"expected at least \1"),
+    (r"Input should be less than or equal to (\S+)", r"expected at most \1"),
+)
+"""What typer says of numbers, and our words for it."""
+
+
+def _plain(what: str) -> str:
+    for theirs, ours in _TYPED:
+        what = re.sub(theirs, ours, what).replace("a integer", "an integer")
+    return what
 
 
 def _named_as_now(rest: list[str]) -> list[str]:

@@ -7,7 +7,7 @@ import re
 import sys
 import time
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -105,10 +105,15 @@ def end_of_blocks(text: str) -> int:
     return end
 
 
-def earlier(at: str) -> str:
-    """The label of a reply that was made at a time (RFC 3339) when nobody looked: the time where the person is."""
+def late(at: str) -> str:
+    """The label of a reply that nobody waited for, made at a time (RFC 3339): the time where the person is."""
     made, now = datetime.fromisoformat(at).astimezone(), datetime.now().astimezone()
-    return f"earlier, {made:%H:%M} >" if made.date() == now.date() else f"earlier, {made:%Y-%m-%d %H:%M} >"
+    time = f"{made:%H:%M}" if made.date() == now.date() else f"{made:%Y-%m-%d %H:%M}"
+    return f"bot, {time} >" if now - made < _LIVE else f"earlier, {time} >"
+
+
+_LIVE = timedelta(minutes=1)
+"""What was made within it was shown when it came, as the output of a schedule is in an open chat."""
 
 
 class AnswerView:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import sys
 import time
 from collections import Counter
@@ -21,7 +20,7 @@ from keepsaid.domain.route import Action, Routes, judge, payload_fields, unmatch
 from keepsaid.errors import ConfigError, KeepsaidError
 from keepsaid.interfaces.cli import console
 from keepsaid.interfaces.cli.console import Table, one_line, refused, session, show
-from keepsaid.text.normal import counted
+from keepsaid.text.normal import counted, span_in
 from keepsaid.values import frozen
 
 if TYPE_CHECKING:
@@ -55,8 +54,6 @@ def config_with(rules: Path | None) -> Config:
 
 _PAGE = 64
 _EXAMPLES = 3
-_SPAN = re.compile(r"(\d{1,6}) ?([smhdw])", re.ASCII)
-_UNIT_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 
 Decision = tuple[str, str]
 """A verdict and the rule behind it."""
@@ -134,9 +131,9 @@ async def _difference(stores: console.Stores, table: Routes, now: Routes, start:
 
 
 def _span(text: str) -> int:
-    if (found := _SPAN.fullmatch(text.strip())) is None:
+    if (span_ms := span_in(text)) is None:
         raise typer.BadParameter(f"{text!r} is not a span of time; use 90s, 30m, 12h, 2d or 1w", param_hint="--since")
-    return int(found[1]) * _UNIT_MS[found[2]]
+    return span_ms
 
 
 def _show_replay(found: Difference, start: int) -> Iterator[str | Table]:

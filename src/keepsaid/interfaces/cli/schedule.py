@@ -11,6 +11,7 @@ from keepsaid.domain.schedule import LIVE
 from keepsaid.interfaces.cli.console import Table, command_of, facts, one_line, session, show
 from keepsaid.interfaces.cli.console import say as talk
 from keepsaid.interfaces.cli.remote import elsewhere, post
+from keepsaid.text.normal import span_in
 from keepsaid.values import frozen
 
 app = typer.Typer(help="Schedule messages, prompts and jobs.", rich_markup_mode=None)
@@ -36,7 +37,7 @@ def ls(every: Annotated[bool, typer.Option("--all", help="Include ended schedule
     headings = ("SCHEDULE", "NAME", "STATE", "NEXT", "WHEN", "WHAT", "TEXT")
     show(shape, Table(headings, tuple(map(_row, shape["schedules"]))))
     if not shape["schedules"]:
-        talk("no schedule")
+        talk("no schedules")
 
 
 def _row(one: dict[str, Any]) -> tuple[str, ...]:
@@ -67,7 +68,9 @@ class ScheduleOptions:
     """A schedule as the options ask for it."""
 
     cron: Annotated[str | None, typer.Option(help="Cron expression: minute, hour, day, month, weekday.")] = None
-    every: Annotated[float | None, typer.Option(metavar="SECONDS", help="Or an interval in seconds.")] = None
+    every: Annotated[
+        str | None, typer.Option(metavar="INTERVAL", help="Or an interval: 90s, 15m, 12h, 1d, or a number of seconds.")
+    ] = None
     at: Annotated[
         str | None, typer.Option(metavar="TIME", help="Or once at this time, such as 2030-05-04T18:00 (UTC).")
     ] = None
@@ -89,10 +92,21 @@ class ScheduleOptions:
     def body(self) -> dict[str, Any]:
         """It as JSON."""
         places = {"channel": self.channel, "account": self.account, "conversation": self.conversation}
-        when = {"cron": self.cron, "every_s": self.every, "at": self.at, "timezone": self.timezone}
+        when = {"cron": self.cron, "every_s": _seconds(self.every), "at": self.at, "timezone": self.timezone}
         what = {"say": self.say, "ask": self.ask, "run": self.run, "task": self.task}
         to = {**places, "topic": self.topic, "direct": self.direct}
         return {"name": self.name, **when, **what, "to": to, "urgent": self.urgent}
+
+
+def _seconds(interval: str | None) -> float | None:
+    if interval is None:
+        return None
+    if (span_ms := span_in(interval)) is not None:
+        return span_ms / 1_000
+    try:
+        return float(interval)
+    except ValueError:
+        raise typer.BadParameter(f"--every {interval!r} is not an interval: use 90s, 15m, 12h, 1d or seconds") from None
 
 
 def _add(wanted: ScheduleOptions) -> None:
@@ -117,6 +131,8 @@ def _add_verb(verb: str, about: str) -> None:
         show(shape, _render_schedule(shape))
         if verb == "run" and not is_running:
             talk("no instance is running: it runs at the next start (keepsaid serve)")
+        elif verb == "run":
+            talk(f"started; keepsaid schedule show {shape['name']} lists its runs and their output")
 
     command.__doc__ = about
     app.command(verb)(command)

@@ -31,7 +31,7 @@ HELP = {
 """The commands and what they do. The owner, who sits at the terminal, joins people by `keepsaid memory people join`."""
 
 ARGUMENTS = {
-    "/forget": ("that",),
+    "/forget": ("that", "yes"),
     "/wrong": ("undo",),
     "/incognito": ("off",),
     "/personality": ("show", "set", "reset", "show --person", "show --global", "reset --person", "reset --global"),

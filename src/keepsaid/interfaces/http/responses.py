@@ -28,7 +28,7 @@ class Unauthorised(errors.KeepsaidError):
     """The request carries no token, or the wrong one."""
 
     code = "KS-HTTP-AUTH"
-    safe = "Nothing was stored."
+    safe = "Nothing was changed."
     hint = "send Authorization: Bearer TOKEN"
 
 
@@ -36,7 +36,7 @@ class ForeignCaller(errors.KeepsaidError):
     """The request comes from a page or host that may not call this server."""
 
     code = "KS-HTTP-HOST"
-    safe = "Nothing was stored."
+    safe = "Nothing was changed."
     hint = "call it by its own address"
 
 
@@ -50,7 +50,7 @@ class MethodNotAllowed(errors.KeepsaidError):
     """The route exists, but does not support this method."""
 
     code = "KS-HTTP-METHOD"
-    safe = "Nothing was stored."
+    safe = "Nothing was changed."
     hint = _PAGE
 
 
@@ -58,7 +58,7 @@ class ServerBusy(errors.KeepsaidError):
     """Other requests take all that the server gives to requests at the same time."""
 
     code = "KS-HTTP-BUSY"
-    safe = "Nothing was stored."
+    safe = "Nothing was changed."
     hint = "send it again in some seconds"
 
 

@@ -184,7 +184,7 @@ def with_attachments(claimed: ClaimedBatch, one: StoredMessage) -> str:
 def _hint(claimed: ClaimedBatch) -> str:
     """How many came, within what time, from whom (seed 001, coalesce hint)."""
     messages = claimed.messages
-    span_s = (messages[-1].received_at - messages[0].received_at) // _SECOND_MS
+    span_s = max(1, -(-(messages[-1].received_at - messages[0].received_at) // _SECOND_MS))
     people = list(dict.fromkeys(named_short(attention.speaker(one)) for one in messages))
     more = f" and {len(people) - _PEOPLE_MAX} more" if len(people) > _PEOPLE_MAX else ""
     names = ", ".join(people[:_PEOPLE_MAX]) + more

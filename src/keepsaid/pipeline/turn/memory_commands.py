@@ -26,11 +26,15 @@ def refused(text: str) -> CommandResult:
 async def forget(
     lanes: store.Store, forgets: memory_maintenance.ForgetOperations, message: StoredMessage, arguments: str
 ) -> CommandResult:
-    """`/forget that`, `/forget ID` and `/forget ID yes`: what it would delete, and once confirmed that it is gone."""
+    """`/forget that` and `/forget ID` say what would go; `/forget yes` and `/forget ID yes` delete it."""
     origin = message.inbound.origin
     if origin.trust is not Trust.OWNER or not origin.direct:
         return refused("Only the owner may have something forgotten, in a chat between the two of us.")
     name, _, sure = arguments.partition(" ")
+    if name == "yes":
+        name, sure = await _previewed(lanes, message.lane), "yes"
+        if not name:
+            return refused(f"No question waits for a yes here. {_SAY_WHAT}")
     if name == "that":
         name = await _last(lanes, message.lane)
     if not name:
@@ -43,12 +47,23 @@ async def forget(
     if not targets.memories and (is_gone or not targets.messages):
         return refused(f"There is no {name}.")
     if sure.strip() != "yes":
-        return CommandResult(f"{taken(targets)} To forget it for good: /forget {name} yes", ASKED)
+        return CommandResult(f"{taken(targets)} To forget it for good, send /forget yes or /forget {name} yes", ASKED)
     done = await forgets.forget(selector, memory.person_of(origin))
     return CommandResult("It is forgotten.") if done else refused(f"There is no {name} any more.")
 
 
 _SAY_WHAT = "Say what: /forget that for what you said last, /undo for what /remember stored, or /forget and an id."
+
+
+async def _previewed(lanes: store_views.LaneView, lane: Lane) -> str:
+    """What the `/forget` command of the newest turn would delete; "" where anything else came after it."""
+    newest = await lanes.last_turn(lane)
+    story = None if newest is None else await lanes.turn(newest)
+    command = command_in(story.messages[-1]) if story and story.messages else None
+    if command is None or command.name != "forget" or command.misused:
+        return ""
+    name, _, sure = command.arguments.partition(" ")
+    return "" if sure or name == "yes" else name
 
 
 async def _last(lanes: store_views.LaneView, lane: Lane) -> str:
