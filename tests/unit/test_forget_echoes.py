@@ -77,7 +77,7 @@ async def test_a_message_that_asks_to_remember_it_is_learned(stage: World) -> No
     facts = [one for one in await stage.known() if one.new.key.startswith("finding:")]
     lane = facts[0].new.lane
     assert lane is not None
-    assert {one.new.value for one in facts} == {"called wanda"}
+    assert {one.new.value for one in facts} == {"wanda"}
     assert {one.new.scope for one in facts} == {person_scope(_ANN), conversation_scope(lane)}
 
 

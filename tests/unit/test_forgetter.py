@@ -109,7 +109,7 @@ async def test_a_fact_goes_with_what_was_said_where_it_comes_from(instance: Inst
     story = await instance.operations.story(first)
     assert story is not None
     assert story.message.text == ""
-    assert (dict(done.counts)["memories"], dict(done.counts)["messages"]) == (2, 1)
+    assert (dict(done.counts)["memories"], dict(done.counts)["messages"]) == (3, 1)
     assert await learnt(instance, "Ann's code is 7741", first, key="other") == 0, "it is not learned again"
 
 

@@ -106,7 +106,7 @@ class Instance:
         self.embedding = Embedding(embedder, memories, clock, outside.former) if embedder else None
         self.recall = recollection(memories, clock, LEG_SHARE * config.memory.deadline_ms, self.embedding)
         self.search = recollection(memories, clock, PATIENT_MS, self.embedding)
-        self.recorder = memory.recorder_of(operations, memories, clock, self.redactor)
+        self.recorder = memory.recorder_of(config, operations, memories, clock, self.redactor)
         compaction = models.compaction_of(config, operations, model, clock, (self.redactor, outside.offload))
         self.copier = models.copier_of(config, operations, memories, clock)
         self.briefings = models.briefings_of(config, memories, model, clock)

@@ -16,17 +16,20 @@ from keepsaid.engine.collector import Collector, ExtractionPace, Nightly, Unread
 from keepsaid.engine.supervisor import ServiceLoop
 from keepsaid.errors import ConfigError
 from keepsaid.extensions.loaded import Active, ExtensionExtractor, extension_id_of
-from keepsaid.memory import extraction, indexing, maintenance, recording
+from keepsaid.memory import extraction, indexing, maintenance, recording, stating
 from keepsaid.ports.model import Extractor, Model
 from keepsaid.ports.runtime import Clock, Ids, Redactor, StopToken
 from keepsaid.ports.store import MemoryStore, Store
 from keepsaid.values import frozen
 
 
-def recorder_of(operations: Store, memories: MemoryStore, clock: Clock, redactor: Redactor) -> recording.Recorder:
+def recorder_of(
+    config: Config, operations: Store, memories: MemoryStore, clock: Clock, redactor: Redactor
+) -> recording.Recorder:
     """What was said and what tools asked of memory, recorded once its turn is over."""
     requests = recording.StagedRequestExecutor(memories, memories.revisions)
-    return recording.Recorder(operations, memories, operations, clock, redactor, requests)
+    facts = stating.StatedFacts(memories) if config.collection.extractor != "none" else None
+    return recording.Recorder(operations, memories, operations, clock, redactor, requests, facts)
 
 
 def maintenance_of(

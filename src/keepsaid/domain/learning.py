@@ -253,6 +253,15 @@ class RememberedMemory:
 COMMAND_KEY = "command:"
 """Keys of memories that `/remember` stores begin so; the id of its message follows."""
 
+STATED_MAX = 8
+"""The facts that one message states, of those that are learned by rules as soon as it is recorded."""
+
+
+def stated_key(message_id: int, n: int) -> str:
+    """The key of a memory that a message plainly states, the first being number 0."""
+    return f"stated:{message_id}:{n}"
+
+
 STORED_IN = "stored_in"
 """Metadata of a correction: the scope of the conversation that made it, which may differ from that of its lane."""
 

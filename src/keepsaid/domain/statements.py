@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from keepsaid.domain.learning import NAME_CHARS_MAX, TEXT_CHARS_MAX, Statement
-from keepsaid.domain.memory import IMPORTANCE, Kind
+from keepsaid.domain.memory import IMPORTANCE, Kind, NewMemory
+from keepsaid.domain.plain_facts import LEAD, plain_fact
 from keepsaid.text.patterns import lazy
 from keepsaid.values import frozen
 
@@ -81,44 +83,15 @@ def _asks(sentence: str) -> bool:
 
 CONFIDENCE = 0.9
 _CHARS_MAX = 20_000
-_VALUE_CHARS_MAX = 200
 
 _ENGLISH_SENTENCE = lazy(r"(?<=[.!?])(?<!\bDr\.)(?<!\bMrs\.)(?<!\bMr\.)(?<!\bMs\.)(?<!\bSt\.)(?<!\b[A-Z]\.)\s+|\n+")
-_LEAD = r"(?:(?:please|also|and|so|oh|hey|well|ok|okay|by the way|btw|fyi|just)[,:]?\s+){0,3}"
 _ENGLISH_REMEMBER = lazy(
-    rf"{_LEAD}(?:remember|do not forget|don['’]t forget|keep in mind|note)"
+    rf"{LEAD}(?:remember|do not forget|don['’]t forget|keep in mind|note)"
     r"\s*(?:that\s+|[:,]\s*(?:that\s+)?)(?P<what>\S.*)",
     re.IGNORECASE,
 )
-_REMEMBER_TO = lazy(rf"{_LEAD}(?:remember|do not forget|don['’]t forget)\s+to\s+(?P<what>\S.*)", re.IGNORECASE)
-_TODO = lazy(rf"{_LEAD}(?:to[- ]?do|task)\s*:\s*(?P<what>\S.*)", re.IGNORECASE)
-_MY = lazy(
-    rf"{_LEAD}my\s+(?P<attribute>[a-z][\w'’-]*(?:\s+[\w'’-]+){{0,3}}?)\s+(?:is|are)\s+(?:now\s+)?(?P<value>\S.*)",
-    re.IGNORECASE,
-)
-_SLOTS = (
-    (lazy(rf"{_LEAD}i\s+(?:now\s+|currently\s+)?live\s+in\s+(?P<value>\S.*)", re.IGNORECASE), "lives in"),
-    (lazy(rf"{_LEAD}i\s+(?:have\s+)?(?:just\s+)?moved\s+to\s+(?P<value>\S.*)", re.IGNORECASE), "lives in"),
-    (lazy(rf"{_LEAD}i\s+(?:now\s+|currently\s+)?work\s+(?:at|for)\s+(?P<value>\S.*)", re.IGNORECASE), "works at"),
-    (lazy(rf"{_LEAD}call\s+me\s+(?P<value>\S.*)", re.IGNORECASE), "name"),
-)
-_TALK_WORDS = """
-answer apologies apology bad belief bet concern doubt experience fault favor favour fear feeling feelings goal guess
-guesses hope hopes idea impression intention issue last mistake next one only opinion plan point pleasure problem
-question questions reason regards suggestion suspicion thinking thought thoughts understanding view wish worry
-"""
-_TALK = frozenset(_TALK_WORDS.split())
-"""What is said with "my" in talk, and says nothing of anybody."""
-
-_NO_VALUE = lazy(
-    r"(?:not|n't|never|no longer|that|whether|if|why|how|when|what|which|who|to|too|so|very|still|also|being|going|gone"
-    r"|here|there|fine|ok|okay|good|bad|great|done|ready|it|this|these|those|you|your|yours|mine)\b",
-    re.IGNORECASE,
-)
-_ENDS = lazy(
-    r"(?:;|\s[-–—]\s|,?\s(?:but|because|since|so|which|who|where|while|although|though|if|when|until|unless)\s"
-    r"|,\s(?:and\s|i\b|my\b|we\b|you\b|he\b|she\b|it\b|not\b)|\sand\s(?=[a-z]))",
-)
+_REMEMBER_TO = lazy(rf"{LEAD}(?:remember|do not forget|don['’]t forget)\s+to\s+(?P<what>\S.*)", re.IGNORECASE)
+_TODO = lazy(rf"{LEAD}(?:to[- ]?do|task)\s*:\s*(?P<what>\S.*)", re.IGNORECASE)
 
 
 @frozen
@@ -145,6 +118,17 @@ class LooseStatement:
 def extract_statements(text: str) -> tuple[LooseStatement, ...]:
     """Return what a message states outright, in order, without repetitions."""
     return tuple(dict.fromkeys(one for sentence in _sentences(text) for one in _extract_sentence(sentence)))
+
+
+def with_slot(memory: NewMemory) -> NewMemory:
+    """A memory whose text plainly states one fact about its speaker, with the slot that it fills; else as it is."""
+    stated = [one for one in extract_statements(memory.text) if one.attribute]
+    if len(stated) != 1 or memory.attribute or not memory.speaker_id:
+        return memory
+    [found] = stated
+    return replace(
+        memory, subject=memory.speaker, subject_id=memory.speaker_id, attribute=found.attribute, value=found.value
+    )
 
 
 def asks_to_remember(text: str) -> bool:
@@ -174,23 +158,10 @@ def _extract_sentence(sentence: str) -> Iterator[LooseStatement]:
 
 def _fact(sentence: str) -> LooseStatement | None:
     """A fact about the speaker; None where the sentence states none."""
-    for pattern, attribute in _SLOTS:
-        if found := pattern.fullmatch(sentence):
-            return _slot(sentence, attribute, found["value"])
-    found = _MY.fullmatch(sentence)
-    attribute = found["attribute"].lower() if found else ""
-    if found is None or not _TALK.isdisjoint((attribute.split()[0], attribute.split()[-1])):
+    found = plain_fact(sentence)
+    if found is None:
         return None
-    return _slot(sentence, attribute, found["value"])
-
-
-def _slot(sentence: str, attribute: str, value: str) -> LooseStatement | None:
-    if _NO_VALUE.match(value):
-        return None
-    kept = _bare(_ENDS.split(value, maxsplit=1)[0])
-    if not kept or len(kept) > _VALUE_CHARS_MAX:
-        return None
-    return LooseStatement(_kind(attribute), _bare(sentence), about=True, attribute=attribute, value=kept)
+    return LooseStatement(_kind(found.attribute), _bare(sentence), True, found.attribute, found.value)
 
 
 def _kind(attribute: str) -> Kind:

@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from keepsaid.domain import forgetting, message, process, prompt, session, visibility
+from keepsaid.domain.attributes import value_name
 from keepsaid.domain.graph import Association
 from keepsaid.domain.learning import RULES, ExtractionResult, Statement, kept
 from keepsaid.domain.memory import NewMemory, Source, chat_of, episode_scope, person_of, person_scope
+from keepsaid.domain.slot_values import is_of_kind
 from keepsaid.domain.statements import asks_to_remember, extract_statements
 from keepsaid.errors import KeepsaidError, ModelAuth, ModelQuota, ModelUnavailable
 from keepsaid.ports import memory_store, model, runtime, store_views
@@ -94,6 +96,7 @@ def _of_statement(
         said = [cited[at] for at in share.parents]
         last, origin = said[-1], origins[share.parents[-1]]
         ref = f"{finding.id}:{n}"
+        slot = (one.attribute, one.value) if is_of_kind(one.attribute, one.value) else ("", "")
         by = person_of(origin)
         memory = NewMemory(
             key=f"finding:{ref}" + (f":{place}" if place else ""),
@@ -105,14 +108,14 @@ def _of_statement(
             speaker=last.speaker,
             speaker_id=by,
             subject=one.subject,
-            subject_id=by if one.subject and one.subject == last.speaker else "",
+            subject_id=by if one.subject and value_name(one.subject) == value_name(last.speaker) else "",
             chat_of=chat_of([origins[at] for at in share.parents]),
             said_at=max(each.at for each in said),
             importance=one.importance,
             sources=(Source("finding", ref), *(Source(*each.ref.partition(":")[::2]) for each in said)),
             derived=True,
-            attribute=one.attribute,
-            value=one.value,
+            attribute=slot[0],
+            value=slot[1],
             valid_from=one.valid_from,
             valid_to=one.valid_to,
             confidence=one.confidence,

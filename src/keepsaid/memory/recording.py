@@ -9,10 +9,12 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from keepsaid.domain import command, effects, ids, learning, memory, redaction, statements, turn, views, visibility
+from keepsaid.domain.attributes import value_name
 from keepsaid.domain.commits import EpisodesKept
 from keepsaid.domain.learning import LearnResult
 from keepsaid.domain.message import Lane, StoredMessage, Trust
 from keepsaid.domain.task import ResultsKept, Task, TaskWork
+from keepsaid.memory.stating import StatedFacts
 from keepsaid.ports import memory_store, runtime, store_views
 from keepsaid.ports.runtime import Clock, Redactor, masked_texts
 from keepsaid.ports.store import Store
@@ -82,7 +84,7 @@ def _memory(staged: effects.StagedRequests, request: effects.StageMemory) -> mem
         speaker_id=person,
         chat_of=memory.chat_of([message.inbound.origin for message in staged.messages]),
         subject=request.subject,
-        subject_id=person if fold(request.subject) in _SPEAKER else "",
+        subject_id=person if _is_speaker(request.subject, origin.name or origin.sender) else "",
         attribute=request.attribute,
         value=request.value,
         valid_from=request.valid_from,
@@ -97,6 +99,11 @@ def _memory(staged: effects.StagedRequests, request: effects.StageMemory) -> mem
         metadata=_metadata(request, said.lane),
         asked=any(statements.asks_to_remember(message.text) for message in staged.messages),
     )
+
+
+def _is_speaker(subject: str, name: str) -> bool:
+    """Whether a model means the person it speaks with, by a pronoun or by name."""
+    return fold(subject) in _SPEAKER or (subject != "" and value_name(subject) == value_name(name))
 
 
 def _metadata(request: effects.StageMemory, lane: Lane) -> str:
@@ -115,7 +122,8 @@ ASSISTANT = "assistant"
 class Recorder:
     """Follows the operational store: batches whose episodes are not known to be in memory are its work.
 
-    What the tools of their turns asked for is done with them. What it writes holds no secret; where a message does is
+    What the tools of their turns asked for is done with them, and `facts` learns what people plainly state of
+    themselves. What it writes holds no secret; where a message does is
     kept beside it. Memory is written first and the work cleared after; all of it is named by what it records, so that
     doing it again after a crash between the two changes nothing.
     """
@@ -126,6 +134,7 @@ class Recorder:
     clock: Clock
     redactor: Redactor
     executor: StagedRequestExecutor
+    facts: StatedFacts | None = None
     _hint: asyncio.Event | None = field(default=None, init=False)
     _running: int = field(default=0, init=False)
     _left: bool = field(default=True, init=False)
@@ -167,6 +176,10 @@ class Recorder:
         if said or used:
             await self.memories.keep(fit, self.clock.now_ms(), used)
         await self.executor.do([one.staged_requests for one in work], self.clock.now_ms())
+        if self.facts is not None:
+            messages = {f"message:{one.id}": one for batch in work for one in batch.messages}
+            stated = [(messages[one.key], one) for one in fit if one.key in messages]
+            await self.facts.learn(stated, self.clock.now_ms())
         runtime.point("episodes.kept")
         await self.operations.apply(EpisodesKept(tuple(batch.batch_id for batch in work), _redactions(said, found)))
 

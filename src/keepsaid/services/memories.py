@@ -9,6 +9,7 @@ from dataclasses import replace
 from keepsaid.domain import commits, learning, memory, message, receipt, redaction, views
 from keepsaid.domain.ids import moment, read, show
 from keepsaid.domain.revision import RevisionRefusal
+from keepsaid.domain.statements import extract_statements, with_slot
 from keepsaid.errors import InputError, StoreError
 from keepsaid.memory.recall.ranking import TEXT
 from keepsaid.memory.recall.recollection import narrowed
@@ -80,7 +81,12 @@ class MemoryService:
         new = note(text, kind, self._clock.now_ms())
         [plain] = await masked_texts(self._redactor, [new.text])
         lifted = await self._memories.echoes.in_memory(new)
-        [number] = await self._memories.keep([new], new.said_at)
+        new = replace(with_slot(replace(new, text=plain.text)), text=new.text)
+        if new.attribute:
+            [learned] = await self._memories.learn([new], new.said_at)
+            number = learned.memory_id
+        else:
+            [number] = await self._memories.keep([new], new.said_at)
         return AddedMemory(number, redaction.counted_kinds(plain.marks), lifted)
 
     async def edit(self, memory_id: int, text: str, value: str) -> learning.LearnResult:
@@ -175,7 +181,7 @@ class RememberedService:
             return replace(story, remembered=())
         try:
             async with asyncio.timeout(_RECORDED_WITHIN_S):
-                if story.staged:
+                if story.staged or any(one.attribute for one in extract_statements(story.message.text)):
                     await self.record(story.message.lane.conversation)
                 said = story.message
                 listener = memory.Listener(said.lane, memory.person_of(said.inbound.origin), direct=True)

@@ -8,6 +8,7 @@ from keepsaid.domain import learning, memory
 from keepsaid.domain.command import CommandResult
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import StoredMessage, Trust
+from keepsaid.domain.statements import with_slot
 from keepsaid.pipeline.turn.memory_commands import refused
 from keepsaid.ports import runtime, store
 from keepsaid.text.normal import cut, normalise
@@ -61,7 +62,7 @@ class SavingCommands:
 def _new_memory(message: StoredMessage, text: str) -> memory.NewMemory:
     origin = message.inbound.origin
     person = memory.person_of(origin)
-    return memory.NewMemory(
+    new = memory.NewMemory(
         key=f"{learning.COMMAND_KEY}{message.id}",
         kind=_KIND,
         text=normalise(text),
@@ -76,6 +77,7 @@ def _new_memory(message: StoredMessage, text: str) -> memory.NewMemory:
         sources=(memory.Source("message", str(message.id)),),
         asked=True,
     )
+    return with_slot(new)
 
 
 def _words(one: memory.Memory) -> str:

@@ -17,6 +17,7 @@ from keepsaid.domain.graph import Association, Relation
 from keepsaid.domain.learning import (
     COMMAND_KEY,
     LEARNABLE,
+    STATED_MAX,
     LearnOutcome,
     LearnResult,
     Pair,
@@ -26,6 +27,7 @@ from keepsaid.domain.learning import (
     Ruling,
     UndoneMemory,
     UndoRequest,
+    stated_key,
 )
 from keepsaid.domain.memory import Listener, Memory, NewMemory, conversation_scope
 from keepsaid.domain.revision import RevisionReason, RevisionRefusal
@@ -101,7 +103,8 @@ def _history(db: SqlSession, listener: Listener, memory_id: int) -> Sequence[Mem
 def _remembered(
     db: SqlSession, listener: Listener, turn_id: int, message_ids: Sequence[int]
 ) -> Sequence[RememberedMemory]:
-    keys = as_json(f"{COMMAND_KEY}{one}" for one in message_ids)
+    stated = (stated_key(one, n) for one in message_ids for n in range(STATED_MAX))
+    keys = as_json([*(f"{COMMAND_KEY}{one}" for one in message_ids), *stated])
     found = memories(db, UNDO["remembered"], {**bound(listener), "turn": str(turn_id), "keys": keys})
     return [RememberedMemory(one, tuple(column(db, UNDO["replaced"], {"id": one.id}))) for one in found]
 

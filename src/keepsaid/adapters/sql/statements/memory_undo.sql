@@ -1,7 +1,8 @@
 -- name: stored_here
 SELECT /*columns*/
 FROM memory
-WHERE (memory.key >= 'command:' AND memory.key < 'command;' OR memory.key >= 'turn:' AND memory.key < 'turn;')
+WHERE (memory.key >= 'command:' AND memory.key < 'command;' OR memory.key >= 'turn:' AND memory.key < 'turn;'
+  OR memory.key >= 'stated:' AND memory.key < 'stated;')
 AND memory.speaker_id = :speaker AND CASE WHEN memory.metadata ->> '$.stored_in' IS NULL
   THEN memory.channel = :channel AND memory.account = :account AND memory.conversation = :conversation
   ELSE memory.metadata ->> '$.stored_in' = :here

@@ -1,0 +1,61 @@
+"""Stating: a plain fact about its speaker fills its slot as soon as the message is recorded, beside any extractor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from keepsaid.domain.learning import STATED_MAX, stated_key
+from keepsaid.domain.memory import IMPORTANCE, NewMemory, person_scope
+from keepsaid.domain.message import SYSTEM, StoredMessage, Trust
+from keepsaid.domain.statements import CONFIDENCE, asks_to_remember, extract_statements
+from keepsaid.ports.memory_store import Learning
+from keepsaid.values import frozen
+
+
+@frozen
+class StatedFacts:
+    """Learns what people plainly state of themselves. Learning it again, here or by an extractor, changes nothing."""
+
+    learning: Learning
+
+    async def learn(self, said: Sequence[tuple[StoredMessage, NewMemory]], at: int) -> None:
+        """Learn from messages and their episodes, which hold no secrets. `at` is milliseconds UTC."""
+        stated = [(episode, facts) for message, episode in said if (facts := tuple(_stated(message, episode)))]
+        if not stated:
+            return
+        texts = [(episode.speaker_id, episode.text) for episode, _ in stated]
+        echoes = await self.learning.echoes.in_texts(texts)
+        kept = [
+            fact
+            for (episode, facts), echo in zip(stated, echoes, strict=True)
+            if not echo or asks_to_remember(episode.text)
+            for fact in facts
+        ]
+        if kept:
+            await self.learning.learn(kept, at)
+
+
+def _stated(message: StoredMessage, episode: NewMemory) -> Iterator[NewMemory]:
+    origin = message.inbound.origin
+    if episode.trust is Trust.EXTERNAL or origin.sender == SYSTEM or message.inbound.content.event:
+        return
+    facts = [one for one in extract_statements(episode.text) if one.attribute]
+    for n, one in enumerate(facts[:STATED_MAX]):
+        fact = replace(
+            episode,
+            key=stated_key(message.id, n),
+            kind=one.kind,
+            text=f"{episode.speaker}: {one.text}",
+            subject=episode.speaker,
+            subject_id=episode.speaker_id,
+            attribute=one.attribute,
+            value=one.value,
+            importance=IMPORTANCE[one.kind],
+            confidence=CONFIDENCE,
+            derived=True,
+            asked=asks_to_remember(episode.text),
+        )
+        yield fact
+        if not origin.direct:
+            yield replace(fact, key=f"{fact.key}:own", scope=person_scope(episode.speaker_id))
