@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -75,11 +75,13 @@ def fact(**changed: Any) -> dict[str, Any]:
     return {"kind": "fact", "text": "Ann lives in Porto", "sources": [1], **changed}
 
 
-async def extracted(*reactions: Reaction, limit_s: float = 20.0) -> tuple[Extracted, ModelServer]:
+async def extracted(
+    *reactions: Reaction, limit_s: float = 20.0, passage: Passage = PASSAGE
+) -> tuple[Extracted, ModelServer]:
     async with ModelServer(Script(*reactions)) as server:
         chat = LazyChat("openai/scripted", ModelsConfig(base_url=server.url, api_key="none"))
         try:
-            return await ModelExtractor(chat, limit_s=limit_s).extract(PASSAGE), server
+            return await ModelExtractor(chat, limit_s=limit_s).extract(passage), server
         finally:
             await chat.close()
 
@@ -199,3 +201,11 @@ async def test_the_private_tools_are_never_offered_to_the_main_agent(tmp_path: P
     assert private.isdisjoint(model.names)
     from_outside = {"task_list", "task_show"}  # what a task was made of, and what its worker brought
     assert model.names - OWN_TOOLS == from_outside, "whoever gives another tool brings something from outside"
+
+
+async def test_the_slots_of_the_speakers_are_shown_to_the_model() -> None:
+    known = replace(PASSAGE, slots=("Ann | lives in | Lisbon",))
+    both = Calls((Call(SAVE_FACTS, {"facts": [fact()]}), Call(MARK_DONE)))
+    _, server = await extracted(both, passage=known)
+    [request] = server.requests
+    assert request.last("user").startswith("[What is known]\nAnn | lives in | Lisbon\n[What was said]\n#1 ")

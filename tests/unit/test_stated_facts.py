@@ -14,6 +14,10 @@ from tests.unit.test_remember import FRIEND, FRIEND_IN_GROUP, OWNER, STRANGER, s
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.memory import Kind, Listener
+from keepsaid.domain.message import Lane, Trust, lane_key
+from keepsaid.domain.prompt import Role
+from keepsaid.domain.session import Passage, Utterance
+from keepsaid.memory.extraction import KnownSlots
 from keepsaid.ports.model import Model
 
 _EVERYTHING = Listener(None, everything=True)
@@ -116,3 +120,15 @@ async def test_a_statement_is_one_memory_whatever_the_speaker_is_called(tmp_path
         await tell(instance, "I live in Lisbon", replace(OWNER, name="Ann"))
         await tell(instance, "I moved to Porto", replace(OWNER, channel="http", conversation="dm", name="Ann Olsen"))
         assert [row[2:] for row in await stated(instance)] == [("Lisbon", "superseded"), ("Porto", "active")]
+
+
+async def test_an_extractor_is_shown_what_is_known_of_those_who_speak_and_may_be_read_there(tmp_path: Path) -> None:
+    async with running(tmp_path, None) as instance:
+        await tell(instance, "I live in Lisbon")
+        await tell(instance, "I live in Oslo", FRIEND)
+        slots = KnownSlots(instance.memories)
+        here = Lane("terminal", "default", "me", lane_key("me"))
+        said = Utterance(1, Role.USER, "I like it", "message:1", "ann", "ann", Trust.OWNER, direct=True)
+        assert await slots.lines(Passage(here, 1, 1, (said,))) == ("ann | lives in | Lisbon",)
+        group = Lane("terminal", "default", "room", lane_key("room"))
+        assert await slots.lines(Passage(group, 1, 1, (replace(said, direct=False),))) == ()

@@ -130,7 +130,8 @@ def collecting_of(
     store, memories = stores
     clock, times = time[0], (int(settings.retry_s * 1000), int(settings.timeout_s * 1000) * (CALLS_MAX + 1))
     reading = extraction.ExtractionLimits(settings.records_max, settings.tokens_max, settings.tries, *times)
-    collection = extraction.Collection(store, memories, extractor, *time, redactor, reading, memories.graph)
+    known = extraction.KnownSlots(memories)
+    collection = extraction.Collection(store, memories, extractor, *time, redactor, reading, memories.graph, known)
     pace = ExtractionPace(settings.passages_max, settings.daily_call_limit, settings.model_tokens_a_day)
     collector = Collector(collection, pace)
     unread = UnreadSessions(store, collector, clock, thorough=extractor.thorough)

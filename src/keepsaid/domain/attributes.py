@@ -11,19 +11,25 @@ from keepsaid.text.words import fold, spelled
 from keepsaid.values import frozen
 
 _SAME = """
-lives_in: live in, lives, living in, home, home city, home town, hometown, city, residence, resides in, based in
-address: home address, street address, postal address
-name: full name, is called, called, goes by
+lives_in: live in, lives, living in, home, home city, home town, hometown, city, residence, resides in, based in,
+  city residence, place residence, residence city, location, home location, living location, living place, place living,
+  lives at, residing in, city living, town, resident of, moved to, relocated to, country residence
+address: home address, street address, postal address, mailing address, address home, street
+name: full name, is called, called, goes by, preferred name, wants to be called, person name
 nickname: nick name, nick
-birthday: birth day, birth date, date of birth, born on, dob
-born_in: birth place, birthplace, place of birth
-employer: works at, works for, work at, company, workplace, employed by, employed at
-job: job title, profession, occupation, works as, role, position, title
-email: email address, e mail, e mail address, mail, mail address
-phone: phone number, telephone, telephone number, mobile, mobile number, cell phone
-spouse: wife, husband, married to, partner
-time_zone: timezone, tz
-favourite_colour: favorite color, favourite color, favorite colour
+birthday: birth day, birth date, date of birth, born on, dob, date birthday, birthday date, born
+born_in: birth place, birthplace, place of birth, born at, city birth, birth city, native city
+employer: works at, works for, work at, company, workplace, employed by, employed at, employer name, company name,
+  place work, work place, work company, working at, working for, workplace name, job at, employment, company work
+job: job title, profession, occupation, works as, role, position, title, job role, job position, work role,
+  professional role, working as, employed as, career, line work
+email: email address, e mail, e mail address, mail, mail address, contact email, email contact
+phone: phone number, telephone, telephone number, mobile, mobile number, cell phone, phone contact, contact number,
+  contact phone, mobile phone, cell, cell number, number phone
+spouse: wife, husband, married to, partner, wife name, husband name, spouse name, partner name, life partner
+time_zone: timezone, tz, zone time, local time zone
+car: vehicle, drives, car model, model car, car make, owns car, automobile, drives car
+diet: dietary preference, eating habits, eats, dietary restriction, dietary habit, diet type, diet preference
 likes: like, loves, love, enjoys, enjoy, is fond of
 dislikes: dislike, hates, hate, does not like
 speaks: language, languages, spoken languages, speaks language
@@ -46,10 +52,28 @@ interest decision preference note mentioned tag contact read watched attended
 
 _LEADING = frozenset({"is", "has", "the", "a", "an", "current", "my", "his", "her", "their", "main", "primary"})
 
+_FILLER = frozenset(
+    {"of", "the", "a", "an", "in", "at", "is", "has", "current", "currently", "present", "new", "latest", "primary"}
+    | {"main", "personal", "user", "users", "their", "his", "her", "my", "s", "own", "official", "actual", "now"}
+)
+"""Words that change nothing about which attribute is meant."""
+
+_NAMED = "first last middle maiden family given domain user brand stage file nick pen full"
+_KINDS_OF_NAMES = frozenset(_NAMED.split())
+
+_SPELLED = """
+favorite:favourite fav:favourite favourites:favourite color:colour flavor:flavour neighbor:neighbour mum:mother
+mom:mother dad:father hobbies:hobby tel:phone cellphone:phone telephone:phone mobile:phone drinks:drink
+"""
+_SPELLINGS = dict(pair.split(":") for pair in _SPELLED.split())
+"""Words with two spellings, and the one that names an attribute."""
+
+_ROWS = [line.partition(":") for line in _SAME.strip().replace(",\n  ", ", ").splitlines()]
 NAMES = {
     way.strip().replace("_", " "): name
-    for name, _, others in (line.partition(":") for line in _SAME.strip().splitlines())
+    for name, _, others in _ROWS
     for way in (name, *others.split(","))
+    if way.strip()
 }
 """The ways to write an attribute, and its one name."""
 
@@ -66,12 +90,26 @@ def slot_name(attribute: str) -> str:
     while known is None and start < len(words) - 1 and words[start] in _LEADING:
         start += 1
         known = _known(words, start)
-    return known or "_".join(words[start:])
+    if known is not None:
+        return known
+    telling = [_SPELLINGS.get(word, word) for word in words if word not in _FILLER] or words[start:]
+    if len(telling) > 1 and "name" in telling and _KINDS_OF_NAMES.isdisjoint(telling):
+        telling.remove("name")  # the dog's name is what the dog is called
+        return _known(telling, 0) or "_".join(telling)
+    return _BAGS.get(frozenset(telling), "_".join(telling))
 
 
 def _known(words: list[str], start: int) -> str | None:
     """The one name of the attribute that these words are, from `start` on; None for one that has no other name."""
     return NAMES.get(" ".join(words[start:])) if len(words) - start <= _WORDS_MAX else None
+
+
+_BAGS = {
+    frozenset(_SPELLINGS.get(word, word) for word in way.split() if word not in _FILLER): name
+    for way, name in NAMES.items()
+    if len([word for word in way.split() if word not in _FILLER]) > 1
+}
+"""The telling words of an attribute in any order, and its one name."""
 
 
 def single(attribute: str) -> bool:

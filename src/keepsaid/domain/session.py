@@ -146,12 +146,16 @@ class Utterance:
 
 @frozen
 class Passage:
-    """The records of a session from `first` to `last` that somebody said; others between them are left out."""
+    """The records of a session from `first` to `last` that somebody said; others between them are left out.
+
+    `slots` are what is known of the speakers, one a line, so that an extractor names the same thing alike.
+    """
 
     lane: Lane
     first: int
     last: int
     utterances: tuple[Utterance, ...] = ()
+    slots: tuple[str, ...] = ()
 
     @property
     def sources(self) -> tuple[Utterance, ...]:

@@ -150,7 +150,7 @@ def kind_of(attribute: str) -> ValueKind:
     name = slot_name(attribute)
     if (known := _KINDS.get(name)) is not None:
         return known
-    last = name.rpartition("_")[2]
+    last = (attribute.casefold().split() or [""])[-1]
     return next((kind for kind, words in _LAST_WORDS.items() if last in words), ValueKind.OTHER)
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from keepsaid.domain import forgetting, message, process, prompt, session, visibility
 from keepsaid.domain.attributes import value_name
 from keepsaid.domain.graph import Association
-from keepsaid.domain.learning import RULES, ExtractionResult, Statement, kept
-from keepsaid.domain.memory import NewMemory, Source, chat_of, episode_scope, person_of, person_scope
+from keepsaid.domain.learning import LEARNABLE, RULES, ExtractionResult, Statement, kept
+from keepsaid.domain.memory import Listener, NewMemory, Source, chat_of, episode_scope, person_of, person_scope
 from keepsaid.domain.slot_values import is_of_kind
 from keepsaid.domain.statements import asks_to_remember, extract_statements
 from keepsaid.errors import KeepsaidError, ModelAuth, ModelQuota, ModelUnavailable
@@ -147,6 +147,31 @@ def without_secrets(one: Statement, redacted: Callable[[str], str]) -> Statement
     return replace(one, text=redacted(one.text), subject=subject, attribute=attribute, value=value)
 
 
+_SLOTS_MAX = 60
+_SLOT_CHARS_MAX = 160
+_LOOKED_AT = 300
+_PEOPLE_MAX = 8
+
+
+@frozen
+class KnownSlots:
+    """Reads what is known of the people of a passage, so that what is learned next is named alike."""
+
+    memories: memory_store.Memories
+
+    async def lines(self, passage: session.Passage) -> tuple[str, ...]:
+        """Subject, attribute and value of current facts that may be read there, the newest first, sixty at most."""
+        direct = {speaker_of(one, passage.lane): one.direct for one in passage.sources}
+        found: dict[str, None] = {}
+        for person, is_direct in list(direct.items())[:_PEOPLE_MAX]:
+            listener = Listener(passage.lane, person, direct=is_direct)
+            for one in await self.memories.find(listener, tuple(LEARNABLE), _LOOKED_AT):
+                if one.new.subject and one.new.attribute:
+                    slot = f"{one.new.subject} | {one.new.attribute} | {one.new.value}"
+                    found[" ".join(slot.split())[:_SLOT_CHARS_MAX]] = None
+        return tuple(found)[:_SLOTS_MAX]
+
+
 _WAIT_MS_MAX = 3_600_000
 _FINDING_RECORDS_MAX = 1_000
 
@@ -178,6 +203,7 @@ class Collection:
     redactor: runtime.Redactor
     reading: ExtractionLimits = ExtractionLimits()
     graph: memory_store.Graph | None = None
+    known: KnownSlots | None = None
     spending: Spending = field(init=False)
     _owner: str = field(init=False)
 
@@ -235,7 +261,10 @@ class Collection:
         found = await runtime.masked_texts(self.redactor, [one.text for one in readable])
         plain = tuple(replace(one, text=text) for one, (text, _) in zip(readable, found, strict=True))
         kept = await self._unforgotten(replace(passage, utterances=plain))
-        return session.fitted(kept, self.reading.tokens_max)
+        fitted = session.fitted(kept, self.reading.tokens_max)
+        if self.known is None or not self.thorough:
+            return fitted
+        return replace(fitted, slots=await self.known.lines(fitted))
 
     async def _unforgotten(self, passage: session.Passage) -> session.Passage:
         """The passage without texts that repeat a sentence that was forgotten, unless they ask to remember it."""
