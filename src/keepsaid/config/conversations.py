@@ -85,6 +85,8 @@ class RoutesConfig(ConfigSection):
     """What happens to a message that no rule matches."""
     rules: tuple[RuleConfig, ...] = ()
     """The rules, in order."""
+    names: tuple[str, ...] = ("keepsaid",)
+    """Names by which people address the agent in groups, with or without @ (channels.NAME.answer)."""
 
     @field_validator("rules")
     @classmethod

@@ -111,6 +111,10 @@ class ChannelConfig(ConfigSection):
     """What its senders are trusted as: owner, known or external. GitHub's are external whatever it says."""
     unmatched: conversations.Unmatched | None = None
     """Instead of routes.default."""
+    answer: Literal["always", "addressed"] | None = None
+    """What of a group is answered. addressed: messages that name the agent (routes.names), answer it, or are commands;
+    the rest is kept and remembered. Direct chats are always answered. By default always for http, library, terminal
+    and github, and addressed for every other channel."""
     busy: BusyPolicy = BusyPolicy.QUEUE
     """What comes while its lane is being answered: queue (answered next), steer (shown to the running turn
     between its steps) or interrupt (the turn restarts with it)."""
@@ -132,6 +136,10 @@ class ChannelConfig(ConfigSection):
     def value_of_today(cls, value: object) -> object:
         """Read a value of the release before."""
         return {"repeat": "resend", "give_up": "dead_letter"}.get(value, value) if isinstance(value, str) else value
+
+    def answers_only_addressed(self, name: str) -> bool:
+        """Whether what nobody addressed to the agent gets no answer in groups of the channel with this name."""
+        return self.answer == "addressed" if self.answer is not None else name not in CHANNELS
 
     def window(self, buffer: BufferConfig) -> batch.Window:
         """The channel's window."""
@@ -343,4 +351,6 @@ class Config(BaseModel):
         """The routing table."""
         unmatched = {name: route.Action(one.unmatched) for name, one in self.channels.items() if one.unmatched}
         rules = tuple(rule.rule() for rule in self.routes.rules)
-        return route.Routes(rules, route.Action(self.routes.default), unmatched)
+        addressed = {name for name, one in self.channels.items() if one.answers_only_addressed(name)}
+        addressing = route.Addressing(frozenset(addressed), self.routes.names)
+        return route.Routes(rules, route.Action(self.routes.default), unmatched, addressing)

@@ -123,12 +123,16 @@ class DueLane:
 
 @frozen
 class WaitingGroup:
-    """Messages that wait in one lane; `numbered_after` is the last number batched, `paused` as in `DueLane`."""
+    """Messages that wait in one lane; `numbered_after` is the last number batched, `paused` as in `DueLane`.
+
+    `answered` are the provider's ids of the agent's own replies that the messages answer.
+    """
 
     lane: message.Lane
     numbered_after: int
     messages: tuple[message.StoredMessage, ...]
     paused: bool = False
+    answered: frozenset[str] = frozenset()
 
 
 T = TypeVar("T")

@@ -128,15 +128,25 @@ class Rule:
 
 
 @frozen
+class Addressing:
+    """The channels on which the agent answers only what is addressed to it, and the names that address it."""
+
+    channels: frozenset[str] = frozenset()
+    names: tuple[str, ...] = ()
+
+
+@frozen
 class Routes:
     """The routing table: rules in order, and what happens to a message that none matches.
 
     `channel_defaults` overrides `default` for a channel: GitHub's events reach no prompt unless a rule says so.
+    `addressing` says where only messages to the agent are answered; what a rule forwards is answered anywhere.
     """
 
     rules: tuple[Rule, ...] = ()
     default: Action = Action.FORWARD
     channel_defaults: Mapping[str, Action] = field(default_factory=dict)
+    addressing: Addressing = Addressing()
     version: str = field(init=False, default="")
     """Twelve letters that change whenever a rule does."""
 
@@ -146,7 +156,8 @@ class Routes:
             repr((r.name, sorted(r.match.items()), r.action, r.priority, r.task, r.reason, encoded(r.work)))
             for r in self.rules
         ]
-        version = digest(*lines, self.default, repr(sorted(self.channel_defaults.items()))).hex()[:12]
+        addressed = (repr(sorted(self.addressing.channels)), *self.addressing.names) if self.addressing.channels else ()
+        version = digest(*lines, self.default, repr(sorted(self.channel_defaults.items())), *addressed).hex()[:12]
         object.__setattr__(self, "version", version)
 
     @property
@@ -199,7 +210,8 @@ def foreseen(routes: Routes, lane: Lane) -> tuple[Verdict, Rule | None] | None:
         decided = rule.match.keys() <= _OF_LANE and rule.action is Action.FORWARD and not has_places(rule.reason)
         return (_by_rule(routes, rule), rule) if decided else None
     verdict = _by_default(routes, lane.channel)
-    return (verdict, None) if verdict.action is Action.FORWARD else None
+    is_read = lane.channel in routes.addressing.channels
+    return (verdict, None) if verdict.action is Action.FORWARD and not is_read else None
 
 
 def _by_rule(routes: Routes, rule: Rule) -> Verdict:

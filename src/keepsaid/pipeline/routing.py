@@ -11,12 +11,14 @@ from functools import partial
 from itertools import groupby
 
 from keepsaid.domain import route
+from keepsaid.domain.addressing import Dialogue, decide
 from keepsaid.domain.batch import DueLane, Routed, TaskDraft, WaitingGroup, Window
 from keepsaid.domain.busy import BusyPolicy, Interrupt
 from keepsaid.domain.command import command_in
 from keepsaid.domain.commits import Dispatch
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import Lane, StoredMessage, Trust
+from keepsaid.domain.slot import SlotState
 from keepsaid.errors import KeepsaidError
 from keepsaid.ports import channel, runtime
 from keepsaid.ports.store import Store
@@ -26,6 +28,7 @@ from keepsaid.values import frozen
 _log = logging.getLogger("keepsaid.route")
 _LANES_MAX = 64
 _FAILED_MS = 1_000
+_QUESTIONS_MAX = 8
 _MOMENT_MS = 50
 """After work the next is looked for a moment later, so that what was just routed goes first."""
 
@@ -54,11 +57,21 @@ def route_unread(routes: route.Routes, due: DueLane, window: Window, ids: runtim
     return Dispatch(due.lane, due.numbered_after, (Routed(ids.next(), *known, verdict, priority),), window, at)
 
 
-async def route_group(routes: route.Routes, group: WaitingGroup, window: Window, ids: runtime.Ids, at: int) -> Dispatch:
-    """The commit that routes a group: one batch for each run of messages with the same rule."""
-    judged = []
+async def route_group(
+    routes: route.Routes,
+    group: WaitingGroup,
+    window: Window,
+    ids: runtime.Ids,
+    at: int,
+    asked: frozenset[str] = frozenset(),
+) -> Dispatch:
+    """The commit that routes a group: one batch for each run of messages with the same rule.
+
+    `asked` are the people whose answer is waited for in the lane.
+    """
+    judged, dialogue = [], Dialogue(group.answered, asked)
     for message in group.messages:
-        one = await _judged(routes, message)
+        one = await _judged(routes, message, dialogue)
         judged.append(_apart(one) if group.paused else one)
         await asyncio.sleep(0)
     batches = []
@@ -76,13 +89,13 @@ def _apart(judged: Judged) -> Judged:
     return message, verdict, rule, payload
 
 
-async def _judged(routes: route.Routes, message: StoredMessage) -> Judged:
+async def _judged(routes: route.Routes, message: StoredMessage, dialogue: Dialogue) -> Judged:
     if message.damaged:
         # No rule can read it, and it must not vanish: the turn parks it for a person.
         verdict = route.Verdict(route.Action.FORWARD, "damaged", routes.version, "it does not match its hash")
         return message, verdict, None, {}
     payload = await _parsed(message) if routes.reads_payload else {}
-    verdict, rule = route.judge(routes, message, payload)
+    verdict, rule = decide(routes, message, payload, dialogue)
     return message, verdict, rule, payload
 
 
@@ -184,7 +197,11 @@ class Router:
         return True
 
     async def _judge(self, rules: RoutingRules, group: WaitingGroup, now: int) -> None:
-        dispatch = await route_group(rules.routes, group, rules.window(group.lane), self.ids, now)
+        asked = frozenset[str]()
+        if group.lane.channel in rules.routes.addressing.channels:
+            slots = await self.store.slots(group.lane, _QUESTIONS_MAX)
+            asked = frozenset(one.person for one in slots if one.state is SlotState.OPEN and one.expires_at > now)
+        dispatch = await route_group(rules.routes, group, rules.window(group.lane), self.ids, now, asked)
         await self._dispatch(rules, dispatch)
         self._tell_settled(group, dispatch)
         if any(batch.task is not None for batch in dispatch.batches):

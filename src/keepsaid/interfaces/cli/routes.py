@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from keepsaid.domain import batch, ids
+from keepsaid.domain.addressing import decide
 from keepsaid.domain.message import Inbound, StoredMessage
-from keepsaid.domain.route import Action, Routes, judge, payload_fields, unmatched
+from keepsaid.domain.route import Action, Routes, payload_fields, unmatched
 from keepsaid.errors import ConfigError, KeepsaidError
 from keepsaid.interfaces.cli import console
 from keepsaid.interfaces.cli.console import Table, one_line, refused, session, show
@@ -92,7 +93,7 @@ class Difference:
             return
         self.messages += 1
         fields = payload_fields(one.message) if table.reads_payload or now.reads_payload else {}
-        was, would_be = one.verdict or judge(now, one.message, fields)[0], judge(table, one.message, fields)[0]
+        was, would_be = one.verdict or decide(now, one.message, fields)[0], decide(table, one.message, fields)[0]
         change = (str(was.action), was.rule), (str(would_be.action), would_be.rule)
         if change[0] != change[1]:
             self.counts[change] += 1

@@ -110,10 +110,21 @@ def due(db: SqlSession, at: int, limit: int) -> tuple[DueLane, ...]:
 def waiting(db: SqlSession, lanes: Sequence[Lane]) -> tuple[WaitingGroup, ...]:
     found = ((lane, tuple(map(rows.message, every(db, SQL["waiting"], (*lane, _GROUP_MAX))))) for lane in lanes)
     return tuple(
-        WaitingGroup(lane, messages[0].number - 1, messages, modes.is_paused(db, lane))
+        WaitingGroup(
+            lane, messages[0].number - 1, messages, modes.is_paused(db, lane), _own_replies(db, lane, messages)
+        )
         for lane, messages in found
         if messages
     )
+
+
+def _own_replies(db: SqlSession, lane: Lane, messages: Sequence[StoredMessage]) -> frozenset[str]:
+    """The provider's ids of our replies in the conversation that the messages answer."""
+    wanted = {one.inbound.marks.reply_to for one in messages} - {None, ""}
+    if not wanted:
+        return frozenset()
+    place = lane.channel, lane.account, lane.conversation
+    return frozenset(column(db, SQL["own_replies"], (as_json(sorted(map(str, wanted))), *place)))
 
 
 def next_due(db: SqlSession) -> int | None:

@@ -26,6 +26,10 @@ SELECT /*part message*/
 FROM walk JOIN message ON message.id = walk.id JOIN lane ON lane.id = message.lane_id
 WHERE walk.number BETWEEN walk.first AND lane.batched + ?5 ORDER BY message.number
 
+-- name: own_replies
+SELECT DISTINCT reply.provider_id FROM json_each(?1) AS wanted CROSS JOIN reply ON reply.provider_id = wanted.value
+WHERE reply.channel = ?2 AND reply.account = ?3 AND reply.conversation = ?4
+
 -- name: next_ready
 SELECT iif(
   EXISTS (SELECT 1 FROM ready WHERE later = 0 AND suspect BETWEEN 0 AND 2), 0, (SELECT min(ready_at) FROM ready WHERE later = 1)
