@@ -80,7 +80,7 @@ async def _outage(home: VirtualHome) -> None:
 
 async def _group(home: VirtualHome) -> None:
     await home.instance.services.memories.add(FACT, "fact")
-    await home.say("bob", "keepsaid, where does Marta live?", conversation="kitchen", trust=Trust.EXTERNAL)
+    await home.say("bob", "Where does Marta live?", conversation="kitchen", trust=Trust.EXTERNAL)
 
 
 async def _webhook(home: VirtualHome) -> None:

@@ -84,7 +84,9 @@ async def test_a_rule_goes_before_and_what_is_dropped_by_default_stays_dropped()
 
 
 def test_channels_with_groups_default_to_addressed() -> None:
-    config = Config(channels={"telegram": {}, "loud": {"answer": "always"}, "http": {"answer": "addressed"}})
+    config = Config(
+        channels={"telegram": {}, "discord": {"answer": "always"}, "crm": {}, "http": {"answer": "addressed"}}
+    )
     addressing = config.table().addressing
     assert addressing.channels == {"telegram", "http"}
     assert names_any("hello Keepsaid", addressing.names)

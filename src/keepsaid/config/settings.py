@@ -113,8 +113,8 @@ class ChannelConfig(ConfigSection):
     """Instead of routes.default."""
     answer: Literal["always", "addressed"] | None = None
     """What of a group is answered. addressed: messages that name the agent (routes.names), answer it, or are commands;
-    the rest is kept and remembered. Direct chats are always answered. By default always for http, library, terminal
-    and github, and addressed for every other channel."""
+    the rest is kept and remembered. Direct chats are always answered. By default addressed for channels called
+    telegram, discord, nostr, matrix, slack, signal, whatsapp or irc, and always for others."""
     busy: BusyPolicy = BusyPolicy.QUEUE
     """What comes while its lane is being answered: queue (answered next), steer (shown to the running turn
     between its steps) or interrupt (the turn restarts with it)."""
@@ -139,7 +139,7 @@ class ChannelConfig(ConfigSection):
 
     def answers_only_addressed(self, name: str) -> bool:
         """Whether what nobody addressed to the agent gets no answer in groups of the channel with this name."""
-        return self.answer == "addressed" if self.answer is not None else name not in CHANNELS
+        return self.answer == "addressed" if self.answer is not None else name in _WITH_GROUPS
 
     def window(self, buffer: BufferConfig) -> batch.Window:
         """The channel's window."""
@@ -148,6 +148,9 @@ class ChannelConfig(ConfigSection):
         wait_ms = buffer.max_wait_ms if self.max_wait_ms is None else self.max_wait_ms
         return batch.Window(window_ms, quiet_ms, wait_ms)
 
+
+_WITH_GROUPS = frozenset(["telegram", "discord", "nostr", "matrix", "slack", "signal", "whatsapp", "irc"])
+"""Media on which groups talk among themselves."""
 
 CHANNELS: dict[str, dict[str, Any]] = {
     "terminal": {"priority": 10, "window_ms": 0, "trust": "owner"},

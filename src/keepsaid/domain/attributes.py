@@ -109,7 +109,7 @@ _BAGS = {
     for way, name in NAMES.items()
     if len([word for word in way.split() if word not in _FILLER]) > 1
 }
-"""The telling words of an attribute in any order, and its one name."""
+"""The words of an attribute that matter, in any order, and its one name."""
 
 
 def single(attribute: str) -> bool:

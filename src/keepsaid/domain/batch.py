@@ -125,7 +125,8 @@ class DueLane:
 class WaitingGroup:
     """Messages that wait in one lane; `numbered_after` is the last number batched, `paused` as in `DueLane`.
 
-    `answered` are the provider's ids of the agent's own replies that the messages answer.
+    `answered` are the provider's ids of the agent's own replies that the messages answer, `asked` the people whose
+    answer the agent waits for there.
     """
 
     lane: message.Lane
@@ -133,6 +134,7 @@ class WaitingGroup:
     messages: tuple[message.StoredMessage, ...]
     paused: bool = False
     answered: frozenset[str] = frozenset()
+    asked: frozenset[str] = frozenset()
 
 
 T = TypeVar("T")

@@ -254,7 +254,7 @@ def _is_choice(told: _Words) -> bool:
     return first not in _LED - {"a", "an", "the"} and len(told.written) <= 5 and not first.endswith(("ing", "ly"))
 
 
-def _is_told(told: _Words) -> bool:
+def _is_specific(told: _Words) -> bool:
     """Whether a name or a number is the value, behind at most an article."""
     at = int(told.folded[0] in ("a", "an", "the"))
     if at == len(told.written) or told.folded[at] in _LED or told.is_state(at):
@@ -273,5 +273,5 @@ _PLAIN: Mapping[ValueKind, Callable[[_Words], bool]] = {
     ValueKind.WORKPLACE: _is_workplace,
     ValueKind.OCCUPATION: _is_occupation,
     ValueKind.CHOICE: _is_choice,
-    ValueKind.OTHER: _is_told,
+    ValueKind.OTHER: _is_specific,
 }

@@ -57,19 +57,9 @@ def route_unread(routes: route.Routes, due: DueLane, window: Window, ids: runtim
     return Dispatch(due.lane, due.numbered_after, (Routed(ids.next(), *known, verdict, priority),), window, at)
 
 
-async def route_group(
-    routes: route.Routes,
-    group: WaitingGroup,
-    window: Window,
-    ids: runtime.Ids,
-    at: int,
-    asked: frozenset[str] = frozenset(),
-) -> Dispatch:
-    """The commit that routes a group: one batch for each run of messages with the same rule.
-
-    `asked` are the people whose answer is waited for in the lane.
-    """
-    judged, dialogue = [], Dialogue(group.answered, asked)
+async def route_group(routes: route.Routes, group: WaitingGroup, window: Window, ids: runtime.Ids, at: int) -> Dispatch:
+    """The commit that routes a group: one batch for each run of messages with the same rule."""
+    judged, dialogue = [], Dialogue(group.answered, group.asked)
     for message in group.messages:
         one = await _judged(routes, message, dialogue)
         judged.append(_apart(one) if group.paused else one)
@@ -197,11 +187,11 @@ class Router:
         return True
 
     async def _judge(self, rules: RoutingRules, group: WaitingGroup, now: int) -> None:
-        asked = frozenset[str]()
         if group.lane.channel in rules.routes.addressing.channels:
             slots = await self.store.slots(group.lane, _QUESTIONS_MAX)
             asked = frozenset(one.person for one in slots if one.state is SlotState.OPEN and one.expires_at > now)
-        dispatch = await route_group(rules.routes, group, rules.window(group.lane), self.ids, now, asked)
+            group = replace(group, asked=asked)
+        dispatch = await route_group(rules.routes, group, rules.window(group.lane), self.ids, now)
         await self._dispatch(rules, dispatch)
         self._tell_settled(group, dispatch)
         if any(batch.task is not None for batch in dispatch.batches):
