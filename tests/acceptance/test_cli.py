@@ -107,7 +107,7 @@ def test_a_person_at_a_terminal(fresh: Program) -> None:
         screen.until(b"your message is stored")
         screen.until(b"you >")
         fresh.run("inbox", "send", "water the plants", "--channel", "terminal", "--conversation", "terminal")
-        screen.until(b"\x1b[1mearlier, ")
+        screen.until(b"\x1b[1mbot, ")
         screen.until(b"No model is set")
         screen.until(b"you >")  # only then the terminal is in raw mode again, where Ctrl-D is a key
         os.write(ours, b"\x04")

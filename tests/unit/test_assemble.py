@@ -70,6 +70,17 @@ async def test_the_offline_responder_names_each_speaker_once() -> None:
         assert "  - Bob: the cat sleeps\n" in answer.text
 
 
+async def test_the_offline_responder_quotes_what_holds_now_and_no_question() -> None:
+    said = (
+        ("Bob", "I live in Lisbon"),
+        ("Bob", "where do I live?"),
+        ("Ann", "I live in Oslo"),
+        ("Bob", "I moved to Porto"),
+    )
+    answer = await OfflineResponder().answer(ModelRequest(prompt(*said, of="where do we live?")), lambda _: None)
+    assert "  - Ann: I live in Oslo\n  - Bob: I moved to Porto\n" in answer.text
+
+
 def test_what_does_not_fit_is_not_shown_either() -> None:
     call = Record(Role.ASSISTANT, "", (ToolCall("1", "clock", "{}"),))
     records = (Record(Role.USER, "word " * 50), call, Record(Role.TOOL, "noon " * 50), Record(Role.USER, "last"))

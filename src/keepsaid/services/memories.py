@@ -18,7 +18,7 @@ from keepsaid.ports.runtime import Clock, Redactor, masked_texts
 from keepsaid.ports.store_views import Operations
 from keepsaid.text.normal import digest, normalise
 from keepsaid.text.time_spans import times_in
-from keepsaid.text.words import STOPWORDS, fold, grams, root, said_words, spelled
+from keepsaid.text.words import STOPWORDS, fold, grams, only_asks, root, said_words, spelled
 from keepsaid.values import frozen
 
 _SAFE = "Nothing was changed."
@@ -246,16 +246,17 @@ _LISTED_FROM = 30
 def listed(query: str, hits: Sequence[memory.Hit], at: int) -> tuple[memory.Hit, ...]:
     """The hits in the order of a list: by their own words or meaning before by their neighbours' words alone.
 
-    In both groups those that are current at `at` (milliseconds UTC) come first; otherwise the order of recall stays.
+    Messages that only ask come behind both. In each group those that are current at `at` (milliseconds UTC) come first;
+    otherwise the order of recall stays.
     """
     asked, pairs = {root(word) for word in spelled(query) if fold(word) not in STOPWORDS}, frozenset(grams(query))
     asks_for_time = bool(times_in(query, at).spans)
 
-    def place(hit: memory.Hit) -> tuple[bool, bool]:
+    def place(hit: memory.Hit) -> tuple[bool, bool, bool]:
         new = hit.memory.new
         own = f"{new.text} {new.speaker} {new.subject} {new.value} {said_words(new.said_at)}"
         shares = asks_for_time or not asked.isdisjoint(map(root, spelled(own))) or not pairs.isdisjoint(grams(own))
-        return hit.leg == TEXT and not shares, hit.memory.past(at)
+        return only_asks(new.text), hit.leg == TEXT and not shares, hit.memory.past(at)
 
     return tuple(sorted(hits, key=place))
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from inspect import isawaitable
 from typing import TYPE_CHECKING
 
 from keepsaid.config.settings import ModelsConfig
-from keepsaid.domain.prompt import Prompt, Role
+from keepsaid.domain.attributes import slot_name
+from keepsaid.domain.prompt import Prompt, Record, Role
+from keepsaid.domain.statements import extract_statements
 from keepsaid.domain.turn import NO_MODEL, ModelAnswer
 from keepsaid.errors import ConfigError, ModelAuth, ModelMalformed, ModelTimeout, ModelUnavailable
 from keepsaid.ports.model import AgentFunction, AgentPrompt, Delta, Model, ModelRequest
 from keepsaid.text.normal import cut, without_passwords
-from keepsaid.text.words import STOPWORDS
+from keepsaid.text.words import STOPWORDS, only_asks
 from keepsaid.values import frozen
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 _QUOTED_MAX = 5
 _QUOTE_CHARS_MAX = 300
-_LOOKED_AT_MAX, _READ_CHARS_MAX = 100, 1_000
+_LOOKED_AT_MAX, _READ_CHARS_MAX, _NAME_CHARS_MAX = 100, 1_000, 80
 """The newest records of a lane that are read, and the characters of each and of the message."""
 _HEADERS = ("[Context from memory", "[Pinned context]", "[Relevant to this message]", "[End of data")
 _WORD = re.compile(r"\w+")
@@ -60,10 +62,25 @@ def _answer(quotes: list[str]) -> str:
 
 def _said_here(prompt: Prompt) -> list[str]:
     """What people said in this lane that shares a word with the message; recall leaves out what a prompt shows."""
-    asked, lately = _content_words(prompt.user), prompt.history[-_LOOKED_AT_MAX:]
-    said = [one for one in reversed(lately) if one.role is Role.USER and asked & _content_words(one.text)]
-    named = (f"{one.speaker}: " * bool(one.speaker) + one.text[:_READ_CHARS_MAX] for one in said)
+    asked, lately = _content_words(prompt.user), [_parted(one) for one in prompt.history if one.role is Role.USER]
+    newest = lately[-_LOOKED_AT_MAX:]
+    stated = {(speaker, slot): text for speaker, text in newest for slot in _slots(text)}
+    matching = ((who, text) for who, text in reversed(newest) if asked & _content_words(text) and not only_asks(text))
+    # what was said before something else filled the same slot gives way to that
+    said = dict.fromkeys((who, stated.get((who, next(_slots(text), "")), text)) for who, text in matching)
+    named = (f"{speaker}: " * bool(speaker) + text[:_READ_CHARS_MAX] for speaker, text in said)
     return [" ".join(text.split()) for text in named]
+
+
+def _parted(record: Record) -> tuple[str, str]:
+    """Who said something, and what: where several speak, the name stands before the text."""
+    name, parts, text = record.text.partition(": ")
+    is_named = not record.speaker and parts and len(name) <= _NAME_CHARS_MAX and "\n" not in name
+    return (name, text) if is_named else (record.speaker, record.text)
+
+
+def _slots(text: str) -> Iterator[str]:
+    return (slot_name(fact.attribute) for fact in extract_statements(text[:_READ_CHARS_MAX]) if fact.attribute)
 
 
 def _content_words(text: str) -> set[str]:

@@ -227,8 +227,8 @@ def _search(asked: SearchOptions) -> None:
     """Search memories, best match first.
 
     Memories that match by themselves come first; of these the current ones. Last come messages that only stand next to
-    messages that match. STATE is active, superseded, expired, merged or archived; UNTIL is the day on which the memory
-    stopped being true. With -v the list also has the score, and the search that found each memory.
+    messages that match, and questions. STATE is active, superseded, expired, merged or archived; UNTIL is the day on
+    which the memory stopped being true. With -v the list also has the score, and the search that found each memory.
     """
     from keepsaid.memory.recall.recollection import NO_EMBEDDER  # noqa: PLC0415 - `--help` needs no search
     from keepsaid.services.memories import SearchRequest, filters_of  # noqa: PLC0415
