@@ -157,7 +157,8 @@ class MessageIntake:
         now = self.clock.now_ms()
         body_key = BodyKey(body, now + same_body_ms) if body else None
         arrival = commits.Arrival(self.ids.next(), inbound, now, inbound.key_hash, content, body_key)
-        received = await self.operations.apply(commits.Receive(arrival, window, self.lanes))
+        clock_back_ms = max(0, self.clock.due_ms() - now)
+        received = await self.operations.apply(commits.Receive(arrival, window, self.lanes, clock_back_ms))
         if received.intake is commits.IntakeResult.CONFLICT:
             key = inbound.marks.external_id
             raise KeyConflict(f"the id {key!r} was used before on {inbound.origin.channel} with other content")
