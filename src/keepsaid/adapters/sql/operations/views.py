@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from keepsaid.adapters.sql.operations import collection, leases, modes, outbox, routing, rows, sessions, turns
@@ -165,16 +165,28 @@ def overview(db: SqlSession) -> domain.Overview:
     for what, name, n in every(db, SQL["tally"]):
         tally[what][name] = n
     usage, routed, heard = tally["usage"], tally["routed"], tally["heard"]
-    unrouted = ((channel, n - routed.get(channel, 0)) for channel, n in heard.items())
-    depths = tuple(
-        domain.ChannelDepth(name, n, scalar(db, SQL["oldest"], (name,)) if n else None) for name, n in unrouted
-    )
+    unrouted = {channel: n - routed.get(channel, 0) for channel, n in heard.items()}
+    depths = _depths(db, unrouted)
     batches, replies, turns = ({name: n for name, n in tally[of].items() if n} for of in ("batch", "reply", "turn"))
     spent = Usage(usage.get("in", 0), usage.get("out", 0), usage.get("cost") if usage.get("priced") else None)
     episodes_due, *held = only(db, SQL["totals"], (HELD_AFTER,))
     counts = (batches, replies, dict[str, int](every(db, SQL["tasks"])), turns)
     overview = domain.Overview(depths, *counts, spent, episodes_due, sum(heard.values()), *held)
     return replace(overview, paused=modes.paused(db))
+
+
+def _depths(db: SqlSession, unrouted: Mapping[str, int]) -> tuple[domain.ChannelDepth, ...]:
+    """What waits by channel, and where."""
+    counts: dict[str, dict[str, int]] = defaultdict(dict)
+    oldest: dict[str, dict[str, int]] = defaultdict(dict)
+    for channel, state, n, first_at in every(db, SQL["depths"]):
+        counts[channel][state] = n
+        place = "person_at" if state in ("review", "dead") else "routed_at"
+        oldest[channel][place] = min(first_at, oldest[channel].get(place, first_at))
+    return tuple(
+        domain.ChannelDepth(name, n, scalar(db, SQL["oldest"], (name,)) if n else None, **counts[name], **oldest[name])
+        for name, n in unrouted.items()
+    )
 
 
 def episode_work(db: SqlSession, limit: int, conversation: str | None = None) -> Sequence[domain.EpisodeWork]:
