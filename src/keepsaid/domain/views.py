@@ -34,7 +34,7 @@ class ChannelDepth:
 
     @property
     def waiting_since(self) -> int | None:
-        """When the oldest came of those that are unrouted, queued or leased."""
+        """The arrival of the oldest unrouted, queued or leased message."""
         return min((at for at in (self.oldest_at, self.routed_at) if at is not None), default=None)
 
     @property

@@ -11,6 +11,7 @@ from keepsaid.domain.ids import show
 from keepsaid.domain.message import EDITED as EDIT
 from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.prompt import Json, Record, Role
+from keepsaid.domain.quotation import quote_of
 from keepsaid.domain.scene import Attention, Quote, SlotSettlement
 from keepsaid.domain.slot import DatedText, OnMismatch, Slot, SlotTerms, read_answer
 from keepsaid.domain.turn import ClaimedBatch, Focus, FocusKind, Recent, TurnInputs
@@ -178,6 +179,7 @@ def _late_note(at: int) -> str:
 
 
 _OURSELVES = "assistant"
+_SOMEBODY = "somebody"
 _UNKNOWN = "it replies to a message that is not known here"
 
 
@@ -240,7 +242,9 @@ def _inferred(claimed: ClaimedBatch, recent: Recent, newest: StoredMessage) -> G
 
 
 def _quotes(claimed: ClaimedBatch, recent: Recent) -> Iterator[Quote]:
-    """What edits replace, and the known reply targets of the messages, each once, but for messages of the batch.
+    """What edits replace, and the reply targets of the messages, each once, but for messages of the batch.
+
+    A target that is not stored here is quoted as the medium delivered it with the message.
 
     A target right above the only message needs no quote either: the model reads it last before the message. With
     several messages, or with anything said since, it would have to guess which one is meant.
@@ -260,6 +264,9 @@ def _quotes(claimed: ClaimedBatch, recent: Recent) -> Iterator[Quote]:
         if target is not None and target.text and target.ref not in left_out:
             left_out.add(target.ref)
             yield Quote(target.text, target.speaker, place, target.trust)
+        if target is None and (found := quote_of(message)) is not None:
+            delivered, trust = found
+            yield Quote(delivered.text, delivered.name or _SOMEBODY, place, trust)
 
 
 def attention_shape(attention: Attention, quoted: str) -> dict[str, Json]:

@@ -16,6 +16,7 @@ from keepsaid.domain import commits, event, ids, learning, memory, personality, 
 from keepsaid.domain import forgetting as domain
 from keepsaid.domain.forgetting import Counts, ForgetSelector, ForgetTargets, Scrubbed, ScrubForgotten, Work
 from keepsaid.domain.message import Lane, forgotten_lane
+from keepsaid.domain.quotation import delivered_quote
 from keepsaid.domain.states import TABLES, move
 
 SQL = load("forgetting")
@@ -59,7 +60,10 @@ def work_named(db: SqlSession, wish: ForgetSelector) -> Work:
     schedules += _holding(every(db, SQL["all_schedule_words"]), text)
     turns = [*_holding(every(db, SQL["all_records"]), text), *_holding(every(db, SQL["all_replies"]), text)]
     traces = _holding(every(db, SQL["all_steps"]), text)
-    return _work(db, _holding(every(db, SQL["all_task_words"]), text), schedules, turns, traces)
+    work = _work(db, _holding(every(db, SQL["all_task_words"]), text), schedules, turns, traces)
+    quotes = ((number, delivered_quote(payload)) for number, payload in every(db, SQL["all_quoting"]))
+    quoting = _holding([(number, quote.text) for number, quote in quotes if quote is not None], text)
+    return work._replace(messages=(*work.messages, *quoting))
 
 
 def work_made(db: SqlSession, messages: Sequence[int], turns: Sequence[int]) -> Work:
