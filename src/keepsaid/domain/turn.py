@@ -157,6 +157,7 @@ class TurnInputs:
     how models count tokens. `flagged` are the memories that somebody marked as wrong for turns of its lane. `incognito`
     says that its messages were said in incognito. `chat_of` is the person in whose direct chat the program began the
     turn; "" where others listen. `edits` has the ids of edited messages, and what each of them replaces.
+    `conversation_name` is the title of the chat, in words from outside.
     """
 
     slots: tuple[slot.Slot, ...] = ()
@@ -167,6 +168,7 @@ class TurnInputs:
     incognito: bool = False
     chat_of: str = ""
     edits: tuple[tuple[int, ReplyTarget], ...] = ()
+    conversation_name: str = ""
 
     def calibration(self, model: str) -> Calibration:
         """How a model counts tokens, as far as it is known."""

@@ -14,7 +14,7 @@ from keepsaid.domain.scene import MEMORY_PRIORITY, PromptInputs, Quote, SlotSett
 from keepsaid.domain.turn import ClaimedBatch, Recent
 from keepsaid.pipeline.prompt import attention
 from keepsaid.pipeline.prompt.attention import SlotMatcher
-from keepsaid.text.normal import cut, named_short
+from keepsaid.text.normal import cut, named_short, plain_name
 from keepsaid.text.tokens import estimate_tokens
 
 
@@ -96,10 +96,11 @@ _TOPIC = "topic:"
 
 
 def conversation(scene: PromptInputs) -> Layer:
-    """Channel, account, conversation, topic, and whether more than one person may write."""
+    """Channel, account, conversation with its title, topic, and whether more than one person may write."""
     lane = scene.claimed.batch.lane
     facts = [f"channel {named_short(lane.channel)}", f"account {named_short(lane.account)}"]
-    facts.append(f"conversation {named_short(lane.conversation)}")
+    called = plain_name(scene.claimed.around.conversation_name)
+    facts.append(f"conversation {named_short(lane.conversation)}" + (f' called "{called}"' if called else ""))
     if lane.key.startswith(_TOPIC):
         facts.append(f"topic {named_short(lane.key.rpartition(':')[2])}")
     who = "a group: each text begins with its speaker's name" if attention.is_named(scene.claimed) else "a direct chat"

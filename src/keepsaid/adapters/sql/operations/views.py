@@ -33,8 +33,8 @@ def read_turn_inputs(db: SqlSession, lane: Lane, messages: Sequence[StoredMessag
     numbers = [message.number for message in messages]
     incognito = lane_id is not None and bool(numbers) and routing.is_incognito(db, lane_id, min(numbers), max(numbers))
     person = _chat_of(db, lane, lane_id, messages)
-    edits = tuple(_edits(db, lane, messages))
-    return TurnInputs(questions, found, personalities, turns.calibrations(db), flagged, incognito, person, edits)
+    told = flagged, incognito, person, tuple(_edits(db, lane, messages)), turns.conversation_name(db, lane)
+    return TurnInputs(questions, found, personalities, turns.calibrations(db), *told)
 
 
 def _edits(db: SqlSession, lane: Lane, messages: Sequence[StoredMessage]) -> Iterator[tuple[int, ReplyTarget]]:

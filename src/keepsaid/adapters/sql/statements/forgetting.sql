@@ -85,6 +85,12 @@ SELECT scope, text FROM personality
 -- name: forget_notes
 DELETE FROM note WHERE instr(name, ?1) OR instr(text, ?1)
 
+-- name: forget_note
+DELETE FROM note WHERE name = ?
+
+-- name: conversation_names
+SELECT name, text FROM note WHERE name GLOB 'conversation|*'
+
 -- name: place
 SELECT lane_id, number FROM message WHERE id = ?
 
