@@ -107,8 +107,6 @@ class Waiting:
     messages: list[StoredMessage] = field(default_factory=list)
     batches: list[Work] = field(default_factory=list)
     episodes_due: set[int] = field(default_factory=set)
-    closed: dict[Lane, tuple[list[StoredMessage], int]] = field(default_factory=dict)
-    """Windows a start has closed: for the messages that waited then, until others come."""
     gone: set[int] = field(default_factory=set)
     """Messages that are pruned."""
 
@@ -134,9 +132,7 @@ class Waiting:
         if len(waiting) >= WINDOW.count_max or sum(len(message.text) for message in waiting) >= WINDOW.chars_max:
             return -1
         times = [message.received_at for message in waiting]
-        closes = WINDOW.due_at(min(times), max(times))
-        known, closed_at = self.closed.get(lane, ([], 0))
-        return min(closes, closed_at) if known == waiting else closes
+        return WINDOW.due_at(min(times), max(times))
 
     def due(self, now: int) -> dict[Lane, list[StoredMessage]]:
         """Lanes to be routed, with what waits in them."""

@@ -31,8 +31,6 @@ class CrashPlan(Plan):
         """The process is over; the batches that are dead now."""
         for work in self.ready():
             work.later = False
-        closing = {lane: self.closes_at(lane) for lane in self.lanes}
-        self.closed = {lane: (self.waiting(lane), min(at, now)) for lane, at in closing.items() if at is not None}
         mean_ms, dead = mean_life_ms(self.lives), []
         for work in self.leased():
             known = Suspicion(work.attempts, work.crashes, work.evidence, work.charges)

@@ -86,6 +86,8 @@ KINDS = (
     "result of a tool of an extension",
     "call that waits for approval",
     "prompt of a search for what to forget",
+    "text of a reply target",
+    "title of a conversation",
 )
 _WORDS = {kind: f"Z{STEM}{number:02d}" for number, kind in enumerate(KINDS, 1)}
 _CALLED = re.compile(r"<<(\w+) (\{.*?\})>>", re.DOTALL)
@@ -246,6 +248,8 @@ async def messages(at: Planting) -> None:
     assert (await at.made.put({**body, "text": f"not {STEM}"}, key)).status_code == 409
     await at.say(f"that is {word('text of a message')}", reply_to=word("provider id"), provider_id="p2")
     await at.say(f"and {word('text of a message')}", reply_to=word("target of a reply"), provider_id="p3")
+    title = {"conversation_name": word("title of a conversation")}
+    await at.say("so it is", reply_to="p9", reply_to_text=f"he said {word('text of a reply target')}", **title)
     await at.say(f"remember that my boat is called {word('sentence of an explicit request')}")
     await at.say(f"/personality set --person speak of {word('way to speak')}", direct=True, conversation="dm")
     await at.say(f"/forget {word('prompt of a search for what to forget')}", direct=True, conversation="dm")

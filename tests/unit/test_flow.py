@@ -11,7 +11,7 @@ import pytest
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.batch import Window
-from keepsaid.domain.commits import Commit, Dispatch
+from keepsaid.domain.commits import Commit, Dispatch, VoidLeases
 from keepsaid.domain.memory import Injection
 from keepsaid.domain.message import SYSTEM, Content, Inbound, Origin, ProviderMarks, Trust
 from keepsaid.domain.prompt import Role
@@ -70,6 +70,12 @@ class Road:
         self.flow = MessagePipeline(self.store, mind, course, self.clock, self.ids)
         self.door = MessageIntake(self.store, self.clock, self.ids, self.windows, IntakeLimits())
 
+    async def restarted(self) -> Road:
+        """The next process over the same store, after this one was killed."""
+        clock = VirtualClock(self.clock.now_ms())
+        await self.store.apply(VoidLeases("next", clock.now_ms(), "", ()))
+        return replace(self, clock=clock)
+
     @asynccontextmanager
     async def routing(self) -> AsyncIterator[None]:
         """Keep the route stage going."""
@@ -123,6 +129,50 @@ async def test_five_events_of_one_pull_request_over_ten_seconds_are_one_batch_an
         await road.clock.advance(10_000)
     assert await road.batches() == [[f"event {n}" for n in range(5)]]
     assert (await road.store.overview()).tasks == {"pending": 1}
+
+
+async def test_five_events_around_a_kill_are_one_batch_and_one_task() -> None:
+    road = Road()
+    for n in range(5):
+        if n == 2:
+            await road.clock.advance(1_000)
+            road = await road.restarted()
+        async with road.routing():
+            await road.clock.advance(500)
+            await road.event(n)
+            await road.clock.advance(1_000)
+    async with road.routing():
+        await road.clock.advance(10_000)
+    assert await road.batches() == [[f"event {n}" for n in range(5)]]
+    assert (await road.store.overview()).tasks == {"pending": 1}
+
+
+@pytest.mark.parametrize("jump_ms", [-3_600_000, -10_000])
+async def test_a_burst_stays_one_batch_while_the_clock_is_set_back(jump_ms: int) -> None:
+    road = Road()
+    async with road.routing():
+        for n in range(5):
+            if n == 2:
+                road.clock.jump(jump_ms)
+            await road.event(n)
+            await road.clock.advance(1_500)
+        await road.clock.advance(10_000)
+        await road.event(5)
+        await road.event(6)
+        await road.clock.advance(10_000)
+    assert await road.batches() == [[f"event {n}" for n in range(5)], ["event 5", "event 6"]]
+
+
+@pytest.mark.parametrize("jump_ms", [-3_600_000, 3_600_000])
+async def test_a_clock_that_was_set_before_a_start_keeps_no_window_open(jump_ms: int) -> None:
+    road = Road()
+    async with road.routing():
+        await road.event(0)
+    road.clock.jump(jump_ms)
+    road = await road.restarted()
+    async with road.routing():
+        await road.clock.advance(GITHUB.wait_ms)
+    assert await road.batches() == [["event 0"]]
 
 
 async def test_a_burst_cannot_hold_its_window_open_for_ever() -> None:

@@ -66,6 +66,7 @@ async def test_what_is_refused_is_told_and_not_stored(one: Site) -> None:
         ({**HELLO, "topic": True}, 422, "'topic' must be text, not true or false"),
         ({**HELLO, "direct": "yes"}, 422, "'direct' must be true or false"),
         ({**HELLO, "reply_url": 5}, 422, "'reply_url' must be text, not a number"),
+        ({**HELLO, "reply_to_text": 5}, 422, "'reply_to_text' must be text, not a number"),
         ({**HELLO, "text": ""}, 422, "the message is empty"),
         ({**HELLO, "text": " \n\t\u2003"}, 422, "the message is empty"),
         ({**HELLO, "sender": ""}, 422, "1 to 1024 characters"),

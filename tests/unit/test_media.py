@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -52,8 +53,21 @@ def nostr(*tags: list[str], kind: int = 1, **fields: object) -> dict[str, object
 
 def test_telegram_a_message_of_a_group() -> None:
     found = posted("telegram", {"update_id": 1, "message": telegram()})
-    assert found == MediaMessage("telegram:chat:-1001", "7", "the mast", "40", "telegram:-1001:40", "Ann Lee")
+    expected = MediaMessage("telegram:chat:-1001", "7", "the mast", "40", "telegram:-1001:40", "Ann Lee")
+    assert found == replace(expected, conversation_name="Boats")
     assert posted("telegram", telegram()) == found
+
+
+def test_a_chat_has_the_title_that_its_medium_gives_it() -> None:
+    assert posted("telegram", telegram(chat={"id": 7, "type": "private"})).conversation_name == ""
+    assert posted("telegram", telegram(chat={**GROUP, "title": "Harbour crew"})).conversation_name == "Harbour crew"
+    channel, guild = {"id": "9", "type": 0, "name": "general"}, {"id": "1", "name": "The Pier"}
+    assert posted("discord", discord()).conversation_name == ""
+    assert posted("discord", discord(channel=channel)).conversation_name == "general"
+    assert posted("discord", discord(channel=channel, guild=guild)).conversation_name == "The Pier - general"
+    thread = {"id": "12", "type": 11, "parent_id": "9", "name": "lost keys"}
+    in_thread = discord(channel_id="12", channel=thread, guild=guild)
+    assert posted("discord", in_thread).conversation_name == "The Pier", "the conversation is the channel"
 
 
 def test_telegram_a_private_chat_is_direct() -> None:

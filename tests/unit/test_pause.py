@@ -36,6 +36,7 @@ async def test_what_waits_is_answered_in_order_after_a_restart(tmp_path: Path) -
         status = await say(instance, "/status")
         assert "me on terminal is paused" in status
         assert "1 message waits there" in status
+        assert "- terminal: unrouted 0, queued 1, leased 1, oldest" in status
         second = await put(instance, "two")
         with instance.hub.listening(second) as heard:
             assert "paused" in (await heard.get()).text

@@ -7,16 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.unit.deaths import dying_at
-from tests.unit.task_cast import only_task, owner_says, pull, until, working
+from tests.unit.task_cast import answered, only_task, owner_says, pull, until, working
 
+from keepsaid.app.agent import SideTasks
 from keepsaid.app.instance import Instance
-from keepsaid.domain.ids import show
+from keepsaid.domain.ids import show, when
 from keepsaid.domain.message import Trust
 from keepsaid.domain.relay import trust_of
 from keepsaid.domain.route import Action, TaskKind
 from keepsaid.domain.task import Task, TaskStory
 from keepsaid.domain.turn import Step, StepKind
 from keepsaid.domain.views import MessageFilter
+from keepsaid.domain.visibility import trust_in
 from keepsaid.engine.tasks import RelayTerms, ResultRelay
 from keepsaid.testing.clock import VirtualClock
 from keepsaid.testing.model_script import Call, ChatRequest, Hang, Reaction, Say, Script
@@ -177,3 +179,25 @@ async def test_the_status_tells_what_is_under_way(tmp_path: Path) -> None:
         assert any(line in one for one in _shown(request))
         await instance.receive(owner_says("and here?", "kitchen"))
         assert not any("which river" in one for one in _shown((await model.wait_for(5))[4]))
+
+
+async def test_the_status_tells_what_ended_lately(tmp_path: Path) -> None:
+    """In its lane alone and for an hour, without words from outside, and only below the part that is cached."""
+    script = Script(
+        Call("task_create", {"task": "name\na river"}), Say("I will see"), Say("the Tiber"), default=Say("so")
+    )
+    async with working(tmp_path, script) as (instance, model):
+        await instance.receive(owner_says("which river is it?"))
+        task = (await until(instance, "completed")).task
+        await model.wait_idle()
+        await answered(instance, await instance.receive(owner_says("and now?")))
+        shown = _shown((await model.wait_for(4))[3])
+        line = f"- worker {show('task', task.id)} completed at {str(when(task.ended_at))[11:16]}: name a river"
+        assert [line in one for one in shown].index(True) > shown.index("which river is it?")
+        await answered(instance, await instance.receive(owner_says("and here?", "kitchen")))
+        assert not any("river" in one for one in _shown((await model.wait_for(5))[4]))
+        lane, view = task.lane, instance.operations.tasks
+        assert lane is not None
+        [said] = await SideTasks(view, VirtualClock((task.ended_at or 0) + 3_600_000)).lines(lane)
+        assert trust_in(said) is Trust.OWNER
+        assert await SideTasks(view, VirtualClock((task.ended_at or 0) + 3_600_001)).lines(lane) == ()

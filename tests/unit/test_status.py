@@ -46,12 +46,21 @@ def seen(**changes: Any) -> Status:
     return replace(CALM, overview=replace(CALM.overview, **changes))
 
 
-WAITING = {"channels": (ChannelDepth("http", 1, 0), ChannelDepth("github", 2, 5)), "batches": {"queued": 1}}
+HTTP = ChannelDepth("http", 1, 0, queued=12, leased=1, routed_at=300_000)
+WAITING = {"channels": (HTTP, ChannelDepth("github", 2, 5)), "batches": {"queued": 1}}
+FAILED = ChannelDepth("http", 0, None, review=2, dead=1, person_at=100_000)
 LANE = Lane("http", "default", "kitchen", "root:kitchen")
 PARKED = CollectionLine(7, LANE, "parked", "failed", 9, 3, 3, None, 5, "no source", 0)
 LOST = DeliveryLine(8, "crm", 1, "turn.committed", "7", "dead", 20, 0, "HTTP 500")
 ALL = replace(
-    seen(batches={"dead": 1, "review": 2}, replies={"dead": 1}, tasks={"needs_review": 1}, held=2, held_first=5),
+    seen(
+        channels=(FAILED,),
+        batches={"dead": 1, "review": 2},
+        replies={"dead": 1},
+        tasks={"needs_review": 1},
+        held=2,
+        held_first=5,
+    ),
     backlog=Backlog(10_000, 200_000),
     disabled=(5,),
     host=HostStatus(1_000_000, {"desk": 2}, {"weather": "it raised KeyError"}, {"files": "it did not answer in time"}),
@@ -171,6 +180,25 @@ def test_the_shape_has_the_oldest_of_all_channels_and_every_state_that_matters()
     assert shape["batches"] == {"queued": 1, "leased": 0, "review": 0, "dead": 0}
     assert (shape["tokens"], shape["cost_usd"]) == ({"in": 3, "out": 4}, 2.5)
     assert (shape["backlog"]["oldest_at"], shape["pruned"]["last_run_at"], shape["held"]["first"]) == (None, None, None)
+
+
+def test_a_channel_with_no_unrouted_message_still_shows_what_waits() -> None:
+    busy = ChannelDepth("tele", 0, None, queued=26, leased=1, routed_at=840_000)
+    calm = ChannelDepth("quiet", 0, None, leased=1, routed_at=890_000)
+    found = seen(channels=(busy, calm, replace(calm, channel="asks", review=1, person_at=0)))
+    assert [*found.channels_waiting()] == [
+        "tele: unrouted 0, queued 26, leased 1, oldest 1 m 0 s",
+        "asks: review 1, dead 0, oldest 15 m 0 s",
+    ]
+    ages = [(one["queued"], one["oldest_age_ms"]) for one in status_shape(found)["channels"]]
+    assert ages == [(26, 60_000), (0, 10_000), (0, 10_000)]
+
+
+def test_a_channel_counts_apart_what_waits_for_a_person() -> None:
+    [depth] = status_shape(seen(channels=(FAILED,)))["channels"]
+    asking = {"total": 3, "oldest_at": "1970-01-01T00:01:40.000Z", "oldest_age_ms": 800_000}
+    counts = {"channel": "http", "unrouted": 0, "queued": 0, "leased": 0, "review": 2, "dead": 1}
+    assert depth == {**counts, "oldest_at": None, "oldest_age_ms": None, "for_person": asking}
 
 
 async def test_over_http_the_owner_reads_it_and_nobody_else(tmp_path: Path) -> None:

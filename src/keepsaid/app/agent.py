@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 from keepsaid.adapters.system.files import IdentityFiles, SkillFolder
 from keepsaid.adapters.system.machine import one_time_code
@@ -38,20 +39,27 @@ from keepsaid.services.inbox import ProgressHub
 from keepsaid.text import normal, words
 from keepsaid.values import frozen
 
-_LISTED = 20
+_LISTED, _ENDED_LISTED = 20, 5
+_LATELY_MS = 3_600_000
 _LINE_CHARS = 120
 
 
 @frozen
 class SideTasks:
-    """Tasks that turns of a lane made and that have not ended; never what a rule spawned (seed 000, Isolation)."""
+    """Tasks that turns of a lane made: open ones, and those that ended in the last hour.
+
+    Never what a rule spawned (seed 000, Isolation).
+    """
 
     view: store_views.TaskView
+    clock: runtime.Clock
 
     async def lines(self, lane: message.Lane) -> tuple[str, ...]:
-        """One line for each, newest first."""
+        """One line for each: open ones, newest first, then ended ones, last ended first."""
         found = await self.view.list_open_tasks(lane, _LISTED)
-        return tuple(message.Trusted(_line(one), trust_of_task(one)) for one in found)
+        ended = await self.view.list_ended_tasks(lane, self.clock.now_ms() - _LATELY_MS, _ENDED_LISTED)
+        work = (message.Trusted(_line(one), trust_of_task(one)) for one in found)
+        return (*work, *(message.Trusted(_ended_line(one), message.Trust.OWNER) for one in ended))
 
 
 @frozen
@@ -74,6 +82,13 @@ def _first(text: str) -> str:
 def _line(task: Task) -> str:
     said = " ".join((task.status or task.description).split())
     return f"{task.kind} {show('task', task.id)} {task.state}: {normal.cut(said, _LINE_CHARS)}"
+
+
+def _ended_line(task: Task) -> str:
+    """The line of an ended task; without words from outside, so that it does not lower the trust of later turns."""
+    at = f"{datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=task.ended_at or 0):%H:%M}"
+    about = "" if task.outside else f": {normal.cut(' '.join(task.description.split()), _LINE_CHARS)}"
+    return f"{task.kind} {show('task', task.id)} {task.state} at {at}{about}"
 
 
 _OF_MEMORY = ("memory_search", "memory_open", *effects.MemoryAction)
@@ -178,7 +193,7 @@ class AgentBuilder:
         reminder = self._injector() if mode == "auto" else NoReminder(mode)
         files = self.home.agent(config.agent)
         overview = models.overview_of(config, operations)
-        beside = WorkerTools(self.worker_tools), SideTasks(operations.tasks)
+        beside = WorkerTools(self.worker_tools), SideTasks(operations.tasks, clock)
         sources = Sources(SkillFolder(files), *beside, (self.tools[1],), overview, have.briefings)
         guard = models.guard_of(config, operations, clock, have.compactor)
         claims = memory_commands.Claims(memories.people, memories.sharing, clock, one_time_code, operations)

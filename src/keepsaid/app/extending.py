@@ -86,7 +86,8 @@ class ExtensionHost:
         marks = message.ProviderMarks(incoming.external_id, incoming.provider_id, incoming.reply_to)
         payload = incoming.text.encode("utf-8", "surrogatepass") if incoming.payload is None else incoming.payload
         content = message.Content(payload, incoming.text)
-        received = await self.receiving(message.Inbound(origin, content, marks, settings.priority, incoming.topic))
+        inbound = message.Inbound(origin, content, marks, settings.priority, incoming.topic)
+        received = await self.receiving(replace(inbound, conversation_name=incoming.conversation_name))
         return received.intake is commits.IntakeResult.STORED
 
     async def emit_lifecycle_event(self, topic: str, payload: Mapping[str, Json], about: str) -> None:

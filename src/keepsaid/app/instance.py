@@ -169,7 +169,8 @@ class Instance:
 
     async def _describe_status(self) -> str:
         found = await self.services.status.read()
-        return "\n".join([found.describe("Running", works=True, asking=1), *(f"- {one}" for one in found.concerns())])
+        below = (f"- {one}" for one in (*found.channels_waiting(), *found.concerns()))
+        return "\n".join([found.describe("Running", works=True, asking=1), *below])
 
     async def _describe_inbox(self) -> str:
         return await self.services.inbox.describe_waiting()

@@ -63,12 +63,14 @@ class Receive(Commit[Received]):
     The same external id with the same content is a duplicate, with other content a conflict; neither
     stores anything. An arrival whose `body` was stored before and still counts is a duplicate under any
     external id and with any event: a signature covers the body alone. A reply whose target has a lane joins
-    that lane, as `lanes` says; where its medium names a topic, that is its lane.
+    that lane, as `lanes` says; where its medium names a topic, that is its lane. `clock_back_ms` is by
+    how much the wall clock, which gave `arrival.at`, is behind the clock that closes windows.
     """
 
     arrival: Arrival
     window: batch.Window
     lanes: message.LaneRules = message.LaneRules()
+    clock_back_ms: int = 0
 
 
 @frozen
@@ -212,7 +214,7 @@ class TurnCommit(Commit[bool]):
 class VoidLeases(Commit[tuple[int, ...]]):
     """At start, when the instance lock proves former owners dead: every lease of another owner ends.
 
-    What waited for a time, a window or an outage is due at once. The life of `owner` begins. Each batch in flight
+    What waited for a time or an outage is due now. Windows stay open. The life of `owner` begins. Each batch in flight
     counts one more crash, and is charged by `domain/suspicion.py`, then split (`split_id`) or parked. Returns the dead.
     """
 

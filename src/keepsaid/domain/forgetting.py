@@ -80,6 +80,7 @@ class ForgetTargets:
 class Work(NamedTuple):
     """Tasks and schedules, and the messages that report these tasks, or that these schedules put into the buffer.
 
+    `messages` also has those whose delivered quote holds what is looked for.
     `turns` wrote what is looked for, `traces` are turns whose steps alone hold it.
     """
 

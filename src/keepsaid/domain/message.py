@@ -8,7 +8,7 @@ from enum import StrEnum
 from hashlib import blake2b
 from typing import NamedTuple
 
-from keepsaid.text.normal import named_short, normalise
+from keepsaid.text.normal import joined, named_short, normalise
 from keepsaid.values import frozen
 
 FORGOTTEN = "forgotten"
@@ -54,6 +54,11 @@ def lane_key(chat: str, topic: str | None = None, reply_to: str | None = None) -
 def forgotten_lane(lane: Lane, conversation: int, number: int) -> Lane:
     """The name of a lane whose conversation was forgotten: numbers, in the place of every name but the channel's."""
     return Lane(lane.channel, lane.account, f"{FORGOTTEN}:{conversation}", f"{FORGOTTEN}:{number}")
+
+
+def conversation_note(lane: Lane) -> str:
+    """The name of the note that holds the title of a lane's conversation."""
+    return joined("|", "conversation", lane.channel, lane.account, lane.conversation)
 
 
 def topic_of(lane: Lane) -> str | None:
@@ -145,6 +150,7 @@ class Inbound:
     `priority`: 10 people, 50 webhooks, 100 schedules; lower is served first (seed 000).
     `topic` is the channel's id of a strand, if it has strands. `reply_url` is where to push the
     reply, for channels that can. `key` is that of the lane it is bound to, for what knows it; not stored.
+    `conversation_name` is the chat's title on its medium, kept as a note of the conversation.
     """
 
     origin: Origin
@@ -154,6 +160,7 @@ class Inbound:
     topic: str | None = None
     reply_url: str | None = None
     key: str | None = None
+    conversation_name: str = ""
 
     @property
     def lane(self) -> Lane:
@@ -318,7 +325,7 @@ class MediaMessage:
     """A message as its medium tells it.
 
     `delivery` names this delivery: the same again is the same message. `topic` and `reply_to` say where it stands;
-    what is attached is named in the text, never fetched.
+    what is attached is named in the text, never fetched. `conversation_name` is the title of the chat.
     """
 
     conversation: str
@@ -331,6 +338,7 @@ class MediaMessage:
     topic: str | None = None
     reply_to: str | None = None
     event: str = ""
+    conversation_name: str = ""
 
 
 def is_forwarded(text: str) -> bool:

@@ -20,12 +20,16 @@ class SlotSettlement:
 
 @frozen
 class Quote:
-    """What a message answers, in the words of `speaker`, "" for the agent; `number` is its place among several."""
+    """What a message answers, or replaces (`is_replaced`), in the words of `speaker`, "" for the agent.
+
+    `number` is the place of that message among several.
+    """
 
     text: str
     speaker: str = ""
     number: int = 0
     trust: message.Trust = message.Trust.EXTERNAL
+    is_replaced: bool = False
 
 
 @frozen

@@ -156,7 +156,8 @@ class TurnInputs:
     `personalities` are those set for its lane, its people and everybody, `calibrations`
     how models count tokens. `flagged` are the memories that somebody marked as wrong for turns of its lane. `incognito`
     says that its messages were said in incognito. `chat_of` is the person in whose direct chat the program began the
-    turn; "" where others listen.
+    turn; "" where others listen. `edits` has the ids of edited messages, and what each of them replaces.
+    `conversation_name` is the title of the chat, in words from outside.
     """
 
     slots: tuple[slot.Slot, ...] = ()
@@ -166,6 +167,8 @@ class TurnInputs:
     flagged: frozenset[int] = frozenset()
     incognito: bool = False
     chat_of: str = ""
+    edits: tuple[tuple[int, ReplyTarget], ...] = ()
+    conversation_name: str = ""
 
     def calibration(self, model: str) -> Calibration:
         """How a model counts tokens, as far as it is known."""
@@ -174,6 +177,10 @@ class TurnInputs:
     def target(self, provider_id: str) -> ReplyTarget | None:
         """What was said under a provider's id."""
         return next((one for one in self.said if one.provider_id == provider_id), None)
+
+    def replaced(self, message_id: int) -> ReplyTarget | None:
+        """What an edited message replaces, if it is known and may be shown."""
+        return next((target for edit_id, target in self.edits if edit_id == message_id and target.text), None)
 
 
 @frozen

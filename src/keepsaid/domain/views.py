@@ -16,11 +16,31 @@ from keepsaid.values import frozen
 
 @frozen
 class ChannelDepth:
-    """Messages of one channel that no batch holds yet, and the arrival of the oldest."""
+    """Unsettled messages of one channel by state; `review` and `dead` wait for a person.
+
+    The times are those at which the oldest came, milliseconds UTC: of the unrouted (`oldest_at`), of the queued and
+    leased (`routed_at`), of those that wait for a person (`person_at`).
+    """
 
     channel: str
     unrouted: int
     oldest_at: int | None
+    queued: int = 0
+    leased: int = 0
+    review: int = 0
+    dead: int = 0
+    routed_at: int | None = None
+    person_at: int | None = None
+
+    @property
+    def waiting_since(self) -> int | None:
+        """The arrival of the oldest unrouted, queued or leased message."""
+        return min((at for at in (self.oldest_at, self.routed_at) if at is not None), default=None)
+
+    @property
+    def for_person(self) -> int:
+        """How many wait for a person."""
+        return self.review + self.dead
 
 
 @frozen

@@ -21,11 +21,20 @@ def status_shape(status: Status) -> dict[str, Any]:
         return {"oldest_at": when(at), "oldest_age_ms": status.age_ms(at)}
 
     channels = [{"channel": one.channel, "unrouted": one.unrouted, **oldest(one.oldest_at)} for one in seen.channels]
+    depths = [
+        {
+            **fields_of(one, "channel", "unrouted", "queued", "leased", "review", "dead"),
+            **oldest(one.waiting_since),
+            "for_person": {"total": one.for_person, **oldest(one.person_at)},
+        }
+        for one in seen.channels
+    ]
     first = min((one.oldest_at for one in seen.channels if one.oldest_at is not None), default=None)
     unrouted = {"total": sum(one.unrouted for one in seen.channels), **oldest(first), "channels": channels}
     return {
         "messages": seen.messages,
         "unrouted": unrouted,
+        "channels": depths,
         "deferred": seen.deferred,
         "held": {"total": seen.held, "first": show("batch", seen.held_first) if seen.held else None},
         "batches": {**dict.fromkeys(_BATCHES, 0), **seen.batches},

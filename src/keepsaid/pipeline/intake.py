@@ -9,7 +9,7 @@ from dataclasses import field
 from difflib import get_close_matches
 from functools import partial
 
-from keepsaid.domain import batch, commits, message
+from keepsaid.domain import batch, commits, message, process
 from keepsaid.domain.message import SYSTEM, BodyKey, Content, Inbound, Origin, ProviderMarks, attachments_of
 from keepsaid.errors import DiskReserve, InputError, KeyConflict, TooLarge, UnknownChannel
 from keepsaid.ports import runtime, store_views
@@ -80,7 +80,7 @@ def _strings(inbound: Inbound) -> tuple[str | None, ...]:
     origin, content, marks = inbound.origin, inbound.content, inbound.marks
     names = origin.channel, origin.account, origin.conversation, origin.sender, origin.name
     ids = marks.external_id, marks.provider_id, marks.reply_to
-    return (*names, content.text, content.event, *ids, inbound.topic, inbound.reply_url)
+    return (*names, content.text, content.event, *ids, inbound.topic, inbound.reply_url, inbound.conversation_name)
 
 
 def _whole(inbound: Inbound) -> str:
@@ -104,6 +104,7 @@ def _normalised(inbound: Inbound) -> Inbound:
         topic=fit[10],
         reply_url=fit[11],
         key=inbound.key,
+        conversation_name=fit[12] or "",
     )
 
 
@@ -129,7 +130,7 @@ def _hashes(inbound: Inbound, same_body_ms: int) -> tuple[bytes, bytes]:
 class MessageIntake:
     """The single way into the buffer."""
 
-    operations: store_views.Operations
+    operations: store_views.Notes
     clock: runtime.Clock
     ids: runtime.Ids
     windows: Mapping[str, batch.Window]
@@ -157,11 +158,20 @@ class MessageIntake:
         now = self.clock.now_ms()
         body_key = BodyKey(body, now + same_body_ms) if body else None
         arrival = commits.Arrival(self.ids.next(), inbound, now, inbound.key_hash, content, body_key)
-        received = await self.operations.apply(commits.Receive(arrival, window, self.lanes))
+        if inbound.conversation_name:
+            await self._name_conversation(inbound, now)
+        clock_back_ms = max(0, self.clock.due_ms() - now)
+        received = await self.operations.apply(commits.Receive(arrival, window, self.lanes, clock_back_ms))
         if received.intake is commits.IntakeResult.CONFLICT:
             key = inbound.marks.external_id
             raise KeyConflict(f"the id {key!r} was used before on {inbound.origin.channel} with other content")
         return received
+
+    async def _name_conversation(self, inbound: Inbound, now: int) -> None:
+        """Keep the title of the conversation, if it is another than the one that is kept."""
+        name, title = message.conversation_note(inbound.lane), inbound.conversation_name
+        if await self.operations.note(name, now) != title:
+            await self.operations.apply(process.Note(name, title, process.ENDLESSLY, now))
 
     async def _storable(self, inbound: Inbound, whole: str) -> Inbound:
         """The message, fit to store. Raises TooLarge and InputError for what is far too long."""
@@ -191,7 +201,8 @@ class MessageIntake:
         if origin.sender == SYSTEM and inbound.key is None:
             raise InputError(f"nobody may be called {SYSTEM!r}: so the program calls itself")
         marks = inbound.marks
-        for given in (origin.name, content.event, marks.external_id, marks.provider_id, marks.reply_to, inbound.topic):
+        ids = marks.external_id, marks.provider_id, marks.reply_to
+        for given in (origin.name, content.event, *ids, inbound.topic, inbound.conversation_name):
             if given is not None and len(given) > limits.name_chars_max:
                 raise InputError(f"no name or id may have more than {limits.name_chars_max} characters")
         return window

@@ -49,7 +49,7 @@ class Incoming:
 
     `external_id` names this delivery: one that comes twice is kept once. `provider_id` is what replies refer to,
     `reply_to` the one this answers, `topic` the strand it is in. `direct` says that nobody else is in the
-    conversation, `payload` is what came, as it came.
+    conversation, `payload` is what came, as it came, `conversation_name` the title of the chat.
     """
 
     text: str
@@ -62,6 +62,7 @@ class Incoming:
     name: str = ""
     direct: bool = False
     payload: bytes | None = None
+    conversation_name: str = ""
 
 
 class InboundSink(Protocol):

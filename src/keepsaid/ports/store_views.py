@@ -221,6 +221,9 @@ class TaskView(Protocol):
     async def list_open_tasks(self, lane: Lane, limit: int) -> Sequence[Task]:
         """Tasks that turns of a lane made and that have not ended, newest first."""
 
+    async def list_ended_tasks(self, lane: Lane, since: int, limit: int) -> Sequence[Task]:
+        """Tasks that turns of a lane made and that ended at `since` or later (milliseconds UTC), last ended first."""
+
     async def list_unreported_tasks(self, limit: int) -> Sequence[relay.UnreportedTasks]:
         """Ended tasks of turns that were not reported to their lanes yet, by lane; the newest `limit` tasks."""
 

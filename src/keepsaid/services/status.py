@@ -161,6 +161,19 @@ class Status:
         standing, concerns = f"{process}: {self._standing(asking, works=works)}", len([*self.concerns()])
         return f"{standing} {counted(concerns, 'thing needs', 'things need')} attention." if concerns else standing
 
+    def channels_waiting(self) -> Iterator[str]:
+        """One line for each channel in which messages wait for a turn or for a person."""
+        for one in self.overview.channels:
+            parts = []
+            if one.unrouted or one.queued:
+                counts = f"unrouted {one.unrouted:,}, queued {one.queued:,}, leased {one.leased:,}"
+                parts.append(f"{counts}, oldest {duration(self.age_ms(one.waiting_since))}")
+            if one.for_person:
+                oldest = duration(self.age_ms(one.person_at))
+                parts.append(f"review {one.review:,}, dead {one.dead:,}, oldest {oldest}")
+            if parts:
+                yield f"{one.channel}: {'; '.join(parts)}"
+
     def _standing(self, asking: int, *, works: bool) -> str:
         seen, batches = self.overview, self.overview.batches
         unrouted = sum(depth.unrouted for depth in seen.channels)

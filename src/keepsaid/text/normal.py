@@ -13,6 +13,7 @@ from typing import Any
 from keepsaid.text.patterns import lazy
 
 _NAME_CHARS_MAX = 120
+_PLAIN_CHARS_MAX = 60
 _ROUND = str.maketrans("[]", "()")
 _KINDS = {str: "a text", bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "an object"}
 _ESCAPED = lazy(r"\\u(?:[dD][89a-fA-F]|0000)")
@@ -134,6 +135,13 @@ def parted(separator: str, name: str, count: int) -> tuple[str, ...]:
 def named_short(name: str) -> str:
     """A name from outside as it stands inside a label of ours: short, on one line, and unable to end it."""
     return cut(" ".join(name.translate(_ROUND).split()), _NAME_CHARS_MAX)
+
+
+def plain_name(name: str) -> str:
+    """A name from outside as it may stand among words of the program: letters, digits and ` ._-@'` alone, and short."""
+    fit = (letter.isalnum() or letter in "._-@'" or unicodedata.category(letter)[0] == "M" for letter in name)
+    plain = "".join(letter if is_fit else " " for letter, is_fit in zip(name, fit, strict=True))
+    return cut(" ".join(plain.split()), _PLAIN_CHARS_MAX)
 
 
 def ends_of(text: str, limit: int) -> str:

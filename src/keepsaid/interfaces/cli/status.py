@@ -115,17 +115,25 @@ def _runtime_shape(life: HomeHolder) -> dict[str, Any]:
     return {"up": remote is not None, "pid": life.holder, "url": remote.url if remote else None}
 
 
+def _depth(depth: dict[str, Any]) -> str:
+    """The messages of a channel by state; those for a person only if there are any."""
+
+    def part(aged: dict[str, Any], *states: str) -> str:
+        counts = tallied({state: depth[state] for state in states}, states)
+        return f"{counts}   oldest {duration(aged['oldest_age_ms'])}"
+
+    waiting, asking = part(depth, "unrouted", "queued", "leased"), depth["for_person"]
+    return f"{waiting}   {part(asking, 'review', 'dead')}" if asking["total"] else waiting
+
+
 def _lines(shape: dict[str, Any]) -> list[tuple[str, str]]:
     unrouted, tokens, cost = shape["unrouted"], shape["tokens"], shape["cost_usd"]
     backlog, pruned = shape["backlog"], shape["pruned"]
     cost = "not known" if cost is None else f"${cost:.4f}"
     ago = "never" if pruned["last_run_age_ms"] is None else f"{duration(pruned['last_run_age_ms'])} ago"
     lines = [("waiting", f"{backlog['waiting']:,}   oldest {duration(backlog['oldest_age_ms'])}")]
+    lines += [(f"  {depth['channel']}", _depth(depth)) for depth in shape["channels"]]
     lines += [("unrouted", f"{unrouted['total']:,}   oldest {duration(unrouted['oldest_age_ms'])}")]
-    lines += [
-        (f"  {depth['channel']}", f"{depth['unrouted']:,}   oldest {duration(depth['oldest_age_ms'])}")
-        for depth in unrouted["channels"]
-    ]
     return [
         *lines,
         ("batches", tallied(shape["batches"], tuple(shape["batches"]))),

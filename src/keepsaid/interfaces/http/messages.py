@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from keepsaid.app.channels import MEDIA, url_refused
 from keepsaid.app.instance import Instance
 from keepsaid.config import Config
-from keepsaid.domain import commits, ids, views
+from keepsaid.domain import commits, ids, quotation, views
 from keepsaid.domain.message import Content, IgnoredUpdate, Inbound, Origin, ProviderMarks, StoredMessage, Trust
 from keepsaid.errors import InputError, UnknownChannel
 from keepsaid.interfaces.http.bodies import Gate, body_of, fields_in
@@ -27,7 +27,7 @@ from keepsaid.text.normal import cut, kind_of
 from keepsaid.values import frozen
 
 _TEXTS = ("text", "channel", "account", "sender", "conversation", "name")
-_OPTIONAL = ("provider_id", "reply_to", "topic", "reply_url")
+_OPTIONAL = ("provider_id", "reply_to", "topic", "reply_url", "conversation_name", quotation.FIELD)
 _KNOWN = (*_TEXTS, *_OPTIONAL, "direct", "data")
 _KEY_CHARS_MAX = 512
 _QUOTED_MAX = 80
@@ -38,7 +38,8 @@ def inbound_of(config: Config, fields: Mapping[str, object], body: bytes, key: s
     """The message in a JSON body; raises InputError naming the field that is wrong.
 
     `text`, `sender` and `conversation` are needed; null in any other field is as if it were not there. `key` is
-    the Idempotency-Key. `data` may hold anything: it is kept with the raw body, and rules can read it.
+    the Idempotency-Key. `data` may hold anything: it is kept with the raw body, and rules can read it. So is
+    `reply_to_text`, which the prompt quotes from there.
     """
     for field in fields:
         if field not in _KNOWN:
@@ -61,11 +62,12 @@ def inbound_of(config: Config, fields: Mapping[str, object], body: bytes, key: s
     origin = Origin(channel, *place, said_by, called, direct)
     origin = replace(origin, trust=config.trust_of(origin))
     optional = (None if fields.get(name) is None else _text(fields, name, None) for name in _OPTIONAL)
-    provider_id, reply_to, topic, reply_url = optional
+    provider_id, reply_to, topic, reply_url, title, _ = optional
     if reply_url is not None:
         _check_url(reply_url, channel, settings.reply_hosts)
     marks = ProviderMarks(key, provider_id, reply_to)
-    return Inbound(origin, Content(body, text), marks, settings.priority, topic, reply_url)
+    content = Content(body, text)
+    return Inbound(origin, content, marks, settings.priority, topic, reply_url, conversation_name=title or "")
 
 
 def _text(fields: Mapping[str, object], name: str, default: str | None) -> str:
@@ -153,7 +155,7 @@ def _settled(story: views.Story) -> MessageEvent:
 
 _EVENTS = "text/event-stream"
 _ASKED = ("channel", "account", "reply_url")
-_POSTED = ("text", "sender", "conversation", "name", "direct", "topic", "provider_id", "reply_to")
+_POSTED = ("text", "sender", "conversation", "name", "direct", "topic", "provider_id", "reply_to", "conversation_name")
 
 
 class Messages:

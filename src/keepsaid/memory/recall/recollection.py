@@ -12,6 +12,7 @@ from keepsaid.domain import prompt, receipt, turn
 from keepsaid.domain.graph import Seed
 from keepsaid.domain.memory import Found, Hit, Listener, Memory, Narrowing, Recalled
 from keepsaid.domain.message import StoredMessage
+from keepsaid.domain.quotation import quote_of
 from keepsaid.domain.slot import DatedText, read_answer
 from keepsaid.memory.recall import ranking
 from keepsaid.ports.memory_store import Library, Recall, Shelf
@@ -71,6 +72,8 @@ def focus_text(claimed: turn.ClaimedBatch, newest: StoredMessage) -> str:
     target = None if reply_to is None else claimed.around.target(reply_to)
     if target is not None:
         return target.text
+    if (found := quote_of(newest)) is not None:
+        return found[0].text
     heard = DatedText(newest.text, newest.received_at)
     for slot in claimed.around.slots:
         waits = slot.opened_at <= newest.received_at < slot.expires_at and slot.person == newest.inbound.origin.sender

@@ -8,8 +8,10 @@ from datetime import UTC, datetime, timedelta
 
 from keepsaid.domain.effects import ClearSlot, Effect, FillSlot
 from keepsaid.domain.ids import show
+from keepsaid.domain.message import EDITED as EDIT
 from keepsaid.domain.message import StoredMessage
 from keepsaid.domain.prompt import Json, Record, Role
+from keepsaid.domain.quotation import quote_of
 from keepsaid.domain.scene import Attention, Quote, SlotSettlement
 from keepsaid.domain.slot import DatedText, OnMismatch, Slot, SlotTerms, read_answer
 from keepsaid.domain.turn import ClaimedBatch, Focus, FocusKind, Recent, TurnInputs
@@ -26,12 +28,13 @@ ANSWERED = "[Question answered"
 TOGETHER = "[Messages together"
 RECEIVED = "[received"
 SENT = "[sent"
+EDITED = "[edited"
 ATTACHED = "[attached"
 FROM = "[From"
 POSTED = "[Posted here"
 
 _BLOCKS = (MEMORY, BULLETIN, SUMMARY, SESSION_SUMMARY, STATUS, QUOTED, "[Pinned context]", "[Relevant to")
-_LINES = (ANSWERED, TOGETHER, RECEIVED, SENT, ATTACHED, FROM, POSTED, "[System:")
+_LINES = (ANSWERED, TOGETHER, RECEIVED, SENT, EDITED, ATTACHED, FROM, POSTED, "[System:")
 _OURS = tuple(label.rstrip("]").casefold() for label in (*_BLOCKS, *_LINES))
 _FOLD = "  "
 
@@ -58,7 +61,28 @@ def is_named(claimed: ClaimedBatch) -> bool:
 def render_message(claimed: ClaimedBatch, message: StoredMessage) -> str:
     """A new message as the prompt shows it: after its speaker's name where several speak, below a late marker."""
     said = as_said_by(speaker(message), message.text) if is_named(claimed) else unforged(message.text)
-    return late_marker(message, claimed.late_before) + said
+    return late_marker(message, claimed.late_before) + edit_marker(claimed, message) + said
+
+
+def edit_marker(claimed: ClaimedBatch, message: StoredMessage) -> str:
+    """Return the line above an edited message that names the message it replaces; "" for one that is not edited."""
+    if message.inbound.content.event != EDIT:
+        return ""
+    number = first_numbers(claimed).get(message.inbound.marks.provider_id or "", 0)
+    if number and claimed.messages[number - 1].id != message.id:
+        which = f"message number {number}"
+    else:
+        which = "the quoted message" if claimed.around.replaced(message.id) else "an earlier message"
+    return f"{EDITED}: the text below replaces {which}]\n"
+
+
+def first_numbers(claimed: ClaimedBatch) -> dict[str, int]:
+    """Return the place in the batch of the first message with each provider id: an edit has that of its original."""
+    numbers: dict[str, int] = {}
+    for number, message in enumerate(claimed.messages, 1):
+        if (provider_id := message.inbound.marks.provider_id) is not None:
+            numbers.setdefault(provider_id, number)
+    return numbers
 
 
 def speaker(message: StoredMessage) -> str:
@@ -90,9 +114,12 @@ def with_label(text: str, attached: str) -> str:
 
 
 def as_said_by(name: str, text: str) -> str:
-    """A text after its speaker's name, on lines none of which can pass for somebody else's."""
+    """A text after its speaker's name, on lines none of which can pass for somebody else's.
+
+    A text that begins with that name already, such as GitHub's, does not get it twice.
+    """
     name = " ".join(name.replace(":", " ").split())
-    return f"{name}: {_CONTINUED.join(text.splitlines())}"
+    return f"{name}: {_CONTINUED.join(text.removeprefix(f'{name}: ').splitlines())}"
 
 
 def indented(text: str) -> str:
@@ -152,6 +179,7 @@ def _late_note(at: int) -> str:
 
 
 _OURSELVES = "assistant"
+_SOMEBODY = "somebody"
 _UNKNOWN = "it replies to a message that is not known here"
 
 
@@ -214,21 +242,31 @@ def _inferred(claimed: ClaimedBatch, recent: Recent, newest: StoredMessage) -> G
 
 
 def _quotes(claimed: ClaimedBatch, recent: Recent) -> Iterator[Quote]:
-    """The known reply targets of the messages, each once, but for those beside them, and one right above the only one.
+    """What edits replace, and the reply targets of the messages, each once, but for messages of the batch.
 
-    That needs no quote: it is the last thing the model reads before the message. With several messages, or with
-    anything said since, it would have to guess which one is meant.
+    A target that is not stored here is quoted as the medium delivered it with the message.
+
+    A target right above the only message needs no quote either: the model reads it last before the message. With
+    several messages, or with anything said since, it would have to guess which one is meant.
     """
     several = len(claimed.messages) > 1
-    left_out = {f"message:{message.id}" for message in claimed.messages}
+    beside = {f"message:{message.id}" for message in claimed.messages}
+    left_out = set(beside)
     if not several:
         left_out.update(recent.refs[-1:])
     for number, message in enumerate(claimed.messages, 1):
+        place = number if several else 0
+        replaced = claimed.around.replaced(message.id)
+        if replaced is not None and replaced.ref not in beside:
+            yield Quote(replaced.text, replaced.speaker, place, replaced.trust, is_replaced=True)
         reply_to = message.inbound.marks.reply_to
         target = None if reply_to is None else claimed.around.target(reply_to)
         if target is not None and target.text and target.ref not in left_out:
             left_out.add(target.ref)
-            yield Quote(target.text, target.speaker, number if several else 0, target.trust)
+            yield Quote(target.text, target.speaker, place, target.trust)
+        if target is None and (found := quote_of(message)) is not None:
+            delivered, trust = found
+            yield Quote(delivered.text, delivered.name or _SOMEBODY, place, trust)
 
 
 def attention_shape(attention: Attention, quoted: str) -> dict[str, Json]:

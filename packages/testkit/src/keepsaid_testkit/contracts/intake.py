@@ -261,6 +261,40 @@ class WindowContract:
         await road.receive(said(), 100, window)
         assert await store.next_due() == 1_200
 
+    async def test_a_window_outlives_the_process(self, store: ContractStore) -> None:
+        """Messages before and after a start are one group; the window closes when it would have closed anyway."""
+        road, window = StoreDriver(store), Window(window_ms=500, quiet_ms=3_000, wait_ms_max=5_000)
+        closes = []
+        for at in (0, 1_000):
+            await road.receive(said(), at, window)
+        await road.crash(at=2_000)
+        closes.append(await store.next_due())
+        for at in (2_500, 4_000):
+            await road.receive(said(), at, window)
+            closes.append(await store.next_due())
+        assert closes == [4_000, 5_000, 5_000]
+        assert [one.number for one in (await road.group(lane_of())).messages] == [1, 2, 3, 4]
+
+    async def test_a_window_that_ended_while_the_process_was_down_is_due(self, store: ContractStore) -> None:
+        """Also if the clock was set forward meanwhile."""
+        road = StoreDriver(store)
+        await road.receive(said(), 0, Window(window_ms=500))
+        await road.crash(at=9_000)
+        assert [one.lane for one in await store.due(9_000, 10)] == [lane_of()]
+
+    async def test_a_clock_set_back_before_a_start_keeps_the_window_short(self, store: ContractStore) -> None:
+        """The window closes after what was left of it when its newest message came, whatever comes then."""
+        road, window = StoreDriver(store), Window(window_ms=500, quiet_ms=3_000, wait_ms_max=5_000)
+        for at in (900_000, 901_000):
+            await road.receive(said(), at, window)
+        await road.crash(at=100_000)
+        assert await store.next_due() == 103_000
+        closes = []
+        for at in (102_000, 103_500):
+            await road.receive(said(), at, window)
+            closes.append(await store.next_due())
+        assert closes == [104_000, 104_000], "five seconds after the first message came"
+
     async def test_a_window_counts_only_what_waits(self, store: ContractStore) -> None:
         """After a dispatch the next message opens a new window."""
         road, window = StoreDriver(store), Window(window_ms=500, count_max=2)

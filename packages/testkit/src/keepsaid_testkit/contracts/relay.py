@@ -52,6 +52,11 @@ class RelayContract:
         await _begun(store, 3)
         await store.apply(CancelTask(3, 5, "not wanted"))
         assert await store.tasks.list_open_tasks(lane_of(), 9) == []
+        ended = await store.tasks.list_ended_tasks(lane_of(), 5, 9)
+        assert [(one.id, one.state, one.ended_at) for one in ended] == [(2, "failed", 10), (3, "cancelled", 5)]
+        assert [one.id for one in await store.tasks.list_ended_tasks(lane_of(), 6, 9)] == [2]
+        assert [one.id for one in await store.tasks.list_ended_tasks(lane_of(), 0, 1)] == [2]
+        assert await store.tasks.list_ended_tasks(lane_of("other"), 0, 9) == []
         [untold] = await store.tasks.list_unreported_tasks(9)
         assert [(one.id, one.state, one.reason) for one in untold.tasks] == [(2, "failed", "no river")]
         assert replace(untold, tasks=()) == UnreportedTasks(lane_of(), ())

@@ -7,7 +7,8 @@ from dataclasses import replace
 from keepsaid.domain.commits import Fail, Failure, Settle, StepEnd, TakeReplies, TurnCommit
 from keepsaid.domain.compaction import CutContext, CutReason
 from keepsaid.domain.effects import ClearSlot, Effect, FillSlot, OpenSlot
-from keepsaid.domain.message import Inbound, ProviderMarks, Trust
+from keepsaid.domain.message import EDITED, Inbound, ProviderMarks, Trust, conversation_note
+from keepsaid.domain.process import ENDLESSLY, Note
 from keepsaid.domain.reply import Delivered, ReplyDraft
 from keepsaid.domain.slot import TAKEN_OVER, Expected, Question, Slot, SlotState
 from keepsaid.domain.turn import ClaimedBatch, ReplyTarget, TurnInputs, Usage
@@ -146,6 +147,34 @@ class TargetContract:
         await road.route(received.lane)
         claimed = await road.claim_one()
         assert claimed.around.said == (ReplyTarget("m1", f"message:{first.id}", "lunch at noon?", "Ann"),)
+
+    async def test_an_edit_finds_the_version_before_it(self, store: ContractStore) -> None:
+        """By the same sender, in this conversation, and not its own words."""
+        road, found = StoreDriver(store), list[tuple[tuple[int, ReplyTarget], ...]]()
+        ids: list[int] = []
+        for text in ("dinner at 7?", "dinner at 8?", "dinner at 9?"):
+            one = said(text, marks=ProviderMarks(None, "m1"))
+            one = replace(one, content=replace(one.content, event=EDITED if ids else ""))
+            ids.append((await road.queue(one)).first.id)
+            claimed = await road.claim_one()
+            found.append(claimed.around.edits)
+            await road.answer(claimed)
+        targets = [ReplyTarget("m1", f"message:{ids[n]}", f"dinner at {n + 7}?", "Ann") for n in range(2)]
+        assert found == [(), ((ids[1], targets[0]),), ((ids[2], targets[1]),)]
+        other = said("no", marks=ProviderMarks(None, "m1"))
+        by_bob = replace(other.origin, sender="bob")
+        await road.queue(replace(other, origin=by_bob, content=replace(other.content, event=EDITED)))
+        assert (await road.claim_one()).around.edits == ()
+
+    async def test_the_title_of_the_conversation(self, store: ContractStore) -> None:
+        """As it is noted now, for every lane of the conversation and for no other."""
+        road = StoreDriver(store)
+        for title in ("Harbour", "Harbour crew"):
+            await store.apply(Note(conversation_note(lane_of()), title, ENDLESSLY, 0))
+        await road.queue(replace(said(), topic="food"))
+        await road.queue(said(room="other"))
+        found = {claimed.batch.lane.conversation: claimed.around.conversation_name for claimed in await road.claim()}
+        assert found == {lane_of().conversation: "Harbour crew", "other": ""}
 
     async def test_what_an_outsider_wrote_in_another_lane_is_known_without_its_words(
         self, store: ContractStore

@@ -81,11 +81,30 @@ class StoriesContract:
         await road.receive(said(room="d"), at=70)
         await road.receive(said(room="e"), at=60)
         overview = await store.overview()
-        assert overview.channels == (ChannelDepth("other", 0, None), ChannelDepth(CHANNEL, 2, 60))
+        here = ChannelDepth(CHANNEL, 2, 60, queued=1, leased=1, routed_at=0)
+        assert overview.channels == (ChannelDepth("other", 0, None), here)
         assert overview.batches == {"done": 2, "leased": 1, "queued": 1}
         assert overview.replies == {"pending": 2}
         assert overview.turns == {"committed": 2, "open": 1}
         assert (overview.tasks, overview.episodes_due, overview.messages) == ({}, 2, 6)
+
+    async def test_what_waits_in_each_channel(self, store: ContractStore) -> None:
+        """In every state, with the oldest of what waits for the program and of what waits for a person."""
+        road = StoreDriver(store)
+        for room, at, how in (("a", 3, Failure.BURY), ("b", 4, Failure.PARK)):
+            await road.queue(said(room=room), at)
+            batch = (await road.claim_one(at)).batch
+            await store.apply(Fail(batch.id, batch.fence, how, "it broke", at))
+        for n in range(3):
+            await road.receive(said(f"{n}", room="c"), 6 + n)
+        await road.queue(said(channel="other"), 5)
+        await road.claim_one(9)
+        await road.route(lane_of("c"))
+        await road.receive(said(channel="other"), 7)
+        [here, other] = sorted((await store.overview()).channels, key=lambda one: one.channel != CHANNEL)
+        assert here == ChannelDepth(CHANNEL, 0, None, queued=3, review=1, dead=1, routed_at=6, person_at=3)
+        assert other == ChannelDepth("other", 1, 7, leased=1, routed_at=5)
+        assert (here.waiting_since, here.for_person, other.waiting_since) == (6, 2, 5)
 
     async def test_the_oldest_that_waits(self, store: ContractStore) -> None:
         """Of each channel, and again after all that waited was routed."""

@@ -51,7 +51,17 @@ def _posted(message: MediaObject, text: str, *, from_gateway: bool) -> MediaMess
         topic=topic,
         reply_to=_reply_to(message),
         event=EDITED if edited else "",
+        conversation_name=_title(message),
     )
+
+
+def _title(message: MediaObject) -> str:
+    """Names of the server and the channel, where they are handed over; a thread is only named after its server."""
+    channel, guild = message.inside("channel"), message.inside("guild")
+    server = guild.text("name") if guild is not None else None
+    named = channel is not None and channel.number("type") not in _THREADS
+    place = channel.text("name") if channel is not None and named else None
+    return " - ".join(filter(None, (server, place)))
 
 
 def _place(message: MediaObject, *, from_gateway: bool) -> tuple[str, str | None, bool]:

@@ -50,6 +50,7 @@ def _message(message: MediaObject, *, edited: bool) -> MediaMessage | IgnoredUpd
         topic=topic,
         reply_to=_reply_to(message, topic),
         event=EDITED if edited else "",
+        conversation_name=chat.text("title") or "",
     )
 
 

@@ -15,7 +15,8 @@ from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain import commits, event, ids, learning, memory, personality, relay
 from keepsaid.domain import forgetting as domain
 from keepsaid.domain.forgetting import Counts, ForgetSelector, ForgetTargets, Scrubbed, ScrubForgotten, Work
-from keepsaid.domain.message import Lane, forgotten_lane
+from keepsaid.domain.message import Lane, conversation_note, forgotten_lane
+from keepsaid.domain.quotation import delivered_quote
 from keepsaid.domain.states import TABLES, move
 
 SQL = load("forgetting")
@@ -40,6 +41,8 @@ def unname(db: SqlSession, lanes: Iterable[int]) -> int:
     for lane_id in lanes:
         named = every(db, SQL["beside_of_lane"], (lane_id,))
         empty = [(number, Lane(*lane)) for number, *lane in named if one(db, SQL["life_of_lane"], (number,)) is None]
+        if len(empty) == len(named):
+            db.executemany(SQL["forget_note"], [(conversation_note(lane),) for _, lane in empty[:1]])
         for number, lane in empty:
             after = forgotten_lane(lane, empty[0][0], number)
             db.execute(SQL["forget_manner"], (personality.session_scope(lane),))
@@ -59,7 +62,10 @@ def work_named(db: SqlSession, wish: ForgetSelector) -> Work:
     schedules += _holding(every(db, SQL["all_schedule_words"]), text)
     turns = [*_holding(every(db, SQL["all_records"]), text), *_holding(every(db, SQL["all_replies"]), text)]
     traces = _holding(every(db, SQL["all_steps"]), text)
-    return _work(db, _holding(every(db, SQL["all_task_words"]), text), schedules, turns, traces)
+    work = _work(db, _holding(every(db, SQL["all_task_words"]), text), schedules, turns, traces)
+    quotes = ((number, delivered_quote(payload)) for number, payload in every(db, SQL["all_quoting"]))
+    quoting = _holding([(number, quote.text) for number, quote in quotes if quote is not None], text)
+    return work._replace(messages=(*work.messages, *quoting))
 
 
 def work_made(db: SqlSession, messages: Sequence[int], turns: Sequence[int]) -> Work:
@@ -233,6 +239,9 @@ def _scrubbed(db: SqlSession, commit: ScrubForgotten) -> Scrubbed:
     for scope, text in every(db, SQL["manners"]) if targets.words else ():
         if not targets.words.isdisjoint(domain.words_in(text)):
             db.execute(SQL["forget_manner"], (scope,))
+    for name, text in every(db, SQL["conversation_names"]) if targets.words else ():
+        if not targets.words.isdisjoint(domain.words_in(text)):
+            db.execute(SQL["forget_note"], (name,))
     _count(db, commit.id, domain.summed(tuple(piece.counts.items()), commit.counts), commit.at)
     left = only(db, SQL["open_count"], (commit.id,))[0]
     return Scrubbed(left - waiting, waiting)

@@ -101,10 +101,11 @@ def _bounds(window: Window) -> list[object]:
 def _counted(gain: Sequence[Receive]) -> tuple[int, int, int, int, int, int]:
     """Of the new messages of a lane: count, best priority, oldest and newest arrival, last id, characters."""
     last = gain[-1].arrival
-    oldest = newest = last.at
+    oldest = newest = last.at + gain[-1].clock_back_ms
     priority, chars = last.inbound.priority, len(last.inbound.content.text)
-    for arrival in (commit.arrival for commit in gain[:-1]):
-        oldest, newest = min(oldest, arrival.at), max(newest, arrival.at)
+    for commit in gain[:-1]:
+        arrival, at = commit.arrival, commit.arrival.at + commit.clock_back_ms
+        oldest, newest = min(oldest, at), max(newest, at)
         priority = min(priority, arrival.inbound.priority)
         chars += len(arrival.inbound.content.text)
     return len(gain), priority, oldest, newest, last.id, chars

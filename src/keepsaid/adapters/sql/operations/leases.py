@@ -101,7 +101,7 @@ def _leased(db: SqlSession, taken: Sequence[_Taking], *, alone: bool = False) ->
 
 
 CRASHES = load("crashes")
-_CLOSE_WINDOWS = load("leases")["close_windows"]
+_WINDOWS_AFTER_CLOCK_BACK = load("leases")["windows_after_clock_back"]
 
 
 class _InFlight(NamedTuple):
@@ -133,7 +133,7 @@ def void_leases(db: SqlSession, commit: commits.VoidLeases) -> tuple[int, ...]:
     wake(db, None)
     collection.void(db, commit.owner, commit.at)
     tasks.void(db, commit.owner, commit.at)
-    db.execute(_CLOSE_WINDOWS, (commit.at,))
+    db.execute(_WINDOWS_AFTER_CLOCK_BACK, (commit.at,))
     in_flight = [_InFlight(*row) for row in every(db, CRASHES["in_flight"], (commit.owner,))]
     trials = _end_lives(db, commit, {one.owner for one in in_flight if one.alone})
     lives = [domain.PastLife(lived_ms, bool(died)) for lived_ms, died in every(db, CRASHES["lives"])]

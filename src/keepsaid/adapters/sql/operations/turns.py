@@ -11,7 +11,7 @@ from keepsaid.adapters.sql.operations import journal, modes, outbox, routing, ro
 from keepsaid.adapters.sql.query import Row, SqlSession, column, every, load, one, only, scalar, write_rows
 from keepsaid.domain import commits, effects, event, personality, process, receipt, trust, turn
 from keepsaid.domain.context import Block, Reminders
-from keepsaid.domain.message import Lane
+from keepsaid.domain.message import Lane, conversation_note
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.states import move
 from keepsaid.text.tokens import Calibration
@@ -33,6 +33,11 @@ def notify(db: SqlSession, commit: process.NotifyOwner) -> bool:
 
 def note(db: SqlSession, name: str, at: int) -> str:
     return str(scalar(db, NOTES["read"], (name, at)) or "")
+
+
+def conversation_name(db: SqlSession, lane: Lane) -> str:
+    """The title of a lane's conversation; "" if its medium gave none."""
+    return note(db, conversation_note(lane), 0)
 
 
 RECEIPTS = load("receipts")

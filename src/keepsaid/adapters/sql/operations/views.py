@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from keepsaid.adapters.sql.operations import collection, leases, modes, outbox, routing, rows, sessions, turns
@@ -13,7 +13,7 @@ from keepsaid.domain import views as domain
 from keepsaid.domain.batch import HELD_AFTER, DueLane, StoredBatch, WaitingGroup, shared
 from keepsaid.domain.context import Summary
 from keepsaid.domain.memory import OWNER, chat_of
-from keepsaid.domain.message import SYSTEM, TERMINAL, Lane, Origin, StoredMessage, Trust, in_words
+from keepsaid.domain.message import EDITED, SYSTEM, TERMINAL, Lane, Origin, StoredMessage, Trust, in_words
 from keepsaid.domain.reply import StoredReply
 from keepsaid.domain.retention import Backlog
 from keepsaid.domain.turn import SILENT, ClaimedBatch, Lease, ReplyTarget, TurnInputs, Usage
@@ -33,7 +33,26 @@ def read_turn_inputs(db: SqlSession, lane: Lane, messages: Sequence[StoredMessag
     numbers = [message.number for message in messages]
     incognito = lane_id is not None and bool(numbers) and routing.is_incognito(db, lane_id, min(numbers), max(numbers))
     person = _chat_of(db, lane, lane_id, messages)
-    return TurnInputs(questions, found, personalities, turns.calibrations(db), flagged, incognito, person)
+    told = flagged, incognito, person, tuple(_edits(db, lane, messages)), turns.conversation_name(db, lane)
+    return TurnInputs(questions, found, personalities, turns.calibrations(db), *told)
+
+
+def _edits(db: SqlSession, lane: Lane, messages: Sequence[StoredMessage]) -> Iterator[tuple[int, ReplyTarget]]:
+    """What edited messages replace: the newest message before them with their provider id, by the same sender."""
+    for message in messages:
+        provider_id = message.inbound.marks.provider_id
+        if message.inbound.content.event == EDITED and provider_id is not None:
+            place = (
+                provider_id,
+                lane.channel,
+                lane.account,
+                lane.conversation,
+                message.id,
+                message.inbound.origin.sender,
+            )
+            found = one(db, sessions.SESSIONS["edited_message"], place)
+            if found is not None and (target := _message_target(db, lane, provider_id, found[0])) is not None:
+                yield message.id, target
 
 
 def _chat_of(db: SqlSession, lane: Lane, lane_id: int | None, messages: Sequence[StoredMessage]) -> str:
@@ -47,21 +66,22 @@ def _chat_of(db: SqlSession, lane: Lane, lane_id: int | None, messages: Sequence
     return chat_of([Origin(*lane[:3], sender, direct=bool(direct), trust=Trust(trust))])
 
 
+def _message_target(db: SqlSession, lane: Lane, target: str, message_id: int) -> ReplyTarget | None:
+    if (row := one(db, rows.SQL["message"], (message_id,))) is None or (message := rows.message(row)).damaged:
+        return None
+    origin, ref = message.inbound.origin, f"message:{message.id}"
+    place_id = routing.lane_id_of(db, message.lane) or 0
+    hidden = origin.trust is Trust.EXTERNAL or routing.is_incognito(db, place_id, message.number, message.number)
+    if message.lane != lane and hidden:
+        return ReplyTarget(target, ref, "")
+    return ReplyTarget(target, ref, in_words(message.inbound.content), origin.name or origin.sender, origin.trust)
+
+
 def _reply_target(db: SqlSession, lane: Lane, target: str) -> ReplyTarget | None:
     """The first message of that name that is whole, else the reply; without an outsider's words of another lane."""
     place = (target, lane.channel, lane.account, lane.conversation)
-    named = one(db, sessions.SESSIONS["said_message"], place)
-    if named is not None and (row := one(db, rows.SQL["message"], named)) is not None:
-        message = rows.message(row)
-        origin = message.inbound.origin
-        ref = f"message:{message.id}"
-        if message.damaged:
-            return None
-        place_id = routing.lane_id_of(db, message.lane) or 0
-        hidden = origin.trust is Trust.EXTERNAL or routing.is_incognito(db, place_id, message.number, message.number)
-        if message.lane != lane and hidden:
-            return ReplyTarget(target, ref, "")
-        return ReplyTarget(target, ref, in_words(message.inbound.content), origin.name or origin.sender, origin.trust)
+    if (named := one(db, sessions.SESSIONS["said_message"], place)) is not None:
+        return _message_target(db, lane, target, named[0])
     if (reply := one(db, sessions.SESSIONS["said_reply"], (*place, lane.key))) is None:
         return None
     reply_id, turn_id, text, trust = reply
@@ -176,16 +196,28 @@ def overview(db: SqlSession) -> domain.Overview:
     for what, name, n in every(db, SQL["tally"]):
         tally[what][name] = n
     usage, routed, heard = tally["usage"], tally["routed"], tally["heard"]
-    unrouted = ((channel, n - routed.get(channel, 0)) for channel, n in heard.items())
-    depths = tuple(
-        domain.ChannelDepth(name, n, scalar(db, SQL["oldest"], (name,)) if n else None) for name, n in unrouted
-    )
+    unrouted = {channel: n - routed.get(channel, 0) for channel, n in heard.items()}
+    depths = _depths(db, unrouted)
     batches, replies, turns = ({name: n for name, n in tally[of].items() if n} for of in ("batch", "reply", "turn"))
     spent = Usage(usage.get("in", 0), usage.get("out", 0), usage.get("cost") if usage.get("priced") else None)
     episodes_due, *held = only(db, SQL["totals"], (HELD_AFTER,))
     counts = (batches, replies, dict[str, int](every(db, SQL["tasks"])), turns)
     overview = domain.Overview(depths, *counts, spent, episodes_due, sum(heard.values()), *held)
     return replace(overview, paused=modes.paused(db))
+
+
+def _depths(db: SqlSession, unrouted: Mapping[str, int]) -> tuple[domain.ChannelDepth, ...]:
+    """What waits by channel, and where."""
+    counts: dict[str, dict[str, int]] = defaultdict(dict)
+    oldest: dict[str, dict[str, int]] = defaultdict(dict)
+    for channel, state, n, first_at in every(db, SQL["depths"]):
+        counts[channel][state] = n
+        place = "person_at" if state in ("review", "dead") else "routed_at"
+        oldest[channel][place] = min(first_at, oldest[channel].get(place, first_at))
+    return tuple(
+        domain.ChannelDepth(name, n, scalar(db, SQL["oldest"], (name,)) if n else None, **counts[name], **oldest[name])
+        for name, n in unrouted.items()
+    )
 
 
 def episode_work(db: SqlSession, limit: int, conversation: str | None = None) -> Sequence[domain.EpisodeWork]:

@@ -138,6 +138,10 @@ def _list_open_tasks(db: SqlSession, lane: Lane, limit: int) -> list[Task]:
     return [task_of(row) for row in every(db, TASKS["beside"], (routing.lane_id_of(db, lane), limit))]
 
 
+def _list_ended_tasks(db: SqlSession, lane: Lane, since: int, limit: int) -> list[Task]:
+    return [task_of(row) for row in every(db, TASKS["ended_beside"], (routing.lane_id_of(db, lane), since, limit))]
+
+
 def _list_unreported_tasks(db: SqlSession, limit: int) -> list[relay.UnreportedTasks]:
     lanes: dict[int, list[int]] = {}
     for task_id, lane_id in every(db, TASKS["untold"], (limit,)):
@@ -161,5 +165,6 @@ class SqlTasks(SqlView):
     next_ready = reads(_next_ready)
     next_expiry = reads(_next_expiry)
     list_open_tasks = reads(_list_open_tasks)
+    list_ended_tasks = reads(_list_ended_tasks)
     list_unreported_tasks = reads(_list_unreported_tasks)
     results = reads(_results)

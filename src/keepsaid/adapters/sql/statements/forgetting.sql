@@ -85,6 +85,12 @@ SELECT scope, text FROM personality
 -- name: forget_notes
 DELETE FROM note WHERE instr(name, ?1) OR instr(text, ?1)
 
+-- name: forget_note
+DELETE FROM note WHERE name = ?
+
+-- name: conversation_names
+SELECT name, text FROM note WHERE name GLOB 'conversation|*'
+
 -- name: place
 SELECT lane_id, number FROM message WHERE id = ?
 
@@ -254,6 +260,11 @@ SELECT turn_id FROM injection WHERE memory_id = ?
 
 -- name: all_steps
 SELECT step.turn_id, coalesce(output, ''), turn.lane_id FROM step JOIN turn ON turn.id = step.turn_id
+
+-- name: all_quoting
+SELECT id, payload FROM message
+WHERE forgotten_at IS NULL AND length(payload) <= 64000
+  AND (instr(payload, CAST('"reply_to_' AS BLOB)) OR instr(payload, CAST('"external_reply"' AS BLOB)))
 
 -- name: all_records
 SELECT turn_id, text || ' ' || calls, lane_id FROM transcript WHERE role <> 'user'

@@ -1,5 +1,6 @@
--- name: close_windows
-UPDATE lane SET due_at = ?1 WHERE due_at IS NOT NULL AND due_at > ?1
+-- name: windows_after_clock_back
+UPDATE lane SET oldest_at = oldest_at - (newest_at - ?1), newest_at = ?1, due_at = due_at - (newest_at - ?1)
+WHERE due_at IS NOT NULL AND newest_at > ?1
 
 -- name: renew
 UPDATE batch SET lease_until = ?3 WHERE id = ?1 AND fence = ?2 AND state = 'leased'

@@ -70,6 +70,12 @@ WHERE message.provider_id = ?1 AND lane.channel = ?2 AND lane.account = ?3 AND l
   AND forgotten_at IS NULL
 ORDER BY message.id LIMIT 1
 
+-- name: edited_message
+SELECT message.id FROM message JOIN lane ON lane.id = message.lane_id
+WHERE message.provider_id = ?1 AND lane.channel = ?2 AND lane.account = ?3 AND lane.conversation = ?4
+  AND message.id < ?5 AND message.sender = ?6 AND forgotten_at IS NULL
+ORDER BY message.id DESC LIMIT 1
+
 -- name: said_reply
 SELECT reply.id, reply.turn_id, iif(lane.key <> ?5 AND (lane.external_from IS NOT NULL OR EXISTS (
   SELECT 1 FROM message WHERE message.lane_id = lane.id AND message.trust = 'external'

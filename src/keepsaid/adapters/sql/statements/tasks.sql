@@ -159,6 +159,12 @@ DELETE FROM step WHERE turn_id = ?
 -- name: beside
 SELECT /*part task*/ WHERE task.lane_id = ?1 AND task.turn_id IS NOT NULL AND task.ended_at IS NULL ORDER BY task.id DESC LIMIT ?2
 
+-- name: ended_beside
+SELECT /*part task*/ WHERE task.id IN (
+  SELECT id FROM task INDEXED BY task_ended_beside
+  WHERE lane_id = ?1 AND turn_id IS NOT NULL AND ended_at >= ?2 ORDER BY ended_at DESC, id DESC LIMIT ?3
+) ORDER BY task.ended_at DESC, task.id DESC
+
 -- name: untold
 SELECT id, lane_id FROM task INDEXED BY task_untold WHERE relay = 1 AND ended_at IS NOT NULL ORDER BY id DESC LIMIT ?
 

@@ -92,6 +92,16 @@ SELECT 'turn', 'open', count(*) FROM turn WHERE state = 'open'
 -- name: oldest
 SELECT min(oldest_at) FROM lane WHERE oldest_at IS NOT NULL AND channel = ?
 
+-- name: depths
+SELECT lane.channel, open.state, sum(open.n), min(open.first_at) FROM (
+  SELECT lane_id, state, sum(last - first + 1) AS n, min(first_at) AS first_at
+  FROM batch WHERE state IN ('queued', 'leased') GROUP BY lane_id, state
+) AS open JOIN lane ON lane.id = open.lane_id GROUP BY lane.channel, open.state
+UNION ALL
+SELECT lane.channel, state, sum(last - first + 1), min(first_at)
+FROM batch INDEXED BY batch_for_person JOIN lane ON lane.id = batch.lane_id
+WHERE state IN ('review', 'dead') GROUP BY lane.channel, state
+
 -- name: tasks
 SELECT name, n FROM tally WHERE what = 'task' AND n > 0
 UNION ALL
