@@ -136,3 +136,22 @@ async def test_an_undo_leaves_tombstones_of_other_requests(home: Path, tmp_path:
         await settle(instance)
         assert await texts(instance) == {_KEPT}
     assert held(home) == []
+
+
+async def test_a_half_undone_request_is_ended_before_another_that_shares_its_tombstones(home: Path) -> None:
+    said = "the train leaves at nine"
+    async with running(home) as instance:
+        first, second = await say(instance, said), await say(instance, said)
+        begun = await instance.services.forgetting.forget_selected(ForgetSelector(messages=(first,)), "owner", DAY_MS)
+        assert begun is not None
+        await settle(instance)
+        await instance.operations.apply(MoveForgetting(begun.id, "undo", instance.clock.now_ms()))
+        await instance.memories.undo_log.put_back(begun.id)  # and here it is killed
+        await forgotten(instance, ForgetSelector(messages=(second,)))
+    async with running(home) as instance:
+        await settle(instance)
+        states = [(one.how, one.state) for one in await instance.operations.forgettings.newest(9)]
+        assert states == [("id", "done"), ("id", "undone"), ("id", "done")], "nothing was put in place"
+        memory = frozenset(await instance.memories.forgetful.tombstones())
+        assert memory == frozenset(await instance.operations.forgettings.tombstones())
+        assert memory == await instance.memories.forgetful.kept.read()

@@ -50,6 +50,7 @@ class Forgetter:
         With `undo_ms` what goes is kept aside for so long, and can be undone.
         A stop meanwhile leaves the rest to the next start, which hides it before anybody reads.
         """
+        await self._finish_undoing()
         wanted = await self._targets.find_targets(selector)
         if wanted.is_empty:
             return None
@@ -68,6 +69,7 @@ class Forgetter:
 
     async def undo(self, number: int) -> forgetting.Forgetting | None:
         """Put back what a request took, while that is kept aside; None where it is not, or not all is gone yet."""
+        await self._finish_undoing()
         one = await self._view.one(number)
         if one is None or not one.undoable(self._clock.now_ms()) or not await self._move(one, "undo"):
             return None
@@ -124,10 +126,17 @@ class Forgetter:
 
         Tombstones are in both stores and in a file beside them: what one of the three lacks is added to it.
         """
+        await self._finish_undoing()
         for one in await self._view.unfinished():
-            if one.state in ("requested", "restoring"):
+            if one.state == "requested":
                 await self._advance(one.id)
         await self._reapply_tombstones()
+
+    async def _finish_undoing(self) -> None:
+        """End what a kill left half undone: requests may share tombstones, which only one of them takes away."""
+        for one in await self._view.unfinished():
+            if one.state == "restoring":
+                await self._advance(one.id)
 
     async def _reapply_tombstones(self) -> None:
         ours, theirs = set(await self._view.tombstones()), set(await self._memory.tombstones())
