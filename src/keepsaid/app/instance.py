@@ -133,7 +133,7 @@ class Instance:
         self.reloading = extending.reloading_of(home, config, self.flow, (operations, clock), outside.extensions)
         self.owner, loads = f"{os.getpid()}-{ids.next():x}", model.load if isinstance(model, Loadable) else at_once
         lent = builder.worker_tools, builder.hindsight, lambda task: builder.approvals(task.lane), builder.fence
-        site = TaskRunnersDeps(home, config, operations, memories, self.redactor, model, *lent)
+        site = TaskRunnersDeps(home, config, operations, memories, self.redactor, model, *lent, self.extending.agent_of)
         self.working = TaskRunners(site, system, hints, self.owner)
         self.life = ProcessAge(operations, clock, self.owner, outside.life, loads)
         ours, terms = (operations, clock, ids, self.owner), LeaseTerms(ageing=config.priority.ageing())
@@ -191,7 +191,7 @@ class Instance:
         outer, ours = (self.telling, self.receive, self.clock, self.ids, self.flow.hints), extending.ours_of(found)
         host = extending.ExtensionHost(self.config, self.operations, *outer, ours)
         parts = Parts(self.config, memory_tools, self.collecting.stages, ours)
-        return extending.ExtensionService(self.home, found, host, (self.model, self.redactor), parts)
+        return extending.ExtensionService(self.home, found, host, self.redactor, parts)
 
     async def receive(self, inbound: message.Inbound) -> commits.Received:
         """Take a message in; returns once it is on disk. Raises InputError or StoreError."""

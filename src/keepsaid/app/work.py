@@ -17,7 +17,8 @@ from keepsaid.engine.scheduler import JobHandler, JobRunner, Scheduler, Schedule
 from keepsaid.engine.supervisor import ServiceLoop
 from keepsaid.engine.tasks import TaskLimits
 from keepsaid.memory.recording import Results, StagedRequestExecutor
-from keepsaid.pipeline.turn import authorization, run, worker
+from keepsaid.pipeline.turn import agents, authorization, run, worker
+from keepsaid.ports import extension
 from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.runtime import Clock, Ids, Redactor, Wakeups
 from keepsaid.ports.store import MemoryStore, Store
@@ -37,7 +38,8 @@ Tooling = Callable[[], Sequence[Tool]]
 class TaskRunnersDeps:
     """Dependencies of the task runners: home, settings, stores, model, and the tools that workers may use.
 
-    `past` reads what a branch knows of its lane; `asking` asks the owner about calls refused to a worker.
+    `past` reads what a branch knows of its lane; `asking` asks the owner about calls refused to a worker; `agent_of`
+    returns the agent of an extension that is active.
     """
 
     home: Home
@@ -50,6 +52,7 @@ class TaskRunnersDeps:
     past: worker.Hindsight
     asking: Callable[[task.Task], authorization.Approvals] | None = None
     fence: trust.Fence = trust.UNKEYED
+    agent_of: Callable[[str], extension.Agent | None] = lambda _: None
 
 
 class TaskRunners:
@@ -70,11 +73,15 @@ class TaskRunners:
         working = tasks.TaskHandler(partial(worker.work, bench), self._idle)
         thinking = tasks.TaskHandler(partial(worker.run_branch, bench, site.past), self._idle, route.TaskKind.BRANCH)
         calling = tasks.TaskHandler(partial(tasks.make_call, site.tools), lambda: False, route.TaskKind.CALL)
+        invoking = tasks.TaskHandler(
+            partial(agents.run_agent, bench, site.agent_of), lambda: False, route.TaskKind.AGENT
+        )
         at_once, aside = (TaskLimits(most, terms.timeout_s) for most in (terms.concurrent_max, terms.branches_max))
         self._runners = {
             "tasks": tasks.Tasks(working, around, at_once, patience),
             "branches": tasks.Tasks(thinking, around, aside, patience),
             "calls": tasks.Tasks(calling, around, at_once, patience),
+            "agents": tasks.Tasks(invoking, around, at_once, patience),
         }
         deeds = StagedRequestExecutor(site.memories, site.memories.revisions)
         self.results = Results(site.store, site.memories, self._clock, site.redactor, deeds)

@@ -111,7 +111,10 @@ def task_of(number: int, schedule: Schedule) -> NewTask:
     if new.target is not None:
         lane, key = new.target.lane, f"schedule:{known_as}"
         return NewTask(number, new.text, key, lane=lane, depth=1, outside=outside, priority=PRIORITY)
-    terms, key = route.WorkTerms(notify=route.Notify.ON_FAILURE), f"schedule:{new.name or known_as}"
+    terms, key = route.WorkTerms(notify=route.Notify.ON_FAILURE, agent=new.agent), f"schedule:{new.name or known_as}"
+    if new.agent:
+        key = f"schedule:{new.source}:{new.name}"
+        return NewTask(number, new.text, key, route.TaskKind.AGENT, terms=terms, outside=outside, priority=PRIORITY)
     return NewTask(number, new.text, key, terms=terms, outside=outside, priority=PRIORITY)
 
 
@@ -216,6 +219,7 @@ class Scheduler:
         elif new.what is What.TASK and (target is None or self._is_open(target)):
             await self.store.apply(BeginRun(_key(run), self.clock.now_ms(), task_of(self.ids.next(), schedule)))
             self.reach.hints.task.set()
+            self.reach.hints.agent.set()
         elif target is None or not self._is_open(target):
             await self._end(run, schedule, "fail", _closed(target))
         elif new.what is What.SAY:
@@ -253,7 +257,8 @@ class Scheduler:
             await self._end(run, schedule, verb, why)
         elif target is None:
             text = render_owner_notice(story.task, TaskEnd.COMPLETE, story.task.result)
-            notice = Notice(self.reach.owner, reply.ReplyDraft(self.ids.next(), text, notice=True))
+            draft = reply.ReplyDraft(self.ids.next(), text, notice=True)
+            notice = Notice(self.reach.owner, draft) if story.task.result else None
             await self.store.apply(EndRun(_key(run), verb, self.clock.now_ms(), notice=notice))
             self.reach.hints.deliver.set()
         elif not self._is_open(target):

@@ -225,11 +225,15 @@ class Setting(ManifestPart):
 
 
 class Subscription(ManifestPart):
-    """A subscription of an extension, and its handler: a method, a notice to the owner, or its agent."""
+    """A subscription of an extension, and its handler: a method, a notice to the owner, or its agent.
+
+    The `result` of the agent is kept with its task, or also sent to the owner.
+    """
 
     topic: str
     handler: Literal["custom", "notify_user", "invoke_agent"] = "custom"
     method: str = "on_event"
+    result: Literal["keep", "notify_user"] = "keep"
 
     @field_validator("topic")
     @classmethod

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from keepsaid.domain import event, message, turn
+from keepsaid.domain import event, ids, turn
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
 from keepsaid.errors import ExtensionError
@@ -145,6 +145,9 @@ class RuntimeExtensionContext:
     async def notify_user(self, text: str, about: str = "") -> None:
         await self._runtime.notify(self.id, text, about)
 
+    async def invoke_agent(self, task: str, key: str = "", *, notify_user: bool = False) -> str:
+        return ids.show("task", await self._runtime.invoke_agent(self.id, task, key, notify_user=notify_user))
+
 
 Say = Callable[[turn.ClaimedBatch], Awaitable[str | None]]
 """Makes a text for a prompt, or nothing."""
@@ -200,12 +203,12 @@ class Provided:
     says: tuple[tuple[ContextMark, Say], ...] = ()
     contributor: extension.Contributor | None = None
     schedules: Mapping[str, Job] = field(default_factory=dict)
-    agent: extension.AgentProvider | None = None
+    agent: extension.Agent | None = None
     embedder: extension.EmbedderProvider | None = None
     extractor: extension.ExtractorProvider | None = None
 
 
-def provided_by(made: Any, manifest: Manifest, agent: extension.AgentProvider | None) -> Provided:
+def provided_by(made: Any, manifest: Manifest, agent: extension.Agent | None) -> Provided:
     """What an extension provides; `agent` is the one its manifest describes. Raises ExtensionError."""
     wrong = [name for name in _ASYNC if hasattr(made, name) and not inspect.iscoroutinefunction(getattr(made, name))]
     if wrong:
@@ -228,7 +231,7 @@ def provided_by(made: Any, manifest: Manifest, agent: extension.AgentProvider | 
         _if_is(made, extension.ToolProvider),
         says,
         _if_is(made, extension.Contributor),
-        {one.name: _executing(made, one, agent) for one in manifest.schedules},
+        {one.name: _executing(made, one) for one in manifest.schedules if not one.task},
         agent,
         _if_is(made, extension.EmbedderProvider),
         _if_is(made, extension.ExtractorProvider),
@@ -242,6 +245,8 @@ def _if_is(made: Any, protocol: type) -> Any:
 def _check_kinds(made: Any, manifest: Manifest, marked: Mapping[str, bool]) -> None:
     named = {one.method for one in manifest.schedules if not one.task}
     named |= {one.method for one in manifest.events.subscribes if one.handler == "custom"}
+    if tasks := [one.name for one in manifest.schedules if one.task and not marked["agent"]]:
+        raise ExtensionError(f"nobody can do the task of the schedule {tasks[0]}: there is no agent")
     if missing := [name for name in sorted(named) if not hasattr(made, name)]:
         raise ExtensionError(f"its manifest names the method {missing[0]}, which it does not have")
     for kind in manifest.provides:
@@ -251,10 +256,6 @@ def _check_kinds(made: Any, manifest: Manifest, marked: Mapping[str, bool]) -> N
             raise ExtensionError(f"its manifest says that it provides {kind}, but it is no {names}")
 
 
-def _executing(made: Any, entry: ScheduleEntry, agent: extension.AgentProvider | None) -> Job:
-    if entry.task:
-        if agent is None:
-            raise ExtensionError(f"nobody can do the task of the schedule {entry.name}: there is no agent")
-        return lambda: agent.invoke(message.Trusted(entry.task, message.Trust.OWNER))
+def _executing(made: Any, entry: ScheduleEntry) -> Job:
     method = getattr(made, entry.method)
     return (lambda: method(entry.name)) if entry.method == "execute" else method

@@ -12,6 +12,7 @@ from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import SendResult, StoredReply
 from keepsaid.ports import memory_store, model, runtime
 from keepsaid.ports.channel import Channel, Hook, InboundSink, Incoming
+from keepsaid.values import frozen
 
 
 class ExtensionContext(Protocol):
@@ -56,6 +57,12 @@ class ExtensionContext(Protocol):
     async def notify_user(self, text: str, about: str = "") -> None:
         """Send the owner a notice, once for each `about`; it is in the outbox when this returns."""
 
+    async def invoke_agent(self, task: str, key: str = "", *, notify_user: bool = False) -> str:
+        """Make a task for the extension's own agent; returns its id (`tsk_...`), the former one for a known `key`.
+
+        The task counts as text from outside. With `notify_user` the owner is sent its result.
+        """
+
 
 class Extension(Protocol):
     """Code from outside the core. Any method may be left out; whatever raises is quarantined, and the others go on."""
@@ -96,6 +103,9 @@ class ExtensionRuntime(Protocol):
     async def notify(self, extension: str, text: str, about: str) -> None:
         """Put a notice to the owner in the outbox, once for each `about`."""
 
+    async def invoke_agent(self, extension: str, task: str, key: str, *, notify_user: bool) -> int:
+        """Make a task for the agent of an extension, once for each `key` that is not empty; returns its id."""
+
     async def receive(self, channel: str, incoming: Incoming) -> bool:
         """Take in a message; False when it was there before."""
 
@@ -108,7 +118,30 @@ class AgentProvider(Protocol):
     """Does a task it is given in words. An `agent:` block in the manifest makes one without code."""
 
     async def invoke(self, task: str) -> str:
-        """Do the task and return the result. If it raises, the task may be retried."""
+        """Do the task and return the result. If it raises, it is tried again, three times in all.
+
+        A call that the end of the process interrupted is not repeated: its task waits for a person.
+        """
+
+
+@frozen
+class DescribedAgent:
+    """The agent that a manifest describes; without a `model` it uses the agent's own.
+
+    `tools` returns those it has when a task begins. One task may take `steps_max` model calls of `tokens_max` tokens
+    each, and `time_s` seconds.
+    """
+
+    instructions: str
+    tools: Callable[[], Sequence[model.Tool]]
+    model: str = ""
+    steps_max: int = 10
+    tokens_max: int = 4_096
+    time_s: float = 120.0
+
+
+Agent = AgentProvider | DescribedAgent
+"""Who does the tasks of an extension: its own code, or what its manifest describes."""
 
 
 @runtime_checkable

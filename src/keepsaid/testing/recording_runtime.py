@@ -25,7 +25,8 @@ Settings = Mapping[str, Mapping[str, Any]]
 class RecordingRuntime:
     """An extension runtime for tests: records every call and changes nothing.
 
-    It records events, subscriptions by name, notices, messages, and the state changes of each extension.
+    It records events, subscriptions by name, notices, messages, tasks of agents, and the state changes of each
+    extension.
     """
 
     clock: Clock = field(default_factory=SystemClock)
@@ -34,6 +35,7 @@ class RecordingRuntime:
     notices: list[tuple[str, str, str]] = field(default_factory=list)
     received: list[tuple[str, Incoming]] = field(default_factory=list)
     changes: list[tuple[str, str]] = field(default_factory=list)
+    tasks: list[tuple[str, str, str, bool]] = field(default_factory=list)
 
     async def emit(self, extension: str, topic: str, payload: Mapping[str, Json], correlation_id: str) -> None:
         """Write down an event."""
@@ -46,6 +48,11 @@ class RecordingRuntime:
     async def notify(self, extension: str, text: str, about: str) -> None:
         """Write down a notice."""
         self.notices.append((extension, text, about))
+
+    async def invoke_agent(self, extension: str, task: str, key: str, *, notify_user: bool) -> int:
+        """Write down a task for the agent of an extension."""
+        self.tasks.append((extension, task, key, notify_user))
+        return len(self.tasks)
 
     async def receive(self, channel: str, incoming: Incoming) -> bool:
         """Write down a message; False for one whose id came before."""
