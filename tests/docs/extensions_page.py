@@ -35,6 +35,8 @@ MEANINGS: Mapping[type[manifest.ManifestPart], Mapping[str, str]] = {
         "config": "its settings by key (below); their values are set under `extensions.ID.config`",
         "secrets": "by name the environment variable that holds it, for `context.secret(name)`; or a list of variables",
         "channel": "defaults of `channels.ID`, such as `priority`, `trust`, `window_ms`",
+        "reads": "what `context.read` and `context.recall` may read: `own` (messages of its channel), `owner` (as the "
+        "owner in a direct chat), `CHANNEL:CONVERSATION`",
         "events": "its topics (below)",
         "schedules": "its schedules (below)",
         "agent": "an agent without code (below)",
@@ -110,6 +112,7 @@ _VALUES = (
     message.Content,
     message.Lane,
     scene.Contribution,
+    extension.RecalledText,
 )
 
 
@@ -162,7 +165,7 @@ def _signature(function: Callable[..., Any]) -> str:
 
 def _members(protocol: type) -> str:
     rows = []
-    for name, one in vars(protocol).items():
+    for name, one in {**vars(protocol), **vars(protocol.__base__ or object)}.items():
         if name.startswith("_"):
             continue
         if isinstance(one, property):

@@ -32,11 +32,12 @@ from keepsaid.extensions.loaded import LoadedExtension, State
 from keepsaid.extensions.manifest import Manifest
 from keepsaid.pipeline.runner import MessagePipeline
 from keepsaid.ports.channel import Channel, Hook, Incoming
-from keepsaid.ports.extension import Agent, DescribedAgent
+from keepsaid.ports.extension import Agent, DescribedAgent, ReadScope, RecalledText
 from keepsaid.ports.model import Tool
 from keepsaid.ports.runtime import Clock, Ids, Redactor, Wakeups
 from keepsaid.ports.store import Store
 from keepsaid.ports.store_views import Operations
+from keepsaid.services.reading import ReadingService
 from keepsaid.text.normal import normalise
 from keepsaid.values import frozen
 
@@ -57,6 +58,7 @@ class ExtensionHost:
     clock: Clock
     ids: Ids
     hints: Wakeups
+    reading: ReadingService
     ours: frozenset[str] = frozenset()
 
     async def emit(self, extension: str, topic: str, payload: Mapping[str, Json], correlation_id: str) -> None:
@@ -90,6 +92,12 @@ class ExtensionHost:
             raise ExtensionError(f"the task of {extension} cannot be made: {refusal}")
         self.hints.agent.set()
         return number
+
+    async def read(self, scope: ReadScope, thing: int | str) -> message.Trusted:
+        return await self.reading.read(scope, thing)
+
+    async def recall(self, scope: ReadScope, query: str, limit: int, about: int | str | None) -> Sequence[RecalledText]:
+        return await self.reading.recall(scope, query, limit, about)
 
     async def receive(self, channel: str, incoming: Incoming) -> bool:
         """Take in a message that an extension's channel brought."""

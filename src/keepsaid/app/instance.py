@@ -37,7 +37,7 @@ from keepsaid.pipeline.turn.commands import BURIED, BURIED_AGAIN, PARKED, HomeRe
 from keepsaid.ports import channel, memory_store, store
 from keepsaid.ports.model import Loadable, Model, Tool, at_once
 from keepsaid.ports.runtime import Clock, Ids, Lock, Offload, Space, StopToken, inline
-from keepsaid.services import forgetting, people, status, tasks
+from keepsaid.services import forgetting, people, reading, status, tasks
 from keepsaid.services.inbox import AskService, InboxService, ProgressHub
 from keepsaid.services.memories import MemoryService, RememberedService, SearchService
 from keepsaid.values import frozen
@@ -189,7 +189,9 @@ class Instance:
         self, found: Sequence[discovery.FoundExtension], memory_tools: Callable[[turn.ClaimedBatch], Sequence[Tool]]
     ) -> extending.ExtensionService:
         outer, ours = (self.telling, self.receive, self.clock, self.ids, self.flow.hints), extending.ours_of(found)
-        host = extending.ExtensionHost(self.config, self.operations, *outer, ours)
+        host = extending.ExtensionHost(
+            self.config, self.operations, *outer, reading.ReadingService(self.operations, self.search), ours
+        )
         parts = Parts(self.config, memory_tools, self.collecting.stages, ours)
         return extending.ExtensionService(self.home, found, host, self.redactor, parts)
 

@@ -145,6 +145,7 @@ def found_shape(found: discovery.FoundExtension) -> dict[str, Any]:
         "schedules": [one.model_dump(exclude_defaults=True) for one in manifest.schedules] if manifest else [],
         "config": config,
         "secrets": dict(manifest.secrets) if manifest else {},
+        "reads": list(manifest.reads) if manifest else [],
         "state": State.OFF.value if not found.enabled else State.FOUND.value if manifest else State.QUARANTINED.value,
         "phase": "manifest" if found.problem else None,
         "reason": found.problem or None,

@@ -5,14 +5,14 @@ from __future__ import annotations
 import inspect
 import logging
 import os
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from keepsaid.domain import event, ids, turn
+from keepsaid.domain import event, ids, message, turn
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
 from keepsaid.errors import ExtensionError
@@ -96,6 +96,7 @@ class RuntimeExtensionContext:
         self.log = logging.getLogger(f"keepsaid.extension.{manifest.id}")
         self.inbox: channel.InboundSink = ChannelInbox(runtime, manifest.id)
         self._manifest = manifest
+        self._scope = extension.ReadScope(manifest.id, manifest.reads)
         self._runtime = runtime
         self._peer = peer
         self._data = data
@@ -147,6 +148,14 @@ class RuntimeExtensionContext:
 
     async def invoke_agent(self, task: str, key: str = "", *, notify_user: bool = False) -> str:
         return ids.show("task", await self._runtime.invoke_agent(self.id, task, key, notify_user=notify_user))
+
+    async def read(self, thing: int | str) -> message.Trusted:
+        return await self._runtime.read(self._scope, thing)
+
+    async def recall(
+        self, query: str, *, limit: int = 10, about: int | str | None = None
+    ) -> Sequence[extension.RecalledText]:
+        return await self._runtime.recall(self._scope, query, limit, about)
 
 
 Say = Callable[[turn.ClaimedBatch], Awaitable[str | None]]

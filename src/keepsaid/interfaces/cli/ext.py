@@ -125,6 +125,7 @@ def show_one(name: Named) -> None:
         ("subscribes", " ".join(sub["topic"] for sub in one["subscribes"]) or "-"),
         ("schedules", "  ".join(_schedule(entry) for entry in one["schedules"]) or "-"),
         ("settings", " ".join(one["config"]) or "-"),
+        ("reads", " ".join(one.get("reads", ())) or "-"),
         ("secrets", " ".join(f"{key} ({variable})" for key, variable in one["secrets"].items()) or "-"),
     ]
     show({"extension": one}, facts(lines), *([one["trace"].rstrip()] if one["trace"] else []))
