@@ -179,7 +179,7 @@ class ExtensionService:
         around = LifecycleDeps(self._context, self._agent, host.clock, redactor.redacted, self._changed)
         self.lifecycle = Lifecycle(unique((*built_in(host.config), *found)), around)
         self.listeners = contributions.Listeners(host.clock)
-        self.offers = contributions.ExtensionContributions(lambda: self.lifecycle.active)
+        self.offers = contributions.ExtensionContributions(lambda: self.lifecycle.active, host.clock, self.note)
         self._begun = False
 
     async def begin(self, channels: dict[str, Channel], hooks: dict[str, Hook]) -> None:
@@ -241,6 +241,10 @@ class ExtensionService:
             await self.listeners.end(guest.id)
         elif guest.state is State.ACTIVE and guest.found.source is not ExtensionSource.BUILT_IN:
             await self.host.emit_lifecycle_event("extension.started", {"extension": guest.id}, guest.id)
+        self.note()
+
+    def note(self) -> None:
+        """Write down the state and the notes of all extensions, once they have begun."""
         if self._begun:
             self._write()
 

@@ -121,7 +121,7 @@ class Instance:
             self._early.recall, self.search, self.recorder, self.briefings, self.compactor, self.forgetter
         )
         self.toolbox = channels.Toolbox(channels.servers_of(home, config, clock))
-        offered = outside.tools, contributions.ExtensionContributions(self._active_extensions), self.toolbox
+        offered = outside.tools, self._contributions(), self.toolbox
         place, answers = (home, config, stores), Punctual(outside.answerer) if outside.answerer else model
         shared = HomeReports(self._describe_status, self._describe_inbox), outside.offload, outside.fence
         builder = agent.AgentBuilder(*place, answers, have, system, self.hub, offered, *shared)
@@ -184,6 +184,13 @@ class Instance:
 
     def _active_extensions(self) -> Sequence[loaded.LoadedExtension]:
         return self.extending.lifecycle.active
+
+    def _contributions(self) -> contributions.ExtensionContributions:
+        return contributions.ExtensionContributions(
+            self._active_extensions,
+            self.clock,
+            lambda: self.extending.note(),  # noqa: PLW0108 - it is made later
+        )
 
     def _extending(
         self, found: Sequence[discovery.FoundExtension], memory_tools: Callable[[turn.ClaimedBatch], Sequence[Tool]]

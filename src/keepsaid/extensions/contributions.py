@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 from keepsaid.domain import message, turn
 from keepsaid.domain.scene import Contribution
-from keepsaid.extensions import discovery, loaded, loading
+from keepsaid.extensions import discovery, loaded, loading, manifest, provided
 from keepsaid.ports import channel, model, runtime
 from keepsaid.ports.extension import StreamingProvider
 from keepsaid.text.normal import normalise
@@ -18,13 +18,29 @@ _LIMIT_S = 0.5
 """How long each may take to add to a prompt."""
 
 _CHARS_MAX = 20_000
+_MISSES_MAX = 3
+_LEFT_OUT_MS = 600_000
+"""How long a text is left out that took too long three times."""
+
+_Text = Callable[[], Awaitable[Sequence[Contribution]]]
 
 
 class ExtensionContributions:
-    """Tools and prompt contributions of the extensions that are active when a turn begins."""
+    """Tools and prompt contributions of the extensions that are active when a turn begins.
 
-    def __init__(self, active: Callable[[], Sequence[loaded.LoadedExtension]], limit_s: float = _LIMIT_S) -> None:
+    `noted` is called when the notes of an extension changed.
+    """
+
+    def __init__(
+        self,
+        active: Callable[[], Sequence[loaded.LoadedExtension]],
+        clock: runtime.Clock,
+        noted: Callable[[], None],
+        limit_s: float = _LIMIT_S,
+    ) -> None:
         self.active = active
+        self._clock = clock
+        self._noted = noted
         self._limit_s = limit_s
 
     def tools(self, claimed: turn.ClaimedBatch) -> tuple[Sequence[model.Tool], Sequence[model.Tool]]:
@@ -43,28 +59,54 @@ class ExtensionContributions:
         return tuple(known.values())
 
     async def contribute(self, claimed: turn.ClaimedBatch) -> tuple[Contribution, ...]:
-        """What each adds; one that fails or takes too long is named instead."""
-        asked = [self._collect_from(extension, claimed) for extension in self.active()]
+        """What each adds; a text that fails or takes too long is named instead, and silences no other."""
+        asked = [
+            self._ask(extension, name, say) for extension in self.active() for name, say in _texts(extension, claimed)
+        ]
         return tuple(one for several in await asyncio.gather(*asked) for one in several)
 
-    async def _collect_from(self, extension: loaded.LoadedExtension, claimed: turn.ClaimedBatch) -> list[Contribution]:
+    async def _ask(self, extension: loaded.LoadedExtension, name: str, say: _Text) -> Sequence[Contribution]:
+        misses, now = extension.misses.setdefault(name, loaded.Misses()), self._clock.monotonic_ms()
+        if misses.until_ms > now:
+            return (Contribution(extension.id, "", missing="it took too long three times"),)
         added: list[Contribution] = []
 
         async def ask() -> None:
-            for mark, say in extension.provided.says:
-                if text := await say(claimed):
-                    shown = normalise(str(text))[:_CHARS_MAX]
-                    added.append(Contribution(extension.id, shown, mark.priority, trust=mark.trust))
-            if extension.provided.contributor is not None:
-                added.extend(await extension.provided.contributor.contribute(claimed))
+            added.extend(await say())
 
-        if not extension.provided.says and extension.provided.contributor is None:
-            return []
-        if (fault := await loading.run_phase(loaded.Phase.PROVIDE, ask, self._limit_s)) is None:
+        fault = await loading.run_phase(loaded.Phase.PROVIDE, ask, self._limit_s)
+        hung = fault is not None and fault.reason == loading.too_long(self._limit_s)
+        self._count(extension, name, misses, hung=hung)
+        if fault is None:
             return added
-        _log.warning("the extension %s adds nothing to a prompt: %s", extension.id, fault.reason)
+        _log.warning("%s of the extension %s adds nothing to a prompt: %s", name, extension.id, fault.reason)
         reason = fault.reason.partition(":")[0]  # the words of the error may quote the message
-        return [Contribution(extension.id, "", missing=reason)]
+        return (Contribution(extension.id, "", missing=reason),)
+
+    def _count(self, extension: loaded.LoadedExtension, name: str, misses: loaded.Misses, *, hung: bool) -> None:
+        """Count how often a text took too long in a row; after three times it is left out for a while, then asked."""
+        misses.count = misses.count + 1 if hung else 0
+        if misses.count >= _MISSES_MAX:
+            misses.until_ms = self._clock.monotonic_ms() + _LEFT_OUT_MS
+            lasts = f"{_LEFT_OUT_MS // 60_000} min"
+            extension.notes[name] = f"{name} took too long three times; prompts do without it for {lasts} at a time"
+            self._noted()
+        elif extension.notes.pop(name, None) is not None:
+            self._noted()
+
+
+def _texts(extension: loaded.LoadedExtension, claimed: turn.ClaimedBatch) -> Iterator[tuple[str, _Text]]:
+    """What an extension can add to a prompt, each by the name of its method."""
+    for mark, say in extension.provided.says:
+
+        async def said(mark: manifest.ContextMark = mark, say: provided.Say = say) -> Sequence[Contribution]:
+            text = await say(claimed)
+            shown = normalise(str(text or ""))[:_CHARS_MAX]
+            return (Contribution(extension.id, shown, mark.priority, trust=mark.trust),) if text else ()
+
+        yield getattr(say, "__name__", "context"), said
+    if (contributor := extension.provided.contributor) is not None:
+        yield "contribute", lambda: contributor.contribute(claimed)
 
 
 def _of_turn(extension: loaded.LoadedExtension, claimed: turn.ClaimedBatch) -> Iterator[model.Tool]:

@@ -70,8 +70,19 @@ def fault_of(phase: Phase, error: BaseException) -> ExtensionFault:
 
 
 @dataclass(slots=True)
+class Misses:
+    """How often in a row a text for prompts took too long, and until when it is left out (monotonic milliseconds)."""
+
+    count: int = 0
+    until_ms: float = 0.0
+
+
+@dataclass(slots=True)
 class LoadedExtension:
-    """One extension: where it was found, its state, and what it provides."""
+    """One extension: where it was found, its state, and what it provides.
+
+    `notes` say, by subject, what does not work while it is active; `misses` are those of its texts, by method.
+    """
 
     found: discovery.FoundExtension
     state: State = State.FOUND
@@ -81,6 +92,8 @@ class LoadedExtension:
     provided: Provided = field(default_factory=Provided)
     needs: tuple[str, ...] = ()
     unwell: int = 0
+    notes: dict[str, str] = field(default_factory=dict)
+    misses: dict[str, Misses] = field(default_factory=dict)
     took_ms: dict[Phase, float] = field(default_factory=dict)
 
     @property
@@ -121,6 +134,7 @@ def shape_of(extension: LoadedExtension) -> dict[str, Any]:
         "reason": extension.fault.reason if extension.fault else None,
         "trace": extension.fault.trace if extension.fault else "",
         "needs": list(extension.needs),
+        "notes": list(extension.notes.values()),
         "tools": [tool.name for tool in extension.provided.tools],
         "channels": sorted(extension.provided.channels),
         "took_ms": {phase.value: round(ms, 1) for phase, ms in extension.took_ms.items()},
@@ -151,6 +165,7 @@ def found_shape(found: discovery.FoundExtension) -> dict[str, Any]:
         "reason": found.problem or None,
         "trace": "",
         "needs": [],
+        "notes": [],
     }
 
 

@@ -119,6 +119,7 @@ def show_one(name: Named) -> None:
         ("about", one["description"] or "-"),
         ("from", f"{one['source']}  {one['place']}"),
         ("state", one["state"] + (f"  {_why(one)}" if _why(one) else "")),
+        *(("note", note) for note in one.get("notes", ())),
         ("provides", " ".join(one["provides"]) or "-"),
         ("needs", " ".join(one["depends_on"]) or "-"),
         ("tools", " ".join(one.get("tools", ())) or "-"),
@@ -245,7 +246,7 @@ def _shapes() -> dict[str, dict[str, Any]]:
 
 
 def _why(one: Mapping[str, Any]) -> str:
-    return f"{one['phase']}: {one['reason']}" if one["reason"] else "; ".join(one["needs"])
+    return f"{one['phase']}: {one['reason']}" if one["reason"] else "; ".join((*one["needs"], *one.get("notes", ())))
 
 
 def _schedule(entry: Mapping[str, Any]) -> str:
