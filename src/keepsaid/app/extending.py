@@ -32,8 +32,7 @@ from keepsaid.extensions.loaded import LoadedExtension, State
 from keepsaid.extensions.manifest import Manifest
 from keepsaid.pipeline.runner import MessagePipeline
 from keepsaid.ports.channel import Channel, Hook, Incoming
-from keepsaid.ports.extension import Agent, DescribedAgent, ReadScope, RecalledText
-from keepsaid.ports.model import Tool
+from keepsaid.ports.extension import Agent, ReadScope, RecalledText
 from keepsaid.ports.runtime import Clock, Ids, Redactor, Wakeups
 from keepsaid.ports.store import Store
 from keepsaid.ports.store_views import Operations
@@ -219,20 +218,11 @@ class ExtensionService:
         return context
 
     def _agent(self, guest: LoadedExtension) -> Agent | None:
-        if (described := guest.manifest.agent) is None:
-            return None
-        limits = described.limits.steps_max, described.limits.tokens_max, described.limits.time_s
-        return DescribedAgent(described.instructions, lambda: self._tools_of(guest), described.model, *limits)
+        return loaded.described_agent(guest, self.lifecycle.guests)
 
     def agent_of(self, id_: str) -> Agent | None:
         """The agent of an extension that is active; None if there is none."""
         return next((one.provided.agent for one in self.lifecycle.active if one.id == id_), None)
-
-    def _tools_of(self, guest: LoadedExtension) -> Sequence[Tool]:
-        """The tools that the agent of an extension may call: its own, and those of the extensions it depends on."""
-        near = [self.lifecycle.guests[one] for one in guest.manifest.depends_on]
-        wanted = guest.manifest.agent.tools if guest.manifest.agent else ()
-        return [tool for one in (guest, *near) for tool in one.provided.tools if tool.name in wanted]
 
     async def _changed(self, guest: LoadedExtension) -> None:
         if guest.fault is not None:
@@ -270,20 +260,17 @@ async def join_calendars(extending: ExtensionService, scheduling: work.ScheduleR
             if entry.task:
                 wanted.append(NewSchedule(*new, What.TASK, entry.task))
                 continue
-            scheduling.register_job(name, JobHandler(_make_job(extending.host, guest, entry.name)))
+            scheduling.register_job(name, JobHandler(_make_job(guest, entry.name)))
             wanted.append(NewSchedule(*new, What.RUN, name))
         await scheduling.service.replace(source, wanted)
 
 
-def _make_job(
-    host: ExtensionHost, guest: LoadedExtension, entry: str
-) -> Callable[[Schedule, ScheduleRun], Awaitable[bool]]:
-    """What is done when a schedule of an extension is due; a result is for the owner."""
+def _make_job(guest: LoadedExtension, entry: str) -> Callable[[Schedule, ScheduleRun], Awaitable[bool | str]]:
+    """What is done when a schedule of an extension is due; a text that it returns is for the owner."""
 
-    async def do(schedule: Schedule, run: ScheduleRun) -> bool:
-        if said := await guest.provided.schedules[entry]():
-            await host.notify(guest.id, said, f"{schedule.new.name}:{run.due_at}")
-        return True
+    async def do(_schedule: Schedule, _run: ScheduleRun) -> bool | str:
+        said = await guest.provided.schedules[entry]()
+        return str(said) if said else True
 
     return do
 

@@ -17,6 +17,7 @@ from keepsaid.extensions import discovery, provided
 from keepsaid.extensions.manifest import Manifest
 from keepsaid.extensions.provided import Provided
 from keepsaid.ports import memory_store, model
+from keepsaid.ports.extension import DescribedAgent
 from keepsaid.text.normal import normalise
 from keepsaid.values import frozen
 
@@ -123,6 +124,19 @@ class LoadedExtension:
         """One of its methods, to be called; None where it has none of this name."""
         method = getattr(self.made, name, None)
         return None if method is None else lambda: method(*given)
+
+
+def described_agent(one: LoadedExtension, guests: Mapping[str, LoadedExtension]) -> DescribedAgent | None:
+    """The agent that the manifest of an extension describes; it may call its tools, and those of its dependencies."""
+    if (described := one.manifest.agent) is None:
+        return None
+    near = [one, *(guests[id_] for id_ in one.manifest.depends_on)]
+
+    def tools() -> Sequence[model.Tool]:
+        return [tool for each in near for tool in each.provided.tools if tool.name in described.tools]
+
+    limits = described.limits.steps_max, described.limits.tokens_max, described.limits.time_s
+    return DescribedAgent(described.instructions, tools, described.model, *limits)
 
 
 def shape_of(extension: LoadedExtension) -> dict[str, Any]:

@@ -8,17 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from keepsaid.adapters.system.machine import SystemClock
+from keepsaid.app.builtin.parts import NAMES, BuiltInContext, Parts
+from keepsaid.config import Config
 from keepsaid.domain.event import Event
 from keepsaid.domain.message import Trust, Trusted
 from keepsaid.domain.prompt import Json
 from keepsaid.errors import ExtensionError
 from keepsaid.extensions.discovery import FoundExtension
 from keepsaid.extensions.lifecycle import Lifecycle, LifecycleDeps, PhaseLimits
-from keepsaid.extensions.loaded import LoadedExtension
+from keepsaid.extensions.loaded import LoadedExtension, described_agent
 from keepsaid.extensions.manifest import Manifest
 from keepsaid.extensions.provided import RuntimeExtensionContext, settings_of
 from keepsaid.ports.channel import Incoming
-from keepsaid.ports.extension import ReadScope, RecalledText
+from keepsaid.ports.extension import DescribedAgent, ReadScope, RecalledText
 from keepsaid.ports.runtime import Clock
 
 Settings = Mapping[str, Mapping[str, Any]]
@@ -29,7 +31,7 @@ class RecordingRuntime:
     """An extension runtime for tests: records every call and changes nothing.
 
     It records events, subscriptions by name, notices, messages, tasks of agents, queries, and the state changes of
-    each extension; `texts` are the messages that can be read, by id.
+    each extension; `texts` are the messages that can be read, by id. Built-in extensions bring nothing here.
     """
 
     clock: Clock = field(default_factory=SystemClock)
@@ -96,7 +98,15 @@ class RecordingRuntime:
 
         def context(manifest: Manifest, peer: Callable[[str], Any]) -> RuntimeExtensionContext:
             given = settings_of(manifest, (settings or {}).get(manifest.id, {}))
+            if manifest.id in NAMES:
+                inside = BuiltInContext(manifest, given, self, peer, data / manifest.id)
+                inside.parts = Parts(Config(), lambda _: (), lambda: ())
+                return inside
             return RuntimeExtensionContext(manifest, given, self, peer, data / manifest.id)
 
-        around = LifecycleDeps(context, lambda _: None, self.clock, str, self.changed, limits or PhaseLimits())
-        return Lifecycle(found, around)
+        def agent(one: LoadedExtension) -> DescribedAgent | None:
+            return described_agent(one, life.guests)
+
+        around = LifecycleDeps(context, agent, self.clock, str, self.changed, limits or PhaseLimits())
+        life = Lifecycle(found, around)
+        return life
