@@ -172,3 +172,34 @@ async def test_a_task_that_fails_says_why(tmp_path: Path, agent: str, script: Sc
         await instance.services.tasks.create(NewTask(0, "Send it", kind=TaskKind.AGENT, terms=terms))
         await until(instance, "failed")
         assert reason in (await only_task(instance)).reason
+
+
+async def test_code_that_was_cut_off_waits_for_a_person(tmp_path: Path) -> None:
+    """What it came to is said by a person; it is not called again."""
+    home = Home.at(tmp_path)
+    source = """
+    import asyncio
+
+    @extension(id="sleeper")
+    class Sleeper:
+        calls = []
+        begun = asyncio.Event()
+
+        async def invoke(self, task):
+            self.calls.append(task)
+            self.begun.set()
+            await asyncio.Event().wait()
+    """
+    put(home.extensions, "sleeper", source)
+    config = settings(models={"chat": "none"})
+    async with opened(home, config) as instance:
+        await instance.start()
+        await _make(instance, "sleeper", "sleep", outside=True)
+        await instance.extending.lifecycle.guests["sleeper"].made.begun.wait()
+    async with opened(home, config) as instance:
+        await instance.start()
+        task = (await until(instance, "needs_review")).task
+        assert "agent sleeper" in task.reason
+        assert await instance.services.tasks.decide(task.id, approved=True, result="it slept")
+        assert (await until(instance, "completed")).task.result == "it slept"
+        assert instance.extending.lifecycle.guests["sleeper"].made.calls == []
