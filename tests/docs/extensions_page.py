@@ -154,7 +154,7 @@ def _terms(decorator: Callable[..., Any]) -> Iterator[str]:
         hints = typing.get_type_hints(terms)
         yield table(["argument", "type"], [[f"`{name}`", _type(of)] for name, of in hints.items()])
     else:
-        yield f"```python\n{decorator.__name__}{_signature(decorator)}\n```\n"
+        yield f"`@{decorator.__name__}{_signature(decorator)}`\n"
 
 
 def _signature(function: Callable[..., Any]) -> str:

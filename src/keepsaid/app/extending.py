@@ -93,6 +93,7 @@ class ExtensionHost:
         return number
 
     async def read(self, scope: ReadScope, thing: int | str) -> message.Trusted:
+        """Return the text of a message or a task within a scope."""
         return await self.reading.read(scope, thing)
 
     async def recall(self, scope: ReadScope, query: str, limit: int, about: int | str | None) -> Sequence[RecalledText]:
