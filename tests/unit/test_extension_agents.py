@@ -174,6 +174,20 @@ async def test_a_task_that_fails_says_why(tmp_path: Path, agent: str, script: Sc
         assert reason in (await only_task(instance)).reason
 
 
+async def test_without_a_model_a_described_agent_waits(tmp_path: Path) -> None:
+    home = Home.at(tmp_path)
+    put_folder(home.extensions, "desk", MANIFEST, SOURCE)
+    async with opened(home, settings(models={"chat": "none"})) as instance:
+        await instance.start()
+        number = await _make(instance, "desk", "Send it", outside=False)
+        for stage in instance.working.stages(instance.receive):
+            await stage.work()
+        assert (await only_task(instance)).state == "pending"
+    async with ModelServer(Script(Say("done"))) as model, opened(home, _config(model)) as instance:
+        await instance.start()
+        assert (await until(instance, "completed", number)).task.result == "done"
+
+
 async def test_code_that_was_cut_off_waits_for_a_person(tmp_path: Path) -> None:
     """What it came to is said by a person; it is not called again."""
     home = Home.at(tmp_path)

@@ -221,9 +221,9 @@ class ExtensionService:
     def _agent(self, guest: LoadedExtension) -> Agent | None:
         return loaded.described_agent(guest, self.lifecycle.guests)
 
-    def agent_of(self, id_: str) -> Agent | None:
-        """The agent of an extension that is active; None if there is none."""
-        return next((one.provided.agent for one in self.lifecycle.active if one.id == id_), None)
+    def agents(self) -> Mapping[str, Agent]:
+        """The agents of the extensions that are active, by the id of the extension."""
+        return {one.id: agent for one in self.lifecycle.active if (agent := one.provided.agent) is not None}
 
     async def _changed(self, guest: LoadedExtension) -> None:
         if guest.fault is not None:

@@ -133,7 +133,7 @@ class Instance:
         self.reloading = extending.reloading_of(home, config, self.flow, (operations, clock), outside.extensions)
         self.owner, loads = f"{os.getpid()}-{ids.next():x}", model.load if isinstance(model, Loadable) else at_once
         lent = builder.worker_tools, builder.hindsight, lambda task: builder.approvals(task.lane), builder.fence
-        site = TaskRunnersDeps(home, config, operations, memories, self.redactor, model, *lent, self.extending.agent_of)
+        site = TaskRunnersDeps(home, config, operations, memories, self.redactor, model, *lent, self.extending.agents)
         self.working = TaskRunners(site, system, hints, self.owner)
         self.life = ProcessAge(operations, clock, self.owner, outside.life, loads)
         ours, terms = (operations, clock, ids, self.owner), LeaseTerms(ageing=config.priority.ageing())

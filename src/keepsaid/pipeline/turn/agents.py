@@ -22,14 +22,14 @@ _ERROR_CHARS_MAX = 500
 
 async def run_agent(
     deps: WorkerDeps,
-    agent_of: Callable[[str], extension.Agent | None],
+    agents: Callable[[], Mapping[str, extension.Agent]],
     story: TaskStory,
     named: Mapping[str, Task],
     steps: StepLog,
 ) -> WorkerResult:
     """Do the task of an extension's agent; raises TaskImpossible if there is none, and what a turn raises."""
     task = story.task
-    if (agent := agent_of(task.terms.agent)) is None:
+    if (agent := agents().get(task.terms.agent)) is None:
         raise TaskImpossible(f"the extension {task.terms.agent} is not loaded, or has no agent", hint="keepsaid ext ls")
     if isinstance(agent, extension.DescribedAgent):
         return await _follow(deps, agent, story, named, steps)
