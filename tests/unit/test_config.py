@@ -225,6 +225,14 @@ def test_an_owner_on_a_channel_that_is_not_there_is_named(write: Write) -> None:
     assert warnings == ["owner: nobody is recognised on 'htpp': there is no such channel; did you mean 'http'?"]
 
 
+def test_an_owner_on_a_channel_of_an_extension_is_not_warned_of(write: Write) -> None:
+    file = write("owner: [{channel: pager, sender: ann}, {channel: siren, sender: ann}]\nextensions: {siren: {}}\n")
+    assert len(load(file)[1]) == 1
+    (file.parent / "extensions").mkdir()
+    (file.parent / "extensions" / "mine.py").write_text("@extension(id='pager')\nclass A: ...\n", "utf-8")
+    assert load(file)[1] == []
+
+
 def test_a_channel_of_ones_own_warns_nobody(write: Write) -> None:
     config, warnings = load(write("channels: {forum: {priority: 30}}"))
     assert (config.channels["forum"].priority, warnings) == (30, [])

@@ -16,6 +16,7 @@ from keepsaid.errors import ExtensionError
 from keepsaid.extensions.discovery import GROUP, ExtensionSource, in_folder, in_packages, unique
 from keepsaid.extensions.manifest import manifest_of
 from keepsaid.extensions.provided import settings_of
+from keepsaid.interfaces.cli.new_extensions import KINDS
 from keepsaid.interfaces.cli.program import run
 
 RUNS = "raise RuntimeError('this was run')\n"
@@ -211,7 +212,7 @@ def test_one_is_switched_off_and_on_in_the_file(home: Home, capsys: pytest.Captu
     listed(capsys, "ext", "disable", "nobody", code=1)
 
 
-@pytest.mark.parametrize("kind", ["channel", "tool", "context"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_what_is_written_for_a_beginner_passes_the_check(
     kind: str, home: Home, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -220,19 +221,57 @@ def test_what_is_written_for_a_beginner_passes_the_check(
     told = listed(capsys, "ext", "check", "my-first")
     assert told.count("ok") == 5
     assert not caplog.records, "nothing but it and what it depends on is tried"
-    assert [one.manifest.provides for one in in_folder(home.extensions) if one.manifest] == [(kind,)]
+    [manifest] = [one.manifest for one in in_folder(home.extensions)]
+    assert manifest is not None
+    declared = {"subscriber": manifest.events.subscribes, "agent": manifest.agent}
+    assert declared.get(kind) or kind in manifest.provides
 
 
 def test_what_is_built_in_is_not_checked_here(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     listed(capsys, "ext", "check", "memory", code=1)
 
 
-def test_what_depends_on_what_is_built_in_is_not_checked_here(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    put(home.extensions, "leans", "@extension(id='leans', depends_on=['memory'])\nclass A: ...\n")
-    assert run(["ext", "check", "leans"]) == 1
-    said = capsys.readouterr().err
-    assert "leans depends on memory, which is built in" in said
-    assert "keepsaid ext show leans" in said
+def test_what_depends_on_memory_is_checked_with_a_stand_in(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    source = """
+    @extension(id='leans', depends_on=['memory', 'memory_consolidator', 'http'])
+    class A:
+        async def initialize(self, context):
+            assert list(context.get_extension('memory').tools(None)) == []
+    """
+    put(home.extensions, "leans", source)
+    assert listed(capsys, "ext", "check", "leans").count("ok") == 5
+
+
+def test_an_agent_is_checked_for_the_tools_it_names(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    manifest = "id: desk\napi: 1\nagent: {instructions: Do it., tools: [roll, fly]}\n"
+    put_folder(home.extensions, "desk", manifest)
+    assert "its agent has no tool roll, fly" in listed(capsys, "ext", "check", "desk", code=6)
+    put(
+        home.extensions,
+        "wings",
+        "@extension(id='wings')\nclass A:\n    @tool\n    async def fly(self):\n        'Fly.'\n",
+    )
+    put_folder(home.extensions, "desk", manifest.replace("roll, ", "") + "depends_on: [wings]\n")
+    assert listed(capsys, "ext", "check", "desk").count("ok") == 5
+
+
+SENDS = """
+from pathlib import Path
+
+@extension(id='pager', channel={})
+class A:
+    async def send(self, reply):
+        Path(__file__).with_name("sent").write_text(reply.lane.conversation)
+"""
+
+
+def test_a_channel_sends_only_where_the_check_is_told_to(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    put(home.extensions, "pager", SENDS)
+    sent = home.extensions / "sent"
+    listed(capsys, "ext", "check", "pager")
+    assert not sent.exists()
+    listed(capsys, "ext", "check", "pager", "--send-to", "test-room")
+    assert sent.read_text("utf-8") == "test-room"
 
 
 @pytest.mark.parametrize("name", [name for name in BROKEN if name != "hangs_start"])

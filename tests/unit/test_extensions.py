@@ -18,12 +18,13 @@ from keepsaid import InputError
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Home, load
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
-from keepsaid.domain.scene import TurnContext
+from keepsaid.domain.scene import Contribution, TurnContext
 from keepsaid.domain.trust import UNKEYED
 from keepsaid.errors import ExtensionError
 from keepsaid.extensions import loaded
 from keepsaid.extensions.contributions import ExtensionContributions
 from keepsaid.pipeline.prompt.layers import extensions
+from keepsaid.testing.clock import VirtualClock
 from keepsaid.testing.model_script import Call, Say, Script
 from keepsaid.testing.model_server import ModelServer
 from keepsaid.testing.recording_runtime import RecordingRuntime
@@ -186,21 +187,53 @@ async def test_a_text_for_the_prompt_that_fails_is_left_out_and_named(tmp_path: 
 
     @extension(id='slow')
     class A:
+        hangs = True
+
         @context()
-        async def about(self, claimed): await asyncio.Event().wait()
+        async def a_snow(self, claimed): return "It snows."
+
+        @context()
+        async def about(self, claimed):
+            if self.hangs:
+                await asyncio.Event().wait()
+            return "It hails."
+
+        @context()
+        async def broken(self, claimed): raise ValueError("not today")
     """
     put(tmp_path / "x", "slow", source)
     put(tmp_path / "x", "dice", DICE.replace("context.secret", "str"))
     life = lifecycle(tmp_path / "x", RecordingRuntime())
     await life.begin()
-    added = await ExtensionContributions(lambda: life.active, limit_s=0.01).contribute(EVERYTHING.claimed)
+    clock, noted = VirtualClock(), list[str]()
+    offers = ExtensionContributions(lambda: life.active, clock, lambda: noted.append("noted"), limit_s=0.01)
+    added = await offers.contribute(EVERYTHING.claimed)
     assert [(one.name, one.text, one.missing) for one in added] == [
         ("dice", "It rains.", ""),
+        ("slow", "It snows.", ""),
         ("slow", "", "it took longer than 0.01 s"),
+        ("slow", "", "ValueError"),
     ]
     above, _ = extensions(replace(EVERYTHING, turn=TurnContext(contributions=added)), 1_000, UNKEYED)
-    assert "It rains." in above.text
-    assert above.cut == "left out: slow (it took longer than 0.01 s)"
+    assert ("It rains." in above.text, "It snows." in above.text) == (True, True)
+    assert above.cut == "left out: slow (it took longer than 0.01 s), slow (ValueError)"
+    for _ in range(3):
+        [hung] = [one for one in await offers.contribute(EVERYTHING.claimed) if "long" in one.missing]
+    slow = life.guests["slow"]
+    assert (hung.missing, len(noted)) == ("it took too long three times", 1)
+    [note] = loaded.shape_of(slow)["notes"]
+    assert note == "about took too long three times; prompts do without it for 10 min at a time"
+    slow.made.hangs = False
+    await clock.advance(600_001)
+    again = [one.text for one in await offers.contribute(EVERYTHING.claimed) if one.name == "slow"]
+    assert (again, slow.notes, len(noted)) == (["It snows.", "It hails.", ""], {}, 2)
+
+
+def test_a_text_that_is_too_long_leaves_room_for_others() -> None:
+    added = tuple(Contribution(name, name * size, 10) for name, size in (("a", 20), ("b", 2_000), ("c", 20)))
+    above, _ = extensions(replace(EVERYTHING, turn=TurnContext(contributions=added)), 1_000, UNKEYED)
+    assert ("a" * 20 in above.text, "b" * 20 in above.text, "c" * 20 in above.text) == (True, False, True)
+    assert above.cut == "left out: b"
 
 
 async def test_the_owner_is_told_in_his_direct_chat_by_an_event(tmp_path: Path) -> None:

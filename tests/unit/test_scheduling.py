@@ -89,6 +89,23 @@ def test_what_fails_three_times_is_disabled_and_said_to_the_owner() -> None:
     home(life)
 
 
+def test_a_text_of_a_job_waits_for_an_owner_who_has_not_written_yet() -> None:
+    async def greets(_schedule: Schedule, _run: ScheduleRun) -> str:
+        return "good morning"
+
+    async def life(one: VirtualHome) -> None:
+        one.instance.scheduling.register_job("greets", JobHandler(greets))
+        made = await one.instance.services.schedules.add(new("morning", What.RUN, "greets"))
+        for _ in range(4):
+            one.jump(3_600)
+            await asyncio.sleep(10)
+        assert [notice.draft.text for notice in await one.store.unseen("terminal", "terminal")] == ["good morning"] * 4
+        assert {state for state, _ in await runs(one, made)} == {"executed"}
+        assert (await one.instance.services.schedules.find("morning", None)).state == "active"
+
+    home(life)
+
+
 def test_what_nobody_knows_is_refused_when_it_is_added() -> None:
     async def life(one: VirtualHome) -> None:
         with pytest.raises(InputError, match="nothing here is called 'tidying'"):

@@ -154,15 +154,21 @@ async def test_doctor_shows_what_status_calls_for(tmp_path: Path, capsys: pytest
     with closing(open_writer(home.data / "buffer.db")) as db:
         migrate(db, home.data / "buffer.db", "buffer")
         db.execute(PLANTED)
-    account = {"extensions": [{"id": "weather", "state": "quarantined", "reason": "it raised KeyError"}]}
+    account = {
+        "extensions": [
+            {"id": "weather", "state": "quarantined", "reason": "it raised KeyError"},
+            {"id": "tips", "state": "active", "reason": None, "notes": ["about took too long three times"]},
+        ]
+    }
     home.extensions_file.parent.mkdir(parents=True, exist_ok=True)
     home.extensions_file.write_text(json.dumps(account), "utf-8")
     told = await asyncio.to_thread(printed, capsys, "--home", str(tmp_path), "status", "--json")
     looked = await asyncio.to_thread(printed, capsys, "--home", str(tmp_path), "doctor", "--offline", "--json")
     attention = [(one["what"], one["command"]) for one in told["attention"]]
-    for begin in (*FOUND, "extension weather is quarantined: it raised KeyError"):
+    noted = "extension tips: about took too long three times"
+    for begin in (*FOUND, "extension weather is quarantined: it raised KeyError", noted):
         assert any(begin in what for what, _ in attention), (begin, attention)
-    assert len(attention) == len(FOUND) + 1
+    assert len(attention) == len(FOUND) + 2
     assert attention == [(one["what"], one["fix"]) for one in looked["findings"] if one["level"] == "warn"]
 
 

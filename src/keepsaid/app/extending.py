@@ -18,7 +18,9 @@ from keepsaid.config.services import ExtensionConfig
 from keepsaid.config.settings import ChannelConfig
 from keepsaid.domain import commits, event, message, process, reply
 from keepsaid.domain.prompt import Json
+from keepsaid.domain.route import Notify, TaskKind, WorkTerms
 from keepsaid.domain.schedule import NewSchedule, Schedule, ScheduleRun, What
+from keepsaid.domain.task import CreateTasks, NewTask, TaskFilter
 from keepsaid.engine.scheduler import JobHandler
 from keepsaid.engine.supervisor import ServiceLoop
 from keepsaid.errors import ConfigError, ExtensionError, InputError
@@ -30,10 +32,11 @@ from keepsaid.extensions.loaded import LoadedExtension, State
 from keepsaid.extensions.manifest import Manifest
 from keepsaid.pipeline.runner import MessagePipeline
 from keepsaid.ports.channel import Channel, Hook, Incoming
-from keepsaid.ports.extension import AgentProvider
-from keepsaid.ports.model import Model, Tool
+from keepsaid.ports.extension import Agent, ReadScope, RecalledText
 from keepsaid.ports.runtime import Clock, Ids, Redactor, Wakeups
+from keepsaid.ports.store import Store
 from keepsaid.ports.store_views import Operations
+from keepsaid.services.reading import ReadingService
 from keepsaid.text.normal import normalise
 from keepsaid.values import frozen
 
@@ -48,12 +51,13 @@ class ExtensionHost:
     """The runtime as its extensions may use it; `ours` are the channels that belong to extensions."""
 
     config: Config
-    store: Operations
+    store: Store
     telling: services.EventService
     receiving: Callable[[message.Inbound], Awaitable[commits.Received]]
     clock: Clock
     ids: Ids
     hints: Wakeups
+    reading: ReadingService
     ours: frozenset[str] = frozenset()
 
     async def emit(self, extension: str, topic: str, payload: Mapping[str, Json], correlation_id: str) -> None:
@@ -74,6 +78,26 @@ class ExtensionHost:
         if not await self.store.apply(process.NotifyOwner(draft, normalise(name), now + _KNOWN_MS, now)):
             raise ExtensionError(f"{extension} has something to tell, and the owner has not written here yet")
         self.hints.deliver.set()
+
+    async def invoke_agent(self, extension: str, task: str, key: str, *, notify_user: bool) -> int:
+        """Make a task for the agent of an extension; an event that is delivered again finds the task of before."""
+        number = self.ids.next()
+        known_as = normalise(f"ext:{extension}:{key}" if key else f"ext:{extension}:{number:x}")
+        if found := await self.store.tasks.find(TaskFilter(key=known_as, limit=1)):
+            return found[0].id
+        terms = WorkTerms(notify=Notify.ALWAYS if notify_user else Notify.ON_FAILURE, agent=extension)
+        new = NewTask(number, normalise(task), known_as, TaskKind.AGENT, terms=terms)
+        if refusal := await self.store.apply(CreateTasks((new,), self.clock.now_ms())):
+            raise ExtensionError(f"the task of {extension} cannot be made: {refusal}")
+        self.hints.agent.set()
+        return number
+
+    async def read(self, scope: ReadScope, thing: int | str) -> message.Trusted:
+        """Return the text of a message or a task within a scope."""
+        return await self.reading.read(scope, thing)
+
+    async def recall(self, scope: ReadScope, query: str, limit: int, about: int | str | None) -> Sequence[RecalledText]:
+        return await self.reading.recall(scope, query, limit, about)
 
     async def receive(self, channel: str, incoming: Incoming) -> bool:
         """Take in a message that an extension's channel brought."""
@@ -147,17 +171,16 @@ class ExtensionService:
         home: Home,
         found: Sequence[FoundExtension],
         host: ExtensionHost,
-        outer: tuple[Model, Redactor],
+        redactor: Redactor,
         parts: Parts,
     ) -> None:
         self._home = home
         self.host = host
         self._parts = parts
-        self._model, redactor = outer
         around = LifecycleDeps(self._context, self._agent, host.clock, redactor.redacted, self._changed)
         self.lifecycle = Lifecycle(unique((*built_in(host.config), *found)), around)
         self.listeners = contributions.Listeners(host.clock)
-        self.offers = contributions.ExtensionContributions(lambda: self.lifecycle.active)
+        self.offers = contributions.ExtensionContributions(lambda: self.lifecycle.active, host.clock, self.note)
         self._begun = False
 
     async def begin(self, channels: dict[str, Channel], hooks: dict[str, Hook]) -> None:
@@ -196,19 +219,12 @@ class ExtensionService:
         context.parts = self._parts
         return context
 
-    def _agent(self, guest: LoadedExtension) -> AgentProvider | None:
-        described = guest.manifest.agent
-        return contributions.DeclaredAgent(described, self._named, lambda: self._tools_of(guest)) if described else None
+    def _agent(self, guest: LoadedExtension) -> Agent | None:
+        return loaded.described_agent(guest, self.lifecycle.guests)
 
-    def _named(self, name: str) -> Model:
-        if name not in ("", self._model.name):
-            raise ExtensionError(f"the model {name} is not available; this instance answers with {self._model.name}")
-        return self._model
-
-    def _tools_of(self, guest: LoadedExtension) -> Sequence[Tool]:
-        """The tools of an extension, and of those it depends on."""
-        near = [self.lifecycle.guests[one] for one in guest.manifest.depends_on]
-        return [tool for one in (guest, *near) for tool in one.provided.tools]
+    def agents(self) -> Mapping[str, Agent]:
+        """The agents of the extensions that are active, by the id of the extension."""
+        return {one.id: agent for one in self.lifecycle.active if (agent := one.provided.agent) is not None}
 
     async def _changed(self, guest: LoadedExtension) -> None:
         if guest.fault is not None:
@@ -217,6 +233,10 @@ class ExtensionService:
             await self.listeners.end(guest.id)
         elif guest.state is State.ACTIVE and guest.found.source is not ExtensionSource.BUILT_IN:
             await self.host.emit_lifecycle_event("extension.started", {"extension": guest.id}, guest.id)
+        self.note()
+
+    def note(self) -> None:
+        """Write down the state and the notes of all extensions, once they have begun."""
         if self._begun:
             self._write()
 
@@ -238,21 +258,21 @@ async def join_calendars(extending: ExtensionService, scheduling: work.ScheduleR
         source, wanted = f"ext:{id_}", []
         for entry in guest.manifest.schedules if guest.active else ():
             name = f"{source}:{entry.name}"
-            scheduling.register_job(name, JobHandler(_make_job(extending.host, guest, entry.name)))
-            new = extending.host.ids.next(), source, entry.name, entry.timing(zone), What.RUN, name
-            wanted.append(NewSchedule(*new))
+            new = extending.host.ids.next(), source, entry.name, entry.timing(zone)
+            if entry.task:
+                wanted.append(NewSchedule(*new, What.TASK, entry.task))
+                continue
+            scheduling.register_job(name, JobHandler(_make_job(guest, entry.name)))
+            wanted.append(NewSchedule(*new, What.RUN, name))
         await scheduling.service.replace(source, wanted)
 
 
-def _make_job(
-    host: ExtensionHost, guest: LoadedExtension, entry: str
-) -> Callable[[Schedule, ScheduleRun], Awaitable[bool]]:
-    """What is done when a schedule of an extension is due; a result is for the owner."""
+def _make_job(guest: LoadedExtension, entry: str) -> Callable[[Schedule, ScheduleRun], Awaitable[bool | str]]:
+    """What is done when a schedule of an extension is due; a text that it returns is for the owner."""
 
-    async def do(schedule: Schedule, run: ScheduleRun) -> bool:
-        if said := await guest.provided.schedules[entry]():
-            await host.notify(guest.id, said, f"{schedule.new.name}:{run.due_at}")
-        return True
+    async def do(_schedule: Schedule, _run: ScheduleRun) -> bool | str:
+        said = await guest.provided.schedules[entry]()
+        return str(said) if said else True
 
     return do
 

@@ -37,7 +37,7 @@ from keepsaid.pipeline.turn.commands import BURIED, BURIED_AGAIN, PARKED, HomeRe
 from keepsaid.ports import channel, memory_store, store
 from keepsaid.ports.model import Loadable, Model, Tool, at_once
 from keepsaid.ports.runtime import Clock, Ids, Lock, Offload, Space, StopToken, inline
-from keepsaid.services import forgetting, people, status, tasks
+from keepsaid.services import forgetting, people, reading, status, tasks
 from keepsaid.services.inbox import AskService, InboxService, ProgressHub
 from keepsaid.services.memories import MemoryService, RememberedService, SearchService
 from keepsaid.values import frozen
@@ -121,7 +121,7 @@ class Instance:
             self._early.recall, self.search, self.recorder, self.briefings, self.compactor, self.forgetter
         )
         self.toolbox = channels.Toolbox(channels.servers_of(home, config, clock))
-        offered = outside.tools, contributions.ExtensionContributions(self._active_extensions), self.toolbox
+        offered = outside.tools, self._contributions(), self.toolbox
         place, answers = (home, config, stores), Punctual(outside.answerer) if outside.answerer else model
         shared = HomeReports(self._describe_status, self._describe_inbox), outside.offload, outside.fence
         builder = agent.AgentBuilder(*place, answers, have, system, self.hub, offered, *shared)
@@ -133,7 +133,7 @@ class Instance:
         self.reloading = extending.reloading_of(home, config, self.flow, (operations, clock), outside.extensions)
         self.owner, loads = f"{os.getpid()}-{ids.next():x}", model.load if isinstance(model, Loadable) else at_once
         lent = builder.worker_tools, builder.hindsight, lambda task: builder.approvals(task.lane), builder.fence
-        site = TaskRunnersDeps(home, config, operations, memories, self.redactor, model, *lent)
+        site = TaskRunnersDeps(home, config, operations, memories, self.redactor, model, *lent, self.extending.agents)
         self.working = TaskRunners(site, system, hints, self.owner)
         self.life = ProcessAge(operations, clock, self.owner, outside.life, loads)
         ours, terms = (operations, clock, ids, self.owner), LeaseTerms(ageing=config.priority.ageing())
@@ -186,13 +186,22 @@ class Instance:
     def _active_extensions(self) -> Sequence[loaded.LoadedExtension]:
         return self.extending.lifecycle.active
 
+    def _contributions(self) -> contributions.ExtensionContributions:
+        return contributions.ExtensionContributions(
+            self._active_extensions,
+            self.clock,
+            lambda: self.extending.note(),  # noqa: PLW0108 - it is made later
+        )
+
     def _extending(
         self, found: Sequence[discovery.FoundExtension], memory_tools: Callable[[turn.ClaimedBatch], Sequence[Tool]]
     ) -> extending.ExtensionService:
         outer, ours = (self.telling, self.receive, self.clock, self.ids, self.flow.hints), extending.ours_of(found)
-        host = extending.ExtensionHost(self.config, self.operations, *outer, ours)
+        host = extending.ExtensionHost(
+            self.config, self.operations, *outer, reading.ReadingService(self.operations, self.search), ours
+        )
         parts = Parts(self.config, memory_tools, self.collecting.stages, ours)
-        return extending.ExtensionService(self.home, found, host, (self.model, self.redactor), parts)
+        return extending.ExtensionService(self.home, found, host, self.redactor, parts)
 
     async def receive(self, inbound: message.Inbound) -> commits.Received:
         """Take a message in; returns once it is on disk. Raises InputError or StoreError."""

@@ -188,24 +188,29 @@ def free_space(home: Home, config: Config) -> int:
 
 def host_status(home: Home, config: Config) -> status.HostStatus:
     """Read what stands beside the stores of a home, from its disk; no server is asked."""
-    quarantined = _quarantined(home, config)
+    quarantined, noted = _fared(home, config)
     if not config.tools.mcp:
-        return status.HostStatus(free_space(home, config), {}, quarantined)
+        return status.HostStatus(free_space(home, config), {}, quarantined, noted=noted)
     from keepsaid.app import channels  # noqa: PLC0415 - the engine, which a home without MCP servers is spared
 
     waiting = {server: len(tools) for server, tools in channels.waiting_in(home, config).items()}
-    return status.HostStatus(free_space(home, config), waiting, quarantined, channels.troubled_servers(home, config))
+    servers = channels.troubled_servers(home, config)
+    return status.HostStatus(free_space(home, config), waiting, quarantined, servers, noted)
 
 
-def _quarantined(home: Home, config: Config) -> dict[str, str]:
-    """By extension, why it was quarantined when a runtime last wrote that down; not those that were disabled since."""
+def _fared(home: Home, config: Config) -> tuple[dict[str, str], dict[str, str]]:
+    """By extension, why it was quarantined when a runtime last wrote that down, and what does not work of the others.
+
+    Those that were disabled since are left out.
+    """
     if not home.extensions_file.exists():
-        return {}
+        return {}, {}
     from keepsaid.extensions import loaded  # noqa: PLC0415 - 50 ms that a home without extensions is spared
 
     fared, named = loaded.read(home.extensions_file), config.extensions
     wanted = {id_: one for id_, one in fared.items() if id_ not in named or named[id_].enabled}
-    return {id_: str(one.get("reason")) for id_, one in wanted.items() if one.get("state") == loaded.State.QUARANTINED}
+    out = {id_: str(one.get("reason")) for id_, one in wanted.items() if one.get("state") == loaded.State.QUARANTINED}
+    return out, {id_: "; ".join(one["notes"]) for id_, one in wanted.items() if one.get("notes")}
 
 
 def _files(home: Home, config: Config) -> list[tuple[Path, tuple[str, ...]]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from keepsaid.adapters.models.choose import LazyChat
@@ -17,7 +17,8 @@ from keepsaid.engine.scheduler import JobHandler, JobRunner, Scheduler, Schedule
 from keepsaid.engine.supervisor import ServiceLoop
 from keepsaid.engine.tasks import TaskLimits
 from keepsaid.memory.recording import Results, StagedRequestExecutor
-from keepsaid.pipeline.turn import authorization, run, worker
+from keepsaid.pipeline.turn import agents, authorization, run, worker
+from keepsaid.ports import extension
 from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.runtime import Clock, Ids, Redactor, Wakeups
 from keepsaid.ports.store import MemoryStore, Store
@@ -30,6 +31,9 @@ _RELAY_MS = 1_000
 _EXPIRY_MS = 60_000
 """How often it is looked whether a call waits for approval that nobody has looked at before."""
 
+Agents = Callable[[], Mapping[str, extension.Agent]]
+"""Returns the agents of the extensions that are active, by the id of the extension."""
+
 Tooling = Callable[[], Sequence[Tool]]
 
 
@@ -37,7 +41,8 @@ Tooling = Callable[[], Sequence[Tool]]
 class TaskRunnersDeps:
     """Dependencies of the task runners: home, settings, stores, model, and the tools that workers may use.
 
-    `past` reads what a branch knows of its lane; `asking` asks the owner about calls refused to a worker.
+    `past` reads what a branch knows of its lane; `asking` asks the owner about calls refused to a worker; `agents`
+    returns the agents of extensions.
     """
 
     home: Home
@@ -50,6 +55,7 @@ class TaskRunnersDeps:
     past: worker.Hindsight
     asking: Callable[[task.Task], authorization.Approvals] | None = None
     fence: trust.Fence = trust.UNKEYED
+    agents: Agents = dict
 
 
 class TaskRunners:
@@ -70,11 +76,14 @@ class TaskRunners:
         working = tasks.TaskHandler(partial(worker.work, bench), self._idle)
         thinking = tasks.TaskHandler(partial(worker.run_branch, bench, site.past), self._idle, route.TaskKind.BRANCH)
         calling = tasks.TaskHandler(partial(tasks.make_call, site.tools), lambda: False, route.TaskKind.CALL)
+        kind = route.TaskKind.AGENT
+        invoking = tasks.TaskHandler(partial(agents.run_agent, bench, site.agents), self._agents_idle, kind)
         at_once, aside = (TaskLimits(most, terms.timeout_s) for most in (terms.concurrent_max, terms.branches_max))
         self._runners = {
             "tasks": tasks.Tasks(working, around, at_once, patience),
             "branches": tasks.Tasks(thinking, around, aside, patience),
             "calls": tasks.Tasks(calling, around, at_once, patience),
+            "agents": tasks.Tasks(invoking, around, at_once, patience),
         }
         deeds = StagedRequestExecutor(site.memories, site.memories.revisions)
         self.results = Results(site.store, site.memories, self._clock, site.redactor, deeds)
@@ -88,6 +97,11 @@ class TaskRunners:
 
     def _idle(self) -> bool:
         return self._model("").name == turn.NO_MODEL
+
+    def _agents_idle(self) -> bool:
+        """Whether no agent can work: without a model, those that are described wait, and those in code work."""
+        in_code = (one for one in self._site.agents().values() if not isinstance(one, extension.DescribedAgent))
+        return self._idle() and not any(in_code)
 
     def stages(self, receive: Callable[[message.Inbound], Awaitable[commits.Received]]) -> Sequence[ServiceLoop]:
         """The stages that do tasks, and tell the lanes that asked for them what they came to."""

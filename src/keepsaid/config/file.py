@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args
@@ -14,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from keepsaid.config.document import ConfigDocument, Key, read_document
 from keepsaid.config.environment import from_environment, merged
 from keepsaid.config.fields import variable_name
+from keepsaid.config.home import EXTENSIONS
 from keepsaid.config.secret_file import PREFIX, read_secret
 from keepsaid.config.section import FORMER, with_current_keys
 from keepsaid.config.settings import CHANNELS, ENV_PREFIX, Config, ignored
@@ -66,7 +68,7 @@ def load_document(
     emptied = [f"{path} is empty: {missing}"] if path.is_file() and path.stat().st_size == 0 else []
     unknown = [f"{_misnamed(key, near, '.'.join)}  ({place(key)})" for key, near in _unknown(data, Config)]
     useless = [f"{'.'.join(key)} is ignored: {why}  ({place(key)})" for key, why in _useless(current)]
-    return config, [*emptied, *unknown, *useless, *_unheard(config), *_variables_of_no_use()]
+    return config, [*emptied, *unknown, *useless, *_unheard(config, path.parent / EXTENSIONS), *_variables_of_no_use()]
 
 
 def _refused(
@@ -172,9 +174,20 @@ def _useless(data: Mapping[Any, Any]) -> Iterator[tuple[Key, str]]:
                 yield ("channels", str(name), setting), why
 
 
-def _unheard(config: Config) -> Iterator[str]:
-    """A warning for every owner of a channel that is not there."""
-    for name in sorted({one.channel for one in config.owner} - config.channels.keys()):
+def _is_named_in(extensions: Path, name: str) -> bool:
+    """Whether the source or manifest of an extension has a name in it. Nothing of it is run."""
+    for file in (*extensions.glob("*.py"), *extensions.glob("*/manifest.yaml")):
+        with suppress(OSError):
+            if name in file.read_text("utf-8", "replace"):
+                return True
+    return False
+
+
+def _unheard(config: Config, extensions: Path) -> Iterator[str]:
+    """A warning for every owner of a channel that is not there, and that no extension seems to bring."""
+    for name in sorted({one.channel for one in config.owner} - config.channels.keys() - config.extensions.keys()):
+        if _is_named_in(extensions, name):
+            continue
         near = get_close_matches(name, config.channels, 1)
         meant = f"; did you mean {near[0]!r}?" if near else ""
         yield f"owner: nobody is recognised on {name!r}: there is no such channel{meant}"

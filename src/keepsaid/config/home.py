@@ -10,6 +10,9 @@ from pathlib import Path
 from keepsaid.errors import HomeError
 from keepsaid.values import frozen
 
+EXTENSIONS = "extensions"
+"""The folder of extensions, beside the config file."""
+
 _ELSEWHERE = "make that directory writable, or use another home: keepsaid --home DIR status"
 
 
@@ -77,7 +80,7 @@ class Home:
     @property
     def extensions(self) -> Path:
         """The folder where extensions are put."""
-        return self.config / "extensions"
+        return self.config / EXTENSIONS
 
     @property
     def extensions_file(self) -> Path:

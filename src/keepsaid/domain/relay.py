@@ -57,7 +57,7 @@ def trust_of(story: TaskStory | None) -> message.Trust:
 
     What a worker's tools brought, and what it was given of other results, comes from outside.
     """
-    if story is None or story.task.kind is route.TaskKind.CALL:
+    if story is None or story.task.kind in (route.TaskKind.CALL, route.TaskKind.AGENT):
         return message.Trust.EXTERNAL
     used = {one.subject for one in story.steps if one.kind is turn.StepKind.TOOL}
     given = story.task.kind is route.TaskKind.WORKER and (story.before or ".result" in story.task.description)

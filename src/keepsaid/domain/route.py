@@ -19,12 +19,14 @@ from keepsaid.values import frozen
 class TaskKind(StrEnum):
     """Who does a task: a worker sees the task alone, a branch a copy of its lane's history too (seed 001).
 
-    A `call` is one tool call that a turn was refused: it is made as it stands once the owner has approved it.
+    A `call` is one tool call that a turn was refused: it is made as it stands once the owner has approved it. An
+    `agent` is that of an extension.
     """
 
     WORKER = "worker"
     BRANCH = "branch"
     CALL = "call"
+    AGENT = "agent"
 
 
 class OnCrash(StrEnum):
@@ -51,7 +53,8 @@ class WorkTerms:
     a description holds those of others. `skill` is a text of the agent's skills that the worker is given, `model` one
     beside the agent's own, `tools` those it may use (None: all that workers may). `timeout_s` 0 is the config's limit.
     A task without `on_crash` is run again, unless a call was under way that must not be repeated: then a person is
-    asked. Its own errors are charged; the last of `attempts_max` fails it.
+    asked. Its own errors are charged; the last of `attempts_max` fails it. With an `agent`, the agent of the extension
+    with this id does the task.
     """
 
     order: str = ""
@@ -62,6 +65,7 @@ class WorkTerms:
     notify: Notify = Notify.NONE
     on_crash: OnCrash | None = None
     attempts_max: int = 3
+    agent: str = ""
 
 
 def encoded(terms: WorkTerms) -> str:

@@ -67,6 +67,11 @@ class NewSchedule:
     urgent: bool = False
     whenever: bool = False
 
+    @property
+    def agent(self) -> str:
+        """The id of the extension whose agent does its task; "" if a worker does it."""
+        return self.source.removeprefix("ext:") if self.source.startswith("ext:") else ""
+
     def same(self, other: NewSchedule) -> bool:
         """Whether the other asks for the same, whatever its id."""
         return replace(self, id=0) == replace(other, id=0)

@@ -25,19 +25,21 @@ from keepsaid.values import frozen
 _log = logging.getLogger("keepsaid.schedules")
 _ERROR_CHARS_MAX = 500
 
-End = Callable[[str, str], Awaitable[None]]
-"""Writes down how a run ended: its verb, and why."""
+End = Callable[[str, str, str], Awaitable[None]]
+"""Writes down how a run ended: its verb, why, and a text for the owner."""
 
 
 @frozen
 class JobHandler:
     """Function that a schedule runs; it returns False if it was interrupted and has to be started again.
 
+    A text that it returns is sent to the owner, in the commit that ends the run.
+
     A job cut short by the end of its process is started `again` if running it twice does no harm. It may take
     `limit_s` seconds; None for a job that ends by itself when it is asked to stop.
     """
 
-    do: Callable[[Schedule, ScheduleRun], Awaitable[bool]]
+    do: Callable[[Schedule, ScheduleRun], Awaitable[bool | str]]
     again: bool = False
     limit_s: float | None = 600.0
 
@@ -68,12 +70,13 @@ class JobRunner:
         task.add_done_callback(self._doing.discard)
 
     async def _do(self, job: JobHandler, run: ScheduleRun, schedule: Schedule, end: End) -> None:
-        verb, why = "fail", ""
+        verb, why, text = "fail", "", ""
         try:
             async with asyncio.timeout(job.limit_s):
-                verb = "execute" if await job.do(schedule, run) else "release"
+                done = await job.do(schedule, run)
+                verb, text = "release" if done is False else "execute", done if isinstance(done, str) else ""
         except asyncio.CancelledError:
-            await end("release" if job.again else "interrupt", "the process was stopped")
+            await end("release" if job.again else "interrupt", "the process was stopped", "")
             raise
         except TimeoutError:
             why = f"it took longer than {job.limit_s:g} s" if job.limit_s else "it took too long"
@@ -82,7 +85,7 @@ class JobRunner:
         except Exception as error:  # noqa: BLE001  # guard: engine loop - what one run does is its own, and stops no other
             _log.error("errand %s failed", schedule.new.text, exc_info=error)
             why = f"{type(error).__name__}: {error}"
-        await end(verb, cut(normalise(why), _ERROR_CHARS_MAX))
+        await end(verb, cut(normalise(why), _ERROR_CHARS_MAX), normalise(text))
 
     async def stop(self, patience_s: float) -> None:
         """Wait `patience_s` seconds for running jobs, then cancel them."""
@@ -111,7 +114,10 @@ def task_of(number: int, schedule: Schedule) -> NewTask:
     if new.target is not None:
         lane, key = new.target.lane, f"schedule:{known_as}"
         return NewTask(number, new.text, key, lane=lane, depth=1, outside=outside, priority=PRIORITY)
-    terms, key = route.WorkTerms(notify=route.Notify.ON_FAILURE), f"schedule:{new.name or known_as}"
+    terms, key = route.WorkTerms(notify=route.Notify.ON_FAILURE, agent=new.agent), f"schedule:{new.name or known_as}"
+    if new.agent:
+        key = f"schedule:{new.source}:{new.name}"
+        return NewTask(number, new.text, key, route.TaskKind.AGENT, terms=terms, outside=outside, priority=PRIORITY)
     return NewTask(number, new.text, key, terms=terms, outside=outside, priority=PRIORITY)
 
 
@@ -216,6 +222,7 @@ class Scheduler:
         elif new.what is What.TASK and (target is None or self._is_open(target)):
             await self.store.apply(BeginRun(_key(run), self.clock.now_ms(), task_of(self.ids.next(), schedule)))
             self.reach.hints.task.set()
+            self.reach.hints.agent.set()
         elif target is None or not self._is_open(target):
             await self._end(run, schedule, "fail", _closed(target))
         elif new.what is What.SAY:
@@ -253,7 +260,8 @@ class Scheduler:
             await self._end(run, schedule, verb, why)
         elif target is None:
             text = render_owner_notice(story.task, TaskEnd.COMPLETE, story.task.result)
-            notice = Notice(self.reach.owner, reply.ReplyDraft(self.ids.next(), text, notice=True))
+            draft = reply.ReplyDraft(self.ids.next(), text, notice=True)
+            notice = Notice(self.reach.owner, draft) if story.task.result else None
             await self.store.apply(EndRun(_key(run), verb, self.clock.now_ms(), notice=notice))
             self.reach.hints.deliver.set()
         elif not self._is_open(target):
@@ -268,15 +276,18 @@ class Scheduler:
             await self._end(run, schedule, "fail", f"nothing here is called {schedule.new.text}")
         elif await self.store.apply(BeginRun(_key(run), self.clock.now_ms())):
 
-            async def end(verb: str, why: str) -> None:
-                await self._end(run, schedule, verb, why)
+            async def end(verb: str, why: str, text: str) -> None:
+                await self._end(run, schedule, verb, why, text)
                 self.hint.set()
 
             self.errands.begin(run, schedule, end)
 
-    async def _end(self, run: ScheduleRun, schedule: Schedule, verb: str, why: str) -> None:
+    async def _end(self, run: ScheduleRun, schedule: Schedule, verb: str, why: str, text: str = "") -> None:
         key, now = _key(run), self.clock.now_ms()
         notice = self._notice(schedule, why) if verb == "fail" else None
+        if text.strip():
+            notice = Notice(self.reach.owner, reply.ReplyDraft(self.ids.next(), text, notice=True))
+            self.reach.hints.deliver.set()
         state = await self.store.apply(EndRun(key, verb, now, why, notice=notice))
         self._warn(schedule, state, verb, why)
 

@@ -1,107 +1,46 @@
-"""What loaded extensions add to a turn: tools, context, channels, and agents without code (seed 002)."""
+"""What loaded extensions add to a turn: tools, context and channels (seed 002)."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
-from keepsaid.domain import message, turn, visibility
-from keepsaid.domain.prompt import Prompt, Record, Role, ToolCall
+from keepsaid.domain import message, turn
 from keepsaid.domain.scene import Contribution
-from keepsaid.domain.trust import ShownSource, Taint
-from keepsaid.errors import ExtensionError, ToolError
-from keepsaid.extensions import discovery, loaded, loading, manifest
-from keepsaid.pipeline.turn.authorization import CallGate
+from keepsaid.extensions import discovery, loaded, loading, manifest, provided
 from keepsaid.ports import channel, model, runtime
 from keepsaid.ports.extension import StreamingProvider
-from keepsaid.ports.model import Model, ModelRequest, Tool
-from keepsaid.text.normal import cut, normalise
-from keepsaid.values import frozen
-
-_ANSWER_CHARS_MAX = 20_000
-
-
-@frozen
-class DeclaredAgent:
-    """The agent that a manifest describes. Its tools are looked up when a task begins."""
-
-    described: manifest.AgentManifest
-    model: Callable[[str], Model]
-    tools: Callable[[], Sequence[Tool]]
-
-    async def invoke(self, task: str) -> str:
-        """Do a task; raises a ModelError, or ExtensionError when it comes to no answer.
-
-        A task that does not state its trust (`Trusted`) comes from outside. Calls that need more trust than the task
-        and the output of its tools have are refused.
-        """
-        limits, model = self.described.limits, self.model(self.described.model)
-        gate = CallGate(Taint().showing([ShownSource(visibility.trust_in(task), "the task it was given")]))
-        tools = [tool for tool in self.tools() if tool.name in self.described.tools]
-        prompt = Prompt(self.described.instructions, (), "", task)
-        exchange: list[Record] = []
-        async with asyncio.timeout(limits.time_s):
-            for _ in range(limits.steps_max):
-                request = ModelRequest(prompt, tuple(exchange), tools, limits.tokens_max, limits.time_s)
-                answer = await model.answer(request, _unheard)
-                exchange.append(Record(Role.ASSISTANT, answer.text, answer.calls))
-                if not answer.calls:
-                    return answer.text
-                results = [await _used(tools, call, gate) for call in answer.calls]
-                gate.see(results)
-                exchange += results
-        raise ExtensionError(f"the agent made {limits.steps_max} steps without coming to an answer")
-
-
-def _unheard(piece: str) -> None:
-    """Nobody listens to pieces."""
-
-
-async def _used(tools: Sequence[Tool], call: ToolCall, gate: CallGate) -> Record:
-    """Make a call and return its result with its trust; the result of a refused call says why it was refused."""
-    tool = next((one for one in tools if one.name == call.name), None)
-    refusal = None if tool is None else await gate.refusal(tool, call)
-    said = await _said(tool, call) if refusal is None else refusal.text
-    trust = gate.taint.trust
-    if tool is not None and refusal is None:
-        trust = said.trust if isinstance(said, message.Trusted) else tool.output
-    return Record(Role.TOOL, said, call_id=call.id, speaker=call.name, trust=trust)
-
-
-async def _said(tool: Tool | None, call: ToolCall) -> str:
-    """What a tool says, or what is wrong with the call."""
-    if tool is None:
-        return f"error: there is no tool {call.name!r}"
-    try:
-        arguments = json.loads(call.arguments or "{}")
-        if not isinstance(arguments, dict):
-            return "error: the arguments must be an object"
-        async with asyncio.timeout(tool.limit_s):
-            said = await tool.run(arguments)
-            short = cut(said, _ANSWER_CHARS_MAX)
-            return message.Trusted(short, said.trust) if isinstance(said, message.Trusted) else short
-    except ToolError as error:
-        return f"error: {error.what}"
-    except TimeoutError:
-        return f"error: {tool.name} took longer than {tool.limit_s:g} s"
-    except Exception as error:  # noqa: BLE001  # guard: extension - a broken tool is the agent's to work around
-        return f"error: {tool.name} failed ({type(error).__name__})"
-
+from keepsaid.text.normal import normalise
 
 _log = logging.getLogger("keepsaid.extensions")
 _LIMIT_S = 0.5
 """How long each may take to add to a prompt."""
 
 _CHARS_MAX = 20_000
+_MISSES_MAX = 3
+_LEFT_OUT_MS = 600_000
+"""How long a text is left out that took too long three times."""
+
+_Text = Callable[[], Awaitable[Sequence[Contribution]]]
 
 
 class ExtensionContributions:
-    """Tools and prompt contributions of the extensions that are active when a turn begins."""
+    """Tools and prompt contributions of the extensions that are active when a turn begins.
 
-    def __init__(self, active: Callable[[], Sequence[loaded.LoadedExtension]], limit_s: float = _LIMIT_S) -> None:
+    `noted` is called when the notes of an extension changed.
+    """
+
+    def __init__(
+        self,
+        active: Callable[[], Sequence[loaded.LoadedExtension]],
+        clock: runtime.Clock,
+        noted: Callable[[], None],
+        limit_s: float = _LIMIT_S,
+    ) -> None:
         self.active = active
+        self._clock = clock
+        self._noted = noted
         self._limit_s = limit_s
 
     def tools(self, claimed: turn.ClaimedBatch) -> tuple[Sequence[model.Tool], Sequence[model.Tool]]:
@@ -120,28 +59,54 @@ class ExtensionContributions:
         return tuple(known.values())
 
     async def contribute(self, claimed: turn.ClaimedBatch) -> tuple[Contribution, ...]:
-        """What each adds; one that fails or takes too long is named instead."""
-        asked = [self._collect_from(extension, claimed) for extension in self.active()]
+        """What each adds; a text that fails or takes too long is named instead, and silences no other."""
+        asked = [
+            self._ask(extension, name, say) for extension in self.active() for name, say in _texts(extension, claimed)
+        ]
         return tuple(one for several in await asyncio.gather(*asked) for one in several)
 
-    async def _collect_from(self, extension: loaded.LoadedExtension, claimed: turn.ClaimedBatch) -> list[Contribution]:
+    async def _ask(self, extension: loaded.LoadedExtension, name: str, say: _Text) -> Sequence[Contribution]:
+        misses, now = extension.misses.setdefault(name, loaded.Misses()), self._clock.monotonic_ms()
+        if misses.until_ms > now:
+            return (Contribution(extension.id, "", missing="it took too long three times"),)
         added: list[Contribution] = []
 
         async def ask() -> None:
-            for mark, say in extension.provided.says:
-                if text := await say(claimed):
-                    shown = normalise(str(text))[:_CHARS_MAX]
-                    added.append(Contribution(extension.id, shown, mark.priority, trust=mark.trust))
-            if extension.provided.contributor is not None:
-                added.extend(await extension.provided.contributor.contribute(claimed))
+            added.extend(await say())
 
-        if not extension.provided.says and extension.provided.contributor is None:
-            return []
-        if (fault := await loading.run_phase(loaded.Phase.PROVIDE, ask, self._limit_s)) is None:
+        fault = await loading.run_phase(loaded.Phase.PROVIDE, ask, self._limit_s)
+        hung = fault is not None and fault.reason == loading.too_long(self._limit_s)
+        self._count(extension, name, misses, hung=hung)
+        if fault is None:
             return added
-        _log.warning("the extension %s adds nothing to a prompt: %s", extension.id, fault.reason)
+        _log.warning("%s of the extension %s adds nothing to a prompt: %s", name, extension.id, fault.reason)
         reason = fault.reason.partition(":")[0]  # the words of the error may quote the message
-        return [Contribution(extension.id, "", missing=reason)]
+        return (Contribution(extension.id, "", missing=reason),)
+
+    def _count(self, extension: loaded.LoadedExtension, name: str, misses: loaded.Misses, *, hung: bool) -> None:
+        """Count how often a text took too long in a row; after three times it is left out for a while, then asked."""
+        misses.count = misses.count + 1 if hung else 0
+        if misses.count >= _MISSES_MAX:
+            misses.until_ms = self._clock.monotonic_ms() + _LEFT_OUT_MS
+            lasts = f"{_LEFT_OUT_MS // 60_000} min"
+            extension.notes[name] = f"{name} took too long three times; prompts do without it for {lasts} at a time"
+            self._noted()
+        elif extension.notes.pop(name, None) is not None:
+            self._noted()
+
+
+def _texts(extension: loaded.LoadedExtension, claimed: turn.ClaimedBatch) -> Iterator[tuple[str, _Text]]:
+    """What an extension can add to a prompt, each by the name of its method."""
+    for mark, say in extension.provided.says:
+
+        async def said(mark: manifest.ContextMark = mark, say: provided.Say = say) -> Sequence[Contribution]:
+            text = await say(claimed)
+            shown = normalise(str(text or ""))[:_CHARS_MAX]
+            return (Contribution(extension.id, shown, mark.priority, trust=mark.trust),) if text else ()
+
+        yield getattr(say, "__name__", "context"), said
+    if (contributor := extension.provided.contributor) is not None:
+        yield "contribute", lambda: contributor.contribute(claimed)
 
 
 def _of_turn(extension: loaded.LoadedExtension, claimed: turn.ClaimedBatch) -> Iterator[model.Tool]:

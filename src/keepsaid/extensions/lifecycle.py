@@ -13,7 +13,7 @@ from keepsaid.domain.event import Event
 from keepsaid.errors import ExtensionError
 from keepsaid.extensions import discovery, loading, manifest, provided
 from keepsaid.extensions.loaded import ExtensionFault, LoadedExtension, Phase, State
-from keepsaid.ports.extension import AgentProvider
+from keepsaid.ports.extension import Agent
 from keepsaid.ports.runtime import Clock
 from keepsaid.values import frozen
 
@@ -27,16 +27,17 @@ async def subscribe_all(extension: LoadedExtension) -> None:
 
 
 def _tell(extension: LoadedExtension, one: manifest.Subscription) -> provided.Tell:
-    context, agent = extension.context, extension.provided.agent
+    context = extension.context
     assert context is not None, "what is initialized has a context"
     if one.handler == "custom":
         method: provided.Tell = getattr(extension.made, one.method)
         return method
     if one.handler == "notify_user":
         return lambda event: context.notify_user(_text(event, "text"), f"{event.id}")
-    if agent is None:
+    if extension.provided.agent is None:
         raise ExtensionError(f"nobody can be invoked for {one.topic}: there is no agent")
-    return lambda event: agent.invoke(_text(event, "prompt"))
+    tells = one.result == "notify_user"
+    return lambda event: context.invoke_agent(_text(event, "prompt"), f"event:{event.id}", notify_user=tells)
 
 
 def _text(event: Event, field: str) -> str:
@@ -72,7 +73,7 @@ class LifecycleDeps:
     """
 
     context: Callable[[manifest.Manifest, Callable[[str], Any]], provided.RuntimeExtensionContext]
-    agent: Callable[[LoadedExtension], AgentProvider | None]
+    agent: Callable[[LoadedExtension], Agent | None]
     clock: Clock
     redacted: Callable[[str], str]
     changed: Callable[[LoadedExtension], Awaitable[None]]

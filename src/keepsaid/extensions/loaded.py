@@ -17,6 +17,7 @@ from keepsaid.extensions import discovery, provided
 from keepsaid.extensions.manifest import Manifest
 from keepsaid.extensions.provided import Provided
 from keepsaid.ports import memory_store, model
+from keepsaid.ports.extension import DescribedAgent
 from keepsaid.text.normal import normalise
 from keepsaid.values import frozen
 
@@ -70,8 +71,19 @@ def fault_of(phase: Phase, error: BaseException) -> ExtensionFault:
 
 
 @dataclass(slots=True)
+class Misses:
+    """How often in a row a text for prompts took too long, and until when it is left out (monotonic milliseconds)."""
+
+    count: int = 0
+    until_ms: float = 0.0
+
+
+@dataclass(slots=True)
 class LoadedExtension:
-    """One extension: where it was found, its state, and what it provides."""
+    """One extension: where it was found, its state, and what it provides.
+
+    `notes` say, by subject, what does not work while it is active; `misses` are those of its texts, by method.
+    """
 
     found: discovery.FoundExtension
     state: State = State.FOUND
@@ -81,6 +93,8 @@ class LoadedExtension:
     provided: Provided = field(default_factory=Provided)
     needs: tuple[str, ...] = ()
     unwell: int = 0
+    notes: dict[str, str] = field(default_factory=dict)
+    misses: dict[str, Misses] = field(default_factory=dict)
     took_ms: dict[Phase, float] = field(default_factory=dict)
 
     @property
@@ -112,6 +126,19 @@ class LoadedExtension:
         return None if method is None else lambda: method(*given)
 
 
+def described_agent(one: LoadedExtension, guests: Mapping[str, LoadedExtension]) -> DescribedAgent | None:
+    """The agent that the manifest of an extension describes; it may call its tools, and those of its dependencies."""
+    if (described := one.manifest.agent) is None:
+        return None
+    near = [one, *(guests[id_] for id_ in one.manifest.depends_on)]
+
+    def tools() -> Sequence[model.Tool]:
+        return [tool for each in near for tool in each.provided.tools if tool.name in described.tools]
+
+    limits = described.limits.steps_max, described.limits.tokens_max, described.limits.time_s
+    return DescribedAgent(described.instructions, tools, described.model, *limits)
+
+
 def shape_of(extension: LoadedExtension) -> dict[str, Any]:
     """One extension as programs read it."""
     return {
@@ -121,6 +148,7 @@ def shape_of(extension: LoadedExtension) -> dict[str, Any]:
         "reason": extension.fault.reason if extension.fault else None,
         "trace": extension.fault.trace if extension.fault else "",
         "needs": list(extension.needs),
+        "notes": list(extension.notes.values()),
         "tools": [tool.name for tool in extension.provided.tools],
         "channels": sorted(extension.provided.channels),
         "took_ms": {phase.value: round(ms, 1) for phase, ms in extension.took_ms.items()},
@@ -145,11 +173,13 @@ def found_shape(found: discovery.FoundExtension) -> dict[str, Any]:
         "schedules": [one.model_dump(exclude_defaults=True) for one in manifest.schedules] if manifest else [],
         "config": config,
         "secrets": dict(manifest.secrets) if manifest else {},
+        "reads": list(manifest.reads) if manifest else [],
         "state": State.OFF.value if not found.enabled else State.FOUND.value if manifest else State.QUARANTINED.value,
         "phase": "manifest" if found.problem else None,
         "reason": found.problem or None,
         "trace": "",
         "needs": [],
+        "notes": [],
     }
 
 

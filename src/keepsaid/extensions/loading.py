@@ -22,6 +22,11 @@ _LEAVE_S = 0.5
 """How long one that was broken off gets to end; one that does not heed it is left behind."""
 
 
+def too_long(limit_s: float) -> str:
+    """The reason of a fault for what exceeded its time limit."""
+    return f"it took longer than {limit_s:g} s"
+
+
 async def run_phase(phase: Phase, work: Callable[[], Awaitable[Any]], limit_s: float) -> ExtensionFault | None:
     """Run a phase of an extension; returns its fault, if any. Raises only when its caller is cancelled."""
     task = asyncio.create_task(_guarded(phase, work), name=f"extension-{phase}")
@@ -33,7 +38,7 @@ async def run_phase(phase: Phase, work: Callable[[], Awaitable[Any]], limit_s: f
     if not done:
         task.cancel()
         await asyncio.wait((task,), timeout=_LEAVE_S)
-        return ExtensionFault(phase, f"it took longer than {limit_s:g} s")
+        return ExtensionFault(phase, too_long(limit_s))
     return ExtensionFault(phase, "it cancelled itself") if task.cancelled() else task.result()
 
 

@@ -69,7 +69,8 @@ class Declared(TypedDict, total=False):
     """What a class is declared with.
 
     `config` says by key what may be set (`type`, `default`, `required`, `description` ...), `secrets` by name which
-    environment variable holds one, `channel` how its channel is treated (`priority`, `trust`, `window_ms` ...).
+    environment variable holds one, `channel` how its channel is treated (`priority`, `trust`, `window_ms` ...), `reads`
+    what it may read: `own` (its channel), `owner`, or `CHANNEL:CONVERSATION`.
     """
 
     id: Required[str]
@@ -80,6 +81,7 @@ class Declared(TypedDict, total=False):
     config: Mapping[str, Mapping[str, Any]]
     secrets: Mapping[str, str]
     channel: Mapping[str, Any]
+    reads: Sequence[str]
 
 
 def extension(**keys: Unpack[Declared]) -> Callable[[C], C]:
@@ -198,6 +200,7 @@ _CHARS_MAX = 256_000
 _ID = r"^[a-z][a-z0-9_-]{0,39}$"
 _ENTRYPOINT = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"
 _VARIABLE = r"^[A-Z][A-Z0-9_]{0,99}$"
+_READS = r"^(own|owner|[a-z][a-z0-9_-]*:.+)$"
 _OURS = "Value error, "
 
 
@@ -225,11 +228,15 @@ class Setting(ManifestPart):
 
 
 class Subscription(ManifestPart):
-    """A subscription of an extension, and its handler: a method, a notice to the owner, or its agent."""
+    """A subscription of an extension, and its handler: a method, a notice to the owner, or its agent.
+
+    The `result` of the agent is kept with its task, or also sent to the owner.
+    """
 
     topic: str
     handler: Literal["custom", "notify_user", "invoke_agent"] = "custom"
     method: str = "on_event"
+    result: Literal["keep", "notify_user"] = "keep"
 
     @field_validator("topic")
     @classmethod
@@ -304,6 +311,7 @@ class Manifest(ManifestPart):
         default_factory=dict
     )
     channel: Mapping[str, Any] | None = None
+    reads: tuple[Annotated[str, Field(pattern=_READS)], ...] = ()
     events: EventsManifest = EventsManifest()
     schedules: tuple[ScheduleEntry, ...] = ()
     agent: AgentManifest | None = None

@@ -5,14 +5,14 @@ from __future__ import annotations
 import inspect
 import logging
 import os
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from difflib import get_close_matches
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from keepsaid.domain import event, message, turn
+from keepsaid.domain import event, ids, message, turn
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
 from keepsaid.errors import ExtensionError
@@ -96,6 +96,7 @@ class RuntimeExtensionContext:
         self.log = logging.getLogger(f"keepsaid.extension.{manifest.id}")
         self.inbox: channel.InboundSink = ChannelInbox(runtime, manifest.id)
         self._manifest = manifest
+        self._scope = extension.ReadScope(manifest.id, manifest.reads)
         self._runtime = runtime
         self._peer = peer
         self._data = data
@@ -144,6 +145,17 @@ class RuntimeExtensionContext:
 
     async def notify_user(self, text: str, about: str = "") -> None:
         await self._runtime.notify(self.id, text, about)
+
+    async def invoke_agent(self, task: str, key: str = "", *, notify_user: bool = False) -> str:
+        return ids.show("task", await self._runtime.invoke_agent(self.id, task, key, notify_user=notify_user))
+
+    async def read(self, thing: int | str) -> message.Trusted:
+        return await self._runtime.read(self._scope, thing)
+
+    async def recall(
+        self, query: str, *, limit: int = 10, about: int | str | None = None
+    ) -> Sequence[extension.RecalledText]:
+        return await self._runtime.recall(self._scope, query, limit, about)
 
 
 Say = Callable[[turn.ClaimedBatch], Awaitable[str | None]]
@@ -200,12 +212,12 @@ class Provided:
     says: tuple[tuple[ContextMark, Say], ...] = ()
     contributor: extension.Contributor | None = None
     schedules: Mapping[str, Job] = field(default_factory=dict)
-    agent: extension.AgentProvider | None = None
+    agent: extension.Agent | None = None
     embedder: extension.EmbedderProvider | None = None
     extractor: extension.ExtractorProvider | None = None
 
 
-def provided_by(made: Any, manifest: Manifest, agent: extension.AgentProvider | None) -> Provided:
+def provided_by(made: Any, manifest: Manifest, agent: extension.Agent | None) -> Provided:
     """What an extension provides; `agent` is the one its manifest describes. Raises ExtensionError."""
     wrong = [name for name in _ASYNC if hasattr(made, name) and not inspect.iscoroutinefunction(getattr(made, name))]
     if wrong:
@@ -228,7 +240,7 @@ def provided_by(made: Any, manifest: Manifest, agent: extension.AgentProvider | 
         _if_is(made, extension.ToolProvider),
         says,
         _if_is(made, extension.Contributor),
-        {one.name: _executing(made, one, agent) for one in manifest.schedules},
+        {one.name: _executing(made, one) for one in manifest.schedules if not one.task},
         agent,
         _if_is(made, extension.EmbedderProvider),
         _if_is(made, extension.ExtractorProvider),
@@ -242,6 +254,8 @@ def _if_is(made: Any, protocol: type) -> Any:
 def _check_kinds(made: Any, manifest: Manifest, marked: Mapping[str, bool]) -> None:
     named = {one.method for one in manifest.schedules if not one.task}
     named |= {one.method for one in manifest.events.subscribes if one.handler == "custom"}
+    if tasks := [one.name for one in manifest.schedules if one.task and not marked["agent"]]:
+        raise ExtensionError(f"nobody can do the task of the schedule {tasks[0]}: there is no agent")
     if missing := [name for name in sorted(named) if not hasattr(made, name)]:
         raise ExtensionError(f"its manifest names the method {missing[0]}, which it does not have")
     for kind in manifest.provides:
@@ -251,10 +265,6 @@ def _check_kinds(made: Any, manifest: Manifest, marked: Mapping[str, bool]) -> N
             raise ExtensionError(f"its manifest says that it provides {kind}, but it is no {names}")
 
 
-def _executing(made: Any, entry: ScheduleEntry, agent: extension.AgentProvider | None) -> Job:
-    if entry.task:
-        if agent is None:
-            raise ExtensionError(f"nobody can do the task of the schedule {entry.name}: there is no agent")
-        return lambda: agent.invoke(message.Trusted(entry.task, message.Trust.OWNER))
+def _executing(made: Any, entry: ScheduleEntry) -> Job:
     method = getattr(made, entry.method)
     return (lambda: method(entry.name)) if entry.method == "execute" else method

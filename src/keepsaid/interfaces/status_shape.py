@@ -63,6 +63,7 @@ def status_shape(status: Status) -> dict[str, Any]:
         "tools_waiting": dict(status.host.tools_waiting),
         "tool_servers_unreachable": dict(status.host.unreachable),
         "extensions_quarantined": dict(status.host.quarantined),
+        "extensions_noted": dict(status.host.noted),
         "extraction_parked": [show("session", one.session_id) for one in status.parked],
         "events_undelivered": len(status.undelivered),
         "replies_unfetched": {"total": status.unfetched.waiting, **oldest(status.unfetched.oldest_at)},

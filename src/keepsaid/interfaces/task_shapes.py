@@ -41,6 +41,7 @@ def task_shape(task: Task) -> Shape:
         "skill": terms.skill or None,
         "model": terms.model or None,
         "tools": None if terms.tools is None else list(terms.tools),
+        "agent": terms.agent or None,
         "notify": str(terms.notify),
         **fields_of(task.usage, "tokens_in", "tokens_out"),
         **times_of(task, "created_at", "started_at", "ended_at"),

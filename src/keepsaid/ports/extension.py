@@ -12,9 +12,53 @@ from keepsaid.domain.prompt import Json
 from keepsaid.domain.reply import SendResult, StoredReply
 from keepsaid.ports import memory_store, model, runtime
 from keepsaid.ports.channel import Channel, Hook, InboundSink, Incoming
+from keepsaid.values import frozen
 
 
-class ExtensionContext(Protocol):
+@frozen
+class ReadScope:
+    """What an extension may read: `reads` of its manifest."""
+
+    extension: str
+    reads: tuple[str, ...] = ()
+
+
+@frozen
+class RecalledText:
+    """A memory as an extension reads it; `said_at` is milliseconds UTC, `state` is `active` or `superseded`."""
+
+    id: str
+    kind: str
+    text: str
+    speaker: str
+    said_at: int
+    trust: message.Trust
+    state: str
+
+
+class ExtensionAccess(Protocol):
+    """What an extension may ask of its agent, and what it may read."""
+
+    async def invoke_agent(self, task: str, key: str = "", *, notify_user: bool = False) -> str:
+        """Make a task for the extension's own agent; returns its id (`tsk_...`), the former one for a known `key`.
+
+        The task counts as text from outside. With `notify_user` the owner is sent its result.
+        """
+
+    async def read(self, thing: int | str) -> message.Trusted:
+        """The text of a message that its manifest lets it read (`reads`), or the result of a task of its own agent.
+
+        `thing` is an id, as text or as the number in an event. The text has a `trust`. Raises ExtensionError.
+        """
+
+    async def recall(self, query: str, *, limit: int = 10, about: int | str | None = None) -> Sequence[RecalledText]:
+        """The best memories for a query, at most 50: as the owner, or as an answer to the message `about` would recall.
+
+        Raises ExtensionError for what its manifest does not let it read (`reads`), and InputError.
+        """
+
+
+class ExtensionContext(ExtensionAccess, Protocol):
     """One extension's view of the runtime."""
 
     @property
@@ -96,6 +140,15 @@ class ExtensionRuntime(Protocol):
     async def notify(self, extension: str, text: str, about: str) -> None:
         """Put a notice to the owner in the outbox, once for each `about`."""
 
+    async def invoke_agent(self, extension: str, task: str, key: str, *, notify_user: bool) -> int:
+        """Make a task for the agent of an extension, once for each `key` that is not empty; returns its id."""
+
+    async def read(self, scope: ReadScope, thing: int | str) -> message.Trusted:
+        """The text of a message or a task within a scope. Raises ExtensionError."""
+
+    async def recall(self, scope: ReadScope, query: str, limit: int, about: int | str | None) -> Sequence[RecalledText]:
+        """Memories within a scope, best first. Raises ExtensionError and InputError."""
+
     async def receive(self, channel: str, incoming: Incoming) -> bool:
         """Take in a message; False when it was there before."""
 
@@ -108,7 +161,30 @@ class AgentProvider(Protocol):
     """Does a task it is given in words. An `agent:` block in the manifest makes one without code."""
 
     async def invoke(self, task: str) -> str:
-        """Do the task and return the result. If it raises, the task may be retried."""
+        """Do the task and return the result. If it raises, it is tried again, three times in all.
+
+        A call that the end of the process interrupted is not repeated: its task waits for a person.
+        """
+
+
+@frozen
+class DescribedAgent:
+    """The agent that a manifest describes; without a `model` it uses the agent's own.
+
+    `tools` returns those it has when a task begins. One task may take `steps_max` model calls of `tokens_max` tokens
+    each, and `time_s` seconds.
+    """
+
+    instructions: str
+    tools: Callable[[], Sequence[model.Tool]]
+    model: str = ""
+    steps_max: int = 10
+    tokens_max: int = 4_096
+    time_s: float = 120.0
+
+
+Agent = AgentProvider | DescribedAgent
+"""Who does the tasks of an extension: its own code, or what its manifest describes."""
 
 
 @runtime_checkable

@@ -121,13 +121,15 @@ class Wakeups:
     task: asyncio.Event = field(default_factory=asyncio.Event)
     branch: asyncio.Event = field(default_factory=asyncio.Event)
     call: asyncio.Event = field(default_factory=asyncio.Event)
+    agent: asyncio.Event = field(default_factory=asyncio.Event)
     relay: asyncio.Event = field(default_factory=asyncio.Event)
     held: dict[int, list[asyncio.Event]] = field(default_factory=dict)
 
     @property
     def of_tasks(self) -> dict[TaskKind, asyncio.Event]:
         """Those of the stages that do tasks, by kind."""
-        return {TaskKind.WORKER: self.task, TaskKind.BRANCH: self.branch, TaskKind.CALL: self.call}
+        work = {TaskKind.WORKER: self.task, TaskKind.BRANCH: self.branch}
+        return {**work, TaskKind.CALL: self.call, TaskKind.AGENT: self.agent}
 
     def wake_holders(self, batch_id: int) -> None:
         """Wake the holders of a batch, so that they check at once whether they still hold it."""

@@ -42,13 +42,15 @@ class StatusView(
 @frozen
 class HostStatus:
     """What stands beside the stores: bytes free on their disk, by server how many tools wait for acceptance, by
-    extension why it is quarantined, and by server of tools why it cannot be used. A runtime wrote down the last two.
+    extension why it is quarantined, by server of tools why it cannot be used, and by extension what of it does not work
+    (`noted`). A runtime wrote down the last three.
     """
 
     free_bytes: int
     tools_waiting: Mapping[str, int]
     quarantined: Mapping[str, str] = field(default_factory=dict)
     unreachable: Mapping[str, str] = field(default_factory=dict)
+    noted: Mapping[str, str] = field(default_factory=dict)
 
 
 @frozen
@@ -146,6 +148,8 @@ class Status:
             yield Concern(f"{many} could not be delivered to a subscriber", "keepsaid ext events dead")
         for name, reason in self.host.quarantined.items():
             yield Concern(f"extension {name} is quarantined: {reason}", f"keepsaid ext show {name}")
+        for name, what in self.host.noted.items():
+            yield Concern(f"extension {name}: {what}", f"keepsaid ext show {name}")
         for server, reason in self.host.unreachable.items():
             yield Concern(f"tools of {server} are missing: {reason}", "keepsaid ext tools ls")
         for server, count in self.host.tools_waiting.items():

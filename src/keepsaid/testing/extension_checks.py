@@ -10,13 +10,14 @@ from contextlib import asynccontextmanager
 from dataclasses import field
 from pathlib import Path
 
-from keepsaid.domain.message import Lane
+from keepsaid.domain.message import Lane, lane_key
 from keepsaid.domain.reply import ReplyDraft, SendResult, StoredReply
 from keepsaid.errors import KeepsaidError
 from keepsaid.extensions.discovery import FoundExtension
 from keepsaid.extensions.lifecycle import PhaseLimits
 from keepsaid.extensions.loaded import LoadedExtension
 from keepsaid.ports.channel import Channel
+from keepsaid.ports.extension import DescribedAgent
 from keepsaid.ports.model import Tool
 from keepsaid.testing.recording_runtime import RecordingRuntime, Settings
 from keepsaid.values import frozen
@@ -31,13 +32,17 @@ class Amiss(Exception):
 
 @frozen
 class Trial:
-    """An extension to be tried: where its data goes, its settings and those of others by id, and what is there too."""
+    """An extension to be tried: where its data goes, its settings and those of others by id, and what is there too.
+
+    `send_to` is the conversation to which its channels send one message; by default they send nothing.
+    """
 
     found: FoundExtension
     data: Path
     settings: Settings = field(default_factory=dict)
     beside: Sequence[FoundExtension] = ()
     limits: PhaseLimits = PhaseLimits()
+    send_to: str = ""
 
     @asynccontextmanager
     async def begun(self) -> AsyncIterator[tuple[LoadedExtension, RecordingRuntime]]:
@@ -91,8 +96,17 @@ async def is_well(trial: Trial) -> None:
 
 
 async def has_usable_tools(trial: Trial) -> None:
-    """Each tool has a name, a description, a schema, a class and limits, and refuses arguments it does not know."""
+    """Each tool has a name, a description, a schema, a class and limits, and refuses arguments it does not know.
+
+    The tools that its manifest names for its agent are there.
+    """
     async with trial.begun() as (extension, _):
+        if isinstance(agent := extension.provided.agent, DescribedAgent) and extension.manifest.agent is not None:
+            there = {tool.name for tool in agent.tools()}
+            missing = [name for name in extension.manifest.agent.tools if name not in there]
+            _expect(
+                not missing, f"its agent has no tool {', '.join(missing)}: neither it nor what it depends on brings one"
+            )
         for tool in extension.provided.tools:
             await _check_tool(tool)
 
@@ -111,19 +125,22 @@ async def _check_tool(tool: Tool) -> None:
 
 
 async def is_a_channel_if_it_says_so(trial: Trial) -> None:
-    """A channel answers a try to send, with a result or an error; its listening ends at the stop."""
+    """A channel has its name, and its listening ends at the stop. It sends only where the trial says to whom."""
     async with trial.begun() as (extension, runtime):
         for name, channel in extension.provided.channels.items():
             _expect(channel.name == name, f"the channel {name} calls itself {channel.name}")
-            await _check_sending(channel)
+            if trial.send_to:
+                await _check_sending(channel, trial.send_to)
         if extension.provided.listen is not None:
             await _check_listening(extension)
         _expect(all(one.conversation and one.sender for _, one in runtime.received), "it hands over what nobody said")
 
 
-async def _check_sending(channel: Channel) -> None:
-    lane = Lane(channel.name, "default", "contract", "root:contract")
-    sending = asyncio.ensure_future(channel.send(StoredReply(1, lane, None, "sending", ReplyDraft(1, "hello"))))
+async def _check_sending(channel: Channel, conversation: str) -> None:
+    """A try to send is answered with a result or an error."""
+    lane = Lane(channel.name, "default", conversation, lane_key(conversation))
+    draft = ReplyDraft(1, "This is a test message of: keepsaid ext check", notice=True)
+    sending = asyncio.ensure_future(channel.send(StoredReply(1, lane, None, "sending", draft)))
     done, _ = await asyncio.wait((sending,), timeout=_SEND_S)
     sending.cancel()
     _expect(done, f"the channel {channel.name} hangs when it sends")
@@ -147,7 +164,7 @@ CHECKS: Mapping[str, Callable[[Trial], Awaitable[None]]] = {
     "it is let in and out within its limits": is_let_in_and_out,
     "it is well": is_well,
     "every tool that it offers can be called": has_usable_tools,
-    "every channel that it offers sends and listens": is_a_channel_if_it_says_so,
+    "every channel that it offers can be used": is_a_channel_if_it_says_so,
 }
 """What is asked, in order."""
 

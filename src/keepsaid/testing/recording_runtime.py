@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from keepsaid.adapters.system.machine import SystemClock
+from keepsaid.app.builtin.parts import NAMES, BuiltInContext, Parts
+from keepsaid.config import Config
 from keepsaid.domain.event import Event
+from keepsaid.domain.message import Trust, Trusted
 from keepsaid.domain.prompt import Json
+from keepsaid.errors import ExtensionError
 from keepsaid.extensions.discovery import FoundExtension
 from keepsaid.extensions.lifecycle import Lifecycle, LifecycleDeps, PhaseLimits
-from keepsaid.extensions.loaded import LoadedExtension
+from keepsaid.extensions.loaded import LoadedExtension, described_agent
 from keepsaid.extensions.manifest import Manifest
 from keepsaid.extensions.provided import RuntimeExtensionContext, settings_of
 from keepsaid.ports.channel import Incoming
+from keepsaid.ports.extension import DescribedAgent, ReadScope, RecalledText
 from keepsaid.ports.runtime import Clock
 
 Settings = Mapping[str, Mapping[str, Any]]
@@ -25,7 +30,8 @@ Settings = Mapping[str, Mapping[str, Any]]
 class RecordingRuntime:
     """An extension runtime for tests: records every call and changes nothing.
 
-    It records events, subscriptions by name, notices, messages, and the state changes of each extension.
+    It records events, subscriptions by name, notices, messages, tasks of agents, queries, and the state changes of
+    each extension; `texts` are the messages that can be read, by id. Built-in extensions bring nothing here.
     """
 
     clock: Clock = field(default_factory=SystemClock)
@@ -34,6 +40,9 @@ class RecordingRuntime:
     notices: list[tuple[str, str, str]] = field(default_factory=list)
     received: list[tuple[str, Incoming]] = field(default_factory=list)
     changes: list[tuple[str, str]] = field(default_factory=list)
+    tasks: list[tuple[str, str, str, bool]] = field(default_factory=list)
+    texts: dict[int | str, str] = field(default_factory=dict)
+    recalled: list[tuple[str, str, int, int | str | None]] = field(default_factory=list)
 
     async def emit(self, extension: str, topic: str, payload: Mapping[str, Json], correlation_id: str) -> None:
         """Write down an event."""
@@ -46,6 +55,22 @@ class RecordingRuntime:
     async def notify(self, extension: str, text: str, about: str) -> None:
         """Write down a notice."""
         self.notices.append((extension, text, about))
+
+    async def invoke_agent(self, extension: str, task: str, key: str, *, notify_user: bool) -> int:
+        """Write down a task for the agent of an extension."""
+        self.tasks.append((extension, task, key, notify_user))
+        return len(self.tasks)
+
+    async def read(self, scope: ReadScope, thing: int | str) -> Trusted:
+        """A text of `texts`; raises ExtensionError for any other."""
+        if (text := self.texts.get(thing)) is None:
+            raise ExtensionError(f"there is no message {thing} that {scope.extension} may read")
+        return Trusted(text, Trust.EXTERNAL)
+
+    async def recall(self, scope: ReadScope, query: str, limit: int, about: int | str | None) -> Sequence[RecalledText]:
+        """Write down a query; nothing is remembered here."""
+        self.recalled.append((scope.extension, query, limit, about))
+        return ()
 
     async def receive(self, channel: str, incoming: Incoming) -> bool:
         """Write down a message; False for one whose id came before."""
@@ -73,7 +98,15 @@ class RecordingRuntime:
 
         def context(manifest: Manifest, peer: Callable[[str], Any]) -> RuntimeExtensionContext:
             given = settings_of(manifest, (settings or {}).get(manifest.id, {}))
+            if manifest.id in NAMES:
+                inside = BuiltInContext(manifest, given, self, peer, data / manifest.id)
+                inside.parts = Parts(Config(), lambda _: (), lambda: ())
+                return inside
             return RuntimeExtensionContext(manifest, given, self, peer, data / manifest.id)
 
-        around = LifecycleDeps(context, lambda _: None, self.clock, str, self.changed, limits or PhaseLimits())
-        return Lifecycle(found, around)
+        def agent(one: LoadedExtension) -> DescribedAgent | None:
+            return described_agent(one, life.guests)
+
+        around = LifecycleDeps(context, agent, self.clock, str, self.changed, limits or PhaseLimits())
+        life = Lifecycle(found, around)
+        return life

@@ -13,83 +13,10 @@ import typer
 
 from keepsaid.interfaces.cli import program
 from keepsaid.interfaces.cli.console import Table, check_choice, facts, refused, say, session, show
+from keepsaid.interfaces.cli.new_extensions import KINDS, example
 
 if TYPE_CHECKING:
     from keepsaid.extensions.discovery import FoundExtension
-
-_CHANNEL = '''"""{title}: a folder as a medium. A file NAME.txt is a message, NUMBER.answer is a reply."""
-
-import asyncio
-
-from keepsaid.extensions import Incoming, Reply, extension
-
-
-@extension(id="{id}", version="0.1", channel={{"window_ms": 0}})
-class {cls}:
-    """Hears files, and answers with files."""
-
-    async def initialize(self, context):
-        self.folder = context.data
-
-    async def listen(self, inbox):
-        while True:
-            for file in sorted(self.folder.glob("*.txt")):
-                # It is on disk when this returns; the id keeps it from being taken in twice.
-                await inbox.put(Incoming(file.read_text("utf-8"), "me", "{id}", external_id=file.name))
-                file.unlink()
-            await asyncio.sleep(1)
-
-    async def send(self, reply: Reply):
-        (self.folder / f"{{reply.id}}.answer").write_text(reply.draft.text, "utf-8")
-'''
-
-_TOOL = '''"""{title}: a tool for the model."""
-
-import random
-
-from keepsaid.extensions import extension, tool
-
-
-@extension(id="{id}", version="0.1", config={{"sides_max": {{"type": "integer", "default": 100, "minimum": 2}}}})
-class {cls}:
-    """Rolls dice."""
-
-    async def initialize(self, context):
-        self.sides_max = context.config["sides_max"]
-
-    @tool(kind="idempotent", limit_s=5, chars_max=100, name="{name}_roll")
-    async def roll(self, sides: int = 6) -> str:
-        """Roll one die with this number of sides, and return the result."""
-        return str(random.randint(1, max(1, min(sides, self.sides_max))))
-'''
-
-_CONTEXT = '''"""{title}: a text for prompts."""
-
-from datetime import datetime
-
-from keepsaid.extensions import context, extension
-
-
-@extension(id="{id}", version="0.1")
-class {cls}:
-    """Tells the model what day it is."""
-
-    @context(priority=20)
-    async def today(self, claimed):
-        # Memory stands at 100. None adds nothing; what takes longer than half a second is left out.
-        return f"Today is {{datetime.now():%A}}."
-'''
-
-KINDS: Mapping[str, str] = {"channel": _CHANNEL, "tool": _TOOL, "context": _CONTEXT}
-"""What can be begun, each with its example."""
-
-
-def example(kind: str, id_: str) -> str:
-    """The source of a new extension."""
-    words = id_.replace("_", "-").split("-")
-    cls = "".join(word.capitalize() for word in words) or "Mine"
-    return KINDS[kind].format(id=id_, cls=cls, title=" ".join(words).capitalize(), name=id_.replace("-", "_"))
-
 
 app = typer.Typer(help="Manage extensions.", rich_markup_mode=None)
 Named = Annotated[str, typer.Argument(metavar="NAME", help="The id, as `ext ls` shows it.")]
@@ -119,12 +46,14 @@ def show_one(name: Named) -> None:
         ("about", one["description"] or "-"),
         ("from", f"{one['source']}  {one['place']}"),
         ("state", one["state"] + (f"  {_why(one)}" if _why(one) else "")),
+        *(("note", note) for note in one.get("notes", ())),
         ("provides", " ".join(one["provides"]) or "-"),
         ("needs", " ".join(one["depends_on"]) or "-"),
         ("tools", " ".join(one.get("tools", ())) or "-"),
         ("subscribes", " ".join(sub["topic"] for sub in one["subscribes"]) or "-"),
         ("schedules", "  ".join(_schedule(entry) for entry in one["schedules"]) or "-"),
         ("settings", " ".join(one["config"]) or "-"),
+        ("reads", " ".join(one.get("reads", ())) or "-"),
         ("secrets", " ".join(f"{key} ({variable})" for key, variable in one["secrets"].items()) or "-"),
     ]
     show({"extension": one}, facts(lines), *([one["trace"].rstrip()] if one["trace"] else []))
@@ -154,19 +83,26 @@ def new(
     if not _ID.fullmatch(name):
         raise typer.BadParameter(f"{name!r} is not an id; use small letters, digits, - and _", param_hint="NAME")
     session().home.make()
-    file = session().home.extensions / f"{name}.py"
+    place, text = example(kind, name)
+    file = session().home.extensions / place
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if name in _shapes() or file.exists():
         raise refused(f"there is an extension {name}", _LIST)
-    replace_file(file, example(kind, name))
+    replace_file(file, text)
     show({"extension": name, "file": str(file)}, str(file), f"next   keepsaid ext check {name}")
 
 
 @app.command("check")
 def check(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The id, or the path of a file or folder.")],
+    send_to: Annotated[
+        str, typer.Option("--send-to", metavar="CONVERSATION", help="Let its channel send a test message there.")
+    ] = "",
 ) -> None:
-    """Run one extension through the contract checks; exit code 6 when one fails."""
+    """Run one extension through the contract checks; exit code 6 when one fails.
+
+    Nothing is sent without --send-to.
+    """
     from keepsaid.extensions.discovery import ExtensionSource, found_at  # noqa: PLC0415
     from keepsaid.testing.extension_checks import Trial, checked  # noqa: PLC0415 - a shipped suite, loaded when asked for
 
@@ -176,13 +112,9 @@ def check(
         raise refused(f"there is no extension {name}, and no such file", _LIST)
     if one.source == ExtensionSource.BUILT_IN:
         raise refused(f"{name} is built in; this is for what is not", _LIST)
-    needed = _needed(one, there)
-    if inside := [other.id for other in needed if other.source == ExtensionSource.BUILT_IN]:
-        what = f"{name} depends on {', '.join(inside)}, which is built in and works in a runtime alone"
-        raise refused(what, f"keepsaid serve, then keepsaid ext show {one.id}")
     settings = {id_: section.config for id_, section in session().config().extensions.items()}
     with TemporaryDirectory() as data:
-        told = asyncio.run(checked(Trial(one, Path(data), settings, tuple(needed))))
+        told = asyncio.run(checked(Trial(one, Path(data), settings, tuple(_needed(one, there)), send_to=send_to)))
     rows = [f"{'FAILS' if amiss else 'ok':<6} {what}{': ' + amiss if amiss else ''}" for what, amiss in told.items()]
     show({"extension": one.id, "checks": told, "passed": not any(told.values())}, *rows)
     if any(told.values()):
@@ -244,7 +176,7 @@ def _shapes() -> dict[str, dict[str, Any]]:
 
 
 def _why(one: Mapping[str, Any]) -> str:
-    return f"{one['phase']}: {one['reason']}" if one["reason"] else "; ".join(one["needs"])
+    return f"{one['phase']}: {one['reason']}" if one["reason"] else "; ".join((*one["needs"], *one.get("notes", ())))
 
 
 def _schedule(entry: Mapping[str, Any]) -> str:

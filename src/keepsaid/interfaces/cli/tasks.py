@@ -52,6 +52,11 @@ def _no_model() -> bool:
 @app.command("show")
 def show_one(task: Named) -> None:
     """Show one task: its description, what its worker did, and its result."""
+    explain_task(task)
+
+
+def explain_task(task: str) -> None:
+    """Print one task: its description, its steps, what it cost, and its result."""
     number = _number(task)
     story = console.session().need(lambda stores: stores.views.tasks.task(number), f"there is no task {task}", _LS)
     heading = f"{ids.show('task', number)} is {story.task.state}"
@@ -59,11 +64,12 @@ def show_one(task: Named) -> None:
 
 
 def _lines(story: TaskStory) -> list[tuple[str, str]]:
-    task = story.task
+    task, usage = story.task, story.task.usage
     waits = NO_MODEL_YET if task.state == "pending" and not task.reason and _no_model() else task.reason
     told = [
         ("task", task.description),
         ("rule", task.rule),
+        ("agent", task.terms.agent),
         ("key", task.key),
         ("made", ids.when(task.created_at) or ""),
         ("after", ", ".join(ids.show("task", one) for one in task.after)),
@@ -71,6 +77,7 @@ def _lines(story: TaskStory) -> list[tuple[str, str]]:
         ("status", task.status),
         *(("step", f"{one.n} {one.kind} {one.subject}: {one.state}") for one in story.steps),
         ("attempts", str(task.attempts) if task.attempts else ""),
+        ("tokens", f"in {usage.tokens_in:,}   out {usage.tokens_out:,}" if usage.tokens_in else ""),
         ("ended", ids.when(task.ended_at) or ""),
         ("reason", waits),
         ("result", task.result),

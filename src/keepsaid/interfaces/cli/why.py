@@ -15,7 +15,7 @@ from keepsaid.domain.memory import Memory
 from keepsaid.domain.receipt import Feedback, FeedbackState, MemoryUse, Use
 from keepsaid.errors import InputError
 from keepsaid.interfaces import pictures, shapes
-from keepsaid.interfaces.cli import chronicle, console, escapes, inbox, memory_changes
+from keepsaid.interfaces.cli import chronicle, console, escapes, inbox, memory_changes, tasks
 from keepsaid.interfaces.cli.console import id_of, one_line, refused, say, session, show, wrapped
 from keepsaid.pipeline.prompt import attention, guard
 from keepsaid.pipeline.tools.conversation import questions_in
@@ -146,12 +146,13 @@ def _headed(memory: Memory) -> str:
 
 
 _SEARCHED_MAX = 1_000
+_TASK = f"{ids.PREFIXES['task']}_"
 _ENDED = {"fill": "answered", "clear": "cleared", "expire": "expired"}
 
 
 def why(
     thing: Annotated[
-        str | None, typer.Argument(metavar="TURN", help="A turn, message or batch; by default the last turn.")
+        str | None, typer.Argument(metavar="TURN", help="A turn, message, batch or task; by default the last turn.")
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="List every memory that was left out.")] = False,
     svg: Annotated[
@@ -170,6 +171,9 @@ def why(
     """
     if memory is not None:
         explain_memory(memory)
+        return
+    if thing is not None and thing.startswith(_TASK):
+        tasks.explain_task(thing)
         return
     if (turn := session().read(lambda stores: turn_named(stores, thing))) is None:
         raise InputError("no turn has ended yet: nothing was ever stored here", hint="keepsaid chat")

@@ -139,22 +139,20 @@ _NAME = "extensions"
 
 
 def extensions(scene: PromptInputs, chars_max: int, fence: trust.Fence) -> tuple[Layer, Layer]:
-    """What stands above memory, and what below; the last by priority and name are left out first, and named."""
+    """What stands above memory, and what below, by priority and name; a text that does not fit is named instead."""
     above: list[str] = []
     below: list[str] = []
     left: list[str] = []
-    full = False
     room = chars_max
     for one in sorted(scene.turn.contributions, key=lambda one: (one.priority, one.name)):
         if one.missing:
             left.append(f"{one.name} ({one.missing})")
             continue
         text = fence.within(f"{attention.FROM} {named_short(one.name)}", attention.unforged(one.text))
-        room -= len(text) + 1
-        full = full or room < 0
-        if full:
+        if len(text) + 1 > room:
             left.append(one.name)
         else:
+            room -= len(text) + 1
             (below if one.priority > MEMORY_PRIORITY else above).append(text)
     return of_lines(_NAME, above, f"left out: {', '.join(left)}" if left else ""), of_lines(_NAME, below)
 

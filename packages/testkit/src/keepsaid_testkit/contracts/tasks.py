@@ -102,7 +102,8 @@ class TaskContract:
         assert (now.result, now.reason, now.ended_at, now.usage) == ("all is well", "", 9, Usage(3, 4, 5))
         assert await store.apply(ended) == ""
         assert await desk.list_topics() == ["task.created", "task.started", "task.completed"]
-        assert (await store.overview()).tasks == {"completed": 1}
+        overview = await store.overview()
+        assert (overview.tasks, overview.usage) == ({"completed": 1}, Usage(3, 4, 5))
 
     async def test_the_best_and_then_the_oldest_is_claimed_first(self, store: ContractStore) -> None:
         """Of one key one at a time."""
@@ -121,7 +122,7 @@ class TaskContract:
         """Between them it waits."""
         desk = TaskDriver(store)
         task = await desk.begin(NewTask(1, "a", terms=WorkTerms(attempts_max=2)))
-        again = EndTask(1, task.fence, TaskEnd.RETRY, 3, "it broke", ready_at=50)
+        again = EndTask(1, task.fence, TaskEnd.RETRY, 3, "it broke", ready_at=50, usage=Usage(3, 4, None))
         assert await store.apply(again) == "pending"
         assert await desk.claim(at=49) == ()
         assert await store.tasks.next_ready(TaskKind.WORKER) == 50

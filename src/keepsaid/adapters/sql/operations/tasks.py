@@ -7,11 +7,12 @@ from collections import deque
 
 from keepsaid.adapters.sql.operations import outbox, routing
 from keepsaid.adapters.sql.operations.rows import TASKS, task_or_none, tasks_of, write_task_event
-from keepsaid.adapters.sql.query import SqlSession, column, every, one, run
+from keepsaid.adapters.sql.query import SqlSession, column, every, one, only, run
 from keepsaid.domain import effects, ids, relay, route
 from keepsaid.domain import task as domain
 from keepsaid.domain.message import Lane
 from keepsaid.domain.states import move
+from keepsaid.domain.turn import Usage
 
 _LOST = ("failed", "cancelled")
 
@@ -73,7 +74,7 @@ def end(db: SqlSession, commit: domain.EndTask) -> str:
     counts = (now.attempts, now.crashes, now.ready_at, now.deferrals, now.deferred_from)
     db.execute(TASKS["end"], (task.id, now.state, now.result, now.reason, *counts, now.ended_at))
     if commit.how is not domain.TaskEnd.RELEASE:
-        db.execute(TASKS["spent"], (task.id, now.usage.tokens_in, now.usage.tokens_out, now.usage.cost_micros))
+        _spend(db, task.id, now.usage)
     for effect in commit.effects if now.state == "completed" else ():
         if isinstance(effect, effects.MakeTask):
             keep(db, domain.made_of(effect, task.lane, task.turn_id, task.depth + 1), commit.at)
@@ -86,6 +87,13 @@ def end(db: SqlSession, commit: domain.EndTask) -> str:
         if commit.notice is not None and now.notifies_owner:
             outbox.keep_for_owner(db, commit.notice, commit.at, task.id)
     return now.state
+
+
+def _spend(db: SqlSession, task_id: int, usage: Usage) -> None:
+    """Record the usage of a task so far, and count what is new of it in the totals of the store."""
+    spent = task_id, usage.tokens_in, usage.tokens_out, usage.cost_micros
+    for statement in ("count_spent", "spent"):
+        db.execute(TASKS[statement], spent)
 
 
 def ended(db: SqlSession, task_id: int, state: str, reason: str, at: int) -> None:
@@ -107,6 +115,7 @@ def void(db: SqlSession, owner: str, at: int) -> None:
     """Count a crash for each task that a dead owner ran; its terms decide what follows."""
     for task in tasks_of(db, column(db, TASKS["in_flight"], (owner,))):
         left = one(db, TASKS["call_left"], (task.id,)) is not None
+        _spend(db, task.id, Usage(*only(db, TASKS["spent_in_steps"], (task.id,))))
         verb, reason = domain.verb_after_crash(task, call_left=left)
         state = move("task", task.state, verb)
         ended_at = at if state == "failed" else None

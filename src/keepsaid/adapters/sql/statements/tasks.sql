@@ -45,6 +45,17 @@ UPDATE task SET state = ?2, owner = NULL, lease_until = NULL, result = ?3, reaso
 -- name: to_remember
 UPDATE task SET remembered = 0 WHERE id = ?
 
+-- name: spent_in_steps
+SELECT coalesce(sum(tokens_in), 0), coalesce(sum(tokens_out), 0), sum(cost_micros) FROM step WHERE turn_id = ?
+
+-- name: count_spent
+INSERT INTO tally (what, name, n)
+SELECT 'usage', 'in', ?2 - tokens_in FROM task WHERE id = ?1
+UNION ALL SELECT 'usage', 'out', ?3 - tokens_out FROM task WHERE id = ?1
+UNION ALL SELECT 'usage', 'cost', coalesce(?4, 0) - coalesce(cost_micros, 0) FROM task WHERE id = ?1
+UNION ALL SELECT 'usage', 'priced', (?4 IS NOT NULL) - (cost_micros IS NOT NULL) FROM task WHERE id = ?1
+ON CONFLICT DO UPDATE SET n = n + excluded.n
+
 -- name: spent
 UPDATE task SET tokens_in = ?2, tokens_out = ?3, cost_micros = ?4 WHERE id = ?1
 
