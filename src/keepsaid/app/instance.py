@@ -17,8 +17,9 @@ from keepsaid.adapters.sqlite.stores import lacks_tombstones, open_stores
 from keepsaid.adapters.system.lock import FileLock
 from keepsaid.adapters.system.machine import DiskSpace, SystemClock, SystemIds, TextThreads
 from keepsaid.app import agent, channels, embedders, extending, memory, models, redaction, services
+from keepsaid.app.backups import backups_of
 from keepsaid.app.builtin.parts import Parts
-from keepsaid.app.services import Services, backups_of, forgetter_of
+from keepsaid.app.services import Services, forgetter_of
 from keepsaid.app.stores import PATIENT_MS, archive_of, folders_of, host_status, in_use, recollection, stores_of
 from keepsaid.app.work import ScheduleRunner, TaskRunners, TaskRunnersDeps
 from keepsaid.config import Config, Home

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from pathlib import Path
 
-from keepsaid.adapters.sqlite.stores import carry
 from keepsaid.adapters.system.files import HistoryFile
-from keepsaid.app.stores import stores_of
-from keepsaid.config import Config, Home
-from keepsaid.config.home import append_line
+from keepsaid.config import Home
 from keepsaid.domain import commits, event
 from keepsaid.domain.prompt import Json
 from keepsaid.engine import forgetter, subscriptions, supervisor
-from keepsaid.errors import HomeError
 from keepsaid.events import catalog
 from keepsaid.events.dispatcher import NewsPublisher, wait_for
 from keepsaid.ports.memory_maintenance import MemoryNews
@@ -32,41 +26,12 @@ from keepsaid.services.tasks import TaskService
 from keepsaid.text.normal import normalise
 from keepsaid.values import frozen
 
-_BACKUPS = "backups.jsonl"
-
 
 def forgetter_of(
     operations: Store, memories: MemoryStore, time: tuple[Clock, Ids], halt: StopToken, home: Home
 ) -> forgetter.Forgetter:
     """What forgets in these stores and in the lines that were typed in the chat, until the halt is asked."""
     return forgetter.Forgetter((operations, memories), *time, halt, HistoryFile(home.typed_file))
-
-
-def note_backup(home: Home, made: Path) -> None:
-    """Store where a backup is, so that a receipt of forgetting can name it. Raises HomeError."""
-    file = home.state / _BACKUPS
-    try:
-        home.state.mkdir(mode=0o700, parents=True, exist_ok=True)
-        append_line(file, json.dumps({"path": str(made)}))
-    except OSError as error:
-        what = f"no backup was made, because its place cannot be written to {file} ({error.strerror})"
-        hint = f"make {home.state} writable, or free some space"
-        raise HomeError(what, safe="Nothing was changed.", hint=hint) from error
-
-
-def copy_tombstones(home: Home, config: Config, restored: Path) -> int:
-    """Copy the tombstones of this home to a restored buffer and beside it; returns how many there are."""
-    return carry(home.store(config.buffer.path), restored)
-
-
-def backups_of(home: Home, config: Config) -> Sequence[str]:
-    """Copies of the stores that are still there: backups that were made from this home, and copies of migrations."""
-    noted = home.state / _BACKUPS
-    lines = noted.read_text("utf-8").splitlines() if noted.exists() else ()
-    found = {path for line in lines if (path := Path(str(json.loads(line)["path"]))).exists()}
-    for store in stores_of(home, config):
-        found.update(store.parent.glob(f"{store.name}.schema-*.bak"))
-    return sorted(map(str, found))
 
 
 @frozen

@@ -85,7 +85,7 @@ class ForgettingService:
 
     forgetter: Forgetter
     memories: MemoryStore
-    backups: Callable[[], Sequence[str]]
+    backups: Callable[[int], Sequence[str]]
     is_running: Callable[[], bool]
     wake: asyncio.Event
 
@@ -102,7 +102,7 @@ class ForgettingService:
         done = await self.forget_selected(parse_request(asked), OWNER, undo_ms(asked.undo_for))
         if done is None:
             raise InputError("there is nothing like that to forget", safe=_SAFE, hint="keepsaid memory search")
-        return ForgetReceipt(done, await asyncio.to_thread(self.backups))
+        return ForgetReceipt(done, await asyncio.to_thread(self.backups, done.requested_at))
 
     async def forget_selected(self, wish: ForgetSelector, by: str, undo_for_ms: int = 0) -> Forgetting | None:
         """Forget what a selector names: no read returns it when this returns; None if it selects nothing."""

@@ -44,7 +44,7 @@ def export(
 
     Vectors are left out: they are made again. The file is for you alone (mode 0600); it holds what people said.
     """
-    from keepsaid.app.services import note_backup  # noqa: PLC0415 - `--help` needs none of it
+    from keepsaid.app.backups import note_backup  # noqa: PLC0415 - `--help` needs none of it
 
     check_choice("--format", form, bundles.FORMATS)
     written = session().read(
@@ -53,7 +53,7 @@ def export(
     if written is None:
         raise HomeError(NOTHING, safe="Nothing was written.", hint="keepsaid chat")
     done = export_shape(written)
-    note_backup(session().home, Path(done["file"]))
+    note_backup(session().home, Path(done["file"]), time.time_ns() // 1_000_000)
     counts = (
         ", ".join(counted(n, _one_of(what), what) for what, n in done["counts"].items() if n) or "nothing is known yet"
     )

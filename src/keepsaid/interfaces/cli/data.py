@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import typer
 import yaml
 
-from keepsaid.config import Home
+from keepsaid.config import Config, Home
 from keepsaid.config.home import sync, sync_tree
 from keepsaid.domain.retention import Prunable
 from keepsaid.errors import HomeBusy, HomeError, StoreError, StoreFull
@@ -124,10 +124,22 @@ def backup(
     made = (target or Path(time.strftime("keepsaid-%Y-%m-%dT%H%M%SZ", time.gmtime()))).absolute()
     if made.exists():
         raise HomeError(f"{made} exists already", safe="It was not touched.", hint="keepsaid data backup NEW_DIRECTORY")
-    from keepsaid.app import services, stores  # noqa: PLC0415 - `--help` needs none of it
+    manifest = _back_up(home, config, made, home)
+    kept = manifest["counts"]
+    counts = f"{counted(kept['buffer'], 'message')}, {counted(kept['memory'], 'memory', 'memories')}"
+    size = sum(file["bytes"] for file in manifest["files"])
+    show({"backup": str(made), "bytes": size, **manifest}, f"backup  {made}   {size / 1e6:.1f} MB   {counts}")
+    say("verified: both copies were opened and are whole. The config is in it, with any secrets it holds.")
+    say(f"try: keepsaid data restore {quote(str(made))} --to DIR")
 
+
+def _back_up(home: Home, config: Config, made: Path, noted_in: Home) -> dict[str, Any]:
+    """Copy a home into a backup, which another home notes; returns the manifest."""
+    from keepsaid.app import backups, stores  # noqa: PLC0415 - `--help` needs none of it
+
+    begun = time.time_ns() // 1_000_000
     with whole(made) as partial:
-        services.note_backup(home, partial)  # killed now, it is still a copy that receipts have to name
+        backups.note_backup(noted_in, partial, begun)  # killed now, it is still a copy that receipts have to name
         copied = asyncio.run(stores.copy_stores(home, config, partial))
         _copy_config(home.config, partial / "config")
         for file in stores.extra_backup_files(home):
@@ -137,13 +149,8 @@ def backup(
         manifest["schemas"] = {part: version for one in copied for part, version in one.schemas.items()}
         manifest["counts"] = {part: count for one in copied for part, count in one.counts.items()}
         (partial / _MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", "utf-8")
-    services.note_backup(home, made)
-    kept = manifest["counts"]
-    counts = f"{counted(kept['buffer'], 'message')}, {counted(kept['memory'], 'memory', 'memories')}"
-    size = sum(file["bytes"] for file in manifest["files"])
-    show({"backup": str(made), "bytes": size, **manifest}, f"backup  {made}   {size / 1e6:.1f} MB   {counts}")
-    say("verified: both copies were opened and are whole. The config is in it, with any secrets it holds.")
-    say(f"try: keepsaid data restore {quote(str(made))} --to DIR")
+    backups.note_backup(noted_in, made, begun)
+    return manifest
 
 
 @app.command("restore")
@@ -152,9 +159,18 @@ def restore(
     to: Annotated[Path, typer.Option("--to", help="New or empty directory for the restored home.")],
 ) -> None:
     """Restore a backup into a new home, after every file of it was checked."""
-    from keepsaid.app import services, stores  # noqa: PLC0415 - `--help` needs none of it
-
     to = to.absolute()
+    manifest, forgotten = _restored(source, to)
+    show({"home": str(to), "counts": manifest["counts"]}, f"restored into {to}; what runs elsewhere was not touched")
+    if forgotten:
+        say("what was forgotten in this home since is forgotten there too, before it is first read")
+    say(f"try: keepsaid --home {quote(str(to))} status")
+
+
+def _restored(source: Path, to: Path) -> tuple[dict[str, Any], int]:
+    """Restore a backup into a new home with the tombstones of this one; returns its manifest and their number."""
+    from keepsaid.app import backups, stores  # noqa: PLC0415 - `--help` needs none of it
+
     manifest = _read(source)
     clear(to, to.parent, to)
     if to.exists() and (not to.is_dir() or any(to.iterdir())):
@@ -169,11 +185,53 @@ def restore(
             parts = [part for part, file in manifest["stores"].items() if file == name]
             asyncio.run(stores.examined(home.data / name, parts))
         current, buffer = session(), home.data / manifest["stores"]["buffer"]
-        forgotten = services.copy_tombstones(current.home, current.config(), buffer)
-    show({"home": str(to), "counts": manifest["counts"]}, f"restored into {to}; what runs elsewhere was not touched")
-    if forgotten:
-        say("what was forgotten in this home since is forgotten there too, before it is first read")
-    say(f"try: keepsaid --home {quote(str(to))} status")
+        return manifest, backups.copy_tombstones(current.home, current.config(), buffer)
+
+
+_FORMER = ".former"
+"""The end of the name of a backup that was rewritten, until it is deleted."""
+
+
+def rewrite(source: Path) -> None:
+    """Rewrite a backup without what was forgotten in this home since; until that is done it is the former one.
+
+    It is restored beside itself, forgets there, and is backed up again. Raises StoreError and HomeError; nothing is
+    lost then, and the next rewriting goes on.
+    """
+    from keepsaid.app import backups, stores  # noqa: PLC0415 - `--help` needs none of it
+
+    source = source.with_name(source.name.removesuffix(_FORMER))
+    beside, new, former = (source.with_name(f"{source.name}.{step}") for step in ("restored", "rewritten", _FORMER[1:]))
+    if former.exists() and not source.exists():
+        former.rename(source)
+    for left in (beside, new, former):
+        shutil.rmtree(left, ignore_errors=True)  # of a rewriting that was killed
+    at, here = time.time_ns() // 1_000_000, session().home
+    try:
+        _restored(source, beside)
+        home = Home.at(beside)
+        config = Config.model_validate(_paths_in(home.config_file))
+        asyncio.run(stores.reapply_forgetting(home, config))
+        backups.note_backup(here, former, 0)
+        _back_up(home, config, new, here)
+        source.rename(former)
+        new.rename(source)
+        sync(source.parent)
+        backups.note_backup(here, source, at)
+        shutil.rmtree(former)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _paths_in(file: Path) -> dict[str, Any]:
+    """Where a restored config says that the stores are."""
+    keys = yaml.safe_load(file.read_text("utf-8")) if file.exists() else None
+    sections = {part: keys.get(part) for part in _STORES} if isinstance(keys, dict) else {}
+    return {
+        part: {"path": section["path"]}
+        for part, section in sections.items()
+        if isinstance(section, dict) and "path" in section
+    }
 
 
 @app.command("prune")

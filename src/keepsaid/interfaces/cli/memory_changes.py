@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,6 +13,7 @@ import typer
 from keepsaid.domain.forgetting import Forgetting
 from keepsaid.domain.ids import read, show, when
 from keepsaid.domain.memory import Listener, Memory
+from keepsaid.errors import KeepsaidError
 from keepsaid.interfaces.cli import console, remote
 from keepsaid.interfaces.shapes import Shape, forgetting_shape, memory_shape
 from keepsaid.text.normal import counted
@@ -33,6 +36,18 @@ class Chosen:
     text: Annotated[str, typer.Option("--filter", help="All that contains this text.")] = ""
     undo_for: Annotated[str, typer.Option(help="Allow undo for this long: 30d, 12h, 45m.")] = ""
     yes: Annotated[bool, typer.Option("--yes", help="Delete; without it, only show what would be deleted.")] = False
+    rewrite_backups: Annotated[
+        bool,
+        typer.Option(
+            "--rewrite-backups",
+            help="Also rewrite the backups that still hold it; alone, those that hold anything forgotten before.",
+        ),
+    ] = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is chosen."""
+        return not (self.ids or self.person or self.conversation or self.text)
 
 
 def _forget(chosen: Chosen) -> None:
@@ -42,7 +57,13 @@ def _forget(chosen: Chosen) -> None:
     messages, a redelivery, an import or a backup of this home.
 
     With --undo-for it is hidden at once and gone at the end of that time; until then `memory restore` brings it back.
+    With --rewrite-backups the backups made from this home forget it too, and copies from migrations are deleted.
     """
+    if chosen.rewrite_backups and remote.elsewhere() is not None:
+        raise typer.BadParameter("backups are on the machine of the home: run it there", param_hint="--rewrite-backups")
+    if chosen.rewrite_backups and chosen.is_empty:
+        _show_rewritten(_rewritten(_behind()))
+        return
     where = {"person": chosen.person, "conversation": chosen.conversation, "filter": chosen.text}
     asked = {"ids": chosen.ids or [], **where, "undo_for": chosen.undo_for, "yes": chosen.yes}
     told, _ = remote.post("/v1/forget", asked)
@@ -56,8 +77,11 @@ def _forget(chosen: Chosen) -> None:
         console.say(add if told["counts"] else "there is nothing like that")
         return
     told = _waited(told)
+    rewritten = _rewritten(told["backups"]) if chosen.rewrite_backups and told["state"] == "done" else {}
+    told["backups"] = [path for path in told["backups"] if path not in rewritten]
     done = "forgotten" if told["state"] == "done" else f"{told['state']}, going on"
     console.show(told, f"{told['id']}  {done}: {_counts(told['counts'])}")
+    _show_rewritten(rewritten)
     for backup in told["backups"]:
         console.say(f"a backup from before still holds it: {backup}")
     if told["undo_until"]:
@@ -68,6 +92,39 @@ def _forget(chosen: Chosen) -> None:
 
 
 forget = console.command_of(Chosen, _forget)
+
+
+def _behind() -> list[str]:
+    """The backups from before the newest request to forget."""
+    from keepsaid.app.backups import backups_of  # noqa: PLC0415
+
+    newest = console.session().read(lambda stores: stores.views.forgettings.newest(1)) or ()
+    home, config = console.session().home, console.session().config()
+    return list(backups_of(home, config, newest[0].requested_at)) if newest else []
+
+
+def _rewritten(paths: Sequence[str]) -> dict[str, str]:
+    """What was done with the backups, by path; one that could not be rewritten is said and left out."""
+    from keepsaid.app.backups import is_migration_copy  # noqa: PLC0415
+    from keepsaid.interfaces.cli import data  # noqa: PLC0415
+
+    done: dict[str, str] = {}
+    for path in map(Path, paths):
+        try:
+            if is_migration_copy(path):
+                path.unlink()
+                done[str(path)] = "deleted, a copy from a migration"
+            elif path.is_dir():
+                data.rewrite(path)
+                done[str(path)] = "rewritten"
+        except KeepsaidError as error:
+            console.say(f"not rewritten: {path}: {error.what}")
+    return done
+
+
+def _show_rewritten(done: Mapping[str, str]) -> None:
+    for path, how in done.items():
+        console.say(f"{how}: {path}")
 
 
 def _counts(counts: dict[str, int]) -> str:
@@ -120,12 +177,12 @@ def _request_cells(shape: Shape, one: Forgetting) -> tuple[str, ...]:
 
 
 def _one(request: str) -> None:
-    from keepsaid.app.services import backups_of  # noqa: PLC0415
+    from keepsaid.app.backups import backups_of  # noqa: PLC0415
 
     hint, no_such = "keepsaid memory forgotten", f"there is no {request}"
     number = console.id_of("forgetting", request, hint, no_such)
     found = console.session().need(lambda stores: stores.views.forgettings.one(number), no_such, hint)
-    shape = forgetting_shape(found, backups_of(console.session().home, console.session().config()))
+    shape = forgetting_shape(found, backups_of(console.session().home, console.session().config(), found.requested_at))
     lines = [(name, console.render_value(value)) for name, value in shape.items() if name not in ("counts", "backups")]
     lines += [(name, str(n)) for name, n in shape["counts"].items()]
     lines += [("backup", path) for path in shape["backups"]]

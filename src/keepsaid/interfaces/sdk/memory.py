@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
+from keepsaid.app.backups import note_backup
 from keepsaid.app.instance import Instance
-from keepsaid.app.services import note_backup
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, Memory, Narrowing, NewMemory, Source, conversation_scope
 from keepsaid.domain.message import Lane, Trust, lane_key
@@ -33,7 +33,7 @@ class MemoryFiles:
         Returns where it is and what it holds. Raises InputError and HomeError with nothing written.
         """
         done = await bundles.export(self._instance.memories.bundles, Path(target), form, persons, force=force)
-        note_backup(self._instance.home, done.file)
+        note_backup(self._instance.home, done.file, self._instance.clock.now_ms())
         return export_shape(done)
 
     async def import_from(
