@@ -173,7 +173,7 @@ async def test_topics_that_share_words_are_kept_apart(tmp_path: Path, cross: str
     asked = "Why did the greenhouse robot stop at valve nine?"
     model = Obedient(search="greenhouse robot valve")
     place = Origin("telegram", "bot", "telegram:chat:42", "7", "Ana", trust=Trust.KNOWN)
-    settings = config(lanes={"cross": cross}, channels={"telegram": {}})
+    settings = config(lanes={"cross": cross}, channels={"telegram": {"answer": "always"}})
     async with asyncio.timeout(HANG_S), opened(Home.at(tmp_path), settings, model) as instance:
         await instance.start()
         await say(instance, said, place, topic="1")

@@ -56,8 +56,12 @@ def is_addressed(addressing: Addressing, message: StoredMessage, dialogue: Dialo
 
 def names_any(text: str, names: Collection[str]) -> bool:
     """Whether one of the names stands in a text as a word of its own, with or without @, in any case."""
-    pattern = _pattern(tuple(sorted(names)))
-    return pattern is not None and pattern.search(text) is not None
+    pattern = _pattern(tuple(name[:_NAME_CHARS_MAX] for name in sorted(names)[:_NAMES_MAX]))
+    return pattern is not None and pattern.search(text[:_CHARS_MAX]) is not None
+
+
+_NAMES_MAX, _NAME_CHARS_MAX, _CHARS_MAX = 32, 64, 20_000
+"""The names of an agent, and the characters of each and of a message, that are looked at."""
 
 
 @lru_cache(maxsize=8)

@@ -82,6 +82,10 @@ def person_scope(person: str) -> str:
     return f"person:{person}"
 
 
+ASSISTANT = "assistant"
+"""The speaker of the agent's replies."""
+
+
 def person_of(origin: Origin) -> str:
     """Who someone is: the owner, or (channel, account, sender) until people are joined."""
     return OWNER if origin.trust is Trust.OWNER else joined(":", origin.channel, origin.account, origin.sender)

@@ -9,7 +9,7 @@ from keepsaid.domain.slot_values import ValueKind, is_plain, kind_of
 from keepsaid.text.patterns import lazy
 from keepsaid.values import frozen
 
-_VALUE_CHARS_MAX = 200
+_VALUE_CHARS_MAX, _READ_CHARS_MAX = 200, 600
 
 LEAD = (
     r"(?:(?:please|also|and|so|oh|hey|hi|hello|well|ok|okay|by the way|btw|fyi|just|actually|just so you know"
@@ -63,14 +63,14 @@ _ENDS = lazy(
     r"|,\s(?:and\s|i\b|my\b|we\b|you\b|he\b|she\b|it\b|not\b)|\sand\s(?!a half)(?=[a-z]|I\b))",
 )
 _AFTERWARDS = lazy(
-    r"(?:,?\s+(?:now|currently|again|alone|already|too|these days|at the moment|at present|for now|please|thanks"
+    r"(?:,? (?:now|currently|again|alone|already|too|these days|at the moment|at present|for now|please|thanks"
     r"|instead|btw|by the way|from now on|full[- ]time|part[- ]time|by myself|yesterday|today|recently|for good"
     r"|in (?:january|february|march|april|may|june|july|august|september|october|november|december)|in the \w+"
     r"|(?:a|an|one|two|three|four|five|ten|some|\d+) (?:days?|weeks?|months?|years?) ago"
-    r"|(?<=,)\s(?:near|close to|next to|by|right|just) .*"
     r"|last (?:week|month|year|summer|winter|spring|autumn)|in (?:19|20)\d\d"
-    r"|(?:with|since|for (?:the|a|an|two|three|four|five|ten|many|some|\d+)) .*|as (?:a|an|the) .*|from .*)"
-    r"|\s*\(.*\))\s*$",
+    r"|(?:with|since|for (?:the|a|an|two|three|four|five|ten|many|some|\d+)) .{1,200}"
+    r"|as (?:a|an|the) .{1,200}|from .{1,200})|, (?:near|close to|next to|by|right|just) .{1,200}"
+    r"| ?\([^()]{0,200}\))$",
     re.IGNORECASE,
 )
 
@@ -83,7 +83,7 @@ _PLACES = {
             r"(?:ich\ wohne|wir\ wohnen|ich\ lebe|wir\ leben)\ (?:seit\ \S+\ )?(?:jetzt\ |nun\ |zurzeit\ )?"
             rf"in\ (?!(?:der|den|dem|das)\ (?!{_WITH_ARTICLE}))"
         ),
-        r"ich\ bin\ (?:gerade\ )?nach\ (?P<value>.+?)\ (?:um)?gezogen",
+        r"ich\ bin\ (?:gerade\ )?nach\ (?P<value>.{1,80}?)\ (?:um)?gezogen",
     ),
     "es": (r"(?:yo\ )?(?:ahora\ )?vivo\ (?:ahora\ )?en\ ", r"me\ (?:he\ mudado|mud[eé])\ a\ "),
     "pt": (
@@ -95,17 +95,20 @@ _PLACES = {
         r"(?:io\ )?(?:ora\ )?(?:abito|vivo)\ (?:ora\ |adesso\ )?(?:a|in|ad)\ ",
         r"mi\ sono\ trasferit[oa]\ (?:a|in|ad)\ ",
     ),
-    "nl": (r"ik\ (?:woon|leef)\ (?:nu\ )?in\ ", r"ik\ ben\ (?:net\ )?naar\ (?P<value>.+?)\ verhuisd"),
+    "nl": (r"ik\ (?:woon|leef)\ (?:nu\ )?in\ ", r"ik\ ben\ (?:net\ )?naar\ (?P<value>.{1,80}?)\ verhuisd"),
     "pl": (r"(?:teraz\ )?mieszkam\ (?:teraz\ )?we?\ ", r"przeprowadzi[łl][ae]?m\ się\ do\ "),
     "ru": (r"я\ (?:сейчас\ |теперь\ )?живу\ во?\ ", r"я\ переехала?\ в\ "),
     "zh": (r"我(?:现在|現在)?(?:住在|生活在)", r"我(?:刚|剛)?(?:搬到了?|搬去了?)"),
     "ja": (
-        r"(?:私は|僕は|俺は)?(?:今は?)?(?P<value>[^、。私僕俺今]+?)に(?:住んでいます|住んでいる|住んでる|住んでます)",
-        r"(?:私は|僕は|俺は)?(?P<value>[^、。私僕俺]+?)(?:に|へ)引っ越しました",
+        r"(?:私は|僕は|俺は)?(?:今は?)?(?P<value>[^、。私僕俺今]{1,40}?)に(?:住んでいます|住んでいる|住んでる|住んでます)",
+        r"(?:私は|僕は|俺は)?(?P<value>[^、。私僕俺]{1,40}?)(?:に|へ)引っ越しました",
     ),
     "ko": (
-        r"(?:저는\ |나는\ )?(?:지금\ )?(?P<value>\S+(?:\ \S+)?)에\ (?:살아요|삽니다|살고\ 있어요|살고\ 있습니다|살아)",
-        r"(?:저는\ |나는\ )?(?P<value>\S+?)(?:으로|로)\ 이사(?:했어요|했습니다|왔어요|갔어요)",
+        (
+            r"(?:저는\ |나는\ )?(?:지금\ )?(?P<value>\S{1,40}(?:\ \S{1,40})?)에\ "
+            r"(?:살아요|삽니다|살고\ 있어요|살고\ 있습니다|살아)"
+        ),
+        r"(?:저는\ |나는\ )?(?P<value>\S{1,40}?)(?:으로|로)\ 이사(?:했어요|했습니다|왔어요|갔어요)",
     ),
 }
 _NAMES = {
@@ -118,8 +121,8 @@ _NAMES = {
     "pl": r"(?:nazywam\ się|mam\ na\ imię)\ ",
     "ru": r"(?:меня\ зовут|моё\ имя|мое\ имя)\ ",
     "zh": r"(?:我叫|我的名字是|我名叫)",
-    "ja": r"(?:私の名前は)(?P<value>[^、。]+?)(?:です|だ)",
-    "ko": r"(?:제|내)\ 이름은\ (?P<value>\S+?)(?:입니다|이에요|예요|이야|야)",
+    "ja": r"(?:私の名前は)(?P<value>[^、。]{1,40}?)(?:です|だ)",
+    "ko": r"(?:제|내)\ 이름은\ (?P<value>\S{1,40}?)(?:입니다|이에요|예요|이야|야)",
 }
 _WORK = {
     "de": r"ich\ arbeite\ (?:jetzt\ )?(?:bei|für)\ (?:der\ |dem\ )?",
@@ -130,9 +133,9 @@ _WORK = {
     "nl": r"ik\ werk\ (?:nu\ )?(?:bij|voor)\ ",
     "pl": r"pracuję\ (?:teraz\ )?(?:w|dla)\ ",
     "ru": r"я\ работаю\ (?:сейчас\ )?в\ (?:компании\ )?",
-    "zh": r"我(?:现在|現在)?在(?P<value>[^,，。]+?)(?:工作|上班)",
-    "ja": r"(?:私は|僕は)?(?P<value>[^、。私僕]+?)で働いて(?:います|いる|ます|る)",
-    "ko": r"(?:저는\ |나는\ )?(?P<value>\S+?)에서\ (?:일해요|일합니다|일하고\ 있어요|근무해요)",
+    "zh": r"我(?:现在|現在)?在(?P<value>[^,，。]{1,40}?)(?:工作|上班)",
+    "ja": r"(?:私は|僕は)?(?P<value>[^、。私僕]{1,40}?)で働いて(?:います|いる|ます|る)",
+    "ko": r"(?:저는\ |나는\ )?(?P<value>\S{1,40}?)에서\ (?:일해요|일합니다|일하고\ 있어요|근무해요)",
 }
 _ABROAD_ENDS = lazy(
     r"[,;。，、！]|\s[-–—]\s|\s(?:und|aber|y|pero|e|mas|et|mais|ma|en|maar|i|ale|и|но)\s(?=\w)"
@@ -193,7 +196,7 @@ def _found(sentence: str) -> Iterator[PlainFact]:
 
 
 def _fact(attribute: str, value: str, *, lower: bool, named: bool = False) -> Iterator[PlainFact]:
-    if _NO_VALUE.match(value):
+    if len(value) > _READ_CHARS_MAX or _NO_VALUE.match(value):
         return
     bare = _AFTERWARDS.sub("", _ENDS.split(value, maxsplit=1)[0])
     kept = _AFTERWARDS.sub("", bare).strip().rstrip(".!,;:").strip()

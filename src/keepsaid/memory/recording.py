@@ -114,9 +114,6 @@ def _metadata(request: effects.StageMemory, lane: Lane) -> str:
 RECORDED_MAX = 50
 """Batches whose episodes are recorded in one go."""
 
-ASSISTANT = "assistant"
-"""The speaker of replies."""
-
 
 @dataclass(slots=True, eq=False)
 class Recorder:
@@ -244,7 +241,7 @@ def _answered(work: views.EpisodeWork, turn_id: int) -> memory.NewMemory:
         scope=memory.chat_scope(person, lane),
         trust=Trust.EXTERNAL if work.external else work.trust or Trust.KNOWN,
         lane=lane,
-        speaker=ASSISTANT,
+        speaker=memory.ASSISTANT,
         chat_of=person,
         said_at=work.replied_at,
         sources=(memory.Source("reply", str(turn_id)),),

@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import NamedTuple, TypeVar
 
 from keepsaid.domain import graph, receipt
-from keepsaid.domain.memory import LANE_BOUND, Found, Listener, Memory
+from keepsaid.domain.memory import ASSISTANT, LANE_BOUND, Found, Listener, Memory
 from keepsaid.text.time_spans import NO_TIME, Anchor, When
 from keepsaid.text.words import STOPWORDS, fold, root, spelled
 from keepsaid.values import frozen
@@ -57,6 +57,12 @@ ECHO = 0.3
 
 TIMELY = 0.1
 """How much more a memory counts that was said in the time the query speaks of; one said near it, so much less."""
+
+AGENT = 0.4
+"""How much less the agent's own words count: what is so, people say; its words are mostly long answers to them."""
+
+LONG_CHARS, LONG = 400, 0.35
+"""A longer text matches more words by chance, and takes more room: its value falls with its length to this power."""
 
 PAST = 0.5
 """How much of its value a memory keeps that held true once and does no more."""
@@ -203,6 +209,10 @@ def _echoes(memory: Memory, asked: set[str]) -> bool:
 def _value(value: float, memory: Memory, named: Mapping[str, bool], when: When) -> float:
     if named[memory.new.speaker]:
         value *= 1 + SPEAKER
+    if memory.new.speaker == ASSISTANT:
+        value *= 1 - AGENT
+    if (length := len(memory.text)) > LONG_CHARS:
+        value *= (LONG_CHARS / length) ** LONG
     if memory.text.rstrip().endswith(_ASKS):
         value *= 1 - ASKING
     if when.spans and memory.new.said_at:

@@ -104,7 +104,7 @@ NO_EMBEDDER = f"{ranking.VECTOR}: no embedder"
 _DEPTH, _DEPTH_EACH = 100, 2
 """How many memories each leg gives at least, and at least for each that is wanted."""
 
-_READ_MIN, _READ_SHARE = 30, 1.5
+_READ_MIN, _READ_SHARE = 60, 3.0
 """How many of the best are read, and for each that is wanted, so that what stands in them can change their order."""
 
 _DEPTH_AS_OF = 400

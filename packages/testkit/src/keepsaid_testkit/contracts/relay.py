@@ -48,7 +48,7 @@ class RelayContract:
         running = await _begun(store, 2)
         assert await _list_pending_results(store) == []
         assert [one.id for one in await store.tasks.list_open_tasks(lane_of(), 9)] == [2]
-        assert await desk.end(running, TaskEnd.FAIL, "no river") == "failed"
+        assert await desk.end(running, TaskEnd.FAIL, "no river", at=10) == "failed"
         await _begun(store, 3)
         await store.apply(CancelTask(3, 5, "not wanted"))
         assert await store.tasks.list_open_tasks(lane_of(), 9) == []
