@@ -132,6 +132,10 @@ _FATAL = (apsw.FullError, apsw.IOError, apsw.NoMemError, apsw.CorruptError, apsw
 """After these nothing of a group may be kept."""
 
 
+_REWRITTEN_BYTES_MAX = 64 << 20
+"""A file of this size is written again in about half a second."""
+
+
 class TransactionExecutor:
     """Writes one database file; not safe for use by two threads at once.
 
@@ -188,6 +192,8 @@ class TransactionExecutor:
         """Move the log into the file and cut it to nothing, unless somebody reads it; nobody is waited for."""
         for keep_up in self._table.upkeep if whole else ():
             keep_up(self._db, True)
+        if whole:
+            self._rewrite()
         self._db.set_busy_timeout(0)
         try:
             self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
@@ -198,6 +204,15 @@ class TransactionExecutor:
             self._db.set_busy_timeout(BUSY_MS)
         self._checkpointed()
         return True
+
+    def _rewrite(self) -> None:
+        """Write a small file again: where SQLite moved a row, a copy stays in the unused part of its former page.
+
+        `secure_delete` empties deleted rows, not these copies. A larger file would hold up every commit for long.
+        """
+        [[pages]], [[size]] = self._db.execute("PRAGMA page_count"), self._db.execute("PRAGMA page_size")
+        if int(pages) * int(size) <= _REWRITTEN_BYTES_MAX:
+            self._db.execute("VACUUM")
 
     def _notify_undone(self) -> None:
         for undone in self._table.undone:
