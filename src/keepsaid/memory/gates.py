@@ -14,6 +14,7 @@ from keepsaid.domain.memory import LANE_BOUND, Candidate, Hit, Kind, Memory, Pin
 from keepsaid.domain.receipt import Cause, Measure
 from keepsaid.memory.block import PINNED, RELEVANT, line
 from keepsaid.memory.recall.ranking import VECTOR
+from keepsaid.memory.slot_questions import NO_QUESTION, SlotQuestion
 from keepsaid.text.dates import DAYS
 from keepsaid.text.tokens import estimate_tokens
 from keepsaid.text.words import STOPWORDS, DocumentFrequencies, fold, grams, place, root, said_words, spelled
@@ -228,6 +229,7 @@ class _Sifted:
     evidence: MemoryEvidence | None = None
     least: float = 0.0
     carried: bool = False
+    is_answer: bool = False
 
 
 class Selection:
@@ -236,8 +238,11 @@ class Selection:
     First `sift` what is known, stale or not about the message; what passes may be compared; then `choose`.
     """
 
-    def __init__(self, visible: Visible, relevance: Relevance, settings: InjectionSettings) -> None:
+    def __init__(
+        self, visible: Visible, relevance: Relevance, settings: InjectionSettings, question: SlotQuestion = NO_QUESTION
+    ) -> None:
         self._visible = visible
+        self._question = question
         self._relevance = relevance
         self._settings = settings
         self._sifted: list[_Sifted] = []
@@ -257,14 +262,18 @@ class Selection:
         least = ENOUGH_NEAR if any(one.leg == VECTOR for hit in recalled for one in hit.places) else ENOUGH
         evidence = [self._relevance.weigh(hit) for hit in recalled]
         bar = enough(evidence, least)
+        answers = self._question.answers([hit.memory for hit in recalled])
         seen: set[int] = set()
         for hit in pinned:
             said = plain(hit.memory.text)
             self._sifted.append(_Sifted(hit, PINNED, said, self._known(hit.memory, said, seen)))
         for hit, one in zip(recalled, evidence, strict=True):
             said = plain(hit.memory.text)
-            fallen = self._known(hit.memory, said, seen) or _gated(one, bar)
-            self._sifted.append(_Sifted(hit, RELEVANT, said, fallen, one, least if bar == float("inf") else bar))
+            fallen = self._known(hit.memory, said, seen)
+            if fallen is None and hit.memory.id not in answers:
+                fallen = _gated(one, bar) or _replaced(hit.memory, answers)
+            needed = least if bar == float("inf") else bar
+            self._sifted.append(_Sifted(hit, RELEVANT, said, fallen, one, needed, is_answer=hit.memory.id in answers))
         self._carry_successors()
         return tuple(one.hit.memory.id for one in self._sifted if one.fallen is None)
 
@@ -326,6 +335,8 @@ class Selection:
             return Cause.PINNED, "pinned"
         if one.carried:
             return Cause.RELEVANT, "took the place of another memory"
+        if one.is_answer:
+            return Cause.RELEVANT, f"says what is asked: {memory.new.attribute}"
         return Cause.RELEVANT, f'matched "{word}"' if word else "similar in meaning"
 
 
@@ -340,6 +351,11 @@ def _gated(evidence: MemoryEvidence, bar: float) -> Verdict | None:
     if bar == float("inf"):
         return Cause.GATE, "no memory is about this message"
     return Cause.GATE, "score below the threshold"
+
+
+def _replaced(memory: Memory, answers: Collection[int]) -> Verdict | None:
+    """Why what held once is left out where the slot that is asked for is shown as it is now."""
+    return (Cause.INVALID, "what holds now is shown") if answers and memory.valid_to is not None else None
 
 
 def _measures(one: _Sifted) -> Iterator[Measure]:

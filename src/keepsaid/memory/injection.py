@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from keepsaid.domain import memory, message, turn, visibility
 from keepsaid.domain.bulletin import MINUTE_MS, Bulletin, Edition, Material, bulletin_key, rendered, shortened
-from keepsaid.domain.memory import Hit, Injection, Listener, PinnedOrder, Recalled, chat_of, summary_key
+from keepsaid.domain.memory import Hit, Injection, Listener, PinnedOrder, Recalled, chat_of, person_of, summary_key
 from keepsaid.domain.message import RESULT, SYSTEM, Lane, Origin, StoredMessage
 from keepsaid.domain.turn import ClaimedBatch, Recent
 from keepsaid.errors import ModelError
@@ -19,6 +19,7 @@ from keepsaid.memory.gates import InjectionSettings, PromptShown, Relevance, Sel
 from keepsaid.memory.recall.ranking import Missing, ask
 from keepsaid.memory.recall.recollection import cut_note, query_of
 from keepsaid.memory.recording import RECORDED_MAX, Recorder
+from keepsaid.memory.slot_questions import NO_QUESTION, slot_question
 from keepsaid.ports import memory_store, runtime
 from keepsaid.text.words import DocumentFrequencies
 from keepsaid.values import frozen
@@ -78,7 +79,8 @@ class Injector:
         own = frozenset((*(f"message:{one.id}" for one in claimed.messages), summary_key(claimed.batch.lane)))
         shown = PromptShown(before.shown, own, before.standing, before.lately, claimed.around.flagged)
         visible = Visible(shown, before.records, "\n".join(message.text for message in said))
-        selection = Selection(visible, Relevance(text, rarity), self.settings)
+        question = slot_question(said[-1].text, person_of(said[-1].inbound.origin)) if said else NO_QUESTION
+        selection = Selection(visible, Relevance(text, rarity), self.settings, question)
         passing = await self.offload(read_of(pinned, recalled.hits), partial(selection.sift, pinned, recalled.hits))
         selection.choose(await self._alike(passing, missing) if recalled.by_meaning else ())
         return selection, recalled

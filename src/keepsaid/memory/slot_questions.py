@@ -1,0 +1,81 @@
+"""Slot questions: a message that asks one thing of somebody is answered by the fact that fills that slot.
+
+Its words may be as common as they like: what is asked and told often stays answerable ("who is my boss?").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+from keepsaid.domain.attributes import NAMES, slot_name
+from keepsaid.domain.memory import Memory
+from keepsaid.text.words import STOPWORDS, fold, root, spelled
+from keepsaid.values import frozen
+
+_CHARS_MAX = 1_000
+_ASKING = frozenset(
+    ["who", "whom", "whose", "what", "which", "when", "where", "how", "remind", "tell", "show", "give", "name"]
+)
+_OWN_WORDS = """
+i me my mine myself we our ich mich mir mein meine meinen meiner meinem wir unser yo me mi mis nosotros eu meu minha
+je j moi mon ma mes nous io mio mia miei ik mij mijn ja mnie moj moja moje mam я меня мне мой моя мое мои
+"""
+_OWN = frozenset(_OWN_WORDS.split())
+_OWN_LETTERS = ("我", "私", "僕", "俺", "저", "제", "나", "내")
+_VAGUE = frozenset(map(root, ("name", "called", "title", "number", "place", "work", "company")))
+"""Words that stand in the names of several attributes: by these alone only what nothing else answers is meant."""
+
+
+@frozen
+class SlotQuestion:
+    """What a message asks: the roots of its words, and whether it speaks of its own `person`."""
+
+    roots: frozenset[str] = frozenset()
+    person: str = ""
+    is_own: bool = False
+
+    def answers(self, memories: Sequence[Memory]) -> frozenset[int]:
+        """The ids of those that fill a slot that is asked for, as what holds now."""
+        found = {one.id: self._matched(one) for one in memories if one.new.attribute and one.state == "active"}
+        clear = {id_ for id_, words in found.items() if words - _VAGUE}
+        return frozenset(clear or {id_ for id_, words in found.items() if words})
+
+    def _matched(self, memory: Memory) -> frozenset[str]:
+        """The words of the attribute, under one of its names, if all of them are asked, and of the subject."""
+        if not self.roots or not self._is_about(memory):
+            return frozenset()
+        ways = (_roots(memory.new.attribute), *_ways(slot_name(memory.new.attribute)))
+        fitting = [words for words in ways if words and words <= self.roots]
+        return max(fitting, key=lambda words: (bool(words - _VAGUE), len(words)), default=frozenset())
+
+    def _is_about(self, memory: Memory) -> bool:
+        new = memory.new
+        if self.is_own and self.person and new.subject_id == self.person:
+            return True
+        names = {root(word) for word in spelled(new.subject)}
+        return bool(names) and names <= self.roots
+
+
+NO_QUESTION = SlotQuestion()
+
+
+def slot_question(said: str, person: str) -> SlotQuestion:
+    """The question that a message of a person asks; of a long one, or one that asks nothing, none."""
+    words = spelled(said) if len(said) <= _CHARS_MAX else []
+    asks = said.rstrip().endswith(("?", "？", "؟")) or (bool(words) and fold(words[0]) in _ASKING)
+    if not words or not asks:
+        return NO_QUESTION
+    folded = {fold(word) for word in words}
+    is_own = not _OWN.isdisjoint(folded) or any(letter in said for letter in _OWN_LETTERS)
+    return SlotQuestion(frozenset(root(word) for word in words), person, is_own)
+
+
+@cache
+def _ways(name: str) -> tuple[frozenset[str], ...]:
+    """The words of every way to write the attribute with this one name."""
+    return tuple(dict.fromkeys(words for way, of in NAMES.items() if of == name and (words := _roots(way))))
+
+
+def _roots(attribute: str) -> frozenset[str]:
+    return frozenset(root(word) for word in spelled(attribute) if fold(word) not in STOPWORDS)
