@@ -97,7 +97,7 @@ async def test_what_a_model_is_shown_holds_now(tmp_path: Path, figures: Figures)
             asked = chance.choice(list(now))
             _, question, values = _SLOTS[asked]
             await say(instance, question, place)
-            prompt = model.shown[-1].prompt
+            prompt = next(one.prompt for one in reversed(model.shown) if question in one.prompt.user)
             lines = [line for line in prompt.recalled.splitlines() if ": " in line]
             counts["asked"] += 1
             counts["stale"] += _stale(lines, values, now[asked])
@@ -110,4 +110,4 @@ async def test_what_a_model_is_shown_holds_now(tmp_path: Path, figures: Figures)
     figures(changes=_CHANGES, **counts)
     assert counts["stale"] <= 0.02 * counts["asked"], counts
     assert counts["stale_in_search"] <= 0.02 * counts["searched"], counts
-    assert counts["missing"] <= 0.04 * counts["asked"], counts
+    assert counts["missing"] <= 0.02 * counts["asked"], counts
