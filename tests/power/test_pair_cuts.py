@@ -46,18 +46,20 @@ async def live(home: Path, medium: Medium, life: Life) -> None:
         try:
             with laid(home, medium):
                 operations, memories = await open_stores(home / STORES[0], home / STORES[1], life.ids, closing)
-            lane = lane_of("room")
-            scope = conversation_scope(lane)
-            for _ in range(life.chance.randint(1, 12)):
-                number = len(life.kept) + 1
-                await operations.apply(Receive(arrival(number, said(f"message {number}")), AT_ONCE))
-                life.kept.append(number)
-                sources = (Source("message", str(number)),)
-                new = NewMemory(f"m:{number}", Kind.EPISODE, "it was said", scope, Trust.KNOWN, lane, sources=sources)
-                await memories.keep((new,), number)
-                if number % _EMPTY_EVERY == 0:
-                    await operations.apply(EmptyLog(whole=False))
-                    await memories.forgetful.empty_log()
+                lane = lane_of("room")
+                scope = conversation_scope(lane)
+                for _ in range(life.chance.randint(1, 12)):
+                    number = len(life.kept) + 1
+                    await operations.apply(Receive(arrival(number, said(f"message {number}")), AT_ONCE))
+                    life.kept.append(number)
+                    sources = (Source("message", str(number)),)
+                    new = NewMemory(
+                        f"m:{number}", Kind.EPISODE, "it was said", scope, Trust.KNOWN, lane, sources=sources
+                    )
+                    await memories.keep((new,), number)
+                    if number % _EMPTY_EVERY == 0:
+                        await operations.apply(EmptyLog(whole=False))
+                        await memories.forgetful.empty_log()
         except (KeepsaidError, apsw.Error):
             if not medium.dead():
                 raise

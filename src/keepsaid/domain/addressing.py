@@ -56,7 +56,7 @@ def is_addressed(addressing: Addressing, message: StoredMessage, dialogue: Dialo
 
 def names_any(text: str, names: Collection[str]) -> bool:
     """Whether one of the names stands in a text as a word of its own, with or without @, in any case."""
-    pattern = _pattern(tuple(name[:_NAME_CHARS_MAX] for name in sorted(names)[:_NAMES_MAX]))
+    pattern = _pattern(tuple(sorted(names)[:_NAMES_MAX]))
     return pattern is not None and pattern.search(text[:_CHARS_MAX]) is not None
 
 
@@ -66,5 +66,5 @@ _NAMES_MAX, _NAME_CHARS_MAX, _CHARS_MAX = 32, 64, 20_000
 
 @lru_cache(maxsize=8)
 def _pattern(names: tuple[str, ...]) -> re.Pattern[str] | None:
-    words = "|".join(re.escape(name) for name in names if name.strip())
+    words = "|".join(re.escape(name[:_NAME_CHARS_MAX]) for name in names[:_NAMES_MAX] if name.strip())
     return re.compile(rf"(?<![\w@])@?(?:{words})(?!\w)", re.IGNORECASE) if words else None
