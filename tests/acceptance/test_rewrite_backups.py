@@ -37,11 +37,14 @@ def backup(program: Program, capsys: Capture, tmp_path: Path) -> Path:
 def test_a_backup_forgets_with_its_home_and_still_restores(
     program: Program, capsys: Capture, backup: Path, tmp_path: Path
 ) -> None:
+    others = ["backup.former", "backup.restored", "backup.rewritten"]  # of the person, whatever they are
+    for name in others:
+        (tmp_path / name).mkdir()
     done = inside(program, capsys, "memory", "forget", "--filter", _WORD, "--yes", "--rewrite-backups", "--json")
     assert done.json["backups"] == []
     assert f"rewritten: {backup}" in done.err
     assert holds(backup) == []
-    assert [path.name for path in tmp_path.glob("backup*")] == ["backup"]
+    assert sorted(path.name for path in tmp_path.glob("*backup*")) == ["backup", *others]
     receipt = inside(program, capsys, "memory", "forgotten", done.json["id"], "--json").json["forgetting"]
     assert receipt["backups"] == []
     inside(program, capsys, "data", "restore", str(backup), "--to", str(tmp_path / "again"))
@@ -71,13 +74,13 @@ def test_a_rewriting_that_was_killed_between_its_two_names_goes_on(
     program: Program, capsys: Capture, backup: Path, tmp_path: Path
 ) -> None:
     inside(program, capsys, "memory", "forget", "--filter", _WORD, "--yes")
-    former = backup.rename(backup.with_name("backup.former"))
-    (tmp_path / "backup.rewritten").mkdir()
+    former = backup.rename(backup.with_name(".keepsaid-rewriting-backup.former"))
+    (tmp_path / ".keepsaid-rewriting-backup.rewritten").mkdir()
     with (program.home / "state" / "backups.jsonl").open("a") as noted:
         noted.write(f'{{"path": "{former}", "at": 0}}\n')
     assert "rewritten: " in inside(program, capsys, "memory", "forget", "--rewrite-backups").err
     assert holds(tmp_path / "backup") == []
-    assert [path.name for path in tmp_path.glob("backup*")] == ["backup"]
+    assert [path.name for path in tmp_path.glob("*backup*")] == ["backup"]
 
 
 def test_a_backup_from_after_a_forgetting_is_not_named(program: Program, capsys: Capture, tmp_path: Path) -> None:

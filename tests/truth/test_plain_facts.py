@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from keepsaid.domain.slot_values import is_of_kind
+from keepsaid.domain.attribute_values import is_of_kind
 from keepsaid.domain.statements import extract_statements
 
 _HERE = Path(__file__).parent

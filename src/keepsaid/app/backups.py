@@ -29,11 +29,11 @@ def note_backup(home: Home, made: Path, at: int) -> None:
 
 
 def backups_of(home: Home, config: Config, before: int) -> Sequence[str]:
-    """Copies of the stores from before a time (milliseconds UTC) that are still there: they hold what went since.
+    """Copies of the stores that were begun by a time (milliseconds UTC) and are still there: they hold what went since.
 
     They are backups and exports that were made from this home, and copies that migrations made.
     """
-    return sorted(str(path) for path, at in _copies(home, config) if at < before and path.exists())
+    return sorted(str(path) for path, at in _copies(home, config) if at <= before and path.exists())
 
 
 def is_migration_copy(path: Path) -> bool:

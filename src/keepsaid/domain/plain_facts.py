@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from keepsaid.domain.slot_values import ValueKind, is_plain, kind_of
+from keepsaid.domain.attribute_values import ValueKind, is_plain, kind_of
 from keepsaid.text.patterns import lazy
 from keepsaid.values import frozen
 

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from keepsaid.domain import forgetting, message, process, prompt, session, visibility
+from keepsaid.domain.attribute_values import is_of_kind
 from keepsaid.domain.attributes import value_name
 from keepsaid.domain.graph import Association
 from keepsaid.domain.learning import LEARNABLE, RULES, ExtractionResult, Statement, kept
 from keepsaid.domain.memory import Listener, NewMemory, Source, chat_of, episode_scope, person_of, person_scope
-from keepsaid.domain.slot_values import is_of_kind
 from keepsaid.domain.statements import asks_to_remember, extract_statements
 from keepsaid.errors import KeepsaidError, ModelAuth, ModelQuota, ModelUnavailable
 from keepsaid.ports import memory_store, model, runtime, store_views

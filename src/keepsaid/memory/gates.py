@@ -13,8 +13,8 @@ from keepsaid.domain import ids, prompt
 from keepsaid.domain.memory import LANE_BOUND, Candidate, Hit, Kind, Memory, PinnedOrder
 from keepsaid.domain.receipt import Cause, Measure
 from keepsaid.memory.block import PINNED, RELEVANT, line
+from keepsaid.memory.fact_questions import NO_QUESTION, FactQuestion
 from keepsaid.memory.recall.ranking import VECTOR
-from keepsaid.memory.slot_questions import NO_QUESTION, SlotQuestion
 from keepsaid.text.dates import DAYS
 from keepsaid.text.tokens import estimate_tokens
 from keepsaid.text.words import STOPWORDS, DocumentFrequencies, fold, grams, place, root, said_words, spelled
@@ -239,7 +239,7 @@ class Selection:
     """
 
     def __init__(
-        self, visible: Visible, relevance: Relevance, settings: InjectionSettings, question: SlotQuestion = NO_QUESTION
+        self, visible: Visible, relevance: Relevance, settings: InjectionSettings, question: FactQuestion = NO_QUESTION
     ) -> None:
         self._visible = visible
         self._question = question
@@ -354,8 +354,8 @@ def _gated(evidence: MemoryEvidence, bar: float) -> Verdict | None:
 
 
 def _replaced(memory: Memory, answers: Collection[int]) -> Verdict | None:
-    """Why what held once is left out where the slot that is asked for is shown as it is now."""
-    return (Cause.INVALID, "what holds now is shown") if answers and memory.valid_to is not None else None
+    """Why what was replaced is left out where the slot that is asked for is shown as it is now."""
+    return (Cause.INVALID, "what holds now is shown") if answers and memory.superseded_by is not None else None
 
 
 def _measures(one: _Sifted) -> Iterator[Measure]:

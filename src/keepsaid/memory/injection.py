@@ -15,11 +15,11 @@ from keepsaid.domain.memory import Hit, Injection, Listener, PinnedOrder, Recall
 from keepsaid.domain.message import RESULT, SYSTEM, Lane, Origin, StoredMessage
 from keepsaid.domain.turn import ClaimedBatch, Recent
 from keepsaid.errors import ModelError
+from keepsaid.memory.fact_questions import NO_QUESTION, fact_question
 from keepsaid.memory.gates import InjectionSettings, PromptShown, Relevance, Selection, Visible, read_of
 from keepsaid.memory.recall.ranking import Missing, ask
 from keepsaid.memory.recall.recollection import cut_note, query_of
 from keepsaid.memory.recording import RECORDED_MAX, Recorder
-from keepsaid.memory.slot_questions import NO_QUESTION, slot_question
 from keepsaid.ports import memory_store, runtime
 from keepsaid.text.words import DocumentFrequencies
 from keepsaid.values import frozen
@@ -79,7 +79,7 @@ class Injector:
         own = frozenset((*(f"message:{one.id}" for one in claimed.messages), summary_key(claimed.batch.lane)))
         shown = PromptShown(before.shown, own, before.standing, before.lately, claimed.around.flagged)
         visible = Visible(shown, before.records, "\n".join(message.text for message in said))
-        question = slot_question(said[-1].text, person_of(said[-1].inbound.origin)) if said else NO_QUESTION
+        question = fact_question(said[-1].text, person_of(said[-1].inbound.origin)) if said else NO_QUESTION
         selection = Selection(visible, Relevance(text, rarity), self.settings, question)
         passing = await self.offload(read_of(pinned, recalled.hits), partial(selection.sift, pinned, recalled.hits))
         selection.choose(await self._alike(passing, missing) if recalled.by_meaning else ())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +13,7 @@ import typer
 from keepsaid.domain import bundle_lines, message
 from keepsaid.domain.bundle import BundleEntry, ImportOutcome, ImportVerdict, Record
 from keepsaid.errors import HomeError
-from keepsaid.interfaces.cli.console import NOTHING, Table, check_choice, say, session, show
+from keepsaid.interfaces.cli.console import NOTHING, Table, check_choice, now_ms, say, session, show
 from keepsaid.interfaces.cli.remote import Remote, either
 from keepsaid.interfaces.shapes import Shape, export_shape, import_shape
 from keepsaid.services import bundles, people
@@ -53,7 +52,7 @@ def export(
     if written is None:
         raise HomeError(NOTHING, safe="Nothing was written.", hint="keepsaid chat")
     done = export_shape(written)
-    note_backup(session().home, Path(done["file"]), time.time_ns() // 1_000_000)
+    note_backup(session().home, Path(done["file"]), now_ms())
     counts = (
         ", ".join(counted(n, _one_of(what), what) for what, n in done["counts"].items() if n) or "nothing is known yet"
     )
@@ -94,7 +93,7 @@ def import_(
     """
     from keepsaid.app.redaction import redactor_of  # noqa: PLC0415 - `--help` needs none of it
 
-    asked, now = _request(file, source, trust, who or []), time.time_ns() // 1_000_000
+    asked, now = _request(file, source, trust, who or []), now_ms()
     redactor = redactor_of(session().config())
 
     def remotely(remote: Remote) -> ImportReport:

@@ -304,9 +304,14 @@ def one_line(text: str) -> str:
     return cut(" ".join(visible(text).split()), _TABLE_TEXT_MAX)
 
 
+def now_ms() -> int:
+    """Now, in milliseconds UTC."""
+    return int(time.time() * 1_000)
+
+
 def age_ms(at: int | None) -> int | None:
     """Milliseconds since a time in milliseconds UTC."""
-    return None if at is None else max(0, int(time.time() * 1_000) - at)
+    return None if at is None else max(0, now_ms() - at)
 
 
 def age(at: int | None) -> str:

@@ -22,7 +22,7 @@ from keepsaid.config.home import sync, sync_tree
 from keepsaid.domain.retention import Prunable
 from keepsaid.errors import HomeBusy, HomeError, StoreError, StoreFull
 from keepsaid.interfaces.cli import bundle, remote
-from keepsaid.interfaces.cli.console import SCHEMA_VERSION, is_text, say, session, show
+from keepsaid.interfaces.cli.console import SCHEMA_VERSION, is_text, now_ms, say, session, show
 from keepsaid.services.bundles import clear, held, partial_of
 from keepsaid.text.normal import counted
 
@@ -137,7 +137,7 @@ def _back_up(home: Home, config: Config, made: Path, noted_in: Home) -> dict[str
     """Copy a home into a backup, which another home notes; returns the manifest."""
     from keepsaid.app import backups, stores  # noqa: PLC0415 - `--help` needs none of it
 
-    begun = time.time_ns() // 1_000_000
+    begun = now_ms()
     with whole(made) as partial:
         backups.note_backup(noted_in, partial, begun)  # killed now, it is still a copy that receipts have to name
         copied = asyncio.run(stores.copy_stores(home, config, partial))
@@ -188,8 +188,8 @@ def _restored(source: Path, to: Path) -> tuple[dict[str, Any], int]:
         return manifest, backups.copy_tombstones(current.home, current.config(), buffer)
 
 
-_FORMER = ".former"
-"""The end of the name of a backup that was rewritten, until it is deleted."""
+_REWRITING, _FORMER = ".keepsaid-rewriting-", ".former"
+"""The beginning of the names of what a rewriting makes beside a backup, and the end of that of the former one."""
 
 
 def rewrite(source: Path) -> None:
@@ -200,13 +200,16 @@ def rewrite(source: Path) -> None:
     """
     from keepsaid.app import backups, stores  # noqa: PLC0415 - `--help` needs none of it
 
-    source = source.with_name(source.name.removesuffix(_FORMER))
-    beside, new, former = (source.with_name(f"{source.name}.{step}") for step in ("restored", "rewritten", _FORMER[1:]))
+    if source.name.startswith(_REWRITING) and source.name.endswith(_FORMER):
+        source = source.with_name(source.name.removeprefix(_REWRITING).removesuffix(_FORMER))
+    beside, new, former = (
+        source.with_name(f"{_REWRITING}{source.name}{step}") for step in (".restored", ".rewritten", _FORMER)
+    )
     if former.exists() and not source.exists():
         former.rename(source)
     for left in (beside, new, former):
         shutil.rmtree(left, ignore_errors=True)  # of a rewriting that was killed
-    at, here = time.time_ns() // 1_000_000, session().home
+    at, here = now_ms(), session().home
     try:
         _restored(source, beside)
         home = Home.at(beside)
@@ -247,7 +250,7 @@ def prune(
     `buffer.trace_days`. What waits, is dead or is not delivered never goes.
     """
     if dry_run or not now:
-        terms, at = session().config().buffer.terms(), time.time_ns() // 1_000_000
+        terms, at = session().config().buffer.terms(), now_ms()
         before = at - terms.messages_ms, at - terms.records_ms
         found = session().read(lambda stores: stores.views.prunable(*before)) or Prunable(0, 0)
         said = f"would prune  {counted(found.messages, 'message')}, {counted(found.batches, 'batch', 'batches')}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
@@ -242,7 +241,7 @@ def _search(asked: SearchOptions) -> None:
         found = other.get("/v1/memories", **{name: str(value) for name, value in asdict(asked).items() if value})
     else:
         recalled = console.session().read(lambda stores: stores.search.search(request))
-        found = recalled_shape(recalled or Recalled(()), _now())
+        found = recalled_shape(recalled or Recalled(()), console.now_ms())
     more = ("SCORE", "LEG") if console.session().verbose else ()
     headings = (*more, "ID", "STATE", "UNTIL", "KIND", "MEMORY")
     rows = tuple(map(_hit_cells, found["hits"]))
@@ -269,7 +268,7 @@ def ls(
     kinds = () if kind is None else (Kind(kind),)
     found = console.session().read(lambda stores: stores.memories.find(OWNER, kinds, limit)) or ()
     shape, headings = (
-        {"memories": [memory_shape(memory, _now()) for memory in found]},
+        {"memories": [memory_shape(memory, console.now_ms()) for memory in found]},
         ("ID", "KIND", "AGE", "FROM", "MEMORY"),
     )
     console.show_rows(shape, headings, map(_cells, found), "nothing is remembered yet")
@@ -277,10 +276,6 @@ def ls(
 
 _SHORT = {Kind.THREAD_SUMMARY: "summary", Kind.SESSION_SUMMARY: "summary", Kind.THREAD_STATE: "state"}
 """Names of kinds that would make a table wider than 80 columns."""
-
-
-def _now() -> int:
-    return int(time.time() * 1_000)
 
 
 def _hit_cells(hit: Shape) -> tuple[str, ...]:
@@ -307,7 +302,7 @@ def show_one(memory: Annotated[str, typer.Argument(help="A memory: mem_...")]) -
     found, widened = console.session().read(named) or (None, ())
     if found is None:
         raise console.refused(f"there is no memory {memory}", LIST)
-    shape = {**memory_shape(found, _now()), "widened": [widened_shape(one) for one in widened]}
+    shape = {**memory_shape(found, console.now_ms()), "widened": [widened_shape(one) for one in widened]}
     lines = [(field, _render_field(value)) for field, value in shape.items() if field != "text"]
     console.show({"memory": shape}, found.text, console.facts(lines, _FIELD_WIDTH))
 

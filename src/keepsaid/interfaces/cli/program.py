@@ -220,7 +220,8 @@ def _run(front: list[str], rest: list[str], *, as_json: bool) -> int:
 
 
 _TYPED = (
-    (r"Input should be a valid (integer|number)\b.*", r"expected a \1"),
+    (r"Input should be a valid integer\b.*", "expected an integer"),
+    (r"Input should be a valid number\b.*", "expected a number"),
     (r"Input should be greater than or equal to (\S+)", r"expected at least \1"),
     (r"Input should be less than or equal to (\S+)", r"expected at most \1"),
 )
@@ -229,7 +230,7 @@ _TYPED = (
 
 def _plain(what: str) -> str:
     for theirs, ours in _TYPED:
-        what = re.sub(theirs, ours, what).replace("a integer", "an integer")
+        what = re.sub(theirs, ours, what)
     return what
 
 

@@ -1,6 +1,6 @@
-"""Slot questions: a message that asks one thing of somebody is answered by the fact that fills that slot.
+"""Questions about one thing of somebody ("who is my boss?"): the answer is the fact that fills that slot.
 
-Its words may be as common as they like: what is asked and told often stays answerable ("who is my boss?").
+However common its words are, what is asked and stated often stays answerable.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _VAGUE = frozenset(map(root, ("name", "called", "title", "number", "place", "wor
 
 
 @frozen
-class SlotQuestion:
+class FactQuestion:
     """What a message asks: the roots of its words, and whether it speaks of its own `person`."""
 
     roots: frozenset[str] = frozenset()
@@ -57,10 +57,10 @@ class SlotQuestion:
         return bool(names) and names <= self.roots
 
 
-NO_QUESTION = SlotQuestion()
+NO_QUESTION = FactQuestion()
 
 
-def slot_question(said: str, person: str) -> SlotQuestion:
+def fact_question(said: str, person: str) -> FactQuestion:
     """The question that a message of a person asks; of a long one, or one that asks nothing, none."""
     words = spelled(said) if len(said) <= _CHARS_MAX else []
     asks = said.rstrip().endswith(("?", "？", "؟")) or (bool(words) and fold(words[0]) in _ASKING)
@@ -68,7 +68,7 @@ def slot_question(said: str, person: str) -> SlotQuestion:
         return NO_QUESTION
     folded = {fold(word) for word in words}
     is_own = not _OWN.isdisjoint(folded) or any(letter in said for letter in _OWN_LETTERS)
-    return SlotQuestion(frozenset(root(word) for word in words), person, is_own)
+    return FactQuestion(frozenset(root(word) for word in words), person, is_own)
 
 
 @cache

@@ -6,7 +6,7 @@ import pytest
 
 from keepsaid.domain.memory import Kind, Memory, NewMemory
 from keepsaid.domain.message import Trust
-from keepsaid.memory.slot_questions import slot_question
+from keepsaid.memory.fact_questions import fact_question
 from keepsaid.testing.builders import lane_of
 
 
@@ -62,4 +62,4 @@ _KNOWN = (
     ],
 )
 def test_a_question_is_answered_by_what_fills_its_slot(said: str, answers: set[int]) -> None:
-    assert slot_question(said, "owner").answers(_KNOWN) == answers
+    assert fact_question(said, "owner").answers(_KNOWN) == answers

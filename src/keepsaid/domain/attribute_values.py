@@ -1,4 +1,4 @@
-"""Values of slots: whether a value is of the kind that its attribute takes, so that an idiom never becomes a fact.
+"""Values of attributes: whether a value is of the kind that its attribute takes, so that an idiom never becomes a fact.
 
 Rules learn only what passes `is_plain`; what a model learned keeps its slot if it passes `is_of_kind`.
 """
@@ -109,13 +109,13 @@ _STATES = _set("""
     nothing everything something anything everyone nobody none unknown same different mine yours fun toast history
     golden mud torture hell heaven bliss chaos madness pain agony trash garbage rubbish
     """)
-"""Words that tell how something is at present: no lasting value begins with one."""
+"""Words for how something is at present: no lasting value begins with one."""
 
 _TIMES = _set("""
     today tomorrow tonight yesterday monday tuesday wednesday thursday friday saturday sunday january february march
     april june july august september october november december christmas easter
     """)
-"""Words that tell when."""
+"""Words for when."""
 
 _IDIOMS: Mapping[ValueKind, frozenset[str]] = {
     ValueKind.PLACE: _set("""
@@ -168,7 +168,7 @@ class _Words:
     lower: bool
 
     def is_state(self, at: int = 0) -> bool:
-        """Whether the word there tells how something is now, or when: `New York` does not."""
+        """Whether the word there says how something is now, or when: `New York` does not."""
         word = self.folded[at]
         return word in _TIMES or (word in _STATES and not self.written[at][0].isupper())
 
@@ -184,15 +184,15 @@ def is_plain(attribute: str, value: str, *, lower: bool = False, named: bool = F
     words = tuple(value.split())
     if not words or len(words) > _WORDS_MAX or not is_of_kind(attribute, value):
         return False
-    told = _Words(words, tuple(word.strip(".,;:!\"'()").casefold() for word in words), lower)
+    read = _Words(words, tuple(word.strip(".,;:!\"'()").casefold() for word in words), lower)
     kind = ValueKind.PERSON if named else kind_of(attribute)
     if kind in _BY_FORM:
         return True
-    if told.is_state() or not _IDIOMS.get(kind, frozenset()).isdisjoint(told.folded):
+    if read.is_state() or not _IDIOMS.get(kind, frozenset()).isdisjoint(read.folded):
         return False
     if attribute.startswith(("favourite ", "favorite ", "preferred ")):
-        return told.folded[0] not in _LED - {"a", "an", "the"}
-    return _PLAIN[kind](told)
+        return read.folded[0] not in _LED - {"a", "an", "the"}
+    return _PLAIN[kind](read)
 
 
 _SHAPES: Mapping[ValueKind, Callable[[str], bool]] = {
@@ -203,7 +203,7 @@ _SHAPES: Mapping[ValueKind, Callable[[str], bool]] = {
     ValueKind.PERSON: lambda value: any(letter.isalpha() for letter in value) and not value[:1].isdigit(),
 }
 _BY_FORM = frozenset({ValueKind.DATE, ValueKind.EMAIL, ValueKind.PHONE, ValueKind.NUMBER})
-"""Kinds whose form alone tells a value."""
+"""Kinds whose values are recognised by their form alone."""
 
 _SMALL = _set("of the de la le du des del van von der den da do dos di al el and y und et e & und")
 _REGIONS = _set("north south east west central downtown northern southern eastern western rural greater")
@@ -213,57 +213,57 @@ def _anything(value: str) -> bool:
     return bool(value.strip())
 
 
-def _is_name(told: _Words) -> bool:
+def _is_name(words: _Words) -> bool:
     """Whether all words but small ones begin with a capital, or are one or two of who writes without."""
-    if told.folded[0] in _LED or len(told.written) > 5:
+    if words.folded[0] in _LED or len(words.written) > 5:
         return False
-    if told.lower and not any(map(told.is_capital, range(len(told.written)))):
-        return len(told.written) <= 2 and all(word.isalpha() for word in told.folded)
-    return all(not word[0].islower() or word in _SMALL for word in told.written)
+    if words.lower and not any(map(words.is_capital, range(len(words.written)))):
+        return len(words.written) <= 2 and all(word.isalpha() for word in words.folded)
+    return all(not word[0].islower() or word in _SMALL for word in words.written)
 
 
-def _is_after_the(told: _Words) -> bool:
-    return len(told.written) > 1 and told.folded[0] == "the" and told.is_capital(1)
+def _is_after_the(words: _Words) -> bool:
+    return len(words.written) > 1 and words.folded[0] == "the" and words.is_capital(1)
 
 
-def _is_place(told: _Words) -> bool:
-    if told.folded[0] in ("a", "an") and not {"near", "outside"}.isdisjoint(told.folded):
-        return told.is_capital(-1)
-    if told.folded[0] in _REGIONS:
-        return any(map(told.is_capital, range(len(told.written))))
-    return _is_after_the(told) or _is_name(told)
+def _is_place(words: _Words) -> bool:
+    if words.folded[0] in ("a", "an") and not {"near", "outside"}.isdisjoint(words.folded):
+        return words.is_capital(-1)
+    if words.folded[0] in _REGIONS:
+        return any(map(words.is_capital, range(len(words.written))))
+    return _is_after_the(words) or _is_name(words)
 
 
-def _is_workplace(told: _Words) -> bool:
-    return _WORKPLACE.fullmatch(" ".join(told.written)) is not None or _is_after_the(told) or _is_name(told)
+def _is_workplace(words: _Words) -> bool:
+    return _WORKPLACE.fullmatch(" ".join(words.written)) is not None or _is_after_the(words) or _is_name(words)
 
 
-def _is_occupation(told: _Words) -> bool:
-    words = told.folded[1:] if told.folded[0] in ("a", "an") else told.folded
+def _is_occupation(value: _Words) -> bool:
+    words = value.folded[1:] if value.folded[0] in ("a", "an") else value.folded
     if not 0 < len(words) <= 4 or words[0] in _LED or not (_STATES | _NO_OCCUPATION).isdisjoint(words):
         return False
-    is_title = len(words) > 1 and _is_name(told)
+    is_title = len(words) > 1 and _is_name(value)
     return is_title or _OCCUPATION.fullmatch(words[-1]) is not None
 
 
 _NO_OCCUPATION = _set("killer bummer downer disaster horror terror error torment punishment boring exhausting")
 
 
-def _is_choice(told: _Words) -> bool:
-    first = told.folded[0]
-    return first not in _LED - {"a", "an", "the"} and len(told.written) <= 5 and not first.endswith(("ing", "ly"))
+def _is_choice(words: _Words) -> bool:
+    first = words.folded[0]
+    return first not in _LED - {"a", "an", "the"} and len(words.written) <= 5 and not first.endswith(("ing", "ly"))
 
 
-def _is_specific(told: _Words) -> bool:
+def _is_specific(words: _Words) -> bool:
     """Whether a name or a number is the value, behind at most an article."""
-    at = int(told.folded[0] in ("a", "an", "the"))
-    if at == len(told.written) or told.folded[at] in _LED or told.is_state(at):
+    at = int(words.folded[0] in ("a", "an", "the"))
+    if at == len(words.written) or words.folded[at] in _LED or words.is_state(at):
         return False
-    return not told.written[at][0].islower() or any(letter.isdigit() for letter in told.written[at])
+    return not words.written[at][0].islower() or any(letter.isdigit() for letter in words.written[at])
 
 
-def _is_address(told: _Words) -> bool:
-    return told.folded[0] not in _LED and any(letter.isdigit() for word in told.written for letter in word)
+def _is_address(words: _Words) -> bool:
+    return words.folded[0] not in _LED and any(letter.isdigit() for word in words.written for letter in word)
 
 
 _PLAIN: Mapping[ValueKind, Callable[[_Words], bool]] = {
