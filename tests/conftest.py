@@ -60,9 +60,13 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def _leaks_fail_their_own_file() -> Iterator[None]:
-    """What a file's tests left unclosed is found at its end, not in whichever test runs when garbage is collected."""
+    """What a file's tests left unclosed is found at its end, not in whichever test runs when garbage is collected.
+
+    What is left is held by something, so it is no garbage of a later file either, and is not searched again.
+    """
     yield
     gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -11,8 +11,11 @@ from tests.property.memory_stage import Stage, stage
 
 from keepsaid.domain.memory import GLOBAL, Kind, NewMemory
 from keepsaid.domain.message import Trust
+from keepsaid.text.languages import STOPWORDS
 from keepsaid.text.normal import digest
-from keepsaid.text.words import STOPWORDS, fold, place, root, spelled, stem, topic
+from keepsaid.text.stems import stem
+from keepsaid.text.topics import topic
+from keepsaid.text.words import fold, place, root, spelled
 from keepsaid_testkit.contracts.memories import AUDIT, HERE, OWNER_HERE, by_words, keys, sample
 
 NASTY = {

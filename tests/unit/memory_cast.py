@@ -15,7 +15,8 @@ from keepsaid.domain.message import Content, Inbound, Lane, Origin, StoredMessag
 from keepsaid.domain.route import Action, Verdict
 from keepsaid.domain.turn import ClaimedBatch
 from keepsaid.domain.views import EpisodeWork, MessageFilter, Overview, Story
-from keepsaid.text.words import STOPWORDS, DocumentFrequencies, fold, root, spelled
+from keepsaid.text.languages import STOPWORDS
+from keepsaid.text.words import DocumentFrequencies, fold, root, spelled
 
 R = TypeVar("R")
 LANE = Lane("terminal", "default", "terminal:me", "root:terminal:me")

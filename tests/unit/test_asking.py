@@ -11,7 +11,7 @@ from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.slot import Expected, Question, Slot
 from keepsaid.domain.turn import ClaimedBatch, Recent, ReplyTarget, TurnInputs
 from keepsaid.memory.recall.recollection import QUERY_CHARS_MAX, query_of
-from keepsaid.text.words import leans
+from keepsaid.text.topics import leans
 
 LATELY = Recent(
     (

@@ -107,7 +107,7 @@ async def test_what_is_derived_is_made_anew(tmp_path: Path, buffer: Path, hand: 
                 break
         async with aclosing(ks.inbox.batches("the test")) as batches:
             assert [message.text for message in (await anext(batches)).messages] == ["two"]  # and it goes back
-    async with Keepsaid.open(tmp_path, settings={**SETTINGS, "buffer": {"window_ms": 60_000}}) as ks:
+    async with Keepsaid.open(tmp_path, settings={**SETTINGS, "buffer": {"window_ms": 500}}) as ks:
         await ks.inbox.put(Message("three", "bob", "den"))  # and waits for its window
     change(buffer, hand)
     seen = check_integrity(buffer, ("buffer",), mend=False)

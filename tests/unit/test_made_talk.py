@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from keepsaid.text.words import STOPWORDS, root, spelled
+from keepsaid.text.languages import STOPWORDS
+from keepsaid.text.words import root, spelled
 from keepsaid_testkit.made_talk import DIMENSION, MadeTalk
 
 

@@ -5,7 +5,9 @@ from tests.unit.memory_cast import memory
 
 from keepsaid.domain.memory import Kind
 from keepsaid.memory.block import date, folded, label, line
-from keepsaid.text.words import STOPWORDS, fold, place, root, spelled, topic
+from keepsaid.text.languages import STOPWORDS
+from keepsaid.text.topics import topic
+from keepsaid.text.words import fold, place, root, spelled
 
 
 @pytest.mark.parametrize(

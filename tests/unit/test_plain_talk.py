@@ -6,7 +6,7 @@ import pytest
 from tests.unit.collection_cast import Scene
 
 from keepsaid.testing.builders import said
-from keepsaid.text.words import only_asks
+from keepsaid.text.topics import only_asks
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ from keepsaid.ports import memory_store, runtime, store_views
 from keepsaid.ports.model import Model, Tool
 from keepsaid.ports.store import MemoryStore, Store
 from keepsaid.services.inbox import ProgressHub
-from keepsaid.text import normal, words
+from keepsaid.text import normal, topics
 from keepsaid.values import frozen
 
 _LISTED, _ENDED_LISTED = 20, 5
@@ -119,7 +119,7 @@ class IntakePrefetcher:
         if short and self._comes_at_once(inbound, received) and not self.recall.rests:
             inbound = intake.storable(inbound)
             text = inbound.content.text
-            if not text.startswith(_COMMAND) and not words.leans(text) and self._recorder.caught_up:
+            if not text.startswith(_COMMAND) and not topics.leans(text) and self._recorder.caught_up:
                 origins, lifted = [inbound.origin], {"cross": self._cross, "chats": self._chats}
                 listener = injection.listening(received.lane, origins, **lifted)
                 self.recall.begin(listener, text, self._per_leg)

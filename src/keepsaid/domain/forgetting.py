@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from keepsaid.domain.commits import Commit
+from keepsaid.text.languages import STOPWORDS
 from keepsaid.text.normal import digest
 from keepsaid.text.patterns import lazy
-from keepsaid.text.words import STOPWORDS, topic
+from keepsaid.text.topics import topic
 from keepsaid.values import frozen
 
 Counts = tuple[tuple[str, int], ...]

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
-from keepsaid.text.words import STOPWORDS, fold, root, spelled
+from keepsaid.text.languages import function_words
+from keepsaid.text.words import fold, root, spelled
 from keepsaid.values import frozen
 
 
@@ -96,7 +97,8 @@ def name_words(name: str) -> str:
 
 def names_in(query: str) -> list[str]:
     """What in a query could be a name, as `name_words` has it: up to four words in a row, not all of them stopwords."""
-    words = [(root(word), fold(word) in STOPWORDS) for word in spelled(query)[:_QUERY_WORDS_MAX]]
+    grammar = function_words(query)
+    words = [(root(word), fold(word) in grammar) for word in spelled(query)[:_QUERY_WORDS_MAX]]
     found: dict[str, None] = {}
     for first in range(len(words)):
         for last in range(first, min(first + _NAME_WORDS_MAX, len(words))):

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from keepsaid.domain import commits, forgetting, graph, ids, message, turn
 from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, Memory, NewMemory, Source
-from keepsaid.text.words import spelled, topic
+from keepsaid.text.topics import topic
+from keepsaid.text.words import spelled
 from keepsaid.values import frozen
 
 LEARNABLE = frozenset(IMPORTANCE)

@@ -9,7 +9,7 @@ from math import exp, log
 from typing import NamedTuple
 
 from keepsaid.domain import attributes, commits, memory, visibility
-from keepsaid.text.words import say_the_same, telling
+from keepsaid.text.sameness import say_the_same, telling
 from keepsaid.values import frozen
 
 DAY_MS = 86_400_000

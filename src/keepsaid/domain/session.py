@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from keepsaid.domain import commits, learning, prompt, visibility
 from keepsaid.domain.message import SYSTEM, Lane, Trust
-from keepsaid.text import tokens, words
+from keepsaid.text import tokens, topics
 from keepsaid.values import frozen
 
 UNPROCESSED_MAX = 5
@@ -170,7 +170,7 @@ def may_state(passage: Passage) -> bool:
     """
     asked = False
     for one in passage.utterances:
-        if one.is_source and not words.only_asks(one.text) and (asked or words.topic(one.text)):
+        if one.is_source and not topics.only_asks(one.text) and (asked or topics.topic(one.text)):
             return True
         asked = one.is_readable and not one.is_source and "?" in one.text
     return False

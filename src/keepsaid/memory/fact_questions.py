@@ -10,7 +10,8 @@ from functools import cache
 
 from keepsaid.domain.attributes import NAMES, slot_name
 from keepsaid.domain.memory import Memory
-from keepsaid.text.words import STOPWORDS, fold, root, spelled
+from keepsaid.text.languages import content_roots
+from keepsaid.text.words import fold, root, spelled
 from keepsaid.values import frozen
 
 _CHARS_MAX = 1_000
@@ -45,7 +46,7 @@ class FactQuestion:
         """The words of the attribute, under one of its names, if all of them are asked, and of the subject."""
         if not self.roots or not self._is_about(memory):
             return frozenset()
-        ways = (_roots(memory.new.attribute), *_ways(slot_name(memory.new.attribute)))
+        ways = (content_roots(memory.new.attribute), *_ways(slot_name(memory.new.attribute)))
         fitting = [words for words in ways if words and words <= self.roots]
         return max(fitting, key=lambda words: (bool(words - _VAGUE), len(words)), default=frozenset())
 
@@ -74,8 +75,4 @@ def fact_question(said: str, person: str) -> FactQuestion:
 @cache
 def _ways(name: str) -> tuple[frozenset[str], ...]:
     """The words of every way to write the attribute with this one name."""
-    return tuple(dict.fromkeys(words for way, of in NAMES.items() if of == name and (words := _roots(way))))
-
-
-def _roots(attribute: str) -> frozenset[str]:
-    return frozenset(root(word) for word in spelled(attribute) if fold(word) not in STOPWORDS)
+    return tuple(dict.fromkeys(words for way, of in NAMES.items() if of == name and (words := content_roots(way))))

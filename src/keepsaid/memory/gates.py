@@ -16,8 +16,9 @@ from keepsaid.memory.block import PINNED, RELEVANT, line
 from keepsaid.memory.fact_questions import NO_QUESTION, FactQuestion
 from keepsaid.memory.recall.ranking import VECTOR
 from keepsaid.text.dates import DAYS
+from keepsaid.text.languages import function_words, indexed_terms
 from keepsaid.text.tokens import estimate_tokens
-from keepsaid.text.words import STOPWORDS, DocumentFrequencies, fold, grams, place, root, said_words, spelled
+from keepsaid.text.words import DocumentFrequencies, fold, place, root, said_words, spelled
 from keepsaid.values import frozen
 
 ENOUGH, ENOUGH_NEAR = 15.5, 17.5
@@ -77,7 +78,8 @@ class Relevance:
         self._initials = {letter for stem in self._worth for letter in (stem[0], stem[0].upper())}
         self._told_of = set(mentioned_stems(said))
         self._base = ASKED if any(mark in said for mark in _ASKS) else 0.0
-        telling = {root(word) for word in spelled(said) if fold(word) not in STOPWORDS}
+        self._grammar = function_words(said)
+        telling = {root(word) for word in spelled(said) if fold(word) not in self._grammar}
         self._asked = telling - _OF_TALK
         never = rarity.idf(_NEVER_SAID)
         self._rare = _RARE * never
@@ -117,8 +119,8 @@ class Relevance:
                 found.add(stem)
                 first = first or (n, fold(word))
             elif not news:
-                news = stem not in self._said and fold(word) not in STOPWORDS
-        return found | (self._worth.keys() & grams(text, letters=True)), first, news
+                news = stem not in self._said and fold(word) not in self._grammar
+        return found | (self._worth.keys() & indexed_terms(text)), first, news
 
 
 @lru_cache(1_024)

@@ -12,7 +12,7 @@ from keepsaid.domain.message import SYSTEM, Trust
 from keepsaid.domain.route import Action
 from keepsaid.domain.turn import ClaimedBatch
 from keepsaid.memory.injection import listener_of
-from keepsaid.text.words import topic
+from keepsaid.text.topics import topic
 from keepsaid.values import frozen
 
 

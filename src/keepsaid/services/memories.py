@@ -16,9 +16,11 @@ from keepsaid.memory.recall.recollection import narrowed
 from keepsaid.ports import memory_store, store
 from keepsaid.ports.runtime import Clock, Redactor, masked_texts
 from keepsaid.ports.store_views import Operations
+from keepsaid.text.languages import content_roots, indexed_terms, query_terms
 from keepsaid.text.normal import digest, normalise
 from keepsaid.text.time_spans import times_in
-from keepsaid.text.words import STOPWORDS, fold, grams, only_asks, root, said_words, spelled
+from keepsaid.text.topics import only_asks
+from keepsaid.text.words import root, said_words, spelled
 from keepsaid.values import frozen
 
 _SAFE = "Nothing was changed."
@@ -150,7 +152,7 @@ _ALIKE = 0.5
 
 
 def _alike(one: str, other: str) -> bool:
-    told = [{root(word) for word in spelled(text) if fold(word) not in STOPWORDS} for text in (one, other)]
+    told = [content_roots(text) for text in (one, other)]
     fewer = min(map(len, told))
     return one == other or (fewer > 0 and len(told[0] & told[1]) >= _ALIKE * fewer)
 
@@ -249,13 +251,15 @@ def listed(query: str, hits: Sequence[memory.Hit], at: int) -> tuple[memory.Hit,
     Messages that only ask come behind both. In each group those that are current at `at` (milliseconds UTC) come first;
     otherwise the order of recall stays.
     """
-    asked, pairs = {root(word) for word in spelled(query) if fold(word) not in STOPWORDS}, frozenset(grams(query))
+    asked, terms = content_roots(query), frozenset(query_terms(query))
     asks_for_time = bool(times_in(query, at).spans)
 
     def place(hit: memory.Hit) -> tuple[bool, bool, bool]:
         new = hit.memory.new
         own = f"{new.text} {new.speaker} {new.subject} {new.value} {said_words(new.said_at)}"
-        shares = asks_for_time or not asked.isdisjoint(map(root, spelled(own))) or not pairs.isdisjoint(grams(own))
+        shares = (
+            asks_for_time or not asked.isdisjoint(map(root, spelled(own))) or not terms.isdisjoint(indexed_terms(own))
+        )
         return only_asks(new.text), hit.leg == TEXT and not shares, hit.memory.past(at)
 
     return tuple(sorted(hits, key=place))

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import exp
 
-from keepsaid.text.words import fold, spelled, topic
+from keepsaid.text.topics import topic
+from keepsaid.text.words import fold, spelled
 from keepsaid.values import frozen
 
 _READ_CHARS_MAX = 1_000

@@ -12,8 +12,9 @@ from functools import partial
 from itertools import islice
 
 from keepsaid.text.dates import MONTHS, WEEKDAYS
+from keepsaid.text.languages import STOPWORDS
 from keepsaid.text.patterns import lazy
-from keepsaid.text.words import STOPWORDS, root, said_words
+from keepsaid.text.words import root, said_words
 from keepsaid.values import frozen
 
 _DAY_MS = 86_400_000

@@ -1,4 +1,4 @@
-"""Words: tokens, stop words, stems (Porter) and rarity of text; and the chunks that are indexed of a long text."""
+"""Words: tokens, their folded form and rarity; pairs of letters; and the chunks that are indexed of a long text."""
 
 from __future__ import annotations
 
@@ -8,161 +8,44 @@ from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import islice, pairwise
-from math import ceil, log
+from math import log
 
+from keepsaid.text.normal import normalise
 from keepsaid.text.patterns import lazy
+from keepsaid.text.stems import stem
 from keepsaid.values import frozen
-
-_LENGTH_MAX = 64
-_ENDING_MAX = 7
-
-_STEP_2 = {
-    "ational": "ate", "tional": "tion", "enci": "ence", "anci": "ance", "izer": "ize", "logi": "log", "bli": "ble",
-    "alli": "al", "entli": "ent", "eli": "e", "ousli": "ous", "ization": "ize", "ation": "ate", "ator": "ate",
-    "alism": "al", "iveness": "ive", "fulness": "ful", "ousness": "ous", "aliti": "al", "iviti": "ive",
-    "biliti": "ble",
-}  # fmt: skip
-_STEP_3 = {
-    "icate": "ic", "ative": "", "alize": "al", "iciti": "ic", "ical": "ic", "ful": "", "ness": "",
-}  # fmt: skip
-_STEP_4 = dict.fromkeys(
-    (
-        "al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "ion", "ou", "ism", "ate",
-        "iti", "ous", "ive", "ize",
-    ),
-    "",
-)  # fmt: skip
-
-
-@lru_cache(maxsize=20_000)
-def stem(word: str) -> str:
-    """The stem of a folded word; words that are short, very long or not English come back as they are."""
-    if not 3 <= len(word.encode("utf-8", "surrogatepass")) <= _LENGTH_MAX:
-        return word
-    word = _past(_plural(word))
-    if word.endswith("y") and _has_vowel(word[:-1]):
-        word = f"{word[:-1]}i"
-    for endings, above in ((_STEP_2, 0), (_STEP_3, 0), (_STEP_4, 1)):
-        word = _replaced(word, endings, above)
-    return _tidied(word)
-
-
-def _plural(word: str) -> str:
-    if not word.endswith("s") or word.endswith("ss"):
-        return word
-    long_ending = (word.endswith("ies") and len(word) > 3) or (word.endswith("sses") and len(word) > 4)
-    return word[:-2] if long_ending else word[:-1]
-
-
-def _past(word: str) -> str:
-    if word.endswith("eed") and len(word) > 3:
-        return word[:-1] if _measure(word[:-3]) > 0 else word
-    for ending in ("ing", "ed"):
-        bare = word.removesuffix(ending)
-        if bare != word and bare:
-            return _mended(bare) if _has_vowel(bare) else word
-    return word
-
-
-def _mended(bare: str) -> str:
-    """A word that lost -ed or -ing gets back the e, or loses the double letter, that the ending cost or brought."""
-    if len(bare) > 2 and bare.endswith(("at", "bl", "iz")):
-        return f"{bare}e"
-    last = bare[-1]
-    if len(bare) > 1 and last == bare[-2] and last not in "aeioulsz":
-        return bare[:-1]
-    return f"{bare}e" if _measure(bare) == 1 and _ends_short(bare) else bare
-
-
-def _replaced(word: str, endings: dict[str, str], above: int) -> str:
-    """The word with its longest listed ending replaced, if what stands before it has a measure above `above`."""
-    sizes = range(min(_ENDING_MAX, len(word) - 1), 1, -1)
-    if not (ending := next((word[-size:] for size in sizes if word[-size:] in endings), "")):
-        return word
-    bare = word[: -len(ending)]
-    if _measure(bare) <= above or (ending == "ion" and bare[-1] not in "st"):
-        return word
-    return bare + endings[ending]
-
-
-def _tidied(word: str) -> str:
-    if word.endswith("e"):
-        measure = _measure(word[:-1])
-        if measure > 1 or (measure == 1 and not _ends_short(word[:-1])):
-            word = word[:-1]
-    return word[:-1] if word.endswith("ll") and _measure(word[:-1]) > 1 else word
-
-
-def _shape(word: str) -> str:
-    """Consonants and vowels: `c` and `v`; a y is a vowel after a consonant."""
-    shape = ""
-    for letter in word:
-        vowel = letter in "aeiou" or (letter == "y" and shape.endswith("c"))
-        shape += "v" if vowel else "c"
-    return shape
-
-
-def _measure(word: str) -> int:
-    """How often a vowel is followed by a consonant."""
-    return _shape(word).count("vc")
-
-
-def _has_vowel(word: str) -> bool:
-    return any(letter in "aeiou" for letter in word) or "y" in word[1:]
-
-
-def _ends_short(word: str) -> bool:
-    """Whether the word ends consonant, vowel, consonant, the last not w, x or y."""
-    return word[-1:] not in ("w", "x", "y") and _shape(word).endswith("cvc")
-
-
-_STOPWORDS = """
-a about actually after again ah all alright also am an and any anybody anyone anything are aren as at awesome be because
-been before being but by bye can cannot could couldn d did didn do does doesn doing don done down during each either
-else ever every everybody everyone everything few for from further get gets getting go goes going gone got had hadn haha
-has hasn have haven having he hello her here hers herself hey hi him himself his hmm how i if in into is isn it its
-itself just let ll lol m many maybe me might mightn mine more most much must mustn my myself needn neither no nor not
-nothing now o of off oh ok okay on once one only onto or other our ours ourselves out over own per please quite re
-really s same shall shan she should shouldn since so some somebody someone something such sure t than thank thanks that
-the their theirs them themselves then there these they this those though through to too under until up upon us ve very
-was wasn we well were weren what when where whether which while who whom whose why will with without won would wouldn
-wow y yeah yep yes yet you your yours yourself yourselves
-"""
-STOPWORDS = frozenset(_STOPWORDS.split())
-"""English words that queries drop: grammar, interjections, and the pieces apostrophes leave (`don` and `t`)."""
-
-_SMALL_TALK = """
-good morning|good afternoon|good evening|good night|good day|have a good one|have a nice day|have a great day
-how are you doing today|how are you doing|how are you today|how are you|how is it going|how s it going|what s up
-hello there|hi there|hey there|hello everyone|hi everyone|hello all|hi all|good to see you|nice to meet you
-long time no see|see you later|see you soon|see you tomorrow|see you|talk to you later|talk soon
-thank you so much|thank you very much|thank you|thanks a lot|many thanks|sounds good|got it|no problem|of course
-you re welcome|well done|good job|all right|never mind
-hello|hi|hey|bye|goodbye|thanks|thx|ok|okay|yes|yeah|yep|yup|nope|nah|please|sorry|welcome|sure|alright|cheers
-great|cool|nice|fine|perfect|awesome|wow|lol|haha|hmm|oh|ah|well
-"""
-_PHRASES = frozenset(tuple(phrase.split()) for line in _SMALL_TALK.split("\n") for phrase in line.split("|") if phrase)
-_LONGEST = max(len(phrase) for phrase in _PHRASES)
-_GREETINGS = frozenset({"morning", "afternoon", "evening", "night", "everyone", "everybody", "folks"})
 
 _WORD = lazy(r"[^\W_]+")
 _CLAUSES = lazy(r"[^\w\s'’-]")
 _APART = "".join(letter if letter.isalnum() else " " for letter in map(chr, range(128)))
 _KEPT_CHARS_MAX = 64
-_SLICE = 256
 
 
 def fold(word: str) -> str:
-    """A word without case and accents.
+    """A word without case, and without the accents of Latin letters: the token that the index has of it.
 
-    A long one is decomposed in slices, because sorting its combining marks takes time quadratic in their number.
+    As unicode61 of SQLite's FTS5 does, it keeps what is not an accent (й, が, أ), and letters with two of them (ế).
     """
-    if word.isascii():
-        return word.lower()
-    if len(word) > _SLICE:
-        return "".join(fold(word[at : at + _SLICE]) for at in range(0, len(word), _SLICE))
-    decomposed = unicodedata.normalize("NFKD", word.casefold())
-    return "".join(letter for letter in decomposed if not unicodedata.combining(letter))
+    return word.lower() if word.isascii() else normalise(word).translate(_FOLDED)
+
+
+class _Folded(dict[int, str]):
+    """The folded form of each letter, found when it is first met."""
+
+    def __missing__(self, code: int) -> str:
+        """Find the folded form of a letter, and keep it."""
+        letter = chr(code).lower()
+        parts = unicodedata.normalize("NFD", letter)
+        if unicodedata.combining(letter[0]):
+            letter = ""
+        elif len(parts) == 2 and parts[0].isascii() and unicodedata.combining(parts[1]):
+            letter = parts[0]
+        self[code] = _FINAL.get(letter, letter)
+        return self[code]
+
+
+_FINAL = {"ς": "σ", "ſ": "s", "µ": "μ"}
+_FOLDED = _Folded()
 
 
 def spelled(text: str) -> list[str]:
@@ -183,67 +66,6 @@ def root(word: str) -> str:
 @lru_cache(20_000)
 def _root(word: str) -> str:
     return stem(fold(word))
-
-
-_LEANING_WORDS = """
-why how which who whom whose what when where that those this these it its one ones other others them they he she him
-her there then else more
-"""
-_LEANING = frozenset(_LEANING_WORDS.split())
-_ASKING = frozenset(["why", "how", "which", "who", "whom", "whose", "what", "when", "where", "and", "but", "or"])
-_QUESTION_MARKS = ("?", "？", "؟")
-
-
-def topic(text: str) -> frozenset[str]:
-    """The stems of the words that can say what a text is about: no stopwords, no English small talk.
-
-    Empty for "good morning", for a bare "Morning, everyone!" and for text without words.
-    """
-    said = [fold(word) for word in spelled(text)]
-    telling = {word for word in _without_small_talk(said) if word not in STOPWORDS}
-    if len(said) <= 3 and telling <= _GREETINGS:
-        return frozenset()
-    return frozenset(root(word) for word in telling)
-
-
-def leans(text: str) -> bool:
-    """Whether a text asks about what was said before it, with no word of its own: "why that one?" but not "thanks"."""
-    if topic(text):
-        return False
-    rest = _without_small_talk([fold(word) for word in spelled(text)])
-    asks = text.rstrip().endswith(_QUESTION_MARKS) or (bool(rest) and rest[0] in _ASKING)
-    return asks and not _LEANING.isdisjoint(rest)
-
-
-_PLAIN_WORDS_MAX = 12
-_WONDERING = frozenset(["who", "whom", "whose", "what", "which", "when", "where", "why", "how"])
-_JOINING = frozenset(["because", "since", "and", "but", "so", "as", "that", "now", "if", "though", "although", "while"])
-
-
-def only_asks(text: str) -> bool:
-    """Whether a text is one plain question that can state nothing: "who is my dentist?".
-
-    It names nobody and no number, and has no second clause; what is not plainly so may state something.
-    """
-    text = text.strip()
-    words = spelled(text)
-    if not text.endswith(_QUESTION_MARKS) or not 1 < len(words) <= _PLAIN_WORDS_MAX:
-        return False
-    plain = all(word.islower() for word in words[1:] if word != "I")
-    one = _CLAUSES.search(text.rstrip("".join(_QUESTION_MARKS))) is None
-    return plain and one and fold(words[0]) in _WONDERING and _JOINING.isdisjoint(words)
-
-
-def _without_small_talk(said: list[str]) -> list[str]:
-    rest: list[str] = []
-    at = 0
-    while at < len(said):
-        sizes = range(min(_LONGEST, len(said) - at), 0, -1)
-        length = next((size for size in sizes if tuple(said[at : at + size]) in _PHRASES), 0)
-        if not length:
-            rest.append(said[at])
-        at += length or 1
-    return rest
 
 
 UNSEEN = 500
@@ -326,43 +148,3 @@ def grams(text: str, *, letters: bool = False) -> list[str]:
             found += bare
         found += [one + other for one, other in pairwise(bare)]
     return found
-
-
-ALIKE = 0.75
-"""Word sets that share more than this of all their words say the same (seed 002)."""
-
-WORDS_MIN = 5
-"""Of texts with fewer words nothing is said by what they share."""
-
-_LOOKED_UP_MAX = 64
-_DIGITS = lazy(r"\d")
-_TURNING = frozenset(["no", "not", "never", "without", "none", "nor", "neither", "cannot", "t", "before", "after"])
-"""Words that turn a sentence round; `t` is what `don't` leaves."""
-
-
-def word_set(text: str) -> frozenset[str]:
-    """The words of a text, without case and accents."""
-    return frozenset(fold(word) for word in spelled(text))
-
-
-def say_the_same(one: str, other: str) -> bool:
-    """Whether two texts have the same words in the same order, or more than ALIKE of five words or more in common.
-
-    Texts that differ in a number, or in a word that turns a sentence round, do not say the same.
-    """
-    if [fold(word) for word in spelled(one)] == [fold(word) for word in spelled(other)]:
-        return True
-    first, second = word_set(one), word_set(other)
-    if min(len(first), len(second)) < WORDS_MIN or len(first & second) <= ALIKE * len(first | second):
-        return False
-    return not any(word in _TURNING or _DIGITS.search(word) for word in first ^ second)
-
-
-def telling(text: str) -> list[str]:
-    """Words of which any text that says the same as this one has at least one, the rarest first by their look.
-
-    Of a set of n words, one that shares more than three quarters lacks less than n / 4 of them.
-    """
-    words = word_set(text)
-    ranked = sorted(words, key=lambda word: (word in STOPWORDS, -len(word), word))
-    return ranked[: min(ceil(len(words) * (1 - ALIKE)), _LOOKED_UP_MAX)]

@@ -16,8 +16,10 @@ from keepsaid.domain.statements import extract_statements
 from keepsaid.domain.turn import NO_MODEL, ModelAnswer
 from keepsaid.errors import ConfigError, ModelAuth, ModelMalformed, ModelTimeout, ModelUnavailable
 from keepsaid.ports.model import AgentFunction, AgentPrompt, Delta, Model, ModelRequest
+from keepsaid.text.languages import function_words
 from keepsaid.text.normal import cut, without_passwords
-from keepsaid.text.words import STOPWORDS, only_asks
+from keepsaid.text.topics import only_asks
+from keepsaid.text.words import fold
 from keepsaid.values import frozen
 
 if TYPE_CHECKING:
@@ -84,7 +86,8 @@ def _slots(text: str) -> Iterator[str]:
 
 
 def _content_words(text: str) -> set[str]:
-    return {word for word in map(str.casefold, _WORD.findall(text[:_READ_CHARS_MAX])) if word not in STOPWORDS}
+    grammar = function_words(text)
+    return {word for word in map(fold, _WORD.findall(text[:_READ_CHARS_MAX])) if word not in grammar}
 
 
 class Punctual:

@@ -18,8 +18,9 @@ from keepsaid.adapters.sqlite.connection import SqliteSession
 from keepsaid.adapters.sqlite.piece_index import AFTER, BEFORE, KNOWN, MOST, number, numbers, scores
 from keepsaid.adapters.sqlite.word_blocks import best, outside, stretches
 from keepsaid.domain.memory import Found, Listener
+from keepsaid.text.languages import STOPWORDS, function_words, query_terms, telling_letters
 from keepsaid.text.normal import normalise
-from keepsaid.text.words import STOPWORDS, DocumentFrequencies, grams
+from keepsaid.text.words import DocumentFrequencies, fold, grams
 from keepsaid.values import frozen
 
 TERMS_MAX = 64
@@ -105,7 +106,7 @@ def search(db: SqliteSession, listener: Listener, query: str, limit: int, *, cap
     A score is a share of what a memory would have that is full of every word of the query. Not `capped`, every word is
     looked up, however common, and far more is scored: what the budget is measured by.
     """
-    words = _words(db, query)
+    words = _words(db, query) or _words(db, query, only_english=True)
     if not words or limit < 1:
         return ()
     terms, pieces = _counted(db, words)
@@ -263,21 +264,26 @@ def _weighed(worth: Mapping[int, float], found: list[_Row]) -> list[_Weighed]:
     return list(zip(scores(worth, list(map(_SCORED, found))), found, strict=True))
 
 
-def _words(db: SqliteSession, query: str) -> dict[str, str]:
-    """The query's words as they were written, by their stems; a word holds nothing that FTS5 could read as syntax."""
-    text = normalise(query)
+def _words(db: SqliteSession, query: str, *, only_english: bool = False) -> dict[str, str]:
+    """The query's words as they were written, by their stems; a word holds nothing that FTS5 could read as syntax.
+
+    Words of grammar are left out: those of its language and of English, or only those of English.
+    """
+    text = normalise(query) if only_english else telling_letters(normalise(query))
     raw = text.encode()
     cut = db.fts5_tokenizer("porter", ["unicode61"])
     tokens: Any = cut(raw, apsw.FTS5_TOKENIZE_QUERY, None, include_colocated=False)
     found: dict[str, str] = {}
+    further = grams(text) if only_english else query_terms(text)
+    grammar = STOPWORDS if only_english else function_words(text)
     for start, end, stem in tokens:
         if len(found) == WORDS_MAX:
             break
         word = raw[start:end].decode()
-        if word.casefold() not in STOPWORDS:
+        if (word.casefold() if only_english else fold(word)) not in grammar:
             found.setdefault(stem, word)
-    for gram in grams(text)[: WORDS_MAX - len(found)]:
-        found.setdefault(gram, gram)
+    for term in further[: WORDS_MAX - len(found)]:
+        found.setdefault(term, term)
     return found
 
 

@@ -14,7 +14,8 @@ import apsw
 
 from keepsaid.adapters.sql.memory.rows import own_terms
 from keepsaid.adapters.sql.query import SqlSession, every, load, only
-from keepsaid.text.words import grams, pieces, said_words
+from keepsaid.text.languages import indexed_terms
+from keepsaid.text.words import pieces, said_words
 from keepsaid.values import frozen
 
 if TYPE_CHECKING:
@@ -147,6 +148,7 @@ KNOWN = "\ue000known"
 
 _SQL = load("memory_index")
 _COUNTED_AT_ONCE = 2_000
+_REINDEXED_AT_ONCE = 32
 _COUNTED_AGAIN = 1.25
 """Terms are counted again when the number of pieces has grown by this factor since the last count."""
 
@@ -165,9 +167,12 @@ def reindex(db: SqlSession) -> None:
     for memory in [_Stale(*row) for row in every(db, _SQL["stale"])]:
         wanted = list(_made(db, memory))
         there = every(db, _SQL["pieces_of"], {"memory_id": memory.memory_id})
-        if [row[2:] for row in there] == [(one["body"], one["speaker"], one["said"]) for one in wanted]:
-            changed = [one for one, row in zip(wanted, there, strict=True) if one["terms"] != row[1]]
-            db.executemany(_SQL["change_piece"], changed)
+        if [row[3:] for row in there] == [(one["body"], one["speaker"], one["said"]) for one in wanted]:
+            pairs = list(zip(wanted, there, strict=True))
+            found_otherwise = [one for one, row in pairs if one["grams"] != row[2]]
+            moved = [one for one, row in pairs if one["grams"] == row[2] and one["terms"] != row[1]]
+            db.executemany(_SQL["change_grams"], found_otherwise)
+            db.executemany(_SQL["change_piece"], moved)
         else:
             db.execute(_SQL["drop_pieces"], {"memory_id": memory.memory_id})
             db.executemany(_SQL["add_piece"], wanted)
@@ -190,7 +195,7 @@ def _made(db: SqlSession, memory: _Stale) -> Iterator[dict[str, Any]]:
         own = list(own_terms(db, body))
         terms = numbers([*own, *marked, *db.stems(near)])
         counts = {"n": n, "own_terms": len(own), "mark_terms": len(marked)}
-        yield {**of, **counts, "terms": terms, "said": said, "grams": " ".join(grams(body, letters=True)), "body": body}
+        yield {**of, **counts, "terms": terms, "said": said, "grams": " ".join(indexed_terms(body)), "body": body}
 
 
 def _read_neighbours(db: SqlSession, memory: _Stale) -> tuple[list[str], list[str]]:
@@ -205,9 +210,21 @@ def settled(db: SqlSession, finish: bool) -> None:  # noqa: ARG001 - the signatu
     if every(db, _SQL["any_stale"]):
         with db:
             reindex(db)
+    reindex_former(db)
     counted, reached = only(db, _SQL["counted"])
     if reached or only(db, _SQL["pieces_about"])[0] > counted * _COUNTED_AGAIN:
         count_terms(db)
+
+
+def reindex_former(db: SqlSession) -> None:
+    """Index some memories of a former release again, whose terms were others; oldest first."""
+    reached, upto = only(db, _SQL["reindexed"])
+    if reached < upto:
+        share = {"reached": reached, "upto": upto, "count": _REINDEXED_AT_ONCE}
+        with db:
+            db.execute(_SQL["mark_next_stale"], share)
+            reindex(db)
+            db.execute(_SQL["reach_reindexed"], share)
 
 
 def count_terms(db: SqlSession, most: int = _COUNTED_AT_ONCE) -> bool:

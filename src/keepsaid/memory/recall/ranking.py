@@ -9,8 +9,9 @@ from typing import NamedTuple, TypeVar
 
 from keepsaid.domain import graph, receipt
 from keepsaid.domain.memory import ASSISTANT, LANE_BOUND, Found, Listener, Memory
+from keepsaid.text.languages import function_words
 from keepsaid.text.time_spans import NO_TIME, Anchor, When
-from keepsaid.text.words import STOPWORDS, fold, root, spelled
+from keepsaid.text.words import fold, root, spelled
 from keepsaid.values import frozen
 
 Confidence = Callable[[Sequence[Found]], float]
@@ -203,7 +204,8 @@ def _echoes(memory: Memory, asked: set[str]) -> bool:
     text = memory.text[:_ECHO_CHARS]
     words = spelled(text) if memory.new.kind in LANE_BOUND else []
     asks = bool(words) and (text.rstrip().endswith(_ASKS) or fold(words[0]) in _OPENINGS)
-    return asks and all(root(word) in asked or fold(word) in STOPWORDS for word in words)
+    grammar = function_words(text) if asks else frozenset()
+    return asks and all(root(word) in asked or fold(word) in grammar for word in words)
 
 
 def _value(value: float, memory: Memory, named: Mapping[str, bool], when: When) -> float:

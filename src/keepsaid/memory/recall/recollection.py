@@ -17,7 +17,7 @@ from keepsaid.domain.slot import DatedText, read_answer
 from keepsaid.memory.recall import ranking
 from keepsaid.ports.memory_store import Library, Recall, Shelf
 from keepsaid.ports.runtime import Clock
-from keepsaid.text import normal, time_spans, words
+from keepsaid.text import normal, time_spans, topics
 from keepsaid.values import frozen
 
 QUERY_CHARS_MAX = 4_000
@@ -41,7 +41,7 @@ async def query_of(claimed: turn.ClaimedBatch, said: Sequence[StoredMessage], re
     text = bounded_text([message.text for message in said], QUERY_CHARS_MAX - len(focus) - 1)
     if focus:
         return f"{text}\n{focus}"
-    if not words.leans(text):
+    if not topics.leans(text):
         return text
     texts = [record.text for record in (await recent).records if record.text and record.role is not prompt.Role.TOOL]
     last = "\n".join(one[:_LATELY_CHARS] for one in texts[-_LATELY:])
@@ -156,7 +156,7 @@ class Recollection:
         cut, query = cut_note(len(query)), normal.ends_of(query, QUERY_CHARS_MAX)
         when = time_spans.times_in(query, now)
         sought = query
-        if when.spans and len([word for word in words.topic(query) if not word.isdigit()]) <= _FEW_WORDS:
+        if when.spans and len([word for word in topics.topic(query) if not word.isdigit()]) <= _FEW_WORDS:
             sought = f"{query} {when.days()}".rstrip()
         searches = (self._run_leg(leg, partial(leg.search, listener, sought, depth)) for leg in self.legs)
         answers = await asyncio.gather(*searches)

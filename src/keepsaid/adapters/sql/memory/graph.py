@@ -15,7 +15,8 @@ from keepsaid.domain.commits import Commit
 from keepsaid.domain.memory import IMPORTANCE, Found, Listener, VectorSpace
 from keepsaid.ports.memory_maintenance import Unrelated
 from keepsaid.text.normal import normalise
-from keepsaid.text.words import root, spelled, topic
+from keepsaid.text.topics import topic
+from keepsaid.text.words import root, spelled
 from keepsaid.values import frozen
 
 RELATING = load("memory_relating")

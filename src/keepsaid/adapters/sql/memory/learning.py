@@ -16,7 +16,7 @@ from keepsaid.domain.forgetting import name_digest, source_name
 from keepsaid.domain.graph import Association, Relation
 from keepsaid.domain.learning import LEARNABLE, LearnOutcome, LearnResult, adds_evidence, refused
 from keepsaid.domain.memory import NewMemory, Source
-from keepsaid.text import normal, words
+from keepsaid.text import normal, sameness
 from keepsaid.values import frozen
 
 TRUTH, UNDO = load("memory_truth"), load("memory_undo")
@@ -171,7 +171,7 @@ def _is_undone(db: SqlSession, memory: NewMemory, slot: bytes | None) -> bool:
         id_
         for id_, text, its_slot, value in (every(db, UNDO["undone_of"], {"refs": as_json(refs)}) if refs else ())
         if (slot is not None and slot == its_slot and value_name(value) == value_name(memory.value))
-        or words.say_the_same(memory.text, text)
+        or sameness.say_the_same(memory.text, text)
     ]
     return bool(same) and not adds_evidence(memory.sources, _sources(db, same))
 
@@ -217,11 +217,11 @@ def _sources(db: SqlSession, ids: Sequence[int]) -> list[Source]:
 
 def _same_words(db: SqlSession, memory: NewMemory) -> int | None:
     """The oldest memory of the same scope that says the same, of the same subject or of nobody in particular."""
-    query = "{body} : (" + " OR ".join(f'"{word}"' for word in words.telling(normal.normalise(memory.text))) + ")"
+    query = "{body} : (" + " OR ".join(f'"{word}"' for word in sameness.telling(normal.normalise(memory.text))) + ")"
     place = {"scope": rows.storable(memory.scope), "kinds": as_json(sorted(LEARNABLE)), "start": _start(memory)}
     about = value_name(memory.subject)
     for id_, text, subject in every(db, TRUTH["same_words"], {**place, "query": query, "limit": _LOOKED_AT}):
         other = value_name(subject)
-        if (not about or not other or about == other) and words.say_the_same(memory.text, text):
+        if (not about or not other or about == other) and sameness.say_the_same(memory.text, text):
             return int(id_)
     return None

@@ -16,7 +16,8 @@ from keepsaid.domain import ids, message, visibility
 from keepsaid.domain.memory import LANE_BOUND, OWNER, TASK, Kind, Listener, Memory, NewMemory, Source, VectorSpace
 from keepsaid.errors import MessageDamaged
 from keepsaid.ports import runtime, store_views
-from keepsaid.text import normal, words
+from keepsaid.text import normal
+from keepsaid.text.languages import indexed_terms
 
 
 class MemoryParts(NamedTuple):
@@ -147,9 +148,9 @@ def memory(row: Row) -> Memory:
 
 
 def own_terms(db: SqlSession, text: str) -> Iterator[str]:
-    """What a piece is found by: its stems, and the pairs of letters where no spaces are set."""
+    """What a piece is found by: its stems, and further terms of its language."""
     yield from db.stems(text)
-    yield from words.grams(text, letters=True)
+    yield from indexed_terms(text)
 
 
 PEOPLE = load("memory_people")

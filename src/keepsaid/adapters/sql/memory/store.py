@@ -18,7 +18,8 @@ from keepsaid.domain.commits import Commit
 from keepsaid.domain.forgetting import EmptyLog
 from keepsaid.domain.memory import IMPORTANCE, Found, Kind, Listener, Memory, Narrowing, NewMemory, Source, Used
 from keepsaid.ports.store_views import Operations
-from keepsaid.text.words import root, spelled, topic
+from keepsaid.text.topics import topic
+from keepsaid.text.words import root, spelled
 
 ARCHIVE = statements("memory_archive")
 

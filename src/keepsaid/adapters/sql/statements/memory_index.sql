@@ -20,7 +20,7 @@ AND (said_at, id) > (:said_at, :id)
 ORDER BY said_at, id LIMIT :count
 
 -- name: pieces_of
-SELECT n, terms, body, speaker, said FROM memory_piece WHERE memory_id = :memory_id ORDER BY n
+SELECT n, terms, grams, body, speaker, said FROM memory_piece WHERE memory_id = :memory_id ORDER BY n
 
 -- name: drop_pieces
 DELETE FROM memory_piece WHERE memory_id = :memory_id
@@ -36,6 +36,23 @@ VALUES (
 -- name: change_piece
 UPDATE memory_piece SET terms = :terms
 WHERE memory_id = :memory_id AND n = :n
+
+-- name: change_grams
+UPDATE memory_piece SET terms = :terms, grams = :grams
+WHERE memory_id = :memory_id AND n = :n
+
+-- name: reindexed
+SELECT reached, upto FROM reindex
+
+-- name: mark_next_stale
+INSERT INTO memory_stale (memory_id)
+SELECT id FROM memory WHERE id > :reached AND id <= :upto ORDER BY id LIMIT :count
+ON CONFLICT DO NOTHING
+
+-- name: reach_reindexed
+UPDATE reindex SET reached = coalesce(
+  (SELECT max(id) FROM (SELECT id FROM memory WHERE id > :reached AND id <= :upto ORDER BY id LIMIT :count)), upto
+)
 
 -- name: forget_counts
 DELETE FROM term_df WHERE term > :after AND term <= :upto
