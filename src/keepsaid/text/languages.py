@@ -30,6 +30,9 @@ STOPWORDS = frozenset(_STOPWORDS.split())
 _READ_WORDS, _READ_CHARS = 60, 1_000
 """The beginning of a text, which its language is read from."""
 
+_SHORT_WORDS, _FOUND_LEAST = 3, 2
+"""A longer text has so many different function words at least of its language."""
+
 _STEMMED_WORDS = 2_000
 _KANA, _HANGUL, _HAN, _THAI = (
     lazy("[\u3041-\u30ff]"),
@@ -89,12 +92,13 @@ def language_of(text: str) -> str:
             if letters.search(text):
                 return language
     having, counts = _languages_with(), dict[str, float]()
-    for word in spelled(text)[:_READ_WORDS]:
-        languages = having.get(fold(word), ())
+    words = [fold(word) for word in spelled(text)[:_READ_WORDS]]
+    found = [having[word] for word in dict.fromkeys(words) if word in having]
+    if len(found) < (_FOUND_LEAST if len(words) > _SHORT_WORDS else 1):
+        return ""
+    for languages in found:
         for language in languages:
             counts[language] = counts.get(language, 0.0) + 1 / len(languages)
-    if not counts:
-        return ""
     most = max(counts.values())
     return "en" if counts.get("en", 0.0) == most else min(one for one, count in counts.items() if count == most)
 
