@@ -255,7 +255,7 @@ async def test_a_recall_that_is_too_slow_is_named() -> None:
     injection = await injector(SilentRecall(), InjectionSettings(deadline_ms=100)).remind(claimed(CAT), read(NOTHING))
     assert injection.block == ""
     assert injection.missing in (("recall: slower than 80 ms",), ("recall: slower than 100 ms",)), (
-        "of itself, or of all"
+        "either limit"
     )
 
 
