@@ -19,6 +19,7 @@ _QUESTION = ("?", "？", "吗", "嗎", "か")
 
 _LABEL = r"(?: ?[:：] ?| ?[–—] ?| - )"
 _PAUSE = r"(?: ?[:：,，、;；] ?| ?[–—] ?| - )"
+_BREAK = r"(?: ?[,，、;；] ?| ?[–—] ?| - )"
 _STOP = r"[\s.!?…。！？)\"»”]*"
 _CLAUSE = r"(?: ?[,，、;；–—.].*| - .*)?"
 """What may follow a request to forget in the same sentence: a reason."""
@@ -58,7 +59,8 @@ def content_to_remember(sentence: str, before: str = "") -> str:
         for kind in kinds:
             if found := _pattern(language, kind).fullmatch(simple):
                 start, end = found.span(found.lastindex or 0)
-                return "" if _excluded(language, "content", simple[start:end]) else sentence[start:end].strip()
+                if not _excluded(language, "content", simple[start:end]):
+                    return sentence[start:end].strip()
             if before and not is_question(before) and _closing(language, kind).fullmatch(simple):
                 return before
     return ""
@@ -125,7 +127,7 @@ def _any_of(language: str, section: str) -> str:
 def _expression(line: str) -> str:
     """The expression of a line without marks: a letter with an accent matches the one without, and not the reverse."""
     base = _base_letters()
-    plain = line.replace("(", "(?:").replace("[", "(?:").replace("]", ")?")
+    plain = re.sub(r"\((?!\?)", "(?:", line).replace("[", "(?:").replace("]", ")?")
     return "".join(f"[{one}{chr(base[ord(one)])}]" if ord(one) in base else one for one in plain)
 
 
@@ -140,11 +142,11 @@ def _marks(language: str) -> Mapping[str, str]:
         "*": r"(\S.*?)",
         "+": rf"((?:{_any_of(language, 'subject')})\S.*?)",
         "&": rf"(?: ?(?:{_any_of(language, 'ending')})){{0,3}}",
-        "_": rf"(?:{space}(?:{_any_of(language, 'filler')}){end}){{0,3}}",
+        "_": rf"(?:[,，、]?{space}(?:{_any_of(language, 'filler')}){end}){{0,3}}",
         "~": rf"(?:{that}|{_PAUSE})" if spaced else rf"{_PAUSE}?",
         ":": _LABEL,
         ",": _PAUSE,
-        ";": rf"(?:{_PAUSE}{lead}{{0,2}}| (?:{_any_of(language, 'and')}) )",
+        ";": rf"(?:{_BREAK}{lead}{{0,2}}| (?:{_any_of(language, 'and')}) )",
         "lead": rf"[¡¿«„“\"(]?{lead}{{0,3}}",
         "tail": rf"(?:[,，、]?{space}(?:{_any_of(language, 'tail')}){end}){{0,3}}",
     }
