@@ -1,4 +1,4 @@
-"""Requests to remember something are understood in nine languages; questions, and talk of memory, are none."""
+"""Requests to remember something are understood in twelve languages; questions, and talk of memory, are none."""
 
 from __future__ import annotations
 
@@ -36,6 +36,14 @@ from keepsaid.domain.statements import asks_to_remember
         "私の船はワンダだと覚えておいてください。",
         "私の船の名前はワンダです、覚えてね",
         "覚えておいて、私の船はワンダです",
+        "Onthoud alsjeblieft dat mijn boot Wanda heet",
+        "Czy możesz zapamiętać, że moja łódź to Wanda?",
+        "Prosze zapamietaj, ze moja łódź to Wanda",
+        "내 배 이름은 완다라고 기억해 줘",
+        "My boat is called Wanda. Please remember that.",
+        "Mein Boot heißt Wanda. Merk dir das!",
+        "我的船叫万达。请记住这一点。",
+        "Remember my boat is called Wanda",
     ],
 )
 def test_it_is_a_request(said: str) -> None:
@@ -61,6 +69,15 @@ def test_it_is_a_request(said: str) -> None:
         "你记得我的船叫万达吗",
         "私の船はワンダだと覚えていますか",
         "覚えてください",
+        "Remember that night in Rome?",
+        "I wish I could remember that",
+        "Remember my birthday",
+        "Write this: hello world in Python",
+        "Er sagte: Merk dir das",
+        "Erinnere mich morgen an den Zahnarzt",
+        "Anoté que la caldera se revisó",
+        "빵 사는 거 잊지 마",
+        "别忘了买牛奶",
         "Merk dir",
         "",
     ],

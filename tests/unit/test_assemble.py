@@ -81,6 +81,27 @@ async def test_the_offline_responder_quotes_what_holds_now_and_no_question() -> 
     assert "  - Ann: I live in Oslo\n  - Bob: I moved to Porto\n" in answer.text
 
 
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("Forget what I said about the trip", "'the trip'"),
+        ("Please forget Dan's address", """'Dan'"'"'s address'"""),
+        ("Bitte vergiss meine alte Adresse", "'meine alte Adresse'"),
+        ("Delete everything you know", "WORDS"),
+    ],
+)
+async def test_the_offline_responder_names_the_command_that_forgets(said: str, words: str) -> None:
+    answer = await OfflineResponder().answer(ModelRequest(prompt(of=said, direct=True)), lambda _: None)
+    assert f": find the id with keepsaid memory search {words}, then send /forget ID here.\n" in answer.text
+
+
+async def test_the_offline_responder_names_it_for_no_other_message() -> None:
+    answer = await OfflineResponder().answer(
+        ModelRequest(prompt(of="Forget it, I'll get pizza", direct=True)), lambda _: None
+    )
+    assert "/forget" not in answer.text
+
+
 def test_what_does_not_fit_is_not_shown_either() -> None:
     call = Record(Role.ASSISTANT, "", (ToolCall("1", "clock", "{}"),))
     records = (Record(Role.USER, "word " * 50), call, Record(Role.TOOL, "noon " * 50), Record(Role.USER, "last"))

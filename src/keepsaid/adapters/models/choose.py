@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from inspect import isawaitable
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from keepsaid.domain.turn import NO_MODEL, ModelAnswer
 from keepsaid.errors import ConfigError, ModelAuth, ModelMalformed, ModelTimeout, ModelUnavailable
 from keepsaid.ports.model import AgentFunction, AgentPrompt, Delta, Model, ModelRequest
 from keepsaid.text.languages import function_words
+from keepsaid.text.memory_commands import object_to_forget
 from keepsaid.text.normal import cut, without_passwords
 from keepsaid.text.topics import only_asks
 from keepsaid.text.words import fold
@@ -44,13 +46,15 @@ class OfflineResponder:
         await request.begun()
         lines = request.prompt.recalled.splitlines()
         recalled = (line for line in lines if line.strip() and not line.startswith(_HEADERS))
-        text = _answer([*recalled, *_said_here(request.prompt)])
+        text = _answer([*recalled, *_said_here(request.prompt)], _how_to_forget(request.prompt.user))
         delta(text)
         return ModelAnswer(text, model=NO_MODEL)
 
 
-def _answer(quotes: list[str]) -> str:
+def _answer(quotes: list[str], how_to_forget: str) -> str:
     parts = ["No model is set, so I cannot answer; your message is stored."]
+    if how_to_forget:
+        parts.append(how_to_forget)
     if quotes:
         parts.append("What I remember about it:")
         parts += [f"  - {cut(quote, _QUOTE_CHARS_MAX)}" for quote in quotes[:_QUOTED_MAX]]
@@ -60,6 +64,15 @@ def _answer(quotes: list[str]) -> str:
         parts.append("I remember nothing about it yet.")
     parts.append("To set a model: keepsaid init")
     return "\n".join(parts)
+
+
+def _how_to_forget(text: str) -> str:
+    """Return the commands that forget what a message asks to forget; "" if it asks nothing of the kind."""
+    words = object_to_forget(text)
+    if words is None:
+        return ""
+    searched = shlex.quote(words[:_NAME_CHARS_MAX].strip()) if words else "WORDS"
+    return f"Nothing was forgotten: find the id with keepsaid memory search {searched}, then send /forget ID here."
 
 
 def _said_here(prompt: Prompt) -> list[str]:
