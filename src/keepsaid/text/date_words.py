@@ -1,13 +1,12 @@
 """Words of dates: the tables of each language, and the tokens that they divide a text into.
 
-A table is a file in `data/dates`. Each of its lines is `token[=value] ...: phrase, phrase`. With `=value+`, the value of
-each further phrase is one more, and `|` divides phrases of the same value. A phrase of several lines has several
+A table is a file in `data/dates`. Each of its lines is `token[=value] ...: phrase, phrase`. With `=value+`, the value
+of each further phrase is one more, and `|` divides phrases of the same value. A phrase of several lines has several
 readings. Tokens are written as one letter each, so that rules over them are regular expressions.
 """
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -26,13 +25,13 @@ _READINGS_MAX = 32
 _UNSPACED = frozenset(("zh", "ja", "ko"))
 _SEPARATORS = " ,;!.、。"
 _KINDS: Mapping[str, str] = {
-    "number": "N", "ordinal": "O", "day": "D", "weekday": "W", "month": "M", "part": "P", "time": "T", "unit": "U",
-    "hour": "h", "minute": "m", "day_mark": "d", "month_mark": "u", "year_mark": "y", "hour_mark": "H", "span": "V",
-    "in": "I", "later": "L", "at": "A", "next": "X", "this": "S", "week": "K", "past": "p", "to": "t", "plus": "a",
-    "minus": "s", "filler": "",
+    "number": "N", "article": "i", "ordinal": "O", "day": "D", "weekday": "W", "month": "M", "part": "P", "time": "T",
+    "unit": "U", "hour": "h", "minute": "m", "day_mark": "d", "month_mark": "u", "year_mark": "y", "hour_mark": "H",
+    "span": "V", "in": "I", "later": "L", "at": "A", "next": "X", "this": "S", "week": "K", "past": "p", "to": "t",
+    "plus": "a", "minus": "s", "filler": "",
 }  # fmt: skip
 _WITHOUT_VALUE: Mapping[str, str] = {"past": "q", "to": "r", "plus": "e", "minus": "l"}
-"""`quarter past` has its minutes as a value; before a bare `past`, and after a bare `plus`, stands a number."""
+"""`quarter past` has its minutes as a value; a number precedes a bare `past` or `to`, and follows `plus` or `minus`."""
 
 _TENS = (20, 30, 40, 50)
 _ALLOWED_MARKS = "\u3099\u309a"
@@ -69,11 +68,12 @@ class DateTable:
         yield from _numerals(text, start)
         for phrase, tokens in self.phrases.get(text[start], ()):
             end = start + len(phrase)
-            if text.startswith(phrase, start) and self._ends(text, end):
+            if text.startswith(phrase, start) and (self.language in _UNSPACED or _is_word_end(text, end)):
                 yield end, tokens
 
-    def _ends(self, text: str, end: int) -> bool:
-        return end == len(text) or self.language in _UNSPACED or not text[end].isalnum()
+
+def _is_word_end(text: str, end: int) -> bool:
+    return end == len(text) or not (text[end].isalnum() and text[end - 1].isalnum())
 
 
 def plain_spelling(text: str) -> str:
@@ -149,22 +149,26 @@ def _composed(tokens: _Tokens) -> _Tokens:
     """The tokens with `twenty one`, `vingt et un` and `twenty first` as one number each."""
     found: list[DateToken] = []
     for token in tokens:
-        before = [one.kind for one in found[-2:]]
-        tens = found[-2] if before[-1:] == ["e"] and len(found) > 1 else found[-1] if found else token
-        if _is_digit(token) and tens is not token and tens.kind in "NO" and tens.is_words and tens.number in _TENS:
-            del found[-2 if before[-1:] == ["e"] else -1 :]
-            token = DateToken(token.kind, str(tens.number + token.number))
-        found.append(token)
+        tens = len(found) - (2 if found and found[-1].kind == "e" else 1)
+        if tens >= 0 and _is_tens(found[tens]) and _is_digit(token):
+            found[tens:] = [DateToken("O" if token.kind == "O" else "N", str(found[tens].number + token.number))]
+        else:
+            found.append(token)
     return tuple(found)
 
 
+def _is_tens(token: DateToken) -> bool:
+    return token.kind in "NO" and token.is_words and token.number in _TENS
+
+
 def _is_digit(token: DateToken) -> bool:
-    return token.kind in "NO" and token.is_words and 1 <= token.number <= 9
+    return token.kind in "NOi" and token.is_words and 1 <= token.number <= 9
 
 
 _HALF_OF_DAY = lazy(r"(\d{1,2})(?:[:.](\d\d))? ?([ap])\.? ?m(?![^\W_])\.?")
 _FULL = lazy(r"(\d{1,4}) ?([./-]) ?(\d{1,2}) ?\2 ?(\d{1,4})(?!\d)\.?")
-_CLOCK = lazy(r"(\d{1,2})[:h](\d\d)(?![\d:])")
+_CLOCK = lazy(r"(\d{1,2})([:h])(\d\d)(?![\d:])")
+_FORMS = {":": "digits", "h": "unit"}
 _PAIR = lazy(r"(\d{1,2})([./])(\d{1,2})(?!\d)(\.?)")
 _PLAIN = lazy(r"(\d{1,4})(?!\d)(?:(?:st|nd|rd|th|er|e|[oaºª°]|-?го|-?е)(?![^\W_])|\.)?")
 
@@ -181,7 +185,7 @@ def _numerals(text: str, start: int) -> Iterator[_Step]:
             yield found.end(), (_of_digits("F", date),)
         return
     if (found := _CLOCK.match(text, start)) is not None:
-        yield found.end(), (_of_digits("C", f"{found[1]}:{found[2]}"),)
+        yield found.end(), (_of_digits("C", f"{found[1]}:{found[3]}:{_FORMS[found[2]]}"),)
     if (found := _PAIR.match(text, start)) is not None:
         yield from ((found.end(), (token,)) for token in _pair(found[1], found[2], found[3], found[4]))
     elif (found := _PLAIN.match(text, start)) is not None:
@@ -214,4 +218,4 @@ def _pair(first: str, mark: str, second: str, dot: str) -> Iterator[DateToken]:
     if (mark == "/" or dot) and (month_and_day := _month_and_day(first, mark, second)):
         yield _of_digits("F", f"0 {month_and_day}")
     if mark == "." and len(second) == 2:
-        yield _of_digits("c", f"{first}:{second}")
+        yield _of_digits("c", f"{first}:{second}:digits")

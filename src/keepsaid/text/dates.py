@@ -67,6 +67,7 @@ _PARTS: Mapping[str, tuple[range, range]] = {
 _AFTERNOON_UNTIL = 7
 """`at 5` without more is in the afternoon; `at 7` in the morning."""
 
+_FIVES = (5, 10, 15, 20, 25)
 _Tokens = tuple[DateToken, ...]
 
 
@@ -96,6 +97,8 @@ class _Moment:
             # the midnight of another day is its beginning or its end
             return _iso(self._at(self.day + timedelta(days=1), 0)) if self.day == self.now.date() else None
         moment = self._at(self.day or self.now.date(), minutes)
+        if moment <= self.now and self.day == self.now.date() and self.clock.form == "spoken" and not self.part:
+            return None  # `today at 9`, said at 10, can be that of the evening
         if self.day is None and moment <= self.now:
             moment = self._at(self.now.date() + timedelta(days=1), minutes)
         return _iso(moment)
@@ -126,8 +129,8 @@ class _Clock:
     def minutes(self, part: str, *, has_day: bool) -> int | None:
         """Minutes since midnight; None when the part of the day does not have such an hour."""
         hour = self.hour
-        if self.form == "unit" and not part and not (has_day and hour > 12):
-            return None
+        if self.form == "unit" and not part and not (has_day and (hour > 12 or self.add)):
+            return None  # a number of hours
         if part and self.form not in ("exact", "named"):
             moved, kept = _PARTS[part]
             if hour not in moved and hour not in kept:
@@ -176,19 +179,16 @@ def _in_language(text: str, table: DateTable, now: datetime) -> str | None:
 def _interpreted(tokens: _Tokens, now: datetime) -> str | None:
     """The moment that the tokens give, where the rules cover all of them and no part is given twice."""
     moment, kinds, at = _Moment(now), "".join(token.kind for token in tokens), 0
-    while at < len(kinds):
-        for rule, read in _RULES:
-            if (found := rule.match(kinds, at)) is not None:
-                break
-        else:
-            return None
-        try:
-            if not read(moment, tokens[at : found.end()]):
+    try:
+        while at < len(kinds):
+            matches = ((rule.match(kinds, at), read) for rule, read in _RULES)
+            end, reader = next(((found.end(), read) for found, read in matches if found is not None), (at, None))
+            if reader is None or not reader(moment, tokens[at:end]):
                 return None
-        except (ValueError, OverflowError):
-            return None
-        at = found.end()
-    return moment.said()
+            at = end
+        return moment.said()
+    except (ValueError, OverflowError):  # no such day
+        return None
 
 
 def _of(tokens: _Tokens, kinds: str) -> list[DateToken]:
@@ -211,7 +211,7 @@ def _set_clock(moment: _Moment, clock: _Clock) -> bool:
 
 def _after(moment: _Moment, tokens: _Tokens) -> bool:
     """`in three days`, `an hour later`."""
-    counts = [token.number for token in _of(tokens, "NY")] or [1]
+    counts = [token.number for token in _of(tokens, "NYi")]
     units = [token.value for token in _of(tokens, "Uhmd")]
     minutes = sum(token.number for token in _of(tokens, "V"))
     if "" in units:  # 号 is the day of a month alone
@@ -255,30 +255,39 @@ def _dated(today: date, year: int | None, month: int, day: int) -> date | None:
 def _written_clock(moment: _Moment, tokens: _Tokens) -> bool:
     """`15:00`, `5 pm`, `noon`."""
     [clock] = _of(tokens, "CcT")
-    hour, minute, form = f"{clock.value}:{'named' if clock.kind == 'T' else 'digits'}".split(":")[:3]
+    hour, minute, form = (f"{clock.value}:named" if clock.kind == "T" else clock.value).split(":")
+    if form == "unit" and tokens[0].kind == "A":
+        form = "digits"
     return _set_clock(moment, _Clock(int(hour), int(minute), form))
 
 
 def _minutes_before(moment: _Moment, tokens: _Tokens) -> bool:
     """`quarter past six`, `ten to six`, `halb sechs`."""
-    *minutes, hour = _of(tokens, "NO")
+    *minutes, hour = _of(tokens, "NOi")
     [relation] = _of(tokens, "ptqr")
     add = relation.number if relation.value else minutes[0].number
+    if relation.kind in "qr" and not _of(tokens, "m") and (add not in _FIVES or relation.kind + tokens[0].kind == "rN"):
+        return False  # `nine to five` is a stretch of time
     return _set_clock(moment, _Clock(hour.number, add if relation.kind in "pq" else -add))
 
 
 def _minutes_after(moment: _Moment, tokens: _Tokens) -> bool:
     """`six et quart`, `six menos diez`, `6点半`, `five thirty`."""
-    hour, *minutes = _of(tokens, "NO")
+    hour, *minutes = _of(tokens, "NOi")
     relation = _of(tokens, "asel")
     add = minutes[0].number if minutes else relation[0].number
+    if not relation and not _of(tokens, "hH") and add < 10:
+        return False
     return _set_clock(moment, _Clock(hour.number, -add if relation and relation[0].kind in "sl" else add))
 
 
 def _hour(moment: _Moment, tokens: _Tokens) -> bool:
     """`at five`, `5 Uhr`, and `five` beside a part of the day."""
-    [hour] = _of(tokens, "NO")
-    is_unit = tokens[0] is hour and tokens[-1].kind == "h"
+    [hour] = _of(tokens, "NOi")
+    is_one = hour.is_words and hour.number == 1 and tokens[0] is hour
+    if is_one and len(tokens) == 1:  # `one morning`
+        return False
+    is_unit = is_one or (tokens[0] is hour and tokens[-1].kind == "h")
     return _set_clock(moment, _Clock(hour.number, form="unit" if is_unit else "spoken"))
 
 
@@ -307,12 +316,13 @@ def _part(moment: _Moment, tokens: _Tokens) -> bool:
 
 
 _RULES: tuple[tuple[re.Pattern[str], Callable[[_Moment, _Tokens], bool]], ...] = (
-    (lazy("I(?:V|[NY]?[Uhmd](?:N[hm])?)|VL|[NY][Uhmd](?:N[hm])?L"), _after),
+    (lazy("I(?:V|[NYi][Uhmd](?:N[hm])?)|VL|[NYi][Uhmd](?:N[hm])?L"), _after),
     (lazy("Fy?|(?:Yy)?NuNd?|(?:Yy)?M[NO]d?(?:Yy?)?|[NO]d?M(?:Yy?)?"), _date),
-    (lazy("A?C[hH]?|Ac[hH]?|c[hH]|A?T"), _written_clock),
-    (lazy("A?[pt][NO][hH]?|A?Nm?[qr][NO][hH]?"), _minutes_before),
-    (lazy("A?[NO][hH]?[as]|A[NO][hH]?[el]Nm?|[NO][hH][el]Nm?|A[NO][hH]Nm?|[NO]HNm?|A[NO]N(?![MuUhmdY])"), _minutes_after),
-    (lazy("A[NO][hH]?|[NO][hH]|[NO](?=P)|(?<=P)[NO]"), _hour),
+    (lazy("A?CH?|ACh|Ac[hH]?|cH|A?T"), _written_clock),
+    (lazy("A?[pt][NOi][hH]?|A?N[qr][NOi][hH]?|A?Nm[qr][NOi][hH]?"), _minutes_before),
+    (lazy("A[NOi][hH]?[as]|[NO]H[as]|[NO]h?[as](?=P)|(?<=P)[NO]h?[as]"), _minutes_after),
+    (lazy("A[NOi][hH]?[el]Nm?|[NO]H[el]Nm?|A[NOi][hH]Nm?|[NO]HNm?|A[NO]N(?![MuUhmdY])"), _minutes_after),
+    (lazy("A[NOi][hH]?|[NO][hH]|N(?=P)|(?<=P)N"), _hour),
     (lazy("[XS]?K?W[XK]?"), _weekday),
     (lazy("D"), _day),
     (lazy("P"), _part),
