@@ -78,6 +78,9 @@ def test_each_table_names_every_weekday_month_and_hour(language: str) -> None:
         ("05/06/2026", None),
         ("mañana friday", None),
         ("in 9999 years", None),
+        ("Mittwoch in einer Woche", None),
+        ("再来週の月曜日", "2026-03-16"),
+        ("tonight at 8 in the evening", "2026-03-04T20:00"),
         ("31 January" * 20, None),
     ],
 )

@@ -47,7 +47,7 @@ def _by_word(lines: str, first: int = 0) -> Mapping[str, int]:
 
 
 DAYS, WEEKDAYS, MONTHS = _by_word(_DAY_WORDS), _by_word(_WEEKDAY_WORDS), _by_word(_MONTH_WORDS, 1)
-"""Names in nine languages that the search of times in questions and the gate compare; `data/dates` has all of them."""
+"""Names that the gate and the search for times in questions compare. Dates are read with the tables of `data/dates`."""
 
 _ISO = lazy(r"(\d{4}-\d\d-\d\d)(?:[t ](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:z|[+-]\d\d:?\d\d)?))?")
 _MINUTES: Mapping[str, int] = {"minute": 1, "hour": 60, "day": 1_440, "week": 10_080}
@@ -179,6 +179,8 @@ def _in_language(text: str, table: DateTable, now: datetime) -> str | None:
 def _interpreted(tokens: _Tokens, now: datetime) -> str | None:
     """The moment that the tokens give, where the rules cover all of them and no part is given twice."""
     moment, kinds, at = _Moment(now), "".join(token.kind for token in tokens), 0
+    if "W" in kinds and ("I" in kinds or "L" in kinds):
+        return None  # `Monday in a week` is counted from that Monday
     try:
         while at < len(kinds):
             matches = ((rule.match(kinds, at), read) for rule, read in _RULES)
@@ -309,7 +311,7 @@ def _weekday(moment: _Moment, tokens: _Tokens) -> bool:
 
 
 def _part(moment: _Moment, tokens: _Tokens) -> bool:
-    if moment.part:
+    if moment.part not in ("", tokens[0].value):
         return False
     moment.part = tokens[0].value
     return True
