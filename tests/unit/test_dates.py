@@ -84,7 +84,7 @@ def test_each_table_names_every_weekday_month_and_hour(language: str) -> None:
         ("31 January" * 20, None),
     ],
 )
-def test_times_and_days_that_can_be_read_in_two_ways(text: str, value: str | None) -> None:
+def test_answers_with_a_trap_are_read_right_or_not_at_all(text: str, value: str | None) -> None:
     assert read(text) == value
 
 
