@@ -28,7 +28,7 @@ _KINDS: Mapping[str, str] = {
     "number": "N", "article": "i", "ordinal": "O", "day": "D", "weekday": "W", "month": "M", "part": "P", "time": "T",
     "unit": "U", "hour": "h", "minute": "m", "day_mark": "d", "month_mark": "u", "year_mark": "y", "hour_mark": "H",
     "span": "V", "in": "I", "later": "L", "at": "A", "next": "X", "this": "S", "week": "K", "past": "p", "to": "t",
-    "plus": "a", "minus": "s", "filler": "",
+    "plus": "a", "minus": "s", "the": "x", "filler": "",
 }  # fmt: skip
 _WITHOUT_VALUE: Mapping[str, str] = {"past": "q", "to": "r", "plus": "e", "minus": "l"}
 """`quarter past` has its minutes as a value; a number precedes a bare `past` or `to`, and follows `plus` or `minus`."""
@@ -63,12 +63,17 @@ class DateTable:
     language: str
     phrases: Mapping[str, tuple[tuple[str, _Tokens], ...]]
 
+    @property
+    def is_unspaced(self) -> bool:
+        """Whether the language sets no spaces between words, or may leave them out."""
+        return self.language in _UNSPACED
+
     def steps(self, text: str, start: int) -> Iterator[_Step]:
         """The tokens that a text can have at a place, numerals first, then the longest phrase."""
         yield from _numerals(text, start)
         for phrase, tokens in self.phrases.get(text[start], ()):
             end = start + len(phrase)
-            if text.startswith(phrase, start) and (self.language in _UNSPACED or _is_word_end(text, end)):
+            if text.startswith(phrase, start) and (self.is_unspaced or _is_word_end(text, end)):
                 yield end, tokens
 
 
@@ -170,7 +175,7 @@ _FULL = lazy(r"(\d{1,4}) ?([./-]) ?(\d{1,2}) ?\2 ?(\d{1,4})(?!\d)\.?")
 _CLOCK = lazy(r"(\d{1,2})([:h])(\d\d)(?![\d:])")
 _FORMS = {":": "digits", "h": "unit"}
 _PAIR = lazy(r"(\d{1,2})([./])(\d{1,2})(?!\d)(\.?)")
-_PLAIN = lazy(r"(\d{1,4})(?!\d)(?:(?:st|nd|rd|th|er|e|[oaºª°]|-?го|-?е)(?![^\W_])|\.)?")
+_PLAIN = lazy(r"(\d{1,4})(?!\d)(?:((?:st|nd|rd|th|er|e|[oaºª°]|-?го|-?е)(?![^\W_]))|\.)?")
 
 
 def _numerals(text: str, start: int) -> Iterator[_Step]:
@@ -189,7 +194,7 @@ def _numerals(text: str, start: int) -> Iterator[_Step]:
     if (found := _PAIR.match(text, start)) is not None:
         yield from ((found.end(), (token,)) for token in _pair(found[1], found[2], found[3], found[4]))
     elif (found := _PLAIN.match(text, start)) is not None:
-        yield found.end(), (_of_digits("Y" if len(found[1]) == 4 else "N", found[1]),)
+        yield found.end(), (_of_digits("Y" if len(found[1]) == 4 else "O" if found[2] else "N", found[1]),)
 
 
 def _of_digits(kind: str, value: str) -> DateToken:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
@@ -68,7 +68,13 @@ _AFTERNOON_UNTIL = 7
 """`at 5` without more is in the afternoon; `at 7` in the morning."""
 
 _FIVES = (5, 10, 15, 20, 25)
-_Tokens = tuple[DateToken, ...]
+_DAY_OF_MONTH = lazy("Ax[NO]")
+"""`around the 15th`: a day of some month, not an hour."""
+
+_NIGHTS = lazy("NP|PN(?![HuN])")
+"""A number beside a part of the day, without a mark of hours: `두 밤` are two nights."""
+
+_Tokens = Sequence[DateToken]
 
 
 @dataclass(slots=True)
@@ -171,16 +177,26 @@ def _iso(moment: datetime) -> str:
 
 def _in_language(text: str, table: DateTable, now: datetime) -> str | None:
     for tokens in token_lists(text, table):
-        if (said := _interpreted(tokens, now)) is not None:
+        kinds = "".join(token.kind for token in tokens)
+        if _is_misleading(kinds) or (table.is_unspaced and _NIGHTS.search(kinds)):
+            continue
+        said = _interpreted(_of(tokens, kinds.replace("x", "")), now, is_habit="xW" in kinds)
+        if said is not None:
             return said
     return None
 
 
-def _interpreted(tokens: _Tokens, now: datetime) -> str | None:
-    """The moment that the tokens give, where the rules cover all of them and no part is given twice."""
+def _is_misleading(kinds: str) -> bool:
+    """`Monday in a week` is counted from that Monday, and `around the 15th` is not an hour."""
+    return ("W" in kinds and not {"I", "L"}.isdisjoint(kinds)) or _DAY_OF_MONTH.search(kinds) is not None
+
+
+def _interpreted(tokens: list[DateToken], now: datetime, *, is_habit: bool) -> str | None:
+    """The moment that the tokens give, where the rules cover all of them and no part is given twice.
+
+    `le lundi` can be every Monday; `le lundi 9 mars` is one.
+    """
     moment, kinds, at = _Moment(now), "".join(token.kind for token in tokens), 0
-    if "W" in kinds and ("I" in kinds or "L" in kinds):
-        return None  # `Monday in a week` is counted from that Monday
     try:
         while at < len(kinds):
             matches = ((rule.match(kinds, at), read) for rule, read in _RULES)
@@ -188,7 +204,7 @@ def _interpreted(tokens: _Tokens, now: datetime) -> str | None:
             if reader is None or not reader(moment, tokens[at:end]):
                 return None
             at = end
-        return moment.said()
+        return None if is_habit and moment.day is None else moment.said()
     except (ValueError, OverflowError):  # no such day
         return None
 
@@ -321,10 +337,10 @@ _RULES: tuple[tuple[re.Pattern[str], Callable[[_Moment, _Tokens], bool]], ...] =
     (lazy("I(?:V|[NYi][Uhmd](?:N[hm])?)|VL|[NYi][Uhmd](?:N[hm])?L"), _after),
     (lazy("Fy?|(?:Yy)?NuNd?|(?:Yy)?M[NO]d?(?:Yy?)?|[NO]d?M(?:Yy?)?"), _date),
     (lazy("A?CH?|ACh|Ac[hH]?|cH|A?T"), _written_clock),
-    (lazy("A?[pt][NOi][hH]?|A?N[qr][NOi][hH]?|A?Nm[qr][NOi][hH]?"), _minutes_before),
-    (lazy("A[NOi][hH]?[as]|[NO]H[as]|[NO]h?[as](?=P)|(?<=P)[NO]h?[as]"), _minutes_after),
-    (lazy("A[NOi][hH]?[el]Nm?|[NO]H[el]Nm?|A[NOi][hH]Nm?|[NO]HNm?|A[NO]N(?![MuUhmdY])"), _minutes_after),
-    (lazy("A[NOi][hH]?|[NO][hH]|N(?=P)|(?<=P)N"), _hour),
+    (lazy("A?[pt][NOi][hH]?|A?N[qr][Ni][hH]?|A?Nm[qr][Ni][hH]?"), _minutes_before),
+    (lazy("A[Ni][hH]?[as]|NH[as]|Nh?[as](?=P)|(?<=P)Nh?[as]"), _minutes_after),
+    (lazy("A[Ni][hH]?[el]Nm?|NH[el]Nm?|A[Ni][hH]Nm?|NHNm?|AN{2}(?![MuUhmdY])"), _minutes_after),
+    (lazy("A[Ni][hH]?|N[hH]|N(?=P)|(?<=P)N"), _hour),
     (lazy("[XS]?K?W[XK]?"), _weekday),
     (lazy("D"), _day),
     (lazy("P"), _part),
