@@ -14,42 +14,59 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 
 from keepsaid import Episode
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home, load
-from keepsaid.domain.memory import Listener
+from keepsaid.domain.memory import Hit, Listener
 from keepsaid.interfaces.sdk.memory import MemoryClient
-from keepsaid.memory.gates import ENOUGH, ENOUGH_NEAR, MemoryEvidence, Relevance, enough
+from keepsaid.memory.gates import ENOUGH, MemoryEvidence, Relevance, select_relevant
 from keepsaid_testkit.recall_data import Corpus, locomo
 
 SMALL_TALK = Path(__file__).parent.parent / "tests" / "recall" / "phatic.txt"
-LEASTS = (0.0, 6.0, 8.0, 10.0, 12.0, 13.5, 14.5, 15.5, 17.0, 19.0, 21.0, 24.0)
+LEASTS = (0.0, 8.0, 9.0, 10.0, 10.5, 11.0, 11.5, 12.0, 13.0, 15.0)
 FIRST = 10
 _CONSIDERED, _ALL = 20, 10_000
 _ANYBODY = Listener(None, everything=True, cross=True)
 
 
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """What recall found for a message, best first, and what speaks for each."""
+
+    hits: Sequence[Hit]
+    evidence: Sequence[MemoryEvidence]
+
+    def relevant(self, least: float) -> frozenset[int]:
+        """The places of those that come to mind."""
+        return select_relevant(self.hits, self.evidence, least)
+
+    @property
+    def compares_meaning(self) -> bool:
+        """Whether a cosine is known of any."""
+        return any(one.nearer for one in self.evidence)
+
+
 @dataclass(slots=True)
 class Weighed:
-    """What spoke for the candidates of every question, with the evidence among the first ten, and of all small talk."""
+    """The candidates of every question, with the places of the evidence among the first ten, and of all small talk."""
 
-    asked: list[tuple[list[MemoryEvidence], list[MemoryEvidence]]] = field(default_factory=list)
-    talk: dict[str, list[list[MemoryEvidence]]] = field(default_factory=dict)
+    asked: list[tuple[Candidates, list[int]]] = field(default_factory=list)
+    talk: dict[str, list[Candidates]] = field(default_factory=dict)
 
     def kept(self, least: float) -> float:
         """The share of the evidence found that passes."""
-        passed = [one.news and one.total >= enough(all_, least) for all_, gold in self.asked for one in gold]
+        passed = [n in all_.relevant(least) for all_, gold in self.asked for n in gold]
         return sum(passed) / max(1, len(passed))
+
+    def lines(self, least: float) -> float:
+        """The median number of memories that a question brings to mind."""
+        return median(len(all_.relevant(least)) for all_, _ in self.asked) if self.asked else 0.0
 
     def through(self, least: float) -> list[str]:
         """The small talk that brings something to mind, once for each conversation in which it does."""
-        return [
-            said
-            for said, times in self.talk.items()
-            for all_ in times
-            if any(one.news and one.total >= enough(all_, least) for one in all_)
-        ]
+        return [said for said, times in self.talk.items() for all_ in times if all_.relevant(least)]
 
 
 def small_talk(file: Path = SMALL_TALK) -> list[str]:
@@ -63,21 +80,27 @@ def measure(data: Path) -> dict[str, object]:
     figures: dict[str, object] = {"by words": shape(asyncio.run(weigh(corpora, {"embedder": "none"})), ENOUGH)}
     models = str(Home.at().store(Config().memory.models))
     near = asyncio.run(weigh(corpora, {"models": models}))
-    if any(one.nearer for all_, _ in near.asked for one in all_):
-        figures["by words and meaning"] = shape(near, ENOUGH_NEAR)
+    if any(all_.compares_meaning for all_, _ in near.asked):
+        figures["by words and meaning"] = shape(near, ENOUGH)
     return figures
 
 
 def shape(weighed: Weighed, least: float) -> dict[str, object]:
     """The curve, and where on it the gate stands."""
     curve = [
-        {"least": one, "kept": round(weighed.kept(one), 3), "small talk let through": len(weighed.through(one))}
+        {
+            "least": one,
+            "kept": round(weighed.kept(one), 3),
+            "lines": weighed.lines(one),
+            "small talk let through": len(weighed.through(one)),
+        }
         for one in sorted({*LEASTS, least})
     ]
     held = sum(map(len, weighed.talk.values()))
     return {
         "least": least,
         "kept": round(weighed.kept(least), 3),
+        "lines": weighed.lines(least),
         "through": weighed.through(least),
         "held": held,
         "curve": curve,
@@ -109,17 +132,17 @@ async def _remembered(corpus: Corpus, folder: Path, memory: Mapping[str, str]) -
 
 async def _weigh(corpus: Corpus, instance: Instance, talk: Sequence[str], weighed: Weighed) -> None:
     for question in corpus.questions:
-        ids, evidence = await _evidence(instance, question.text, _CONSIDERED)
-        gold = [one for id_, one in zip(ids[:FIRST], evidence, strict=False) if id_ in question.gold]
-        weighed.asked.append((evidence, gold))
+        found = await _candidates(instance, question.text, _CONSIDERED)
+        names = [hit.memory.new.sources[0].ref for hit in found.hits[:FIRST]]
+        weighed.asked.append((found, [n for n, name in enumerate(names) if name in question.gold]))
     for said in talk:
-        weighed.talk.setdefault(said, []).append((await _evidence(instance, said, _ALL))[1])
+        weighed.talk.setdefault(said, []).append(await _candidates(instance, said, _ALL))
 
 
-async def _evidence(instance: Instance, said: str, limit: int) -> tuple[list[str], list[MemoryEvidence]]:
-    """What is recalled for a message, best first, by the names the data set gave it; and what speaks for each."""
+async def _candidates(instance: Instance, said: str, limit: int) -> Candidates:
+    """What is recalled for a message, best first, and what speaks for each."""
     recalled, rarity = await asyncio.gather(
         instance.search.recall(_ANYBODY, said, limit), instance.memories.read_document_frequencies(said)
     )
     relevance = Relevance(said, rarity)
-    return [hit.memory.new.sources[0].ref for hit in recalled.hits], [relevance.weigh(hit) for hit in recalled.hits]
+    return Candidates(recalled.hits, [relevance.weigh(hit) for hit in recalled.hits])

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from bench.gate import Weighed, small_talk, weigh
 
-from keepsaid.memory.gates import ENOUGH, ENOUGH_NEAR, enough
+from keepsaid.memory.gates import ENOUGH
 from keepsaid_testkit.recall_data import jsonl, locomo
 
 TALK = Path(__file__).parent / "talk.jsonl"
@@ -41,7 +41,7 @@ async def test_few_memories_and_short_questions_as_an_assistant_hears_them() -> 
     """Thirty things told once, and a question about each: most of them share one word with what answers them."""
     weighed = await weigh(list(jsonl(ASSISTANT)), WORDS)
     assert weighed.through(ENOUGH) == []
-    passed = sum(any(one.news and one.total >= enough(all_, ENOUGH) for one in gold) for all_, gold in weighed.asked)
+    passed = sum(not all_.relevant(ENOUGH).isdisjoint(gold) for all_, gold in weighed.asked)
     assert passed >= 25
 
 
@@ -54,12 +54,12 @@ async def test_a_greeting_has_nothing_to_say_to_one_who_was_only_greeted() -> No
 
 
 @pytest.mark.skipif(not DATA, reason="KEEPSAID_BENCH_DATA names no directory with locomo/locomo10.json")
-@pytest.mark.parametrize("least", [ENOUGH, ENOUGH_NEAR])
-async def test_on_long_conversations_too(least: float) -> None:
+@pytest.mark.parametrize("near", [False, True])
+async def test_on_long_conversations_too(*, near: bool) -> None:
     models = os.environ.get("KEEPSAID_BENCH_MODELS", "")
-    if least == ENOUGH_NEAR and not models:
+    if near and not models:
         pytest.skip("KEEPSAID_BENCH_MODELS names no directory of local models")
-    memory = WORDS if least == ENOUGH else {"embedder": "minilm", "models": models}
+    memory = {"embedder": "minilm", "models": models} if near else WORDS
     weighed: Weighed = await weigh(list(locomo(Path(DATA) / "locomo" / "locomo10.json")), memory)
-    assert weighed.through(least) == []
-    assert weighed.kept(least) >= 0.85
+    assert len(weighed.through(ENOUGH)) <= 10
+    assert weighed.kept(ENOUGH) >= 0.95

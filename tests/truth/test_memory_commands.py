@@ -54,7 +54,8 @@ def test_requests_to_forget_are_found() -> None:
 
 
 def test_talk_asks_for_nothing() -> None:
-    talk = [line for name in ("talk.txt", "small_talk.txt") for line in (_HERE / name).read_text("utf-8").splitlines()]
+    files = (_HERE / "talk.txt", _HERE.parent / "recall" / "everyday" / "small_talk.txt")
+    talk = [line for file in files for line in file.read_text("utf-8").splitlines()]
     said = [line for line in talk if line and not line.startswith("#")]
     wrong = [line for line in said if asks_to_remember(line) or object_to_forget(line) is not None]
     assert len(said) >= 1_000

@@ -51,7 +51,7 @@ def memory(id_: int, text: str, *, key: str = "", state: str = "active", **field
 
 def hits(*memories: Memory) -> tuple[Hit, ...]:
     """These memories as the text leg ranks them."""
-    return tuple(Hit(one, "text", rank, 1.0 / rank) for rank, one in enumerate(memories, start=1))
+    return tuple(Hit(one, "text", rank, 1.0 - rank / 100) for rank, one in enumerate(memories, start=1))
 
 
 class FixedRecall:

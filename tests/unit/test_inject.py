@@ -142,7 +142,7 @@ async def test_small_talk_brings_nothing_to_mind(text: str) -> None:
 
 
 async def test_one_real_word_is_enough() -> None:
-    about = message(50, "Hello! Did the INVOICES arrive?")
+    about = message(50, "Hello! Where are the INVOICES?")
     injection = await reminded(memory(1, "every one of us"), memory(2, "the invoice of May"), about=about)
     assert [candidate.chosen for candidate in injection.candidates] == [False, True]
 
@@ -254,9 +254,7 @@ async def test_a_broken_recall_is_named_and_gives_nothing() -> None:
 async def test_a_recall_that_is_too_slow_is_named() -> None:
     injection = await injector(SilentRecall(), InjectionSettings(deadline_ms=100)).remind(claimed(CAT), read(NOTHING))
     assert injection.block == ""
-    assert injection.missing in (("recall: slower than 80 ms",), ("recall: slower than 100 ms",)), (
-        "either limit"
-    )
+    assert injection.missing in (("recall: slower than 80 ms",), ("recall: slower than 100 ms",)), "either limit"
 
 
 async def test_broken_pins_do_not_cost_the_rest() -> None:

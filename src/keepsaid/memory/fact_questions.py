@@ -5,12 +5,14 @@ However common its words are, what is asked and stated often stays answerable.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cache
 
 from keepsaid.domain.attributes import NAMES, slot_name
 from keepsaid.domain.memory import Memory
 from keepsaid.text.languages import content_roots
+from keepsaid.text.patterns import lazy
 from keepsaid.text.words import fold, root, spelled
 from keepsaid.values import frozen
 
@@ -18,6 +20,11 @@ _CHARS_MAX = 1_000
 _ASKING = frozenset(
     ["who", "whom", "whose", "what", "which", "when", "where", "how", "remind", "tell", "show", "give", "name"]
 )
+_MARKS = ("?", "？", "؟", "¿")
+_OPENING_CHARS = 100
+_TO_ME = lazy(r"\A\s{0,9}(?:please\s)?(?:can you\s|could you\s)?(?:tell|give|show|remind)\s(?:me|us)\b", re.IGNORECASE)
+"""Whoever asks to be shown something does not speak of themself by that."""
+
 _OWN_WORDS = """
 i me my mine myself we our ich mich mir mein meine meinen meiner meinem wir unser yo me mi mis nosotros eu meu minha
 je j moi mon ma mes nous io mio mia miei ik mij mijn ja mnie moj moja moje mam я меня мне мой моя мое мои
@@ -64,12 +71,20 @@ NO_QUESTION = FactQuestion()
 def fact_question(said: str, person: str) -> FactQuestion:
     """The question that a message of a person asks; of a long one, or one that asks nothing, none."""
     words = spelled(said) if len(said) <= _CHARS_MAX else []
-    asks = said.rstrip().endswith(("?", "？", "؟")) or (bool(words) and fold(words[0]) in _ASKING)
-    if not words or not asks:
+    if not words or not asks(said):
         return NO_QUESTION
-    folded = {fold(word) for word in words}
-    is_own = not _OWN.isdisjoint(folded) or any(letter in said for letter in _OWN_LETTERS)
-    return FactQuestion(frozenset(root(word) for word in words), person, is_own)
+    return FactQuestion(frozenset(root(word) for word in words), person, speaks_of_self(said))
+
+
+def asks(said: str) -> bool:
+    """Whether a text has a question mark, or begins as a question or a request for an answer does in English."""
+    return any(mark in said for mark in _MARKS) or fold(next(iter(spelled(said[:_OPENING_CHARS])), "")) in _ASKING
+
+
+def speaks_of_self(said: str) -> bool:
+    """Whether a text has a word such as "my", in any of twelve languages."""
+    said = _TO_ME.sub("", said)
+    return not _OWN.isdisjoint(map(fold, spelled(said))) or any(letter in said for letter in _OWN_LETTERS)
 
 
 @cache

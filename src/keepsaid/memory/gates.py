@@ -13,45 +13,48 @@ from keepsaid.domain import ids, prompt
 from keepsaid.domain.memory import LANE_BOUND, Candidate, Hit, Kind, Memory, PinnedOrder
 from keepsaid.domain.receipt import Cause, Measure
 from keepsaid.memory.block import PINNED, RELEVANT, line
-from keepsaid.memory.fact_questions import NO_QUESTION, FactQuestion
+from keepsaid.memory.fact_questions import NO_QUESTION, FactQuestion, asks, speaks_of_self
 from keepsaid.memory.recall.ranking import VECTOR
-from keepsaid.text.dates import DAYS
-from keepsaid.text.languages import function_words, indexed_terms
+from keepsaid.text.dates import DAYS, WEEKDAYS
+from keepsaid.text.languages import content_terms, function_words, indexed_terms
 from keepsaid.text.tokens import estimate_tokens
+from keepsaid.text.topics import topic
 from keepsaid.text.words import DocumentFrequencies, fold, place, root, said_words, spelled
 from keepsaid.values import frozen
 
-ENOUGH, ENOUGH_NEAR = 15.5, 17.5
-"""What speaks for the best candidate before any is shown: by words alone, and where meaning is compared as well."""
+ENOUGH = 7.8
+"""What speaks for the best candidate before any is shown.
 
-SHARE = 0.5
-"""And for each that is shown at least this part of it."""
-
-EACH_WORD, NEARER, TOLD_OF, ASKED, KEPT = 1.0, 10.0, 4.0, 4.0, 6.0
-"""Scores of a shared word, a nearer cosine, a speaker whom the query names, an open question, and a learned fact."""
-
-COVERS = 7.0
-"""It has a rare word of what is asked, and a good part of all: "who is my dentist?" says one thing.
-
-Or it is knowledge, and has every word of what is asked, be they as common as they may: what is asked often and was
-answered once.
+A logistic regression on questions of LoCoMo and BEAM (the first five conversations of each), on 600 short questions of
+a person and on small talk and commands in twelve languages (docs/develop/benchmarks.md, `python -m bench.gate`).
 """
 
-_WORDS_COVERED = 2
-"""The least number of words."""
+SHARE = 0.42
+"""What is shown beside the best has at least this part of its value in recall: few and right lines."""
 
-_COVERED, _RARE = 0.4, 0.85
-"""Such a part of what all words of the question are worth; such a part of what a word is worth that is never said."""
+FIRST = 10
+"""And it is among this number of what recall found and something speaks for."""
 
+COVERED, EACH_WORD = 5.2, 1.2
+"""The part of the message's words that a memory has, by how rare they are; and each of up to five words."""
+
+ASKED, OF_SELF, TOLD_OF, KEPT = 2.3, 3.9, 7.2, 1.0
+"""A question; one that somebody asks of themself ("my"); a speaker whom the message names; and what was learned."""
+
+NEAR, NEAR_FROM = 15.0, 0.2
+"""What each cosine above the second counts. It adds to the rest: nobody needs more words for having an embedder."""
+
+_WORDS_MAX = 5
 _NEVER_SAID = ""
 
 _MESSAGE_CHARS, _COMPARED_CHARS = 4_000, 8_000
 _DAY_MS = 86_400_000
-_WORD = re.compile(r"[^\W_]+")
-_ASKS = ("?", "？", "؟", "¿")
-_TALKING = ("hear", "see", "know", "tell", "say", "talk", "speak", "mean", "feel", "sound", "understand")
-_OF_TALK = frozenset(map(root, (*DAYS, *_TALKING)))
+_TALKING = "hear see know tell say talk speak mean feel sound understand joke"
+_OF_TALK = frozenset(map(root, (*DAYS, *_TALKING.split())))
+_WEEKDAYS = frozenset(map(root, WEEKDAYS))
 """Words that say when, seen from now, and words about talking itself: they stand in small talk as in questions."""
+
+_WORD = re.compile(r"[^\W_]+")
 
 
 @frozen
@@ -73,20 +76,24 @@ class Relevance:
 
     def __init__(self, said: str, rarity: DocumentFrequencies) -> None:
         said = said[:_MESSAGE_CHARS]
-        self._worth = {stem: rarity.idf(stem) for stem in rarity.among}
+        self._words = [terms for terms in content_terms(said) if terms[0] not in _OF_TALK]
+        self._worth = {term: rarity.idf(term) for term in rarity.among if term not in _OF_TALK}
         self._said = {root(word) for word in spelled(said)}
         self._initials = {letter for stem in self._worth for letter in (stem[0], stem[0].upper())}
         self._told_of = set(mentioned_stems(said))
-        self._base = ASKED if any(mark in said for mark in _ASKS) else 0.0
         self._grammar = function_words(said)
-        telling = {root(word) for word in spelled(said) if fold(word) not in self._grammar}
-        self._asked = telling - _OF_TALK
         never = rarity.idf(_NEVER_SAID)
-        self._rare = _RARE * never
-        self._covered = _COVERED * (fsum(self._worth.values()) + never * len(telling - self._worth.keys()))
+        self._values = [
+            max((self._worth[term] for term in word if term in self._worth), default=never) for word in self._words
+        ]
+        self._base = (ASKED + (OF_SELF if speaks_of_self(said) else 0.0)) if asks(said) else 0.0
+        self._is_about_something = bool(topic(said) - (_OF_TALK if asks(said) else _OF_TALK | _WEEKDAYS))
 
     def weigh(self, hit: Hit) -> MemoryEvidence:
-        """What speaks for a hit. It looks at the first 8,000 characters of the memory."""
+        """What speaks for a hit; nothing does for one that shares no word and is not near.
+
+        It looks at the first 8,000 characters of the memory.
+        """
         memory = hit.memory
         found, first, news = self._read(memory)
         names = {root(word) for word in (*spelled(memory.new.speaker), *spelled(memory.new.subject))}
@@ -94,17 +101,19 @@ class Relevance:
         found |= self._worth.keys() & names
         if memory.new.said_at and self._worth:
             found |= self._worth.keys() & _day(memory.new.said_at // _DAY_MS)
-        shared = fsum(self._worth[stem] for stem in found)
+        covered = [value for word, value in zip(self._words, self._values, strict=True) if not found.isdisjoint(word)]
+        shared = fsum(covered)
         nearer = next((place.score for place in hit.places if place.leg == VECTOR), 0.0)
-        total = self._base + shared + EACH_WORD * len(found) + NEARER * nearer
+        near = NEAR * max(0.0, nearer - NEAR_FROM)
+        if not self._is_about_something or not (found or near):
+            return MemoryEvidence(0.0, shared, nearer, first, news)
+        total = self._base + near + EACH_WORD * min(len(covered), _WORDS_MAX)
+        if covered:
+            total += COVERED * shared / fsum(self._values)
         if about and names & self._told_of:
             total += TOLD_OF
         if memory.new.kind not in LANE_BOUND:
             total += KEPT
-        is_rare = shared >= self._covered and any(self._worth[stem] >= self._rare for stem in found - _OF_TALK)
-        is_known = memory.new.kind not in LANE_BOUND and len(self._asked) >= _WORDS_COVERED and self._asked <= found
-        if self._base and (is_rare or is_known):
-            total += COVERS
         return MemoryEvidence(total, shared, nearer, first, news)
 
     def _read(self, memory: Memory) -> tuple[set[str], tuple[int, str] | None, bool]:
@@ -129,13 +138,17 @@ def _day(number: int) -> frozenset[str]:
     return frozenset(map(root, spelled(said_words(number * _DAY_MS or 1))))
 
 
-def enough(evidence: Sequence[MemoryEvidence], least: float) -> float:
-    """What must speak for a memory that is shown, given what speaks for all candidates; infinity shows none.
+def select_relevant(hits: Sequence[Hit], evidence: Sequence[MemoryEvidence], least: float = ENOUGH) -> frozenset[int]:
+    """Return the places of the candidates that come to mind, given what speaks for each of them.
 
     A message that nothing known has to do with reaches `least` with no candidate; then nothing comes to mind.
     """
-    best = max((one.total for one in evidence if one.news), default=0.0)
-    return SHARE * least if best >= least else float("inf")
+    there = [n for n, one in enumerate(evidence) if one.news and one.total]
+    if max((evidence[n].total for n in there), default=0.0) < least:
+        return frozenset()
+    worth = SHARE * max(hits[n].score for n in there)
+    ranked = sorted(there, key=lambda n: (-hits[n].score, hits[n].memory.id))
+    return frozenset(n for n in ranked[:FIRST] if hits[n].score >= worth)
 
 
 def mentioned_stems(said: str) -> Iterator[str]:
@@ -229,7 +242,6 @@ class _Sifted:
     said: str
     fallen: Verdict | None
     evidence: MemoryEvidence | None = None
-    least: float = 0.0
     carried: bool = False
     is_answer: bool = False
 
@@ -261,21 +273,19 @@ class Selection:
 
     def sift(self, pinned: Sequence[Hit], recalled: Sequence[Hit]) -> tuple[int, ...]:
         """Look at all candidates, pinned ones first; returns those that pass, to be compared."""
-        least = ENOUGH_NEAR if any(one.leg == VECTOR for hit in recalled for one in hit.places) else ENOUGH
         evidence = [self._relevance.weigh(hit) for hit in recalled]
-        bar = enough(evidence, least)
+        through = select_relevant(recalled, evidence)
         answers = self._question.answers([hit.memory for hit in recalled])
         seen: set[int] = set()
         for hit in pinned:
             said = plain(hit.memory.text)
             self._sifted.append(_Sifted(hit, PINNED, said, self._known(hit.memory, said, seen)))
-        for hit, one in zip(recalled, evidence, strict=True):
+        for n, (hit, one) in enumerate(zip(recalled, evidence, strict=True)):
             said = plain(hit.memory.text)
             fallen = self._known(hit.memory, said, seen)
             if fallen is None and hit.memory.id not in answers:
-                fallen = _gated(one, bar) or _replaced(hit.memory, answers)
-            needed = least if bar == float("inf") else bar
-            self._sifted.append(_Sifted(hit, RELEVANT, said, fallen, one, needed, is_answer=hit.memory.id in answers))
+                fallen = _gated(one, n in through, bool(through)) or _replaced(hit.memory, answers)
+            self._sifted.append(_Sifted(hit, RELEVANT, said, fallen, one, is_answer=hit.memory.id in answers))
         self._carry_successors()
         return tuple(one.hit.memory.id for one in self._sifted if one.fallen is None)
 
@@ -342,17 +352,15 @@ class Selection:
         return Cause.RELEVANT, f'matched "{word}"' if word else "similar in meaning"
 
 
-def _gated(evidence: MemoryEvidence, bar: float) -> Verdict | None:
+def _gated(evidence: MemoryEvidence, passes: bool, any_passes: bool) -> Verdict | None:
     """Why a memory does not come to mind for this message; None when it does."""
     if not evidence.news:
         return Cause.GATE, "says nothing that the message does not say"
-    if evidence.total >= bar:
+    if passes:
         return None
-    if not evidence.shared and not evidence.nearer:
+    if not evidence.total:
         return Cause.GATE, "no word in common"
-    if bar == float("inf"):
-        return Cause.GATE, "no memory is about this message"
-    return Cause.GATE, "score below the threshold"
+    return Cause.GATE, "others fit better" if any_passes else "no memory is about this message"
 
 
 def _replaced(memory: Memory, answers: Collection[int]) -> Verdict | None:
@@ -362,7 +370,7 @@ def _replaced(memory: Memory, answers: Collection[int]) -> Verdict | None:
 
 def _measures(one: _Sifted) -> Iterator[Measure]:
     if one.evidence is not None:
-        yield Measure("score", one.evidence.total, one.least)
+        yield Measure("score", round(one.evidence.total, 3), ENOUGH)
         yield Measure("words", one.evidence.shared)
         yield Measure("similarity", one.evidence.nearer)
 

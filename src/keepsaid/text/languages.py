@@ -31,7 +31,7 @@ _READ_WORDS, _READ_CHARS = 60, 1_000
 """The beginning of a text, which its language is read from."""
 
 _SHORT_WORDS, _FOUND_LEAST = 3, 2
-"""A longer text has so many different function words at least of its language."""
+"""A longer text has at least this number of different function words of its language."""
 
 _STEMMED_WORDS = 2_000
 _KANA, _HANGUL, _HAN, _THAI = (
@@ -124,7 +124,21 @@ def inflected_terms(text: str) -> list[str]:
         return []
     grammar = _with_english(language)
     words = (word for word in spelled(text)[:_STEMMED_WORDS] if fold(word) not in grammar)
-    return [f"{fold(snowball(word.lower(), language))}{STEM_MARK}" for word in words if not word.isdecimal()]
+    return [_inflected(word, language) for word in words if not word.isdecimal()]
+
+
+def _inflected(word: str, language: str) -> str:
+    return f"{fold(snowball(word.lower(), language))}{STEM_MARK}"
+
+
+def content_terms(text: str) -> list[tuple[str, ...]]:
+    """Return the terms that each content word of a text is found by, and each pair of letters; none of them twice."""
+    grammar, language = function_words(text), language_of(text)
+    found: dict[tuple[str, ...], None] = {}
+    for word in spelled(telling_letters(text))[:_STEMMED_WORDS]:
+        if fold(word) not in grammar and not grams(word):
+            found[(root(word), _inflected(word, language)) if language in SNOWBALL else (root(word),)] = None
+    return [*found, *((gram,) for gram in dict.fromkeys(grams(telling_letters(text))))]
 
 
 def indexed_terms(text: str) -> list[str]:

@@ -15,7 +15,7 @@ long time no see|see you later|see you soon|see you tomorrow|see you|talk to you
 thank you so much|thank you very much|thank you|thanks a lot|many thanks|sounds good|got it|no problem|of course
 you re welcome|well done|good job|all right|never mind
 hello|hi|hey|bye|goodbye|thanks|thx|ok|okay|yes|yeah|yep|yup|nope|nah|please|sorry|welcome|sure|alright|cheers
-great|cool|nice|fine|perfect|awesome|wow|lol|haha|hmm|oh|ah|well
+good|great|cool|nice|fine|perfect|awesome|wow|lol|haha|hmm|oh|ah|well
 """
 _PHRASES = frozenset(tuple(phrase.split()) for line in _SMALL_TALK.split("\n") for phrase in line.split("|") if phrase)
 _LONGEST = max(len(phrase) for phrase in _PHRASES)
