@@ -144,7 +144,7 @@ def select_relevant(hits: Sequence[Hit], evidence: Sequence[MemoryEvidence], lea
     A message that nothing known has to do with reaches `least` with no candidate; then nothing comes to mind.
     """
     there = [n for n, one in enumerate(evidence) if one.news and one.total]
-    if max((evidence[n].total for n in there), default=0.0) < least:
+    if not there or max(evidence[n].total for n in there) < least:
         return frozenset()
     worth = SHARE * max(hits[n].score for n in there)
     ranked = sorted(there, key=lambda n: (-hits[n].score, hits[n].memory.id))
