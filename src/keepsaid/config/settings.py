@@ -239,9 +239,12 @@ class MemoryConfig(ConfigSection):
     its own turn only, and what was sent before stays byte for byte the same."""
     reinject_turns: int = Field(0, ge=0, le=1_000)
     """Turns of a lane for which a memory is not injected again. 0: whenever it is relevant and not to be seen."""
-    embedder: str = Field("auto", pattern=r"^(auto|none|minilm|endpoint|hashed|ext/[a-z][a-z0-9_-]{0,39})$")
-    """What finds memories by meaning. auto: minilm where its files are, else none; minilm: all-MiniLM-L6-v2 on this
-    machine; endpoint: an OpenAI-compatible one; hashed: words alone, for tests; ext/ID: that of an extension."""
+    embedder: str = Field(
+        "auto", pattern=r"^(auto|none|minilm|multilingual|endpoint|hashed|ext/[a-z][a-z0-9_-]{0,39})$"
+    )
+    """What finds memories by meaning. auto: multilingual or minilm, whose files are there, else none; minilm:
+    all-MiniLM-L6-v2 (English) and multilingual: multilingual-e5-small, both on this machine; endpoint: an
+    OpenAI-compatible one; hashed: words alone, for tests; ext/ID: that of an extension."""
     models: str = "models"
     """Directory of local models, in the data directory unless absolute."""
     embedder_url: str = "https://api.openai.com/v1"

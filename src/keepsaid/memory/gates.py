@@ -41,7 +41,7 @@ COVERED, EACH_WORD = 5.2, 1.2
 ASKED, OF_SELF, TOLD_OF, KEPT = 2.3, 3.9, 7.2, 1.0
 """A question; one that somebody asks of themself ("my"); a speaker whom the message names; and what was learned."""
 
-NEAR, NEAR_FROM = 15.0, 0.2
+NEAR, NEAR_FROM = 20.0, 0.1
 """What each cosine above the second counts. It adds to the rest: nobody needs more words for having an embedder."""
 
 _WORDS_MAX = 5

@@ -9,7 +9,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,12 +99,30 @@ def _gelu(x: Floats) -> Floats:
 Runs = Callable[[Floats, Sequence[int]], Floats]
 
 
-class Bert:
-    """One model: token numbers in, a vector of length 1 a text out. `runs` may give a layer another engine."""
+class TokenRows(Protocol):
+    """The vectors of all tokens: those of some by their numbers."""
 
-    def __init__(self, file: Path, runs: Callable[[EncoderLayer], Runs] = lambda layer: layer) -> None:
-        tensors = _tensors(file)
-        self._words = tensors["embeddings.word_embeddings.weight"]
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    def __getitem__(self, numbers: NDArray[np.int64], /) -> Floats: ...
+
+
+class Bert:
+    """One model: token numbers in, a vector of length 1 a text out.
+
+    `words` are the vectors of tokens, where they are not among the tensors. `runs` gives a layer another engine: by
+    default onnxruntime where it is installed.
+    """
+
+    def __init__(
+        self,
+        tensors: dict[str, Floats],
+        words: TokenRows | None = None,
+        runs: Callable[[EncoderLayer], Runs] | None = None,
+    ) -> None:
+        runs = runs or (OnnxLayer if is_installed() else lambda layer: layer)
+        self._words: TokenRows = tensors["embeddings.word_embeddings.weight"] if words is None else words
         places = tensors["embeddings.position_embeddings.weight"]
         self._places: Floats = places + tensors["embeddings.token_type_embeddings.weight"][0]
         self._norm = _numpy_norm(tensors, "embeddings.LayerNorm")
@@ -135,7 +153,7 @@ class Bert:
         yield sums / np.linalg.norm(sums, axis=1, keepdims=True)
 
 
-def _tensors(file: Path) -> dict[str, Floats]:
+def tensors_of(file: Path) -> dict[str, Floats]:
     """The float tensors of a safetensors file, mapped: what is not read takes no memory."""
     with file.open("rb") as opened:
         mapped = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
