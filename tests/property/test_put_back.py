@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 from tests.effort import examples
 from tests.property.forgetting_world import World
@@ -179,10 +179,11 @@ def test_in_many_sequences_what_is_forgotten_stays_unreadable(steps: list[Step])
 
 
 @given(steps=_STEPS)
+@example(steps=[("forget for a while", 0), ("memory", 0), ("undo", 0)])
 @settings(
     max_examples=examples(3),
     deadline=None,
-    phases=(Phase.reuse, Phase.generate),
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=[HealthCheck.too_slow],
 )
 def test_what_is_forgotten_stays_unreadable_whatever_is_put_back(steps: list[Step]) -> None:

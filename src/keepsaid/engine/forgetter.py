@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 
 from keepsaid.domain import forgetting
 from keepsaid.domain.ids import show
@@ -83,14 +84,8 @@ class Forgetter:
         now = self._clock.now_ms()
         kept = await self._view.undoable()
         over = [one for one in kept if one.state != "restoring" and now >= (one.undo_until or 0)]
-        for one in over:
-            await self._undo_log.drop(one.id)
-            await self._operations.apply(forgetting.DropUndo(one.id))
-        if over:
-            if not (await self._operations.apply(forgetting.EmptyLog()) and await self._memory.empty_log()):
-                return self._clock.due_ms() + _AGAIN_MS
-            for one in over:
-                await self._operations.apply(forgetting.DropUndo(one.id, emptied=True))
+        if not await self._drop(over):
+            return self._clock.due_ms() + _AGAIN_MS
         left = [one.undo_until for one in kept if one not in over and one.undo_until is not None]
         return min(left, default=None)
 
@@ -143,6 +138,8 @@ class Forgetter:
         kept = await self._memory.kept.read()
         if ours == theirs == kept:
             return
+        if ours - theirs:
+            await self._end_undo()
         both, now = tuple(sorted(ours | theirs | kept)), self._clock.now_ms()
         await self._memory.add_tombstones(both, now)
         if lacking := len(both) - len(kept):
@@ -184,6 +181,24 @@ class Forgetter:
                 await self._operations.apply(forgetting.PutBack(number, self._clock.now_ms()))
                 return await self._move(one, "restore")
         return False
+
+    async def _end_undo(self) -> None:
+        """Delete what was kept aside: an older memory lacks its part, and half an undo would be forgotten again."""
+        kept = [one for one in await self._view.undoable() if one.state != "restoring"]
+        if kept:
+            _log.warning("%d requests to forget can no longer be undone: an older memory was put in place", len(kept))
+        await self._drop(kept)
+
+    async def _drop(self, kept: Sequence[forgetting.Forgetting]) -> bool:
+        """Delete the undo data of requests, and empty the logs that hold it; False while somebody reads them."""
+        for one in kept:
+            await self._undo_log.drop(one.id)
+            await self._operations.apply(forgetting.DropUndo(one.id))
+        if kept and not (await self._operations.apply(forgetting.EmptyLog()) and await self._memory.empty_log()):
+            return False
+        for one in kept:
+            await self._operations.apply(forgetting.DropUndo(one.id, emptied=True))
+        return True
 
     async def _hide(self, one: forgetting.Forgetting) -> bool:
         wanted = await self._view.get_targets(one.id)

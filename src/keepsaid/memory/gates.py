@@ -48,6 +48,9 @@ _WORDS_MAX = 5
 _NEVER_SAID = ""
 
 _MESSAGE_CHARS, _COMPARED_CHARS = 4_000, 8_000
+_SMALL_TALK_CHARS = 400
+"""Nobody's small talk is longer."""
+
 _DAY_MS = 86_400_000
 _TALKING = "hear see know tell say talk speak mean feel sound understand joke"
 _OF_TALK = frozenset(map(root, (*DAYS, *_TALKING.split())))
@@ -87,7 +90,8 @@ class Relevance:
             max((self._worth[term] for term in word if term in self._worth), default=never) for word in self._words
         ]
         self._base = (ASKED + (OF_SELF if speaks_of_self(said) else 0.0)) if asks(said) else 0.0
-        self._is_about_something = bool(topic(said) - (_OF_TALK if asks(said) else _OF_TALK | _WEEKDAYS))
+        small = _OF_TALK if asks(said) else _OF_TALK | _WEEKDAYS
+        self._is_about_something = len(said) > _SMALL_TALK_CHARS or bool(topic(said) - small)
 
     def weigh(self, hit: Hit) -> MemoryEvidence:
         """What speaks for a hit; nothing does for one that shares no word and is not near.

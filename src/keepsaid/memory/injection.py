@@ -80,7 +80,8 @@ class Injector:
         shown = PromptShown(before.shown, own, before.standing, before.lately, claimed.around.flagged)
         visible = Visible(shown, before.records, "\n".join(message.text for message in said))
         question = fact_question(said[-1].text, person_of(said[-1].inbound.origin)) if said else NO_QUESTION
-        selection = Selection(visible, Relevance(text, rarity), self.settings, question)
+        relevance = await self.offload(len(text), partial(Relevance, text, rarity))
+        selection = Selection(visible, relevance, self.settings, question)
         passing = await self.offload(read_of(pinned, recalled.hits), partial(selection.sift, pinned, recalled.hits))
         selection.choose(await self._alike(passing, missing) if recalled.by_meaning else ())
         return selection, recalled

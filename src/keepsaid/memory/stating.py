@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -20,8 +21,15 @@ class StatedFacts:
     learning: Learning
 
     async def learn(self, said: Sequence[tuple[StoredMessage, NewMemory]], at: int) -> None:
-        """Learn from messages and their episodes, which hold no secrets. `at` is milliseconds UTC."""
-        stated = [(episode, facts) for message, episode in said if (facts := tuple(_stated(message, episode)))]
+        """Learn from messages and their episodes, which hold no secrets. `at` is milliseconds UTC.
+
+        Other work of the event loop comes between two messages.
+        """
+        stated: list[tuple[NewMemory, tuple[NewMemory, ...]]] = []
+        for message, episode in said:
+            await asyncio.sleep(0)
+            if facts := tuple(_stated(message, episode)):
+                stated.append((episode, facts))
         if not stated:
             return
         texts = [(episode.speaker_id, episode.text) for episode, _ in stated]

@@ -46,7 +46,8 @@ class OfflineResponder:
         await request.begun()
         lines = request.prompt.recalled.splitlines()
         recalled = (line for line in lines if line.strip() and not line.startswith(_HEADERS))
-        text = _answer([*recalled, *_said_here(request.prompt)], _how_to_forget(request.prompt.user))
+        said = await _said_here(request.prompt)
+        text = _answer([*recalled, *said], _how_to_forget(request.prompt.user))
         delta(text)
         return ModelAnswer(text, model=NO_MODEL)
 
@@ -68,21 +69,30 @@ def _answer(quotes: list[str], how_to_forget: str) -> str:
 
 def _how_to_forget(text: str) -> str:
     """Return the commands that forget what a message asks to forget; "" if it asks nothing of the kind."""
-    words = object_to_forget(text)
+    words = object_to_forget(text[:_READ_CHARS_MAX])
     if words is None:
         return ""
     searched = shlex.quote(words[:_NAME_CHARS_MAX].strip()) if words else "WORDS"
     return f"Nothing was forgotten: find the id with keepsaid memory search {searched}, then send /forget ID here."
 
 
-def _said_here(prompt: Prompt) -> list[str]:
-    """What people said in this lane that shares a word with the message; recall leaves out what a prompt shows."""
+async def _said_here(prompt: Prompt) -> list[str]:
+    """What people said in this lane that shares a word with the message; recall leaves out what a prompt shows.
+
+    Other work of the event loop comes between two records.
+    """
     asked, lately = _content_words(prompt.user), [_parted(one) for one in prompt.history if one.role is Role.USER]
     newest = lately[-_LOOKED_AT_MAX:]
-    stated = {(speaker, slot): text for speaker, text in newest for slot in _slots(text)}
-    matching = ((who, text) for who, text in reversed(newest) if asked & _content_words(text) and not only_asks(text))
+    filled: dict[tuple[str, str], str] = {}
+    matching: list[tuple[str, str, str]] = []
+    for who, text in newest:
+        await asyncio.sleep(0)
+        slots = list(_slots(text))
+        filled |= {(who, slot): text for slot in slots}
+        if asked & _content_words(text) and not only_asks(text):
+            matching.append((who, text, slots[0] if slots else ""))
     # what was said before something else filled the same slot gives way to that
-    said = dict.fromkeys((who, stated.get((who, next(_slots(text), "")), text)) for who, text in matching)
+    said = dict.fromkeys((who, filled.get((who, slot), text)) for who, text, slot in reversed(matching))
     named = (f"{speaker}: " * bool(speaker) + text[:_READ_CHARS_MAX] for speaker, text in said)
     return [" ".join(text.split()) for text in named]
 
