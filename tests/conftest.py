@@ -62,7 +62,7 @@ def pytest_collection_finish() -> None:
 def _leaks_fail_their_own_file() -> Iterator[None]:
     """What a file's tests left unclosed is found at its end, not in whichever test runs when garbage is collected.
 
-    What is left is held by something, so it is no garbage of a later file either, and is not searched again.
+    What is left is in use. Later files do not search it again.
     """
     yield
     gc.collect()

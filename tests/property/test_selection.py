@@ -10,7 +10,7 @@ from tests.unit.memory_cast import memory
 
 from keepsaid.domain.memory import Hit, Kind
 from keepsaid.domain.receipt import Cause, Place
-from keepsaid.memory.gates import ENOUGH, InjectionSettings, PromptShown, Relevance, Selection, Visible
+from keepsaid.memory.gates import ENOUGH, InjectionSettings, PromptShown, Relevance, Selection, Visible, select_relevant
 from keepsaid.text.tokens import estimate_tokens
 from keepsaid.text.words import DocumentFrequencies
 
@@ -102,9 +102,12 @@ def test_nothing_is_shown_twice_or_against_a_word(case: Case) -> None:
 @given(CASES)
 def test_a_memory_that_is_not_about_the_message_is_shown_only_when_it_is_pinned(case: Case) -> None:
     relevance = Relevance(case.said, rarity(case.said))
-    best = max((relevance.weigh(hit).total for hit in case.recalled), default=0.0)
+    evidence = [relevance.weigh(hit) for hit in case.recalled]
+    relevant = {case.recalled[n].memory.id for n in select_relevant(case.recalled, evidence)}
+    best = max((one.total for one in evidence), default=0.0)
     for one in selected(case).candidates:
         if one.cause is Cause.RELEVANT:
+            assert one.hit.memory.id in relevant
             assert relevance.weigh(one.hit).total > 0
             assert best >= ENOUGH
 

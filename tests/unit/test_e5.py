@@ -125,9 +125,9 @@ def test_weights_come_out_of_four_bits_as_they_went_in(tmp_path: Path) -> None:
 def test_queries_are_read_otherwise_than_texts_and_vectors_have_length_one(tmp_path: Path) -> None:
     file = E5File(written(tmp_path))
     encoder = e5.Encoding(Bert(file.tensors(), file.rows), file.pieces, np.full(SIZE, 0.01, np.float32))
-    *steps, asked = encoder.encode(["ab", "c"], is_query=True)
-    *_, told = encoder.encode(["ab", "c"], is_query=False)
+    *steps, queries = encoder.encode(["ab", "c"], is_query=True)
+    *_, passages = encoder.encode(["ab", "c"], is_query=False)
     assert len(steps) == LAYERS, "others come between two layers"
-    assert asked.shape == told.shape == (2, SIZE)
-    assert np.allclose(np.linalg.norm(asked, axis=1), 1, atol=1e-5)
-    assert not np.allclose(asked, told, atol=1e-3)
+    assert queries.shape == passages.shape == (2, SIZE)
+    assert np.allclose(np.linalg.norm(queries, axis=1), 1, atol=1e-5)
+    assert not np.allclose(queries, passages, atol=1e-3)

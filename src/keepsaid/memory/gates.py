@@ -54,8 +54,9 @@ _SMALL_TALK_CHARS = 400
 _DAY_MS = 86_400_000
 _TALKING = "hear see know tell say talk speak mean feel sound understand joke"
 _OF_TALK = frozenset(map(root, (*DAYS, *_TALKING.split())))
-_WEEKDAYS = frozenset(map(root, WEEKDAYS))
 """Words that say when, seen from now, and words about talking itself: they stand in small talk as in questions."""
+
+_WEEKDAYS = frozenset(map(root, WEEKDAYS))
 
 _WORD = re.compile(r"[^\W_]+")
 

@@ -43,7 +43,7 @@ def topic(text: str) -> frozenset[str]:
 
 
 def leans(text: str) -> bool:
-    """Whether a text asks about what was said before it, with no word of its own: "why that one?" but not "thanks"."""
+    """Return whether a text is a question about what was said before it, as "why that one?" is and "thanks" is not."""
     if topic(text):
         return False
     rest = _without_small_talk([fold(word) for word in spelled(text)])

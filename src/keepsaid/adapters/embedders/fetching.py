@@ -94,7 +94,7 @@ def unpack(file: Path, folder: Path, wheel: Wheel) -> None:
 
 
 def _run(command: list[str], place: Path, came: Came) -> str:
-    """What pip complained of last, or nothing; where it puts its temporary files tells how far it is."""
+    """Return the last line of an error of pip, or ""; the size of its temporary files is its progress."""
     ran = subprocess.Popen(  # noqa: S603 - the words are ours
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(place)}
     )

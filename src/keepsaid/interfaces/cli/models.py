@@ -76,7 +76,9 @@ def pull(
     if not yes and on_terminal() and not typer.confirm(f"Download {model}, {megabytes} MB, into {folder}?", err=True):
         raise typer.Abort
     _download(name)
-    show({"model": model, "pulled": True}, f"{model} is in {folder}; memories get their vectors in the background")
+    is_used = _local()[0] == model
+    then = "memories get their vectors in the background" if is_used else f"to use it: memory.embedder: {name}"
+    show({"model": model, "pulled": True, "used": is_used}, f"{model} is in {folder}; {then}")
 
 
 def offered(*, ask: bool) -> None:
