@@ -22,7 +22,7 @@ HOSTILE = (
     "\x1b[31mred\x1b]0;title\x07 \u202egnp.exe \u2066iso\u2069 z\u200bw\u2060j\u00ad \U000e0041tag \x9b2J \x9d0;t\x9c"
     " del\x7f back\b line\u2028para\u2029 \ufeffbom\u061c"
 )
-_SAID = f"the kettle {HOSTILE}"
+_SAID = f"the kettle of Bosco {HOSTILE}"
 
 _CONFIG = {
     "memory": {"deadline_ms": 5000},
@@ -47,6 +47,7 @@ SHOWN: dict[str, tuple[str, ...]] = {
     "memory show": ("{memory}",),
     "memory history": ("{memory}",),
     "memory people ls": (),
+    "memory entities show": ("Bosco",),
     "inbox tasks ls": (),
     "inbox tasks show": ("{task}",),
     "schedule ls": (),
@@ -60,6 +61,7 @@ PLAIN: dict[str, tuple[str, ...]] = {
     "config show": (),
     "ext tools ls": (),
     "status": (),
+    "memory entities ls": (),
     "memory extract ls": (),
     "ext events tail": (),
     "ext events topics": (),
@@ -98,6 +100,7 @@ ERRORS_ALONE = {
     *("inbox lanes reset", "inbox lanes compact", "inbox lanes summary"),
     *("memory flag", "memory maintain", "memory share", "memory forget", "memory edit", "memory pin", "memory unpin"),
     *("memory merge", "memory archive", "memory restore", "memory add", "memory people join", "memory people split"),
+    *("memory entities merge", "memory entities export"),
     *(
         "memory extract run",
         "memory extract requeue",

@@ -10,6 +10,7 @@ import pytest
 from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories
 from keepsaid_testkit.contracts.bulletins import BulletinContract
 from keepsaid_testkit.contracts.bundles import BundleContract, BundleFactory
+from keepsaid_testkit.contracts.entities import EntityContract
 from keepsaid_testkit.contracts.graph import GraphContract
 from keepsaid_testkit.contracts.learning import CorrectingContract, LearningContract, TruthContract
 from keepsaid_testkit.contracts.library import LibraryContract
@@ -107,6 +108,10 @@ class TestPeople(PeopleContract):
 
 
 class TestWidening(SharingContract):
+    pass
+
+
+class TestEntities(EntityContract):
     pass
 
 

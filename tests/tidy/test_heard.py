@@ -48,6 +48,10 @@ UNHEARD: Mapping[str, Mapping[str, str]] = {
             "beside by_key ends id_taken leads_to like said_in standing"
         ),
     },
+    "memory_entities": {
+        "keys and numbers, inside the write": "both called called_first speakers",
+        "whose names are read; inside the write": "to_name",
+    },
     "memory_forget": {
         "what forgetting reaches; who may ask for it is decided before": (
             "alike all_named bulletins by_key earliest everything known made mentioned merged_into merged_texts"

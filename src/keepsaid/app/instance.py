@@ -39,6 +39,7 @@ from keepsaid.ports import channel, memory_store, store
 from keepsaid.ports.model import Loadable, Model, Tool, at_once
 from keepsaid.ports.runtime import Clock, Ids, Lock, Offload, Space, StopToken, inline
 from keepsaid.services import forgetting, people, reading, status, tasks
+from keepsaid.services.entities import EntityService
 from keepsaid.services.inbox import AskService, InboxService, ProgressHub
 from keepsaid.services.memories import MemoryService, RememberedService, SearchService
 from keepsaid.values import frozen
@@ -162,6 +163,7 @@ class Instance:
             MemoryService(memories, operations, clock, self.redactor),
             SearchService(memories, self.search, archive_of(memories, clock), clock),
             people.PeopleService(memories, self.config, clock),
+            EntityService(memories),
             forgetting.ForgettingService(self.forgetter, memories, backups, lambda: self.running, self.forgetting),
             tasks.TaskService(operations, clock, self.ids, self.working),
             self.scheduling.service,

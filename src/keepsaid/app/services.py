@@ -16,6 +16,7 @@ from keepsaid.events.dispatcher import NewsPublisher, wait_for
 from keepsaid.ports.memory_maintenance import MemoryNews
 from keepsaid.ports.runtime import Clock, Ids, StopToken
 from keepsaid.ports.store import MemoryStore, Store
+from keepsaid.services.entities import EntityService
 from keepsaid.services.forgetting import ForgettingService
 from keepsaid.services.inbox import AskService, InboxService
 from keepsaid.services.memories import MemoryService, SearchService
@@ -43,6 +44,7 @@ class Services:
     memories: MemoryService
     search: SearchService
     people: PeopleService
+    entities: EntityService
     forgetting: ForgettingService
     tasks: TaskService
     schedules: ScheduleService

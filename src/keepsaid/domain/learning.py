@@ -9,7 +9,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from keepsaid.domain import commits, forgetting, graph, ids, message, turn
-from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, Memory, NewMemory, Source
+from keepsaid.domain.entities import EntityKind
+from keepsaid.domain.memory import IMPORTANCE, About, Kind, Listener, Memory, NewMemory, Source
 from keepsaid.text.topics import topic
 from keepsaid.text.words import spelled
 from keepsaid.values import frozen
@@ -26,7 +27,7 @@ NAME_CHARS_MAX = 200
 LINKS = frozenset({graph.Relation.CAUSED_BY, graph.Relation.RESULT_OF, graph.Relation.PART_OF})
 """What one statement may be to another of its finding."""
 
-LINKS_MAX = 8
+LINKS_MAX = ABOUT_MAX = 8
 
 
 class StatementLink(NamedTuple):
@@ -41,7 +42,7 @@ class Statement:
     """One thing that was said to be so, and the positions of the records that say it.
 
     `links` say what it is to others of its finding. `subject`, `attribute` and `value` are its slot where it has one:
-    Ann, city, Oslo. Times are milliseconds UTC.
+    Ann, city, Oslo. `about` is whom and what it names. Times are milliseconds UTC.
     """
 
     kind: Kind
@@ -55,6 +56,7 @@ class Statement:
     confidence: float = 1.0
     records: tuple[int, ...] = ()
     links: tuple[StatementLink, ...] = ()
+    about: tuple[About, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what no memory can be made of, with a ValueError that says why."""
@@ -108,7 +110,8 @@ def stays(one: Statement, positions: Collection[int], words: frozenset[str]) -> 
     """Whether a statement stays when the records at these positions are forgotten, and these words with them."""
     if any(at in positions for at in one.records):
         return False
-    return words.isdisjoint(forgetting.words_in(f"{one.text} {one.subject} {one.attribute} {one.value}"))
+    names = " ".join(named.name for named in one.about)
+    return words.isdisjoint(forgetting.words_in(f"{one.text} {one.subject} {one.attribute} {one.value} {names}"))
 
 
 def linked(one: Statement, links: Iterable[StatementLink], moved: Mapping[int, int]) -> Statement:
@@ -137,13 +140,19 @@ _FIELDS = tuple(field.name for field in fields(Statement))
 
 
 def _statement(told: object) -> Statement:
-    if not isinstance(told, Mapping) or {*told, "links"} != set(_FIELDS):
+    if not isinstance(told, Mapping) or {*told, "links", "about"} != set(_FIELDS):
         raise ValueError(f"a statement has the fields {', '.join(_FIELDS)}")
-    records, links = told["records"], told.get("links", [])
-    if not isinstance(records, list) or not isinstance(links, list):
-        raise ValueError("the records and the links of a statement are lists")
-    given = {**told, "kind": Kind(told["kind"]), "records": tuple(records), "links": tuple(map(_link, links))}
-    return Statement(**given)
+    records, links, about = told["records"], told.get("links", []), told.get("about", [])
+    if not all(isinstance(one, list) for one in (records, links, about)):
+        raise ValueError("the records, the links and what a statement is about are lists")
+    lists = {"records": tuple(records), "links": tuple(map(_link, links)), "about": tuple(map(_about, about))}
+    return Statement(**{**told, "kind": Kind(told["kind"]), **lists})
+
+
+def _about(told: object) -> About:
+    if not isinstance(told, list) or len(told) != 2:
+        raise ValueError("what a statement is about has a kind and a name")
+    return About(*told)
 
 
 def _link(told: object) -> StatementLink:
@@ -165,6 +174,9 @@ def _statement_fault(one: Statement) -> str:
     placed = all(link.relation in LINKS and type(link.to) is int and link.to >= 0 for link in one.links)
     if not placed or len(one.links) > LINKS_MAX:
         return f"a statement is linked with at most {LINKS_MAX} others, as {', '.join(sorted(LINKS))}"
+    fit = all(named.kind in tuple(EntityKind) and 0 < len(named.name) <= NAME_CHARS_MAX for named in one.about)
+    if not fit or len(one.about) > ABOUT_MAX:
+        return f"a statement names at most {ABOUT_MAX} of the kinds {', '.join(EntityKind)}"
     return _number_fault(one)
 
 

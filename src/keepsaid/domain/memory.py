@@ -149,6 +149,13 @@ class Source:
     ref: str
 
 
+class About(NamedTuple):
+    """Someone or something that a memory is about: person, place, organisation or thing, and the name."""
+
+    kind: str
+    name: str
+
+
 @frozen
 class NewMemory:
     """A memory to be written; `key` is its deterministic name, so that writing it again changes nothing.
@@ -160,7 +167,7 @@ class NewMemory:
     `speaker_id` is the person who said it and `subject_id` whom it is about, each as `person_of` names them; `speaker`
     and `subject` are what they are called, which identifies nobody. `chat_of` is the person with whom it was said in a
     direct chat, "" for what was said before others. What a person `asked` to have remembered is, even if the same was
-    forgotten before; this is not stored.
+    forgotten before; this is not stored. Whoever learned it may say whom and what it is `about`.
     """
 
     key: str
@@ -187,6 +194,7 @@ class NewMemory:
     subject_id: str = ""
     chat_of: str = ""
     asked: bool = False
+    about: tuple[About, ...] = ()
 
 
 @frozen

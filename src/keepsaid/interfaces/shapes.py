@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from keepsaid.domain import bundle, commits, forgetting, learning, receipt, views, visibility
 from keepsaid.domain.batch import StoredBatch
+from keepsaid.domain.entities import Entity, EntityPage
 from keepsaid.domain.event import DeliveryLine, Event, SubscriberLine
 from keepsaid.domain.ids import PREFIXES, read, show, when
 from keepsaid.domain.memory import Memory, Recalled
@@ -193,6 +194,19 @@ def seen_shape(one: visibility.SeenIdentity) -> Shape:
 def people_shape(found: PeopleList) -> Shape:
     """Persons that were joined, and identities that something is remembered from."""
     return {"people": [person_shape(one) for one in found.people], "seen": [seen_shape(one) for one in found.seen]}
+
+
+def entity_shape(one: Entity) -> Shape:
+    """An entity with its names and how often memories mention it."""
+    told = {"key": one.key, "kind": one.kind, "names": [*one.names]}
+    return {**told, "memories": one.memories, "last_at": when(one.last_at)}
+
+
+def entity_page_shape(page: EntityPage, at: int) -> Shape:
+    """What is known of an entity, at a time in milliseconds UTC."""
+    lists = {"facts": page.facts, "past": page.past, "messages": page.messages}
+    memories = {name: [memory_shape(one, at) for one in found] for name, found in lists.items()}
+    return {"entity": entity_shape(page.entity), **memories, "together": [one._asdict() for one in page.together]}
 
 
 def widened_shape(told: visibility.MemoryShared) -> Shape:

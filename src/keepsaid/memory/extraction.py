@@ -120,6 +120,7 @@ def _of_statement(
             valid_to=one.valid_to,
             confidence=one.confidence,
             asked=any(asks_to_remember(each.text) for each in said),
+            about=one.about,
         )
         yield memory
         if _is_own(memory, [origins[at] for at in share.parents]):
@@ -144,7 +145,8 @@ def _origin(one: session.Utterance, lane: message.Lane) -> message.Origin:
 def without_secrets(one: Statement, redacted: Callable[[str], str]) -> Statement:
     """A statement as it may be kept."""
     subject, attribute, value = redacted(one.subject), redacted(one.attribute), redacted(one.value)
-    return replace(one, text=redacted(one.text), subject=subject, attribute=attribute, value=value)
+    about = tuple(named._replace(name=redacted(named.name)) for named in one.about)
+    return replace(one, text=redacted(one.text), subject=subject, attribute=attribute, value=value, about=about)
 
 
 _SLOTS_MAX = 60

@@ -7,6 +7,7 @@ from typing import Protocol, TypeVar
 
 from keepsaid.domain import bulletin, learning, memory, turn, visibility
 from keepsaid.domain.bundle import ImportVerdict, Record
+from keepsaid.domain.entities import Entity, EntityTogether
 from keepsaid.domain.graph import Association, Mention, Seed
 from keepsaid.domain.memory import Found, Kind, Listener, Memory, Narrowing, NewMemory, Used, VectorSpace
 from keepsaid.domain.revision import RevisionRefusal
@@ -185,6 +186,25 @@ class Graph(Protocol):
 
     async def walk(self, listener: Listener, query: str, seeds: Sequence[Seed], limit: int) -> tuple[Found, ...]:
         """The memories a listener may read within two steps of the seeds and the query's names, best first."""
+
+
+class Entities(Protocol):
+    """The people, places, organisations and things that memories mention. Every read names its listener."""
+
+    async def listed(self, listener: Listener, kind: str, limit: int) -> Sequence[Entity]:
+        """Entities that memories which the listener may read mention, the most mentioned first; "" for any kind."""
+
+    async def found(self, listener: Listener, name: str) -> Sequence[Entity]:
+        """The entities that have this key, or that memories which the listener may read call by this name."""
+
+    async def mentioning(self, listener: Listener, keys: Sequence[str], limit: int, *, said: bool) -> Sequence[int]:
+        """The newest messages (`said`), or learned memories, that mention one of the entities, by id."""
+
+    async def together(self, listener: Listener, keys: Sequence[str], limit: int) -> Sequence[EntityTogether]:
+        """Other entities that the same memories mention, the most frequent first."""
+
+    async def merge(self, into: str, other: str) -> int:
+        """Move the mentions of one entity to another, by keys; returns how many were moved, 0 if either is gone."""
 
 
 class Learning(Protocol):

@@ -109,6 +109,10 @@ class MemoryStore(memory_store.Memories, memory_store.Learning, TextLeg, Vectors
         """What memories have to do with one another."""
 
     @property
+    def entities(self) -> memory_store.Entities:
+        """Whom and what the memories mention."""
+
+    @property
     def bulletins(self) -> memory_store.BulletinStore:
         """What turns are briefed with."""
 

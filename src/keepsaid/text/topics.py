@@ -70,6 +70,11 @@ def only_asks(text: str) -> bool:
     return plain and one and fold(words[0]) in _WONDERING and _JOINING.isdisjoint(words)
 
 
+def is_small_talk(word: str) -> bool:
+    """Whether a folded word is small talk by itself: "thanks", "wow"."""
+    return (word,) in _PHRASES or word in _GREETINGS
+
+
 def _without_small_talk(said: list[str]) -> list[str]:
     rest: list[str] = []
     at = 0

@@ -12,6 +12,7 @@ from zlib import crc32
 
 import apsw
 
+from keepsaid.adapters.sql.memory.entities import name_entities
 from keepsaid.adapters.sql.memory.rows import own_terms
 from keepsaid.adapters.sql.query import SqlSession, every, load, only
 from keepsaid.text.languages import indexed_terms
@@ -163,7 +164,9 @@ class _Stale:
     beside: bool
 
 
-def reindex(db: SqlSession) -> None:
+def reindex(db: SqlSession, *, everything: bool = False) -> None:
+    """Make the pieces of what changed, and the mentions of what is new, or of `everything` that changed."""
+    new = []
     for memory in [_Stale(*row) for row in every(db, _SQL["stale"])]:
         wanted = list(_made(db, memory))
         there = every(db, _SQL["pieces_of"], {"memory_id": memory.memory_id})
@@ -173,9 +176,14 @@ def reindex(db: SqlSession) -> None:
             moved = [one for one, row in pairs if one["grams"] == row[2] and one["terms"] != row[1]]
             db.executemany(_SQL["change_grams"], found_otherwise)
             db.executemany(_SQL["change_piece"], moved)
+            is_new = everything
         else:
             db.execute(_SQL["drop_pieces"], {"memory_id": memory.memory_id})
             db.executemany(_SQL["add_piece"], wanted)
+            is_new = True
+        if is_new:
+            new.append(memory.memory_id)
+    name_entities(db, new)
     db.execute(_SQL["settled"])
 
 
@@ -223,7 +231,7 @@ def reindex_former(db: SqlSession) -> None:
         share = {"reached": reached, "upto": upto, "count": _REINDEXED_AT_ONCE}
         with db:
             db.execute(_SQL["mark_next_stale"], share)
-            reindex(db)
+            reindex(db, everything=True)
             db.execute(_SQL["reach_reindexed"], share)
 
 

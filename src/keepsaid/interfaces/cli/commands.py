@@ -51,7 +51,7 @@ Each has the first sentence of its own help, so that help of the whole program i
 NOUNS = tuple(chain.from_iterable(GROUPS.values()))
 """The names of the commands, in the order of help."""
 
-BELOW = {"inbox": ("lanes", "tasks"), "memory": ("people", "extract"), "ext": ("tools", "events")}
+BELOW = {"inbox": ("lanes", "tasks"), "memory": ("people", "entities", "extract"), "ext": ("tools", "events")}
 """Commands that stand below another one, each in the module of its name."""
 
 _ENTRY_POINTS = "keepsaid.commands"

@@ -215,6 +215,32 @@ async def flag_memory(instance: Instance, call: OwnerCall) -> Shape:
     return {"memory": ids.show("memory", memory_id), "turn": ids.show("turn", turn_id), "done": done}
 
 
+async def list_entities(instance: Instance, call: OwnerCall) -> Shape:
+    """Entities that memories mention, the most mentioned first; `kind` narrows them."""
+    kind, limit = call.request.query_params.get("kind", ""), read_limit(call.request, _PEOPLE_ROWS)
+    return {"entities": [shapes.entity_shape(one) for one in await instance.services.entities.list(kind, limit)]}
+
+
+async def get_entity(instance: Instance, call: OwnerCall) -> Response:
+    """The page of each entity that has a name or key."""
+    pages = await instance.services.entities.pages(call.request.query_params.get("name", ""))
+    at = instance.clock.now_ms()
+    return await render_in_thread(lambda: {"pages": [shapes.entity_page_shape(one, at) for one in pages]})
+
+
+async def merge_entities(instance: Instance, call: OwnerCall) -> Shape:
+    """Make one entity of two."""
+    into, other = call.texts("into", "other", otherwise="into and other must be names or keys of entities, as text")
+    entity, moved = await instance.services.entities.merge(into, other)
+    return {"entity": shapes.entity_shape(entity), "moved": moved}
+
+
+ENTITY_ROUTES = (
+    OwnerRoute("GET", "/v1/entities", list_entities),
+    OwnerRoute("GET", "/v1/entities/page", get_entity),
+    OwnerRoute("POST", "/v1/entities/merge", merge_entities, 100_000),
+)
+
 ROUTES = (
     OwnerRoute("GET", "/v1/memories", search),
     OwnerRoute("GET", "/v1/memories/{id}", get_memory),

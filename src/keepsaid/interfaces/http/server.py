@@ -42,7 +42,14 @@ def routes(instance: Instance, gate: bodies.Gate, stopping: asyncio.Event) -> li
     """Every route of the server; streams end soon after `stopping` is set, what takes long once a stop begins."""
     chat = messages.Messages(instance, gate, stopping)
     stream = bodies.OwnerRoute("GET", "/v1/events", partial(operator.list_events, stopping))
-    owner = (*memories.ROUTES, *operator.ROUTES, *operator.TASK_ROUTES, stream, *operator.EVENT_ROUTES)
+    owner = (
+        *memories.ROUTES,
+        *memories.ENTITY_ROUTES,
+        *operator.ROUTES,
+        *operator.TASK_ROUTES,
+        stream,
+        *operator.EVENT_ROUTES,
+    )
     return [
         Route("/healthz", responses.guarded(partial(_health, instance)), methods=["GET"]),
         Route("/readyz", responses.guarded(partial(_ready, instance)), methods=["GET"]),

@@ -8,6 +8,7 @@ from typing import Any
 
 from keepsaid.adapters.sql.memory import forgetting, rows
 from keepsaid.adapters.sql.memory.commits import KeepMemories, content_hash, keep, key_hash, slot_hash
+from keepsaid.adapters.sql.memory.entities import mention_learned
 from keepsaid.adapters.sql.memory.graph import Relate, relate
 from keepsaid.adapters.sql.query import SqlSession, as_json, every, load, only
 from keepsaid.domain.attributes import Period, SlotStatement, periods, single, slot_of, value_name
@@ -105,7 +106,10 @@ class Learn(Commit[tuple[LearnResult, ...]]):
 def learn(db: SqlSession, commit: Learn) -> tuple[LearnResult, ...]:
     each, results = 1 + SPARE_IDS, []
     for n, memory in enumerate(commit.memories):
-        results.append(learned(db, memory, commit.ids[n * each : (n + 1) * each], commit.at))
+        result = learned(db, memory, commit.ids[n * each : (n + 1) * each], commit.at)
+        if memory.about and result.memory_id:
+            mention_learned(db, result.memory_id, memory)
+        results.append(result)
     db.execute(TRUTH["overdue"], {"at": commit.at})
     db.reindex()
     return tuple(results)

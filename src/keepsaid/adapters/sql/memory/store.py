@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 
 from keepsaid.adapters.sql import query as sql
-from keepsaid.adapters.sql.memory import forgetting, graph, revisions, rows, transfer, upkeep
+from keepsaid.adapters.sql.memory import entities, forgetting, graph, revisions, rows, transfer, upkeep
 from keepsaid.adapters.sql.memory.commits import KeepMemories, KeepVectors, SqlEchoes, keep
 from keepsaid.adapters.sql.memory.learning import SPARE_IDS, Learn, learn
 from keepsaid.adapters.sql.memory.rows import SQL, MemoryAccess, MemoryParts, bound, memories, statements, storable
@@ -15,6 +15,7 @@ from keepsaid.adapters.sql.query import SqlSession, SqlView, T, as_json, column,
 from keepsaid.domain import bundle, event, learning, maintenance, visibility
 from keepsaid.domain.bulletin import Bulletin, Material, bulletin_key, edition_in
 from keepsaid.domain.commits import Commit
+from keepsaid.domain.entities import MergeEntities
 from keepsaid.domain.forgetting import EmptyLog
 from keepsaid.domain.memory import IMPORTANCE, Found, Kind, Listener, Memory, Narrowing, NewMemory, Source, Used
 from keepsaid.ports.store_views import Operations
@@ -225,6 +226,7 @@ def drop(db: SqlSession, commit: event.DropNews) -> int:
 MEMORY_COMMITS = sql.CommitTable(
     single={
         graph.Relate: graph.relate,
+        MergeEntities: entities.merge_entities,
         maintenance.Maintain: upkeep.maintain,
         visibility.JoinPeople: rows.join,
         visibility.SplitPerson: rows.split,
@@ -286,6 +288,7 @@ class SqlMemories(MemoryAccess):
         self.news = SqlNews(writer, parts.readers)
         self.library = SqlLibrary(parts.readers)
         self.graph = graph.SqlGraph(parts)
+        self.entities = entities.SqlEntities(parts)
         self.people = rows.SqlPeople(parts)
         self.sharing = rows.SqlSharing(parts)
         self.bulletins = SqlBulletins(parts.readers)
