@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from functools import cache, wraps
 from importlib.resources import files
 from types import MappingProxyType, TracebackType
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar
 
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.forgetting import EmptyLog
@@ -40,11 +40,18 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+MentionsOf = Literal["none", "new", "all"]
+"""Of which changed memories mentions are written."""
+
+
 class SearchSession(Protocol):
     """The search index of the database."""
 
-    def reindex(self) -> None:
-        """Rebuild the search pieces of all changed memories, in the transaction that changed them."""
+    def reindex(self, mentions: MentionsOf = "new") -> None:
+        """Rebuild the search pieces of all changed memories, in the transaction that changed them.
+
+        Writes whom and what the new ones mention, or all of them, or none.
+        """
 
     def stems(self, text: str) -> list[str]:
         """Return the stems of a text in order, as the full text has them."""

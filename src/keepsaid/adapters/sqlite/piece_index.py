@@ -14,7 +14,7 @@ import apsw
 
 from keepsaid.adapters.sql.memory.entities import name_entities
 from keepsaid.adapters.sql.memory.rows import own_terms
-from keepsaid.adapters.sql.query import SqlSession, every, load, only
+from keepsaid.adapters.sql.query import MentionsOf, SqlSession, every, load, only
 from keepsaid.text.languages import indexed_terms
 from keepsaid.text.words import pieces, said_words
 from keepsaid.values import frozen
@@ -164,9 +164,8 @@ class _Stale:
     beside: bool
 
 
-def reindex(db: SqlSession, *, everything: bool = False) -> None:
-    """Make the pieces of what changed, and the mentions of what is new, or of `everything` that changed."""
-    new = []
+def reindex(db: SqlSession, mentions: MentionsOf = "new") -> None:
+    named = []
     for memory in [_Stale(*row) for row in every(db, _SQL["stale"])]:
         wanted = list(_made(db, memory))
         there = every(db, _SQL["pieces_of"], {"memory_id": memory.memory_id})
@@ -176,14 +175,14 @@ def reindex(db: SqlSession, *, everything: bool = False) -> None:
             moved = [one for one, row in pairs if one["grams"] == row[2] and one["terms"] != row[1]]
             db.executemany(_SQL["change_grams"], found_otherwise)
             db.executemany(_SQL["change_piece"], moved)
-            is_new = everything
+            is_new = False
         else:
             db.execute(_SQL["drop_pieces"], {"memory_id": memory.memory_id})
             db.executemany(_SQL["add_piece"], wanted)
             is_new = True
-        if is_new:
-            new.append(memory.memory_id)
-    name_entities(db, new)
+        if mentions == "all" or (mentions == "new" and is_new):
+            named.append(memory.memory_id)
+    name_entities(db, named)
     db.execute(_SQL["settled"])
 
 
@@ -231,7 +230,7 @@ def reindex_former(db: SqlSession) -> None:
         share = {"reached": reached, "upto": upto, "count": _REINDEXED_AT_ONCE}
         with db:
             db.execute(_SQL["mark_next_stale"], share)
-            reindex(db, everything=True)
+            reindex(db, "all")
             db.execute(_SQL["reach_reindexed"], share)
 
 

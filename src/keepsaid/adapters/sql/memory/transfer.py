@@ -126,7 +126,7 @@ def take(db: SqlSession, commit: bundle.TakeIn) -> tuple[ImportVerdict, ...]:
             _write(db, record, ids[0])
     for slot, (attribute, spare) in contested.items():
         _decide(db, slot, attribute, (spare, commit.at))
-    db.reindex()
+    db.reindex("none")  # they bring their own mentions
     return tuple(verdicts)
 
 
