@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from fnmatch import fnmatchcase
 
 from keepsaid.adapters.system.files import IdentityFiles, SkillFolder
 from keepsaid.adapters.system.machine import one_time_code
@@ -232,7 +233,9 @@ class AgentBuilder:
         lasting = () if claimed.around.incognito else (*tasking.tools(), *timed)
         ours = (*core, conversation.ask_for(claimed), conversation.stay_silent(), *lasting, *given)
         taken = {tool.name for tool in ours}
-        return (*ours, *(tool for tool in (*brought, *toolbox.tools()) if tool.name not in taken))
+        offered = (*ours, *(tool for tool in (*brought, *toolbox.tools()) if tool.name not in taken))
+        left_out = self.config.tools.leave_out
+        return [tool for tool in offered if not any(fnmatchcase(tool.name, pattern) for pattern in left_out)]
 
     def worker_tools(self) -> Sequence[Tool]:
         """The tools that belong to no turn, as workers have them."""

@@ -194,6 +194,8 @@ class ToolsConfig(ConfigSection):
     """How many calls of one lane may wait for you at a time; with 0 such calls are always refused."""
     approvals_max: int = Field(50, ge=0, le=10_000)
     """How many calls may wait for you at a time in all."""
+    leave_out: list[str] = Field(default_factory=list)
+    """Tools that conversations are not offered, by name or pattern with *: each costs tokens in every prompt."""
 
 
 class ExtensionConfig(ConfigSection):

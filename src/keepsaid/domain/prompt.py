@@ -128,9 +128,12 @@ class LayerShare:
 
 
 def shares_of(trace: Json) -> tuple[LayerShare, ...]:
-    """The layers that a turn's trace records, in their order; none where none is recorded."""
+    """The tools and layers that a turn's trace records, in their order; none where none is recorded."""
     layers = trace.get("layers") if isinstance(trace, dict) else None
     found = [one for one in layers if isinstance(one, dict)] if isinstance(layers, list) else []
+    tools = trace.get("tools") if isinstance(trace, dict) else None
+    if found and isinstance(tools, dict):
+        found = [{**tools, "name": "tools", "cut": f"{tools.get('count')} on offer"}, *found]
     shares: list[LayerShare] = []
     for one in found:
         tokens, chars = (value if isinstance(value := one.get(name), int) else 0 for name in ("tokens", "chars"))

@@ -220,7 +220,7 @@ def _summaries(lane: message.Lane) -> tuple[str, str]:
     return summary_key(lane), joined(":", str(Kind.SESSION_SUMMARY), *lane[:3])
 
 
-_SCHEMA = object_schema({"id": {"type": "string", "description": "a memory as memory_search names it: mem_..."}}, "id")
+_SCHEMA = object_schema({"id": {"type": "string", "description": "mem_..., as memory_search names it"}}, "id")
 
 
 def memory_forget(memories: Opening, forgets: ForgetOperations, listener: Listener) -> Tool:

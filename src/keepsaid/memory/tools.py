@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from keepsaid.domain import ids, learning, receipt, turn
-from keepsaid.domain.effects import NAME_CHARS_MAX, TEXT_CHARS_MAX, MemoryAction, StageMemory, parse_staged_request
+from keepsaid.domain.effects import MemoryAction, StageMemory, parse_staged_request
 from keepsaid.domain.memory import IMPORTANCE, Kind, Listener, Memory, Narrowing, NewMemory, Recalled
 from keepsaid.domain.message import SYSTEM, Trust, Trusted
 from keepsaid.domain.prompt import Json, object_schema
@@ -68,24 +68,25 @@ _CHARS_MAX, _OPENED_CHARS_MAX, _NEIGHBOUR_CHARS_MAX = 2_000, 8_000, 600
 _ANSWER_CHARS_MAX = 16_000
 _SOURCES_MAX = 5
 
-_TIME = {"type": "string", "description": "a day (2026-05-04) or a time (2026-05-04T18:00, UTC)"}
+_TEXT: Mapping[str, Json] = {"type": "string"}
+_ID: Mapping[str, Json] = {"type": "string", "description": "mem_..., as memory_search names it"}
 _SEARCH = object_schema(
     {
-        "query": {"type": "string", "description": "words to look for; any text"},
-        "limit": {"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT},
-        "kind": {"type": "string", "description": "only memories of this kind: episode, fact, decision, todo, ..."},
-        "person": {"type": "string", "description": "only what this person said, or what is about this person"},
-        "since": {**_TIME},
-        "until": {**_TIME},
-        "as_of": {**_TIME, "description": "only what was known and held true at this day or time"},
-        "archived": {"type": "boolean", "description": "search what faded instead; without the limits above"},
+        "query": {**_TEXT},
+        "limit": {"type": "integer", "maximum": LIMIT_MAX, "default": LIMIT_DEFAULT},
+        "kind": {**_TEXT, "description": "only this kind: episode, fact, decision, todo, ..."},
+        "person": {**_TEXT, "description": "only what this person said, or what is about them"},
+        "since": {**_TEXT, "description": "2026-05-04 or 2026-05-04T18:00, UTC"},
+        "until": {**_TEXT},
+        "as_of": {**_TEXT, "description": "only what held true then"},
+        "archived": {"type": "boolean", "description": "search what faded instead, without these limits"},
     },
     "query",
 )
 _OPEN = object_schema(
     {
-        "id": {"type": "string", "description": "a memory as memory_search names it: mem_..."},
-        "around": {"type": "integer", "minimum": 0, "maximum": AROUND_MAX, "default": AROUND_DEFAULT},
+        "id": {**_ID},
+        "around": {"type": "integer", "maximum": AROUND_MAX, "default": AROUND_DEFAULT},
     },
     "id",
 )
@@ -114,7 +115,7 @@ def memory_search(recall: Recall, library: Library, listener: Listener, archive:
             return _written(await archive.recall(hearing, query, limit, narrowing.as_of) if archive else Recalled(()))
         return _written(await narrowed(recall, library, hearing, (query, limit), narrowing))
 
-    says = "Search what was said and learned before. Returns one memory a line, best first."
+    says = "Search what was said and learned before."
     return model.Tool("memory_search", says, _SEARCH, run, output=Trust.OWNER)
 
 
@@ -130,7 +131,7 @@ def memory_open(memories: Opening, library: Library, listener: Listener) -> mode
         sources = await library.sources(hearing, memory, _SOURCES_MAX)
         return await _opened(memory, [(one, await library.around(hearing, one, each)) for one in sources])
 
-    says = "Show one memory in full, with what was said around the messages it came from."
+    says = "Show one memory in full, with what was said around it."
     return model.Tool(receipt.MEMORY_OPEN, says, _OPEN, run, output=Trust.OWNER)
 
 
@@ -181,22 +182,19 @@ def _bounded(lines: Sequence[str]) -> list[str]:
     return kept
 
 
-_TEXT: Mapping[str, Json] = {"type": "string", "maxLength": TEXT_CHARS_MAX}
-_NAME: Mapping[str, Json] = {"type": "string", "maxLength": NAME_CHARS_MAX}
-_ID: Mapping[str, Json] = {"type": "string", "description": "a memory as memory_search names it: mem_..."}
 _SAVED: Mapping[str, Json] = {
-    "text": {**_TEXT, "description": "one sentence that can stand alone: Ann lives in Porto"},
+    "text": {**_TEXT, "description": "one sentence that is clear alone: Ann lives in Porto"},
     "kind": {"type": "string", "enum": [str(kind) for kind in IMPORTANCE], "default": "fact"},
-    "subject": {**_NAME, "description": "whom or what it is about: Ann"},
-    "attribute": {**_NAME, "description": "what of it, if it is one thing: lives in"},
-    "value": {**_NAME, "description": "and which: Porto"},
-    "valid_from": {**_NAME, "description": "since when, if not since now: a day or a time, UTC"},
-    "valid_to": {**_NAME, "description": "until when, if that is known"},
+    "subject": {**_TEXT, "description": "whom or what it is about: Ann"},
+    "attribute": {**_TEXT, "description": "if it is one thing: lives in"},
+    "value": {**_TEXT, "description": "Porto"},
+    "valid_from": {**_TEXT, "description": "a day or time, if not now"},
+    "valid_to": {**_TEXT},
 }
 _CORRECTED: Mapping[str, Json] = {
     "id": {**_ID},
     "text": {**_TEXT, "description": "what is right: Ann lives in Porto"},
-    "value": {**_NAME, "description": "the right value, where the memory has one: Porto"},
+    "value": {**_TEXT, "description": "the right value, if it has one: Porto"},
 }
 _SCHEMAS = {
     MemoryAction.SAVE: object_schema(_SAVED, "text"),
@@ -205,8 +203,7 @@ _SCHEMAS = {
 }
 _SAYS = {
     MemoryAction.SAVE: "Remember something for good, when a person asks for it or will want it later.",
-    MemoryAction.CORRECT: "Put a memory right when a person says that it is wrong."
-    " What it said before is kept as past.",
+    MemoryAction.CORRECT: "Put a memory right when a person says that it is wrong.",
     MemoryAction.CONFIRM: "Take a memory for certain when a person says that it is right.",
 }
 

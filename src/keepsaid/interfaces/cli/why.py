@@ -260,11 +260,11 @@ def _drawn(turn: views.TurnStory, file: Path) -> None:
 
 
 def _context(trace: dict[str, Any]) -> list[tuple[str, str]]:
-    layers, memory = trace.get("layers") or [], trace.get("memory") or {}
-    if not layers:
+    shares, memory = prompt.shares_of(trace), trace.get("memory") or {}
+    if not shares:
         return [("context", "not recorded: the turn ended before its first step")]
-    shown = [f"{one['name']} {one['tokens']:,}" + (f" ({one['cut']})" if one["cut"] else "") for one in layers]
-    total = int(sum(one["tokens"] for one in layers) * trace.get("factor", 1.0) + 0.5)
+    shown = [f"{one.name} {one.tokens:,}" + (f" ({one.cut})" if one.cut else "") for one in shares]
+    total = int(sum(one.tokens for one in shares) * trace.get("factor", 1.0) + 0.5)
     return [("context", f"{' | '.join(shown)}   about {total:,} tokens"), *_focus(trace), *searched(memory)]
 
 

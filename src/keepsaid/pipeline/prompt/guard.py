@@ -21,6 +21,7 @@ from keepsaid.ports.model import Delta, Model, ModelRequest, Tool
 from keepsaid.ports.runtime import Clock, Offload, inline
 from keepsaid.ports.store import Store
 from keepsaid.text.normal import cut
+from keepsaid.text.tokens import estimate_tokens
 from keepsaid.values import frozen
 
 _CUT_SHARE = 0.5
@@ -171,15 +172,18 @@ def trace_of(scene: PromptInputs, prompt: Prompt, tools: Sequence[Tool] = (), fa
 
     `marks` are where each part ends and a digest of all bytes up to there, `at` the time the prompt shows,
     `factor` what the model's own counts of tokens were to the estimate, `taint` the least trust of all that is shown.
+    `tools` are those on offer; they stand before all layers and are no part of what is compacted.
     """
     layers: list[Json] = [
         {"name": layer.name, "tokens": layer.tokens, "chars": len(layer.text), "cut": layer.cut}
         for layer in prompt.layers
     ]
-    tail = scene.tail
-    marks: list[Json] = [[mark.layer, mark.end, mark.digest] for mark in marks_of(prompt, offered(tools))]
+    tail, described = scene.tail, offered(tools)
+    marks: list[Json] = [[mark.layer, mark.end, mark.digest] for mark in marks_of(prompt, described)]
+    on_offer: Json = {"count": len(tools), "tokens": estimate_tokens(described), "chars": len(described)}
     return {
         "layers": layers,
+        **({"tools": on_offer} if tools else {}),
         "marks": marks,
         "lane": {"summary": tail.summary.version if tail.summary else 0, "floor": tail.floor, "version": tail.version},
         "factor": factor,
@@ -279,7 +283,7 @@ def chosen(trace: Json) -> tuple[int, ...]:
 
 
 LEFT_OUT = "left_out"
-_SHOWN = ("layers", "marks", "lane", "factor", "taint")
+_SHOWN = ("layers", "tools", "marks", "lane", "factor", "taint")
 _ELSE = "something that holds for this turn alone changed"
 
 

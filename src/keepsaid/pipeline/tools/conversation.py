@@ -36,9 +36,9 @@ _ASK_SCHEMA = object_schema(
         "options": {
             "type": "array",
             "items": {"type": "string"},
-            "description": "for a selection: what to choose from",
+            "description": "of a selection",
         },
-        "person": {"type": "string", "description": "who is asked, by name; by default who wrote last"},
+        "person": {"type": "string", "description": "who is asked; by default who wrote last"},
     },
     "question",
     "type",
@@ -52,7 +52,7 @@ def ask_for(claimed: turn.ClaimedBatch) -> model.Tool:
         question, person = _question(arguments), _person(claimed, arguments)
         return f"The answer of {_name(person)} will be read as {question.expected}. Now ask it in your answer."
 
-    says = "Say before you ask a person for something that you wait for an answer of this type."
+    says = "Call before you ask a person for something: the answer is read as this type."
     return model.Tool(ASK_FOR, says, _ASK_SCHEMA, run, output=Trust.OWNER)
 
 
@@ -148,7 +148,7 @@ def set_personality(claimed: turn.ClaimedBatch) -> tuple[model.Tool, ...]:
         where = {"session": "in this lane", "person": "with this person", "global": "everywhere"}[name]
         return f"Set {where}, from the next turn on." if text else f"Taken back {where}."
 
-    text: Json = {"type": "string", "maxLength": PERSONALITY_CHARS_MAX, "description": "how; empty takes it back"}
+    text: Json = {"type": "string", "description": "how; empty takes it back"}
     scope: Json = {"type": "string", "enum": [*allowed], "default": next(iter(allowed))}
     schema = object_schema({"text": text, "scope": scope}, "text")
     says = "Set how you speak, when the person asks you to speak otherwise."
@@ -191,15 +191,15 @@ _SCHEMA = object_schema(
         "what": {
             "type": "string",
             "enum": [*_WHAT],
-            "description": "say: post the text; ask: answer it then; task: a worker does it, and you hear of it",
+            "description": "say: post the text; ask: answer it then; task: a worker does it",
         },
-        "text": {"type": "string", "maxLength": _TEXT_CHARS_MAX},
-        "name": {"type": "string", "maxLength": _NAME_CHARS_MAX},
-        "cron": {"type": "string", "description": "minute hour day month weekday, as 30 8 * * 1-5"},
-        "timezone": {"type": "string", "description": "of cron, as Europe/Berlin"},
-        "every_s": {"type": "number", "description": "or an interval in seconds"},
-        "at": {"type": "string", "description": "or once: a time, as 2030-05-04T18:00+02:00"},
-        "in_s": {"type": "number", "description": "or once, after a delay in seconds"},
+        "text": {"type": "string"},
+        "name": {"type": "string"},
+        "cron": {"type": "string", "description": "30 8 * * 1-5"},
+        "timezone": {"type": "string", "description": "of cron: Europe/Berlin"},
+        "every_s": {"type": "number", "description": "or an interval"},
+        "at": {"type": "string", "description": "or once: 2030-05-04T18:00+02:00"},
+        "in_s": {"type": "number", "description": "or once, after a delay"},
     },
     "what",
     "text",
