@@ -129,7 +129,9 @@ def collecting_of(
     extractor = _extractor(config, *readers)
     store, memories = stores
     clock, times = time[0], (int(settings.retry_s * 1000), int(settings.timeout_s * 1000) * (CALLS_MAX + 1))
-    reading = extraction.ExtractionLimits(settings.records_max, settings.tokens_max, settings.tries, *times)
+    reading = extraction.ExtractionLimits(
+        settings.records_max, settings.tokens_max, settings.tries, *times, ripe=settings.records_min
+    )
     known = extraction.KnownSlots(memories)
     collection = extraction.Collection(store, memories, extractor, *time, redactor, reading, memories.graph, known)
     pace = ExtractionPace(settings.passages_max, settings.daily_call_limit, settings.model_tokens_a_day)

@@ -232,6 +232,8 @@ class CollectionConfig(ConfigSection):
     """Passages that one look reads, each of another session or of the next part of one."""
     records_max: int = Field(30, ge=1, le=500)
     """Records of people and agent in one passage."""
+    records_min: int = Field(14, ge=1, le=500)
+    """Records of people and agent that a model waits for while a conversation goes on: fewer calls, later facts."""
     tokens_max: int = Field(4_000, ge=100)
     """Estimated tokens of one passage."""
     answer_tokens_max: int = Field(4_000, ge=100)

@@ -101,10 +101,10 @@ class QuietSince(NamedTuple):
 
 
 SOFT = frozenset({"records", "sleep"})
-"""Reasons of marks that wait for six records before a model reads them; all others are read whatever they hold."""
+"""Reasons of marks that wait for enough records before a model reads them; all others are read whatever they hold."""
 
 RIPE = 6
-"""Records of people and agent that a soft mark waits for."""
+"""Records of people and agent that a soft mark waits for, unless the reader waits for more."""
 
 _TOKENS_BESIDE = 12
 """What stands beside an utterance when it is shown: its number, its time and its speaker."""
@@ -209,7 +209,7 @@ class ExtractionLease:
 class ClaimCollection(commits.Commit[ExtractionLease | None]):
     """Claim the session that is due for longest; None where none is.
 
-    A `thorough` reader is done with what it has read: it takes no soft mark of fewer than six records. Another takes
+    A `thorough` reader is done with what it has read: it takes no soft mark of fewer than `ripe` records. Another takes
     what it has not read itself, and leaves the mark.
     """
 
@@ -217,6 +217,7 @@ class ClaimCollection(commits.Commit[ExtractionLease | None]):
     at: int
     lease_until: int
     thorough: bool = True
+    ripe: int = RIPE
 
 
 @frozen

@@ -183,7 +183,8 @@ class ExtractionLimits:
     """How sessions are read: records and estimated tokens of a passage, and what failing costs.
 
     After an attempt that came to nothing the next waits, `wait_ms` at first, then twice as long each time, an hour at
-    most; after `tries` of them the session is parked. A claim that nobody ends is free after `lease_ms`.
+    most; after `tries` of them the session is parked. A claim that nobody ends is free after `lease_ms`. A session that
+    goes on waits for `ripe` records.
     """
 
     records_max: int = 30
@@ -191,6 +192,7 @@ class ExtractionLimits:
     tries: int = 5
     wait_ms: int = 60_000
     lease_ms: int = 600_000
+    ripe: int = session.RIPE
 
 
 @dataclass(slots=True, eq=False)
@@ -220,7 +222,8 @@ class Collection:
     async def claim(self) -> session.ExtractionLease | None:
         """The session that is due for longest."""
         now = self.clock.due_ms()
-        claim = session.ClaimCollection(self._owner, now, now + self.reading.lease_ms, self.extractor.thorough)
+        terms = self.extractor.thorough, self.reading.ripe
+        claim = session.ClaimCollection(self._owner, now, now + self.reading.lease_ms, *terms)
         return await self.store.apply(claim)
 
     async def read(self, claimed: session.ExtractionLease) -> session.Left:

@@ -48,7 +48,7 @@ def _shape(one: CollectionLine) -> Shape:
 
 @app.command("run")
 def run(thing: Annotated[str | None, typer.Argument(metavar="SESSION", help="Only this one: ses_...")] = None) -> None:
-    """Extract memories now, even where fewer than six records wait; a running instance does it next."""
+    """Extract memories now, even where few records wait; a running instance does it next."""
     number = None if thing is None else console.id_of("session", thing, _FIND)
     body = json.dumps({} if thing is None else {"session": thing}).encode()
 

@@ -47,7 +47,7 @@ def _claimable(db: SqlSession, commit: session.ClaimCollection, row: Row) -> ses
     if commit.thorough:
         after = done
         fit = finding is not None or firm_until > processed or last <= done
-        fit = fit or only(db, COLLECTION["ripe"], (lane_id, done, session_id, session.RIPE))[0] >= session.RIPE
+        fit = fit or only(db, COLLECTION["ripe"], (lane_id, done, session_id, commit.ripe))[0] >= commit.ripe
     else:
         after = max(done, ruled)
         fit = finding is not None or last > after
