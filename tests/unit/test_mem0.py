@@ -72,6 +72,12 @@ async def test_what_is_known_is_evidence_and_what_changed_is_a_conflict(tmp_path
         assert reasons(told) == {2: "it is here with another text"}
 
 
+async def test_a_fact_of_one_word_is_learned_because_it_is_about_its_user(tmp_path: Path) -> None:
+    async with home(tmp_path, "one") as store:
+        items = [item("a1", "Vegetarian"), item("a2", "Is left-handed"), item("a3", "ok")]
+        assert outcomes(await take_in(store, given(tmp_path, items), **HOW)) == (2, 0, 0, 1)
+
+
 async def test_what_cannot_be_learned_is_named(tmp_path: Path) -> None:
     items = [
         item("a1", "ok"),

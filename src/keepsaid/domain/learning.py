@@ -309,7 +309,7 @@ def junk(memory: NewMemory) -> str:
         return "it is small talk"
     if memory.text.rstrip().endswith(_ASKS):
         return "it asks, and states nothing"
-    if len(about) < 2 and not memory.subject and memory.kind in _BROAD:
+    if len(about) < 2 and not (memory.subject or memory.subject_id) and memory.kind in _BROAD:
         return "it says nothing of anybody"
     return ""
 

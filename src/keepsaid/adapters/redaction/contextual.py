@@ -11,6 +11,7 @@ from keepsaid.domain.redaction import MASK, SecretMark
 _STRONG = (
     r"pass(?:word|wort|wd|phrase|code|word_hash)?s?|pwd|pw|kennw(?:ort|oerter)|zugangscode"
     r"|contrase(?:ñ|n)a|clave|mot de passe|mdp|senha|palavra-passe|password d[ie] \w{1,20}|parola(?: d'ordine)?"
+    r"|(?:wi-?fi|wlan)[ _.-]?(?:keys?|schlüssel)"
     r"|wachtwoord|lösenord|losenord|adgangskode|passord|salasana|heslo|hasło|haslo|jelsz[oó]|şifre|sifre"
     r"|парол[ьяюе]м?|كلمة (?:المرور|السر)|סיסמ[הא]|पासवर्ड|mật khẩu"
 )
@@ -99,6 +100,12 @@ BARE = (
 )
 """Secrets that stand behind certain words; no folded text without any of the words holds one."""
 
+_PIN = re.compile(
+    r"(?<!\w)(?:PIN|PUK|(?i:(?:my|card|bank|sim|door|phone|meine|mein) (?:pin|puk)|(?:pin|puk)[ -]?(?:code|number)))"
+    r"(?i:[ ]?[:=][ ]?| (?:is|ist|es|est|lautet|was):? )(?P<bare>\d{4,8})(?![\w]|[.,:/-]\d)"
+)
+"""A number of four to eight digits that is called a PIN."""
+
 _NEAR_MAX = 60
 _NAMED = re.compile(r"(?i)sha|commit|hash|digest|md5|checksum|uuid|count|usage|https?:|limit|revision|\bid\b")
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
@@ -135,6 +142,8 @@ def find_keyword_secrets(text: str) -> Iterator[SecretMark]:
             start, end = found.span("bare")
             if kind == "seed phrase" or is_random(text[start:end], 16):
                 yield SecretMark(start, end, kind)
+    for found in matches(_PIN, text) if "pin" in low or "puk" in low else ():
+        yield SecretMark(*found.span("bare"), "pin")
     for found in matches(_KEY, text) if "key" in low else ():
         if _is_key(found["bare"]):
             yield SecretMark(*found.span("bare"), "credential")
