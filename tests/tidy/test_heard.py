@@ -65,7 +65,7 @@ UNHEARD: Mapping[str, Mapping[str, str]] = {
     },
     "memory_hearing": {"what the owner widens; inside the write": "whole"},
     "memory_index": {
-        "what is made searchable; inside the write": "pieces_of stale",
+        "what is made searchable; inside the write": "next_former pieces_of stale",
         "words that the same audience said beside it; inside the write": "after before",
         "how far terms are counted; inside the write": "counted_next",
     },
@@ -83,7 +83,9 @@ UNHEARD: Mapping[str, Mapping[str, str]] = {
     "memory_people": {"who spoke, for the owner's command": "seen"},
     "memory_relating": {"ids and vectors, for the caretaker that relates": "among_learned unrelated"},
     "memory_truth": {
-        "inside the write, which returns no words": "corrected held known same_words standing successor told"
+        "inside the write, which returns no words": (
+            "corrected held known newest same_words slotted standing successor told"
+        )
     },
     "memory_undo": {
         "what the person said in this conversation; inside the write": "stored_here",

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from keepsaid.adapters.system.files import IdentityFiles, SkillFolder
 from keepsaid.adapters.system.machine import one_time_code
 from keepsaid.app import channels, models
-from keepsaid.app.stores import archive_of
+from keepsaid.app.stores import PATIENT_MS, archive_of
 from keepsaid.config import Config, Home
 from keepsaid.domain import commits, effects, message, trust, turn
 from keepsaid.domain.ids import show
@@ -61,6 +61,11 @@ class SideTasks:
         ended = await self.view.list_ended_tasks(lane, self.clock.now_ms() - _LATELY_MS, _ENDED_LISTED)
         work = (message.Trusted(_line(one), trust_of_task(one)) for one in found)
         return (*work, *(message.Trusted(_ended_line(one), message.Trust.OWNER) for one in ended))
+
+
+def recall_deadline_ms(config: Config, model: Model) -> float:
+    """How long a turn waits for memory. Without a model, what is remembered is the answer, and is waited for."""
+    return PATIENT_MS if model.name == turn.NO_MODEL else config.memory.deadline_ms
 
 
 @frozen
@@ -211,7 +216,8 @@ class AgentBuilder:
             items_max=memory.items_max,
             tokens_max=memory.tokens_max,
             per_leg=memory.recall_candidates,
-            deadline_ms=memory.deadline_ms,
+            deadline_ms=recall_deadline_ms(self.config, self.model),
+            fresh_ms=PATIENT_MS if self.model.name == turn.NO_MODEL else gates.FRESH_MS,
             pinned_kinds=tuple(map(Kind, memory.pinned_kinds)),
             pinned_each=memory.pinned_per_kind,
             pinned_by=memory.pinned_by,

@@ -106,7 +106,10 @@ class Instance:
         lender = loaded.extension_id_of(config.memory.embedder)
         embedder = loaded.ExtensionEmbedder(lender, self._active_extensions) if lender else outside.embedder
         self.embedding = Embedding(embedder, memories, clock, outside.former) if embedder else None
-        self.recall = recollection(memories, clock, LEG_SHARE * config.memory.deadline_ms, self.embedding)
+        answers = Punctual(outside.answerer) if outside.answerer else model
+        self.recall = recollection(
+            memories, clock, LEG_SHARE * agent.recall_deadline_ms(config, answers), self.embedding
+        )
         self.search = recollection(memories, clock, PATIENT_MS, self.embedding)
         self.recorder = memory.recorder_of(config, operations, memories, clock, self.redactor)
         compaction = models.compaction_of(config, operations, model, clock, (self.redactor, outside.offload))
@@ -124,9 +127,8 @@ class Instance:
         )
         self.toolbox = channels.Toolbox(channels.servers_of(home, config, clock))
         offered = outside.tools, self._contributions(), self.toolbox
-        place, answers = (home, config, stores), Punctual(outside.answerer) if outside.answerer else model
         shared = HomeReports(self._describe_status, self._describe_inbox), outside.offload, outside.fence
-        builder = agent.AgentBuilder(*place, answers, have, system, self.hub, offered, *shared)
+        builder = agent.AgentBuilder(home, config, stores, answers, have, system, self.hub, offered, *shared)
         self.flow = builder.flow()
         self.recorder.watch((hints := self.flow.hints).record)
         self.telling = services.EventService(operations, *system, memories.news)

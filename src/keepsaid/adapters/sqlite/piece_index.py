@@ -13,8 +13,9 @@ from zlib import crc32
 import apsw
 
 from keepsaid.adapters.sql.memory.entities import name_entities
+from keepsaid.adapters.sql.memory.learning import renew_slots
 from keepsaid.adapters.sql.memory.rows import own_terms
-from keepsaid.adapters.sql.query import MentionsOf, SqlSession, every, load, only
+from keepsaid.adapters.sql.query import MentionsOf, SqlSession, column, every, load, only
 from keepsaid.text.languages import indexed_terms
 from keepsaid.text.words import pieces, said_words
 from keepsaid.values import frozen
@@ -224,12 +225,13 @@ def settled(db: SqlSession, finish: bool) -> None:  # noqa: ARG001 - the signatu
 
 
 def reindex_former(db: SqlSession) -> None:
-    """Index some memories of a former release again, whose terms were others; oldest first."""
+    """Renew some memories of a former release, oldest first: their terms, their mentions and their slots."""
     reached, upto = only(db, _SQL["reindexed"])
     if reached < upto:
         share = {"reached": reached, "upto": upto, "count": _REINDEXED_AT_ONCE}
         with db:
             db.execute(_SQL["mark_next_stale"], share)
+            renew_slots(db, column(db, _SQL["next_former"], share))
             reindex(db, "all")
             db.execute(_SQL["reach_reindexed"], share)
 

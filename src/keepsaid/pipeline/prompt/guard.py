@@ -172,7 +172,7 @@ def trace_of(scene: PromptInputs, prompt: Prompt, tools: Sequence[Tool] = (), fa
 
     `marks` are where each part ends and a digest of all bytes up to there, `at` the time the prompt shows,
     `factor` what the model's own counts of tokens were to the estimate, `taint` the least trust of all that is shown.
-    `tools` are those on offer; they stand before all layers and are no part of what is compacted.
+    `tools` are those on offer; they come before all layers and are never compacted.
     """
     layers: list[Json] = [
         {"name": layer.name, "tokens": layer.tokens, "chars": len(layer.text), "cut": layer.cut}

@@ -81,6 +81,31 @@ def _hold(db: SqlSession, period: Period, after: int | None, at: int) -> None:
         relate(db, Relate((Association(after, id_, Relation.UPDATES),), (), at))
 
 
+def decide(db: SqlSession, slot: bytes, attribute: str, made: tuple[Sequence[int], int]) -> None:
+    """Let the statements of a slot, or of each of its values, decide what holds; spare ids go to the first in need."""
+    spare, at = made
+    statements = statements_of(db, slot)
+    each = [[one for one in statements if one.value == value] for value in sorted({one.value for one in statements})]
+    for decided_together in [statements] if single(attribute) else each:
+        found = periods(decided_together)
+        hold(db, found, spare, at)
+        spare = spare[sum(1 for period in found if not period.founder.founds) :]
+
+
+def renew_slots(db: SqlSession, ids: Sequence[int]) -> None:
+    """Give memories of a former release, whose attributes had other names, the slots that these names have now.
+
+    What holds in such a slot is decided again, as of the newest memory.
+    """
+    renewed: dict[bytes, str] = {}
+    for id_, about, attribute, value, slot in every(db, TRUTH["slotted"], {"ids": as_json(ids)}):
+        if (wanted := slot_of(about, attribute, value)) is not None and wanted != slot:
+            db.execute(TRUTH["renew_slot"], {"id": id_, "slot": wanted})
+            renewed[wanted] = attribute
+    for slot, attribute in renewed.items():
+        decide(db, slot, attribute, ((), only(db, TRUTH["newest"])[0]))
+
+
 SPARE_IDS = 4
 """The memories that one new statement may divide at most: usually none or one."""
 

@@ -12,7 +12,7 @@ from keepsaid.adapters.sql.memory import learning, rows
 from keepsaid.adapters.sql.memory.commits import content_hash, draft, key_hash, slot_hash
 from keepsaid.adapters.sql.memory.rows import MemoryAccess, storable
 from keepsaid.adapters.sql.query import Row, SqlSession, as_json, column, every, load, only
-from keepsaid.domain import attributes, bundle, graph, message, visibility
+from keepsaid.domain import bundle, graph, message, visibility
 from keepsaid.domain.bundle import BundleEntry, ImportOutcome, ImportVerdict, Record
 from keepsaid.domain.memory import Listener, NewMemory
 from keepsaid.ports.memory_store import BundleContents
@@ -125,7 +125,7 @@ def take(db: SqlSession, commit: bundle.TakeIn) -> tuple[ImportVerdict, ...]:
         else:
             _write(db, record, ids[0])
     for slot, (attribute, spare) in contested.items():
-        _decide(db, slot, attribute, (spare, commit.at))
+        learning.decide(db, slot, attribute, (spare, commit.at))
     db.reindex("none")  # they bring their own mentions
     return tuple(verdicts)
 
@@ -134,17 +134,6 @@ def _undecided(entry: BundleEntry) -> BundleEntry:
     """A memory of which it is not decided yet for how long it held."""
     state = entry.memory.state if entry.memory.state in ("archived", "merged") else "active"
     return replace(entry, memory=replace(entry.memory, state=state, valid_to=entry.memory.new.valid_to))
-
-
-def _decide(db: SqlSession, slot: bytes, attribute: str, made: tuple[Sequence[int], int]) -> None:
-    """Let the statements of a slot, or of each of its values, decide what holds; spare ids go to the first in need."""
-    spare, at = made
-    statements = learning.statements_of(db, slot)
-    each = [[one for one in statements if one.value == value] for value in sorted({one.value for one in statements})]
-    for decided_together in [statements] if attributes.single(attribute) else each:
-        found = attributes.periods(decided_together)
-        learning.hold(db, found, spare, at)
-        spare = spare[sum(1 for period in found if not period.founder.founds) :]
 
 
 def _write(db: SqlSession, record: Record, spare: int) -> None:

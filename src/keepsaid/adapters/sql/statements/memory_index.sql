@@ -44,6 +44,9 @@ WHERE memory_id = :memory_id AND n = :n
 -- name: reindexed
 SELECT reached, upto FROM reindex
 
+-- name: next_former
+SELECT id FROM memory WHERE id > :reached AND id <= :upto ORDER BY id LIMIT :count
+
 -- name: mark_next_stale
 INSERT INTO memory_stale (memory_id)
 SELECT id FROM memory WHERE id > :reached AND id <= :upto ORDER BY id LIMIT :count

@@ -193,3 +193,15 @@ WHERE memory_id = :of AND NOT EXISTS (
 -- name: replace
 UPDATE memory SET valid_to = :at, superseded_by = :after, state = CASE state WHEN 'archived' THEN state ELSE 'superseded' END
 WHERE id = :id AND superseded_by IS NULL
+
+-- name: slotted
+SELECT
+  memory.id, iif(memory.subject_id <> '', memory.subject_id, memory.subject), memory.attribute, memory.value, memory.slot
+FROM json_each(:ids) AS wanted CROSS JOIN memory ON memory.id = wanted.value
+WHERE memory.slot IS NOT NULL AND memory.state <> 'forgotten'
+
+-- name: renew_slot
+UPDATE memory SET slot = :slot WHERE id = :id
+
+-- name: newest
+SELECT recorded_at FROM memory ORDER BY id DESC LIMIT 1

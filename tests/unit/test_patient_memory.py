@@ -1,0 +1,28 @@
+"""Without a model, what is remembered is the answer: it is waited for, however slow the machine is."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from tests.unit.test_commands import talking
+from tests.waits import HANG_S
+
+from keepsaid.adapters.models.choose import OfflineResponder
+from keepsaid.app.instance import opened
+from keepsaid.config import Config, Home
+
+CONFIG = Config(buffer={"window_ms": 0}, memory={"embedder": "none", "deadline_ms": 1})
+
+
+async def test_a_slow_memory_is_waited_for_where_nothing_else_answers(tmp_path: Path) -> None:
+    """A turn of a model goes on after `memory.deadline_ms`, here a millisecond."""
+    home = Home.at(tmp_path)
+    async with asyncio.timeout(HANG_S), opened(home, CONFIG, OfflineResponder()) as instance:
+        say = talking(instance)
+        await instance.start()
+        await say("The kettle is in the cellar.")
+        await say("/reset")
+        answer = await say("Where is the kettle?")
+    assert "in the cellar" in answer
+    assert "nothing about it" not in answer
