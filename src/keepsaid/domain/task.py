@@ -351,7 +351,8 @@ def made_of(effect: MakeTask, lane: message.Lane | None, turn_id: int | None, de
 
     The owner receives the result of an approved call; it makes no work, so that no depth is too much for it.
     """
-    task = NewTask(effect.id, effect.text, effect.key, effect.kind, lane, turn_id, depth, outside=effect.outside)
+    task = NewTask(effect.id, effect.text, effect.key, effect.kind, lane, turn_id, depth, WorkTerms(tools=effect.tools))
+    task = replace(task, outside=effect.outside)
     if effect.kind is TaskKind.CALL:
         task = replace(task, depth=min(depth, DEPTH_MAX), terms=WorkTerms(notify=Notify.ALWAYS))
     review, expires_at, notice = effect.review, effect.expires_at, effect.notice

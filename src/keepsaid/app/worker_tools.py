@@ -1,0 +1,61 @@
+"""Tools that a rule lists for its workers, checked at the start and at every reload of the settings."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterator
+from difflib import get_close_matches
+
+from keepsaid.app.serving import Prepared
+from keepsaid.config import Config
+from keepsaid.errors import ConfigError
+from keepsaid.pipeline.turn.worker import SET_STATUS
+from keepsaid.values import frozen
+
+_log = logging.getLogger("keepsaid.tools")
+_OF_SERVER = "__"
+
+
+def unknown_tools(config: Config, known: Collection[str]) -> Iterator[str]:
+    """What is wrong with the tools of each rule: the first name that no worker has.
+
+    The tools of an MCP server that the config names count as known: the server may start later.
+    """
+    for rule in config.routes.rules:
+        for name in rule.tools or ():
+            server, split, _ = name.partition(_OF_SERVER)
+            if name in known or name == SET_STATUS or (split and server in config.tools.mcp):
+                continue
+            near = get_close_matches(name, known, 1)
+            meant = f"; did you mean {near[0]!r}?" if near else ""
+            yield f"the rule {rule.name!r} lists the tool {name!r}, which no worker can have{meant}"
+            break
+
+
+@frozen
+class RuleTools:
+    """Refuses settings whose rules list unknown tools.
+
+    While an extension that should be there is not active (`complete` returns false), its tools are unknown: then the
+    log names what is missing, and tasks of such a rule fail with the name.
+    """
+
+    known: Callable[[], Collection[str]]
+    complete: Callable[[], bool]
+    keys: tuple[str, ...] = ()
+
+    def check(self, config: Config) -> None:
+        """Raise ConfigError for the first rule that lists an unknown tool."""
+        for wrong in unknown_tools(config, self.known()):
+            if self.complete():
+                raise ConfigError(wrong)
+            _log.error("%s; an extension is not active", wrong)
+
+    async def prepare(self, config: Config) -> Prepared:
+        """Check the rules of new settings; raises ConfigError."""
+        self.check(config)
+
+        async def apply() -> None:
+            """Do nothing: the routing table is applied by its own part."""
+
+        return Prepared(apply)
