@@ -43,13 +43,12 @@ async def working(
     tools: Sequence[Tool] = (),
     *,
     rule: dict[str, Any] | None = None,
-    outside: dict[str, Any] | None = None,
     **rest: Any,
 ) -> AsyncIterator[tuple[Instance, ModelServer]]:
-    """A started runtime with one rule that spawns work; `outside` are the settings of tools."""
+    """A started runtime with one rule that spawns work; of `rest`, `servers` are those of tools."""
     async with ModelServer(script) as model:
         rest.setdefault("models", {"chat": "openai/scripted", "base_url": model.url, "api_key": "k"})
-        config = settings(routes={"rules": [{**RULE, **(rule or {})}]}, tools=outside or {}, **rest)
+        config = settings(routes={"rules": [{**RULE, **(rule or {})}]}, tools={"mcp": rest.pop("servers", {})}, **rest)
         async with opened(Home.at(folder), config, outside=Outside(tools=tools)) as instance:
             await instance.start()
             yield instance, model

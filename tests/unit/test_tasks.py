@@ -133,8 +133,8 @@ async def test_a_cancelled_run_stops(tmp_path: Path) -> None:
 )
 async def test_a_task_that_fails_says_why(tmp_path: Path, rule: dict[str, Any], script: Script, reason: str) -> None:
     """And the owner is told, where he wrote, if the rule says so."""
-    gone = {"mcp": {"desk": {"command": [str(tmp_path / "none")]}}}
-    async with working(tmp_path, script, rule={**rule, "notify": "on_failure"}, outside=gone) as (instance, _):
+    gone = {"desk": {"command": [str(tmp_path / "none")]}}
+    async with working(tmp_path, script, rule={**rule, "notify": "on_failure"}, servers=gone) as (instance, _):
         await instance.receive(owner_says("/help"))
         await instance.receive(pull())
         task = (await until(instance, "failed")).task

@@ -111,9 +111,9 @@ async def test_a_rule_that_lists_an_unknown_tool_is_refused_at_the_start(tmp_pat
 
 async def test_tools_of_a_server_that_is_not_there_yet_may_be_listed(tmp_path: Path) -> None:
     """The server may start later; one that the config does not name never will."""
-    servers = {"mcp": {"near": {"command": [str(tmp_path / "none")]}}}
-    async with working(tmp_path, Script(), rule={"tools": ["near__look"]}, outside=servers):
+    servers = {"near": {"command": [str(tmp_path / "none")]}}
+    async with working(tmp_path, Script(), rule={"tools": ["near__look"]}, servers=servers):
         pass
     with pytest.raises(ConfigError, match="far__look"):
-        async with working(tmp_path, Script(), rule={"tools": ["far__look"]}, outside=servers):
+        async with working(tmp_path, Script(), rule={"tools": ["far__look"]}, servers=servers):
             pass

@@ -157,7 +157,9 @@ class Faculties:
     forgetter: Forgetter
 
 
-Lent = tuple[Callable[[], Sequence[Tool]], worker.Hindsight, Callable[[Task], authorization.Approvals], trust.Fence]
+TaskParts = tuple[
+    Callable[[], Sequence[Tool]], worker.Hindsight, Callable[[Task], authorization.Approvals], trust.Fence
+]
 """The tools of workers, the past of branches, approvals and the fence."""
 
 
@@ -260,7 +262,7 @@ class AgentBuilder:
         names = {tool.name for tool in self.worker_tools()}
         return authorization.Approvals(self.stores[0].tasks, *self.system, lane, names, terms)
 
-    def lent(self) -> Lent:
+    def task_parts(self) -> TaskParts:
         """What runs of tasks are given of the agent."""
         return self.worker_tools, self.hindsight, lambda task: self.approvals(task.lane), self.fence
 
@@ -307,7 +309,7 @@ class AgentBuilder:
         return self.config.memory.injection != "off" and (extension is None or extension.enabled)
 
     def _reading(self, listener: Listener) -> tuple[Tool, Tool]:
-        """Search and reading of memory, as a listener hears it."""
+        """The tools that search memory and open what is found, within the scopes of a listener."""
         crosses = self.config.lanes.cross != "never"
         listener = replace(listener, cross=crosses, chats=crosses)
         have, (_, memories), (clock, _) = self.faculties, self.stores, self.system

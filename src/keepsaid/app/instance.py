@@ -134,8 +134,8 @@ class Instance:
         self.scheduling = ScheduleRunner(config, operations, clock, ids, outside.fence)
         self.reloading = extending.reloading_of(home, config, self.flow, (operations, clock), outside.extensions)
         self.owner, loads = f"{os.getpid()}-{ids.next():x}", model.load if isinstance(model, Loadable) else at_once
-        lent = (*builder.lent(), self.extending.agents, builder.own_tools, builder.worker_tool_names)
-        site = TaskRunnersDeps(home, config, operations, memories, self.redactor, model, *lent)
+        parts = (*builder.task_parts(), self.extending.agents, builder.own_tools, builder.worker_tool_names)
+        site = TaskRunnersDeps(home, config, operations, memories, self.redactor, model, *parts)
         self.working = TaskRunners(site, system, hints, self.owner)
         self.life = ProcessAge(operations, clock, self.owner, outside.life, loads)
         ours, terms = (operations, clock, ids, self.owner), LeaseTerms(ageing=config.priority.ageing())

@@ -102,7 +102,9 @@ def run(
             raise console.refused(what, f"keepsaid inbox tasks run --text {quote(task)}")
         _decided(task, "run", {}, "does not wait")
         return
-    told, up = remote.post("/v1/tasks", {"task": text, "key": key, "tools": [one.strip() for one in tools.split(",")] if tools else None})
+    told, up = remote.post(
+        "/v1/tasks", {"task": text, "key": key, "tools": [one.strip() for one in tools.split(",")] if tools else None}
+    )
     number = told["id"]
     console.show({"task": number, "made": True}, f"{number}  written down")
     if not up:
