@@ -10,6 +10,7 @@ from keepsaid.adapters.system.files import IdentityFiles, SkillFolder
 from keepsaid.adapters.system.machine import one_time_code
 from keepsaid.app import channels, models
 from keepsaid.app.stores import archive_of
+from keepsaid.app.worker_tools import configured_tools
 from keepsaid.config import Config, Home
 from keepsaid.domain import commits, effects, message, trust, turn
 from keepsaid.domain.ids import show
@@ -252,7 +253,7 @@ class AgentBuilder:
     def worker_tools(self) -> Sequence[Tool]:
         """The tools that belong to no turn, as workers have them."""
         given, offers, toolbox = self.tools
-        return (*given, *offers.lasting(), *toolbox.tools())
+        return (*given, *offers.lasting(), *toolbox.tools(), *configured_tools(self.config))
 
     def approvals(self, lane: message.Lane | None) -> authorization.Approvals:
         """What puts calls that are refused in a lane before the owner."""

@@ -1,4 +1,4 @@
-"""Tools that a rule lists for its workers, checked at the start and at every reload of the settings."""
+"""Tools of workers that settings bring, and a check of the tools that rules list."""
 
 from __future__ import annotations
 
@@ -10,10 +10,20 @@ from keepsaid.app.serving import Prepared
 from keepsaid.config import Config
 from keepsaid.errors import ConfigError
 from keepsaid.pipeline.turn.worker import SET_STATUS
+from keepsaid.ports.model import Tool
 from keepsaid.values import frozen
 
 _log = logging.getLogger("keepsaid.tools")
 _OF_SERVER = "__"
+
+
+def configured_tools(config: Config) -> tuple[Tool, ...]:
+    """The tools that workers have by the settings."""
+    if not config.tools.http_hosts:
+        return ()
+    from keepsaid.adapters.tools.http_get import http_get  # noqa: PLC0415 - its client costs a start 60 ms
+
+    return (http_get(config.tools),)
 
 
 def unknown_tools(config: Config, known: Collection[str]) -> Iterator[str]:

@@ -8,6 +8,7 @@ from pydantic import Field, SecretStr, StringConstraints, field_validator, model
 
 from keepsaid.config.section import ConfigSection
 from keepsaid.domain import message, turn
+from keepsaid.domain.allowed_hosts import parse_allowed_host
 from keepsaid.domain.schedule import NewSchedule, Target, What
 from keepsaid.domain.timing import Cron, Every, QuietHours, Timing, checked, known_zone, once, quiet_of
 
@@ -194,6 +195,22 @@ class ToolsConfig(ConfigSection):
     """How many calls of one lane may wait for you at a time; with 0 such calls are always refused."""
     approvals_max: int = Field(50, ge=0, le=10_000)
     """How many calls may wait for you at a time in all."""
+    http_hosts: tuple[str, ...] = ()
+    """Hosts whose pages workers may read with the tool http_get; without one there is no such tool. Read by https
+    unless written http://10.0.0.5:8080; *.example.org allows every name below. Redirects must stay within the list.
+    Private addresses need a host that is listed itself, link-local ones a listed address. What is read is external."""
+    http_limit_s: float = Field(20.0, gt=0, le=600)
+    """Seconds that one page may take."""
+    http_bytes_max: int = Field(1_000_000, ge=1_000, le=50_000_000)
+    """Bytes of a page that are read; the model is shown at most 20,000 characters."""
+
+    @field_validator("http_hosts")
+    @classmethod
+    def are_hosts(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
+        """Refuse an entry that is not a host."""
+        for host in hosts:
+            parse_allowed_host(host)
+        return hosts
 
 
 class ExtensionConfig(ConfigSection):
