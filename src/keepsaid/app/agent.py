@@ -10,7 +10,7 @@ from keepsaid.adapters.system.files import IdentityFiles, SkillFolder
 from keepsaid.adapters.system.machine import one_time_code
 from keepsaid.app import channels, models
 from keepsaid.app.stores import archive_of
-from keepsaid.app.worker_tools import configured_tools
+from keepsaid.app.worker_tools import configured_tools, tool_names_of_places, tools_of_place
 from keepsaid.config import Config, Home
 from keepsaid.domain import commits, effects, message, trust, turn
 from keepsaid.domain.ids import show
@@ -248,7 +248,8 @@ class AgentBuilder:
     def worker_tool_names(self) -> frozenset[str]:
         """The names of all tools that a worker may be given now."""
         memory = self._reading(Listener(None)) if self._remembers else ()
-        return frozenset(tool.name for tool in (*self.worker_tools(), *memory))
+        names = frozenset(tool.name for tool in (*self.worker_tools(), *memory))
+        return names | tool_names_of_places(self.config)
 
     def worker_tools(self) -> Sequence[Tool]:
         """The tools that belong to no turn, as workers have them."""
@@ -286,12 +287,15 @@ class AgentBuilder:
         return worker.BranchHistory(records, summary(scene, budget.summary_chars).text, tools, trust.taint_of(scene))
 
     async def own_tools(self, story: TaskStory) -> Sequence[Tool]:
-        """The tools of one task of a worker: memory search in the audience of who asked for it.
+        """The tools of one task of a worker: memory search in the audience of who asked for it, and those of its place.
 
-        A task of a turn hears as that turn did, one that came from a conversation otherwise hears what everybody there
-        may hear, and one that the owner made elsewhere hears as the owner.
+        A task of a turn reads as that turn did, one that came from a conversation otherwise reads what everybody there
+        may read, and one that the owner made elsewhere reads as the owner.
         """
-        task = story.task
+        return (*await self._memory_of(story.task), *tools_of_place(self.config, story.task.lane))
+
+    async def _memory_of(self, task: Task) -> Sequence[Tool]:
+        """Memory in the audience of who asked for a task."""
         if not self._remembers:
             return ()
         if task.turn_id is not None:

@@ -202,7 +202,7 @@ class Instance:
         host = extending.ExtensionHost(
             self.config, self.operations, *outer, reading.ReadingService(self.operations, self.search), ours
         )
-        parts = Parts(self.config, memory_tools, self.collecting.stages, ours)
+        parts = Parts(self.config, memory_tools, self.collecting.stages, ours, self.clock, self.home.state)
         return extending.ExtensionService(self.home, found, host, self.redactor, parts)
 
     async def receive(self, inbound: message.Inbound) -> commits.Received:

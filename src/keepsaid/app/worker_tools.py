@@ -6,8 +6,10 @@ import logging
 from collections.abc import Callable, Collection, Iterator
 from difflib import get_close_matches
 
+from keepsaid.app.channels import github_api_of
 from keepsaid.app.serving import Prepared
 from keepsaid.config import Config
+from keepsaid.domain.message import Lane
 from keepsaid.errors import ConfigError
 from keepsaid.pipeline.turn.worker import SET_STATUS
 from keepsaid.ports.model import Tool
@@ -15,15 +17,30 @@ from keepsaid.values import frozen
 
 _log = logging.getLogger("keepsaid.tools")
 _OF_SERVER = "__"
+_GITHUB_DIFF = "github_diff"
 
 
 def configured_tools(config: Config) -> tuple[Tool, ...]:
     """The tools that workers have by the settings."""
     if not config.tools.http_hosts:
         return ()
-    from keepsaid.adapters.tools.http_get import http_get  # noqa: PLC0415 - its client costs a start 60 ms
+    from keepsaid.adapters.tools.http_get import http_get  # noqa: PLC0415 - it costs a start 60 ms
 
     return (http_get(config.tools),)
+
+
+def tools_of_place(config: Config, lane: Lane | None) -> tuple[Tool, ...]:
+    """The tools of a task by the conversation it came from: that of a pull request has its diff."""
+    if config.github.token is None or lane is None or lane.channel != "github":
+        return ()
+    from keepsaid.adapters.channels.github_pulls import github_diff  # noqa: PLC0415 - it costs a start 60 ms
+
+    return (github_diff(github_api_of(config), lane.conversation),)
+
+
+def tool_names_of_places(config: Config) -> frozenset[str]:
+    """The names of the tools that some conversation has."""
+    return frozenset() if config.github.token is None else frozenset({_GITHUB_DIFF})
 
 
 def unknown_tools(config: Config, known: Collection[str]) -> Iterator[str]:

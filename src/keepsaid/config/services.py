@@ -222,6 +222,22 @@ class ExtensionConfig(ConfigSection):
     """Its own settings, as its manifest names them; secrets are taken from the environment, never from here."""
 
 
+class GitHubConfig(ConfigSection):
+    """What is sent to GitHub, and asked of it; webhooks come in by `channels.github`."""
+
+    token: SecretStr | None = None
+    """Token by which replies are posted as comments, and pull requests are read. Without one nothing is sent. It needs
+    write access to issues and pull requests, and for `hooks` to webhooks."""
+    api_url: str = Field(
+        "https://api.github.com", pattern=r"^https://[!-~]+$|^http://(127\.0\.0\.1|localhost)(:[0-9]+)?$"
+    )
+    """Where the API is; https://HOST/api/v3 for an Enterprise Server."""
+    hooks: tuple[Annotated[str, StringConstraints(pattern=r"^[\w.-]+(/[\w.-]+)?/[0-9]+$")], ...] = ()
+    """Webhooks whose failed deliveries are requested again: OWNER/REPOSITORY/ID, or ORGANISATION/ID."""
+    sweep_s: float = Field(900.0, ge=60, le=86_400)
+    """Seconds between two looks for failed deliveries."""
+
+
 class ServerConfig(ConfigSection):
     """The HTTP server."""
 

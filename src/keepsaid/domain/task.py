@@ -227,7 +227,8 @@ class EndTask(Commit[str]):
     last; `release` charges nothing, and counts an outage when it is `deferred`. What is pending again may be tried
     at `ready_at`. `ending` is the end of the model call whose answer is the result. The `notice` goes to the owner,
     where he last wrote in a direct chat, when the task has ended or waits for a person, and its terms say so. The
-    `effects` are what a completed branch leaves: work it wants done, one level deeper, and deeds of memory.
+    `answer` goes to the conversation of a completed task. The `effects` are what a completed branch leaves: work it
+    wants done, one level deeper, and deeds of memory.
     """
 
     task_id: int
@@ -241,6 +242,7 @@ class EndTask(Commit[str]):
     ending: StepEnd | None = None
     notice: reply.ReplyDraft | None = None
     effects: tuple[OfBranch, ...] = ()
+    answer: reply.ReplyDraft | None = None
 
 
 def settled(task: Task, commit: EndTask) -> Task:
