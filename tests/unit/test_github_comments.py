@@ -23,15 +23,17 @@ from tests.unit.github_cast import (
     pull_event,
 )
 from tests.unit.task_cast import settings, until
+from tests.unit.test_forget_places import residue
 from tests.waits import HANG_S
 
 from keepsaid.adapters.channels.github import marker
 from keepsaid.adapters.channels.github_api import GitHubApi
 from keepsaid.adapters.channels.github_comments import GitHubChannel
 from keepsaid.app.instance import Instance, opened
-from keepsaid.config import Home
+from keepsaid.config import Config, Home
 from keepsaid.domain.commits import Received
-from keepsaid.domain.event import Event
+from keepsaid.domain.event import ROUTED, Event
+from keepsaid.domain.forgetting import ForgetSelector
 from keepsaid.domain.message import Lane
 from keepsaid.domain.reply import Delivered, ReplyDraft, Sending, StoredReply
 from keepsaid.domain.route import Action
@@ -240,7 +242,7 @@ async def test_a_death_between_the_comment_and_its_receipt_leaves_one_comment(tm
 async def test_without_a_token_no_model_is_asked(tmp_path: Path) -> None:
     async with answering(tmp_path, Script(), {}) as (instance, model):
         received = await hook(instance, "issue_comment", comment_event("is the lamp mended?"))
-        await told(instance, "batch.judged")
+        await told(instance, ROUTED)
         story = await instance.operations.story(received.id)
         assert story is not None
         assert story.batch is not None
@@ -272,3 +274,18 @@ async def test_a_pull_request_is_reviewed_by_its_diff(tmp_path: Path) -> None:
             "/repos/acme/api/issues/7/comments",
             "The lamp is on now. Fine.",
         )
+
+
+async def test_a_forgotten_pull_request_takes_its_review_with_it(tmp_path: Path) -> None:
+    """Of what is kept here; the comment at GitHub stays."""
+    async with GitHubServer() as server:
+        github = {"token": TOKEN, "api_url": server.url}
+        script = Script(Say("The Zebraquox lamp is fine."))
+        async with answering(tmp_path, script, github, REVIEW) as (instance, _):
+            await hook(instance, "pull_request", pull_event())
+            await told(instance, "reply.sent")
+    async with opened(Home.at(tmp_path), Config()) as instance:
+        assert "buffer.db" in {name for name, _ in residue(tmp_path, "Zebraquox")}
+        done = await instance.services.forgetting.forget_selected(ForgetSelector(text="Zebraquox"), "owner")
+        assert done is not None
+        assert (done.state, residue(tmp_path, "Zebraquox")) == ("done", set())

@@ -55,9 +55,7 @@ async def test_all_pages_back_to_the_last_sweep_are_read(tmp_path: Path) -> None
         await clock.advance(60_000)
         server.requests.clear()
         await sweep.work()
-        assert [one.method for one in server.requests] == ["GET", "GET"], (
-            "no further than an hour before the last sweep"
-        )
+        assert [one.method for one in server.requests] == ["GET", "GET"], "no further than an hour before"
 
 
 async def test_what_fails_every_time_is_given_up(tmp_path: Path) -> None:

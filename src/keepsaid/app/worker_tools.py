@@ -18,6 +18,7 @@ from keepsaid.values import frozen
 _log = logging.getLogger("keepsaid.tools")
 _OF_SERVER = "__"
 _GITHUB_DIFF = "github_diff"
+_NEEDS = {_GITHUB_DIFF: "; it needs github.token", "http_get": "; it needs tools.http_hosts"}
 
 
 def configured_tools(config: Config) -> tuple[Tool, ...]:
@@ -55,6 +56,7 @@ def unknown_tools(config: Config, known: Collection[str]) -> Iterator[str]:
                 continue
             near = get_close_matches(name, known, 1)
             meant = f"; did you mean {near[0]!r}?" if near else ""
+            meant = _NEEDS.get(name, meant)
             yield f"the rule {rule.name!r} lists the tool {name!r}, which no worker can have{meant}"
             break
 

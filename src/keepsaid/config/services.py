@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, SecretStr, StringConstraints, field_validator, model_validator
@@ -222,6 +223,9 @@ class ExtensionConfig(ConfigSection):
     """Its own settings, as its manifest names them; secrets are taken from the environment, never from here."""
 
 
+_HOOK = re.compile(r"[\w.-]+(/[\w.-]+)?/[0-9]+", re.ASCII)
+
+
 class GitHubConfig(ConfigSection):
     """What is sent to GitHub, and asked of it; webhooks come in by `channels.github`."""
 
@@ -232,10 +236,19 @@ class GitHubConfig(ConfigSection):
         "https://api.github.com", pattern=r"^https://[!-~]+$|^http://(127\.0\.0\.1|localhost)(:[0-9]+)?$"
     )
     """Where the API is; https://HOST/api/v3 for an Enterprise Server."""
-    hooks: tuple[Annotated[str, StringConstraints(pattern=r"^[\w.-]+(/[\w.-]+)?/[0-9]+$")], ...] = ()
+    hooks: tuple[str, ...] = ()
     """Webhooks whose failed deliveries are requested again: OWNER/REPOSITORY/ID, or ORGANISATION/ID."""
     sweep_s: float = Field(900.0, ge=60, le=86_400)
     """Seconds between two looks for failed deliveries."""
+
+    @field_validator("hooks")
+    @classmethod
+    def name_hooks(cls, hooks: tuple[str, ...]) -> tuple[str, ...]:
+        """Refuse what does not name a webhook."""
+        for hook in hooks:
+            if _HOOK.fullmatch(hook) is None:
+                raise ValueError(f"{hook!r} names no webhook: write OWNER/REPOSITORY/ID, or ORGANISATION/ID")
+        return hooks
 
 
 class ServerConfig(ConfigSection):

@@ -172,10 +172,7 @@ class Routes:
             for r in self.rules
         ]
         addressed = (repr(sorted(self.addressing.channels)), *self.addressing.names) if self.addressing.channels else ()
-        silent = [f"{name} {one!r}" for name, one in sorted(self.answerable.items())]
-        version = digest(*lines, self.default, repr(sorted(self.channel_defaults.items())), *addressed, *silent).hex()[
-            :12
-        ]
+        version = digest(*lines, self.default, repr(sorted(self.channel_defaults.items())), *addressed).hex()[:12]
         object.__setattr__(self, "version", version)
 
     @property
