@@ -44,6 +44,13 @@ def tool_names_of_places(config: Config) -> frozenset[str]:
     return frozenset() if config.github.token is None else frozenset({_GITHUB_DIFF})
 
 
+def replies_in_vain(config: Config) -> Iterator[str]:
+    """What is wrong with rules that reply at GitHub: without a token nothing can be sent there."""
+    for rule in config.routes.rules:
+        if rule.reply and rule.match.get("channel") == "github" and config.github.token is None:
+            yield f"the rule {rule.name!r} replies at GitHub, which needs github.token"
+
+
 def unknown_tools(config: Config, known: Collection[str]) -> Iterator[str]:
     """What is wrong with the tools of each rule: the first name that no worker has.
 
@@ -63,7 +70,7 @@ def unknown_tools(config: Config, known: Collection[str]) -> Iterator[str]:
 
 @frozen
 class RuleTools:
-    """Refuses settings whose rules list unknown tools.
+    """Refuses settings whose rules list unknown tools, or reply where nothing can be sent.
 
     While an extension that should be there is not active (`complete` returns false), its tools are unknown: then the
     log names what is missing, and tasks of such a rule fail with the name.
@@ -74,7 +81,9 @@ class RuleTools:
     keys: tuple[str, ...] = ()
 
     def check(self, config: Config) -> None:
-        """Raise ConfigError for the first rule that lists an unknown tool."""
+        """Raise ConfigError for the first rule that lists an unknown tool, or replies where nothing can be sent."""
+        for wrong in replies_in_vain(config):
+            raise ConfigError(wrong)
         for wrong in unknown_tools(config, self.known()):
             if self.complete():
                 raise ConfigError(wrong)
