@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -37,6 +38,7 @@ from keepsaid.domain.forgetting import ForgetSelector
 from keepsaid.domain.message import Lane
 from keepsaid.domain.reply import Delivered, ReplyDraft, Sending, StoredReply
 from keepsaid.domain.route import Action
+from keepsaid.interfaces.cli.program import run
 from keepsaid.testing.clock import VirtualClock
 from keepsaid.testing.model_script import Call, Say, Script
 from keepsaid.testing.model_server import ModelServer
@@ -289,3 +291,15 @@ async def test_a_forgotten_pull_request_takes_its_review_with_it(tmp_path: Path)
         done = await instance.services.forgetting.forget_selected(ForgetSelector(text="Zebraquox"), "owner")
         assert done is not None
         assert (done.state, residue(tmp_path, "Zebraquox")) == ("done", set())
+
+
+def test_the_doctor_names_a_rule_that_nobody_is_answered_by(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    home = Home.at(tmp_path)
+    home.make()
+    told = {"routes": {"rules": [FORWARD]}, "channels": {"github": {"secret": SECRET}}}
+    home.config.mkdir(mode=0o700, exist_ok=True)
+    (home.config / "config.yaml").write_text(json.dumps(told), "utf-8")
+    run(["--home", str(tmp_path), "doctor", "--offline"])
+    out = capsys.readouterr().out
+    assert "the rule 'talk' forwards messages of GitHub, where nothing can be sent" in out
+    assert "set github.token" in out
