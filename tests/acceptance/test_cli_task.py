@@ -32,6 +32,8 @@ def test_a_task_is_written_down_shown_and_cancelled(program: Program, capsys: Ca
     assert "cancelled" in inside(program, capsys, "inbox", "tasks", "cancel", task, "--reason", "no need").out
     [told] = inside(program, capsys, "inbox", "tasks", "ls", "--state", "cancelled", "--json").json["tasks"]
     assert (told["id"], told["reason"], told["ended_at"] is not None) == (task, "no need", True)
+    assert told["tools"] is None
+
     assert "has ended: it is cancelled" in inside(program, capsys, "inbox", "tasks", "cancel", task, code=1).err
     assert "names no task" in inside(program, capsys, "inbox", "tasks", "show", "tsk_nothing", code=1).err
     assert (
@@ -39,6 +41,14 @@ def test_a_task_is_written_down_shown_and_cancelled(program: Program, capsys: Ca
         in inside(program, capsys, "inbox", "tasks", "run", "count to three", code=1).err
     )
     assert "--text" in inside(program, capsys, "inbox", "tasks", "run", code=2).err
+
+
+def test_the_tools_of_a_task_are_listed_with_it(program: Program, capsys: Capture) -> None:
+    """While no runtime is up nobody knows which there are; its worker says so."""
+    named = "memory_search, desk__look"
+    inside(program, capsys, "inbox", "tasks", "run", "--text", "look", "--tools", named, "--json")
+    [told] = inside(program, capsys, "inbox", "tasks", "ls", "--json").json["tasks"]
+    assert told["tools"] == ["memory_search", "desk__look"]
 
 
 def test_a_task_that_needs_review_is_decided(program: Program, capsys: Capture) -> None:

@@ -71,7 +71,8 @@ MEANINGS: Mapping[type[manifest.ManifestPart], Mapping[str, str]] = {
     manifest.AgentManifest: {
         "instructions": "its system prompt",
         "model": "a model beside the agent's own, as in `models.chat`; empty for the agent's own",
-        "tools": "names of tools it may call: its own, and those of extensions that it depends on",
+        "tools": "names of tools it may call: its own, those of extensions that it depends on, `SERVER__TOOL`, "
+        "`http_get`, and with `reads: [owner]` `memory_search` and `memory_open`",
         "limits": "limits of one task (below)",
     },
     manifest.AgentLimits: {

@@ -38,12 +38,21 @@ def settings(**rest: Any) -> Config:
 
 @asynccontextmanager
 async def working(
-    folder: Path, script: Script, tools: Sequence[Tool] = (), *, rule: dict[str, Any] | None = None, **rest: Any
+    folder: Path,
+    script: Script,
+    tools: Sequence[Tool] = (),
+    *,
+    rule: dict[str, Any] | None = None,
+    **rest: Any,
 ) -> AsyncIterator[tuple[Instance, ModelServer]]:
-    """A started runtime with one rule that spawns work."""
+    """A started runtime with one rule that spawns work; of `rest`, `servers` and `pages` are those of tools."""
     async with ModelServer(script) as model:
         rest.setdefault("models", {"chat": "openai/scripted", "base_url": model.url, "api_key": "k"})
-        config = settings(routes={"rules": [{**RULE, **(rule or {})}]}, **rest)
+        config = settings(
+            routes={"rules": [{**RULE, **(rule or {})}]},
+            tools={"mcp": rest.pop("servers", {}), "http_hosts": rest.pop("pages", [])},
+            **rest,
+        )
         async with opened(Home.at(folder), config, outside=Outside(tools=tools)) as instance:
             await instance.start()
             yield instance, model

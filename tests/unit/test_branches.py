@@ -68,7 +68,7 @@ async def test_the_branch_enriches_and_the_program_spawns(tmp_path: Path) -> Non
         assert (ended.result, made.depth, made.turn_id) == ("the Tiber; it is measured", 2, branch.turn_id)
         worker = (await until(instance, "completed", made.id)).task
         assert (worker.result, worker.outside) == ("405 km", False)
-        assert [one.tool_names for one in model.requests][1:] == [["set_status"]]
+        assert [one.tool_names for one in model.requests][1:] == [["memory_search", "memory_open", "set_status"]]
         assert "near Rome, for a swimmer" in str(model.requests[1].body["messages"])
         await model.wait_idle()
 

@@ -201,7 +201,7 @@ def test_an_unknown_key_is_named_with_the_nearest_known_one(write: Write, text: 
         ),
         (
             "channels: {github: {reply_hosts: [x]}}",
-            "channels.github.reply_hosts is ignored: replies cannot be sent there",
+            "channels.github.reply_hosts is ignored: replies are sent as comments (github.token)",
         ),
         ("channels: {forum: {secret: x}}", "channels.forum.secret is ignored: only channels.github has a use for it"),
     ],

@@ -10,6 +10,7 @@ from tests.unit.task_cast import answered, only_task, owner_says, settings, unti
 
 from keepsaid.app.instance import Instance, opened
 from keepsaid.config import Config, Home
+from keepsaid.config.services import ToolsConfig
 from keepsaid.domain.ids import show
 from keepsaid.domain.route import TaskKind, WorkTerms
 from keepsaid.domain.task import NewTask, TaskFilter
@@ -217,3 +218,36 @@ async def test_code_that_was_cut_off_waits_for_a_person(tmp_path: Path) -> None:
         assert await instance.services.tasks.decide(task.id, approved=True, result="it slept")
         assert (await until(instance, "completed")).task.result == "it slept"
         assert instance.extending.lifecycle.guests["sleeper"].made.calls == []
+
+
+_DICE = """
+from keepsaid.extensions import tool
+
+
+class Dice:
+    @tool(kind="pure")
+    async def roll(self) -> str:
+        "Roll."
+        return "6"
+"""
+
+
+@pytest.mark.parametrize(
+    ("reads", "names"), [("[owner]", ["memory_search", "http_get", "look"]), ("[own]", ["http_get", "look"])]
+)
+async def test_a_described_agent_may_list_tools_of_the_runtime(tmp_path: Path, reads: str, names: list[str]) -> None:
+    """Memory only as the owner, where its manifest says so; no tool of an extension that it does not depend on."""
+    home = Home.at(tmp_path)
+    listed = "[look, roll, memory_search, http_get]"
+    manifest = MANIFEST.replace("[send, look, read]", listed).replace("agent:\n", f"reads: {reads}\nagent:\n")
+    put_folder(home.extensions, "desk", manifest, SOURCE)
+    put_folder(home.extensions, "dice", "id: dice\napi: 1\nentrypoint: main:Dice\n", _DICE)
+    script = Script(Call("memory_search", {"query": "spare key"}), Say("done"))
+    async with ModelServer(script) as model:
+        config = _config(model).model_copy(update={"tools": ToolsConfig(http_hosts=("docs.example.org",))})
+        async with opened(home, config) as instance:
+            await instance.services.memories.add("The spare key is under the blue pot", "fact")
+            await instance.start()
+            await until(instance, "completed", await _make(instance, "desk", "Where is the key?", outside=True))
+        assert sorted(model.requests[0].tool_names) == sorted(names)
+        assert ("blue pot" in model.requests[1].last("tool")) is (reads == "[owner]")

@@ -62,7 +62,7 @@ async def test_it_is_a_channel_that_cannot_reply() -> None:
     lane = Lane("github", "default", "github:acme/api#1", "root:github:acme/api#1")
     result = await channel.send(StoredReply(1, lane, None, "sending", ReplyDraft(1, "hello")))
     assert result.outcome is Delivered.REFUSED
-    assert "no credentials" in result.detail
+    assert "github.token is not set" in result.detail
     await channel.close()
 
 

@@ -96,3 +96,28 @@ async def test_a_reply_that_never_arrives_is_tried_twenty_times_within_an_hour_a
     turn = await road.store.turn(claimed.turn_id)
     assert turn is not None
     assert [reply.state for reply in turn.replies] == ["dead"]
+
+
+class Outage(Absent):
+    """A channel whose provider is down for a day, in doubt whether a try arrived."""
+
+    async def send(self, _reply: StoredReply) -> SendResult:
+        self.tried_at.append(self._clock.now_ms())
+        if self.tried_at[-1] - self.tried_at[0] < 86_400_000:
+            return SendResult(Delivered.DOUBT if len(self.tried_at) % 2 else Delivered.RETRY, "down", outage=True)
+        return SendResult(Delivered.CONFIRMED)
+
+
+async def test_an_outage_does_not_count_toward_the_twenty_tries() -> None:
+    road, clock = StoreDriver(InMemoryOperations()), VirtualClock()
+    channel = Outage(clock)
+    await road.queue(said(), clock.now_ms())
+    claimed = await road.claim_one(clock.now_ms())
+    await road.answer(claimed, at=clock.now_ms())
+    post = OutboxSender(road.store, {CHANNEL: channel}, clock, "one", asyncio.Event())
+    while (due := await post.deliver()) is not None:
+        await post.stop(5)
+        await clock.advance(max(1, due - clock.due_ms()))
+    turn = await road.store.turn(claimed.turn_id)
+    assert turn is not None
+    assert ([reply.state for reply in turn.replies], len(channel.tried_at) > 200) == (["sent"], True)

@@ -40,7 +40,7 @@ async def test_the_agent_makes_work_and_looks_at_it(tmp_path: Path) -> None:
             False,
             owner_says("").lane,
         )
-        assert model.requests[2].tool_names == ["set_status"]
+        assert model.requests[2].tool_names == ["memory_search", "memory_open", "set_status"]
         script.then(Call("task_list"), Call("task_show", {"id": show("task", task.id)}), Say("it is the Tiber"))
         await instance.receive(owner_says("and now?"))
         requests = await model.wait_for(6)

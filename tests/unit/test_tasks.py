@@ -34,7 +34,7 @@ async def test_what_a_rule_spawns_is_done(tmp_path: Path) -> None:
             ("model", "openai/scripted", "finished"),
         ]
         first = model.requests[0]
-        assert first.tool_names == ["set_status"]
+        assert first.tool_names == ["memory_search", "memory_open", "set_status"]
         assert [one["role"] for one in first.messages] == ["system", "user"]
         asked = first.last("user")
         own, _, outside = asked.partition("[Data ")
@@ -126,14 +126,15 @@ async def test_a_cancelled_run_stops(tmp_path: Path) -> None:
     ("rule", "script", "reason"),
     [
         ({"skill": "review"}, Script(), "there is no skill called 'review'"),
-        ({"tools": ["diff"]}, Script(), "there is no tool called 'diff'"),
+        ({"tools": ["desk__diff"]}, Script(), "there is no tool called 'desk__diff'"),
         ({"timeout_s": 1}, Script(Hang()), "it took longer than 1 s"),
         ({"retries": 0}, Script(Say(""), Say("")), "the model answered with nothing"),
     ],
 )
 async def test_a_task_that_fails_says_why(tmp_path: Path, rule: dict[str, Any], script: Script, reason: str) -> None:
     """And the owner is told, where he wrote, if the rule says so."""
-    async with working(tmp_path, script, rule={**rule, "notify": "on_failure"}) as (instance, _):
+    gone = {"desk": {"command": [str(tmp_path / "none")]}}
+    async with working(tmp_path, script, rule={**rule, "notify": "on_failure"}, servers=gone) as (instance, _):
         await instance.receive(owner_says("/help"))
         await instance.receive(pull())
         task = (await until(instance, "failed")).task

@@ -11,10 +11,11 @@ from keepsaid.adapters.system.files import IdentityFiles, SkillFolder
 from keepsaid.adapters.system.machine import one_time_code
 from keepsaid.app import channels, models
 from keepsaid.app.stores import PATIENT_MS, archive_of
+from keepsaid.app.worker_tools import configured_tools, tool_names_of_places, tools_of_place
 from keepsaid.config import Config, Home
 from keepsaid.domain import commits, effects, message, trust, turn
 from keepsaid.domain.ids import show
-from keepsaid.domain.memory import Injection, Kind
+from keepsaid.domain.memory import OWNER, Injection, Kind, Listener
 from keepsaid.domain.scene import PromptInputs
 from keepsaid.domain.task import DEPTH_MAX, Task, TaskStory, trust_of_task
 from keepsaid.engine.caretakers import Compactor
@@ -163,6 +164,12 @@ class Faculties:
     forgetter: Forgetter
 
 
+TaskParts = tuple[
+    Callable[[], Sequence[Tool]], worker.Hindsight, Callable[[Task], authorization.Approvals], trust.Fence
+]
+"""The tools of workers, the past of branches, approvals and the fence."""
+
+
 @frozen
 class AgentBuilder:
     """Who answers in a home; `tools` are those it has beside its own, in the order in which they take a name."""
@@ -230,7 +237,7 @@ class AgentBuilder:
     def _tools(self, claimed: turn.ClaimedBatch) -> Sequence[Tool]:
         given, offers, toolbox = self.tools
         core, brought = offers.tools(claimed)
-        tasking = tasks.TaskTools(claimed, self.stores[0].tasks, self.system[1], claimed.steps, self.fence)
+        tasking = self._task_tools(claimed, claimed.steps)
         settings = self.config.schedules
         most = settings.agent_max if settings.enabled else 0
         terms = conversation.ScheduleToolTerms(most, int(settings.agent_min_interval_s * 1_000), settings.timezone)
@@ -243,10 +250,20 @@ class AgentBuilder:
         left_out = self.config.tools.leave_out
         return [tool for tool in offered if not any(fnmatchcase(tool.name, pattern) for pattern in left_out)]
 
+    def _task_tools(self, claimed: turn.ClaimedBatch, steps: Sequence[turn.Step]) -> tasks.TaskTools:
+        (store, _), (_, ids) = self.stores, self.system
+        return tasks.TaskTools(claimed, store.tasks, ids, steps, self.fence, self.worker_tool_names)
+
+    def worker_tool_names(self) -> frozenset[str]:
+        """The names of all tools that a worker may be given now."""
+        memory = self._reading(Listener(None)) if self._remembers else ()
+        names = frozenset(tool.name for tool in (*self.worker_tools(), *memory))
+        return names | tool_names_of_places(self.config)
+
     def worker_tools(self) -> Sequence[Tool]:
         """The tools that belong to no turn, as workers have them."""
         given, offers, toolbox = self.tools
-        return (*given, *offers.lasting(), *toolbox.tools())
+        return (*given, *offers.lasting(), *toolbox.tools(), *configured_tools(self.config))
 
     def approvals(self, lane: message.Lane | None) -> authorization.Approvals:
         """What puts calls that are refused in a lane before the owner."""
@@ -256,12 +273,16 @@ class AgentBuilder:
         names = {tool.name for tool in self.worker_tools()}
         return authorization.Approvals(self.stores[0].tasks, *self.system, lane, names, terms)
 
+    def task_parts(self) -> TaskParts:
+        """What runs of tasks are given of the agent."""
+        return self.worker_tools, self.hindsight, lambda task: self.approvals(task.lane), self.fence
+
     async def hindsight(self, branch: TaskStory) -> worker.BranchHistory:
         """What is known where a task was begun: what the lane remembers, and memory, heard as its turn heard it.
 
         A branch has work done as its turn could, while work may make work (design: section 4.4, depth 3).
         """
-        (store, _), (_, ids), task = self.stores, self.system, branch.task
+        (store, _), task = self.stores, branch.task
         story = None if task.turn_id is None else await store.turn(task.turn_id)
         if story is None or not story.messages:
             raise TaskImpossible("the turn that began it is not kept any more")
@@ -271,18 +292,50 @@ class AgentBuilder:
         records, _ = recent(scene, self.fence)
         tools = tuple(tool for tool in self.memory_tools(claimed) if tool.name in _OF_MEMORY)
         if task.depth < DEPTH_MAX:
-            tools += tasks.TaskTools(claimed, store.tasks, ids, branch.steps, self.fence).making()
+            tools += self._task_tools(claimed, branch.steps).making()
         return worker.BranchHistory(records, summary(scene, budget.summary_chars).text, tools, trust.taint_of(scene))
+
+    async def own_tools(self, story: TaskStory) -> Sequence[Tool]:
+        """The tools of one task of a worker: memory search in the audience of who asked for it, and those of its place.
+
+        A task of a turn reads as that turn did, one that came from a conversation otherwise reads what everybody there
+        may read, and one that the owner made elsewhere reads as the owner.
+        """
+        return (*await self._memory_of(story.task), *tools_of_place(self.config, story.task.lane))
+
+    async def _memory_of(self, task: Task) -> Sequence[Tool]:
+        """Memory in the audience of who asked for a task."""
+        if not self._remembers:
+            return ()
+        if task.turn_id is not None:
+            made_by = await self.stores[0].turn(task.turn_id)
+            if made_by is None or not made_by.messages:
+                return ()
+            claimed = turn.ClaimedBatch(made_by.batch, made_by.turn_id, made_by.messages)
+            return self._reading(injection.listener_of(claimed, claimed.messages))
+        if task.lane is not None and task.lane.channel != message.TERMINAL:
+            return self._reading(Listener(task.lane))
+        return () if task.outside else self._reading(Listener(task.lane, OWNER, direct=True))
+
+    @property
+    def _remembers(self) -> bool:
+        extension = self.config.extensions.get("memory")
+        return self.config.memory.injection != "off" and (extension is None or extension.enabled)
+
+    def _reading(self, listener: Listener) -> tuple[Tool, Tool]:
+        """The tools that search memory and open what is found, within the scopes of a listener."""
+        crosses = self.config.lanes.cross != "never"
+        listener = replace(listener, cross=crosses, chats=crosses)
+        have, (_, memories), (clock, _) = self.faculties, self.stores, self.system
+        search = memory_search(have.search, memories.library, listener, archive_of(memories, clock))
+        return search, memory_open(memories, memories.library, listener)
 
     def memory_tools(self, claimed: turn.ClaimedBatch) -> Sequence[Tool]:
         """What the agent may ask memory, and have it remember, as the extension `memory` brings it."""
         if self.config.memory.injection == "off":
             return ()
-        have, (_, memories), (clock, _) = self.faculties, self.stores, self.system
+        have, (_, memories) = self.faculties, self.stores
         crosses = self.config.lanes.cross != "never"
         listener = replace(injection.listener_of(claimed, claimed.messages), cross=crosses, chats=crosses)
-        library = memories.library
-        search = memory_search(have.search, library, listener, archive_of(memories, clock))
-        opened_one = memory_open(memories, library, listener)
         deeds = () if claimed.around.incognito else memory_action_tools(memories, listener, claimed)
-        return (search, opened_one, *deeds, forgetting.memory_forget(memories, have.forgetter, listener))
+        return (*self._reading(listener), *deeds, forgetting.memory_forget(memories, have.forgetter, listener))

@@ -6,6 +6,8 @@ import asyncio
 import hmac
 import secrets
 from collections.abc import Callable, Container, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from keepsaid.adapters.channels import github, pull
 from keepsaid.adapters.channels.media import discord, nostr, slack, telegram
@@ -20,6 +22,10 @@ from keepsaid.ports import model, runtime
 from keepsaid.ports.channel import Channel, Hook
 from keepsaid.values import frozen
 
+if TYPE_CHECKING:
+    from keepsaid.adapters.channels.github_api import GitHubApi
+    from keepsaid.adapters.channels.github_sweep import RedeliverySweep
+
 MEDIA: Mapping[str, Callable[[Mapping[str, object]], message.MediaMessage | message.IgnoredUpdate]] = {
     "telegram": telegram.read,
     "discord": discord.read,
@@ -29,11 +35,16 @@ MEDIA: Mapping[str, Callable[[Mapping[str, object]], message.MediaMessage | mess
 """Every medium whose bots can hand over what they were sent."""
 
 
+SWEEP_FILE = "github-sweep.json"
+"""In the state directory of a home how far failed deliveries were looked for."""
+
 _SAMPLE = "sample"
 """Secret and delivery of a webhook that is only tried."""
 
 
-def channels_of(config: Config, names: Container[str]) -> tuple[dict[str, Channel], dict[str, Hook]]:
+def channels_of(
+    config: Config, names: Container[str], clock: runtime.Clock | None = None
+) -> tuple[dict[str, Channel], dict[str, Hook]]:
     """The enabled ones among some channels, by name, and those of them that others call."""
     channels: dict[str, Channel] = {}
     hooks: dict[str, Hook] = {}
@@ -41,15 +52,43 @@ def channels_of(config: Config, names: Container[str]) -> tuple[dict[str, Channe
         if not one.enabled or name not in names:
             continue
         if name == "github":
-            secret = one.secret.get_secret_value() if one.secret else ""
-            channels[name] = hooks[name] = github.GitHubHook(secret, priority=one.priority)
+            channels[name] = hooks[name] = _github(config, clock or SystemClock())
         elif one.reply_hosts:
-            from keepsaid.adapters.channels.push import PushChannel  # noqa: PLC0415 - its client costs a start 60 ms
+            from keepsaid.adapters.channels.push import PushChannel  # noqa: PLC0415 - it costs a start 60 ms
 
             channels[name] = PushChannel(name, one.reply_hosts)
         else:
             channels[name] = pull.PullChannel(name)
     return channels, hooks
+
+
+def _github(config: Config, clock: runtime.Clock) -> github.GitHubHook:
+    """The webhook of GitHub, which also posts comments where the settings have a token."""
+    settings = config.channels["github"]
+    secret = settings.secret.get_secret_value() if settings.secret else ""
+    if config.github.token is None:
+        return github.GitHubHook(secret, priority=settings.priority)
+    from keepsaid.adapters.channels.github_comments import GitHubChannel  # noqa: PLC0415 - it costs a start 60 ms
+
+    return GitHubChannel(secret, github_api_of(config), clock, settings.priority)
+
+
+def github_api_of(config: Config) -> GitHubApi:
+    """The API of GitHub, with the token of the settings."""
+    from keepsaid.adapters.channels.github_api import GitHubApi  # noqa: PLC0415 - it costs a start 60 ms
+
+    token = config.github.token.get_secret_value() if config.github.token else ""
+    return GitHubApi(token, config.github.api_url)
+
+
+def github_sweep_of(config: Config, clock: runtime.Clock, state: Path) -> RedeliverySweep | None:
+    """What has failed deliveries repeated; None without a token, or without hooks in the settings."""
+    settings = config.github
+    if settings.token is None or not settings.hooks or not config.channels["github"].enabled:
+        return None
+    from keepsaid.adapters.channels.github_sweep import RedeliverySweep  # noqa: PLC0415 - it costs a start 60 ms
+
+    return RedeliverySweep(github_api_of(config), settings.hooks, clock, state / SWEEP_FILE, settings.sweep_s)
 
 
 def channels_without_resend(config: Config) -> frozenset[str]:

@@ -22,6 +22,7 @@ from keepsaid.app.builtin.parts import Parts
 from keepsaid.app.services import Services, forgetter_of
 from keepsaid.app.stores import PATIENT_MS, archive_of, folders_of, host_status, in_use, recollection, stores_of
 from keepsaid.app.work import ScheduleRunner, TaskRunners, TaskRunnersDeps
+from keepsaid.app.worker_tools import RuleTools
 from keepsaid.config import Config, Home
 from keepsaid.domain import commits, message, trust, turn
 from keepsaid.engine import caretakers, supervisor, workers
@@ -136,8 +137,8 @@ class Instance:
         self.scheduling = ScheduleRunner(config, operations, clock, ids, outside.fence)
         self.reloading = extending.reloading_of(home, config, self.flow, (operations, clock), outside.extensions)
         self.owner, loads = f"{os.getpid()}-{ids.next():x}", model.load if isinstance(model, Loadable) else at_once
-        lent = builder.worker_tools, builder.hindsight, lambda task: builder.approvals(task.lane), builder.fence
-        site = TaskRunnersDeps(home, config, operations, memories, self.redactor, model, *lent, self.extending.agents)
+        parts = (*builder.task_parts(), self.extending.agents, builder.own_tools, builder.worker_tool_names)
+        site = TaskRunnersDeps(home, config, operations, memories, self.redactor, model, *parts)
         self.working = TaskRunners(site, system, hints, self.owner)
         self.life = ProcessAge(operations, clock, self.owner, outside.life, loads)
         ours, terms = (operations, clock, ids, self.owner), LeaseTerms(ageing=config.priority.ageing())
@@ -205,7 +206,7 @@ class Instance:
         host = extending.ExtensionHost(
             self.config, self.operations, *outer, reading.ReadingService(self.operations, self.search), ours
         )
-        parts = Parts(self.config, memory_tools, self.collecting.stages, ours)
+        parts = Parts(self.config, memory_tools, self.collecting.stages, ours, self.clock, self.home.state)
         return extending.ExtensionService(self.home, found, host, self.redactor, parts)
 
     async def receive(self, inbound: message.Inbound) -> commits.Received:
@@ -230,6 +231,7 @@ class Instance:
         await self.extending.begin(self.channels, self.hooks)
         self.reloading.add(self.scheduling)
         self.reloading.add(extending.ReloadableExtensions(self.extending.lifecycle))
+        self._check_rule_tools()
         hint, once = self.flow.hints.deliver, channels.channels_without_resend(self.config)
         post = OutboxSender(self.operations, self.channels, self.clock, self.owner, hint, once)
         turns = self.config.turns
@@ -264,6 +266,14 @@ class Instance:
                 loop("sessions", self._sleepers.work, asyncio.Event(), self._sleepers.poll_ms, vital=False),
             ]
         )
+
+    def _check_rule_tools(self) -> None:
+        """Refuse rules that list unknown tools, now and at every reload. Raises ConfigError."""
+        guests = self.extending.lifecycle.guests.values()
+        ready = loaded.State.ACTIVE, loaded.State.OFF
+        checked = RuleTools(self.working.tool_names, lambda: all(one.state in ready for one in guests))
+        checked.check(self.config)
+        self.reloading.add(checked)
 
     async def _look_at_disk(self) -> None:
         self.reserve.look()

@@ -69,7 +69,9 @@ class ReloadableRoutes:
     keys: tuple[str, ...] = ("routes", "channels.*.unmatched")
 
     async def prepare(self, config: Config) -> Prepared:
-        course = replace(self.flow.settings, routes=config.table())
+        # a token of a channel needs a restart, and with it what can be answered there
+        answerable = self.flow.settings.routes.answerable
+        course = replace(self.flow.settings, routes=replace(config.table(), answerable=answerable))
 
         async def apply() -> None:
             self.flow.update_settings(course)

@@ -42,7 +42,7 @@ class TaskRunnersDeps:
     """Dependencies of the task runners: home, settings, stores, model, and the tools that workers may use.
 
     `past` reads what a branch knows of its lane; `asking` asks the owner about calls refused to a worker; `agents`
-    returns the agents of extensions.
+    returns the agents of extensions, `own` the tools of one task, `tool_names` all that a worker may be given.
     """
 
     home: Home
@@ -56,6 +56,8 @@ class TaskRunnersDeps:
     asking: Callable[[task.Task], authorization.Approvals] | None = None
     fence: trust.Fence = trust.UNKEYED
     agents: Agents = dict
+    own: worker.OwnTools = worker.no_own_tools
+    tool_names: Callable[[], frozenset[str]] = frozenset
 
 
 class TaskRunners:
@@ -66,11 +68,13 @@ class TaskRunners:
         self._clock, self._ids = system
         self._hints = hints
         self._chats: dict[str, LazyChat] = {}
+        self._started = False
         config = site.config
         models, terms = config.models, config.tasks
         limits = run.TurnLimits(terms.steps_max, models.tokens_max, models.timeout_s, tokens_in_max=terms.tokens_in_max)
         skills = SkillFolder(site.home.agent(config.agent))
-        bench = worker.WorkerDeps(site.store, self._model, site.tools, skills, limits, site.asking, site.fence)
+        lent = site.store, self._model, site.tools
+        bench = worker.WorkerDeps(*lent, skills, limits, site.asking, site.fence, site.own)
         around = tasks.TaskRunnerDeps(site.store, *system, hints, owner)
         patience = workers.RetryPolicy(outage_ms_max=int(models.outage_s * 1000))
         working = tasks.TaskHandler(partial(worker.work, bench), self._idle)
@@ -105,6 +109,7 @@ class TaskRunners:
 
     def stages(self, receive: Callable[[message.Inbound], Awaitable[commits.Received]]) -> Sequence[ServiceLoop]:
         """The stages that do tasks, and tell the lanes that asked for them what they came to."""
+        self._started = True
         loops = [ServiceLoop(name, one.claim, one.hint) for name, one in self._runners.items()]
         site, terms = self._site, tasks.RelayTerms(self._site.config.tasks.retriggers_max)
         relay = tasks.ResultRelay(site.store, site.store.tasks, self._clock, receive, terms, site.fence)
@@ -122,6 +127,17 @@ class TaskRunners:
         """Stop a task that was cancelled while it runs."""
         for one in self._runners.values():
             one.cancelled(task_id)
+
+    def unknown_tools(self, names: Sequence[str]) -> Sequence[str]:
+        """Return those of these names that no tool of a worker has; none before the runners start."""
+        if not (names and self._started):
+            return ()
+        known = self.tool_names() | {worker.SET_STATUS}
+        return [name for name in names if name not in known]
+
+    def tool_names(self) -> frozenset[str]:
+        """Return the names of all tools that a worker may be given now."""
+        return self._site.tool_names()
 
     async def stop(self, patience_s: float) -> None:
         """Let running tasks end for a while, then give them back."""

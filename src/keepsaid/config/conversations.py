@@ -12,7 +12,7 @@ from keepsaid.domain import compaction, maintenance, prompt, session, slot, timi
 from keepsaid.domain.route import FIELDS, Action, Notify, OnCrash, Rule, WorkTerms
 
 _DEFAULT = "default"
-_OF_WORK = ("skill", "model", "tools", "timeout_s", "notify", "on_crash", "retries")
+_OF_WORK = ("skill", "model", "tools", "timeout_s", "notify", "on_crash", "retries", "reply")
 
 Unmatched = Literal["forward", "listen", "drop"]
 """What can happen to a message that no rule matches: a task needs a rule that describes it."""
@@ -48,6 +48,8 @@ class RuleConfig(ConfigSection):
     on_crash: OnCrash | None = None
     """The outcome when the process dies while it runs: requeue, fail or review. Without a value, it runs again, unless
     a call was under way that must not be repeated; then it waits for a person."""
+    reply: bool = False
+    """Whether its result is sent to the conversation, such as a comment on the pull request."""
     retries: int = Field(2, ge=0, le=20)
     """How often it is tried again after an error of its own. Outages are waited out and do not count."""
 
@@ -66,7 +68,9 @@ class RuleConfig(ConfigSection):
         """The rule as the router reads it."""
         match = {name: (value,) if isinstance(value, str) else tuple(value) for name, value in self.match.items()}
         who, limits = (self.task, self.skill, self.model, self.tools), (self.timeout_s, self.notify, self.on_crash)
-        work = WorkTerms(*who, *limits, self.retries + 1) if self.action is Action.SPAWN else WorkTerms()
+        work = WorkTerms()
+        if self.action is Action.SPAWN:
+            work = WorkTerms(*who, *limits, self.retries + 1, reply=self.reply)
         return Rule(self.name, match, self.action, self.priority, self.task, self.reason, work)
 
     @model_validator(mode="after")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, SecretStr, StringConstraints, field_validator, model_validator
 
 from keepsaid.config.section import ConfigSection
 from keepsaid.domain import message, turn
+from keepsaid.domain.allowed_hosts import parse_allowed_host
 from keepsaid.domain.schedule import NewSchedule, Target, What
 from keepsaid.domain.timing import Cron, Every, QuietHours, Timing, checked, known_zone, once, quiet_of
 
@@ -196,6 +198,22 @@ class ToolsConfig(ConfigSection):
     """How many calls may wait for you at a time in all."""
     leave_out: list[str] = Field(default_factory=list)
     """Tools that conversations are not offered, by name or pattern with *: each costs tokens in every prompt."""
+    http_hosts: tuple[str, ...] = ()
+    """Hosts whose pages workers may read with the tool http_get; without one there is no such tool. Read by https
+    unless written http://10.0.0.5:8080; *.example.org allows every name below. Redirects must stay within the list.
+    Private addresses need a host that is listed itself, link-local ones a listed address. What is read is external."""
+    http_limit_s: float = Field(20.0, gt=0, le=600)
+    """Seconds that one page may take."""
+    http_bytes_max: int = Field(1_000_000, ge=1_000, le=50_000_000)
+    """Bytes of a page that are read; the model is shown at most 20,000 characters."""
+
+    @field_validator("http_hosts")
+    @classmethod
+    def are_hosts(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
+        """Refuse an entry that is not a host."""
+        for host in hosts:
+            parse_allowed_host(host)
+        return hosts
 
 
 class ExtensionConfig(ConfigSection):
@@ -205,6 +223,34 @@ class ExtensionConfig(ConfigSection):
     """Whether it is let in."""
     config: dict[str, Any] = Field(default_factory=dict)
     """Its own settings, as its manifest names them; secrets are taken from the environment, never from here."""
+
+
+_HOOK = re.compile(r"[\w.-]+(/[\w.-]+)?/[0-9]+", re.ASCII)
+
+
+class GitHubConfig(ConfigSection):
+    """What is sent to GitHub, and asked of it; webhooks come in by `channels.github`."""
+
+    token: SecretStr | None = None
+    """Token by which replies are posted as comments, and pull requests are read. Without one nothing is sent. It needs
+    write access to issues and pull requests, and for `hooks` to webhooks."""
+    api_url: str = Field(
+        "https://api.github.com", pattern=r"^https://[!-~]+$|^http://(127\.0\.0\.1|localhost)(:[0-9]+)?$"
+    )
+    """Where the API is; https://HOST/api/v3 for an Enterprise Server."""
+    hooks: tuple[str, ...] = ()
+    """Webhooks whose failed deliveries are requested again: OWNER/REPOSITORY/ID, or ORGANISATION/ID."""
+    sweep_s: float = Field(900.0, ge=60, le=86_400)
+    """Seconds between two looks for failed deliveries."""
+
+    @field_validator("hooks")
+    @classmethod
+    def name_hooks(cls, hooks: tuple[str, ...]) -> tuple[str, ...]:
+        """Refuse what does not name a webhook."""
+        for hook in hooks:
+            if _HOOK.fullmatch(hook) is None:
+                raise ValueError(f"{hook!r} names no webhook: write OWNER/REPOSITORY/ID, or ORGANISATION/ID")
+        return hooks
 
 
 class ServerConfig(ConfigSection):

@@ -13,6 +13,7 @@ from keepsaid.config.section import ConfigSection
 from keepsaid.domain import batch, message, retention, route
 from keepsaid.domain.busy import BusyPolicy
 from keepsaid.domain.memory import PinnedOrder
+from keepsaid.domain.reply import GITHUB_ISSUE
 
 ENV_PREFIX = "KEEPSAID_"
 
@@ -126,7 +127,7 @@ class ChannelConfig(ConfigSection):
     """Milliseconds in which the same payload under another delivery id is a duplicate; 0 for never. A webhook's
     signature covers its body alone, so a replay may carry any delivery id and event name."""
     reply_hosts: tuple[str, ...] = ()
-    """Hosts (or host:port) that replies may be pushed to. Replies cannot be sent to GitHub."""
+    """Hosts (or host:port) that replies may be pushed to. Replies to GitHub are comments: github.token."""
     on_unknown_delivery: Literal["resend", "dead_letter"] = "resend"
     """A pushed reply that may have arrived: resend sends it again, marked as a possible duplicate; dead_letter gives
     it up."""
@@ -172,9 +173,13 @@ CHANNELS: dict[str, dict[str, Any]] = {
 _ELSEWHERE = {"secret": "only channels.github has a use for it"}
 _AT_GITHUB = {
     "trust": "what comes from there is external, whoever wrote it",
-    "reply_hosts": "replies cannot be sent there",
-    "on_unknown_delivery": "replies cannot be sent there",
+    "reply_hosts": "replies are sent as comments (github.token)",
+    "on_unknown_delivery": "what may have been posted is looked for there",
 }
+
+
+_NOT_AT_GITHUB = route.Answerable("", "github.token is not set, so nothing can be sent there")
+_AT_GITHUB_ONLY = route.Answerable(GITHUB_ISSUE, "only issues and pull requests can be answered")
 
 
 def ignored(channel: str) -> Mapping[str, str]:
@@ -346,6 +351,7 @@ class Config(BaseModel):
     log: LogConfig = LogConfig()
     extensions: dict[str, services.ExtensionConfig] = Field(default_factory=dict)
     tools: services.ToolsConfig = services.ToolsConfig()
+    github: services.GitHubConfig = services.GitHubConfig()
 
     def trust_of(self, origin: message.Origin) -> message.Trust:
         """What a sender is trusted as: the owner's identities, else what the channel says."""
@@ -359,4 +365,5 @@ class Config(BaseModel):
         rules = tuple(rule.rule() for rule in self.routes.rules)
         addressed = {name for name, one in self.channels.items() if one.answers_only_addressed(name)}
         addressing = route.Addressing(frozenset(addressed), self.routes.names)
-        return route.Routes(rules, route.Action(self.routes.default), unmatched, addressing)
+        answerable = {"github": _AT_GITHUB_ONLY if self.github.token else _NOT_AT_GITHUB}
+        return route.Routes(rules, route.Action(self.routes.default), unmatched, addressing, answerable)

@@ -202,8 +202,9 @@ class Measured:
 class MakeTask:
     """Have a worker do something, or a branch think, under an id that the model has; `after` are tasks that come first.
 
-    With a `review` it waits for the owner, and that says why; until `expires_at` (milliseconds UTC) it may be approved.
-    The `notice` tells the owner, where he last wrote in a direct chat.
+    `tools` are those that it may use, None for all that workers have. With a `review` it waits for the owner, and that
+    says why; until `expires_at` (milliseconds UTC) it may be approved. The `notice` tells the owner, where he last
+    wrote in a direct chat.
     """
 
     id: int
@@ -215,6 +216,7 @@ class MakeTask:
     review: str = ""
     expires_at: int | None = None
     notice: reply.ReplyDraft | None = None
+    tools: tuple[str, ...] | None = None
 
     @property
     def as_json(self) -> Json:

@@ -55,13 +55,20 @@ _OWN = visibility.OWN_TOOLS | {"set_status"}
 def trust_of(story: TaskStory | None) -> message.Trust:
     """How far the words of a result are trusted: as those of somebody known, since nobody else has work done.
 
-    What a worker's tools brought, and what it was given of other results, comes from outside.
+    What a worker's tools brought, what it found in memory that came from outside, and what it was given of other
+    results, comes from outside.
     """
     if story is None or story.task.kind in (route.TaskKind.CALL, route.TaskKind.AGENT):
         return message.Trust.EXTERNAL
     used = {one.subject for one in story.steps if one.kind is turn.StepKind.TOOL}
-    given = story.task.kind is route.TaskKind.WORKER and (story.before or ".result" in story.task.description)
+    is_worker = story.task.kind is route.TaskKind.WORKER
+    given = is_worker and (story.before or ".result" in story.task.description or any(map(_is_external, story.steps)))
     return message.Trust.EXTERNAL if given or used - _OWN else message.Trust.KNOWN
+
+
+def _is_external(step: turn.Step) -> bool:
+    """Whether the output of a step states that it comes from outside."""
+    return isinstance(step.output, dict) and step.output.get("trust") == message.Trust.EXTERNAL
 
 
 def relayed_in(messages: Sequence[message.StoredMessage]) -> tuple[effects.RelayTask, ...]:

@@ -31,6 +31,10 @@ class ReplyDraft:
     reply_to: str | None = None
 
 
+GITHUB_ISSUE = r"github:([^/\s]+/[^/\s#@]+)#([0-9]+)"
+"""A conversation about an issue or a pull request, the only ones at GitHub that can be answered."""
+
+
 def address(messages: Sequence[StoredMessage]) -> tuple[str | None, str | None]:
     """Where the reply to a batch goes: the newest URL among its messages, and the message it answers, the last."""
     urls = (message.inbound.reply_url for message in reversed(messages))
@@ -74,12 +78,16 @@ class Delivered(StrEnum):
 
 @frozen
 class SendResult:
-    """A channel's report on one try; `detail` says why, `provider_id` names the delivered item."""
+    """A channel's report on one try; `detail` says why, `provider_id` names the delivered item.
+
+    An `outage` is a failure of the provider, not of the reply: it is tried again however often.
+    """
 
     outcome: Delivered
     detail: str = ""
     provider_id: str | None = None
     retry_after_ms: int | None = None
+    outage: bool = False
 
 
 IN_DOUBT = "it may have arrived; the channel's policy is not to repeat"

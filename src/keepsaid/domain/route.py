@@ -54,7 +54,7 @@ class WorkTerms:
     beside the agent's own, `tools` those it may use (None: all that workers may). `timeout_s` 0 is the config's limit.
     A task without `on_crash` is run again, unless a call was under way that must not be repeated: then a person is
     asked. Its own errors are charged; the last of `attempts_max` fails it. With an `agent`, the agent of the extension
-    with this id does the task.
+    with this id does the task. With `reply`, its result is sent to its conversation as a reply.
     """
 
     order: str = ""
@@ -66,6 +66,7 @@ class WorkTerms:
     on_crash: OnCrash | None = None
     attempts_max: int = 3
     agent: str = ""
+    reply: bool = False
 
 
 def encoded(terms: WorkTerms) -> str:
@@ -140,17 +141,27 @@ class Addressing:
 
 
 @frozen
+class Answerable:
+    """The conversations of a channel to which a reply can be sent, as a regular expression, and why not to others."""
+
+    conversations: str
+    otherwise: str
+
+
+@frozen
 class Routes:
     """The routing table: rules in order, and what happens to a message that none matches.
 
     `channel_defaults` overrides `default` for a channel: GitHub's events reach no prompt unless a rule says so.
-    `addressing` says where only messages to the agent are answered; what a rule forwards is answered anywhere.
+    `addressing` says where only messages to the agent are answered; what a rule forwards is answered anywhere. What
+    would be forwarded from a conversation that is not `answerable` is only kept: no model is asked in vain.
     """
 
     rules: tuple[Rule, ...] = ()
     default: Action = Action.FORWARD
     channel_defaults: Mapping[str, Action] = field(default_factory=dict)
     addressing: Addressing = Addressing()
+    answerable: Mapping[str, Answerable] = field(default_factory=dict)
     version: str = field(init=False, default="")
     """Twelve letters that change whenever a rule does."""
 
@@ -199,8 +210,8 @@ def judge(routes: Routes, message: StoredMessage, payload: Fields) -> tuple[Verd
         return Verdict(Action.FORWARD, SYSTEM, routes.version, "it tells what the agent's side work came to"), None
     for rule in routes.rules:
         if next(_astray(rule, message, payload), None) is None:
-            return _by_rule(routes, rule), rule
-    return _by_default(routes, message.inbound.origin.channel), None
+            return _audible(routes, _by_rule(routes, rule), message.lane), rule
+    return _audible(routes, _by_default(routes, message.inbound.origin.channel), message.lane), None
 
 
 def foreseen(routes: Routes, lane: Lane) -> tuple[Verdict, Rule | None] | None:
@@ -212,10 +223,25 @@ def foreseen(routes: Routes, lane: Lane) -> tuple[Verdict, Rule | None] | None:
         if any(not _any_like(getattr(lane, name), rule.match[name]) for name in _OF_LANE if name in rule.match):
             continue
         decided = rule.match.keys() <= _OF_LANE and rule.action is Action.FORWARD and not has_places(rule.reason)
+        decided = decided and not _unanswerable(routes, lane)
         return (_by_rule(routes, rule), rule) if decided else None
     verdict = _by_default(routes, lane.channel)
     is_read = lane.channel in routes.addressing.channels
+    is_read = is_read or bool(_unanswerable(routes, lane))
     return (verdict, None) if verdict.action is Action.FORWARD and not is_read else None
+
+
+def _unanswerable(routes: Routes, lane: Lane) -> str:
+    """Why no reply can be sent to a lane; "" where one can."""
+    terms = routes.answerable.get(lane.channel)
+    return "" if terms is None or re.fullmatch(terms.conversations, lane.conversation) else terms.otherwise
+
+
+def _audible(routes: Routes, verdict: Verdict, lane: Lane) -> Verdict:
+    """A verdict, but to listen where it is to answer and no reply can be sent."""
+    if verdict.action is not Action.FORWARD or not (why := _unanswerable(routes, lane)):
+        return verdict
+    return Verdict(Action.LISTEN, verdict.rule, verdict.version, f"{verdict.reason}; not answered: {why}")
 
 
 def _by_rule(routes: Routes, rule: Rule) -> Verdict:

@@ -227,7 +227,8 @@ class EndTask(Commit[str]):
     last; `release` charges nothing, and counts an outage when it is `deferred`. What is pending again may be tried
     at `ready_at`. `ending` is the end of the model call whose answer is the result. The `notice` goes to the owner,
     where he last wrote in a direct chat, when the task has ended or waits for a person, and its terms say so. The
-    `effects` are what a completed branch leaves: work it wants done, one level deeper, and deeds of memory.
+    `answer` goes to the conversation of a completed task. The `effects` are what a completed branch leaves: work it
+    wants done, one level deeper, and deeds of memory.
     """
 
     task_id: int
@@ -241,6 +242,7 @@ class EndTask(Commit[str]):
     ending: StepEnd | None = None
     notice: reply.ReplyDraft | None = None
     effects: tuple[OfBranch, ...] = ()
+    answer: reply.ReplyDraft | None = None
 
 
 def settled(task: Task, commit: EndTask) -> Task:
@@ -351,7 +353,8 @@ def made_of(effect: MakeTask, lane: message.Lane | None, turn_id: int | None, de
 
     The owner receives the result of an approved call; it makes no work, so that no depth is too much for it.
     """
-    task = NewTask(effect.id, effect.text, effect.key, effect.kind, lane, turn_id, depth, outside=effect.outside)
+    task = NewTask(effect.id, effect.text, effect.key, effect.kind, lane, turn_id, depth, WorkTerms(tools=effect.tools))
+    task = replace(task, outside=effect.outside)
     if effect.kind is TaskKind.CALL:
         task = replace(task, depth=min(depth, DEPTH_MAX), terms=WorkTerms(notify=Notify.ALWAYS))
     review, expires_at, notice = effect.review, effect.expires_at, effect.notice

@@ -165,9 +165,9 @@ class Tasks:
 
     async def _completed(self, task: Task, done: worker.WorkerResult, steps: StepLog) -> str:
         """Its result, what it leaves behind and the end of its last call are on disk at once, or nothing is."""
-        end = replace(
-            self._ended(task, TaskEnd.COMPLETE, done.result, steps), ending=steps.ending, effects=done.effects
-        )
+        end = self._ended(task, TaskEnd.COMPLETE, done.result, steps)
+        said = reply.ReplyDraft(self._around.ids.next(), done.result) if task.terms.reply else None
+        end = replace(end, ending=steps.ending, effects=done.effects, answer=said)
         state = await self._around.store.apply(end)
         for hint in self._around.hints.of_tasks.values():
             hint.set()

@@ -136,7 +136,8 @@ def described_agent(one: LoadedExtension, guests: Mapping[str, LoadedExtension])
         return [tool for each in near for tool in each.provided.tools if tool.name in described.tools]
 
     limits = described.limits.steps_max, described.limits.tokens_max, described.limits.time_s
-    return DescribedAgent(described.instructions, tools, described.model, *limits)
+    listed = frozenset(described.tools), "owner" in one.manifest.reads
+    return DescribedAgent(described.instructions, tools, described.model, *limits, *listed)
 
 
 def shape_of(extension: LoadedExtension) -> dict[str, Any]:

@@ -287,7 +287,7 @@ class AgentLimits(ManifestPart):
 
 
 class AgentManifest(ManifestPart):
-    """An agent without code: its instructions, and its tools, its own or those of its dependencies."""
+    """An agent without code: its instructions, and its tools."""
 
     instructions: str = Field(min_length=1)
     model: str = ""

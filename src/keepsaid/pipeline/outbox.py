@@ -1,4 +1,7 @@
-"""The outbox: sends replies in order; decides whether a failed one is sent again, up to 20 tries, or is dead."""
+"""The outbox: sends replies in order; decides whether a failed one is sent again, or is dead after 20 tries.
+
+Outages that a channel reports as such do not count.
+"""
 
 from __future__ import annotations
 
@@ -92,7 +95,7 @@ class OutboxSender:
         result = await self._try(reply)
         point("send.after")
         outcome = result.outcome
-        if outcome in (Delivered.RETRY, Delivered.DOUBT) and reply.attempts >= _TRIES_MAX:
+        if outcome in (Delivered.RETRY, Delivered.DOUBT) and reply.attempts >= _TRIES_MAX and not result.outage:
             outcome = Delivered.DEAD
         if (wait := result.retry_after_ms) is None:
             wait = min(_LONGEST_WAIT_MS, _FIRST_WAIT_MS * 2 ** min(reply.attempts - 1, 16))

@@ -171,8 +171,9 @@ class AgentProvider(Protocol):
 class DescribedAgent:
     """The agent that a manifest describes; without a `model` it uses the agent's own.
 
-    `tools` returns those it has when a task begins. One task may take `steps_max` model calls of `tokens_max` tokens
-    each, and `time_s` seconds.
+    `tools` returns those it has when a task begins. `names` are all that its manifest lists: those of the runtime among
+    them it has too, and memory search as the owner if it `reads_owner`. One task may take `steps_max` model calls of
+    `tokens_max` tokens each, and `time_s` seconds.
     """
 
     instructions: str
@@ -181,6 +182,8 @@ class DescribedAgent:
     steps_max: int = 10
     tokens_max: int = 4_096
     time_s: float = 120.0
+    names: frozenset[str] = frozenset()
+    reads_owner: bool = False
 
 
 Agent = AgentProvider | DescribedAgent

@@ -25,6 +25,10 @@ class TaskRunner(Protocol):
         """Stop a task that was cancelled while it runs."""
         ...
 
+    def unknown_tools(self, names: Sequence[str]) -> Sequence[str]:
+        """Return those of these names that no tool of a worker has; none while it does not run."""
+        ...
+
 
 class TaskService:
     """Makes tasks, reads them, and records what a person decides about them."""
@@ -45,6 +49,9 @@ class TaskService:
 
     async def create(self, new: NewTask) -> int:
         """Make a task; returns its id. Raises InputError with nothing made."""
+        if unknown := self._runner.unknown_tools(new.terms.tools or ()):
+            what = f"there is no tool {unknown[0]!r} that a worker may use"
+            raise InputError(what, safe="Nothing was changed.", hint="keepsaid ext ls")
         made = replace(new, id=self._ids.next(), description=normalise(new.description))
         if refusal := await self._store.apply(CreateTasks((made,), self._clock.now_ms())):
             raise InputError(

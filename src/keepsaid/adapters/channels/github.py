@@ -66,6 +66,20 @@ def summary(event: str, payload: Payload) -> str:
     return normal.cut("\n".join(line for line in lines if line), TEXT_CHARS_MAX)
 
 
+_MARKER = re.compile(r"<!-- keepsaid:[0-9a-z-]{1,60} -->\s{0,20}\Z", re.ASCII)
+
+
+def marker(key: str) -> str:
+    """The end of a comment that the agent posts, by the key of the reply; GitHub does not show it."""
+    return f"<!-- keepsaid:{key} -->"
+
+
+def is_own(payload: Payload) -> bool:
+    """Whether an event is about a comment that the agent posted: answering it would never end."""
+    body = _object(payload, "comment").get("body")
+    return isinstance(body, str) and _MARKER.search(body[-_WORD_CHARS_MAX:]) is not None
+
+
 def _object(source: Payload, *path: str) -> Payload:
     value: object = source
     for name in path:
@@ -205,7 +219,7 @@ class GitHubHook:
         self._priority = priority
 
     def read(self, headers: Mapping[str, str], body: bytes) -> Inbound | None:
-        """The message in a delivery; None for a ping.
+        """The message in a delivery; None for a ping, and for what the agent's own comments cause.
 
         `headers` are lower-case. `external_id` is the delivery's GUID, which a redelivery repeats. The stored
         payload is the JSON document: the body as received, or what a form carries in `payload`. Raises
@@ -220,6 +234,8 @@ class GitHubHook:
         payload = _parsed(document)
         if payload.keys() >= _PING:
             return None  # the event's name is not signed: a replayed ping stays a ping
+        if is_own(payload):
+            return None
         login_id, login = sender(payload)
         return Inbound(
             Origin(self.name, self._account, conversation(payload), login_id, login, trust=Trust.EXTERNAL),
@@ -229,7 +245,7 @@ class GitHubHook:
         )
 
     async def send(self, reply: StoredReply) -> SendResult:  # noqa: ARG002 - the port's signature
-        return SendResult(Delivered.REFUSED, "GitHub has no way to reply yet: no credentials")
+        return SendResult(Delivered.REFUSED, "GitHub has no way to reply: github.token is not set")
 
     async def close(self) -> None:
         """Do nothing: it holds no connection."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from keepsaid.app.channels import channels_of
+from keepsaid.adapters.system.machine import SystemClock
+from keepsaid.app.channels import channels_of, github_sweep_of
 from keepsaid.config import Config
 from keepsaid.domain.turn import ClaimedBatch
 from keepsaid.engine.supervisor import ServiceLoop
@@ -15,8 +18,10 @@ from keepsaid.extensions.discovery import ExtensionSource, FoundExtension
 from keepsaid.extensions.manifest import Manifest, manifest_of, read_manifest
 from keepsaid.extensions.provided import RuntimeExtensionContext
 from keepsaid.ports import channel, model
+from keepsaid.ports.runtime import Clock
 from keepsaid.values import frozen
 
+_SWEEP_MS = 86_400_000
 NAMES = ("terminal", "http", "github", "memory", "memory_consolidator")
 """Those there are."""
 
@@ -25,13 +30,15 @@ NAMES = ("terminal", "http", "github", "memory", "memory_consolidator")
 class Parts:
     """What an instance has made of its config that built-in extensions bring in.
 
-    `elsewhere` names the channels that other extensions bring.
+    `elsewhere` names the channels that other extensions bring, `state` is the state directory of the home.
     """
 
     config: Config
     memory_tools: Callable[[ClaimedBatch], Sequence[model.Tool]]
     collecting: Callable[[], Sequence[ServiceLoop]]
     elsewhere: frozenset[str] = frozenset()
+    clock: Clock = field(default_factory=SystemClock)
+    state: Path = Path()
 
 
 class BuiltInContext(RuntimeExtensionContext):
@@ -64,9 +71,9 @@ class _FromConfig:
     """Those of this extension; None for all that are of no other."""
 
     async def initialize(self, context: BuiltInContext) -> None:
-        config = context.parts.config
+        config, clock = context.parts.config, context.parts.clock
         names = frozenset(config.channels) - _OWN if self.names is None else self.names
-        self._channels, self._hooks = channels_of(config, names - context.parts.elsewhere)
+        self._channels, self._hooks = channels_of(config, names - context.parts.elsewhere, clock)
 
     def channels(self) -> Mapping[str, channel.Channel]:
         return self._channels
@@ -83,9 +90,19 @@ class Http(_FromConfig):
 
 
 class GitHub(_FromConfig):
-    """GitHub's webhooks."""
+    """GitHub's webhooks, comments, and requests of failed deliveries."""
 
     names = frozenset({"github"})
+
+    async def initialize(self, context: BuiltInContext) -> None:
+        await super().initialize(context)
+        parts = context.parts
+        self._sweep = github_sweep_of(parts.config, parts.clock, parts.state)
+
+    def loops(self) -> Sequence[ServiceLoop]:
+        if self._sweep is None:
+            return ()
+        return (ServiceLoop("github deliveries", self._sweep.work, asyncio.Event(), poll_ms=_SWEEP_MS, vital=False),)
 
     def hooks(self) -> Mapping[str, channel.Hook]:
         return self._hooks

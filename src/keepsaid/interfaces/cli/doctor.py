@@ -266,6 +266,13 @@ def _hooks(_home: Home, config: Config) -> Iterator[DoctorFinding]:
     if github is not None and github.enabled and not github.secret:
         what = "the github hook is closed: it has no secret"
         yield DoctorFinding("info", what, "to open it, set channels.github.secret and start again")
+    elif github is not None and github.enabled and config.github.token is None:
+        forwards = (
+            one for one in config.routes.rules if one.action == "forward" and one.match.get("channel") == "github"
+        )
+        if (rule := next(forwards, None)) is not None:
+            what = f"the rule {rule.name!r} forwards messages of GitHub, where nothing can be sent: they are only kept"
+            yield DoctorFinding("warn", what, "to answer them, set github.token and start again")
 
 
 def _model(config: Config, *, offline: bool) -> DoctorFinding:

@@ -90,6 +90,7 @@ def run(
     task: Annotated[str | None, typer.Argument(metavar="[ID]", help="A task that waits: tsk_...")] = None,
     text: Annotated[str, typer.Option("--text", help="Instead of an id: description of a new task.")] = "",
     key: Annotated[str, typer.Option(help="Key of the new task, by which other tasks can refer to it.")] = "",
+    tools: Annotated[str, typer.Option(help="The only tools of the new task, separated by commas.")] = "",
 ) -> None:
     """Run a waiting task now, or create a new one."""
     if (task is None) == (not text.strip()):
@@ -101,7 +102,9 @@ def run(
             raise console.refused(what, f"keepsaid inbox tasks run --text {quote(task)}")
         _decided(task, "run", {}, "does not wait")
         return
-    told, up = remote.post("/v1/tasks", {"task": text, "key": key})
+    told, up = remote.post(
+        "/v1/tasks", {"task": text, "key": key, "tools": [one.strip() for one in tools.split(",")] if tools else None}
+    )
     number = told["id"]
     console.show({"task": number, "made": True}, f"{number}  written down")
     if not up:

@@ -340,6 +340,15 @@ class OwnerCall(NamedTuple):
             raise responses.BadRequest(otherwise)
         return values
 
+    def names(self, name: str) -> tuple[str, ...] | None:
+        """A field with a list of names; None where it is absent. Raises BadRequest."""
+        given = self.fields.get(name)
+        if given is None:
+            return None
+        if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+            raise responses.BadRequest(f"{name} must be a list of names")
+        return tuple(given)
+
     def flag(self, name: str, *, default: bool = False) -> bool:
         """A field that is true or false. Raises BadRequest."""
         value = self.fields.get(name, default)

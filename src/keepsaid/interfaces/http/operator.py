@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from keepsaid.app.instance import Instance
 from keepsaid.domain import event, ids, message, schedule
+from keepsaid.domain.route import WorkTerms
 from keepsaid.domain.task import ENDED, OPEN, NewTask, TaskFilter
 from keepsaid.errors import InputError
 from keepsaid.events.catalog import topics_of
@@ -256,7 +257,8 @@ async def create_task(instance: Instance, call: OwnerCall) -> Response:
     text = call.text("task")
     if not text.strip():
         raise BadRequest("say in `task` what is to be done")
-    new = NewTask(0, text, call.text("key"), outside=False, after=tuple(call.ids("after", "task")))
+    terms = WorkTerms(tools=call.names("tools"))
+    new = NewTask(0, text, call.text("key"), terms=terms, outside=False, after=tuple(call.ids("after", "task")))
     return JSONResponse({"id": ids.show("task", await instance.services.tasks.create(new))}, 201)
 
 

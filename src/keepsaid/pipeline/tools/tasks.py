@@ -5,7 +5,7 @@ Tasks are made and ended by the commit of the turn or of the branch. Results of 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from keepsaid.domain.command import REFUSED, CommandResult
@@ -29,6 +29,7 @@ CREATE, LIST, SHOW, CANCEL = "task_create", "task_list", "task_show", "task_canc
 BRANCH = "branch"
 TEXT_CHARS_MAX = 20_000
 _AFTER_MAX = 20
+_TOOLS_MAX = 50
 _OPEN_MAX = 20
 """Tasks of one lane that have not ended, after which its turns make no more."""
 
@@ -40,6 +41,11 @@ _CREATE = object_schema(
         "task": {"type": "string", "description": "what is to be done, with all that a worker has to know"},
         "key": {"type": "string", "description": "a short name; {{task:NAME.result}} in a later task refers to it"},
         "after": {"type": "array", "items": {"type": "string"}, "description": "tasks that come first: tsk_..."},
+        "tools": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "the only tools it may use",
+        },
     },
     "task",
 )
@@ -53,16 +59,24 @@ class TaskTools:
     """Tools of one turn, or of a branch that a turn began. The owner's direct chats see all tasks, others those of
     their lane.
 
-    `steps` are the recorded steps: tasks that they made are known, though they are not stored yet.
+    `steps` are the recorded steps: tasks that they made are known, though they are not stored yet. `names` returns the
+    tools that a worker may be given.
     """
 
     def __init__(
-        self, claimed: ClaimedBatch, view: TaskView, ids: Ids, steps: Sequence[Step] = (), fence: Fence = UNKEYED
+        self,
+        claimed: ClaimedBatch,
+        view: TaskView,
+        ids: Ids,
+        steps: Sequence[Step] = (),
+        fence: Fence = UNKEYED,
+        names: Callable[[], Collection[str]] = tuple,
     ) -> None:
         self._claimed = claimed
         self._view = view
         self._ids = ids
         self._fence = fence
+        self._names = names
         origins = [message.inbound.origin for message in claimed.messages]
         self._lane = None if all(one.trust is Trust.OWNER and one.direct for one in origins) else claimed.batch.lane
         made = (read("task", str(step.output).partition(" ")[0]) for step in steps if step.subject in (CREATE, BRANCH))
@@ -88,6 +102,10 @@ class TaskTools:
         self._check(arguments, "task")
         if not isinstance(arguments.get("key", ""), str):
             raise ToolError("key must be a text")
+        known = self._names()
+        if unknown := [name for name in _tools_in(arguments) or () if name not in known]:
+            there = ", ".join(sorted(known)) or "none"
+            raise ToolError(f"there is no tool {unknown[0]!r} that a worker may use; there are: {there}")
         for number in (one for one in _after(arguments) if one not in self._made):
             task = await self._seen(number)
             if task.state in ("failed", "cancelled"):
@@ -164,7 +182,7 @@ def _requested_effects(records: Sequence[Record], *, outside: bool) -> Iterator[
             yield MakeTask(number, normalise(str(arguments["about"])), outside=strange, kind=TaskKind.BRANCH)
         else:
             task, key = normalise(str(arguments["task"])), normalise(str(arguments.get("key", "")))
-            yield MakeTask(number, task, key, _after(arguments), strange)
+            yield MakeTask(number, task, key, _after(arguments), strange, tools=_tools_in(arguments))
 
 
 def _own(name: str, says: str, schema: Mapping[str, Json], run: Callable[[dict[str, Json]], Awaitable[str]]) -> Tool:
@@ -179,6 +197,16 @@ def _after(arguments: Mapping[str, Json]) -> tuple[int, ...]:
     if len(numbers) != len(known) or len(known) > _AFTER_MAX:
         raise ToolError(f"after must be a list of at most {_AFTER_MAX} tasks: tsk_...")
     return numbers
+
+
+def _tools_in(arguments: Mapping[str, Json]) -> tuple[str, ...] | None:
+    """The tools that a worker may use; None where the call does not say."""
+    given = arguments.get("tools")
+    if given is None:
+        return None
+    if not isinstance(given, list) or len(given) > _TOOLS_MAX or not all(isinstance(one, str) for one in given):
+        raise ToolError(f"tools must be a list of at most {_TOOLS_MAX} names")
+    return tuple(normalise(str(one)) for one in given)
 
 
 def _named(arguments: Mapping[str, Json]) -> int:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from keepsaid.domain import turn
 from keepsaid.domain.message import Trust, Trusted
@@ -15,9 +16,11 @@ from keepsaid.pipeline.turn.authorization import CallGate
 from keepsaid.pipeline.turn.run import Begun, OutsideCall, StepLog, TurnDeps, TurnLimits, ignore_tool, run_turn
 from keepsaid.pipeline.turn.worker import RESULT_CHARS_MAX, WorkerDeps, WorkerResult, shown_to
 from keepsaid.ports import extension
+from keepsaid.ports.model import Tool
 from keepsaid.text.normal import cut, digest, normalise
 
 _ERROR_CHARS_MAX = 500
+_HTTP_GET, _OF_SERVER = "http_get", "__"
 
 
 async def run_agent(
@@ -52,10 +55,24 @@ async def _follow(
     prompt = Prompt(agent.instructions, (), "", task.description)
     try:
         async with asyncio.timeout(agent.time_s):
-            ran = await run_turn(TurnDeps(chat, prompt, agent.tools(), limits, ignore_tool, None, gate), steps)
+            tools = await _tools(deps, agent, story)
+            ran = await run_turn(TurnDeps(chat, prompt, tools, limits, ignore_tool, None, gate), steps)
     except TimeoutError:
         raise TaskImpossible(f"its agent took longer than {agent.time_s:g} s") from None
     return WorkerResult(cut(ran.text, RESULT_CHARS_MAX), ran.waiting)
+
+
+async def _tools(deps: WorkerDeps, agent: extension.DescribedAgent, story: TaskStory) -> Sequence[Tool]:
+    """The tools of a described agent: near ones, and of the runtime's those that its manifest lists.
+
+    These are tools of MCP servers, pages of listed hosts, and memory search, which reads as the owner or not at all.
+    """
+    near = agent.tools()
+    taken = {tool.name for tool in near}
+    asked = replace(story, task=replace(story.task, outside=not agent.reads_owner))
+    ours = {tool.name: tool for tool in deps.tools() if tool.name == _HTTP_GET or _OF_SERVER in tool.name}
+    ours |= {tool.name: tool for tool in await deps.own(asked)}
+    return (*near, *(tool for name, tool in ours.items() if name in agent.names - taken))
 
 
 async def _invoke(agent: extension.AgentProvider, task: Task, steps: StepLog) -> str:

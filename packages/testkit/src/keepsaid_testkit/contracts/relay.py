@@ -9,9 +9,10 @@ from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.effects import RelayTask
 from keepsaid.domain.message import RESULT, SYSTEM, Content, Lane, ProviderMarks
 from keepsaid.domain.relay import MarkTasksReported, UnreportedTasks
+from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.route import Action
 from keepsaid.domain.task import CancelTask, CreateTasks, EndTask, NewTask, Task, TaskEnd
-from keepsaid.testing.builders import ROOM, lane_of, outcome, said, verdict
+from keepsaid.testing.builders import CHANNEL, ROOM, lane_of, outcome, said, verdict
 from keepsaid_testkit.contracts.store_driver import ContractStore, StoreDriver
 from keepsaid_testkit.contracts.tasks import TaskDriver
 
@@ -108,3 +109,20 @@ class RelayContract:
         await store.apply(EndTask(task.id, task.fence, TaskEnd.FAIL, 9, "no river"))
         [untold] = await store.tasks.list_unreported_tasks(9)
         assert [(one.id, "no river" in one.reason) for one in untold.tasks] == [(1, True), (2, True)]
+
+    async def test_the_answer_of_a_completed_task_goes_to_its_conversation(self, store: ContractStore) -> None:
+        """Once, with the end of the task; one that failed, has another owner, or came from nowhere has none."""
+        desk, here = TaskDriver(store), lane_of()
+        await StoreDriver(store, 100).receive(said())
+        task = await desk.begin(NewTask(1, "a", lane=here))
+        answer = ReplyDraft(201, "all is well")
+        assert await store.apply(EndTask(1, task.fence + 1, TaskEnd.COMPLETE, 8, "well", answer=answer)) == ""
+        assert await store.unseen(CHANNEL, ROOM) == []
+        for _ in range(2):
+            await store.apply(EndTask(1, task.fence, TaskEnd.COMPLETE, 9, "well", answer=answer))
+        task = await desk.begin(NewTask(2, "b", lane=here))
+        await store.apply(EndTask(2, task.fence, TaskEnd.FAIL, 9, "ill", answer=ReplyDraft(202, "ill")))
+        task = await desk.begin(NewTask(3, "c"))
+        await store.apply(EndTask(3, task.fence, TaskEnd.COMPLETE, 9, "well", answer=ReplyDraft(203, "nowhere")))
+        [told] = await store.unseen(CHANNEL, ROOM)
+        assert (told.id, told.draft.text, told.draft.notice, told.lane) == (201, "all is well", False, here)

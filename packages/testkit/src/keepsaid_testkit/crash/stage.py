@@ -284,7 +284,7 @@ def _own_address() -> str:
 
 
 def settings(model_url: str, doors: ReplyUrls) -> dict[str, Any]:
-    """The config: a scripted model, pushed replies, short windows, and a rule of each kind."""
+    """The config: a scripted model, pushed replies, short windows, and a rule of each kind; no comment is taken."""
     rules = [
         {"name": "pulls", "match": {"channel": "github", "event": "pull_request.opened"}, "action": "forward"},
         {
@@ -295,6 +295,7 @@ def settings(model_url: str, doors: ReplyUrls) -> dict[str, Any]:
         },
         {"name": "rest", "match": {"channel": "github"}, "action": "drop", "reason": "nobody asked for it"},
     ]
+    nobody = urlsplit(doors.closed)
     return {
         "server": {"host": _own_address()},
         "models": {"chat": "openai/scripted", "base_url": model_url, "api_key": "none needed"},
@@ -306,6 +307,7 @@ def settings(model_url: str, doors: ReplyUrls) -> dict[str, Any]:
         "tools": {"approval_hours": _APPROVAL_HOURS},
         "memory": {"embedder": "hashed", "deadline_ms": _RECALL_MS},
         "routes": {"rules": rules},
+        "github": {"token": "ghs-of-a-crash-play", "api_url": f"{nobody.scheme}://{nobody.netloc}"},
         "channels": {
             "http": {"busy": "steer", "reply_hosts": [urlsplit(url).netloc for url in (doors.url, doors.closed)]},
             "github": {"busy": "interrupt", "secret": SECRET, "window_ms": 100, "quiet_ms": 100, "max_wait_ms": 500},

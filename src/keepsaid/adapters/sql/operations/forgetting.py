@@ -302,9 +302,10 @@ def _replies(db: SqlSession, replies: Sequence[Row], turn_id: int | None, piece:
 
 
 def _task(db: SqlSession, task_id: int, piece: _Piece) -> bool:
-    """Remove the words of a task and the notices of it; False while one of these is on its way."""
+    """Remove the words of a task, its answer and the notices of it; False while one of these is on its way."""
     piece.counts["tasks"] += tasks.scrub(db, task_id, piece.at)
-    return _replies(db, every(db, SQL["notices_of"], (ids.show("task", task_id),)), None, piece)
+    about = every(db, SQL["notices_of"], (ids.show("task", task_id),)), every(db, SQL["replies_about"], (task_id,))
+    return _replies(db, tuple({row[0]: row for rows in about for row in rows}.values()), None, piece)
 
 
 def _schedule(db: SqlSession, schedule_id: int, piece: _Piece) -> bool:

@@ -118,6 +118,20 @@ def keep_for_owner(db: SqlSession, draft: ReplyDraft, at: int, about_task: int |
     return True
 
 
+def keep_for_task(db: SqlSession, task_id: int, draft: ReplyDraft, at: int) -> bool:
+    """Put a reply in the conversation of a task, addressed as the newest messages it was made of; False if none.
+
+    It is deleted with the task.
+    """
+    if (lane_id := scalar(db, SQL["lane_of_task"], (task_id,))) is None:
+        return False
+    batch_id = scalar(db, SQL["batch_of_task"], (task_id,))
+    url, reply_to = (None, None) if batch_id is None else address(rows.messages_of(db, batch_id))
+    keep_reply(db, lane_id, (None, None), replace(draft, url=url, reply_to=reply_to), at)
+    db.execute(SQL["about"], (draft.id, task_id))
+    return True
+
+
 def keep_notices(db: SqlSession, batches: Sequence[int], draft: ReplyDraft, reply_ids: Iterator[int], at: int) -> None:
     """Store the notice about a batch for its conversation, addressed to its newest reply URL.
 

@@ -86,6 +86,8 @@ def end(db: SqlSession, commit: domain.EndTask) -> str:
         ended(db, task.id, now.state, now.reason, commit.at)
         if commit.notice is not None and now.notifies_owner:
             outbox.keep_for_owner(db, commit.notice, commit.at, task.id)
+        if commit.answer is not None and now.state == "completed":
+            outbox.keep_for_task(db, task.id, commit.answer, commit.at)
     return now.state
 
 

@@ -305,6 +305,9 @@ SELECT id, external_id FROM message WHERE id > ? AND event = 'task.result' AND e
 SELECT id, state, NULL, attempts FROM reply INDEXED BY reply_unasked
 WHERE turn_id IS NULL AND notice = 1 AND text <> '' AND instr(text, ?1)
 
+-- name: replies_about
+SELECT id, state, NULL, attempts FROM reply INDEXED BY reply_about WHERE about_task = ?
+
 -- name: turns_at_work
 SELECT count(*) FROM turn JOIN batch ON batch.id = turn.batch_id
 WHERE turn.state = 'open' AND turn.started_at <= ?1

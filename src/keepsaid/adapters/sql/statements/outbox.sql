@@ -9,6 +9,12 @@ UPDATE reply SET about_task = ?2 WHERE id = ?1
 -- name: lane_of_batch
 SELECT lane_id FROM batch WHERE id = ?
 
+-- name: lane_of_task
+SELECT lane_id FROM task WHERE id = ?
+
+-- name: batch_of_task
+SELECT id FROM batch WHERE task_id = ? ORDER BY id DESC LIMIT 1
+
 -- name: owner_lane
 SELECT lane_id FROM message INDEXED BY message_owner WHERE trust = 'owner' AND direct = 1 ORDER BY id DESC LIMIT 1
 
