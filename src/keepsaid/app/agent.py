@@ -224,13 +224,14 @@ class AgentBuilder:
             tokens_max=memory.tokens_max,
             per_leg=memory.recall_candidates,
             deadline_ms=recall_deadline_ms(self.config, self.model),
-            fresh_ms=PATIENT_MS if self.model.name == turn.NO_MODEL else gates.FRESH_MS,
             pinned_kinds=tuple(map(Kind, memory.pinned_kinds)),
             pinned_each=memory.pinned_per_kind,
             pinned_by=memory.pinned_by,
             cross=self.config.lanes.cross == "always",
             chats=self.config.lanes.cross != "never",
         )
+        if self.model.name == turn.NO_MODEL:
+            settings = replace(settings, fresh_ms=PATIENT_MS)
         have, (_, memories), (clock, _) = self.faculties, self.stores, self.system
         return injection.Injector(have.recall, memories, have.recorder, clock, settings, self.offload)
 

@@ -108,10 +108,8 @@ class Instance:
         embedder = loaded.ExtensionEmbedder(lender, self._active_extensions) if lender else outside.embedder
         self.embedding = Embedding(embedder, memories, clock, outside.former) if embedder else None
         answers = Punctual(outside.answerer) if outside.answerer else model
-        self.recall = recollection(
-            memories, clock, LEG_SHARE * agent.recall_deadline_ms(config, answers), self.embedding
-        )
-        self.search = recollection(memories, clock, PATIENT_MS, self.embedding)
+        limits = LEG_SHARE * agent.recall_deadline_ms(config, answers), PATIENT_MS
+        self.recall, self.search = (recollection(memories, clock, limit, self.embedding) for limit in limits)
         self.recorder = memory.recorder_of(config, operations, memories, clock, self.redactor)
         compaction = models.compaction_of(config, operations, model, clock, (self.redactor, outside.offload))
         self.copier = models.copier_of(config, operations, memories, clock)

@@ -175,10 +175,6 @@ Verdict = tuple[Cause, str]
 """The outcome of a candidate, and the reason in words."""
 
 
-FRESH_MS = 50.0
-"""How long what was said last is waited for to be recorded."""
-
-
 @frozen
 class InjectionSettings:
     """Limits of injection (seed 001; design: section 4.3). Times in milliseconds, tokens estimated.
@@ -197,7 +193,7 @@ class InjectionSettings:
     pinned_kinds: tuple[Kind, ...] = ()
     pinned_each: int = 3
     pinned_by: PinnedOrder = PinnedOrder.RECENT
-    fresh_ms: float = FRESH_MS
+    fresh_ms: float = 50.0
     deadline_ms: float = 150.0
     cross: bool = False
     chats: bool = True
