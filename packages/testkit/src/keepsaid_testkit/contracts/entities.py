@@ -116,6 +116,13 @@ class EntityContract:
             await store.learn([fact("3", "Ben: my sister is called Ann", ("Ben", "sister name", "Ann"), BEN)], 6)
             assert await listed(store) == {f"person:{ANN}": 1, f"person:{BEN}": 1, "person:ann": 1}
 
+    async def test_a_speaker_without_a_name_stops_nothing(self, factory: EntityFactory) -> None:
+        """A display name may be a space."""
+        async with factory() as store:
+            nameless = replace(said("1", "We met in Porto", ANN, ROOM), speaker=" ")
+            await store.keep([nameless, said("2", "Porto is old", BEN, ROOM)], 5)
+            assert (await listed(store))["thing:porto"] == 2
+
     async def test_a_first_name_means_the_one_person_who_has_it(self, factory: EntityFactory) -> None:
         """Where two have it, it is a name of its own."""
         async with factory() as store:

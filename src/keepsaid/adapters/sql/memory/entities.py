@@ -105,13 +105,14 @@ def _known_names(db: SqlSession, named: Sequence[_Named]) -> _KnownNames:
     known = _KnownNames(defaultdict(set), defaultdict(list), defaultdict(list))
     audiences = as_json({one.audience for one in named})
     for audience, speaker, speaker_id in every(db, SQL["speakers"], {"audiences": audiences, "last": _LAST}):
-        for name in {name_words(speaker), name_words(speaker.split()[0])}:
+        for name in {name_words(speaker), *map(name_words, speaker.split()[:1])}:
             known.speakers[audience, name].add(speaker_id)
     bindings = {"names": as_json(places), "most": _CALLED_MAX, "last": _LAST}
     for n, key, is_near in every(db, SQL["called"], bindings):
         known.called[places[n]].append(_Candidate(key, bool(is_near)))
-    for n, key in every(db, SQL["called_first"], {**bindings, "most": _CALLED_MAX * len(places)}):
-        known.first_names[places[n]].append(key)
+    unknown = [place for place in places if place not in known.called]
+    for n, key in every(db, SQL["called_first"], {"names": as_json(unknown), "most": _CALLED_MAX * len(unknown)}):
+        known.first_names[unknown[n]].append(key)
     return known
 
 
