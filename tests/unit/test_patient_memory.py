@@ -26,3 +26,17 @@ async def test_a_slow_memory_is_waited_for_where_nothing_else_answers(tmp_path: 
         answer = await say("Where is the kettle?")
     assert "in the cellar" in answer
     assert "nothing about it" not in answer
+
+
+async def test_an_old_value_in_another_language_brings_the_one_that_holds_now(tmp_path: Path) -> None:
+    """However often it changed between, and although the new one shares no word with the question."""
+    home = Home.at(tmp_path)
+    async with asyncio.timeout(HANG_S), opened(home, CONFIG, OfflineResponder()) as instance:
+        say = talking(instance)
+        await instance.start()
+        for text in ("Ich wohne in Hamburg.", "I moved to Madrid.", "I moved to Porto.", "I moved to Rome.", "/reset"):
+            await say(text)
+        answer = await say("Wo wohne ich?")
+    assert "Rome" in answer
+    assert answer.index("Rome") < answer.index("Hamburg")
+    assert "held until" in answer[answer.index("Rome") :]

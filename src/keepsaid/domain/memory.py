@@ -262,7 +262,8 @@ class Found(NamedTuple):
 class Hit:
     """A recalled memory: its rank (from 1) and score within the leg that weighed most for it.
 
-    `value` is what all legs came to, and `places` where each of them had it.
+    `value` is what all legs came to, and `places` where each of them had it. `now_id` is the memory that holds now in
+    place of one that was replaced, 0 for none.
     """
 
     memory: Memory
@@ -271,6 +272,7 @@ class Hit:
     score: float
     value: float = 0.0
     places: tuple[receipt.Place, ...] = ()
+    now_id: int = 0
 
 
 @frozen

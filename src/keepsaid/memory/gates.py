@@ -291,19 +291,16 @@ class Selection:
             if fallen is None and hit.memory.id not in answers:
                 fallen = _gated(one, n in through, bool(through)) or _replaced(hit.memory, answers)
             self._sifted.append(_Sifted(hit, RELEVANT, said, fallen, one, is_answer=hit.memory.id in answers))
-        self._carry_successors()
+        self._carry_successors([hit for n, hit in enumerate(recalled) if n in through])
         return tuple(one.hit.memory.id for one in self._sifted if one.fallen is None)
 
-    def _carry_successors(self) -> None:
-        """Let in what took the place of a memory that passes, although it shares no word with the message itself."""
+    def _carry_successors(self, relevant: Sequence[Hit]) -> None:
+        """Let in what holds now in place of a memory that is relevant, although it shares no word with the message."""
         places = {one.hit.memory.id: at for at, one in enumerate(self._sifted)}
-        passing = [one.hit.memory for one in self._sifted if one.fallen is None]
-        while passing:
-            after = passing.pop().superseded_by
-            at = places.get(after or 0)
-            if at is not None and (one := self._sifted[at]).fallen is not None and one.fallen[0] is Cause.GATE:
-                self._sifted[at] = replace(one, fallen=None, carried=True)
-                passing.append(one.hit.memory)
+        for hit in relevant:
+            at = places.get(hit.now_id)
+            if at is not None and (fallen := self._sifted[at].fallen) is not None and fallen[0] is Cause.GATE:
+                self._sifted[at] = replace(self._sifted[at], fallen=None, carried=True)
 
     def _known(self, memory: Memory, said: str, seen: set[int]) -> Verdict | None:
         if memory.id in seen:

@@ -219,7 +219,8 @@ class Recollection:
         there = ranking.places(shares, [one.memory_id for one in (*best, *after)])
         for rank, (id_, value) in enumerate((*best, *after), 1):
             there[id_] = there[id_] or (receipt.Place(ranking.SUCCESSOR, rank, value),)
-        hits = [Hit(found[id_], *there[id_][0][:3], value, there[id_]) for id_, value in best]
+        now_ids = {id_: now for id_, _ in best if (now := ranking.current(id_, found)) != id_}
+        hits = [Hit(found[id_], *there[id_][0][:3], value, there[id_], now_ids.get(id_, 0)) for id_, value in best]
         beyond = [receipt.Beyond(id_, rank, value, there[id_]) for rank, (id_, value) in enumerate(after, limit + 1)]
         return tuple(hits), tuple(beyond)
 
