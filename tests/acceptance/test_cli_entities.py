@@ -63,3 +63,23 @@ def test_pages_are_exported_and_named_where_something_is_forgotten(tmp_path: Pat
     blocked = str(tmp_path / "file")
     assert "cannot be written" in inside(program, capsys, "memory", "entities", "export", blocked, code=1).err
     assert blocked not in inside(program, capsys, "memory", "forget", "--filter", "Lisbon", "--yes").out
+
+
+def test_the_entity_that_stays_keeps_its_name(tmp_path: Path, capsys: Capture) -> None:
+    program = Program(tmp_path / "home")
+    for note in ("We call the boat Wanda", "I painted Wanda", "My dog hates Rex"):
+        inside(program, capsys, "memory", "add", note)
+    inside(program, capsys, "memory", "entities", "merge", "Rex", "Wanda")
+    assert inside(program, capsys, "memory", "entities", "show", "Wanda").out.startswith("# Rex\n")
+
+
+def test_what_was_replaced_holds_again_when_it_is_added_again(tmp_path: Path, capsys: Capture) -> None:
+    program = Program(tmp_path / "home")
+    for first, second in (("Kim plays the harp", "Kim plays the cello"), ("I live in Porto.", "I live in Faro.")):
+        added = inside(program, capsys, "memory", "add", first, "--json").json["id"]
+        inside(program, capsys, "memory", "edit", added, second)
+        again = inside(program, capsys, "memory", "add", first, "--json").json["id"]
+        assert again != added
+        shown = inside(program, capsys, "memory", "show", again, "--json").json["memory"]
+        assert (shown["text"], shown["state"]) == (first, "active")
+        assert inside(program, capsys, "memory", "add", first, "--json").json["id"] == again, "once is enough"

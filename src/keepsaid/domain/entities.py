@@ -68,7 +68,12 @@ class NamedEntity:
     @property
     def key(self) -> str:
         """The key of a new entity of this name."""
-        return f"{self.kind}:{self.identity or ' '.join(map(fold, spelled(self.name)))}"
+        return f"{self.kind}:{self.identity or plain_name(self.name)}"
+
+
+def plain_name(name: str) -> str:
+    """A name as keys have it: its words, folded."""
+    return " ".join(map(fold, spelled(name)))
 
 
 @frozen

@@ -141,9 +141,18 @@ def shares_of(trace: Json) -> tuple[LayerShare, ...]:
     return tuple(shares)
 
 
-def in_one_line(shares: tuple[LayerShare, ...], window: int = 0) -> str:
-    """The layers with their tokens, and their share of a model's window in tokens, 0 for not known."""
-    total = sum(one.tokens for one in shares)
+def factor_of(trace: Json) -> float:
+    """What the model's own counts of tokens were to the estimates of a turn; 1 where nothing is recorded."""
+    factor = trace.get("factor") if isinstance(trace, dict) else None
+    return float(factor) if isinstance(factor, int | float) else 1.0
+
+
+def in_one_line(shares: tuple[LayerShare, ...], window: int = 0, factor: float = 1.0) -> str:
+    """The layers with their tokens, and their share of a model's window in tokens, 0 for not known.
+
+    `factor` is what the model's own counts are to the estimates.
+    """
+    total = int(sum(one.tokens for one in shares) * factor + 0.5)
     told = " | ".join(f"{one.name} {one.tokens:,}" + (f" ({one.cut})" if one.cut else "") for one in shares)
     whole = f" of {window:,} ({100 * total / window:.0f} %)" if window else ""
     return f"{told}   about {total:,} tokens{whole}"

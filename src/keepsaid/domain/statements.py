@@ -21,13 +21,22 @@ _TODO = lazy(rf"{LEAD}(?:to[- ]?do|task)\s*:\s*(?P<what>\S.*)", re.IGNORECASE)
 
 @frozen
 class LooseStatement:
-    """A statement before it has a place: `about` says that its subject is the speaker."""
+    """A statement before it has a place: `about` says that its subject is the speaker.
+
+    One that is `asked` is to be remembered by the speaker's own word.
+    """
 
     kind: Kind
     text: str
     about: bool = False
     attribute: str = ""
     value: str = ""
+    asked: bool = False
+
+    @property
+    def is_immediate(self) -> bool:
+        """Whether it is learned as soon as it is recorded, and not when the conversation is read."""
+        return self.attribute != "" or self.asked
 
     def by(self, speaker: str, position: int) -> Statement:
         """The statement as somebody made it in a record."""
@@ -71,10 +80,10 @@ def _extract_sentence(sentence: str, before: str) -> Iterator[LooseStatement]:
     asks = is_question(sentence)
     for pattern in () if asks else (_REMEMBER_TO, _TODO):
         if found := pattern.fullmatch(sentence):
-            yield LooseStatement(Kind.TODO, _bare(found["what"]), attribute="")
+            yield LooseStatement(Kind.TODO, _bare(found["what"]), asked=True)
             return
     if what := _bare(content_to_remember(sentence, before)):
-        yield _fact(what) or LooseStatement(Kind.FACT, what, about=True)
+        yield replace(_fact(what) or LooseStatement(Kind.FACT, what, about=True), asked=True)
     elif not asks and (fact := _fact(sentence)):
         yield fact
 

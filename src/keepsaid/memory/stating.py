@@ -48,15 +48,15 @@ def _stated(message: StoredMessage, episode: NewMemory) -> Iterator[NewMemory]:
     origin = message.inbound.origin
     if episode.trust is Trust.EXTERNAL or origin.sender == SYSTEM or message.inbound.content.event:
         return
-    facts = [one for one in extract_statements(episode.text) if one.attribute]
+    facts = [one for one in extract_statements(episode.text) if one.is_immediate]
     for n, one in enumerate(facts[:STATED_MAX]):
         fact = replace(
             episode,
             key=stated_key(message.id, n),
             kind=one.kind,
-            text=f"{episode.speaker}: {one.text}",
-            subject=episode.speaker,
-            subject_id=episode.speaker_id,
+            text=f"{episode.speaker}: {one.text}" if one.about else one.text,
+            subject=episode.speaker if one.about else "",
+            subject_id=episode.speaker_id if one.about else "",
             attribute=one.attribute,
             value=one.value,
             importance=IMPORTANCE[one.kind],

@@ -88,8 +88,10 @@ class EntityService:
         return EntityPage(entity, facts, past, messages, tuple(together))
 
     async def _mentioning(self, keys: Sequence[str], limit: int, *, said: bool) -> tuple[Memory, ...]:
+        """Memories that mention one of the entities; of those that say the same, for others too, the newest."""
         ids = await self.memories.entities.mentioning(OWNER_HEARS, keys, limit, said=said)
-        return tuple(await self.memories.fetch(OWNER_HEARS, ids))
+        found = {(one.text, one.state): one for one in reversed(await self.memories.fetch(OWNER_HEARS, ids))}
+        return tuple(reversed(found.values()))
 
 
 def markdown(page: EntityPage) -> Iterator[str]:

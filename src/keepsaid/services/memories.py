@@ -84,12 +84,21 @@ class MemoryService:
         [plain] = await masked_texts(self._redactor, [new.text])
         lifted = await self._memories.echoes.in_memory(new)
         new = replace(with_slot(replace(new, text=plain.text)), text=new.text)
+        number = await self._stored(new)
+        while (there := await self._memories.get(OWNER_HEARS, number)) is not None and there.state != "active":
+            # the same was said before and holds no more: said again after what replaced it, it holds from now on
+            key = f"{new.key}:{there.superseded_by or 0:x}"
+            new = replace(new, key=key, sources=(memory.Source("note", key),))
+            number = await self._stored(new)
+        return AddedMemory(number, redaction.counted_kinds(plain.marks), lifted)
+
+    async def _stored(self, new: memory.NewMemory) -> int:
+        """Store a memory, in its slot if it has one; returns its id."""
         if new.attribute:
             [learned] = await self._memories.learn([new], new.said_at)
-            number = learned.memory_id
-        else:
-            [number] = await self._memories.keep([new], new.said_at)
-        return AddedMemory(number, redaction.counted_kinds(plain.marks), lifted)
+            return learned.memory_id
+        [number] = await self._memories.keep([new], new.said_at)
+        return number
 
     async def edit(self, memory_id: int, text: str, value: str) -> learning.LearnResult:
         """Put a memory right, as its owner; what it said before is kept as past.
@@ -121,7 +130,8 @@ class MemoryService:
 
         Memories that share less than half of their words are merged `anyway` only: they may not say the same.
         """
-        found = {one.id: one for one in await self._memories.fetch(OWNER_HEARS, [into, *others])}
+        read_now = await self._memories.fetch(OWNER_HEARS, [into, *others])
+        found = {one.id: one for one in read_now if one.state == "active"}
         for other in others:
             if not anyway and into in found and other in found and not _alike(found[into].text, found[other].text):
                 name, kept = show("memory", other), show("memory", into)
@@ -183,7 +193,7 @@ class RememberedService:
             return replace(story, remembered=())
         try:
             async with asyncio.timeout(_RECORDED_WITHIN_S):
-                if story.staged or any(one.attribute for one in extract_statements(story.message.text)):
+                if story.staged or any(one.is_immediate for one in extract_statements(story.message.text)):
                     await self.record(story.message.lane.conversation)
                 said = story.message
                 listener = memory.Listener(said.lane, memory.person_of(said.inbound.origin), direct=True)

@@ -66,7 +66,7 @@ def merge(
 ) -> None:
     """Make one entity of two that are the same: mentions of the second become mentions of the first.
 
-    No memory changes. Later mentions by either name count for the entity that stays.
+    No memory changes. Later mentions by either name count for the entity that stays. It cannot be taken back.
     """
     told = remote.post("/v1/entities/merge", {"into": into, "other": other})[0]
     console.show(told, f"{told['entity']['key']}  {counted(told['moved'], 'mention')} moved")

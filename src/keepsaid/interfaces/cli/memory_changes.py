@@ -83,7 +83,7 @@ def _forget(chosen: Chosen) -> None:
     console.show(told, f"{told['id']}  {done}: {_counts(told['counts'])}")
     _show_rewritten(rewritten)
     for backup in told["backups"]:
-        console.say(f"a backup from before still holds it: {backup}")
+        console.say(f"a backup from before may still hold it: {backup}")
     if told["undo_until"]:
         console.say(f"it can be undone until {told['undo_until']}: keepsaid memory restore {told['id']}")
     if told["state"] != "done":
@@ -114,9 +114,11 @@ def _rewritten(paths: Sequence[str]) -> dict[str, str]:
             if is_migration_copy(path):
                 path.unlink()
                 done[str(path)] = "deleted, a copy from a migration"
-            elif path.is_dir():
+            elif (path / "manifest.json").is_file():
                 data.rewrite(path)
                 done[str(path)] = "rewritten"
+            else:
+                console.say(f"not rewritten: {path} is an export: delete it, and export again")
         except KeepsaidError as error:
             console.say(f"not rewritten: {path}: {error.what}")
     return done
@@ -249,7 +251,8 @@ def restore(
     memories: Annotated[list[str], typer.Argument(metavar="ID...", help="Memories: mem_..., or a request: fgt_...")],
 ) -> None:
     """Restore an archived memory, or undo a deletion while that is possible."""
-    if len(memories) == 1 and read("forgetting", memories[0]) is not None and memories[0].startswith("fgt_"):
+    if len(memories) == 1 and memories[0].startswith("fgt_"):
+        console.id_of("forgetting", memories[0], "keepsaid memory forgotten", f"there is no {memories[0]}")
         told, _ = remote.post("/v1/forget/undo", {"id": memories[0]})
         console.show(told, f"{told['id']}  undone; what was forgotten is remembered again")
         return

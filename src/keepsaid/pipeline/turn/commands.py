@@ -187,7 +187,9 @@ class Commands:
         story = None if number is None else await self.lanes.turn(number)
         shares = () if story is None else prompt.shares_of(story.trace)
         tail = await self.lanes.context(lane, 1)
-        lines = [prompt.in_one_line(shares, self.window) if shares else "No turn here has asked a model yet."]
+        factor = 1.0 if story is None else prompt.factor_of(story.trace)
+        none = "No turn here has asked a model yet."
+        lines = [prompt.in_one_line(shares, self.window, factor) if shares else none]
         if tail.summary is not None:
             lines.append(f"A summary (version {tail.summary.version}) replaces the earlier messages in prompts.")
         return CommandResult("\n".join(lines))

@@ -18,6 +18,7 @@ from keepsaid.domain.entities import (
     Naming,
     entities_in,
     is_identity,
+    plain_name,
 )
 from keepsaid.domain.graph import name_words
 from keepsaid.domain.memory import Listener, NewMemory
@@ -148,8 +149,11 @@ def _found(db: SqlSession, listener: Listener, name: str) -> Sequence[Entity]:
 
 
 def _entity_of(row: Row) -> Entity:
+    """An entity; the name that its key has comes first, then the most used."""
     key, names, memories, last_at = row
-    return Entity(key, tuple(json.loads(names)), memories, last_at)
+    own = key.partition(":")[2]
+    ordered = sorted(json.loads(names), key=lambda name: plain_name(name) != own)
+    return Entity(key, tuple(ordered), memories, last_at)
 
 
 def _mentioning(db: SqlSession, listener: Listener, keys: Sequence[str], limit: int, *, said: bool) -> Sequence[int]:
