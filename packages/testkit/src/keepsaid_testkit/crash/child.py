@@ -145,7 +145,8 @@ def _replace(place: ModuleType | type, name: str, value: object) -> None:
 def _mentioning(keep: Keep) -> Keep:
     """Each memory that is kept mentions a thing of its own: that is written too, and leads from none to another.
 
-    Two strangers are joined and split, and each memory is shared with the scope it already has, and learned from.
+    The first mentions a second thing, which is merged with its own. Two strangers are joined and split, and each memory
+    is shared with the scope it already has, and learned from.
     """
 
     async def kept(
@@ -156,6 +157,8 @@ def _mentioning(keep: Keep) -> Keep:
         await store.people.join(_STRANGERS, OWNER, at)
         await store.people.split(_STRANGERS[0])
         for id_ in ids[:1]:
+            await store.graph.relate([], [Mention(id_, f"thing:{id_}:other", f"other {id_}")], at)
+            await store.entities.merge(f"thing:{id_}", f"thing:{id_}:other")
             await store.sharing.share(ShareMemory(id_, ShareReach.CONVERSATION, OWNER, "so already", at))
             await exercise_learning(store, id_, at)
         return ids

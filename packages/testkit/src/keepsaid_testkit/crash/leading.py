@@ -38,6 +38,7 @@ TEACHING = (
     "commit.TakeIn.",
     "commit.RulePairs.",
     "commit.Relate.",
+    "commit.MergeEntities.",
     "commit.JoinPeople.",
     "commit.SplitPerson.",
     "commit.ShareMemory.",

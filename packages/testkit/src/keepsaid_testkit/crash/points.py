@@ -86,6 +86,7 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
                 "commit.KeepVectors.",
                 "block.",
                 "commit.Relate.",
+                "commit.MergeEntities.",
                 "commit.JoinPeople.",
                 "commit.SplitPerson.",
                 "commit.ShareMemory.",

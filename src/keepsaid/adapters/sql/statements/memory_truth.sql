@@ -204,4 +204,4 @@ WHERE memory.slot IS NOT NULL AND memory.state <> 'forgotten'
 UPDATE memory SET slot = :slot WHERE id = :id
 
 -- name: newest
-SELECT recorded_at FROM memory ORDER BY id DESC LIMIT 1
+SELECT recorded_at FROM memory WHERE id = (SELECT max(id) FROM memory)
