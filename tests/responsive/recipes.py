@@ -49,6 +49,7 @@ EXEMPT: dict[str, str] = {
     "keepsaid.adapters.models.provider.build": "it makes a client from the owner's settings",
     "keepsaid.interfaces.shapes.fields_of": "the names are the program's own",
     "keepsaid.interfaces.shapes.times_of": "the names are the program's own",
+    "keepsaid.adapters.channels.github_pulls.github_diff": "it makes a tool, and reads nothing yet",
     "keepsaid.interfaces.http.server._bind": "it opens a port at the owner's address",
     "keepsaid.extensions.manifest.read_manifest": "a manifest is the owner's, as the code beside it is",
 }

@@ -11,6 +11,7 @@ from keepsaid.domain.attributes import slot_name
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.graph import name_words
 from keepsaid.domain.memory import OWNER, Memory
+from keepsaid.text.memory_commands import is_question, sentences
 from keepsaid.text.names import NAME_WORDS_MAX, names_in
 from keepsaid.text.words import fold, spelled
 from keepsaid.values import frozen
@@ -40,6 +41,7 @@ _OF_PEOPLE = frozenset(_ATTRIBUTES_OF_PEOPLE.split())
 _OWN_NAMES = frozenset(["name", "nickname"])
 """Attributes whose value is another name of their subject."""
 
+_CHARS_MAX = 8_000
 IN_TEXT = 0.5
 """The weight of a mention in running text; measured, see docs/develop/benchmarks-archive.md."""
 
@@ -110,6 +112,9 @@ def _of_slot(naming: Naming) -> Iterator[NamedEntity]:
 
 
 def _of_text(text: str) -> Iterator[NamedEntity]:
+    """The names in a text; none in one that only asks: it tells nothing of anybody."""
+    if all(map(is_question, sentences(text[:_CHARS_MAX]))):
+        return
     for name in names_in(text):
         yield NamedEntity(EntityKind.THING, name.text, certain=name.certain, weight=IN_TEXT)
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 from keepsaid.adapters.channels.github_api import ApiAnswer, ApiRequest, ApiUnreachable, GitHubApi
 from keepsaid.config.home import write_file
@@ -18,7 +19,7 @@ from keepsaid.values import frozen
 
 _log = logging.getLogger("keepsaid.github")
 _PAGE, _PAGES_MAX = 100, 50
-_CURSOR = re.compile(r'<[^>]*[?&]cursor=([^&>]+)[^>]*>;\s*rel="next"')
+_NEXT = re.compile(r'<([^<>]*)>;[ ]?rel="next"')
 _RETENTION_MS = 3 * 86_400_000
 """GitHub keeps deliveries for three days."""
 
@@ -107,10 +108,10 @@ class RedeliverySweep:
                 return None
             page = [one for one in answer.json if isinstance(one, dict)]
             found += [one for one in page if _at(one) >= since]
-            following = _CURSOR.search(answer.headers.get("link", ""))
-            if following is None or not page or _at(page[-1]) < since:
+            cursor = _cursor_in(answer.headers.get("link", ""))
+            if not cursor or not page or _at(page[-1]) < since:
                 break
-            query = {"per_page": str(_PAGE), "cursor": following[1]}
+            query = {"per_page": str(_PAGE), "cursor": cursor}
         return found
 
     def _read(self) -> dict[str, SweepRecord]:
@@ -126,6 +127,13 @@ class RedeliverySweep:
         shown = {name: {"until": one.until, "requests": dict(one.requests)} for name, one in told.items()}
         with suppress(OSError):  # then the next sweep looks at the same deliveries again
             write_file(self._file, json.dumps(shown))
+
+
+def _cursor_in(link: str) -> str:
+    """The cursor of the next page in a Link header; "" for none."""
+    following = _NEXT.search(link)
+    cursors = parse_qs(urlsplit(following[1]).query).get("cursor", []) if following else []
+    return cursors[0] if cursors else ""
 
 
 def _counts(told: Mapping[str, object]) -> dict[str, int]:
