@@ -112,7 +112,7 @@ def _of_slot(naming: Naming) -> Iterator[NamedEntity]:
 
 
 def _of_text(text: str) -> Iterator[NamedEntity]:
-    """The names in a text; none in one that only asks: it tells nothing of anybody."""
+    """The names in a text; none in one that only asks: it says nothing about anybody."""
     if all(map(is_question, sentences(text[:_CHARS_MAX]))):
         return
     for name in names_in(text):
