@@ -244,6 +244,7 @@ def test_a_paused_conversation_keeps_what_is_said_until_it_is_resumed(talking: P
         person.sees("you >")
         person.types("/resume\r")
         person.sees("answer to quick")
+        person.sees("you >")
         person.leaves()
     states = {one["text"]: one["state"] for one in talking.run("inbox", "ls", "--json").json["messages"]}
     assert (states["first"], states["second"]) == ("done", "done")

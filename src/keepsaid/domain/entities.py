@@ -41,7 +41,9 @@ _OF_PEOPLE = frozenset(_ATTRIBUTES_OF_PEOPLE.split())
 _OWN_NAMES = frozenset(["name", "nickname"])
 """Attributes whose value is another name of their subject."""
 
-_CHARS_MAX = 8_000
+_ASKING_CHARS_MAX = 300
+"""A longer text tells something, too."""
+
 IN_TEXT = 0.5
 """The weight of a mention in running text; measured, see docs/develop/benchmarks-archive.md."""
 
@@ -113,7 +115,7 @@ def _of_slot(naming: Naming) -> Iterator[NamedEntity]:
 
 def _of_text(text: str) -> Iterator[NamedEntity]:
     """The names in a text; none in one that only asks: it says nothing about anybody."""
-    if all(map(is_question, sentences(text[:_CHARS_MAX]))):
+    if len(text) <= _ASKING_CHARS_MAX and all(map(is_question, sentences(text))):
         return
     for name in names_in(text):
         yield NamedEntity(EntityKind.THING, name.text, certain=name.certain, weight=IN_TEXT)

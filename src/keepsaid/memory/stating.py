@@ -36,8 +36,8 @@ class StatedFacts:
         echoes = await self.learning.echoes.in_texts(texts)
         kept = [
             fact
-            for (episode, facts), echo in zip(stated, echoes, strict=True)
-            if not echo or asks_to_remember(episode.text)
+            for (_, facts), echo in zip(stated, echoes, strict=True)
+            if not echo or facts[0].asked
             for fact in facts
         ]
         if kept:
@@ -49,6 +49,7 @@ def _stated(message: StoredMessage, episode: NewMemory) -> Iterator[NewMemory]:
     if episode.trust is Trust.EXTERNAL or origin.sender == SYSTEM or message.inbound.content.event:
         return
     facts = [one for one in extract_statements(episode.text) if one.is_immediate]
+    asked = bool(facts) and asks_to_remember(episode.text)
     for n, one in enumerate(facts[:STATED_MAX]):
         fact = replace(
             episode,
@@ -62,7 +63,7 @@ def _stated(message: StoredMessage, episode: NewMemory) -> Iterator[NewMemory]:
             importance=IMPORTANCE[one.kind],
             confidence=CONFIDENCE,
             derived=True,
-            asked=asks_to_remember(episode.text),
+            asked=asked,
         )
         yield fact
         if not origin.direct:

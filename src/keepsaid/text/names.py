@@ -12,7 +12,7 @@ from keepsaid.text.topics import is_small_talk
 from keepsaid.text.words import fold
 
 NAME_WORDS_MAX = 4
-_CHARS_MAX, _NAMES_MAX, _ACRONYM_MAX = 8_000, 24, 6
+_CHARS_MAX, _NAMES_MAX, _ACRONYM_MAX = 2_000, 24, 6
 _TOKEN = lazy(r"[^\W_][\w'’-]*")
 _OWNED = ("'s", "’s", "'S", "’S", "'", "’")
 _CONTRACTED = lazy(r"['’](?:m|s|t|d|re|ve|ll|em)$")
