@@ -48,8 +48,9 @@ def _stated(message: StoredMessage, episode: NewMemory) -> Iterator[NewMemory]:
     origin = message.inbound.origin
     if episode.trust is Trust.EXTERNAL or origin.sender == SYSTEM or message.inbound.content.event:
         return
-    facts = [one for one in extract_statements(episode.text) if one.is_immediate]
-    asked = bool(facts) and asks_to_remember(episode.text)
+    text = _beginning(episode.text)
+    facts = [one for one in extract_statements(text) if one.is_immediate]
+    asked = bool(facts) and asks_to_remember(text)
     for n, one in enumerate(facts[:STATED_MAX]):
         fact = replace(
             episode,
@@ -68,3 +69,14 @@ def _stated(message: StoredMessage, episode: NewMemory) -> Iterator[NewMemory]:
         yield fact
         if not origin.direct:
             yield replace(fact, key=f"{fact.key}:own", scope=person_scope(episode.speaker_id))
+
+
+_READ_CHARS_MAX = 2_000
+"""The characters of a message that are read at once, on the event loop; an extractor reads all of it later."""
+
+
+def _beginning(text: str) -> str:
+    """The first sentences of a long text; the whole of any other."""
+    if len(text) <= _READ_CHARS_MAX:
+        return text
+    return text[: max(text.rfind(mark, 0, _READ_CHARS_MAX) for mark in ".!?\n") + 1]
