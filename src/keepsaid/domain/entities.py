@@ -72,10 +72,10 @@ class NamedEntity:
     @property
     def key(self) -> str:
         """The key of a new entity of this name."""
-        return f"{self.kind}:{self.identity or plain_name(self.name)}"
+        return f"{self.kind}:{self.identity or key_name(self.name)}"
 
 
-def plain_name(name: str) -> str:
+def key_name(name: str) -> str:
     """A name as keys have it: its words, folded."""
     return " ".join(map(fold, spelled(name)))
 

@@ -109,6 +109,14 @@ class EntityContract:
             together = await store.entities.together(AUDIT, ["place:porto"], 9)
             assert [one.entity for one in together] == [f"person:{ANN}"]
 
+    async def test_a_thing_of_the_same_commit_becomes_what_a_fact_says(self, factory: EntityFactory) -> None:
+        """In whichever scope it is mentioned."""
+        async with factory() as store:
+            messages = [said("1", "The train to Porto is late"), said("2", "I dream of Porto", BEN, BENS)]
+            lives = fact("3", "Ann: I live in Porto", ("Ann", "lives in", "Porto"))
+            await store.keep([*messages, lives, said("4", "Back in Porto", BEN, BENS)], 5)
+            assert await listed(store) == {"place:porto": 4, f"person:{ANN}": 1}
+
     async def test_a_name_means_who_speaks_there(self, factory: EntityFactory) -> None:
         """And elsewhere another person of that name."""
         async with factory() as store:

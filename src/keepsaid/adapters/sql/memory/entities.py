@@ -18,7 +18,7 @@ from keepsaid.domain.entities import (
     Naming,
     entities_in,
     is_identity,
-    plain_name,
+    key_name,
 )
 from keepsaid.domain.graph import name_words
 from keepsaid.domain.memory import Listener, NewMemory
@@ -80,17 +80,17 @@ def mention_learned(db: SqlSession, memory_id: int, memory: NewMemory) -> None:
 
 
 def write_mentions(db: SqlSession, named: Sequence[_Named]) -> None:
-    """Find the entity of each name, or open one, and write the mentions."""
+    """Find the entity of each name, or add one, and write the mentions."""
     if not named:
         return
-    known, mentions = _known_names(db, named), []
+    known = _known_names(db, named)
     for one in named:
         if key := _entity(db, one, known):
             known.called[one.place].append(_Candidate(key, is_near=True))
             name = {"name": normalise(one.entity.name), "words": one.entity.words, "weight": one.entity.weight}
-            mentions.append({"memory_id": one.memory_id, "key": key, "at": one.at, **name})
-    db.executemany(SQL["open_entity"], mentions)
-    db.executemany(SQL["mention"], mentions)
+            mention = {"memory_id": one.memory_id, "key": key, "at": one.at, **name}
+            db.execute(SQL["add_entity"], mention)
+            db.execute(SQL["mention"], mention)
 
 
 class _KnownNames(NamedTuple):
@@ -118,7 +118,10 @@ def _known_names(db: SqlSession, named: Sequence[_Named]) -> _KnownNames:
 
 
 def _entity(db: SqlSession, one: _Named, known: _KnownNames) -> str:
-    """The key of the entity that a name means; "" where it is uncertain that it is a name."""
+    """The key of the entity that a name means; "" where it is uncertain that it is a name.
+
+    A thing that turns out to be a person, a place or an organisation gets that key.
+    """
     entity = one.entity
     if entity.identity:
         return entity.key
@@ -130,6 +133,8 @@ def _entity(db: SqlSession, one: _Named, known: _KnownNames) -> str:
         best = max(fitting, key=lambda each: (each.kind == entity.kind, each.is_near, each.kind != EntityKind.THING))
         if best.kind == EntityKind.THING != entity.kind:
             db.execute(SQL["rename"], {"old": best.key, "new": entity.key})
+            for candidates in known.called.values():
+                candidates[:] = [one._replace(key=entity.key) if one.key == best.key else one for one in candidates]
             return entity.key
         return best.key
     first_names = known.first_names.get(one.place, ())
@@ -152,7 +157,7 @@ def _entity_of(row: Row) -> Entity:
     """An entity; the name that its key has comes first, then the most used."""
     key, names, memories, last_at = row
     own = key.partition(":")[2]
-    ordered = sorted(json.loads(names), key=lambda name: plain_name(name) != own)
+    ordered = sorted(json.loads(names), key=lambda name: key_name(name) != own)
     return Entity(key, tuple(ordered), memories, last_at)
 
 

@@ -53,7 +53,7 @@ LIMIT :most
 -- name: rename
 UPDATE entity SET key = :new WHERE key = :old AND NOT EXISTS (SELECT 1 FROM entity AS other WHERE other.key = :new)
 
--- name: open_entity
+-- name: add_entity
 INSERT INTO entity (key, created_at) VALUES (:key, :at) ON CONFLICT DO NOTHING
 
 -- name: mention
@@ -62,26 +62,14 @@ SELECT :memory_id, id, :name, :words, :weight, :at FROM entity WHERE key = :key
 ON CONFLICT DO NOTHING
 
 -- name: listed
-SELECT entity.key, (
-  SELECT json_group_array(name) FROM (
-    SELECT mention.name FROM mention CROSS JOIN memory ON memory.id = mention.memory_id
-    WHERE mention.entity_id = entity.id AND memory.state IN ('active', 'superseded') AND /*heard*/
-    GROUP BY mention.name ORDER BY count(*) DESC, length(mention.name) DESC, mention.name LIMIT 8
-  )
-), count(*) AS memories, max(memory.said_at) AS last_at
+SELECT entity.key, (/*part entity_names*/), count(*) AS memories, max(memory.said_at) AS last_at
 FROM entity CROSS JOIN mention ON mention.entity_id = entity.id CROSS JOIN memory ON memory.id = mention.memory_id
 WHERE entity.key >= :from AND entity.key < :to
 AND memory.state IN ('active', 'superseded') AND /*heard*/
 GROUP BY entity.id ORDER BY memories DESC, last_at DESC, entity.key LIMIT :limit
 
 -- name: found
-SELECT entity.key, (
-  SELECT json_group_array(name) FROM (
-    SELECT mention.name FROM mention CROSS JOIN memory ON memory.id = mention.memory_id
-    WHERE mention.entity_id = entity.id AND memory.state IN ('active', 'superseded') AND /*heard*/
-    GROUP BY mention.name ORDER BY count(*) DESC, length(mention.name) DESC, mention.name LIMIT 8
-  )
-), count(*) AS memories, max(memory.said_at) AS last_at
+SELECT entity.key, (/*part entity_names*/), count(*) AS memories, max(memory.said_at) AS last_at
 FROM (
   SELECT id FROM entity WHERE key = :key UNION SELECT entity_id FROM mention WHERE words = :words
 ) AS wanted

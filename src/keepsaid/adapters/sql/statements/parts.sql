@@ -76,3 +76,10 @@ EXISTS (
   SELECT 1 FROM incognito_span AS span
   WHERE span.lane_id = batch.lane_id AND span.first <= batch.last AND coalesce(span.last, batch.last) >= batch.first
 )
+
+-- name: entity_names
+SELECT json_group_array(name) FROM (
+  SELECT mention.name FROM mention CROSS JOIN memory ON memory.id = mention.memory_id
+  WHERE mention.entity_id = entity.id AND memory.state IN ('active', 'superseded') AND /*heard*/
+  GROUP BY mention.name ORDER BY count(*) DESC, length(mention.name) DESC, mention.name LIMIT 8
+)
