@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from keepsaid.domain import forgetting, message, process, prompt, session, visibility
 from keepsaid.domain.attribute_values import is_of_kind
@@ -59,8 +59,11 @@ _WEIGHT_LEAST = 0.1
 
 def memories_of(finding: ExtractionResult, utterances: Sequence[session.Utterance]) -> list[NewMemory]:
     """The memories made from a finding; none for a statement whose sources are gone, or were never fit."""
-    sources = {one.position: one for one in utterances if one.is_source}
-    found = (_of_statement(finding, n, one, sources) for n, one in enumerate(finding.statements) if one is not None)
+    cited = {at for one in finding.statements if one is not None for at in one.records}
+    sources = {one.position: one for one in utterances if one.is_source and one.position in cited}
+    asking = {one.position for one in sources.values() if asks_to_remember(one.text)}
+    stated = [(n, one) for n, one in enumerate(finding.statements) if one is not None]
+    found = (_of_statement(finding, n, one, sources, asking) for n, one in stated)
     return [memory for several in found for memory in several]
 
 
@@ -85,7 +88,7 @@ def links_of(finding: ExtractionResult, memories: Sequence[NewMemory], ids: Sequ
 
 
 def _of_statement(
-    finding: ExtractionResult, n: int, one: Statement, sources: Mapping[int, session.Utterance]
+    finding: ExtractionResult, n: int, one: Statement, sources: Mapping[int, session.Utterance], asking: Container[int]
 ) -> Iterator[NewMemory]:
     if any(at not in sources for at in one.records):
         return
@@ -119,7 +122,7 @@ def _of_statement(
             valid_from=one.valid_from,
             valid_to=one.valid_to,
             confidence=one.confidence,
-            asked=any(asks_to_remember(each.text) for each in said),
+            asked=any(each.position in asking for each in said),
             about=one.about,
         )
         yield memory
@@ -275,8 +278,14 @@ class Collection:
         """The passage without texts that repeat a sentence that was forgotten, unless they ask to remember it."""
         lane, said = passage.lane, passage.utterances
         echoes = await self.learning.echoes.in_texts([(speaker_of(one, lane), one.text) for one in said])
-        left = [one for one, echo in zip(said, echoes, strict=True) if not echo or asks_to_remember(one.text)]
-        return replace(passage, utterances=tuple(left))
+        if not any(echoes):
+            return passage
+
+        def read() -> tuple[session.Utterance, ...]:
+            each = zip(said, echoes, strict=True)
+            return tuple(one for one, echo in each if not echo or asks_to_remember(one.text))
+
+        return replace(passage, utterances=await runtime.read_sentences(read, _chars(said)))
 
     async def _found(self, claimed: session.ExtractionLease, passage: session.Passage) -> ExtractionResult:
         if self.thorough:
@@ -295,7 +304,8 @@ class Collection:
         many = min(_FINDING_RECORDS_MAX, finding.last - finding.first + 1)
         passage = await self.store.passage(finding.session_id, finding.first - 1, many)
         utterances = () if passage is None else passage.utterances
-        if not (memories := memories_of(finding, utterances)):
+        memories = await runtime.read_sentences(partial(memories_of, finding, utterances), _chars(utterances))
+        if not memories:
             return
         now = self.clock.now_ms()
         learnt = await self.learning.learn(memories, now)
@@ -312,6 +322,10 @@ class Collection:
         )
 
 
+def _chars(utterances: Sequence[session.Utterance]) -> int:
+    return sum(len(one.text) for one in utterances)
+
+
 class ExplicitExtractor:
     """Reads what people said, by the rules of `domain.explicit`."""
 
@@ -319,8 +333,10 @@ class ExplicitExtractor:
     thorough = False
 
     async def extract(self, passage: session.Passage) -> model.Extracted:
-        statements = []
-        for one in passage.sources:
-            statements += [told.by(one.speaker, one.position) for told in extract_statements(one.text)]
-            await asyncio.sleep(0)
-        return model.Extracted(tuple(statements))
+        sources = passage.sources
+
+        def read() -> model.Extracted:
+            stated = (made.by(one.speaker, one.position) for one in sources for made in extract_statements(one.text))
+            return model.Extracted(tuple(stated))
+
+        return await runtime.read_sentences(read, _chars(sources))

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
 from keepsaid.domain import command, effects, ids, learning, memory, redaction, statements, turn, views, visibility
@@ -46,9 +47,11 @@ class StagedRequestExecutor:
         Requests of turns that showed text of outsiders are ignored, whatever the tools answered.
         """
         for staged in filter(None, work):
-            for request in staged.requests:
-                if _trust(staged, request) is not Trust.EXTERNAL:
-                    await self._do(request, _memory(staged, request), at)
+            if not (fit := [one for one in staged.requests if _trust(staged, one) is not Trust.EXTERNAL]):
+                continue
+            asked = await runtime.read_sentences(partial(_asks, staged), sum(len(one.text) for one in staged.messages))
+            for request in fit:
+                await self._do(request, replace(_memory(staged, request), asked=asked), at)
 
     async def _do(self, request: effects.StageMemory, new: memory.NewMemory, at: int) -> None:
         match request.deed:
@@ -97,8 +100,11 @@ def _memory(staged: effects.StagedRequests, request: effects.StageMemory) -> mem
         ),
         derived=True,
         metadata=_metadata(request, said.lane),
-        asked=any(statements.asks_to_remember(message.text) for message in staged.messages),
     )
+
+
+def _asks(staged: effects.StagedRequests) -> bool:
+    return any(statements.asks_to_remember(message.text) for message in staged.messages)
 
 
 def _is_speaker(subject: str, name: str) -> bool:

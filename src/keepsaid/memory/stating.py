@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -11,6 +10,7 @@ from keepsaid.domain.memory import IMPORTANCE, NewMemory, person_scope
 from keepsaid.domain.message import SYSTEM, StoredMessage, Trust
 from keepsaid.domain.statements import CONFIDENCE, asks_to_remember, extract_statements
 from keepsaid.ports.memory_store import Learning
+from keepsaid.ports.runtime import read_sentences
 from keepsaid.values import frozen
 
 
@@ -21,15 +21,13 @@ class StatedFacts:
     learning: Learning
 
     async def learn(self, said: Sequence[tuple[StoredMessage, NewMemory]], at: int) -> None:
-        """Learn from messages and their episodes, which hold no secrets. `at` is milliseconds UTC.
+        """Learn from messages and their episodes, which hold no secrets. `at` is milliseconds UTC."""
 
-        Other work of the event loop comes between two messages.
-        """
-        stated: list[tuple[NewMemory, tuple[NewMemory, ...]]] = []
-        for message, episode in said:
-            await asyncio.sleep(0)
-            if facts := tuple(_stated(message, episode)):
-                stated.append((episode, facts))
+        def read() -> list[tuple[NewMemory, tuple[NewMemory, ...]]]:
+            found = ((episode, tuple(_stated(message, episode))) for message, episode in said)
+            return [(episode, facts) for episode, facts in found if facts]
+
+        stated = await read_sentences(read, sum(min(len(one.text), _READ_CHARS_MAX) for _, one in said))
         if not stated:
             return
         texts = [(episode.speaker_id, episode.text) for episode, _ in stated]
@@ -72,7 +70,7 @@ def _stated(message: StoredMessage, episode: NewMemory) -> Iterator[NewMemory]:
 
 
 _READ_CHARS_MAX = 2_000
-"""The characters of a message that are read at once, on the event loop; an extractor reads all of it later."""
+"""The characters of a message that are read at once; an extractor reads all of it later."""
 
 
 def _beginning(text: str) -> str:

@@ -44,7 +44,17 @@ class MarksView(Protocol):
 
 
 _INLINE_CHARS_MAX = 2_000
-"""More is read in a thread: the event loop is not to be held for longer than 2 ms."""
+"""More is searched for secrets in a thread: the event loop is not to be held for longer than 2 ms."""
+
+_INLINE_SENTENCES_CHARS_MAX = 200
+"""More is read sentence by sentence in a thread, for the same reason: that takes ten times as long."""
+
+Found = TypeVar("Found")
+
+
+async def read_sentences(read: Callable[[], Found], chars: int) -> Found:
+    """Call a function that reads sentences: in a thread, unless they are short; `chars` is their length."""
+    return read() if chars <= _INLINE_SENTENCES_CHARS_MAX else await asyncio.to_thread(read)
 
 
 async def masked_texts(redactor: Redactor, texts: Sequence[str]) -> list[Masked]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from keepsaid.domain import commits, learning, memory, message, receipt, redaction, views
 from keepsaid.domain.ids import moment, read, show
@@ -14,7 +15,7 @@ from keepsaid.errors import InputError, StoreError
 from keepsaid.memory.recall.ranking import TEXT
 from keepsaid.memory.recall.recollection import narrowed
 from keepsaid.ports import memory_store, store
-from keepsaid.ports.runtime import Clock, Redactor, masked_texts
+from keepsaid.ports.runtime import Clock, Redactor, masked_texts, read_sentences
 from keepsaid.ports.store_views import Operations
 from keepsaid.text.languages import content_roots, indexed_terms, query_terms
 from keepsaid.text.normal import digest, normalise
@@ -191,16 +192,20 @@ class RememberedService:
         """The story with the memories that its turn stored; as it was where memory does not answer in time."""
         if story.turn_id is None:
             return replace(story, remembered=())
+        said = story.message
         try:
             async with asyncio.timeout(_RECORDED_WITHIN_S):
-                if story.staged or any(one.is_immediate for one in extract_statements(story.message.text)):
-                    await self.record(story.message.lane.conversation)
-                said = story.message
+                if story.staged or await read_sentences(partial(_is_learned, said.text), len(said.text)):
+                    await self.record(said.lane.conversation)
                 listener = memory.Listener(said.lane, memory.person_of(said.inbound.origin), direct=True)
                 found = await self.memories.revisions.remembered(listener, story.turn_id, (said.id,))
         except (StoreError, TimeoutError):
             return story
         return replace(story, remembered=tuple(found))
+
+
+def _is_learned(text: str) -> bool:
+    return any(one.is_immediate for one in extract_statements(text))
 
 
 FOUND_MAX = 10_000

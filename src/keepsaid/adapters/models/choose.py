@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping
+from functools import partial
 from inspect import isawaitable
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from keepsaid.domain.statements import extract_statements
 from keepsaid.domain.turn import NO_MODEL, ModelAnswer
 from keepsaid.errors import ConfigError, ModelAuth, ModelMalformed, ModelTimeout, ModelUnavailable
 from keepsaid.ports.model import AgentFunction, AgentPrompt, Delta, Model, ModelRequest
+from keepsaid.ports.runtime import read_sentences
 from keepsaid.text.languages import function_words
 from keepsaid.text.memory_commands import object_to_forget
 from keepsaid.text.normal import cut, without_passwords
@@ -46,7 +48,7 @@ class OfflineResponder:
         await request.begun()
         lines = request.prompt.recalled.splitlines()
         recalled = (line for line in lines if line.strip() and not line.startswith(_HEADERS))
-        said = await _said_here(request.prompt)
+        said = await read_sentences(partial(_said_here, request.prompt), _chars(request.prompt))
         text = _answer([*recalled, *said], _how_to_forget(request.prompt.user))
         delta(text)
         return ModelAnswer(text, model=NO_MODEL)
@@ -76,17 +78,17 @@ def _how_to_forget(text: str) -> str:
     return f"Nothing was forgotten: find the id with keepsaid memory search {searched}, then send /forget ID here."
 
 
-async def _said_here(prompt: Prompt) -> list[str]:
-    """What people said in this lane that shares a word with the message; recall leaves out what a prompt shows.
+def _chars(prompt: Prompt) -> int:
+    return sum(len(one.text) for one in prompt.history[-_LOOKED_AT_MAX:])
 
-    Other work of the event loop comes between two records.
-    """
+
+def _said_here(prompt: Prompt) -> list[str]:
+    """What people said in this lane that shares a word with the message; recall leaves out what a prompt shows."""
     asked, lately = _content_words(prompt.user), [_parted(one) for one in prompt.history if one.role is Role.USER]
     newest = lately[-_LOOKED_AT_MAX:]
     filled: dict[tuple[str, str], str] = {}
     matching: list[tuple[str, str, str]] = []
     for who, text in newest:
-        await asyncio.sleep(0)
         slots = list(_slots(text))
         filled |= {(who, slot): text for slot in slots}
         if asked & _content_words(text) and not only_asks(text):
