@@ -99,7 +99,7 @@ class SchedulesConfig(ConfigSection):
     quiet: str = ""
     """Hours in which nothing is said that can wait, such as 22:00-07:00; empty for none."""
     concurrent_max: int = Field(4, ge=1, le=64)
-    """The most built-in jobs that run concurrently."""
+    """The most jobs that run concurrently."""
     agent_max: int = Field(20, ge=0, le=1_000)
     """The most schedules of the agent in one conversation; 0 removes its schedule tools."""
     agent_min_interval_s: float = Field(300.0, ge=1)

@@ -241,7 +241,7 @@ class ScheduleView(Protocol):
         """When the next schedule comes, or a run may begin; None when nothing waits for a time."""
 
     async def ready(self, at: int, limit: int, errands: int) -> Sequence[tuple[ScheduleRun, Schedule]]:
-        """Runs that are due and may begin, those first that may the longest; of built-in jobs a limited number."""
+        """Runs that are due and may begin, those first that may the longest; of jobs a limited number."""
 
     async def list_unsettled_outputs(self, limit: int) -> Sequence[RunOutput]:
         """Runs whose output can be settled further, at most `limit`."""

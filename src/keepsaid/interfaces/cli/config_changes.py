@@ -68,7 +68,7 @@ def unset(key: Annotated[str, typer.Argument(metavar="KEY", help="A setting or a
 def edit() -> None:
     """Open the config file in $VISUAL or $EDITOR, and keep the changes if they are valid.
 
-    The editor has a copy. If something in it is wrong, every error is shown, and you can edit it again.
+    The editor has a copy. If something in it is wrong, the command says what, and you can edit it again.
     The former file is kept as config.yaml.bak.
     """
     home = session().home
@@ -177,4 +177,4 @@ def _advise(path: Key) -> None:
     if path and (variable := variable_setting(path)):
         say(f"warning: the environment variable {variable} is set and wins over the file")
     if remote.running(session().home) is not None:
-        say("try: keepsaid config reload")
+        say("try: keepsaid config reload; it says what needs a restart")

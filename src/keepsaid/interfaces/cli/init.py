@@ -55,6 +55,7 @@ def init(
     named = choosing.InitOptions(model, base_url, key_env, key_file)
     named.check()
     home, config = session().home, session().config()
+    is_new = not home.data.exists()
     home.make()
     ask = not non_interactive and sys.stdin.isatty()
     found, chosen = choosing.choose(home, config, named, ask=ask)
@@ -63,7 +64,11 @@ def init(
     stands = chosen.choice.chat if chosen.choice else config.models.chat
     shape = {"model": stands, "replied_in_s": chosen.seconds, "config": str(home.config_file), "home": str(home.data)}
     needed = chosen.choice.environment if chosen.choice else []
-    show({**shape, "environment": needed, "wrote": wrote}, *(f"wrote  {file}" for file in wrote), f"made   {home.data}")
+    show(
+        {**shape, "environment": needed, "wrote": wrote},
+        *(f"wrote  {file}" for file in wrote),
+        f"{'made  ' if is_new else 'data  '} {home.data}",
+    )
     models.offered(ask=ask)
     if needed:
         say(f"{' and '.join(needed)} must be set in the environment of keepsaid; the config does not contain it.")

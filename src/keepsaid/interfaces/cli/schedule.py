@@ -76,7 +76,7 @@ class ScheduleOptions:
     ] = None
     say: Annotated[str | None, typer.Option(metavar="TEXT", help="Post this text.")] = None
     ask: Annotated[str | None, typer.Option(metavar="TEXT", help="Or send this prompt to the agent.")] = None
-    run: Annotated[str | None, typer.Option(metavar="NAME", help="Or run this built-in job.")] = None
+    run: Annotated[str | None, typer.Option(metavar="NAME", help="Or run this job; extensions add jobs.")] = None
     task: Annotated[str | None, typer.Option(metavar="TEXT", help="Or give a worker this task.")] = None
     name: Annotated[str, typer.Option(help="Name of the schedule.")] = ""
     timezone: Annotated[str | None, typer.Option(help="Time zone of --cron; by default schedules.timezone.")] = None

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import typer
 
 from keepsaid.config import load
-from keepsaid.config.document import ConfigDocument, Key, read_document
+from keepsaid.config.document import EDIT, ConfigDocument, Key, read_document
 from keepsaid.config.fields import locate, members, nearest, variable_setting
 from keepsaid.config.file import load_document
+from keepsaid.errors import ConfigError
 from keepsaid.interfaces.cli.console import json_text, session
 from keepsaid.text.normal import masked_addresses
 from keepsaid.values import frozen
@@ -40,10 +41,22 @@ def checked(document: ConfigDocument | None = None) -> list[str]:
     from keepsaid.interfaces.http.bodies import client_token, operator_token  # noqa: PLC0415
 
     config, warnings = load_document(document) if document else load(session().home.config_file)
-    model_named(config)
-    client_token(config.server)
-    operator_token(config.server)
+    checks = (lambda: model_named(config), lambda: client_token(config.server), lambda: operator_token(config.server))
+    wrong = [error for check in checks if (error := _error_of(check)) is not None]
+    if len(wrong) > 1:
+        lines = [f"{len(wrong)} settings cannot be used", *(one.what for one in wrong)]
+        raise ConfigError("\n  ".join(lines), hint=EDIT)
+    if wrong:
+        raise wrong[0]
     return warnings
+
+
+def _error_of(check: Callable[[], object]) -> ConfigError | None:
+    try:
+        check()
+    except ConfigError as error:
+        return error
+    return None
 
 
 def setting_of(key: str) -> tuple[Key, Any]:
