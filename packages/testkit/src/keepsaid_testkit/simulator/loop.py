@@ -204,12 +204,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def run_in_executor(self, executor: Any, func: Callable[[*Given], T], *args: *Given) -> asyncio.Future[T]:
         """Run a function at once: a thread would end in real time, and in any order."""
         del executor
-        done: asyncio.Future[T] = self.create_future()
-        try:
-            done.set_result(func(*args))
-        except Exception as error:  # noqa: BLE001 - it is raised where the result is awaited
-            done.set_exception(error)
-        return done
+
+        async def run() -> T:
+            return func(*args)
+
+        return self.create_task(run())
 
     def call_soon(
         self, callback: Callable[[*Given], object], *args: *Given, context: Context | None = None
