@@ -12,6 +12,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 from tests.figures import Figures, Sheet, figures_of
+from tests.postgres.server import new_place
+
+from keepsaid.adapters.postgres.connection import PostgresPlace
 
 # How fast an example is says how busy the machine is.
 settings.register_profile("untimed", deadline=None)
@@ -67,6 +70,13 @@ def _leaks_fail_their_own_file() -> Iterator[None]:
     yield
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session")
+def place() -> Iterator[PostgresPlace]:
+    """A schema in a real PostgreSQL, for one test after another; see tests/postgres/server.py."""
+    with new_place() as made:
+        yield made
 
 
 @pytest.fixture

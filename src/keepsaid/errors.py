@@ -18,6 +18,7 @@ KeepsaidError
 │   ├── StoreBroken         an I/O error; the process must be restarted
 │   │   └── StoreGone       a file in use was deleted, moved or replaced
 │   ├── StoreLocked         another program holds the file
+│   ├── StoreUnreachable    the database server cannot be reached
 │   ├── ForeignStore        the file is not ours
 │   ├── StoreUnpaired       one of the two stores is missing, empty, exchanged or of another home
 │   ├── LogLost             the write-ahead log is gone, and commits with it
@@ -176,6 +177,13 @@ class StoreBroken(StoreError):
 
     code = "KS-DB-IO"
     hint = "check the disk, then: keepsaid serve"
+
+
+class StoreUnreachable(StoreError):
+    """The database server cannot be reached."""
+
+    code = "KS-DB-AWAY"
+    hint = "start the server; a running instance then continues by itself"
 
 
 class StoreGone(StoreBroken):

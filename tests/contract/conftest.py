@@ -8,7 +8,12 @@ from typing import TypeVar
 
 import pytest
 from tests.contract.kept import Kept
+from tests.postgres.server import empty
 
+from keepsaid.adapters.postgres import stores as postgres_stores
+from keepsaid.adapters.postgres.connection import PostgresPlace
+from keepsaid.adapters.sql.operations.store import SqlOperations
+from keepsaid.adapters.sql.tombstones import open_keyring
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.stores import open_operations
 from keepsaid.domain.commits import Commit
@@ -36,12 +41,18 @@ class Overheard(InMemoryOperations):
         return int(last)
 
 
-@pytest.fixture(params=["memory", "file"])
+@pytest.fixture(params=["memory", "file", "postgres"])
 async def kept(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Kept]:
     """A new, empty store, and a look inside."""
     file = tmp_path / "buffer.db"
-    operations = Overheard() if request.param == "memory" else await open_operations(file)
-    made = Kept(operations, file)
+    if request.param == "postgres":
+        place: PostgresPlace = request.getfixturevalue("place")
+        empty(place)
+        operations: SqlOperations = await postgres_stores.open_operations(place, open_keyring(file))
+        made = Kept(operations, place)
+    else:
+        operations = Overheard() if request.param == "memory" else await open_operations(file)
+        made = Kept(operations, file)
     yield made
     await operations.close()
     assert amiss(made) == []

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import apsw
 
+from keepsaid.adapters.postgres.connection import PostgresPlace, connect
+from keepsaid.adapters.postgres.session import PostgresSession
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.event import JournalLine
 from keepsaid_testkit.contracts.operations import ContractStore
@@ -16,15 +19,18 @@ from keepsaid_testkit.contracts.operations import ContractStore
 class Kept:
     """What the store keeps for later parts: tasks, session marks, injections, the journal."""
 
-    def __init__(self, store: ContractStore, file: Path) -> None:
+    def __init__(self, store: ContractStore, place: Path | PostgresPlace) -> None:
         self.store = store
-        self.file = file
+        self.place = place
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """What a statement reads."""
         if isinstance(self.store, InMemoryOperations):
             return self.store.database.rows(sql)
-        db = apsw.Connection(str(self.file), flags=apsw.SQLITE_OPEN_READONLY)
+        if isinstance(self.place, PostgresPlace):
+            with closing(connect(self.place)) as connection:
+                return PostgresSession(connection).execute(sql).fetchall()
+        db = apsw.Connection(str(self.place), flags=apsw.SQLITE_OPEN_READONLY)
         try:
             return db.execute(sql).fetchall()
         finally:

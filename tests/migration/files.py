@@ -16,8 +16,9 @@ import apsw
 from tests.waits import HANG_S
 
 import keepsaid
+from keepsaid.adapters.sql.scripts import migrations
 from keepsaid.adapters.sqlite.connection import APPLICATION_ID, SqliteSession, open_writer
-from keepsaid.adapters.sqlite.integrity import SCHEMA, migrate, migrations
+from keepsaid.adapters.sqlite.integrity import SCHEMA, migrate
 from keepsaid.adapters.sqlite.stores import open_operations
 from keepsaid.domain.commits import Receive
 from keepsaid.testing.builders import AT_ONCE, arrival, said
@@ -99,7 +100,7 @@ class Newer:
         if script is None:
             return
         for part, number in NEXT.items():
-            file = root / "keepsaid" / "adapters" / "sqlite" / "migrations" / f"{part}_{number:04}.sql"
+            file = root / "keepsaid" / "adapters" / "sql" / "migrations" / f"{part}_{number:04}.sql"
             file.write_text(script.replace("PART", part))
 
     def run(self, path: Path, *parts: str, around: str = "pass", after: str = "db.close()") -> Any:

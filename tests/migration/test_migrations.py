@@ -29,8 +29,9 @@ from tests.migration.files import (
     with_a_message,
 )
 
+from keepsaid.adapters.sql.scripts import due, migrations
 from keepsaid.adapters.sqlite.connection import open_writer
-from keepsaid.adapters.sqlite.integrity import due, migrate, migrations, version
+from keepsaid.adapters.sqlite.integrity import migrate, version
 from keepsaid.ports import runtime
 
 # Fresh equals migrated
@@ -43,7 +44,7 @@ def test_migrations_are_numbered_without_gaps(part: str) -> None:
 
 
 def test_every_migration_has_a_name_that_is_read() -> None:
-    folder = SOURCE / "adapters" / "sqlite"
+    folder = SOURCE / "adapters" / "sql"
     names = sorted(file.name for file in (folder / "migrations").iterdir())
     assert names == sorted(f"{part}_{number:04}.sql" for part in PARTS for number, _ in migrations(part))
     whole = sorted(file.name for file in (folder / "schema").iterdir())

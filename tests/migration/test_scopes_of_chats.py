@@ -8,8 +8,9 @@ from pathlib import Path
 
 from tests.migration.files import rows
 
+from keepsaid.adapters.sql.scripts import migrations
 from keepsaid.adapters.sqlite.connection import open_writer
-from keepsaid.adapters.sqlite.integrity import SCHEMA, check_integrity, migrations
+from keepsaid.adapters.sqlite.integrity import SCHEMA, check_integrity
 from keepsaid.adapters.sqlite.stores import open_memories
 from keepsaid.adapters.system.machine import SystemIds
 from keepsaid.domain.memory import Kind, Listener, NewMemory, conversation_scope, person_scope

@@ -10,10 +10,10 @@ import apsw
 from tests.unit.disk import Disk, opened
 from tests.waits import HANG_S
 
+from keepsaid.adapters.sql.writer import Writer
 from keepsaid.adapters.sqlite.connection import Readers, open_reader
 from keepsaid.adapters.sqlite.integrity import examine
 from keepsaid.adapters.sqlite.stores import SqliteOperations
-from keepsaid.adapters.sqlite.writer import Writer
 from keepsaid.domain.commits import IntakeResult, Receive
 from keepsaid.domain.message import ProviderMarks
 from keepsaid.errors import StoreFull

@@ -15,7 +15,8 @@ from tests.unit.disk import Disk, layered
 
 from keepsaid.adapters.sql.operations.intake import MessageInserter
 from keepsaid.adapters.sql.query import CommitTable
-from keepsaid.adapters.sqlite.writer import RejectedCommit, TransactionExecutor
+from keepsaid.adapters.sql.writer import RejectedCommit
+from keepsaid.adapters.sqlite.writer import TransactionExecutor
 from keepsaid.domain.commits import IntakeResult as Verdict
 from keepsaid.domain.commits import Receive, Received
 from keepsaid.domain.message import Content, ProviderMarks

@@ -40,30 +40,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-MentionsOf = Literal["none", "new", "all"]
-"""Of which changed memories mentions are written."""
-
-
-class SearchSession(Protocol):
-    """The search index of the database."""
-
-    def reindex(self, mentions: MentionsOf = "new") -> None:
-        """Rebuild the search pieces of all changed memories, in the transaction that changed them.
-
-        Writes whom and what the new ones mention, or all of them, or none.
-        """
-
-    def stems(self, text: str) -> list[str]:
-        """Return the stems of a text in order, as the full text has them."""
-
-    def count_terms(self, most: int) -> bool:
-        """Count some terms of the full text again; returns whether that was all, or nothing is new."""
-
-    def alike(self, ids: Sequence[int], above: float) -> tuple[tuple[int, int], ...]:
-        """Return the pairs of these memories, the smaller id first, whose vectors have a cosine above `above`."""
-
-
-class SqlSession(SearchSession, Protocol):
+class SqlSession(Protocol):
     """Runs statements in the transaction of one commit or one query; raises the errors of the database as they are."""
 
     def execute(self, sql: str, bound: Bound = (), /) -> Rows:
@@ -77,6 +54,9 @@ class SqlSession(SearchSession, Protocol):
 
     def total_changes(self) -> int:
         """Return how many rows were changed since the connection was opened."""
+
+    def version(self) -> int:
+        """Return a number that is another one after another connection wrote."""
 
     def numbers(self, values: Sequence[int]) -> object:
         """Return what whole numbers are bound as, all in one value."""
@@ -105,11 +85,34 @@ class SqlSession(SearchSession, Protocol):
         """Release the savepoint; roll back to it where an error left the block."""
 
 
+MentionsOf = Literal["none", "new", "all"]
+"""Of which changed memories mentions are written."""
+
+
+class MemorySession(SqlSession, Protocol):
+    """A session of a database that holds memory and its search index."""
+
+    def reindex(self, mentions: MentionsOf = "new") -> None:
+        """Rebuild the search pieces of all changed memories, in the transaction that changed them.
+
+        Writes whom and what the new ones mention, or all of them, or none.
+        """
+
+    def stems(self, text: str) -> list[str]:
+        """Return the stems of a text in order, as the full text has them."""
+
+    def count_terms(self, most: int) -> bool:
+        """Count some terms of the full text again; returns whether that was all, or nothing is new."""
+
+    def alike(self, ids: Sequence[int], above: float) -> tuple[tuple[int, int], ...]:
+        """Return the pairs of these memories, the smaller id first, whose vectors have a cosine above `above`."""
+
+
 class SqlReaders(Protocol):
     """Runs queries on connections that cannot write, each in one snapshot."""
 
-    async def run(self, query: Callable[Concatenate[SqlSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a query with a session; raises a StoreError."""
+    async def run(self, query: Callable[Concatenate[Any, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a query with a session of its database; raises a StoreError."""
 
 
 ApplyOne = Callable[[Any, Any], Any]
@@ -144,15 +147,21 @@ _NAME = re.compile(r"^-- name: (\w+)\s*$", re.MULTILINE)
 _PART = re.compile(r"/\*part (\w+)\*/")
 
 
-@cache
-def load(page: str) -> Mapping[str, str]:
-    """The statements of `page`.sql by name; `/*part NAME*/` in one is replaced by that statement of parts.sql."""
-    return MappingProxyType({name: _filled(sql) for name, sql in _named(page).items()})
+_HERE = "keepsaid.adapters.sql"
 
 
 @cache
-def _named(page: str) -> Mapping[str, str]:
-    text = files("keepsaid.adapters.sql").joinpath("statements", f"{page}.sql").read_text("utf-8")
+def load(page: str, package: str = _HERE) -> Mapping[str, str]:
+    """The statements of `page`.sql by name; `/*part NAME*/` in one is replaced by that statement of parts.sql.
+
+    `package` is that of a database with statements of its own.
+    """
+    return MappingProxyType({name: _filled(sql) for name, sql in _named(page, package).items()})
+
+
+@cache
+def _named(page: str, package: str = _HERE) -> Mapping[str, str]:
+    text = files(package).joinpath("statements", f"{page}.sql").read_text("utf-8")
     parts = _NAME.split(text)
     found = {name: sql.strip() for name, sql in zip(parts[1::2], parts[2::2], strict=True)}
     assert len(found) == len(parts) // 2, f"a name stands twice in {page}.sql"
@@ -277,7 +286,7 @@ class SqlView:
         self._readers = readers
 
 
-def reads(query: Callable[Concatenate[SqlSession, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+def reads(query: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
     """A method that runs a query with the readers of its object, `_readers`."""
 
     @wraps(query)

@@ -33,6 +33,10 @@ class SqliteSession(apsw.Connection):
             "buried", lambda *given: keyring.compute_tombstone(given[0]), 1, deterministic=False
         )
 
+    def version(self) -> int:
+        [[version]] = self.execute("PRAGMA data_version")
+        return int(version)
+
     def numbers(self, values: Sequence[int]) -> object:
         """Bind whole numbers as one value, without a copy: `IN (SELECT value FROM carray(?))`."""
         return apsw.carray(array("q", values))

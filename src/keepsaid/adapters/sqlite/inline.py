@@ -10,6 +10,7 @@ from typing import Any, Concatenate
 from keepsaid.adapters.sql.operations.queries import buffer_commits
 from keepsaid.adapters.sql.query import P, T
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring, open_keyring
+from keepsaid.adapters.sql.writer import RejectedCommit
 from keepsaid.adapters.sqlite import integrity, sealing, stores, writer
 from keepsaid.adapters.sqlite.connection import Readers, SqliteSession
 from keepsaid.domain.commits import Commit
@@ -25,7 +26,7 @@ class InlineWriter:
 
     async def apply(self, commit: Commit[T]) -> T:
         [result] = self._ledger.apply([commit])
-        if isinstance(result, writer.RejectedCommit):
+        if isinstance(result, RejectedCommit):
             raise result.error
         self._ledger.tidy()
         done: T = result

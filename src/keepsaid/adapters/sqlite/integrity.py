@@ -5,50 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 
 import apsw
 
 from keepsaid.adapters.sql.operations import routing, rows
 from keepsaid.adapters.sql.query import every, every_replaced, load, one, only
+from keepsaid.adapters.sql.scripts import check_number, due
 from keepsaid.adapters.sqlite import connection, piece_index, sealing, writer
 from keepsaid.config.home import put_in_place
 from keepsaid.domain.states import STATES
-from keepsaid.errors import ForeignStore, KeepsaidError, SchemaTooNew, StoreError
+from keepsaid.errors import ForeignStore, KeepsaidError, StoreError
 from keepsaid.ports.runtime import point
 from keepsaid.text.normal import digest, without_logins
 from keepsaid.values import frozen
 
 SCHEMA = load("schema")
-
-
-Script = tuple[int, str]
-"""The number that a file has when a script was run, and the script."""
-
-
-@cache
-def migrations(part: str) -> tuple[Script, ...]:
-    """The migrations of a part of the schema ("buffer" or "memory") from the number before, in order."""
-    return _scripts("migrations", part)
-
-
-@cache
-def due(part: str, found: int) -> tuple[Script, ...]:
-    """What brings a file from a number to the newest; a file without the part begins with the whole schema."""
-    whole = () if found else _scripts("schema", part)
-    begun = whole[0][0] if whole else found
-    return whole + tuple(script for script in migrations(part) if script[0] > begun)
-
-
-def _scripts(folder: str, part: str) -> tuple[Script, ...]:
-    found = []
-    for entry in files("keepsaid.adapters.sqlite").joinpath(folder).iterdir():
-        name, _, number = entry.name.removesuffix(".sql").rpartition("_")
-        if name == part and entry.name.endswith(".sql"):
-            found.append((int(number), entry.read_text("utf-8")))
-    return tuple(sorted(found))
 
 
 def version(db: connection.SqliteSession, part: str) -> int:
@@ -61,10 +33,7 @@ def version(db: connection.SqliteSession, part: str) -> int:
 
 def check(db: connection.SqliteSession, path: Path, part: str) -> int:
     """The version of the file; raises SchemaTooNew when a newer program wrote it."""
-    found, known = version(db, part), migrations(part)[-1][0]
-    if found > known:
-        raise SchemaTooNew(f"{path} has {part} schema {found}; this keepsaid knows {known}")
-    return found
+    return check_number(str(path), part, version(db, part))
 
 
 def look(path: Path, parts: Sequence[str]) -> None:

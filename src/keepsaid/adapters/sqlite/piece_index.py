@@ -15,7 +15,7 @@ import apsw
 from keepsaid.adapters.sql.memory.entities import name_entities
 from keepsaid.adapters.sql.memory.learning import renew_slots
 from keepsaid.adapters.sql.memory.rows import own_terms
-from keepsaid.adapters.sql.query import MentionsOf, SqlSession, column, every, load, only
+from keepsaid.adapters.sql.query import MemorySession, MentionsOf, column, every, load, only
 from keepsaid.text.languages import indexed_terms
 from keepsaid.text.words import pieces, said_words
 from keepsaid.values import frozen
@@ -165,7 +165,7 @@ class _Stale:
     beside: bool
 
 
-def reindex(db: SqlSession, mentions: MentionsOf = "new") -> None:
+def reindex(db: MemorySession, mentions: MentionsOf = "new") -> None:
     named = []
     for memory in [_Stale(*row) for row in every(db, _SQL["stale"])]:
         wanted = list(_made(db, memory))
@@ -187,7 +187,7 @@ def reindex(db: SqlSession, mentions: MentionsOf = "new") -> None:
     db.execute(_SQL["settled"])
 
 
-def _made(db: SqlSession, memory: _Stale) -> Iterator[dict[str, Any]]:
+def _made(db: MemorySession, memory: _Stale) -> Iterator[dict[str, Any]]:
     """The pieces of a memory; what stands around one are its neighbours in the text, then those of the lane."""
     bodies = pieces(memory.text)
     before, after = _read_neighbours(db, memory) if memory.beside else ([], [])
@@ -206,14 +206,14 @@ def _made(db: SqlSession, memory: _Stale) -> Iterator[dict[str, Any]]:
         yield {**of, **counts, "terms": terms, "said": said, "grams": " ".join(indexed_terms(body)), "body": body}
 
 
-def _read_neighbours(db: SqlSession, memory: _Stale) -> tuple[list[str], list[str]]:
+def _read_neighbours(db: MemorySession, memory: _Stale) -> tuple[list[str], list[str]]:
     place = {"audience": memory.audience, "said_at": memory.said_at, "id": memory.memory_id, "chars": NEAR_CHARS}
     before = [str(text) for (text,) in every(db, _SQL["before"], {**place, "count": BEFORE})]
     after = [str(text) for (text,) in every(db, _SQL["after"], {**place, "count": AFTER})]
     return before[::-1], after
 
 
-def settled(db: SqlSession, finish: bool) -> None:  # noqa: ARG001 - the signature of upkeep
+def settled(db: MemorySession, finish: bool) -> None:  # noqa: ARG001 - the signature of upkeep
     """Upkeep: what another program changed is settled too, and terms are counted, some at a time."""
     if every(db, _SQL["any_stale"]):
         with db:
@@ -224,7 +224,7 @@ def settled(db: SqlSession, finish: bool) -> None:  # noqa: ARG001 - the signatu
         count_terms(db)
 
 
-def reindex_former(db: SqlSession) -> None:
+def reindex_former(db: MemorySession) -> None:
     """Renew some memories of a former release, oldest first: their terms, their mentions and their slots."""
     reached, upto = only(db, _SQL["reindexed"])
     if reached < upto:
@@ -236,7 +236,7 @@ def reindex_former(db: SqlSession) -> None:
             db.execute(_SQL["reach_reindexed"], share)
 
 
-def count_terms(db: SqlSession, most: int = _COUNTED_AT_ONCE) -> bool:
+def count_terms(db: MemorySession, most: int = _COUNTED_AT_ONCE) -> bool:
     """Count some terms again, behind those that were counted last; returns whether that was all, or nothing is new."""
     counted, reached = only(db, _SQL["counted"])
     (pieces_now,) = only(db, _SQL["pieces_about"])

@@ -13,13 +13,15 @@ from keepsaid.adapters.sql.memory.rows import MemoryParts
 from keepsaid.adapters.sql.memory.store import MEMORY_COMMITS, SqlMemories
 from keepsaid.adapters.sql.operations import forgetting, queries
 from keepsaid.adapters.sql.operations.chronicle import SqlChronicles
+from keepsaid.adapters.sql.operations.store import SqlOperations
 from keepsaid.adapters.sql.query import CommitTable, T, column, load, only, reads, writes
 from keepsaid.adapters.sql.tombstones import KEY_NAME, TombstoneKeyring, open_keyring
+from keepsaid.adapters.sql.writer import Writer
 from keepsaid.adapters.sqlite import connection, full_text, integrity, piece_index, vector_index, word_blocks, writer
 from keepsaid.adapters.sqlite.connection import Readers, SqliteSession, open_reader, open_writer, translated
-from keepsaid.adapters.sqlite.writer import TransactionExecutor, Writer
+from keepsaid.adapters.sqlite.writer import TransactionExecutor
 from keepsaid.config.home import write_file
-from keepsaid.domain import commits, event, process, session, task
+from keepsaid.domain import commits
 from keepsaid.domain.memory import Found, Listener, VectorSpace
 from keepsaid.errors import LogLost, StoreError, StoreUnpaired
 from keepsaid.ports import runtime
@@ -135,34 +137,14 @@ def _check_parts(buffer: Half, memory: Half) -> None:
             )
 
 
-_QUIET = frozenset[type]((
-    commits.BeginPruning, commits.EpisodesKept, commits.Prune, commits.Renew, commits.StepEnd, commits.StepStart,
-    commits.TakeReplies, event.Distribute, event.SettleDeliveries, event.Subscribe, event.TakeDeliveries, process.Beat,
-    process.Note, session.ClaimCollection, task.RenewTask, task.ResultsKept, task.TellStatus,
-))  # fmt: skip
-"""Types of commits that never write events."""
-
-
-class SqliteOperations(queries.SqlLanes):
-    """The operational store: every read, and the one way to write."""
+class SqliteOperations(SqlOperations):
+    """The operational store in a file of SQLite."""
 
     def __init__(
         self, writer: Operations, readers: Readers, own: Writer | None = None, keyring: TombstoneKeyring | None = None
     ) -> None:
-        super().__init__(readers, keyring or open_keyring(readers.path))
-        self._writer, self._own_readers, self._own_writer = writer, readers, own
-
-    async def apply(self, commit: commits.Commit[T]) -> T:
-        result = await self._writer.apply(commit)
-        if type(commit) not in _QUIET:
-            self._committed.set()
-        return result
-
-    async def close(self) -> None:
-        """Stop the threads and close the file."""
-        await self._own_readers.close()
-        if self._own_writer is not None:
-            await self._own_writer.close()
+        closing = (readers.close, own.close) if own is not None else (readers.close,)
+        super().__init__(writer, readers, keyring or open_keyring(readers.path), closing)
 
 
 async def open_operations(path: Path) -> SqliteOperations:

@@ -1,30 +1,23 @@
-"""The writer: one thread applies groups of commits, a transaction each; a progress file shows when a log was lost."""
+"""Writing a file: each group of commits is a transaction; a progress file shows when a log was lost."""
 
 from __future__ import annotations
 
-import asyncio
 import os
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from copy import copy
-from functools import partial
 from hashlib import blake2b
-from itertools import groupby
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from struct import Struct, error
 from typing import Any
 
 import apsw
 
-from keepsaid.adapters.sql.query import CommitTable, T, load, log, only
+from keepsaid.adapters.sql.query import CommitTable, load, only
+from keepsaid.adapters.sql.writer import CommitGroup, RejectedCommit
 from keepsaid.adapters.sqlite.connection import BUSY_MS, FileWatch, SqliteSession, log_of, translated
-from keepsaid.domain.commits import Commit
 from keepsaid.domain.forgetting import EmptyLog
-from keepsaid.errors import ForeignStore, KeepsaidError, LogLost, StoreBroken, StoreError
+from keepsaid.errors import KeepsaidError, LogLost, StoreError
 from keepsaid.ports.runtime import point
-from keepsaid.values import frozen
 
 SQL = load("progress")
 _FORM = Struct("<16sq")
@@ -121,13 +114,6 @@ def _size(path: Path) -> int:
         return 0
 
 
-@frozen
-class RejectedCommit:
-    """A commit that was not kept, and why."""
-
-    error: Exception
-
-
 _FATAL = (apsw.FullError, apsw.IOError, apsw.NoMemError, apsw.CorruptError, apsw.NotADBError)
 """After these nothing of a group may be kept."""
 
@@ -147,6 +133,7 @@ class TransactionExecutor:
         self._log_pages = log_pages
         self._path = path
         self._table = table
+        self._group = CommitGroup(db, table, self._refused)
         self._wal_pages = 0
         self._files = FileWatch((path, log_of(path)))
         self._progress = ProgressMarks(db, path)
@@ -172,18 +159,16 @@ class TransactionExecutor:
                         emptied if isinstance(one, EmptyLog) else of for one, of in zip(commits, results, strict=True)
                     ]
         except Exception as error:  # noqa: BLE001  # guard: store writer - the writer outlives any commit
-            self._notify_undone()
+            self._group.notify_undone()
             return [RejectedCommit(error)] * len(commits)
         for name in names:
             point(f"commit.{name}.after")
         return results
 
     def _transaction(self, commits: Sequence[object]) -> list[Any]:
-        results: list[Any] = []
         with self._db.transaction():
             changes = self._db.total_changes()
-            for kind, run in groupby(commits, key=type):
-                results += self._run(kind, list(run), alone=len(commits) == 1)
+            results = self._group.apply(commits)
             if self._db.total_changes() != changes:
                 self._progress.mark()
         return results
@@ -214,38 +199,10 @@ class TransactionExecutor:
         if int(pages) * int(size) <= _REWRITTEN_BYTES_MAX:
             self._db.execute("VACUUM")
 
-    def _notify_undone(self) -> None:
-        for undone in self._table.undone:
-            undone()
-
-    def _run(self, kind: type, commits: list[object], *, alone: bool = False) -> list[Any]:
-        if (apply_set := self._table.sets.get(kind)) is not None:
-            results = self._guarded(lambda: apply_set(self._db, commits), alone=alone)
-            if not isinstance(results, RejectedCommit):
-                return list(results)
-            if len(commits) == 1:
-                return [results]
-            return [result for commit in commits for result in self._run(kind, [commit])]
-        apply_one = self._table.single[kind]
-        return [self._guarded(partial(apply_one, self._db, commit), alone=alone) for commit in commits]
-
-    def _guarded(self, action: Callable[[], Any], *, alone: bool) -> Any:
-        """Run in a savepoint, so that a failing commit is undone alone; a commit that runs `alone` needs none."""
-        if alone:
-            return action()
-        db = self._db
-        db.execute("SAVEPOINT one")
-        try:
-            result = action()
-        except Exception as error:  # guard: store writer - one bad commit must not undo the group
-            if not db.in_transaction or isinstance(error, _FATAL):
-                raise
-            db.execute("ROLLBACK TO one")
-            db.execute("RELEASE one")
-            self._notify_undone()
-            return RejectedCommit(_ours(error, self._path))
-        db.execute("RELEASE one")
-        return result
+    def _refused(self, error: Exception) -> Exception | None:
+        if not self._db.in_transaction or isinstance(error, _FATAL):
+            return None
+        return _ours(error, self._path)
 
     def _on_commit(self, _db: apsw.Connection, _name: str, pages: int) -> int:
         self._wal_pages = pages
@@ -291,101 +248,3 @@ def _ours(error: Exception, path: Path) -> Exception:
             raise error
     except KeepsaidError as ours:
         return ours
-
-
-_GROUP_MAX = 512
-
-Job = tuple[object, "asyncio.Future[Any]"]
-
-
-class Writer:
-    """Applies commits on its own thread; what waits while one group is written is the next group."""
-
-    def __init__(self, ledger: TransactionExecutor, name: str) -> None:
-        self._ledger = ledger
-        self._queue: SimpleQueue[Job | None] = SimpleQueue()
-        self._loop = asyncio.get_running_loop()
-        self._broken: StoreBroken | None = None
-        self._closed = False
-        self._thread = threading.Thread(target=self._work, name=f"keepsaid-{name}", daemon=True)
-        self._thread.start()
-
-    async def apply(self, commit: Commit[T]) -> T:
-        """Apply one commit; returns after it is on disk."""
-        if self._broken is not None:
-            raise copy(self._broken) from self._broken
-        if self._closed:
-            raise StoreBroken("the store is closed")
-        future: asyncio.Future[T] = self._loop.create_future()
-        self._queue.put((commit, future))
-        return await future
-
-    async def close(self) -> None:
-        """Write what is queued, then stop the thread and close the file."""
-        if not self._closed:
-            self._closed = True
-            self._queue.put(None)
-            await asyncio.to_thread(self._thread.join)
-
-    def _work(self) -> None:
-        stop = False
-        while not stop:
-            group, stop = self._next_group()
-            if group:
-                self._write(group)
-                if self._broken is None:
-                    self._tidy()
-        self._ledger.close(broken=self._broken is not None)
-
-    def _write(self, group: list[Job]) -> None:
-        """Nothing after an error of the disk: a later sync would not prove that earlier pages were written."""
-        if self._broken is not None:
-            results: list[Any] = [RejectedCommit(self._broken)] * len(group)
-        else:
-            results = self._ledger.apply([commit for commit, _ in group])
-        for result in results:
-            if isinstance(result, RejectedCommit) and isinstance(result.error, StoreBroken | ForeignStore):
-                self._broken = _broken(result.error)
-        self._answer(group, results)
-
-    def _next_group(self) -> tuple[list[Job], bool]:
-        job = self._queue.get()
-        group: list[Job] = []
-        while job is not None:
-            group.append(job)
-            if len(group) == _GROUP_MAX:
-                return group, False
-            try:
-                job = self._queue.get_nowait()
-            except Empty:
-                return group, False
-        return group, True
-
-    def _answer(self, group: list[Job], results: list[Any]) -> None:
-        def resolve() -> None:
-            for (_, future), result in zip(group, results, strict=True):
-                if future.done():
-                    continue
-                if isinstance(result, RejectedCommit):
-                    future.set_exception(result.error)
-                else:
-                    future.set_result(result)
-
-        try:
-            self._loop.call_soon_threadsafe(resolve)
-        except RuntimeError:
-            self._closed = True  # the loop is closed, and nobody waits for a result any more
-
-    def _tidy(self) -> None:
-        try:
-            self._ledger.tidy()
-        except (StoreBroken, ForeignStore) as error:
-            self._broken = _broken(error)
-        except StoreError:
-            pass  # full or held by another program: it is tried again after the next group
-        except Exception as error:  # noqa: BLE001  # guard: store writer - upkeep that fails must not stop commits
-            log.error("upkeep of a store failed", exc_info=error)
-
-
-def _broken(error: StoreBroken | ForeignStore) -> StoreBroken:
-    return copy(error) if isinstance(error, StoreBroken) else StoreBroken(error.what)

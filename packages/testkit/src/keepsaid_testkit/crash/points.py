@@ -17,9 +17,10 @@ from types import MappingProxyType
 
 from keepsaid import errors
 from keepsaid.adapters.sql.operations.queries import buffer_commits
+from keepsaid.adapters.sql.scripts import migrations
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.adapters.sqlite.connection import open_writer
-from keepsaid.adapters.sqlite.integrity import migrate, migrations
+from keepsaid.adapters.sqlite.integrity import migrate
 from keepsaid.adapters.sqlite.stores import MEMORY_TABLE
 from keepsaid.domain.turn import StepKind
 

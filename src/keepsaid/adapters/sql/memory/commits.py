@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from keepsaid.adapters.sql.memory import forgetting, rows
-from keepsaid.adapters.sql.query import SqlSession, as_json, column, every, load, reads
+from keepsaid.adapters.sql.query import MemorySession, as_json, column, every, load, reads
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain.attributes import slot_of
 from keepsaid.domain.commits import Commit
@@ -20,7 +20,7 @@ _REMEMBERED_MS = 30 * 86_400_000
 """How long a counted turn is known; a turn is reported again within seconds of a crash, or never."""
 
 
-def count(db: SqlSession, uses: Sequence[Used]) -> None:
+def count(db: MemorySession, uses: Sequence[Used]) -> None:
     """Count what turns used, each turn once; forget turns that were counted long ago."""
     turns = ({"turn": use.turn_id, "at": use.at, "memories": list(dict.fromkeys(use.memories))} for use in uses)
     by_turn = {turn["turn"]: turn for turn in turns}
@@ -74,7 +74,7 @@ def slot_hash(memory: NewMemory) -> bytes:
     return slot_digest(*map(normalise, (memory.subject, memory.attribute, memory.value)))
 
 
-def keep(db: SqlSession, commits: Sequence[KeepMemories]) -> list[tuple[int, ...]]:
+def keep(db: MemorySession, commits: Sequence[KeepMemories]) -> list[tuple[int, ...]]:
     """Apply a run of commits, whatever their number, in four statements and those that index what is new."""
     echoes = forgetting.any_echoes(db)
     new = [(*one, commit.at) for commit in commits for one in zip(commit.memories, commit.ids, strict=True)]
@@ -114,7 +114,7 @@ def draft(memory: NewMemory, memory_id: int, at: int) -> dict[str, Any]:
     }
 
 
-def _repeated(db: SqlSession, sentences: Sequence[str], ids: Sequence[int]) -> frozenset[str]:
+def _repeated(db: MemorySession, sentences: Sequence[str], ids: Sequence[int]) -> frozenset[str]:
     known = frozenset(ids)
 
     def stays(sentence: str) -> bool:
@@ -123,14 +123,14 @@ def _repeated(db: SqlSession, sentences: Sequence[str], ids: Sequence[int]) -> f
     return frozenset(filter(stays, sentences))
 
 
-def _in_texts(db: SqlSession, texts: Sequence[tuple[str, str]], keyring: TombstoneKeyring) -> list[bool]:
+def _in_texts(db: MemorySession, texts: Sequence[tuple[str, str]], keyring: TombstoneKeyring) -> list[bool]:
     if not forgetting.any_echoes(db):
         return [False] * len(texts)
     tombstones = (keyring.compute_tombstones(echo_digests(person, text)) for person, text in texts)
     return [bool(every(db, forgetting.SQL["silenced"], (rows.hexadecimal(hashes),))) for hashes in tombstones]
 
 
-def _in_memory(db: SqlSession, memory: NewMemory, keyring: TombstoneKeyring) -> bool:
+def _in_memory(db: MemorySession, memory: NewMemory, keyring: TombstoneKeyring) -> bool:
     tombstones = keyring.compute_tombstones((key_hash(memory.key), content_hash(memory), slot_hash(memory)))
     is_buried = bool(every(db, forgetting.SQL["has_tombstone"], (rows.hexadecimal(tombstones),)))
     return is_buried or _in_texts(db, [(memory.speaker_id, memory.text)], keyring)[0]

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from keepsaid.adapters.sql.memory.rows import MemoryAccess, bound, statements, storable
-from keepsaid.adapters.sql.query import Row, SqlSession, as_json, column, every, reads
+from keepsaid.adapters.sql.query import MemorySession, Row, as_json, column, every, reads
 from keepsaid.domain.entities import (
     Entity,
     EntityKind,
@@ -62,7 +62,7 @@ class _Named(NamedTuple):
         return self.entity.words, self.scope
 
 
-def name_entities(db: SqlSession, ids: Sequence[int]) -> None:
+def name_entities(db: MemorySession, ids: Sequence[int]) -> None:
     """Write whom and what these memories mention, by rules; mentions that are there stay."""
     named = [
         _Named(id_, audience, scope, at, entity)
@@ -72,14 +72,14 @@ def name_entities(db: SqlSession, ids: Sequence[int]) -> None:
     write_mentions(db, named)
 
 
-def mention_learned(db: SqlSession, memory_id: int, memory: NewMemory) -> None:
+def mention_learned(db: MemorySession, memory_id: int, memory: NewMemory) -> None:
     """Write what a memory is `about`, as whoever learned it says."""
     about = [NamedEntity(EntityKind(one.kind), one.name) for one in memory.about if name_words(one.name)]
     for id_, audience, scope, at, *_ in every(db, SQL["to_name"], {"ids": as_json([memory_id])}) if about else ():
         write_mentions(db, [_Named(id_, audience, scope, at, one) for one in about])
 
 
-def write_mentions(db: SqlSession, named: Sequence[_Named]) -> None:
+def write_mentions(db: MemorySession, named: Sequence[_Named]) -> None:
     """Find the entity of each name, or add one, and write the mentions."""
     if not named:
         return
@@ -101,7 +101,7 @@ class _KnownNames(NamedTuple):
     first_names: Mapping[_Place, list[str]]
 
 
-def _known_names(db: SqlSession, named: Sequence[_Named]) -> _KnownNames:
+def _known_names(db: MemorySession, named: Sequence[_Named]) -> _KnownNames:
     places = list(dict.fromkeys(one.place for one in named))
     known = _KnownNames(defaultdict(set), defaultdict(list), defaultdict(list))
     audiences = as_json({one.audience for one in named})
@@ -117,7 +117,7 @@ def _known_names(db: SqlSession, named: Sequence[_Named]) -> _KnownNames:
     return known
 
 
-def _entity(db: SqlSession, one: _Named, known: _KnownNames) -> str:
+def _entity(db: MemorySession, one: _Named, known: _KnownNames) -> str:
     """The key of the entity that a name means; "" where it is uncertain that it is a name.
 
     A thing that turns out to be a person, a place or an organisation gets that key.
@@ -143,12 +143,12 @@ def _entity(db: SqlSession, one: _Named, known: _KnownNames) -> str:
     return entity.key if entity.certain else ""
 
 
-def _listed(db: SqlSession, listener: Listener, kind: str, limit: int) -> Sequence[Entity]:
+def _listed(db: MemorySession, listener: Listener, kind: str, limit: int) -> Sequence[Entity]:
     bindings = {**bound(listener), "from": f"{kind}:" if kind else "", "to": f"{kind};" if kind else "\U0010ffff"}
     return [_entity_of(row) for row in every(db, SQL["listed"], {**bindings, "limit": max(0, limit)})]
 
 
-def _found(db: SqlSession, listener: Listener, name: str) -> Sequence[Entity]:
+def _found(db: MemorySession, listener: Listener, name: str) -> Sequence[Entity]:
     bindings = {**bound(listener), "key": storable(name), "words": name_words(name)}
     return [_entity_of(row) for row in every(db, SQL["found"], bindings)]
 
@@ -161,11 +161,11 @@ def _entity_of(row: Row) -> Entity:
     return Entity(key, tuple(ordered), memories, last_at)
 
 
-def _mentioning(db: SqlSession, listener: Listener, keys: Sequence[str], limit: int, *, said: bool) -> Sequence[int]:
+def _mentioning(db: MemorySession, listener: Listener, keys: Sequence[str], limit: int, *, said: bool) -> Sequence[int]:
     return column(db, SQL["mentioning"], {**bound(listener), "keys": as_json(keys), "said": said, "limit": limit})
 
 
-def _together(db: SqlSession, listener: Listener, keys: Sequence[str], limit: int) -> Sequence[EntityTogether]:
+def _together(db: MemorySession, listener: Listener, keys: Sequence[str], limit: int) -> Sequence[EntityTogether]:
     found = every(db, SQL["together"], {**bound(listener), "keys": as_json(keys), "limit": limit})
     return [EntityTogether(*row) for row in found]
 
@@ -182,7 +182,7 @@ class SqlEntities(MemoryAccess):
         return await self._writer.apply(MergeEntities(into, other))
 
 
-def merge_entities(db: SqlSession, commit: MergeEntities) -> int:
+def merge_entities(db: MemorySession, commit: MergeEntities) -> int:
     """A memory that mentions both keeps its mention of the first."""
     names = {"into": storable(commit.into), "other": storable(commit.other)}
     mentions: dict[str, int] = dict(every(db, SQL["both"], names))

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from keepsaid.adapters.sql.memory.rows import MemoryAccess, MemoryParts, hexadecimal, joined_with, own_terms, storable
 from keepsaid.adapters.sql.query import (
+    MemorySession,
     Row,
-    SqlSession,
     as_json,
     chunks,
     column,
@@ -56,14 +56,14 @@ class SqlUndoLog(MemoryAccess):
     drop = writes(DropMemoryUndo)
 
 
-def put_back_memories(db: SqlSession, commit: PutBackMemories) -> bool:
+def put_back_memories(db: MemorySession, commit: PutBackMemories) -> bool:
     found = db.put_back(commit.number, SQL["aside"])
     db.reindex()
     db.execute(SQL["drop_aside"], (commit.number,))
     return bool(found)
 
 
-def drop_memory_undo(db: SqlSession, commit: DropMemoryUndo) -> bool:
+def drop_memory_undo(db: MemorySession, commit: DropMemoryUndo) -> bool:
     """Delete the undo image of a forgetting, and names of audiences that have no memories left."""
     dropped = bool(run(db, SQL["drop_aside"], (commit.number,)))
     db.execute(SQL["unname_audiences"])
@@ -74,7 +74,7 @@ REMADE = frozenset({Kind.THREAD_SUMMARY, Kind.SESSION_SUMMARY, Kind.THREAD_STATE
 """Kinds that are made again under their name, from what stays."""
 
 
-def any_echoes(db: SqlSession) -> bool:
+def any_echoes(db: MemorySession) -> bool:
     """Whether any sentence was forgotten in this home."""
     return bool(every(db, SQL["any_echoes"]))
 
@@ -86,12 +86,12 @@ def digests_of(memory: NewMemory) -> list[str]:
     return [digest.hex() for digest in domain.echo_digests(memory.speaker_id or domain.AGENT, normalise(memory.text))]
 
 
-def repeats(db: SqlSession, memory: NewMemory) -> bool:
+def repeats(db: MemorySession, memory: NewMemory) -> bool:
     """Whether a memory repeats a sentence that its speaker, or for the agent anybody, had forgotten."""
     return any_echoes(db) and bool(every(db, SQL["echoed"], (json.dumps(digests_of(memory)),)))
 
 
-def lift(db: SqlSession, memory: NewMemory) -> None:
+def lift(db: MemorySession, memory: NewMemory) -> None:
     """Let the sentences of a memory that a person asked for be remembered again."""
     if any_echoes(db):
         speakers = (memory.speaker_id, domain.AGENT)
@@ -122,11 +122,11 @@ class EraseMemories(commits.Commit[domain.Counts]):
     people: tuple[str, ...] = ()
 
 
-def _joined(db: SqlSession, person: str) -> tuple[str, ...]:
+def _joined(db: MemorySession, person: str) -> tuple[str, ...]:
     return tuple(column(db, SQL["of_person"], (storable(person),))) or joined_with(db, person)
 
 
-def _named(db: SqlSession, wish: domain.ForgetSelector) -> tuple[int, ...]:
+def _named(db: MemorySession, wish: domain.ForgetSelector) -> tuple[int, ...]:
     found = dict.fromkeys(column(db, SQL["known"], (db.numbers((0, *wish.memories)),)))
     if wish.conversation:
         found |= dict.fromkeys(column(db, SQL["of_conversation"], (wish.conversation,)))
@@ -147,7 +147,7 @@ def _of_person(row: Sequence[object], person: str) -> bool:
     return person == OWNER and trust == message.Trust.OWNER and not derived and kind == Kind.EPISODE
 
 
-def _lineage(db: SqlSession, ids: Sequence[int], refs: Sequence[str]) -> Sequence[domain.Traced]:
+def _lineage(db: MemorySession, ids: Sequence[int], refs: Sequence[str]) -> Sequence[domain.Traced]:
     found = dict.fromkeys(ids)
     for ref in refs:
         kind, _, name = ref.partition(":")
@@ -160,25 +160,25 @@ def _lineage(db: SqlSession, ids: Sequence[int], refs: Sequence[str]) -> Sequenc
     return [_traced(row) for memory_id in found for row in every(db, SQL["traced"], (memory_id,))]
 
 
-def _said_elsewhere(db: SqlSession, words: frozenset[str], ids: Sequence[int]) -> frozenset[str]:
+def _said_elsewhere(db: MemorySession, words: frozenset[str], ids: Sequence[int]) -> frozenset[str]:
     before = only(db, SQL["earliest"], (db.numbers((0, *sorted(set(ids)))),))[0]
     return frozenset(word for word in words if not _by_word(db, "said", word, before).issubset(ids))
 
 
-def _count(db: SqlSession, targets: domain.ForgetTargets) -> domain.Counts:
+def _count(db: MemorySession, targets: domain.ForgetTargets) -> domain.Counts:
     people = as_json(map(storable, targets.people))
     totals = only(db, SQL["totals"], (db.numbers((0, *targets.memories)), people))
     return domain.summed(tuple(zip(("memories", "sources", "entities", "identities"), totals, strict=True)))
 
 
-def _holding(db: SqlSession, words: frozenset[str]) -> tuple[int, ...]:
+def _holding(db: MemorySession, words: frozenset[str]) -> tuple[int, ...]:
     found = {number for word in words for number in _by_word(db, "made", word)}
     # no search finds a bulletin: it has no pieces
     found |= {number for number, text in every(db, SQL["bulletins"]) if not words.isdisjoint(domain.words_in(text))}
     return tuple(sorted(found))
 
 
-def _tombstones(db: SqlSession) -> tuple[bytes, ...]:
+def _tombstones(db: MemorySession) -> tuple[bytes, ...]:
     return tuple(column(db, SQL["tombstones"]))
 
 
@@ -236,21 +236,21 @@ class SqlForgetful(MemoryAccess):
         return await self._readers.run(_revived, frozenset(hashes), self._keyring)
 
 
-def hide(db: SqlSession, commit: HideMemories) -> domain.Counts:
+def hide(db: MemorySession, commit: HideMemories) -> domain.Counts:
     terms: set[str] = set()
     with db.record_undo(commit.aside or None, (*TABLES, *GRAVES), SQL["keep_aside"]):
         counts = _hide(db, commit, terms)
     return _reindexed(db, counts, terms)
 
 
-def _reindexed(db: SqlSession, counts: Counter[str], terms: set[str]) -> domain.Counts:
+def _reindexed(db: MemorySession, counts: Counter[str], terms: set[str]) -> domain.Counts:
     """Reindex what changed, then count again the words that may no longer occur in a memory."""
     db.reindex()
     db.executemany(SQL["forget_term"], [(term,) for term in terms])
     return tuple(counts.items())
 
 
-def _hide(db: SqlSession, commit: HideMemories, terms: set[str]) -> Counter[str]:
+def _hide(db: MemorySession, commit: HideMemories, terms: set[str]) -> Counter[str]:
     counts: Counter[str] = Counter()
     db.executemany(SQL["bury"], [(hash_, commit.at) for hash_ in commit.hashes])
     db.executemany(SQL["bury_echo"], [(hash_, commit.at) for hash_ in commit.echoes])
@@ -271,7 +271,7 @@ def _hide(db: SqlSession, commit: HideMemories, terms: set[str]) -> Counter[str]
     return counts
 
 
-def erase(db: SqlSession, commit: EraseMemories) -> domain.Counts:
+def erase(db: MemorySession, commit: EraseMemories) -> domain.Counts:
     """Neighbours of deleted memories are indexed again, without their words."""
     terms: set[str] = set()
     with db.record_undo(commit.aside or None, TABLES, SQL["keep_aside"]):
@@ -281,7 +281,7 @@ def erase(db: SqlSession, commit: EraseMemories) -> domain.Counts:
     return _reindexed(db, counts, terms)
 
 
-def _erase(db: SqlSession, commit: EraseMemories, terms: set[str]) -> Counter[str]:
+def _erase(db: MemorySession, commit: EraseMemories, terms: set[str]) -> Counter[str]:
     counts: Counter[str] = Counter()
     for memory_id in commit.ids:
         if (row := one(db, SQL["state"], (memory_id,))) is None:
@@ -314,13 +314,13 @@ def _digests(key: str, kind: str, said: bytes, slot: Sequence[str]) -> tuple[byt
     return (said, *named, *((domain.slot_digest(subject, attribute, value),) if attribute and value else ()))
 
 
-def _by_word(db: SqlSession, statement: str, word: str, *bound: int | None) -> set[int]:
+def _by_word(db: MemorySession, statement: str, word: str, *bound: int | None) -> set[int]:
     """The memories that hold a word as it is, found by its stem."""
     found = every(db, SQL[statement], (f'body : "{word}"', *bound))
     return {number for number, text in found if word in domain.words_in(text)}
 
 
-def _revived(db: SqlSession, hashes: frozenset[bytes], keyring: TombstoneKeyring) -> tuple[int, ...]:
+def _revived(db: MemorySession, hashes: frozenset[bytes], keyring: TombstoneKeyring) -> tuple[int, ...]:
     buried_at = {hash_: at for hash_, at in every(db, SQL["buried_at"]) if hash_ in hashes}
     found = []
     for number, key, kind, said, *slot, recorded_at in every(db, SQL["all_named"]):

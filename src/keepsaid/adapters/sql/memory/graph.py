@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from keepsaid.adapters.sql.memory.rows import MemoryAccess, bound, space_names, statements, storable
-from keepsaid.adapters.sql.query import Row, SqlSession, SqlView, as_json, column, every, load, only, reads
+from keepsaid.adapters.sql.query import MemorySession, Row, SqlView, as_json, column, every, load, only, reads
 from keepsaid.domain import graph as domain
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.memory import IMPORTANCE, Found, Listener, VectorSpace
@@ -23,11 +23,11 @@ RELATING = load("memory_relating")
 _KINDS = as_json(IMPORTANCE)
 
 
-def _related_upto(db: SqlSession) -> int:
+def _related_upto(db: MemorySession) -> int:
     return int(only(db, RELATING["related_upto"])[0])
 
 
-def _unrelated(db: SqlSession, space: VectorSpace, after: int, limit: int) -> tuple[Unrelated, ...]:
+def _unrelated(db: MemorySession, space: VectorSpace, after: int, limit: int) -> tuple[Unrelated, ...]:
     import numpy as np  # noqa: PLC0415 - a program that associates nothing starts without
 
     found: list[Unrelated] = []
@@ -40,7 +40,7 @@ def _unrelated(db: SqlSession, space: VectorSpace, after: int, limit: int) -> tu
     return tuple(found)
 
 
-def _among_learned(db: SqlSession, ids: Sequence[int]) -> Sequence[int]:
+def _among_learned(db: MemorySession, ids: Sequence[int]) -> Sequence[int]:
     return column(db, RELATING["among_learned"], {"ids": as_json(ids), "kinds": _KINDS})
 
 
@@ -69,7 +69,7 @@ class Relate(Commit[int]):
     at: int
 
 
-def relate(db: SqlSession, commit: Relate) -> int:
+def relate(db: MemorySession, commit: Relate) -> int:
     associations = ((one.source_id, one.target_id, one.relation, one.weight) for one in commit.associations)
     mentions = (
         (one.memory_id, storable(one.entity), normalise(one.name), domain.name_words(one.name), one.weight)
@@ -106,7 +106,9 @@ _Edge = Sequence[Any]
 """How strong it is, whether it leads to an entity, to which id, over which relation, how important it is, its name."""
 
 
-def walk(db: SqlSession, listener: Listener, query: str, seeds: Sequence[domain.Seed], limit: int) -> tuple[Found, ...]:
+def walk(
+    db: MemorySession, listener: Listener, query: str, seeds: Sequence[domain.Seed], limit: int
+) -> tuple[Found, ...]:
     """The score of a memory is its best path times its importance; of equal ones the larger id comes first."""
     if not only(db, MEMORY_GRAPH["related"])[0]:
         return ()
@@ -124,7 +126,7 @@ def walk(db: SqlSession, listener: Listener, query: str, seeds: Sequence[domain.
     return tuple(Found(id_, score, best[id_][1].path()) for score, id_ in ranked[: max(0, limit)])
 
 
-def _starts(db: SqlSession, bindings: Mapping[str, Any], query: str, seeds: Sequence[domain.Seed]) -> _Level:
+def _starts(db: MemorySession, bindings: Mapping[str, Any], query: str, seeds: Sequence[domain.Seed]) -> _Level:
     """The best seeds, the important ones among the others that are about the query, and the entities it names."""
     named = _rows(db, "named", {**bindings, "names": as_json(domain.names_in(query)), "limit": domain.SEEDS})
     first = {seed.memory_id: seed.strength for seed in seeds[: domain.SEEDS]}
@@ -145,7 +147,7 @@ def _starts(db: SqlSession, bindings: Mapping[str, Any], query: str, seeds: Sequ
 
 
 def _stepped(
-    db: SqlSession, bindings: Mapping[str, Any], level: _Level, carried: float
+    db: MemorySession, bindings: Mapping[str, Any], level: _Level, carried: float
 ) -> Iterator[tuple[_Edge, float, _Trail]]:
     """Every path that goes one step further: over which edge, how much of its strength is left, and the path so far."""
     strongest = sorted(level, key=lambda node: (-level[node][0].strength, node))[: domain.NODES_MAX]
@@ -187,7 +189,7 @@ def _keep_two(trails: list[_Trail], new: _Trail) -> None:
     trails[:] = sorted((max(same, key=_STRENGTH), *others), key=_STRENGTH, reverse=True)[:2]
 
 
-def _edges(db: SqlSession, bindings: Mapping[str, Any], nodes: Iterable[_Node]) -> dict[_Node, list[Any]]:
+def _edges(db: MemorySession, bindings: Mapping[str, Any], nodes: Iterable[_Node]) -> dict[_Node, list[Any]]:
     """The strongest edges of each node, of those that lead to what the listener may read."""
     found: dict[_Node, list[Any]] = {}
     for entity, statement in enumerate(("from_memories", "from_entities")):
@@ -201,7 +203,7 @@ def _edges(db: SqlSession, bindings: Mapping[str, Any], nodes: Iterable[_Node]) 
     return found
 
 
-def _rows(db: SqlSession, statement: str, bindings: Mapping[str, Any]) -> list[Row]:
+def _rows(db: MemorySession, statement: str, bindings: Mapping[str, Any]) -> list[Row]:
     return every(db, MEMORY_GRAPH[statement], bindings)
 
 

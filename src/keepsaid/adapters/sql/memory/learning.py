@@ -10,7 +10,7 @@ from keepsaid.adapters.sql.memory import forgetting, rows
 from keepsaid.adapters.sql.memory.commits import KeepMemories, content_hash, keep, key_hash, slot_hash
 from keepsaid.adapters.sql.memory.entities import mention_learned
 from keepsaid.adapters.sql.memory.graph import Relate, relate
-from keepsaid.adapters.sql.query import SqlSession, as_json, every, load, only
+from keepsaid.adapters.sql.query import MemorySession, as_json, every, load, only
 from keepsaid.domain.attributes import Period, SlotStatement, periods, single, slot_of, value_name
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.forgetting import name_digest, source_name
@@ -23,7 +23,7 @@ from keepsaid.values import frozen
 TRUTH, UNDO = load("memory_truth"), load("memory_undo")
 
 
-def statements_of(db: SqlSession, slot: bytes) -> list[SlotStatement]:
+def statements_of(db: MemorySession, slot: bytes) -> list[SlotStatement]:
     """All statements about a slot that are not forgotten."""
     return [
         SlotStatement(key, value_name(value), *(*of, bool(corrects), memory_id, bool(founds)))
@@ -31,7 +31,7 @@ def statements_of(db: SqlSession, slot: bytes) -> list[SlotStatement]:
     ]
 
 
-def hold(db: SqlSession, periods: Sequence[Period], spare: Sequence[int], at: int) -> None:
+def hold(db: MemorySession, periods: Sequence[Period], spare: Sequence[int], at: int) -> None:
     """Write how long each memory holds, and what took its place; nothing is written that is so already.
 
     A memory that what was learned divides gets a second one, with an id of `spare`, for the statements behind it.
@@ -48,7 +48,7 @@ def hold(db: SqlSession, periods: Sequence[Period], spare: Sequence[int], at: in
         _hold(db, period, None if period.after is None else memories[period.after.key], at)
 
 
-def _copy(db: SqlSession, period: Period, id_: int, at: int) -> None:
+def _copy(db: MemorySession, period: Period, id_: int, at: int) -> None:
     """Give a period a memory of its own, named by its first statement: a copy of the one that this is in."""
     first = period.told[0]
     new = {"id": id_, "key": first.key, "of": first.memory_id, "at": at, "said_at": first.said_at}
@@ -57,13 +57,13 @@ def _copy(db: SqlSession, period: Period, id_: int, at: int) -> None:
     period.told[0] = replace(first, memory_id=id_, founds=True)
 
 
-def _move(db: SqlSession, statement: SlotStatement, id_: int) -> None:
+def _move(db: MemorySession, statement: SlotStatement, id_: int) -> None:
     for sql in ("move_statement", "move_sources"):
         db.execute(TRUTH[sql], {"key": statement.key, "of": statement.memory_id, "to": id_})
     db.executemany(TRUTH["counted"], [{"id": statement.memory_id}, {"id": id_}])
 
 
-def _hold(db: SqlSession, period: Period, after: int | None, at: int) -> None:
+def _hold(db: MemorySession, period: Period, after: int | None, at: int) -> None:
     id_ = period.founder.memory_id
     start, ends, until, before, state, said_at = only(db, TRUTH["held"], {"id": id_})
     begins = None if start is None and said_at == period.start else period.start
@@ -81,7 +81,7 @@ def _hold(db: SqlSession, period: Period, after: int | None, at: int) -> None:
         relate(db, Relate((Association(after, id_, Relation.UPDATES),), (), at))
 
 
-def decide(db: SqlSession, slot: bytes, attribute: str, made: tuple[Sequence[int], int]) -> None:
+def decide(db: MemorySession, slot: bytes, attribute: str, made: tuple[Sequence[int], int]) -> None:
     """Let the statements of a slot, or of each of its values, decide what holds; spare ids go to the first in need."""
     spare, at = made
     statements = statements_of(db, slot)
@@ -92,7 +92,7 @@ def decide(db: SqlSession, slot: bytes, attribute: str, made: tuple[Sequence[int
         spare = spare[sum(1 for period in found if not period.founder.founds) :]
 
 
-def renew_slots(db: SqlSession, ids: Sequence[int]) -> None:
+def renew_slots(db: MemorySession, ids: Sequence[int]) -> None:
     """Give memories of a former release, whose attributes had other names, the slots that these names have now.
 
     What holds in such a slot is decided again, as of the newest memory.
@@ -128,7 +128,7 @@ class Learn(Commit[tuple[LearnResult, ...]]):
     at: int
 
 
-def learn(db: SqlSession, commit: Learn) -> tuple[LearnResult, ...]:
+def learn(db: MemorySession, commit: Learn) -> tuple[LearnResult, ...]:
     each, results = 1 + SPARE_IDS, []
     for n, memory in enumerate(commit.memories):
         result = learned(db, memory, commit.ids[n * each : (n + 1) * each], commit.at)
@@ -140,12 +140,12 @@ def learn(db: SqlSession, commit: Learn) -> tuple[LearnResult, ...]:
     return tuple(results)
 
 
-def is_buried(db: SqlSession, hashes: Sequence[bytes]) -> bool:
+def is_buried(db: MemorySession, hashes: Sequence[bytes]) -> bool:
     """Whether one of these hashes has a tombstone."""
     return bool(every(db, TRUTH["buried"], {"hashes": rows.hexadecimal(hashes)}))
 
 
-def learned(db: SqlSession, memory: NewMemory, ids: tuple[int, ...], at: int, *, anew: bool = False) -> LearnResult:
+def learned(db: MemorySession, memory: NewMemory, ids: tuple[int, ...], at: int, *, anew: bool = False) -> LearnResult:
     """Learn one memory; one without a slot and with `anew` is not compared with others."""
     if why := refused(memory):
         return LearnResult(0, LearnOutcome.REFUSED, why)
@@ -168,7 +168,7 @@ def learned(db: SqlSession, memory: NewMemory, ids: tuple[int, ...], at: int, *,
     return _add(db, memory, ids[0], at) if same is None else _add_evidence(db, memory, same)
 
 
-def _in_slot(db: SqlSession, memory: NewMemory, where: tuple[bytes, tuple[int, ...]], at: int) -> LearnResult:
+def _in_slot(db: MemorySession, memory: NewMemory, where: tuple[bytes, tuple[int, ...]], at: int) -> LearnResult:
     """All statements of a slot decide what each memory holds for; of one with many values, those of the value."""
     slot, ids = where
     names = (rows.storable(memory.key), value_name(memory.value), rows.storable(memory.scope))
@@ -193,7 +193,7 @@ def _in_slot(db: SqlSession, memory: NewMemory, where: tuple[bytes, tuple[int, .
     return replace(result, how=LearnOutcome.UPDATES if ends_another else LearnOutcome.NEW)
 
 
-def _is_undone(db: SqlSession, memory: NewMemory, slot: bytes | None) -> bool:
+def _is_undone(db: MemorySession, memory: NewMemory, slot: bytes | None) -> bool:
     """Whether a person took back a memory that said the same and came from the same sources."""
     refs = [rows.storable(source.ref) for source in memory.sources if source.kind == "message"]
     same = [
@@ -209,7 +209,7 @@ def _start(memory: NewMemory) -> int:
     return memory.said_at if memory.valid_from is None else memory.valid_from
 
 
-def _add(db: SqlSession, memory: NewMemory, id_: int, at: int) -> LearnResult:
+def _add(db: MemorySession, memory: NewMemory, id_: int, at: int) -> LearnResult:
     [[kept]] = keep(db, [KeepMemories((id_,), (memory,), at)])
     if not kept:
         return LearnResult(0, LearnOutcome.FORGOTTEN)
@@ -217,13 +217,13 @@ def _add(db: SqlSession, memory: NewMemory, id_: int, at: int) -> LearnResult:
     return LearnResult(kept, LearnOutcome.NEW)
 
 
-def state_founder(db: SqlSession, *ids: int) -> None:
+def state_founder(db: MemorySession, *ids: int) -> None:
     """Write down what founded these memories as statements of their own, with the sources named for them."""
     db.execute(TRUTH["say_founder"], {"ids": as_json(ids)})
     db.executemany(TRUTH["name_source"], [{"memory_id": id_} for id_ in ids])
 
 
-def _add_evidence(db: SqlSession, memory: NewMemory, id_: int) -> LearnResult:
+def _add_evidence(db: MemorySession, memory: NewMemory, id_: int) -> LearnResult:
     """Count what says the same as a memory that is there, once for each source."""
     if not adds_evidence(memory.sources, _sources(db, [id_])):
         return LearnResult(id_, LearnOutcome.KNOWN)
@@ -240,11 +240,11 @@ def _add_evidence(db: SqlSession, memory: NewMemory, id_: int) -> LearnResult:
     return LearnResult(id_, LearnOutcome.EVIDENCE)
 
 
-def _sources(db: SqlSession, ids: Sequence[int]) -> list[Source]:
+def _sources(db: MemorySession, ids: Sequence[int]) -> list[Source]:
     return [Source(*row) for row in every(db, TRUTH["sources_of"], {"ids": as_json(sorted(set(ids)))})]
 
 
-def _same_words(db: SqlSession, memory: NewMemory) -> int | None:
+def _same_words(db: MemorySession, memory: NewMemory) -> int | None:
     """The oldest memory of the same scope that says the same, of the same subject or of nobody in particular."""
     query = "{body} : (" + " OR ".join(f'"{word}"' for word in sameness.telling(normal.normalise(memory.text))) + ")"
     place = {"scope": rows.storable(memory.scope), "kinds": as_json(sorted(LEARNABLE)), "start": _start(memory)}

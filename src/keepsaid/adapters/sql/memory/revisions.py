@@ -11,7 +11,7 @@ from keepsaid.adapters.sql.memory.graph import Relate, relate
 from keepsaid.adapters.sql.memory.learning import SPARE_IDS, hold, learned, state_founder, statements_of
 from keepsaid.adapters.sql.memory.rows import MemoryAccess, bound, lane_columns, memories, statements, storable
 from keepsaid.adapters.sql.memory.standing import MemoryStanding, contradict, not_current, standing
-from keepsaid.adapters.sql.query import Row, SqlSession, as_json, column, every, load, only, reads, writes
+from keepsaid.adapters.sql.query import MemorySession, Row, as_json, column, every, load, only, reads, writes
 from keepsaid.domain import attributes, commits, message
 from keepsaid.domain.graph import Association, Relation
 from keepsaid.domain.learning import (
@@ -96,12 +96,12 @@ class Merge(commits.Commit[RevisionRefusal | None]):
     at: int
 
 
-def _history(db: SqlSession, listener: Listener, memory_id: int) -> Sequence[Memory]:
+def _history(db: MemorySession, listener: Listener, memory_id: int) -> Sequence[Memory]:
     return memories(db, TRUTH["history"], {**bound(listener), "id": memory_id})
 
 
 def _remembered(
-    db: SqlSession, listener: Listener, turn_id: int, message_ids: Sequence[int]
+    db: MemorySession, listener: Listener, turn_id: int, message_ids: Sequence[int]
 ) -> Sequence[RememberedMemory]:
     stated = (stated_key(one, n) for one in message_ids for n in range(STATED_MAX))
     keys = as_json([*(f"{COMMAND_KEY}{one}" for one in message_ids), *stated])
@@ -127,18 +127,18 @@ class SqlRevisions(MemoryAccess):
         return await self._writer.apply(Correct(memory_id, memory, self._new_ids(1 + SPARE_IDS), at))
 
 
-def pin(db: SqlSession, commit: Pin) -> RevisionRefusal | None:
+def pin(db: MemorySession, commit: Pin) -> RevisionRefusal | None:
     refusal = not_current(db, commit.memory_id, commit.at)
     if refusal is None:
         db.execute(TRUTH["pin"], {"id": commit.memory_id, "pinned": commit.pinned})
     return refusal
 
 
-def confirm(db: SqlSession, commit: Confirm) -> bool:
+def confirm(db: MemorySession, commit: Confirm) -> bool:
     return bool(every(db, TRUTH["confirm"], {"id": commit.memory_id, "at": commit.at}))
 
 
-def archive(db: SqlSession, commit: ArchiveMemories) -> tuple[int, ...] | RevisionRefusal:
+def archive(db: MemorySession, commit: ArchiveMemories) -> tuple[int, ...] | RevisionRefusal:
     if not commit.back and (refusal := _not_learned(db, commit.memory_ids, commit.at)) is not None:
         return refusal
     bindings = {"ids": as_json(commit.memory_ids), "kinds": _KINDS, "at": commit.at}
@@ -150,7 +150,7 @@ def archive(db: SqlSession, commit: ArchiveMemories) -> tuple[int, ...] | Revisi
     return tuple(sorted(changed))
 
 
-def _not_learned(db: SqlSession, ids: Sequence[int], at: int) -> RevisionRefusal | None:
+def _not_learned(db: MemorySession, ids: Sequence[int], at: int) -> RevisionRefusal | None:
     """Why the first of these is not a current memory of a kind that is learned; None if all are."""
     for id_ in ids:
         if (refusal := not_current(db, id_, at)) is not None:
@@ -161,7 +161,7 @@ def _not_learned(db: SqlSession, ids: Sequence[int], at: int) -> RevisionRefusal
     return None
 
 
-def undo(db: SqlSession, commit: UndoMemory) -> UndoneMemory | None:
+def undo(db: MemorySession, commit: UndoMemory) -> UndoneMemory | None:
     request, listener = commit.request, commit.request.listener
     if listener.lane is None:
         return None
@@ -176,7 +176,7 @@ def undo(db: SqlSession, commit: UndoMemory) -> UndoneMemory | None:
     return UndoneMemory(found, tuple(memories(db, UNDO["restored"], {**bound(listener), "ids": as_json(replaced)})))
 
 
-def _take_back(db: SqlSession, id_: int, request: UndoRequest) -> Sequence[int]:
+def _take_back(db: MemorySession, id_: int, request: UndoRequest) -> Sequence[int]:
     """Archive a memory and restore what it replaced; returns the ids of what it had replaced."""
     of = {"id": id_}
     slot, attribute = only(db, UNDO["slot"], of)
@@ -191,7 +191,7 @@ def _take_back(db: SqlSession, id_: int, request: UndoRequest) -> Sequence[int]:
     return replaced
 
 
-def _hold_slot(db: SqlSession, slot: bytes, attribute: str, at: int) -> None:
+def _hold_slot(db: MemorySession, slot: bytes, attribute: str, at: int) -> None:
     """Work out from its statements which memory of a slot holds; in one with several values each holds by itself."""
     if attributes.single(attribute):
         hold(db, attributes.periods(statements_of(db, slot)), (), at)
@@ -201,7 +201,7 @@ _KEPT = ("kind", "scope", "lane", "subject", "subject_id", "chat_of", "importanc
 """What a memory keeps when it is put right."""
 
 
-def correct(db: SqlSession, commit: Correct) -> LearnResult:
+def correct(db: MemorySession, commit: Correct) -> LearnResult:
     found = next(iter(memories(db, TRUTH["corrected"], {"id": commit.memory_id})), None)
     if (refusal := _replaced(db, commit)) is not None:
         return LearnResult(0, LearnOutcome.REFUSED, refusal.sentence)
@@ -221,7 +221,7 @@ def correct(db: SqlSession, commit: Correct) -> LearnResult:
     return result
 
 
-def _replaced(db: SqlSession, commit: Correct) -> RevisionRefusal | None:
+def _replaced(db: MemorySession, commit: Correct) -> RevisionRefusal | None:
     """Why a memory outside a slot cannot be corrected: another replaced it before; None if the same word did."""
     found, refusal = standing(db, commit.memory_id), not_current(db, commit.memory_id, commit.at)
     if found is None or refusal is None or every(db, TRUTH["known"], {"key": storable(commit.memory.key)}):
@@ -230,7 +230,7 @@ def _replaced(db: SqlSession, commit: Correct) -> RevisionRefusal | None:
     return refusal if is_version or refusal.reason is RevisionReason.MERGED else None
 
 
-def merge(db: SqlSession, commit: Merge) -> RevisionRefusal | None:
+def merge(db: MemorySession, commit: Merge) -> RevisionRefusal | None:
     ids = (commit.into, *commit.others)
     survivor = standing(db, commit.into)
     if survivor is None or len({*ids}) < len(ids) or not commit.others:
@@ -256,7 +256,7 @@ def merge(db: SqlSession, commit: Merge) -> RevisionRefusal | None:
     return None
 
 
-def _unlike(db: SqlSession, commit: Merge, survivor: MemoryStanding) -> RevisionRefusal | None:
+def _unlike(db: MemorySession, commit: Merge, survivor: MemoryStanding) -> RevisionRefusal | None:
     """Why one of the others does not say the same as the survivor; None if all do."""
     for id_ in commit.others:
         other = standing(db, id_)
@@ -290,7 +290,7 @@ MEMORY_PAIRS = load("memory_pairs")
 _LOOKED_AT = 256
 
 
-def _undecided(db: SqlSession, after: int, limit: int) -> Undecided:
+def _undecided(db: MemorySession, after: int, limit: int) -> Undecided:
     looked_at, found = max(limit, _LOOKED_AT), list[Pair]()
     rows = every(db, MEMORY_PAIRS["undecided"], {"after": after, "limit": looked_at, "kinds": _KINDS})
     for row in rows:
@@ -301,7 +301,7 @@ def _undecided(db: SqlSession, after: int, limit: int) -> Undecided:
     return Undecided(tuple(found), max(after, upto))
 
 
-def _count_rulings_since(db: SqlSession, at: int) -> int:
+def _count_rulings_since(db: MemorySession, at: int) -> int:
     return int(only(db, MEMORY_PAIRS["asked_since"], (at,))[0])
 
 
@@ -334,7 +334,7 @@ def _pairs(row: Row) -> list[Pair]:
     return [Pair(came, kept, (other, text), (then, since), equal)]
 
 
-def rule(db: SqlSession, commit: RulePairs) -> int:
+def rule(db: MemorySession, commit: RulePairs) -> int:
     new = 0
     for one in commit.rulings:
         pair = {"older": one.older, "newer": one.newer}
@@ -345,7 +345,7 @@ def rule(db: SqlSession, commit: RulePairs) -> int:
     return new
 
 
-def _apply_ruling(db: SqlSession, one: Ruled, at: int) -> None:
+def _apply_ruling(db: MemorySession, one: Ruled, at: int) -> None:
     older, newer = (_Standing(*only(db, MEMORY_PAIRS["standing"], (id_,))) for id_ in (one.older, one.newer))
     match one.ruling:
         case Ruling.SAME:
@@ -359,7 +359,7 @@ def _apply_ruling(db: SqlSession, one: Ruled, at: int) -> None:
             relate(db, Relate((Association(one.newer, one.older, Relation.CONTRADICTS),), (), at))
 
 
-def _joined(db: SqlSession, into: int, other: int, at: int) -> bool:
+def _joined(db: MemorySession, into: int, other: int, at: int) -> bool:
     """Merge two memories, one of which may lack a slot; False if something else held between them."""
     db.execute("SAVEPOINT same")
     db.execute(MEMORY_PAIRS["fill_slot"], {"id": other, "like": into})

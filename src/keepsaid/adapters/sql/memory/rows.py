@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from keepsaid.adapters.sql.memory.standing import not_current
-from keepsaid.adapters.sql.query import Row, SqlReaders, SqlSession, as_json, column, every, load, log, reads, writes
+from keepsaid.adapters.sql.query import MemorySession, Row, SqlReaders, as_json, column, every, load, log, reads, writes
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain import ids, message, visibility
 from keepsaid.domain.memory import LANE_BOUND, OWNER, TASK, Kind, Listener, Memory, NewMemory, Source, VectorSpace
@@ -65,17 +65,17 @@ def statements(page: str) -> Mapping[str, str]:
 SQL = statements("memory")
 
 
-def rows(db: SqlSession, statement: str, bindings: Mapping[str, Any]) -> list[Row]:
+def rows(db: MemorySession, statement: str, bindings: Mapping[str, Any]) -> list[Row]:
     """All rows of a named statement of memory."""
     return every(db, SQL[statement], bindings)
 
 
-def memories(db: SqlSession, sql: str, bindings: Mapping[str, Any]) -> list[Memory]:
+def memories(db: MemorySession, sql: str, bindings: Mapping[str, Any]) -> list[Memory]:
     """The memories that a statement finds, without those that are not what was written: these are logged."""
     return [memory(row) for row in intact(db, every(db, sql, bindings))]
 
 
-def intact(db: SqlSession, found: Sequence[Row]) -> list[Row]:
+def intact(db: MemorySession, found: Sequence[Row]) -> list[Row]:
     """The rows that begin with the id of a memory, without those of memories that are not what was written."""
     damaged = db.altered("memory", [row[0] for row in found])
     for id_ in damaged:
@@ -147,7 +147,7 @@ def memory(row: Row) -> Memory:
     return Memory(id_, new, state, recorded_at, *(*row[20:22], *row[28:31], bool(row[31])))
 
 
-def own_terms(db: SqlSession, text: str) -> Iterator[str]:
+def own_terms(db: MemorySession, text: str) -> Iterator[str]:
     """What a piece is found by: its stems, and further terms of its language."""
     yield from db.stems(text)
     yield from indexed_terms(text)
@@ -156,15 +156,15 @@ def own_terms(db: SqlSession, text: str) -> Iterator[str]:
 PEOPLE = load("memory_people")
 
 
-def joined_with(db: SqlSession, name: str) -> tuple[str, ...]:
+def joined_with(db: MemorySession, name: str) -> tuple[str, ...]:
     return tuple(column(db, PEOPLE["same"], (storable(name),))) or (storable(name),)
 
 
-def listed(db: SqlSession) -> tuple[visibility.Person, ...]:
+def listed(db: MemorySession) -> tuple[visibility.Person, ...]:
     return _persons(every(db, PEOPLE["everybody"]))
 
 
-def _seen(db: SqlSession, limit: int) -> tuple[visibility.SeenIdentity, ...]:
+def _seen(db: MemorySession, limit: int) -> tuple[visibility.SeenIdentity, ...]:
     rows = every(db, PEOPLE["seen"], {"limit": max(1, limit)})
     return tuple(visibility.SeenIdentity(*row) for row in rows[: max(0, limit)])
 
@@ -182,7 +182,7 @@ class SqlPeople(MemoryAccess):
         return await self._writer.apply(visibility.JoinPeople(person, tuple(names), by, at))
 
 
-def join(db: SqlSession, commit: visibility.JoinPeople) -> visibility.Person | None:
+def join(db: MemorySession, commit: visibility.JoinPeople) -> visibility.Person | None:
     """A person that some of the names belong to already is joined with all its identities."""
     names = as_json(map(storable, commit.names))
     known = column(db, PEOPLE["persons"], (names,))
@@ -196,7 +196,7 @@ def join(db: SqlSession, commit: visibility.JoinPeople) -> visibility.Person | N
     return joined
 
 
-def split(db: SqlSession, commit: visibility.SplitPerson) -> bool:
+def split(db: MemorySession, commit: visibility.SplitPerson) -> bool:
     """Of two, the other is alone then too."""
     left = every(db, PEOPLE["leave"], (storable(commit.name),))
     db.executemany(PEOPLE["alone"], left)
@@ -211,7 +211,7 @@ def _persons(rows: Sequence[Row]) -> tuple[visibility.Person, ...]:
 MEMORY_HEARING = statements("memory_hearing")
 
 
-def _list_shares(db: SqlSession, listener: Listener, memory_id: int) -> tuple[visibility.MemoryShared, ...]:
+def _list_shares(db: MemorySession, listener: Listener, memory_id: int) -> tuple[visibility.MemoryShared, ...]:
     found = every(db, MEMORY_HEARING["widened"], {**bound(listener), "id": memory_id})
     return tuple(visibility.MemoryShared(*row) for row in found)
 
@@ -226,7 +226,7 @@ class SqlSharing(MemoryAccess):
         return await self._writer.apply(replace(commit, reason=reason))
 
 
-def share(db: SqlSession, commit: visibility.ShareMemory) -> visibility.ShareResult:
+def share(db: MemorySession, commit: visibility.ShareMemory) -> visibility.ShareResult:
     """If the memory is shared as widely already, nothing is changed or recorded."""
     if not (found := memories(db, MEMORY_HEARING["whole"], {"id": commit.memory_id})):
         return visibility.ShareRefusal.GONE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from keepsaid.adapters.sql.query import SqlSession, every, load, one
+from keepsaid.adapters.sql.query import MemorySession, every, load, one
 from keepsaid.domain.revision import RevisionReason, RevisionRefusal
 
 TRUTH = load("memory_truth")
@@ -24,13 +24,13 @@ class MemoryStanding(NamedTuple):
     superseded_by: int | None
 
 
-def standing(db: SqlSession, memory_id: int) -> MemoryStanding | None:
+def standing(db: MemorySession, memory_id: int) -> MemoryStanding | None:
     """The standing of a memory; None if it does not exist or was forgotten."""
     row = one(db, TRUTH["standing"], {"id": memory_id})
     return None if row is None else MemoryStanding(*row)
 
 
-def not_current(db: SqlSession, memory_id: int, at: int) -> RevisionRefusal | None:
+def not_current(db: MemorySession, memory_id: int, at: int) -> RevisionRefusal | None:
     """Why a memory is not current at a time (milliseconds UTC), with its successor; None if it is current."""
     found = standing(db, memory_id)
     if found is None:
@@ -42,7 +42,7 @@ def not_current(db: SqlSession, memory_id: int, at: int) -> RevisionRefusal | No
     return None if reason is None else RevisionRefusal(memory_id, reason, until=found.valid_to)
 
 
-def contradict(db: SqlSession, one_id: int, other_id: int) -> bool:
+def contradict(db: MemorySession, one_id: int, other_id: int) -> bool:
     """Whether two memories were judged to contradict each other."""
     return bool(every(db, TRUTH["contradicts"], {"one": one_id, "other": other_id}))
 

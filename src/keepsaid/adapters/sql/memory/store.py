@@ -11,7 +11,7 @@ from keepsaid.adapters.sql.memory import entities, forgetting, graph, revisions,
 from keepsaid.adapters.sql.memory.commits import KeepMemories, KeepVectors, SqlEchoes, keep
 from keepsaid.adapters.sql.memory.learning import SPARE_IDS, Learn, learn
 from keepsaid.adapters.sql.memory.rows import SQL, MemoryAccess, MemoryParts, bound, memories, statements, storable
-from keepsaid.adapters.sql.query import SqlSession, SqlView, T, as_json, column, every, load, only, reads
+from keepsaid.adapters.sql.query import MemorySession, SqlView, T, as_json, column, every, load, only, reads
 from keepsaid.domain import bundle, event, learning, maintenance, visibility
 from keepsaid.domain.bulletin import Bulletin, Material, bulletin_key, edition_in
 from keepsaid.domain.commits import Commit
@@ -25,14 +25,14 @@ from keepsaid.text.words import root, spelled
 ARCHIVE = statements("memory_archive")
 
 
-def _search(db: SqlSession, listener: Listener, query: str, limit: int) -> tuple[Found, ...]:
+def _search(db: MemorySession, listener: Listener, query: str, limit: int) -> tuple[Found, ...]:
     """Memories that share most words with a query, the newest first among equals."""
     stems = sorted({stem.removesuffix("i") or stem for stem in topic(query) or map(root, spelled(query))})
     bindings = {**bound(listener), "stems": as_json(stems), "limit": max(0, limit)}
     return tuple(Found(id_, shared / len(stems)) for id_, shared in every(db, ARCHIVE["archived"], bindings))
 
 
-def _archived(db: SqlSession, listener: Listener, ids: Sequence[int], as_of: int | None = None) -> Sequence[Memory]:
+def _archived(db: MemorySession, listener: Listener, ids: Sequence[int], as_of: int | None = None) -> Sequence[Memory]:
     return tuple(memories(db, ARCHIVE["fetch"], {**bound(listener), "ids": as_json(ids), "as_of": as_of}))
 
 
@@ -46,19 +46,19 @@ class SqlArchive(SqlView):
 LIBRARY = statements("memory_library")
 
 
-def _narrowed(db: SqlSession, listener: Listener, ids: Sequence[int], to: Narrowing) -> Sequence[int]:
+def _narrowed(db: MemorySession, listener: Listener, ids: Sequence[int], to: Narrowing) -> Sequence[int]:
     limits = {"kind": to.kind, "since": to.since, "until": to.until, "as_of": to.as_of, "ids": as_json(ids)}
     return column(db, LIBRARY["narrowed"], {**bound(listener), **limits})
 
 
-def _sources(db: SqlSession, listener: Listener, memory: Memory, limit: int) -> Sequence[Memory]:
+def _sources(db: MemorySession, listener: Listener, memory: Memory, limit: int) -> Sequence[Memory]:
     new = memory.new
     keys = [new.key] if new.kind is Kind.EPISODE else [f"{one.kind}:{one.ref}" for one in new.sources]
     bindings = {"keys": as_json(map(storable, keys)), "limit": max(0, limit)}
     return memories(db, LIBRARY["sources"], {**bound(listener), **bindings})
 
 
-def _around(db: SqlSession, listener: Listener, memory: Memory, each: int) -> Sequence[Memory]:
+def _around(db: MemorySession, listener: Listener, memory: Memory, each: int) -> Sequence[Memory]:
     if memory.new.lane is None or memory.new.kind is not Kind.EPISODE:
         return []
     names = ("of_channel", "of_account", "of_conversation", "of_key")
@@ -80,11 +80,11 @@ AUDIT = {name: sql.replace("/*entry*/", _AUDIT_PARTS["entry"]) for name, sql in 
 _KINDS = as_json(sorted(learning.LEARNABLE))
 
 
-def _learned(db: SqlSession, after: int, limit: int) -> Sequence[maintenance.AuditEntry]:
+def _learned(db: MemorySession, after: int, limit: int) -> Sequence[maintenance.AuditEntry]:
     return [_entry(row) for row in every(db, AUDIT["learned"], {"after": after, "limit": limit, "kinds": _KINDS})]
 
 
-def _entries(db: SqlSession, ids: Sequence[int]) -> Sequence[maintenance.AuditEntry]:
+def _entries(db: MemorySession, ids: Sequence[int]) -> Sequence[maintenance.AuditEntry]:
     bindings = {"ids": as_json(sorted(set(ids))), "kinds": _KINDS}
     return [_entry(row) for row in every(db, AUDIT["entries"], bindings)]
 
@@ -95,20 +95,22 @@ def _entry(row: sql.Row) -> maintenance.AuditEntry:
     return maintenance.AuditEntry(*(id_, text, scope, bool(external), *rest, *flags))
 
 
-def _texts(db: SqlSession, after: int, limit: int) -> Sequence[tuple[int, str]]:
+def _texts(db: MemorySession, after: int, limit: int) -> Sequence[tuple[int, str]]:
     return [(id_, text) for id_, text in every(db, AUDIT["texts"], {"after": after, "limit": limit})]
 
 
-def _loose(db: SqlSession, task: maintenance.UpkeepTask, after: int, limit: int) -> tuple[int, tuple[int, ...]] | None:
+def _loose(
+    db: MemorySession, task: maintenance.UpkeepTask, after: int, limit: int
+) -> tuple[int, tuple[int, ...]] | None:
     upto, _ = only(db, upkeep.LOOSE_SQL[task], (after, limit))
     return None if upto is None else (upto, tuple(row[0] for row in upkeep.loose_in(db, task, after, upto)))
 
 
-def _withdrawn(db: SqlSession, at: int, limit: int) -> Sequence[int]:
+def _withdrawn(db: MemorySession, at: int, limit: int) -> Sequence[int]:
     return column(db, upkeep.LOOSE_SQL["withdrawn"], (at, limit))
 
 
-def alike(db: SqlSession, ids: Sequence[int], above: float) -> tuple[tuple[int, int], ...]:
+def alike(db: MemorySession, ids: Sequence[int], above: float) -> tuple[tuple[int, int], ...]:
     return db.alike(ids, above)
 
 
@@ -130,17 +132,17 @@ _BULLETIN_PARTS = statements("memory_bulletins")
 BULLETINS = {name: sql.replace("/*telling*/", _BULLETIN_PARTS["telling"]) for name, sql in _BULLETIN_PARTS.items()}
 
 
-def _standing(db: SqlSession, listener: Listener, now: int) -> tuple[Bulletin, ...]:
+def _standing(db: MemorySession, listener: Listener, now: int) -> tuple[Bulletin, ...]:
     scopes = column(db, BULLETINS["heard_scopes"], bound(listener))
     return _read_bulletins(db, tuple(dict.fromkeys(scopes)), now)
 
 
-def _of(db: SqlSession, scope: str, now: int) -> Bulletin:
+def _of(db: MemorySession, scope: str, now: int) -> Bulletin:
     [found] = _read_bulletins(db, (scope,), now)
     return found
 
 
-def _read_bulletins(db: SqlSession, scopes: tuple[str, ...], now: int) -> tuple[Bulletin, ...]:
+def _read_bulletins(db: MemorySession, scopes: tuple[str, ...], now: int) -> tuple[Bulletin, ...]:
     keys = as_json(storable(bulletin_key(scope)) for scope in scopes)
     found: dict[str, Bulletin] = {}
     for scope, text, version, at, metadata, there in every(db, BULLETINS["standing"], {"keys": keys, "now": now}):
@@ -150,7 +152,7 @@ def _read_bulletins(db: SqlSession, scopes: tuple[str, ...], now: int) -> tuple[
     return tuple(found.get(storable(scope), Bulletin(scope)) for scope in scopes)
 
 
-def _material(db: SqlSession, scope: str, now: int) -> Material:
+def _material(db: MemorySession, scope: str, now: int) -> Material:
     (revision,) = only(db, BULLETINS["revision"])
     known: dict[int, Memory] = {}
     for audience in column(db, BULLETINS["audience"], (storable(scope),)):
@@ -196,7 +198,7 @@ class NotifyingWriter:
         return result
 
 
-def _waiting(db: SqlSession, limit: int) -> tuple[event.News, ...]:
+def _waiting(db: MemorySession, limit: int) -> tuple[event.News, ...]:
     found = every(db, NEWS["waiting"], (limit,))
     return tuple(event.News(number, of, event.MemoryChange(what), kind, by) for number, of, what, kind, by in found)
 
@@ -219,7 +221,7 @@ class SqlNews(SqlView):
         await self._writer.apply(event.DropNews(until))
 
 
-def drop(db: SqlSession, commit: event.DropNews) -> int:
+def drop(db: MemorySession, commit: event.DropNews) -> int:
     return sql.run(db, NEWS["told"], (commit.until,))
 
 
@@ -252,19 +254,19 @@ MEMORY_COMMITS = sql.CommitTable(
 """Each database adds what it keeps vectors by, and the upkeep of its indexes."""
 
 
-def _important(db: SqlSession, listener: Listener, kind: Kind, limit: int) -> Sequence[Memory]:
+def _important(db: MemorySession, listener: Listener, kind: Kind, limit: int) -> Sequence[Memory]:
     return tuple(memories(db, SQL["find_important"], {**bound(listener), "kind": kind, "limit": max(0, limit)}))
 
 
-def _get(db: SqlSession, listener: Listener, memory_id: int) -> Memory | None:
+def _get(db: MemorySession, listener: Listener, memory_id: int) -> Memory | None:
     return next(iter(memories(db, SQL["get"], {**bound(listener), "id": memory_id})), None)
 
 
-def _counts(db: SqlSession) -> dict[str, int]:
+def _counts(db: MemorySession) -> dict[str, int]:
     return dict(every(db, SQL["counts"]))
 
 
-def _find(db: SqlSession, listener: Listener, kinds: Sequence[Kind], limit: int) -> Sequence[Memory]:
+def _find(db: MemorySession, listener: Listener, kinds: Sequence[Kind], limit: int) -> Sequence[Memory]:
     bindings = {**bound(listener), "limit": max(0, limit)}
     if not kinds:
         return tuple(memories(db, SQL["find"], bindings))
@@ -274,7 +276,7 @@ def _find(db: SqlSession, listener: Listener, kinds: Sequence[Kind], limit: int)
     return tuple(found[: bindings["limit"]])
 
 
-def _fetch(db: SqlSession, listener: Listener, ids: Sequence[int], as_of: int | None = None) -> Sequence[Memory]:
+def _fetch(db: MemorySession, listener: Listener, ids: Sequence[int], as_of: int | None = None) -> Sequence[Memory]:
     return tuple(memories(db, SQL["fetch"], {**bound(listener), "ids": as_json(ids), "as_of": as_of}))
 
 

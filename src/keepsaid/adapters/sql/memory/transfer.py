@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from keepsaid.adapters.sql.memory import learning, rows
 from keepsaid.adapters.sql.memory.commits import content_hash, draft, key_hash, slot_hash
 from keepsaid.adapters.sql.memory.rows import MemoryAccess, storable
-from keepsaid.adapters.sql.query import Row, SqlSession, as_json, column, every, load, only
+from keepsaid.adapters.sql.query import MemorySession, Row, as_json, column, every, load, only
 from keepsaid.domain import bundle, graph, message, visibility
 from keepsaid.domain.bundle import BundleEntry, ImportOutcome, ImportVerdict, Record
 from keepsaid.domain.memory import Listener, NewMemory
@@ -25,7 +25,7 @@ Buried = Callable[[Sequence[bytes]], bool]
 _NEW, _SAME = ImportVerdict(ImportOutcome.NEW), ImportVerdict(ImportOutcome.SAME)
 
 
-def judged(db: SqlSession, record: Record, buried: Buried) -> ImportVerdict:
+def judged(db: MemorySession, record: Record, buried: Buried) -> ImportVerdict:
     """The outcome of a record; `buried` says whether one of some hashes has a tombstone. Nothing is changed."""
     match record:
         case BundleEntry():
@@ -40,11 +40,11 @@ def judged(db: SqlSession, record: Record, buried: Buried) -> ImportVerdict:
             return _SAME if _rows(db, "entombed", hashes=rows.hexadecimal([record.hash])) else _NEW
 
 
-def _rows(db: SqlSession, statement: str, **values: Any) -> list[Row]:
+def _rows(db: MemorySession, statement: str, **values: Any) -> list[Row]:
     return every(db, SQL[statement], values)
 
 
-def _judge_entry(db: SqlSession, entry: BundleEntry, buried: Buried) -> ImportVerdict:
+def _judge_entry(db: MemorySession, entry: BundleEntry, buried: Buried) -> ImportVerdict:
     new = entry.memory.new
     if buried([key_hash(new.key), content_hash(new), entry.content_hash, slot_hash(new)]):
         return bundle.FORGOTTEN
@@ -68,7 +68,7 @@ def _stored(new: NewMemory) -> NewMemory:
     return replace(new, **texts, lane=new.lane and message.Lane(*map(storable, new.lane)))
 
 
-def _judge_person(db: SqlSession, person: visibility.Person) -> ImportVerdict:
+def _judge_person(db: MemorySession, person: visibility.Person) -> ImportVerdict:
     names = {storable(one.name) for one in person.identities}
     found = _rows(db, "identities", names=as_json(sorted(names)), person=storable(person.id))
     if not found:
@@ -81,13 +81,13 @@ def _judge_person(db: SqlSession, person: visibility.Person) -> ImportVerdict:
     )
 
 
-def _ends(db: SqlSession, *keys: str) -> tuple[list[int], tuple[str, ...]]:
+def _ends(db: MemorySession, *keys: str) -> tuple[list[int], tuple[str, ...]]:
     """The memories of these keys, and the keys of which there is none."""
     found = {key: _rows(db, "ends", key=storable(key)) for key in keys}
     return [int(ids[0][0]) for ids in found.values() if ids], tuple(key for key, ids in found.items() if not ids)
 
 
-def _judge_edge(db: SqlSession, edge: bundle.Edge) -> ImportVerdict:
+def _judge_edge(db: MemorySession, edge: bundle.Edge) -> ImportVerdict:
     if edge.source == edge.target:
         return ImportVerdict(ImportOutcome.REJECTED, "it leads from a memory to itself")
     ids, missing = _ends(db, edge.source, edge.target)
@@ -96,7 +96,7 @@ def _judge_edge(db: SqlSession, edge: bundle.Edge) -> ImportVerdict:
     return _SAME if _rows(db, "edge", source=ids[0], target=ids[1], relation=edge.relation) else _NEW
 
 
-def _judge_link(db: SqlSession, link: bundle.BundleLink) -> ImportVerdict:
+def _judge_link(db: MemorySession, link: bundle.BundleLink) -> ImportVerdict:
     ids, missing = _ends(db, link.key, link.replaced_by)
     if missing or len(ids) < 2:
         return ImportVerdict(ImportOutcome.REJECTED, "what took its place is not here", beside=missing)
@@ -109,7 +109,7 @@ def _judge_link(db: SqlSession, link: bundle.BundleLink) -> ImportVerdict:
     return _NEW
 
 
-def take(db: SqlSession, commit: bundle.TakeIn) -> tuple[ImportVerdict, ...]:
+def take(db: MemorySession, commit: bundle.TakeIn) -> tuple[ImportVerdict, ...]:
     verdicts: list[ImportVerdict] = []
     contested: dict[bytes, tuple[str, Sequence[int]]] = {}
     for n, record in enumerate(commit.records):
@@ -136,7 +136,7 @@ def _undecided(entry: BundleEntry) -> BundleEntry:
     return replace(entry, memory=replace(entry.memory, state=state, valid_to=entry.memory.new.valid_to))
 
 
-def _write(db: SqlSession, record: Record, spare: int) -> None:
+def _write(db: MemorySession, record: Record, spare: int) -> None:
     match record:
         case BundleEntry():
             _write_entry(db, record, spare)
@@ -159,7 +159,7 @@ _KEPT = ("state", "valid_to", "last_access_at", "access_count", "evidence", "pin
 _NOTED = ("confirmed_at", "last_decayed_at")
 
 
-def _write_entry(db: SqlSession, entry: BundleEntry, spare: int) -> None:
+def _write_entry(db: MemorySession, entry: BundleEntry, spare: int) -> None:
     """Write a memory as it was, under its own id unless another memory has that."""
     found, new = entry.memory, entry.memory.new
     id_ = spare if _rows(db, "id_taken", id=found.id) else found.id
@@ -196,7 +196,7 @@ class SqlBundles(MemoryAccess):
     async def look(self, records: Sequence[Record]) -> Sequence[ImportVerdict]:
         return await self._readers.run(lambda db: [judged(db, one, partial(self._is_buried, db)) for one in records])
 
-    def _is_buried(self, db: SqlSession, hashes: Sequence[bytes]) -> bool:
+    def _is_buried(self, db: MemorySession, hashes: Sequence[bytes]) -> bool:
         return bool(_rows(db, "entombed", hashes=rows.hexadecimal(self._keyring.compute_tombstones(hashes))))
 
     async def take(self, records: Sequence[Record], contested: Sequence[bytes], at: int) -> Sequence[ImportVerdict]:
@@ -219,7 +219,7 @@ def _clean(entry: BundleEntry, new: NewMemory) -> BundleEntry:
     return replace(entry, memory=replace(entry.memory, new=new), content_hash=hash_)
 
 
-def _read_contents(db: SqlSession, listeners: Sequence[Listener], mark: str) -> BundleContents:
+def _read_contents(db: MemorySession, listeners: Sequence[Listener], mark: str) -> BundleContents:
     ids = sorted({id_ for listener in listeners for id_ in column(db, SQL["told"], rows.bound(listener))})
     visible = frozenset(ids)
     everything = any(listener.everything for listener in listeners)

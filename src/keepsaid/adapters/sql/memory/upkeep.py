@@ -9,7 +9,7 @@ from math import inf
 from time import monotonic
 
 from keepsaid.adapters.sql.memory.rows import MemoryAccess, space_names
-from keepsaid.adapters.sql.query import Row, SqlSession, as_json, column, every, load, one, only, reads
+from keepsaid.adapters.sql.query import MemorySession, Row, as_json, column, every, load, one, only, reads
 from keepsaid.domain import forgetting, learning, maintenance, memory
 from keepsaid.domain.maintenance import LOOSE, Maintain, Stepped, UpkeepTask
 
@@ -24,19 +24,19 @@ _ARCHIVED = 1
 """The memories of one piece archived at a time: removing one from the index changes a page for each of its words."""
 
 
-def _runs(db: SqlSession) -> tuple[maintenance.TaskRun, ...]:
+def _runs(db: MemorySession) -> tuple[maintenance.TaskRun, ...]:
     found = {task: maintenance.TaskRun(UpkeepTask(task), *run) for task, *run in every(db, MEMORY_UPKEEP["runs"])}
     return tuple(found[task] for task in UpkeepTask if task in found)
 
 
-def _holdings(db: SqlSession) -> maintenance.Holdings:
+def _holdings(db: MemorySession) -> maintenance.Holdings:
     counts = only(db, MEMORY_UPKEEP["counts"])
     kinds, states, scopes = (dict[str, int](every(db, MEMORY_UPKEEP[of])) for of in ("kinds", "states", "scopes"))
     return maintenance.Holdings(kinds, states, scopes, dict(zip(counts[::2], counts[1::2], strict=True)), _runs(db))
 
 
 def _outstanding(
-    db: SqlSession, at: int, curve: maintenance.Curve, space: memory.VectorSpace | None
+    db: MemorySession, at: int, curve: maintenance.Curve, space: memory.VectorSpace | None
 ) -> maintenance.Outstanding:
     step = Maintain(UpkeepTask.FADE, at, _ALL, curve, space)
     fading, archived, after = 0, 0, 0
@@ -67,7 +67,7 @@ class SqlUpkeep(MemoryAccess):
         return await self._writer.apply(forgetting.EmptyLog(whole=False))
 
 
-def maintain(db: SqlSession, step: Maintain) -> Stepped:
+def maintain(db: MemorySession, step: Maintain) -> Stepped:
     """Do a task piece by piece, until enough was looked at or it took long enough."""
     row = one(db, MEMORY_UPKEEP["standing"], (step.task,))
     begun_at, after, changed, archived = row or (step.at, 0, 0, 0)
@@ -86,7 +86,7 @@ def maintain(db: SqlSession, step: Maintain) -> Stepped:
     return done
 
 
-def _fade(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped]:
+def _fade(db: MemorySession, step: Maintain, after: int) -> tuple[int, Stepped]:
     """Importance fades, and what is left of too little is archived: a few at a step."""
     rows = _memories(db, after, step.limit)
     faded, gone = _fading(rows, step)
@@ -104,7 +104,7 @@ def _fade(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped]:
     return reached, Stepped(len(rows), len(faded), len(gone), over=whole)
 
 
-def _memories(db: SqlSession, after: int, limit: int) -> list[Row]:
+def _memories(db: MemorySession, after: int, limit: int) -> list[Row]:
     """Memories by id with what decay needs; in one row, so that the interpreter's lock is given up only once."""
     found: list[Row] = json.loads(only(db, MEMORY_UPKEEP["memories"], (after, limit))[0])
     return found
@@ -122,14 +122,14 @@ def _fading(rows: Sequence[Row], step: Maintain) -> tuple[list[tuple[int, float]
     return faded, gone
 
 
-def _ended(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped]:
+def _ended(db: MemorySession, step: Maintain, after: int) -> tuple[int, Stepped]:
     """What held until a time that is over holds no more, although nothing took its place."""
     over = every(db, LOOSE_SQL["ended"], (step.at, _LEARNABLE, step.limit))
     db.executemany(LOOSE_SQL["end"], over)
     return after, Stepped(len(over), len(over), over=len(over) < step.limit)
 
 
-def _bulletins(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped]:
+def _bulletins(db: MemorySession, step: Maintain, after: int) -> tuple[int, Stepped]:
     """Delete bulletins with facts that no longer hold; the next turn of their scope renews them."""
     gone = every(db, LOOSE_SQL["withdrawn"], (step.at, step.limit))
     db.executemany(LOOSE_SQL["withdraw"], gone)
@@ -138,7 +138,7 @@ def _bulletins(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped
     return after, Stepped(len(gone), len(gone), over=len(gone) < step.limit)
 
 
-def _sweep(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped]:
+def _sweep(db: MemorySession, step: Maintain, after: int) -> tuple[int, Stepped]:
     """What leads to nothing."""
     upto, looked = only(db, LOOSE_SQL[step.task], (after, step.limit))
     if upto is None:
@@ -150,12 +150,12 @@ def _sweep(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped]:
     return upto, Stepped(looked, len(loose), over=looked < step.limit)
 
 
-def loose_in(db: SqlSession, task: UpkeepTask, after: int, upto: int) -> list[Row]:
+def loose_in(db: MemorySession, task: UpkeepTask, after: int, upto: int) -> list[Row]:
     """What leads to nothing in one stretch of a table; each row begins with the id it is known by."""
     return every(db, LOOSE_SQL[f"{task}_loose"], {"after": after, "upto": upto})
 
 
-def _spaces(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped]:
+def _spaces(db: MemorySession, step: Maintain, after: int) -> tuple[int, Stepped]:
     """Vectors of former spaces, once the one that serves is filled."""
     if not (former := _former(db, step.space)):
         return after, Stepped()
@@ -166,11 +166,11 @@ def _spaces(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped]:
     return after, Stepped(dropped, dropped, over=dropped < step.limit and len(former) == 1)
 
 
-def _former(db: SqlSession, space: memory.VectorSpace | None) -> list[int]:
+def _former(db: MemorySession, space: memory.VectorSpace | None) -> list[int]:
     return [] if space is None else column(db, MEMORY_UPKEEP["former"], space_names(space))
 
 
-def _terms(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped]:
+def _terms(db: MemorySession, step: Maintain, after: int) -> tuple[int, Stepped]:
     """In how many pieces each term occurs, counted again."""
     before = db.total_changes()
     over = db.count_terms(_TERMS_EACH * step.limit)
@@ -178,7 +178,7 @@ def _terms(db: SqlSession, step: Maintain, after: int) -> tuple[int, Stepped]:
     return after + counted, Stepped(counted, counted, over=over)
 
 
-_TASKS: dict[UpkeepTask, Callable[[SqlSession, Maintain, int], tuple[int, Stepped]]] = {
+_TASKS: dict[UpkeepTask, Callable[[MemorySession, Maintain, int], tuple[int, Stepped]]] = {
     UpkeepTask.FADE: _fade,
     UpkeepTask.ENDED: _ended,
     UpkeepTask.BULLETINS: _bulletins,

@@ -29,7 +29,7 @@ def touched(db: SqlSession, number: int) -> tuple[int, ...]:
 
 def hold(db: SqlSession, number: int) -> None:
     """Let the lanes that a forgetting is about keep their names while it can be undone."""
-    db.executemany(SQL["keep_item"], [(number, "lane", lane_id) for lane_id in touched(db, number)])
+    db.executemany(SQL["keep_item"], [(number, "lane", str(lane_id)) for lane_id in touched(db, number)])
 
 
 def unname(db: SqlSession, lanes: Iterable[int]) -> int:
@@ -91,13 +91,16 @@ CONTEXT = load("context")
 FORGOTTEN = "forgotten"
 _FROM_REPLY = {"pending": "refuse", "unknown": "bury"}
 _UNSETTLED = ("queued", "leased")
-_KEPT: tuple[str, ...] = ("message", "redaction", "transcript", "turn", "step", "trace", "injection", "feedback")
-_KEPT += ("finding", "task", "schedule", "schedule_run", "placed", "personality", "note", "tombstone")
+UNDOABLE: tuple[str, ...] = ("message", "redaction", "transcript", "turn", "step", "trace", "injection", "feedback")
+UNDOABLE += ("finding", "task", "schedule", "schedule_run", "placed", "personality", "note", "tombstone")
 """Tables whose rows are put back when a forgetting is undone."""
 
 _TARGETS = {"memory": "memories", "message": "messages", "turn": "turns", "trace": "traces", "word": "words"}
 _TARGETS |= {"digest": "digests", "echo": "echoes", "person": "people", "task": "tasks", "schedule": "schedules"}
 """The fields of `ForgetTargets` by the kind under which their items are stored."""
+
+_HASHES, _TEXTS = ("digest", "echo"), ("word", "person")
+"""Kinds whose items are hashes, and texts; the others are numbers. All are stored as text."""
 
 
 class ForgettingCommits:
@@ -138,7 +141,7 @@ class ForgettingCommits:
             if row[-1] is None:
                 self._unname(db, commit.id, lanes, commit.at)
             else:
-                db.executemany(SQL["keep_item"], [(commit.id, "lane", lane_id) for lane_id in lanes])
+                db.executemany(SQL["keep_item"], [(commit.id, "lane", str(lane_id)) for lane_id in lanes])
         if commit.verb == "finish":
             counts = json.loads(only(db, SQL["row"], (commit.id,))[6])
             journal.write_facts(db, commit.at, event.forgot(commit.id, counts))
@@ -164,13 +167,24 @@ class ForgettingCommits:
         for kind, name in _TARGETS.items():
             refs = getattr(targets, name)
             refs = sorted(refs) if isinstance(refs, frozenset) else refs
-            db.executemany(SQL["keep_item"], [(number, kind, ref) for ref in refs])
+            db.executemany(SQL["keep_item"], [(number, kind, _as_text(ref)) for ref in refs])
+
+
+def _as_text(ref: int | str | bytes) -> str:
+    return ref.hex() if isinstance(ref, bytes) else str(ref)
+
+
+def _as_target(kind: str, ref: int | str | bytes) -> int | str | bytes:
+    """Return an item as it was named; former releases stored it as it was."""
+    if kind in _HASHES:
+        return bytes.fromhex(ref) if isinstance(ref, str) else ref
+    return ref if kind in _TEXTS else int(ref)
 
 
 def _record_undo(db: SqlSession, number: int) -> AbstractContextManager[None]:
     """Record an undo image of what the block deletes, if the forgetting can be undone."""
     kept = (one(db, SQL["row"], (number,)) or (None,))[-1] is not None
-    return db.record_undo(number if kept else None, _KEPT, SQL["keep_aside"])
+    return db.record_undo(number if kept else None, UNDOABLE, SQL["keep_aside"])
 
 
 def restore(db: SqlSession, commit: domain.PutBack) -> bool:
@@ -191,7 +205,7 @@ def read_targets(db: SqlSession, number: int) -> ForgetTargets:
     found: dict[str, list[Any]] = {name: [] for name in _TARGETS.values()}
     for kind, ref in every(db, SQL["items"], (number,)):
         if kind in _TARGETS:
-            found[_TARGETS[kind]].append(ref)
+            found[_TARGETS[kind]].append(_as_target(kind, ref))
     words, people = frozenset(found.pop("words")), tuple(sorted(found.pop("people")))
     return ForgetTargets(words=words, people=people, **{name: tuple(refs) for name, refs in found.items()})
 
@@ -220,7 +234,7 @@ def _scrubbed(db: SqlSession, commit: ScrubForgotten) -> Scrubbed:
     piece = _Piece(commit.at)
     room, waiting = domain.PIECE, 0
     for kind, scrub_one in _SCRUBBERS.items():
-        refs = column(db, SQL["open_items"], (commit.id, kind, room))
+        refs = [int(ref) for ref in column(db, SQL["open_items"], (commit.id, kind, room))]
         gone = [ref for ref in refs if scrub_one(db, ref, piece)]
         db.execute(SQL["item_done"], (commit.id, kind, db.numbers((0, *gone))))
         waiting += len(refs) - len(gone)

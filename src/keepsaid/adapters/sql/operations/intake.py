@@ -209,7 +209,7 @@ class MessageInserter:
     def __init__(self, db: SqlSession) -> None:
         self._until: int = only(db, SQL["keyed_until"])[0]
         self._tail: dict[bytes, int] = dict(every(db, SQL["unkeyed"]))
-        self._version: int = only(db, "PRAGMA data_version")[0]
+        self._version = db.version()
         self._lanes = LaneHeads()
         self._recent = RecentMessages()
         self._fold_soon = False
@@ -284,7 +284,7 @@ class MessageInserter:
 
     def _catch_up(self, db: SqlSession) -> None:
         """Read again after another process wrote: one that is taken for dead may still be at work."""
-        if (version := only(db, "PRAGMA data_version")[0]) != self._version:
+        if (version := db.version()) != self._version:
             self._version = version
             self._until = only(db, SQL["keyed_until"])[0]
             self._tail = dict(every(db, SQL["unkeyed"]))

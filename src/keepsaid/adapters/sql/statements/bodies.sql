@@ -12,7 +12,7 @@ DELETE FROM body_key WHERE key IN (SELECT key FROM body_key WHERE until <= ?1 OR
 INSERT INTO redelivery (message_id, external_id, event, at)
 SELECT ?1, ?2, ?3, ?4
 WHERE (SELECT count(*) FROM redelivery WHERE message_id = ?1) < ?5
-  AND EXISTS (SELECT 1 FROM message WHERE id = ?1 AND external_id IS NOT ?2 AND forgotten_at IS NULL)
+  AND EXISTS (SELECT 1 FROM message WHERE id = ?1 AND external_id IS DISTINCT FROM ?2 AND forgotten_at IS NULL)
 ON CONFLICT (message_id, external_id) DO NOTHING
 
 -- name: redeliveries

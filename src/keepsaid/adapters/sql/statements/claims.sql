@@ -1,14 +1,14 @@
 -- name: asleep
-SELECT 1 FROM ready WHERE later = 1 AND (?1 IS NULL OR ready_at <= ?1) LIMIT 1
+SELECT 1 FROM ready WHERE later = 1 AND (CAST(?1 AS INTEGER) IS NULL OR ready_at <= ?1) LIMIT 1
 
 -- name: wake_batches
-UPDATE batch SET later = 0 WHERE id IN (SELECT batch_id FROM ready WHERE later = 1 AND (?1 IS NULL OR ready_at <= ?1))
+UPDATE batch SET later = 0 WHERE id IN (SELECT batch_id FROM ready WHERE later = 1 AND (CAST(?1 AS INTEGER) IS NULL OR ready_at <= ?1))
 
 -- name: wake
-UPDATE ready SET later = 0 WHERE later = 1 AND (?1 IS NULL OR ready_at <= ?1)
+UPDATE ready SET later = 0 WHERE later = 1 AND (CAST(?1 AS INTEGER) IS NULL OR ready_at <= ?1)
 
 -- name: leased
-SELECT EXISTS (SELECT 1 FROM batch WHERE state = 'leased'), coalesce(max(alone), 0), coalesce(max(crashes = 1), 0)
+SELECT EXISTS (SELECT 1 FROM batch WHERE state = 'leased'), coalesce(max(alone), 0), coalesce(max(iif(crashes = 1, 1, 0)), 0)
 FROM batch WHERE state = 'leased' AND crashes > 0
 
 -- name: suspicious

@@ -10,7 +10,7 @@ WHERE session.collect_at <= ?1 AND session.incognito = 0 ORDER BY session.collec
 SELECT count(*) FROM (
   SELECT 1 FROM transcript
   WHERE lane_id = ?1 AND position > ?2 AND session_id = ?3 AND role IN ('user', 'assistant') LIMIT ?4
-)
+) AS found
 
 -- name: wait
 UPDATE session SET collection = ?2, collect_at = NULL WHERE id = ?1
@@ -39,7 +39,7 @@ UPDATE finding SET applied_at = ?3 WHERE id = ?1 AND session_id = ?2
 
 -- name: read
 UPDATE session SET processed_until = ?2, ruled_until = ?3, invalidated_at = ?4, collection = ?5, collect_at = ?6,
-  invalidated_reason = iif(?4 IS NULL, '', invalidated_reason), owner = '', attempts = 0, error = ''
+  invalidated_reason = iif(CAST(?4 AS INTEGER) IS NULL, '', invalidated_reason), owner = '', attempts = 0, error = ''
 WHERE id = ?1
 
 -- name: failed
@@ -92,7 +92,7 @@ FROM session JOIN lane ON lane.id = session.lane_id WHERE session.id = ?
 
 -- name: utterances
 SELECT position, role, text, ref, speaker, sender,
-  iif(role = 'user', trust, iif(?5 OR trust = 'external' OR EXISTS (
+  iif(role = 'user', trust, iif(?5 = 1 OR trust = 'external' OR EXISTS (
     SELECT 1 FROM transcript AS beside WHERE beside.turn_id = transcript.turn_id AND beside.role = 'tool'
   ) OR EXISTS (
     SELECT 1 FROM transcript AS before WHERE before.lane_id = ?1 AND before.position >= ?6
@@ -102,7 +102,7 @@ SELECT position, role, text, ref, speaker, sender,
   direct, created_at
 FROM transcript
 WHERE lane_id = ?1 AND position > ?2 AND position <= ?3 AND role <> 'tool' AND unprompted = 0
-  AND (role <> 'assistant' OR (SELECT model FROM turn WHERE turn.id = transcript.turn_id) IS NOT 'none')
+  AND (role <> 'assistant' OR (SELECT model FROM turn WHERE turn.id = transcript.turn_id) IS DISTINCT FROM 'none')
 ORDER BY position LIMIT ?4
 
 -- name: lines

@@ -17,7 +17,7 @@ SELECT posted_after, text, trust FROM (
   FROM reply INDEXED BY reply_posted
   WHERE lane_id = ?1 AND posted_after >= ?2 AND text <> '' AND state NOT IN ('dead', 'not_deliverable')
     AND NOT (posted_after = ?3 AND created_at <= ?4)
-)
+) AS found
 WHERE n <= ?5 ORDER BY posted_after, id
 
 -- name: span
@@ -33,7 +33,7 @@ WHERE lane_id = ?1 AND position BETWEEN ?2 AND ?3 AND role IN ('user', 'assistan
 
 -- name: trusts_between
 SELECT DISTINCT role, iif(role = 'tool', speaker, ''),
-  iif(role = 'user' AND text GLOB '[[]forwarded[]:]*', 'external', trust)
+  iif(role = 'user' AND substr(text, 1, 11) IN ('[forwarded]', '[forwarded:'), 'external', trust)
 FROM transcript WHERE lane_id = ?1 AND position BETWEEN ?2 AND ?3
 
 -- name: keep_summary
@@ -51,7 +51,7 @@ ON CONFLICT (lane_id) DO UPDATE SET version = ?2, summarised_until = ?3, floor =
 
 -- name: set_failed
 INSERT INTO lane_context (lane_id, version, changed_at, attempts, next_at, error) VALUES (?1, 0, ?4, 1, ?3, ?2)
-ON CONFLICT (lane_id) DO UPDATE SET attempts = attempts + 1, next_at = ?3, error = ?2
+ON CONFLICT (lane_id) DO UPDATE SET attempts = lane_context.attempts + 1, next_at = ?3, error = ?2
 
 -- name: copy_due
 INSERT INTO summary_due (lane_id, version) VALUES (?1, ?2) ON CONFLICT (lane_id) DO UPDATE SET version = ?2

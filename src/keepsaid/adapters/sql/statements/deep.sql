@@ -29,9 +29,9 @@ WITH open (lane_id, batch_id) AS (
       AND (batch.state = 'leased' OR (batch.first < head.first AND /*part may_start*/))
   ) AND EXISTS (SELECT 1 FROM batch WHERE batch.id = head.id AND /*part may_start*/)
 )
-SELECT lane_id FROM (SELECT * FROM open EXCEPT SELECT lane_id, batch_id FROM ready)
+SELECT lane_id FROM (SELECT * FROM open EXCEPT SELECT lane_id, batch_id FROM ready) AS found
 UNION
-SELECT lane_id FROM (SELECT lane_id, batch_id FROM ready EXCEPT SELECT * FROM open)
+SELECT lane_id FROM (SELECT lane_id, batch_id FROM ready EXCEPT SELECT * FROM open) AS found
 
 -- name: text_missing
 SELECT
@@ -65,7 +65,7 @@ SELECT what, name, n FROM (
 WHERE n <> coalesce((SELECT tally.n FROM tally WHERE tally.what = counted.what AND tally.name = counted.name), 0)
 
 -- name: mend_tally
-INSERT INTO tally (what, name, n) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET n = excluded.n
+INSERT INTO tally (what, name, n) VALUES (?1, ?2, ?3) ON CONFLICT (what, name) DO UPDATE SET n = excluded.n
 
 -- name: spaces_astray
 SELECT space.id FROM space

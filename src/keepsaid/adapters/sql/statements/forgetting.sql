@@ -44,7 +44,8 @@ SELECT count(*) FROM forgetting_item
 WHERE forgetting_id = ?1 AND done = 0 AND kind IN ('memory', 'message', 'turn', 'trace', 'task', 'schedule')
 
 -- name: item_done
-UPDATE forgetting_item SET done = 1 WHERE forgetting_id = ?1 AND kind = ?2 AND ref IN (SELECT value FROM carray(?3))
+UPDATE forgetting_item SET done = 1 WHERE forgetting_id = ?1 AND kind = ?2
+  AND CAST(ref AS TEXT) IN (SELECT CAST(value AS TEXT) FROM carray(?3))
 
 -- name: move
 UPDATE forgetting SET state = ?2, changed_at = ?3 WHERE id = ?1
@@ -62,7 +63,7 @@ SELECT hash FROM tombstone ORDER BY hash
 SELECT hash FROM tombstone WHERE hash = ?
 
 -- name: empty_message
-UPDATE message SET text = '', payload = x'', forgotten_at = ?2 WHERE id = ?1 AND forgotten_at IS NULL
+UPDATE message SET text = '', payload = CAST('' AS BLOB), forgotten_at = ?2 WHERE id = ?1 AND forgotten_at IS NULL
 
 -- who said it, and the names by which its provider knows it; the hashes that tell a redelivery stay
 -- name: unname_message
@@ -83,13 +84,13 @@ DELETE FROM personality WHERE scope = ?
 SELECT scope, text FROM personality
 
 -- name: forget_notes
-DELETE FROM note WHERE instr(name, ?1) OR instr(text, ?1)
+DELETE FROM note WHERE instr(name, ?1) > 0 OR instr(text, ?1) > 0
 
 -- name: forget_note
 DELETE FROM note WHERE name = ?
 
 -- name: conversation_names
-SELECT name, text FROM note WHERE name GLOB 'conversation|*'
+SELECT name, text FROM note WHERE name >= 'conversation|' AND name < 'conversation}'
 
 -- name: place
 SELECT lane_id, number FROM message WHERE id = ?
@@ -97,7 +98,7 @@ SELECT lane_id, number FROM message WHERE id = ?
 -- name: batch_holding
 SELECT id, state, steered, task_id FROM (
   SELECT id, state, steered, task_id, last FROM batch WHERE lane_id = ?1 AND first <= ?2 ORDER BY first DESC LIMIT 1
-) WHERE last >= ?2
+) AS found WHERE last >= ?2
 
 -- name: all_forgotten
 WITH RECURSIVE /*part of_batch*/
@@ -195,12 +196,12 @@ SELECT coalesce(max(last), 0) FROM lane_cut WHERE lane_id = ?1 AND reason = 'res
 -- name: begin_summary_anew
 INSERT INTO lane_context (lane_id, version, summarised_until, floor, left_out, summary, changed_at)
 VALUES (?1, 1, ?2, ?3, 0, ?4, ?5)
-ON CONFLICT (lane_id) DO UPDATE SET version = version + 1, summarised_until = ?2, floor = min(floor, ?3),
+ON CONFLICT (lane_id) DO UPDATE SET version = lane_context.version + 1, summarised_until = ?2, floor = min(lane_context.floor, ?3),
   summary = ?4, changed_at = ?5, attempts = 0, next_at = NULL, error = ''
 
 -- name: seen_anew
 INSERT INTO lane_context (lane_id, version, changed_at) VALUES (?1, 1, ?2)
-ON CONFLICT (lane_id) DO UPDATE SET version = version + 1, changed_at = ?2, error = ''
+ON CONFLICT (lane_id) DO UPDATE SET version = lane_context.version + 1, changed_at = ?2, error = ''
 
 -- name: forget_copy
 DELETE FROM summary_due WHERE lane_id = ?
@@ -264,7 +265,7 @@ SELECT step.turn_id, coalesce(output, ''), turn.lane_id FROM step JOIN turn ON t
 -- name: all_quoting
 SELECT id, payload FROM message
 WHERE forgotten_at IS NULL AND length(payload) <= 64000
-  AND (instr(payload, CAST('"reply_to_' AS BLOB)) OR instr(payload, CAST('"external_reply"' AS BLOB)))
+  AND (instr(payload, CAST('"reply_to_' AS BLOB)) > 0 OR instr(payload, CAST('"external_reply"' AS BLOB)) > 0)
 
 -- name: all_records
 SELECT turn_id, text || ' ' || calls, lane_id FROM transcript WHERE role <> 'user'
@@ -303,7 +304,7 @@ SELECT id, external_id FROM message WHERE id > ? AND event = 'task.result' AND e
 
 -- name: notices_of
 SELECT id, state, NULL, attempts FROM reply INDEXED BY reply_unasked
-WHERE turn_id IS NULL AND notice = 1 AND text <> '' AND instr(text, ?1)
+WHERE turn_id IS NULL AND notice = 1 AND text <> '' AND instr(text, ?1) > 0
 
 -- name: replies_about
 SELECT id, state, NULL, attempts FROM reply INDEXED BY reply_about WHERE about_task = ?
@@ -314,13 +315,13 @@ WHERE turn.state = 'open' AND turn.started_at <= ?1
   AND (batch.state = 'leased' OR turn.lane_id IN (SELECT value FROM carray(?2)))
 
 -- name: lanes_of_request
-SELECT message.lane_id FROM forgetting_item CROSS JOIN message ON message.id = forgetting_item.ref
+SELECT message.lane_id FROM forgetting_item CROSS JOIN message ON message.id = CAST(forgetting_item.ref AS INTEGER)
 WHERE forgetting_id = ?1 AND forgetting_item.kind = 'message'
 UNION
-SELECT turn.lane_id FROM forgetting_item CROSS JOIN turn ON turn.id = forgetting_item.ref
+SELECT turn.lane_id FROM forgetting_item CROSS JOIN turn ON turn.id = CAST(forgetting_item.ref AS INTEGER)
 WHERE forgetting_id = ?1 AND forgetting_item.kind = 'turn'
 UNION
-SELECT ref FROM forgetting_item WHERE forgetting_id = ?1 AND kind = 'lane'
+SELECT CAST(ref AS INTEGER) FROM forgetting_item WHERE forgetting_id = ?1 AND kind = 'lane'
 
 -- name: beside_of_lane
 SELECT other.id, other.channel, other.account, other.conversation, other.key
@@ -338,7 +339,7 @@ WITH RECURSIVE back (id, previous_id, forgotten_at) AS (
 )
 SELECT 1 FROM back WHERE forgotten_at IS NULL
 UNION ALL
-SELECT 1 FROM forgetting_item WHERE kind = 'lane' AND ref = ?1
+SELECT 1 FROM forgetting_item WHERE kind = 'lane' AND CAST(ref AS TEXT) = CAST(?1 AS TEXT)
 UNION ALL
 SELECT 1 FROM lane WHERE id = ?1 AND batched < head
 UNION ALL

@@ -40,7 +40,7 @@ LIMIT 1
 -- name: lately
 WITH RECURSIVE back (id, previous_id, lane_id) AS (
   SELECT message.id, message.previous_id, message.lane_id FROM lane JOIN message ON message.id = lane.last_id
-  WHERE lane.channel = ?1 AND lane.account = ?2 AND lane.conversation = ?3 AND lane.key NOT GLOB 'topic:*'
+  WHERE lane.channel = ?1 AND lane.account = ?2 AND lane.conversation = ?3 AND substr(lane.key, 1, 6) <> 'topic:'
   UNION ALL
   SELECT message.id, message.previous_id, message.lane_id FROM back JOIN message ON message.id = back.previous_id
   ORDER BY 1 DESC LIMIT ?4
@@ -60,24 +60,24 @@ ORDER BY lane.id, transcript.position
 INSERT INTO lane (channel, account, conversation, key, head, priority, oldest_at, newest_at, last_id, chars, due_at)
 VALUES /*rows*/
 ON CONFLICT (channel, account, conversation, key) DO UPDATE SET
-  head = head + excluded.head,
-  priority = coalesce(min(iif(oldest_at IS NULL, NULL, priority), excluded.priority), excluded.priority),
-  chars = chars + excluded.chars,
+  head = lane.head + excluded.head,
+  priority = coalesce(min(iif(lane.oldest_at IS NULL, NULL, lane.priority), excluded.priority), excluded.priority),
+  chars = lane.chars + excluded.chars,
   due_at = iif(
-    head - batched + excluded.head >= ? OR chars + excluded.chars >= ?,
+    lane.head - lane.batched + excluded.head >= ? OR lane.chars + excluded.chars >= ?,
     excluded.newest_at,
     min(
       max(
-        coalesce(min(oldest_at, excluded.oldest_at), excluded.oldest_at) + ?,
-        coalesce(max(newest_at, excluded.newest_at), excluded.newest_at) + ?
+        coalesce(min(lane.oldest_at, excluded.oldest_at), excluded.oldest_at) + ?,
+        coalesce(max(lane.newest_at, excluded.newest_at), excluded.newest_at) + ?
       ),
-      coalesce(min(oldest_at, excluded.oldest_at), excluded.oldest_at) + ?
+      coalesce(min(lane.oldest_at, excluded.oldest_at), excluded.oldest_at) + ?
     )
   ),
-  before_id = last_id,
+  before_id = lane.last_id,
   last_id = excluded.last_id,
-  oldest_at = coalesce(min(oldest_at, excluded.oldest_at), excluded.oldest_at),
-  newest_at = coalesce(max(newest_at, excluded.newest_at), excluded.newest_at)
+  oldest_at = coalesce(min(lane.oldest_at, excluded.oldest_at), excluded.oldest_at),
+  newest_at = coalesce(max(lane.newest_at, excluded.newest_at), excluded.newest_at)
 
 -- name: extend_known_lanes
 UPDATE lane SET
@@ -98,19 +98,19 @@ UPDATE lane SET
   ),
   newest_at = coalesce(max(lane.newest_at, new.newest_at), new.newest_at)
 FROM (
-  SELECT column1 AS id, column2 AS old_head, column3 AS head, column4 AS priority, column5 AS oldest_at,
+  SELECT column1 AS id, column2 AS old_head, column3 AS head, column4 AS priority, CAST(column5 AS INTEGER) AS oldest_at,
     column6 AS newest_at, column7 AS last_id, column8 AS chars
-  FROM (VALUES /*rows*/)
+  FROM (VALUES /*rows*/) AS made
 ) AS new
 WHERE lane.id = new.id AND lane.head = new.old_head
 
 -- name: begin_waiting
 UPDATE lane SET oldest_at = new.oldest_at
-FROM (SELECT column1 AS id, column2 AS oldest_at FROM (VALUES /*rows*/)) AS new
+FROM (SELECT column1 AS id, column2 AS oldest_at FROM (VALUES /*rows*/) AS made) AS new
 WHERE lane.id = new.id AND lane.oldest_at IS NULL
 
 -- name: heard
-INSERT INTO tally (what, name, n) VALUES ('heard', ?1, ?2) ON CONFLICT DO UPDATE SET n = n + excluded.n
+INSERT INTO tally (what, name, n) VALUES ('heard', ?1, ?2) ON CONFLICT (what, name) DO UPDATE SET n = tally.n + excluded.n
 
 -- name: places
 SELECT json_group_array(json_array(channel, account, conversation, key, id, head, before_id))

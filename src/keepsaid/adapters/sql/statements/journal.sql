@@ -3,7 +3,7 @@ INSERT INTO journal (topic, payload, correlation_id, created_at, row_seal) VALUE
 
 -- name: subscribe
 INSERT INTO subscription (name, topics, reached, since)
-VALUES (?1, ?2, iif(?4, 0, (SELECT coalesce(max(id), 0) FROM journal)), ?3)
+VALUES (?1, ?2, iif(?4 = 1, 0, (SELECT coalesce(max(id), 0) FROM journal)), ?3)
 ON CONFLICT (name) DO UPDATE SET topics = ?2
 
 -- name: pick_up

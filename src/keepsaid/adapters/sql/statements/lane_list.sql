@@ -1,6 +1,6 @@
 -- name: lanes
 /*part lane_line*/
-ORDER BY lane.last_id DESC LIMIT ?
+ORDER BY lane.last_id DESC NULLS LAST LIMIT ?
 
 -- name: line
 /*part lane_line*/

@@ -12,8 +12,8 @@ SELECT state, lane_id, attempts FROM batch WHERE id = ?1 AND fence = ?2 AND stat
 SELECT state, lane_id, pruned_at FROM batch WHERE id = ?
 
 -- name: release
-UPDATE batch SET state = ?2, owner = NULL, lease_until = NULL, alone = 0, ready_at = iif(?3 > 0, ?3, ready_at), later = ?3 > 0,
-  deferrals = deferrals + ?4, deferred_from = iif(?4, coalesce(deferred_from, ?3), deferred_from),
+UPDATE batch SET state = ?2, owner = NULL, lease_until = NULL, alone = 0, ready_at = iif(?3 > 0, ?3, ready_at), later = iif(?3 > 0, 1, 0),
+  deferrals = deferrals + ?4, deferred_from = iif(?4 > 0, coalesce(deferred_from, ?3), deferred_from),
   error = iif(?5 = '', error, ?5) WHERE id = ?1
 
 -- name: clear

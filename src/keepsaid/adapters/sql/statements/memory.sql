@@ -182,14 +182,14 @@ CROSS JOIN memory_piece AS memory ON memory.id IN (
     WHERE after.beside AND after.audience = piece.audience
     AND (after.said_at, after.memory_id, after.n) > (piece.said_at, piece.memory_id, piece.n)
     ORDER BY after.said_at, after.memory_id, after.n LIMIT :before
-  )
+  ) AS found
   UNION ALL
   SELECT id FROM (
     SELECT before.id FROM memory_piece AS before
     WHERE before.beside AND before.audience = piece.audience
     AND (before.said_at, before.memory_id, before.n) < (piece.said_at, piece.memory_id, piece.n)
     ORDER BY before.said_at DESC, before.memory_id DESC, before.n DESC LIMIT :after
-  )
+  ) AS found
   -- a long memory stands between its neighbours as one
   UNION ALL
   SELECT id FROM (
@@ -197,14 +197,14 @@ CROSS JOIN memory_piece AS memory ON memory.id IN (
     WHERE next.beside AND next.audience = piece.audience
     AND (next.said_at, next.memory_id) > (piece.said_at, piece.memory_id) AND next.n < :before
     ORDER BY next.said_at, next.memory_id, next.n LIMIT 2 * :before
-  )
+  ) AS found
   UNION ALL
   SELECT id FROM (
     SELECT last.id FROM memory_piece AS last
     WHERE last.beside AND last.audience = piece.audience
     AND (last.said_at, last.memory_id) < (piece.said_at, piece.memory_id)
     ORDER BY last.said_at DESC, last.memory_id DESC, last.n DESC LIMIT :after
-  )
+  ) AS found
 )
 
 -- name: fetch

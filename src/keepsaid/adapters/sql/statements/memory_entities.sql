@@ -15,7 +15,7 @@ SELECT DISTINCT audience, speaker, speaker_id FROM (
     WHERE audience = wanted.value AND kind = 'episode' AND state IN ('active', 'superseded')
     ORDER BY said_at DESC, id DESC LIMIT :last
   )
-)
+) AS found
 WHERE speaker <> '' AND speaker_id <> ''
 
 -- name: called

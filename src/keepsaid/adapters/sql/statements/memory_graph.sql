@@ -74,7 +74,7 @@ SELECT
       FROM association AS edge CROSS JOIN memory ON memory.id = edge.target_id
       WHERE edge.source_id = node.value AND memory.state IN ('active', 'superseded') AND (:everything OR memory.audience IN (SELECT value FROM json_each(:audiences)))
       ORDER BY edge.weight DESC, edge.target_id DESC, edge.relation LIMIT :fan
-    )
+    ) AS found
   ),
   (
     SELECT json_group_array(json_array(weight, 0, id, relation, importance, '')) FROM (
@@ -82,13 +82,13 @@ SELECT
       FROM association AS edge CROSS JOIN memory ON memory.id = edge.source_id
       WHERE edge.target_id = node.value AND memory.state IN ('active', 'superseded') AND (:everything OR memory.audience IN (SELECT value FROM json_each(:audiences)))
       ORDER BY edge.weight DESC, edge.source_id DESC, edge.relation LIMIT :fan
-    )
+    ) AS found
   ),
   (
     SELECT json_group_array(json_array(weight, 1, entity_id, 'mentions', 0, name)) FROM (
       SELECT mention.weight, mention.entity_id, mention.name FROM mention
       WHERE mention.memory_id = node.value ORDER BY mention.weight DESC, mention.entity_id DESC LIMIT :fan
-    )
+    ) AS found
   )
 FROM json_each(:nodes) AS node
 
@@ -101,6 +101,6 @@ SELECT
       FROM mention CROSS JOIN memory ON memory.id = mention.memory_id
       WHERE mention.entity_id = node.value AND memory.state IN ('active', 'superseded') AND (:everything OR memory.audience IN (SELECT value FROM json_each(:audiences)))
       ORDER BY mention.weight DESC, mention.memory_id DESC LIMIT :fan
-    )
+    ) AS found
   )
 FROM json_each(:nodes) AS node

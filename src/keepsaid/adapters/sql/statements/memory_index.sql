@@ -54,7 +54,7 @@ ON CONFLICT DO NOTHING
 
 -- name: reach_reindexed
 UPDATE reindex SET reached = coalesce(
-  (SELECT max(id) FROM (SELECT id FROM memory WHERE id > :reached AND id <= :upto ORDER BY id LIMIT :count)), upto
+  (SELECT max(id) FROM (SELECT id FROM memory WHERE id > :reached AND id <= :upto ORDER BY id LIMIT :count) AS found), upto
 )
 
 -- name: forget_counts
@@ -63,7 +63,7 @@ DELETE FROM term_df WHERE term > :after AND term <= :upto
 -- name: counted_next
 SELECT max(term) FROM (
   SELECT DISTINCT term FROM memory_term WHERE term > ?1 ORDER BY term LIMIT ?2
-)
+) AS found
 
 -- name: count_terms
 INSERT INTO term_df (term, pieces, visits)

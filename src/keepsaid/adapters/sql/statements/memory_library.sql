@@ -35,7 +35,7 @@ WHERE memory.id IN (
     )
     WHERE /*heard*/
     ORDER BY memory.said_at DESC, memory.id DESC LIMIT :each
-  )
+  ) AS found
   UNION ALL
   SELECT id FROM (
     SELECT memory.id, memory.said_at FROM beside CROSS JOIN memory ON memory.id IN (
@@ -46,6 +46,6 @@ WHERE memory.id IN (
     )
     WHERE /*heard*/
     ORDER BY memory.said_at, memory.id LIMIT :each + 1
-  )
+  ) AS found
 )
 ORDER BY memory.said_at, memory.id

@@ -1,5 +1,5 @@
 -- name: edges
-SELECT max(source_id), count(*) FROM (SELECT source_id FROM association WHERE source_id > ?1 ORDER BY source_id LIMIT ?2)
+SELECT max(source_id), count(*) FROM (SELECT source_id FROM association WHERE source_id > ?1 ORDER BY source_id LIMIT ?2) AS found
 
 -- name: edges_loose
 SELECT edge.source_id, edge.target_id, edge.relation FROM association AS edge
@@ -12,7 +12,7 @@ WHERE edge.source_id > :after AND edge.source_id <= :upto AND NOT (
 DELETE FROM association WHERE source_id = ?1 AND target_id = ?2 AND relation = ?3
 
 -- name: mentions
-SELECT max(memory_id), count(*) FROM (SELECT memory_id FROM mention WHERE memory_id > ?1 ORDER BY memory_id LIMIT ?2)
+SELECT max(memory_id), count(*) FROM (SELECT memory_id FROM mention WHERE memory_id > ?1 ORDER BY memory_id LIMIT ?2) AS found
 
 -- name: mentions_loose
 SELECT mention.memory_id, mention.entity_id FROM mention
@@ -27,7 +27,7 @@ DELETE FROM mention WHERE memory_id = ?1 AND entity_id = ?2
 -- name: sources
 SELECT max(memory_id), count(*) FROM (
   SELECT memory_id FROM memory_source WHERE memory_id > ?1 ORDER BY memory_id LIMIT ?2
-)
+) AS found
 
 -- name: sources_loose
 SELECT source.memory_id, source.n FROM memory_source AS source
@@ -40,7 +40,7 @@ DELETE FROM memory_source WHERE memory_id = ?1 AND n = ?2
 -- name: statements
 SELECT max(memory_id), count(*) FROM (
   SELECT memory_id FROM memory_statement WHERE memory_id > ?1 ORDER BY memory_id LIMIT ?2
-)
+) AS found
 
 -- name: statements_loose
 SELECT statement.memory_id, statement.key FROM memory_statement AS statement
@@ -53,7 +53,7 @@ DELETE FROM memory_statement WHERE memory_id = ?1 AND key = ?2
 -- name: chains
 SELECT max(superseded_by), count(*) FROM (
   SELECT superseded_by FROM memory WHERE superseded_by > ?1 ORDER BY superseded_by LIMIT ?2
-)
+) AS found
 
 -- name: chains_loose
 SELECT memory.id, memory.superseded_by FROM memory
@@ -65,7 +65,7 @@ UPDATE memory SET superseded_by = NULL, state = iif(state = 'merged', 'archived'
 WHERE id = ?1 AND superseded_by = ?2
 
 -- name: pieces
-SELECT max(id), count(*) FROM (SELECT id FROM memory_piece WHERE id > ?1 ORDER BY id LIMIT ?2)
+SELECT max(id), count(*) FROM (SELECT id FROM memory_piece WHERE id > ?1 ORDER BY id LIMIT ?2) AS found
 
 -- name: pieces_loose
 SELECT piece.memory_id, piece.id FROM memory_piece AS piece
@@ -77,7 +77,7 @@ WHERE piece.id > :after AND piece.id <= :upto AND NOT EXISTS (
 DELETE FROM memory_piece WHERE memory_id = ?1 AND id = ?2
 
 -- name: vectors
-SELECT max(id), count(*) FROM (SELECT id FROM vector WHERE id > ?1 ORDER BY id LIMIT ?2)
+SELECT max(id), count(*) FROM (SELECT id FROM vector WHERE id > ?1 ORDER BY id LIMIT ?2) AS found
 
 -- name: vectors_loose
 SELECT vector.memory_id, vector.id FROM vector
@@ -88,7 +88,7 @@ AND NOT EXISTS (SELECT 1 FROM memory_piece AS piece WHERE piece.id = vector.piec
 DELETE FROM vector WHERE memory_id = ?1 AND id = ?2
 
 -- name: entities
-SELECT max(id), count(*) FROM (SELECT id FROM entity WHERE id > ?1 ORDER BY id LIMIT ?2)
+SELECT max(id), count(*) FROM (SELECT id FROM entity WHERE id > ?1 ORDER BY id LIMIT ?2) AS found
 
 -- name: entities_loose
 SELECT entity.id FROM entity

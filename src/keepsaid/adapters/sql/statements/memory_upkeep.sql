@@ -17,7 +17,7 @@ SELECT json_group_array(json_array(id, kind, fades, importance, since, last_deca
     max(recorded_at, said_at, coalesce(last_access_at, 0)) AS since, last_decayed_at,
     access_count + evidence_count - 1 AS uses
   FROM memory WHERE id > ?1 ORDER BY id LIMIT ?2
-)
+) AS found
 
 -- name: fade
 UPDATE memory SET importance = faded.value ->> 1, last_decayed_at = :at

@@ -37,7 +37,7 @@ FROM paused_conversation AS paused ORDER BY paused.since, paused.channel, paused
 -- name: begin_incognito
 INSERT INTO incognito_span (lane_id, first) SELECT ?1, batch.first FROM batch
 WHERE batch.id = ?2 AND NOT EXISTS (SELECT 1 FROM incognito_span WHERE lane_id = ?1 AND last IS NULL)
-ON CONFLICT DO UPDATE SET last = NULL
+ON CONFLICT (lane_id, first) DO UPDATE SET last = NULL
 
 -- name: end_incognito
 UPDATE incognito_span SET last = max(first, (SELECT last FROM batch WHERE id = ?2)) WHERE lane_id = ?1 AND last IS NULL

@@ -27,7 +27,7 @@ SELECT id, state FROM (
         AND (earlier.url IS NOT NULL OR earlier.channel IN (SELECT value FROM json_each(?2)))
     )
     ORDER BY next_at, id LIMIT ?3
-  )
+  ) AS found
   UNION
   SELECT * FROM (
     SELECT id, state, next_at FROM reply AS first
@@ -36,8 +36,8 @@ SELECT id, state FROM (
         /*part before_it*/
       )
     ORDER BY next_at, id LIMIT ?3
-  )
-)
+  ) AS found
+) AS found
 ORDER BY next_at, id LIMIT ?3
 
 -- name: take

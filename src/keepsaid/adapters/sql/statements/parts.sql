@@ -27,7 +27,7 @@ walk (id, number, previous_id, first) AS (
 -- name: records_after
 SELECT role, text, calls, call_id, speaker, attached, ref, position, trust FROM transcript
 WHERE lane_id = ?1 AND position > ?2 AND unprompted = 0
-  AND (role <> 'assistant' OR (SELECT model FROM turn WHERE turn.id = transcript.turn_id) IS NOT 'none')
+  AND (role <> 'assistant' OR (SELECT model FROM turn WHERE turn.id = transcript.turn_id) IS DISTINCT FROM 'none')
 
 -- name: lane_line
 SELECT lane.channel, lane.account, lane.conversation, lane.key,
@@ -82,4 +82,4 @@ SELECT json_group_array(name) FROM (
   SELECT mention.name FROM mention CROSS JOIN memory ON memory.id = mention.memory_id
   WHERE mention.entity_id = entity.id AND memory.state IN ('active', 'superseded') AND /*heard*/
   GROUP BY mention.name ORDER BY count(*) DESC, length(mention.name) DESC, mention.name LIMIT 8
-)
+) AS found

@@ -48,7 +48,7 @@ UPDATE lane SET
   external_from = min(
     coalesce(lane.external_from, gone.external_from), coalesce(gone.external_from, lane.external_from)
   )
-FROM (SELECT column1 AS id, column2 AS number, column3 AS external_from FROM (VALUES /*rows*/)) AS gone
+FROM (SELECT column1 AS id, column2 AS number, CAST(column3 AS INTEGER) AS external_from FROM (VALUES /*rows*/) AS made) AS gone
 WHERE lane.id = gone.id
 
 -- name: begun
@@ -89,14 +89,14 @@ DELETE FROM finding WHERE id IN (
 )
 
 -- name: last_key
-SELECT max(key) FROM (SELECT key FROM message_key WHERE key > ?1 ORDER BY key LIMIT ?2)
+SELECT (SELECT key FROM (SELECT key FROM message_key WHERE key > ?1 ORDER BY key LIMIT ?2) AS found ORDER BY key DESC LIMIT 1)
 
 -- name: forget_keys
 DELETE FROM message_key WHERE key > ?1 AND key <= ?2 AND message_id <= ?3
   AND NOT EXISTS (SELECT 1 FROM message WHERE message.id = message_key.message_id)
 
 -- name: prunable
-SELECT coalesce(sum(iif(kept AND ended_at < ?1, last - first + 1, 0)), 0), coalesce(sum(ended_at < min(?1, ?2)), 0)
+SELECT coalesce(sum(iif(kept = 1 AND ended_at < ?1, last - first + 1, 0)), 0), coalesce(sum(iif(ended_at < min(?1, ?2), 1, 0)), 0)
 FROM batch WHERE ended_at < max(?1, ?2) AND state IN ('done', 'dropped')
   AND NOT EXISTS (SELECT 1 FROM episode_due WHERE episode_due.batch_id = batch.id)
   AND NOT EXISTS (SELECT 1 FROM reply WHERE reply.batch_id = batch.id AND reply.state NOT IN ('sent', 'not_deliverable'))
@@ -112,5 +112,5 @@ SELECT
     SELECT min(at) FROM (
       SELECT min(oldest_at) AS at FROM lane WHERE due_at IS NOT NULL
       UNION ALL SELECT min(first_at) FROM batch WHERE state IN ('queued', 'leased') AND state = 'queued'
-    )
+    ) AS found
   )

@@ -21,7 +21,7 @@ UPDATE batch SET last = ?2, chars = chars + ?3, priority = min(priority, ?4), la
 UPDATE batch SET last = new.last, chars = new.chars, priority = new.priority, last_id = new.last_id
 FROM (
   SELECT column1 AS id, column2 AS last, column3 AS chars, column4 AS priority, column5 AS last_id
-  FROM (VALUES /*rows*/)
+  FROM (VALUES /*rows*/) AS made
 ) AS new
 WHERE batch.id = new.id
 
@@ -68,14 +68,14 @@ WHERE walk.number BETWEEN walk.first AND ?2 ORDER BY message.number
 UPDATE lane SET batched = new.batched, priority = new.priority, oldest_at = new.oldest_at, newest_at = new.newest_at,
   chars = new.chars, due_at = new.due_at
 FROM (
-  SELECT column1 AS id, column2 AS batched, column3 AS priority, column4 AS oldest_at, column5 AS newest_at,
-    column6 AS chars, column7 AS due_at
-  FROM (VALUES /*rows*/)
+  SELECT column1 AS id, column2 AS batched, column3 AS priority, CAST(column4 AS INTEGER) AS oldest_at,
+    CAST(column5 AS INTEGER) AS newest_at, column6 AS chars, CAST(column7 AS INTEGER) AS due_at
+  FROM (VALUES /*rows*/) AS made
 ) AS new
 WHERE lane.id = new.id
 
 -- name: routed
-INSERT INTO tally (what, name, n) VALUES ('routed', ?1, ?2) ON CONFLICT DO UPDATE SET n = n + excluded.n
+INSERT INTO tally (what, name, n) VALUES ('routed', ?1, ?2) ON CONFLICT (what, name) DO UPDATE SET n = tally.n + excluded.n
 
 -- name: clear_ready
 DELETE FROM ready WHERE lane_id IN (SELECT value FROM carray(?1)) AND (

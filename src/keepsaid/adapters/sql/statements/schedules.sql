@@ -42,7 +42,7 @@ SELECT /*part schedule*/ FROM schedule WHERE id = ?
 
 -- name: due
 SELECT /*part schedule*/ FROM schedule INDEXED BY schedule_due
-WHERE state = 'active' AND next_at <= ?1 AND (?3 OR timing NOT LIKE 'once %') ORDER BY next_at, id LIMIT ?2
+WHERE state = 'active' AND next_at <= ?1 AND (?3 = 1 OR timing NOT LIKE 'once %') ORDER BY next_at, id LIMIT ?2
 
 -- name: next_due
 SELECT min(at) FROM (
@@ -51,7 +51,7 @@ SELECT min(at) FROM (
   SELECT min(ready_at) FROM schedule_run INDEXED BY run_due WHERE state = 'due' AND errand = 0
   UNION ALL
   SELECT min(ready_at) FROM schedule_run INDEXED BY run_due WHERE state = 'due' AND errand = 1
-)
+) AS found
 
 -- name: list
 SELECT /*part schedule*/ FROM schedule
@@ -74,7 +74,7 @@ INSERT INTO schedule_run (
   schedule_id, due_at, errand, state, ready_at, channel, account, conversation, key, url, direct, reason, fired_at,
   ended_at
 )
-SELECT id, ?2, what = 'run', ?3, ?4, channel, account, conversation, key, url, direct, ?5, ?6, ?7 FROM schedule
+SELECT id, ?2, iif(what = 'run', 1, 0), ?3, ?4, channel, account, conversation, key, url, direct, ?5, ?6, ?7 FROM schedule
 WHERE id = ?1
 ON CONFLICT DO NOTHING
 

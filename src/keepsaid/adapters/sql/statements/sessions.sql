@@ -19,7 +19,7 @@ UPDATE session SET state = ?2 WHERE id = ?1
 SELECT count(*) FROM (
   SELECT 1 FROM transcript
   WHERE lane_id = ?1 AND position > ?2 AND session_id = ?3 AND role IN ('user', 'assistant') LIMIT ?4
-)
+) AS found
 
 -- name: mark_of
 SELECT collection, coalesce(invalidated_at, 0), coalesce(processed_until, 0), firm_until, collect_at IS NULL, incognito
@@ -28,7 +28,7 @@ WHERE id = ?
 
 -- name: invalidate
 UPDATE session SET invalidated_reason = iif(?2 > coalesce(invalidated_at, 0), ?3, invalidated_reason),
-  invalidated_at = max(coalesce(invalidated_at, 0), ?2), firm_until = iif(?4, max(firm_until, ?2), firm_until),
+  invalidated_at = max(coalesce(invalidated_at, 0), ?2), firm_until = iif(?4 = 1, max(firm_until, ?2), firm_until),
   collection = ?5, collect_at = iif(?5 = 'marked', coalesce(collect_at, ?6), collect_at)
 WHERE id = ?1
 

@@ -2,8 +2,8 @@
 SELECT /*part task*/ WHERE task.id IN (SELECT value FROM carray(?)) ORDER BY task.id
 
 -- name: find
-SELECT /*part task*/ WHERE (?1 IS NULL OR task.state = ?1) AND (?2 IS NULL OR task.key = ?2)
-  AND (?3 IS NULL OR task.lane_id = ?3)
+SELECT /*part task*/ WHERE (CAST(?1 AS TEXT) IS NULL OR task.state = ?1)
+  AND (CAST(?2 AS TEXT) IS NULL OR task.key = ?2) AND (CAST(?3 AS INTEGER) IS NULL OR task.lane_id = ?3)
 ORDER BY task.id DESC LIMIT ?4
 
 -- name: due
@@ -27,7 +27,7 @@ INSERT INTO task (id, key, kind, state, lane_id, turn_id, depth, description, te
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: keep_after
-INSERT INTO task_after (task_id, after_id) SELECT ?1, value FROM carray(?2) WHERE 1 ON CONFLICT DO NOTHING
+INSERT INTO task_after (task_id, after_id) SELECT ?1, value FROM carray(?2) WHERE true ON CONFLICT DO NOTHING
 
 -- name: renew
 UPDATE task SET lease_until = ?3 WHERE id = ?1 AND fence = ?2 AND state = 'running'
@@ -40,7 +40,7 @@ SELECT state FROM task WHERE id = ?1 AND fence = ?2 AND state = 'running'
 
 -- name: end
 UPDATE task SET state = ?2, owner = NULL, lease_until = NULL, result = ?3, reason = ?4, attempts = ?5, crashes = ?6,
-  ready_at = ?7, deferrals = ?8, deferred_from = ?9, ended_at = ?10, remembered = ?2 <> 'completed' OR ?3 = '' WHERE id = ?1
+  ready_at = ?7, deferrals = ?8, deferred_from = ?9, ended_at = ?10, remembered = iif(?2 <> 'completed' OR ?3 = '', 1, 0) WHERE id = ?1
 
 -- name: to_remember
 UPDATE task SET remembered = 0 WHERE id = ?
@@ -53,8 +53,8 @@ INSERT INTO tally (what, name, n)
 SELECT 'usage', 'in', ?2 - tokens_in FROM task WHERE id = ?1
 UNION ALL SELECT 'usage', 'out', ?3 - tokens_out FROM task WHERE id = ?1
 UNION ALL SELECT 'usage', 'cost', coalesce(?4, 0) - coalesce(cost_micros, 0) FROM task WHERE id = ?1
-UNION ALL SELECT 'usage', 'priced', (?4 IS NOT NULL) - (cost_micros IS NOT NULL) FROM task WHERE id = ?1
-ON CONFLICT DO UPDATE SET n = n + excluded.n
+UNION ALL SELECT 'usage', 'priced', iif(CAST(?4 AS INTEGER) IS NULL, 0, 1) - iif(cost_micros IS NULL, 0, 1) FROM task WHERE id = ?1
+ON CONFLICT (what, name) DO UPDATE SET n = tally.n + excluded.n
 
 -- name: spent
 UPDATE task SET tokens_in = ?2, tokens_out = ?3, cost_micros = ?4 WHERE id = ?1
@@ -66,7 +66,7 @@ UPDATE task SET crashes = 0 WHERE id = ? AND crashes > 0
 SELECT id, state FROM task WHERE state = 'blocked' AND id IN (SELECT task_id FROM task_after WHERE after_id = ?1)
   AND NOT EXISTS (
     SELECT 1 FROM task_after LEFT JOIN task AS earlier ON earlier.id = after_id
-    WHERE task_after.task_id = task.id AND earlier.state IS NOT 'completed'
+    WHERE task_after.task_id = task.id AND earlier.state IS DISTINCT FROM 'completed'
   )
 ORDER BY id
 
@@ -148,7 +148,7 @@ SELECT id FROM (
     /*part back*/
   )
   SELECT id FROM walk
-) ORDER BY id LIMIT ?2
+) AS found ORDER BY id LIMIT ?2
 
 -- name: forget_ended
 DELETE FROM task WHERE id IN (
@@ -180,12 +180,12 @@ SELECT /*part task*/ WHERE task.id IN (
 SELECT id, lane_id FROM task INDEXED BY task_untold WHERE relay = 1 AND ended_at IS NOT NULL ORDER BY id DESC LIMIT ?
 
 -- name: last_said
-WITH RECURSIVE back (id, previous_id, sender) AS (
-  SELECT message.id, message.previous_id, message.sender
+WITH RECURSIVE back (id, previous_id, sender, n) AS (
+  SELECT message.id, message.previous_id, message.sender, 1
   FROM lane JOIN message ON message.id = lane.last_id WHERE lane.id = ?1
   UNION ALL
-  SELECT message.id, message.previous_id, message.sender
-  FROM back JOIN message ON message.id = back.previous_id WHERE back.sender = ?2 LIMIT 1000
+  SELECT message.id, message.previous_id, message.sender, back.n + 1
+  FROM back JOIN message ON message.id = back.previous_id WHERE back.sender = ?2 AND back.n < 1000
 )
 SELECT message.received_at, message.reply_url, message.direct, message.sender, message.trust FROM back JOIN message ON message.id = back.id
 WHERE back.sender <> ?2
@@ -204,7 +204,7 @@ SELECT id FROM (
   SELECT batch.id, batch.first FROM turn JOIN batch ON batch.id = turn.batch_id WHERE turn.id = ?1
   UNION
   SELECT id, first FROM batch WHERE steered = ?1
-) ORDER BY first
+) AS found ORDER BY first
 
 -- name: heard_outside
 SELECT EXISTS (SELECT 1 FROM message WHERE message.lane_id = turn.lane_id AND message.trust = 'external')

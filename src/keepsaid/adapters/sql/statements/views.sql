@@ -40,7 +40,7 @@ SELECT min(trial_after_ms) FROM ready INDEXED BY ready_next JOIN batch ON batch.
 WHERE ready.later = 0 AND ready.suspect = 2
 
 -- name: batch_of
-SELECT id FROM (SELECT id, last FROM batch WHERE lane_id = ?1 AND first <= ?2 ORDER BY first DESC LIMIT 1) WHERE last >= ?2
+SELECT id FROM (SELECT id, last FROM batch WHERE lane_id = ?1 AND first <= ?2 ORDER BY first DESC LIMIT 1) AS found WHERE last >= ?2
 
 -- name: lane_of_message
 SELECT lane_id, number FROM message WHERE id = ?
@@ -64,13 +64,13 @@ FROM reply JOIN lane ON lane.id = reply.lane_id WHERE reply.id IN (
 
 -- name: find
 SELECT message.id FROM message JOIN lane ON lane.id = message.lane_id
-WHERE (?1 IS NULL OR lane.channel = ?1) AND (?2 IS NULL OR lane.conversation = ?2)
-  AND (?3 IS NULL OR ?3 = coalesce((
+WHERE (CAST(?1 AS TEXT) IS NULL OR lane.channel = ?1) AND (CAST(?2 AS TEXT) IS NULL OR lane.conversation = ?2)
+  AND (CAST(?3 AS TEXT) IS NULL OR ?3 = coalesce((
     SELECT CASE WHEN batch.state IN ('done', 'dropped', 'review', 'dead') THEN batch.state ELSE 'batched' END
     FROM batch WHERE batch.lane_id = message.lane_id AND batch.first <= message.number AND batch.last >= message.number
     ORDER BY batch.first DESC LIMIT 1
   ), 'received'))
-  AND (?5 IS NULL OR ?5 IN (SELECT reply.state FROM reply WHERE reply.batch_id = (
+  AND (CAST(?5 AS TEXT) IS NULL OR ?5 IN (SELECT reply.state FROM reply WHERE reply.batch_id = (
     SELECT coalesce((SELECT turn.batch_id FROM turn WHERE turn.id = batch.steered), batch.id) FROM batch
     WHERE batch.lane_id = message.lane_id AND batch.first <= message.number AND batch.last >= message.number
     ORDER BY batch.first DESC LIMIT 1
@@ -116,7 +116,7 @@ FROM batch WHERE state IN ('queued', 'leased') AND state = 'queued'
 -- name: work
 SELECT episode_due.batch_id, episode_due.turn_id
 FROM episode_due JOIN lane ON lane.id = episode_due.lane_id
-WHERE ?1 IS NULL OR lane.conversation = ?1 ORDER BY episode_due.batch_id LIMIT ?2
+WHERE CAST(?1 AS TEXT) IS NULL OR lane.conversation = ?1 ORDER BY episode_due.batch_id LIMIT ?2
 
 -- name: answer
 SELECT transcript.text, transcript.created_at, turn.model, transcript.trust, EXISTS (
@@ -148,13 +148,13 @@ SELECT batch_id, state, reason, tokens_in, tokens_out, cost_micros, started_at, 
 
 -- name: last_turn
 SELECT id FROM turn
-WHERE state <> 'open' AND (?1 OR state <> 'committed' OR EXISTS (SELECT 1 FROM trace WHERE trace.turn_id = turn.id))
+WHERE state <> 'open' AND (?1 = 1 OR state <> 'committed' OR EXISTS (SELECT 1 FROM trace WHERE trace.turn_id = turn.id))
 ORDER BY id DESC LIMIT 1
 
 -- name: last_turn_of_lane
 SELECT id FROM turn
 WHERE state <> 'open' AND lane_id = ?2
-  AND (?1 OR state <> 'committed' OR EXISTS (SELECT 1 FROM trace WHERE trace.turn_id = turn.id))
+  AND (?1 = 1 OR state <> 'committed' OR EXISTS (SELECT 1 FROM trace WHERE trace.turn_id = turn.id))
 ORDER BY id DESC LIMIT 1
 
 -- name: turn_before
@@ -185,7 +185,7 @@ SELECT min(next_at) FROM (
         AND (earlier.url IS NOT NULL OR earlier.channel IN (SELECT value FROM json_each(?1)))
     )
     ORDER BY next_at LIMIT 1
-  )
+  ) AS found
   UNION ALL
   SELECT * FROM (
     SELECT next_at FROM reply AS first
@@ -193,8 +193,8 @@ SELECT min(next_at) FROM (
       /*part before_it*/
     )
     ORDER BY next_at LIMIT 1
-  )
-)
+  ) AS found
+) AS found
 
 -- name: placed
 SELECT message_id, reason FROM placed WHERE message_id IN (SELECT value FROM carray(?))

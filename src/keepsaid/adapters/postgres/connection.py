@@ -1,0 +1,149 @@
+"""Connections to PostgreSQL: how one is opened, checked and tuned; those that read are on threads of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any, Concatenate
+
+import psycopg
+from psycopg import errors, sql
+
+from keepsaid.adapters.postgres.session import PostgresSession, register
+from keepsaid.adapters.sql.query import P, T
+from keepsaid.errors import KeepsaidError, StoreError, StoreFull, StoreLocked, StoreUnreachable
+from keepsaid.text.normal import without_logins
+from keepsaid.values import frozen
+
+OLDEST_VERSION = 150_000
+"""PostgreSQL 15."""
+
+_SETTINGS = """
+SET synchronous_commit TO on; SET idle_in_transaction_session_timeout TO '30s'; SET lock_timeout TO '20s';
+SET client_min_messages TO warning; SET timezone TO 'UTC'; SET jit TO off
+"""
+"""A process that stops in the midst of a transaction is cut off by the server, and holds up nobody for longer."""
+
+_KEEPALIVES = {"keepalives": 1, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
+_CONNECT_S = 10
+
+
+@frozen
+class PostgresPlace:
+    """Where a store is: the URL of a database, and the schema in it that holds the tables."""
+
+    url: str
+    schema: str = "keepsaid"
+
+    def __str__(self) -> str:
+        return without_logins(self.url)
+
+
+@contextmanager
+def in_our_words(place: PostgresPlace) -> Iterator[None]:
+    """Turn the errors of PostgreSQL into ours, naming the database without its password."""
+    try:
+        yield
+    except KeepsaidError:
+        raise
+    except errors.DiskFull as error:
+        raise StoreFull(f"the disk of {place} is full") from error
+    except (errors.LockNotAvailable, errors.QueryCanceled) as error:
+        raise StoreLocked(f"another process holds {place}") from error
+    except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+        raise StoreUnreachable(f"{place} cannot be reached ({_first_line(error)})") from error
+    except psycopg.Error as error:
+        raise StoreError(f"{place}: {_first_line(error)}") from error
+
+
+def _first_line(error: Exception) -> str:
+    return without_logins(str(error).strip().partition("\n")[0]) or type(error).__name__
+
+
+def connect(place: PostgresPlace) -> psycopg.Connection[Any]:
+    """Open a connection to the database; raises a StoreError."""
+    with in_our_words(place), ExitStack() as undo:
+        db = psycopg.connect(
+            place.url,
+            autocommit=True,
+            cursor_factory=psycopg.RawCursor,
+            connect_timeout=_CONNECT_S,
+            application_name="keepsaid",
+            **_KEEPALIVES,  # type: ignore[arg-type]
+        )
+        undo.callback(db.close)
+        _check(db, place)
+        register(db)
+        db.execute(_SETTINGS)
+        db.execute(sql.SQL("SET search_path TO {}, pg_catalog").format(sql.Identifier(place.schema)))
+        undo.pop_all()
+        return db
+
+
+def _check(db: psycopg.Connection[Any], place: PostgresPlace) -> None:
+    """Refuse a server that is too old or a database that cannot hold every text."""
+    if db.info.server_version < OLDEST_VERSION:
+        shown = db.info.parameter_status("server_version")
+        raise StoreError(f"{place} is PostgreSQL {shown}; 15 or newer is needed", safe="Nothing was changed.")
+    if (encoding := db.info.parameter_status("server_encoding")) != "UTF8":
+        what = f"{place} has the encoding {encoding}; UTF8 is needed"
+        raise StoreError(
+            what, safe="Nothing was changed.", hint="createdb --encoding UTF8 --template template0 keepsaid"
+        )
+
+
+_MOMENT_S = 0.05
+
+
+class PostgresReaders:
+    """A few connections that only read; each query sees one moment of the database."""
+
+    def __init__(self, place: PostgresPlace, count: int = 2) -> None:
+        self.place = place
+        self._local = threading.local()
+        self._open: list[PostgresSession] = []
+        self._pool = ThreadPoolExecutor(count, thread_name_prefix="keepsaid-read")
+
+    async def run(self, query: Callable[Concatenate[PostgresSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a query with a session, off the event loop; raises a StoreError."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._pool, lambda: self._run(query, *args, **kwargs))
+
+    def _run(self, query: Callable[Concatenate[PostgresSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        with in_our_words(self.place):
+            try:
+                return self._once(query, *args, **kwargs)
+            except psycopg.OperationalError:
+                if not self._session().connection.closed:
+                    raise
+            return self._once(query, *args, **kwargs)  # the server was away for a moment; a query may be repeated
+
+    def _once(self, query: Callable[Concatenate[PostgresSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        session = self._session()
+        if session.connection.closed:
+            session.connection = connect(self.place)
+        session.connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        try:
+            return query(session, *args, **kwargs)
+        finally:
+            with suppress(psycopg.Error):
+                session.connection.execute("ROLLBACK")
+
+    def _session(self) -> PostgresSession:
+        session: PostgresSession | None = getattr(self._local, "session", None)
+        if session is None:
+            session = self._local.session = PostgresSession(connect(self.place))
+            self._open.append(session)
+        return session
+
+    async def close(self) -> None:
+        """Cut short what still runs after a moment, and close every connection."""
+        ended = asyncio.ensure_future(asyncio.to_thread(self._pool.shutdown))
+        while not (await asyncio.wait([ended], timeout=_MOMENT_S))[0]:
+            for session in self._open:
+                session.connection.cancel()
+        for session in self._open:
+            session.connection.close()

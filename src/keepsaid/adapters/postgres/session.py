@@ -1,0 +1,190 @@
+"""The session: runs the statements of commits and queries on one connection to PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any
+
+import psycopg
+from psycopg import adapt, postgres
+from psycopg.pq import TransactionStatus
+from psycopg.types.numeric import Int8Dumper
+from psycopg.types.string import StrDumper, TextLoader
+
+from keepsaid.adapters.postgres import undo
+from keepsaid.adapters.postgres.dialect import translated
+from keepsaid.adapters.sql.query import Bound, Row
+
+
+class _Numbers(list[int]):
+    """Bound as one value: `carray(?)` has a row for each."""
+
+
+class _Texts(list[str]):
+    """See _Numbers."""
+
+
+class _Blobs(list[bytes]):
+    """See _Numbers."""
+
+
+class _BoolDumper(Int8Dumper):
+    """Flags are whole numbers in the tables."""
+
+    def dump(self, obj: Any) -> bytes:
+        return b"1" if obj else b"0"
+
+
+class _NumbersDumper(adapt.Dumper):
+    oid = postgres.types["int8"].array_oid
+
+    def dump(self, obj: Any) -> bytes:
+        return f"{{{','.join(map(str, obj))}}}".encode()
+
+
+class _TextsDumper(adapt.Dumper):
+    oid = postgres.types["text"].array_oid
+
+    def dump(self, obj: Any) -> bytes:
+        quoted = ('"' + one.replace("\\", "\\\\").replace('"', '\\"') + '"' for one in obj)
+        return f"{{{','.join(quoted)}}}".encode()
+
+
+class _BlobsDumper(adapt.Dumper):
+    oid = postgres.types["bytea"].array_oid
+
+    def dump(self, obj: Any) -> bytes:
+        return "{{{}}}".format(",".join(f'"\\\\x{one.hex()}"' for one in obj)).encode()
+
+
+class _NumberLoader(adapt.Loader):
+    """Sums of whole numbers are whole numbers."""
+
+    def load(self, data: adapt.Buffer) -> int | float:
+        text = bytes(data)
+        return int(text) if text.isdigit() or text[1:].isdigit() else float(text)
+
+
+def register(db: psycopg.Connection[Any]) -> None:
+    """Let a connection bind and return values as SQLite does."""
+    adapters = db.adapters
+    for kind, dumper in (
+        (int, Int8Dumper),
+        (bool, _BoolDumper),
+        (str, StrDumper),
+        (_Numbers, _NumbersDumper),
+        (_Texts, _TextsDumper),
+        (_Blobs, _BlobsDumper),
+    ):
+        adapters.register_dumper(kind, dumper)
+    adapters.register_loader("numeric", _NumberLoader)
+    for name in ("json", "jsonb"):
+        adapters.register_loader(name, TextLoader)
+
+
+class _Rows:
+    """The rows of one statement, all of which were fetched."""
+
+    def __init__(self, cursor: psycopg.Cursor[Row]) -> None:
+        self._names = tuple((column.name,) for column in cursor.description or ())
+        self._left = cursor.fetchall() if cursor.description else []
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.fetchall())
+
+    def fetchall(self) -> list[Row]:
+        left, self._left = self._left, []
+        return left
+
+    def get_description(self) -> Sequence[tuple[Any, ...]]:
+        return self._names
+
+
+class PostgresSession:
+    """What `SqlSession` asks for, over one connection of psycopg."""
+
+    def __init__(self, db: psycopg.Connection[Row]) -> None:
+        self.connection = db
+        self._changes = self._total = self._savepoints = 0
+
+    def execute(self, sql: str, bound: Bound = (), /) -> _Rows:
+        made = translated(sql)
+        cursor = self.connection.execute(made.text, made.values(bound))
+        self._count(0 if (cursor.statusmessage or "SELECT").startswith("SELECT") else cursor.rowcount)
+        return _Rows(cursor)
+
+    def executemany(self, sql: str, sets: Iterable[Bound], /) -> _Rows:
+        made = translated(sql)
+        cursor = self.connection.cursor()
+        values = [made.values(bound) for bound in sets]
+        if values:
+            cursor.executemany(made.text, values)
+        self._count(cursor.rowcount if values else 0)
+        return _Rows(cursor)
+
+    def _count(self, changed: int) -> None:
+        self._changes = max(changed, 0)
+        self._total += self._changes
+
+    def changes(self) -> int:
+        return self._changes
+
+    def total_changes(self) -> int:
+        return self._total
+
+    def version(self) -> int:
+        """Return 0: who only reads remembers nothing."""
+        return 0
+
+    def numbers(self, values: Sequence[int]) -> object:
+        return _Numbers(values)
+
+    def texts(self, values: Sequence[str] | Sequence[bytes]) -> object:
+        return _Blobs(values) if values and isinstance(values[0], bytes) else _Texts(values)  # type: ignore[arg-type]
+
+    def altered(self, table: str, keys: Sequence[int], *outer: object) -> frozenset[int]:
+        """Return nothing: PostgreSQL keeps checksums of its pages."""
+        del table, keys, outer
+        return frozenset()
+
+    @contextmanager
+    def record_undo(self, number: int | None, tables: Sequence[str], keep: str) -> Iterator[None]:
+        """An undo image is the rows of the tables as they were, as JSON, compressed with zlib."""
+        if number is None:
+            yield
+            return
+        undo.begin(self)
+        yield
+        if images := undo.end(self, tables):
+            self.execute(keep, (number, images))
+
+    def put_back(self, number: int, read: str) -> list[tuple[str, tuple[object, ...]]]:
+        """A row that was changed since is restored; one that was deleted since stays deleted."""
+        return [row for (images,) in self.execute(read, (number,)) for row in undo.put_back(self, images)]
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Run the block in a transaction of its own."""
+        self.connection.execute("BEGIN")
+        try:
+            yield
+            self.connection.execute("COMMIT")
+        finally:
+            if not self.connection.closed and self.connection.info.transaction_status != TransactionStatus.IDLE:
+                self.connection.execute("ROLLBACK")
+
+    def __enter__(self) -> PostgresSession:
+        self._savepoints += 1
+        self.connection.execute(f"SAVEPOINT inner_{self._savepoints}")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        name = f"inner_{self._savepoints}"
+        self._savepoints -= 1
+        if kind is not None:
+            self.connection.execute(f"ROLLBACK TO {name}")
+        self.connection.execute(f"RELEASE {name}")

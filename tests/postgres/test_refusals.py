@@ -1,0 +1,71 @@
+"""Databases that cannot be used: each is refused with a sentence, and nothing is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from keepsaid.adapters.postgres.connection import PostgresPlace, connect
+from keepsaid.adapters.postgres.schema import migrate
+from keepsaid.adapters.sql.scripts import migrations
+from keepsaid.errors import ForeignStore, SchemaTooNew, StoreError, StoreUnreachable
+
+
+@pytest.fixture
+def other(place: PostgresPlace) -> Iterator[PostgresPlace]:
+    """A schema of another name, in the same database."""
+    made = PostgresPlace(place.url, "other")
+    yield made
+    run(made, "DROP SCHEMA IF EXISTS other CASCADE")
+
+
+def run(place: PostgresPlace, *statements: str) -> None:
+    """Run statements as somebody else."""
+    with psycopg.connect(place.url, autocommit=True) as db:
+        for statement in statements:
+            db.execute(statement)
+
+
+def test_no_server() -> None:
+    with pytest.raises(StoreUnreachable, match="cannot be reached") as found:
+        connect(PostgresPlace("postgresql://ann:hunter2@127.0.0.1:1/keepsaid"))
+    assert "hunter2" not in found.value.what
+
+
+def test_no_database_of_that_name(place: PostgresPlace) -> None:
+    with pytest.raises(StoreUnreachable, match="nowhere"):
+        connect(PostgresPlace(place.url.replace("/postgres?", "/nowhere?")))
+
+
+def test_another_encoding(place: PostgresPlace) -> None:
+    run(place, "CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+    with pytest.raises(StoreError, match="LATIN1; UTF8 is needed") as found:
+        connect(PostgresPlace(place.url.replace("/postgres?", "/latin?")))
+    assert found.value.safe == "Nothing was changed."
+
+
+def test_a_schema_of_another_program(other: PostgresPlace) -> None:
+    run(other, "CREATE SCHEMA other", "CREATE TABLE other.theirs (a int)")
+    with pytest.raises(ForeignStore, match="another program's"):
+        migrate(other, "buffer", ())
+
+
+def test_a_newer_schema(other: PostgresPlace) -> None:
+    assert migrate(other, "buffer", ()) == 0
+    newest = migrations("buffer")[-1][0]
+    assert migrate(other, "buffer", ()) == newest
+    run(other, f"UPDATE other.keepsaid_schema SET version = {newest + 1}")
+    with pytest.raises(SchemaTooNew, match=f"schema {newest + 1}; this keepsaid knows {newest}"):
+        migrate(other, "buffer", ())
+
+
+def test_no_right_to_make_a_schema(other: PostgresPlace) -> None:
+    run(other, "DROP ROLE IF EXISTS guest", "CREATE ROLE guest LOGIN")
+    try:
+        with pytest.raises(StoreError, match="no right to make a schema") as found:
+            migrate(PostgresPlace(other.url.replace("postgres:@", "guest:@"), other.schema), "buffer", ())
+        assert found.value.hint == "GRANT CREATE ON DATABASE postgres TO guest"
+    finally:
+        run(other, "DROP ROLE guest")

@@ -1,0 +1,105 @@
+"""Writers at one database: lines that break, servers that cut off, and processes that take turns."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+from tests.postgres.proxy import Proxy, between
+from tests.postgres.server import empty
+
+from keepsaid.adapters.postgres.connection import PostgresPlace
+from keepsaid.adapters.postgres.stores import open_operations
+from keepsaid.adapters.sql.operations.store import SqlOperations
+from keepsaid.adapters.sql.tombstones import TombstoneKeyring
+from keepsaid.domain.commits import IntakeResult
+from keepsaid.domain.message import ProviderMarks
+from keepsaid.errors import StoreUnreachable
+from keepsaid.testing.builders import said
+from keepsaid_testkit.contracts.store_driver import StoreDriver
+
+
+@pytest.fixture(autouse=True)
+def _empty(place: PostgresPlace) -> None:
+    empty(place)
+
+
+@asynccontextmanager
+async def opened(place: PostgresPlace) -> AsyncIterator[SqlOperations]:
+    """An operational store in the database, as one process has it."""
+    store = await open_operations(place, TombstoneKeyring(None))
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+@pytest.fixture
+def line(place: PostgresPlace) -> Iterator[tuple[Proxy, PostgresPlace]]:
+    """A line to the database that can be cut."""
+    with tempfile.TemporaryDirectory(prefix="keepsaid-px-") as folder, between(place, Path(folder)) as made:
+        yield made
+
+
+def messages(place: PostgresPlace) -> list[str]:
+    """The texts of all messages, in order."""
+    with psycopg.connect(place.url) as db:
+        return [text for (text,) in db.execute(f"SELECT text FROM {place.schema}.message ORDER BY id")]
+
+
+def cut_off(place: PostgresPlace) -> None:
+    """Let the server end every connection but this one."""
+    with psycopg.connect(place.url, autocommit=True) as db:
+        db.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'keepsaid'")
+
+
+async def test_a_commit_whose_answer_was_lost_is_kept_and_said_to_be(line: tuple[Proxy, PostgresPlace]) -> None:
+    proxy, place = line
+    async with opened(place) as store:
+        await StoreDriver(store).receive(said("before"))
+        proxy.cut_after = b"COMMIT"
+        received = await StoreDriver(store, 100).receive(said("and now"))
+        assert received.intake is IntakeResult.STORED
+        assert messages(place) == ["before", "and now"]
+
+
+async def test_a_commit_that_never_reached_the_server_is_refused_and_not_kept(
+    line: tuple[Proxy, PostgresPlace],
+) -> None:
+    proxy, place = line
+    async with opened(place) as store:
+        await StoreDriver(store).receive(said("before"))
+        proxy.cut_after = b"INSERT INTO message ("
+        with pytest.raises(StoreUnreachable):
+            await StoreDriver(store, 100).receive(said("lost", marks=ProviderMarks("k")))
+        assert messages(place) == ["before"]
+        assert (await StoreDriver(store, 200).receive(said("lost", marks=ProviderMarks("k")))).number == 2
+        assert messages(place) == ["before", "lost"]
+
+
+async def test_after_the_server_cut_it_off_a_store_goes_on(place: PostgresPlace) -> None:
+    async with opened(place) as store:
+        driver = StoreDriver(store)
+        first = await driver.receive(said("before"))
+        assert await store.story(first.id) is not None, "a reader has its connection"
+        cut_off(place)
+        with pytest.raises(StoreUnreachable):
+            await driver.receive(said("in the moment"))
+        assert (await driver.receive(said("after"))).number == 2
+        story = await store.story(first.id)
+        assert story is not None, "a reader goes on too"
+        assert story.message.text == "before"
+
+
+async def test_what_another_process_stored_is_known(place: PostgresPlace) -> None:
+    keyed = said("hello", marks=ProviderMarks("k"))
+    async with opened(place) as former, opened(place) as successor:
+        await StoreDriver(former).receive(said("first"))
+        first = await StoreDriver(successor, 100).receive(keyed)
+        again = await StoreDriver(former, 200).receive(keyed)
+        assert (again.intake, again.id, again.number) == (IntakeResult.DUPLICATE, first.id, first.number)
+        assert (await StoreDriver(former, 300).receive(said("more"))).number == 3
