@@ -21,12 +21,19 @@ _OWN_PAGES = ("undo_rows", "place", "tables")
 _TOKEN = re.compile(r"'(?:[^']|'')*'|--[^\n]*|\?\d*|:[a-z_][a-z_0-9]*|[A-Za-z_][A-Za-z_0-9]*|\s+|.", re.DOTALL)
 """A token of a statement: a text, a comment, a mark, a name, spaces, or one character."""
 
+_FLAG = r"(?:\w+\.)?(?:beside|external|laned|whole|counted)"
+"""Columns that are 0 or 1."""
+
 _MARK = re.compile(r"\?\d*|:[a-z_][a-z_0-9]*")
 _WORDS = (
     (re.compile(r"\s+(?:NOT INDEXED|INDEXED BY \w+)"), ""),
     (re.compile(r"\bCROSS (JOIN \w+(?: AS \w+)?\s+ON\b)"), r"\1"),
+    (re.compile(r"\bjson_each/\*(numbers|texts)\*/"), r"json_\1"),
+    (re.compile(r"(?<=\s)\+(?=[a-z])"), ""),
     (re.compile(r"\bAS INTEGER\)"), "AS bigint)"),
     (re.compile(r"\bAS REAL\)"), "AS double precision)"),
+    (re.compile(rf"(?<![\w.])(WHERE|AND|\()(\s*{_FLAG})(?=\s*(?:AND|OR|ORDER|\)|\n|$))"), r"\1\2 = 1"),
+    (re.compile(rf"\bNOT ({_FLAG})(?=\s*(?:AND|OR|ORDER|\)|\n|$))"), r"\1 = 0"),
     (re.compile(r"\bAS BLOB\)"), "AS bytea)"),
 )
 """Words that PostgreSQL does not know, or knows by another name."""

@@ -20,23 +20,37 @@ _REFERENCE = re.compile(r" REFERENCES \w+ \(\w+\)")
 """Nothing enforces references in SQLite's stores: what is deleted piece by piece would be refused."""
 
 _TABLE, _CHANGE = re.compile(r"\bCREATE TABLE"), re.compile(r"\bALTER TABLE")
-_COMMENT = re.compile(r"--[^\n]*")
+_PART = re.compile(r"'(?:[^']|'')*'|--[^\n]*|;|[^';-]+|-")
+_FULL_TEXT = re.compile(r"\b(?:CREATE VIRTUAL TABLE|INSERT INTO memory_text)\b[^;]*(?:;|$)")
+_FORMER_ROWS = re.compile(r"\bUPDATE (?:OR IGNORE )?\w+ SET\b")
+"""What a migration does to rows of a former release; no database here has any."""
+
 _TRIGGER_BEGINS, _TRIGGER_ENDS = re.compile(r"\bCREATE TRIGGER"), re.compile(r"\bEND\s*$")
 _TRIGGER = re.compile(
-    r"\bCREATE TRIGGER (?P<name>\w+) (?P<when>(?:AFTER|BEFORE) \w+(?: OF \w+)?) ON (?P<table>\w+)"
+    r"\bCREATE TRIGGER (?P<name>\w+) (?P<when>(?:AFTER|BEFORE) \w+(?: OF \w+(?:, \w+)*)?) ON (?P<table>\w+)"
     r"(?:\s+WHEN (?P<condition>.*?))?\s+BEGIN\s+(?P<body>.*)\s*END",
     re.DOTALL,
 )
 _DIFFERENCES = (
     ("ON CONFLICT DO UPDATE SET n = n +", "ON CONFLICT (what, name) DO UPDATE SET n = tally.n +"),
+    (") IS NOT (", ") IS DISTINCT FROM ("),
+    ("INSERT OR REPLACE INTO reindex", "INSERT OR IGNORE INTO reindex"),
+    (
+        "ON memory_piece (audience, said_at, memory_id, n) WHERE beside",
+        "ON memory_piece (audience, said_at, memory_id, n) WHERE beside = 1",
+    ),
     ("new.cost_micros IS NOT NULL)", "CASE WHEN new.cost_micros IS NULL THEN 0 ELSE 1 END)"),
 )
-"""Where the bodies of triggers need other words."""
+"""Where scripts need other words."""
 
 
 def script(sql: str) -> Iterator[str]:
     """Yield the statements of a script of SQLite's, translated."""
-    for one in _statements(sql):
+    for theirs, ours in _DIFFERENCES:
+        sql = sql.replace(theirs, ours)
+    for one in _statements(_FULL_TEXT.sub("", sql)):
+        if _FORMER_ROWS.match(one):
+            continue
         if (trigger := _TRIGGER.fullmatch(one)) is not None:
             yield from _trigger(trigger)
         elif _TABLE.match(one):
@@ -49,12 +63,14 @@ def script(sql: str) -> Iterator[str]:
 def _statements(sql: str) -> Iterator[str]:
     """Split a script at its semicolons; those of a trigger's body belong to it."""
     so_far = ""
-    for part in _COMMENT.sub("", sql).split(";"):
-        so_far = f"{so_far};{part}" if so_far else part
-        if not (_TRIGGER_BEGINS.search(so_far) and not _TRIGGER_ENDS.search(so_far)):
+    for part in [*_PART.findall(sql), ";"]:
+        is_open = _TRIGGER_BEGINS.search(so_far) and not _TRIGGER_ENDS.search(so_far)
+        if part == ";" and not is_open:
             if so_far.strip():
                 yield so_far.strip()
             so_far = ""
+        elif not part.startswith("--"):
+            so_far += part
 
 
 def _typed(sql: str) -> str:
@@ -63,8 +79,6 @@ def _typed(sql: str) -> str:
 
 def _trigger(found: re.Match[str]) -> Iterator[str]:
     body, condition = found["body"], found["condition"]
-    for theirs, ours in _DIFFERENCES:
-        body = body.replace(theirs, ours)
     parts = {
         "name": found["name"],
         "when": found["when"],

@@ -92,6 +92,9 @@ MentionsOf = Literal["none", "new", "all"]
 class MemorySession(SqlSession, Protocol):
     """A session of a database that holds memory and its search index."""
 
+    def tombstones(self, digests: Iterable[bytes]) -> Sequence[bytes]:
+        """Return the tombstones of digests, with the key of the home; none before the first forgetting."""
+
     def reindex(self, mentions: MentionsOf = "new") -> None:
         """Rebuild the search pieces of all changed memories, in the transaction that changed them.
 

@@ -92,11 +92,6 @@ class TombstoneKeyring:
         assert key is not None, "a key that is to be made is there"
         return [_hashed(key, one) for one in digests]
 
-    def compute_tombstone(self, digest: object) -> bytes | None:
-        """The tombstone of one digest, for an SQL function; None without a key, or if the value is not bytes."""
-        key = self.key()
-        return None if key is None or not isinstance(digest, bytes) else _hashed(key, digest)
-
 
 def open_keyring(store: Path) -> TombstoneKeyring:
     """The keyring of the home whose operational store this is; a store in memory has a key in no file."""

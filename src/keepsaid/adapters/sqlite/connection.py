@@ -27,11 +27,14 @@ from keepsaid.errors import ForeignStore, KeepsaidError, StoreError, StoreGone, 
 class SqliteSession(apsw.Connection):
     """What `SqlSession` asks for and apsw's connection has not."""
 
+    _keyring: TombstoneKeyring | None = None
+
     def attach(self, keyring: TombstoneKeyring) -> None:
-        """Let statements say `buried(digest)`: NULL where nothing was forgotten yet."""
-        self.create_scalar_function(
-            "buried", lambda *given: keyring.compute_tombstone(given[0]), 1, deterministic=False
-        )
+        """Make tombstones with a keyring from now on."""
+        self._keyring = keyring
+
+    def tombstones(self, digests: Iterable[bytes]) -> Sequence[bytes]:
+        return () if self._keyring is None else self._keyring.compute_tombstones(digests)
 
     def version(self) -> int:
         [[version]] = self.execute("PRAGMA data_version")

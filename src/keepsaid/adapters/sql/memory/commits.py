@@ -78,7 +78,7 @@ def keep(db: MemorySession, commits: Sequence[KeepMemories]) -> list[tuple[int, 
     """Apply a run of commits, whatever their number, in four statements and those that index what is new."""
     echoes = forgetting.any_echoes(db)
     new = [(*one, commit.at) for commit in commits for one in zip(commit.memories, commit.ids, strict=True)]
-    drafts = (draft(*one) | ({"echoes": forgetting.digests_of(one[0])} if echoes else {}) for one in new)
+    drafts = (draft(*one) | _forgotten(db, one[0], echoes=echoes) for one in new)
     bound = {"drafts": as_json(drafts)}
     for memory, *_ in new:
         if memory.asked:
@@ -91,13 +91,19 @@ def keep(db: MemorySession, commits: Sequence[KeepMemories]) -> list[tuple[int, 
     return [tuple(int(next(kept)[0]) for _ in commit.ids) for commit in commits]
 
 
+def _forgotten(db: MemorySession, memory: NewMemory, *, echoes: bool) -> dict[str, list[str]]:
+    """What a memory must not be, in hexadecimal: the tombstones of its name and content, and of its sentences."""
+    named = db.tombstones((key_hash(memory.key), content_hash(memory), slot_hash(memory)))
+    said = db.tombstones(forgetting.digests_of(memory)) if echoes else []
+    return {"tombstones": [one.hex() for one in named], "echoes": [one.hex() for one in said]}
+
+
 _AS_THEY_ARE = ("kind", "trust", "said_at", "derived", "asked", "version", "metadata", "valid_from", "corrects")
 
 
 def draft(memory: NewMemory, memory_id: int, at: int) -> dict[str, Any]:
     """A memory as the statements that write it take it."""
     slot = slot_of(memory.subject_id or memory.subject, memory.attribute, memory.value)
-    hashes = {"key": key_hash(memory.key), "content": content_hash(memory), "slot": slot_hash(memory)}
     return {
         "id": memory_id,
         "at": at,
@@ -107,7 +113,7 @@ def draft(memory: NewMemory, memory_id: int, at: int) -> dict[str, Any]:
         "importance": float(memory.importance),
         "confidence": float(memory.confidence),
         "sources": [[rows.storable(source.kind), rows.storable(source.ref)] for source in memory.sources],
-        **{f"{of}_hash": hash_.hex() for of, hash_ in hashes.items()},
+        "content_hash": content_hash(memory).hex(),
         **{name: getattr(memory, name) for name in _AS_THEY_ARE},
         **rows.storable_texts(memory),
         **rows.lane_columns(memory.lane),

@@ -79,16 +79,16 @@ def any_echoes(db: MemorySession) -> bool:
     return bool(every(db, SQL["any_echoes"]))
 
 
-def digests_of(memory: NewMemory) -> list[str]:
-    """The digests of the sentences that a memory may repeat, in hexadecimal; none of one that is made again."""
+def digests_of(memory: NewMemory) -> Sequence[bytes]:
+    """The digests of the sentences that a memory may repeat; none of one that is made again."""
     if memory.kind in REMADE or memory.asked:
-        return []
-    return [digest.hex() for digest in domain.echo_digests(memory.speaker_id or domain.AGENT, normalise(memory.text))]
+        return ()
+    return domain.echo_digests(memory.speaker_id or domain.AGENT, normalise(memory.text))
 
 
 def repeats(db: MemorySession, memory: NewMemory) -> bool:
     """Whether a memory repeats a sentence that its speaker, or for the agent anybody, had forgotten."""
-    return any_echoes(db) and bool(every(db, SQL["echoed"], (json.dumps(digests_of(memory)),)))
+    return any_echoes(db) and bool(every(db, SQL["echoed"], (hexadecimal(db.tombstones(digests_of(memory))),)))
 
 
 def lift(db: MemorySession, memory: NewMemory) -> None:
@@ -96,7 +96,7 @@ def lift(db: MemorySession, memory: NewMemory) -> None:
     if any_echoes(db):
         speakers = (memory.speaker_id, domain.AGENT)
         digests = [digest for speaker in speakers for digest in domain.echo_digests(speaker, memory.text)]
-        db.execute(SQL["lift"], (hexadecimal(digests),))
+        db.execute(SQL["lift"], (hexadecimal(db.tombstones(digests)),))
 
 
 @frozen

@@ -142,7 +142,7 @@ def learn(db: MemorySession, commit: Learn) -> tuple[LearnResult, ...]:
 
 def is_buried(db: MemorySession, hashes: Sequence[bytes]) -> bool:
     """Whether one of these hashes has a tombstone."""
-    return bool(every(db, TRUTH["buried"], {"hashes": rows.hexadecimal(hashes)}))
+    return bool(every(db, TRUTH["buried"], {"hashes": rows.hexadecimal(db.tombstones(hashes))}))
 
 
 def learned(db: MemorySession, memory: NewMemory, ids: tuple[int, ...], at: int, *, anew: bool = False) -> LearnResult:

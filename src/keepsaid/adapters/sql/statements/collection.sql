@@ -97,7 +97,7 @@ SELECT position, role, text, ref, speaker, sender,
   ) OR EXISTS (
     SELECT 1 FROM transcript AS before WHERE before.lane_id = ?1 AND before.position >= ?6
     AND before.position < transcript.position AND before.role = 'tool'
-    AND before.speaker NOT IN (SELECT value FROM json_each(?7))
+    AND before.speaker NOT IN (SELECT value FROM json_each/*texts*/(?7))
   ), 'external', iif(trust = '', 'known', trust))),
   direct, created_at
 FROM transcript
@@ -111,5 +111,5 @@ SELECT session.id, lane.channel, lane.account, lane.conversation, lane.key, sess
   max(session.ruled_until, coalesce(session.processed_until, 0)), session.collect_at, session.attempts, session.error,
   (SELECT count(*) FROM finding WHERE finding.session_id = session.id)
 FROM session JOIN lane ON lane.id = session.lane_id
-WHERE session.collection IN (SELECT value FROM json_each(?1)) AND session.collection <> 'clean'
+WHERE session.collection IN (SELECT value FROM json_each/*texts*/(?1)) AND session.collection <> 'clean'
 ORDER BY session.collect_at IS NULL, session.collect_at, session.id LIMIT ?2

@@ -70,7 +70,7 @@ SELECT lane.channel, lane.account, lane.conversation, lane.key, lane_summary.ver
   ) OR EXISTS (
     SELECT 1 FROM transcript INDEXED BY transcript_tool
     WHERE transcript.lane_id = lane.id AND transcript.role = 'tool'
-    AND transcript.speaker NOT IN (SELECT value FROM json_each(?2))
+    AND transcript.speaker NOT IN (SELECT value FROM json_each/*texts*/(?2))
   ), lane_summary.trust
 FROM summary_due
 JOIN lane ON lane.id = summary_due.lane_id
@@ -89,7 +89,7 @@ SELECT lane.key, made.version, made.first, made.last, made.text, made.kind, made
   ) OR EXISTS (
     SELECT 1 FROM transcript INDEXED BY transcript_tool
     WHERE transcript.lane_id = lane.id AND transcript.role = 'tool'
-    AND transcript.speaker NOT IN (SELECT value FROM json_each(?5))
+    AND transcript.speaker NOT IN (SELECT value FROM json_each/*texts*/(?5))
   ),
   EXISTS (SELECT 1 FROM lane_cut WHERE lane_id = lane.id AND version > made.version AND reason = 'reset'),
   made.trust

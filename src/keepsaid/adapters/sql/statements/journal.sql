@@ -86,7 +86,7 @@ SELECT id, topic, payload, correlation_id, created_at FROM journal ORDER BY id D
 -- name: deliveries
 SELECT delivery.id, subscriber, event_id, coalesce(journal.topic, ''), key, state, attempts, due_at, error
 FROM delivery LEFT JOIN journal ON journal.id = event_id / 1024
-WHERE state IN (SELECT value FROM json_each(?1)) AND (?2 = '' OR subscriber = ?2)
+WHERE state IN (SELECT value FROM json_each/*texts*/(?1)) AND (?2 = '' OR subscriber = ?2)
 ORDER BY event_id DESC, subscriber LIMIT ?3
 
 -- name: subscribers

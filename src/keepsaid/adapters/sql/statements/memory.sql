@@ -1,8 +1,8 @@
 -- name: keep_audiences
 INSERT INTO memory_audience (scope, external, bound, laned, channel, account, conversation, lane_key)
 SELECT DISTINCT
-  draft.value -> 'audience' ->> 0, draft.value -> 'audience' ->> 1, draft.value -> 'audience' ->> 2,
-  draft.value -> 'audience' ->> 3, draft.value -> 'audience' ->> 4, draft.value -> 'audience' ->> 5,
+  draft.value -> 'audience' ->> 0, CAST(draft.value -> 'audience' ->> 1 AS INTEGER), CAST(draft.value -> 'audience' ->> 2 AS INTEGER),
+  CAST(draft.value -> 'audience' ->> 3 AS INTEGER), draft.value -> 'audience' ->> 4, draft.value -> 'audience' ->> 5,
   draft.value -> 'audience' ->> 6, draft.value -> 'audience' ->> 7
 FROM json_each(:drafts) AS draft
 WHERE true
@@ -15,34 +15,31 @@ INSERT INTO memory (
   valid_to, confidence, corrects, speaker_id, subject_id, chat_of
 )
 SELECT
-  draft.value ->> 'id', draft.value ->> 'key',
+  CAST(draft.value ->> 'id' AS INTEGER), draft.value ->> 'key',
   (
     SELECT id FROM memory_audience
-    WHERE scope = draft.value -> 'audience' ->> 0 AND external = draft.value -> 'audience' ->> 1
-    AND bound = draft.value -> 'audience' ->> 2 AND laned = draft.value -> 'audience' ->> 3
+    WHERE scope = draft.value -> 'audience' ->> 0 AND external = CAST(draft.value -> 'audience' ->> 1 AS INTEGER)
+    AND bound = CAST(draft.value -> 'audience' ->> 2 AS INTEGER) AND laned = CAST(draft.value -> 'audience' ->> 3 AS INTEGER)
     AND channel = draft.value -> 'audience' ->> 4 AND account = draft.value -> 'audience' ->> 5
     AND conversation = draft.value -> 'audience' ->> 6 AND lane_key = draft.value -> 'audience' ->> 7
   ),
   draft.value ->> 'kind', 'active', draft.value ->> 'scope',
   draft.value ->> 'trust', draft.value ->> 'lane_key', draft.value ->> 'conversation', draft.value ->> 'account',
-  draft.value ->> 'channel', draft.value ->> 'said_at', draft.value ->> 'at', draft.value ->> 'importance',
+  draft.value ->> 'channel', CAST(draft.value ->> 'said_at' AS INTEGER), CAST(draft.value ->> 'at' AS INTEGER), CAST(draft.value ->> 'importance' AS REAL),
   unhex(draft.value ->> 'content_hash'), draft.value ->> 'subject', draft.value ->> 'speaker',
-  draft.value ->> 'derived', draft.value ->> 'version', draft.value ->> 'metadata', draft.value ->> 'text',
+  CAST(draft.value ->> 'derived' AS INTEGER), CAST(draft.value ->> 'version' AS INTEGER), draft.value ->> 'metadata', draft.value ->> 'text',
   draft.value ->> 'attribute', draft.value ->> 'value', unhex(draft.value ->> 'slot'),
-  draft.value ->> 'valid_from', draft.value ->> 'stated_to',
-  draft.value ->> 'stated_to', draft.value ->> 'confidence', draft.value ->> 'corrects',
+  CAST(draft.value ->> 'valid_from' AS INTEGER), CAST(draft.value ->> 'stated_to' AS INTEGER),
+  CAST(draft.value ->> 'stated_to' AS INTEGER), CAST(draft.value ->> 'confidence' AS REAL), CAST(draft.value ->> 'corrects' AS INTEGER),
   draft.value ->> 'speaker_id', draft.value ->> 'subject_id', draft.value ->> 'chat_of'
 FROM json_each(:drafts) AS draft
-WHERE (draft.value ->> 'asked' OR NOT EXISTS (
+WHERE (CAST(draft.value ->> 'asked' AS INTEGER) = 1 OR NOT EXISTS (
   SELECT 1 FROM memory_tombstone
-  WHERE hash IN (
-    buried(unhex(draft.value ->> 'key_hash')), buried(unhex(draft.value ->> 'content_hash')),
-    buried(unhex(draft.value ->> 'slot_hash'))
-  )
+  WHERE hash IN (SELECT unhex(value) FROM json_each/*texts*/(draft.value -> 'tombstones'))
 ))
 AND NOT EXISTS (
-  SELECT 1 FROM json_each(draft.value -> 'echoes') AS echo
-  CROSS JOIN memory_echo ON memory_echo.hash = buried(unhex(echo.value))
+  SELECT 1 FROM json_each/*texts*/(draft.value -> 'echoes') AS echo
+  CROSS JOIN memory_echo ON memory_echo.hash = unhex(echo.value)
 )
 ON CONFLICT (key) DO UPDATE SET audience = excluded.audience, scope = excluded.scope, trust = excluded.trust, said_at = excluded.said_at,
   recorded_at = excluded.recorded_at, content_hash = excluded.content_hash, version = excluded.version,
@@ -53,7 +50,7 @@ WHERE excluded.version > memory.version AND memory.state <> 'forgotten'
 INSERT INTO memory_source (memory_id, n, kind, ref)
 SELECT memory.id, source.key, source.value ->> 0, source.value ->> 1
 FROM json_each(:drafts) AS draft
-CROSS JOIN memory ON memory.id = draft.value ->> 'id'
+CROSS JOIN memory ON memory.id = CAST(draft.value ->> 'id' AS INTEGER)
 CROSS JOIN json_each(draft.value -> 'sources') AS source
 
 -- name: kept
@@ -78,12 +75,12 @@ memory.speaker_id, memory.subject_id, memory.chat_of
 -- name: held_until
 -- a message of whose facts none holds any more held until the last of them did
 CASE WHEN memory.kind = 'episode' AND memory.valid_to IS NULL AND memory.key >= 'message:' AND memory.key < 'message;' THEN (
-  SELECT iif(min(fact.state = 'superseded' AND fact.valid_to IS NOT NULL), max(fact.valid_to), NULL) FROM /*learned_from*/
+  SELECT iif(min(iif(fact.state = 'superseded' AND fact.valid_to IS NOT NULL, 1, 0)) = 1, max(fact.valid_to), NULL) FROM /*learned_from*/
 ) ELSE memory.valid_to END
 
 -- name: replaced_by
 CASE WHEN memory.kind = 'episode' AND memory.key >= 'message:' AND memory.key < 'message;' THEN (
-  SELECT iif(min(fact.state = 'superseded'), max(fact.superseded_by), NULL) FROM /*learned_from*/
+  SELECT iif(min(iif(fact.state = 'superseded', 1, 0)) = 1, max(fact.superseded_by), NULL) FROM /*learned_from*/
 ) ELSE memory.superseded_by END
 
 -- name: learned_from
@@ -98,7 +95,7 @@ AND fact.state IN ('active', 'superseded')
 )
 
 -- name: scopes
-SELECT value FROM json_each(:scopes)
+SELECT value FROM json_each/*texts*/(:scopes)
 UNION ALL
 SELECT 'person:' || other.name FROM identity AS one CROSS JOIN identity AS other ON other.person = one.person
 WHERE one.name = :person
@@ -108,13 +105,13 @@ SELECT audience.id FROM memory_audience AS audience
 WHERE audience.scope IN (/*scopes*/)
 AND (NOT audience.external OR /*same_lane*/)
 AND CASE audience.bound
-  WHEN 0 THEN 1
-  WHEN 1 THEN :cross OR (:chats AND audience.scope >= 'person:' AND audience.scope < 'person;') OR /*same_lane*/
-  ELSE :asked
+  WHEN 0 THEN true
+  WHEN 1 THEN :cross = 1 OR (:chats = 1 AND audience.scope >= 'person:' AND audience.scope < 'person;') OR /*same_lane*/
+  ELSE :asked = 1
 END
 
 -- name: heard
-(:everything OR memory.audience IN (/*audiences*/))
+(:everything = 1 OR memory.audience IN (/*audiences*/))
 
 -- name: find
 SELECT /*columns*/
@@ -166,7 +163,7 @@ ORDER BY bm25(memory_text), memory.id DESC LIMIT :share
 SELECT
   memory.memory_id, memory.said_at, memory.own_terms, memory.mark_terms, memory.terms, memory.speaker, memory.audience,
   memory.beside, memory.id
-FROM json_each(:pieces) AS wanted CROSS JOIN memory_piece AS memory ON memory.id = wanted.value
+FROM json_each/*numbers*/(:pieces) AS wanted CROSS JOIN memory_piece AS memory ON memory.id = wanted.value
 WHERE /*heard*/
 ORDER BY wanted.rowid
 
@@ -174,7 +171,7 @@ ORDER BY wanted.rowid
 SELECT
   memory.memory_id, memory.said_at, memory.own_terms, memory.mark_terms, memory.terms, memory.speaker, memory.audience,
   memory.beside, memory.id
-FROM json_each(:pieces) AS found
+FROM json_each/*numbers*/(:pieces) AS found
 CROSS JOIN memory_piece AS piece ON piece.id = found.value AND piece.beside
 CROSS JOIN memory_piece AS memory ON memory.id IN (
   SELECT id FROM (
@@ -209,9 +206,9 @@ CROSS JOIN memory_piece AS memory ON memory.id IN (
 
 -- name: fetch
 SELECT /*columns*/
-FROM json_each(:ids) AS wanted CROSS JOIN memory ON memory.id = wanted.value
+FROM json_each/*numbers*/(:ids) AS wanted CROSS JOIN memory ON memory.id = wanted.value
 WHERE memory.state IN ('active', 'superseded') AND /*heard*/
-AND (:as_of IS NULL OR (
+AND (CAST(:as_of AS INTEGER) IS NULL OR (
   coalesce(memory.valid_from, memory.said_at) <= :as_of AND (memory.valid_to IS NULL OR memory.valid_to > :as_of)
 ))
 ORDER BY wanted.rowid
@@ -224,14 +221,14 @@ SELECT count(*) FROM memory_piece
 
 -- name: frequencies
 SELECT wanted.value, coalesce(term_df.pieces, 0), coalesce(term_df.visits, 0)
-FROM json_each(:terms) AS wanted LEFT JOIN term_df ON term_df.term = wanted.value
+FROM json_each/*texts*/(:terms) AS wanted LEFT JOIN term_df ON term_df.term = wanted.value
 
 -- name: frequencies_now
 SELECT
   wanted.value,
   (SELECT sum(doc) FROM memory_term WHERE term = wanted.value AND col IN ('body', 'grams')),
   (SELECT sum(doc) FROM memory_term WHERE term = wanted.value)
-FROM json_each(:terms) AS wanted
+FROM json_each/*texts*/(:terms) AS wanted
 
 -- name: pieces_about
 SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'memory_piece'), 0)

@@ -6,11 +6,11 @@ SELECT
   memory.scope, memory.text, memory.version, memory.said_at, memory.metadata,
   (
     SELECT count(*) FROM json_each(memory.metadata, '$.memories') AS told
-    CROSS JOIN memory AS source ON source.id = told.value
+    CROSS JOIN memory AS source ON source.id = CAST(told.value AS INTEGER)
     WHERE source.state = 'active' AND source.scope = memory.scope AND source.trust <> 'external'
     AND (source.valid_to IS NULL OR source.valid_to > :now)
   )
-FROM json_each(:keys) AS wanted CROSS JOIN memory ON memory.key = wanted.value
+FROM json_each/*texts*/(:keys) AS wanted CROSS JOIN memory ON memory.key = wanted.value
 WHERE memory.kind = 'bulletin' AND memory.state = 'active'
 ORDER BY wanted.rowid
 

@@ -3,7 +3,7 @@ SELECT memory.id FROM memory
 WHERE memory.state IN ('active', 'superseded', 'archived', 'merged') AND (/*heard*/ OR (
   -- what was said with the listener in a direct chat
   memory.trust <> 'external' AND memory.chat_of <> ''
-  AND (memory.scope GLOB 'conversation:*' OR memory.scope GLOB 'lane:*')
+  AND (substr(memory.scope, 1, 13) = 'conversation:' OR substr(memory.scope, 1, 5) = 'lane:')
   AND memory.chat_of IN (
     SELECT :person
     UNION ALL
@@ -39,7 +39,7 @@ SELECT /*columns*/,
     )
     FROM memory_widened AS widened WHERE widened.memory_id = memory.id
   )
-FROM json_each(:ids) AS wanted CROSS JOIN memory ON memory.id = wanted.value
+FROM json_each/*numbers*/(:ids) AS wanted CROSS JOIN memory ON memory.id = wanted.value
 ORDER BY memory.id
 
 -- name: edges
@@ -54,7 +54,7 @@ ORDER BY edge.source_id, edge.target_id, edge.relation
 SELECT hash, created_at FROM memory_tombstone ORDER BY hash
 
 -- name: entombed
-SELECT 1 FROM memory_tombstone WHERE hash IN (SELECT unhex(value) FROM json_each(:hashes)) LIMIT 1
+SELECT 1 FROM memory_tombstone WHERE hash IN (SELECT unhex(value) FROM json_each/*texts*/(:hashes)) LIMIT 1
 
 -- name: by_key
 SELECT /*columns*/ FROM memory WHERE memory.key = :key
@@ -127,7 +127,7 @@ SELECT id, state, valid_to, superseded_by FROM memory WHERE key = :key AND state
 
 -- name: leads_to
 WITH RECURSIVE after (id) AS (
-  SELECT :target
+  SELECT CAST(:target AS INTEGER)
   UNION
   SELECT memory.superseded_by FROM after CROSS JOIN memory ON memory.id = after.id
   WHERE memory.superseded_by IS NOT NULL
@@ -139,7 +139,7 @@ UPDATE memory SET superseded_by = :target WHERE id = :id
 
 -- name: identities
 SELECT identity.name, identity.person FROM identity
-WHERE identity.name IN (SELECT value FROM json_each(:names)) OR identity.person = :person
+WHERE identity.name IN (SELECT value FROM json_each/*texts*/(:names)) OR identity.person = :person
 
 -- name: members
 SELECT name FROM identity WHERE person = :person

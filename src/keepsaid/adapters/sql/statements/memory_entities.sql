@@ -2,14 +2,14 @@
 SELECT
   memory.id, memory.audience, memory.scope, memory.recorded_at,
   memory.text, memory.subject, memory.subject_id, memory.attribute, memory.value
-FROM json_each(:ids) AS wanted CROSS JOIN memory ON memory.id = wanted.value
+FROM json_each/*numbers*/(:ids) AS wanted CROSS JOIN memory ON memory.id = wanted.value
 WHERE memory.state IN ('active', 'superseded') AND memory.kind NOT IN ('bulletin', 'thread_state')
 ORDER BY memory.id
 
 -- name: speakers
 SELECT DISTINCT audience, speaker, speaker_id FROM (
   SELECT wanted.value AS audience, said.speaker, said.speaker_id
-  FROM json_each(:audiences) AS wanted CROSS JOIN memory AS said
+  FROM json_each/*numbers*/(:audiences) AS wanted CROSS JOIN memory AS said
   WHERE said.id IN (
     SELECT id FROM memory
     WHERE audience = wanted.value AND kind = 'episode' AND state IN ('active', 'superseded')
@@ -79,32 +79,37 @@ WHERE memory.state IN ('active', 'superseded') AND /*heard*/
 GROUP BY entity.id ORDER BY memories DESC, last_at DESC, entity.key
 
 -- name: mentioning
-SELECT DISTINCT memory.id
-FROM json_each(:keys) AS wanted
+SELECT id FROM (
+  SELECT DISTINCT memory.id, memory.said_at
+FROM json_each/*texts*/(:keys) AS wanted
 CROSS JOIN entity ON entity.key = wanted.value
 CROSS JOIN mention ON mention.entity_id = entity.id
 CROSS JOIN memory ON memory.id = mention.memory_id
-WHERE memory.state IN ('active', 'superseded') AND (memory.kind = 'episode') = :said AND /*heard*/
-ORDER BY memory.said_at DESC, memory.id DESC LIMIT :limit
+WHERE memory.state IN ('active', 'superseded') AND iif(memory.kind = 'episode', 1, 0) = :said AND /*heard*/
+) AS found
+ORDER BY said_at DESC, id DESC LIMIT :limit
 
 -- name: together
 SELECT other.key, max(also.name), count(DISTINCT memory.id) AS memories
-FROM json_each(:keys) AS wanted
+FROM json_each/*texts*/(:keys) AS wanted
 CROSS JOIN entity ON entity.key = wanted.value
 CROSS JOIN mention ON mention.entity_id = entity.id
 CROSS JOIN memory ON memory.id = mention.memory_id
 CROSS JOIN mention AS also ON also.memory_id = memory.id
 CROSS JOIN entity AS other ON other.id = also.entity_id
 WHERE memory.state IN ('active', 'superseded') AND /*heard*/
-AND other.key NOT IN (SELECT value FROM json_each(:keys))
+AND other.key NOT IN (SELECT value FROM json_each/*texts*/(:keys))
 GROUP BY other.id ORDER BY memories DESC, other.key LIMIT :limit
 
 -- name: both
 SELECT key, (SELECT count(*) FROM mention WHERE entity_id = entity.id) FROM entity WHERE key IN (:into, :other)
 
 -- name: move_mentions
-UPDATE OR IGNORE mention SET entity_id = (SELECT id FROM entity WHERE key = :into)
-WHERE entity_id = (SELECT id FROM entity WHERE key = :other)
+UPDATE mention SET entity_id = (SELECT id FROM entity WHERE key = :into)
+WHERE entity_id = (SELECT id FROM entity WHERE key = :other) AND NOT EXISTS (
+  SELECT 1 FROM mention AS there
+  WHERE there.memory_id = mention.memory_id AND there.entity_id = (SELECT id FROM entity WHERE key = :into)
+)
 
 -- name: drop_mentions
 DELETE FROM mention WHERE entity_id = (SELECT id FROM entity WHERE key = :other)

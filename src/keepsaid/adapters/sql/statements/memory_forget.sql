@@ -15,7 +15,7 @@ SELECT memory_id FROM memory_source WHERE kind = ? AND ref = ?
 
 -- name: alike
 SELECT other.id FROM memory JOIN memory AS other ON other.content_hash = memory.content_hash
-WHERE memory.id = ? AND memory.key NOT GLOB 'reply:*'
+WHERE memory.id = ? AND substr(memory.key, 1, 6) <> 'reply:'
 
 -- name: merged_into
 WITH RECURSIVE merged (id) AS (
@@ -44,7 +44,7 @@ FROM memory WHERE id = ?
 -- name: said
 SELECT memory.id, memory.text FROM memory_text
 JOIN memory_piece ON memory_piece.id = memory_text.rowid JOIN memory ON memory.id = memory_piece.memory_id
-WHERE memory_text MATCH ?1 AND (memory.said_at < ?2 OR (memory.derived = 0 AND memory.key NOT GLOB 'reply:*'))
+WHERE memory_text MATCH ?1 AND (memory.said_at < ?2 OR (memory.derived = 0 AND substr(memory.key, 1, 6) <> 'reply:'))
 
 -- name: earliest
 SELECT min(said_at) FROM memory WHERE id IN (SELECT value FROM carray(?))
@@ -64,16 +64,16 @@ INSERT INTO memory_tombstone (hash, created_at) VALUES (?, ?) ON CONFLICT DO NOT
 SELECT 1 FROM memory_echo LIMIT 1
 
 -- name: echoed
-SELECT 1 FROM memory_echo WHERE hash IN (SELECT buried(unhex(value)) FROM json_each(?1)) LIMIT 1
+SELECT 1 FROM memory_echo WHERE hash IN (SELECT unhex(value) FROM json_each/*texts*/(?1)) LIMIT 1
 
 -- name: has_tombstone
-SELECT 1 FROM memory_tombstone WHERE hash IN (SELECT unhex(value) FROM json_each(?1)) LIMIT 1
+SELECT 1 FROM memory_tombstone WHERE hash IN (SELECT unhex(value) FROM json_each/*texts*/(?1)) LIMIT 1
 
 -- name: silenced
-SELECT 1 FROM memory_echo WHERE hash IN (SELECT unhex(value) FROM json_each(?1)) LIMIT 1
+SELECT 1 FROM memory_echo WHERE hash IN (SELECT unhex(value) FROM json_each/*texts*/(?1)) LIMIT 1
 
 -- name: lift
-DELETE FROM memory_echo WHERE hash IN (SELECT buried(unhex(value)) FROM json_each(?1))
+DELETE FROM memory_echo WHERE hash IN (SELECT unhex(value) FROM json_each/*texts*/(?1))
 
 -- name: bury_echo
 INSERT INTO memory_echo (hash, created_at) VALUES (?, ?) ON CONFLICT DO NOTHING
@@ -126,7 +126,7 @@ UPDATE memory SET superseded_by = NULL WHERE superseded_by = ?
 -- name: unname_audiences
 UPDATE memory_audience SET scope = 'forgotten:' || id, external = 0, bound = 0, laned = 0,
   channel = '', account = '', conversation = '', lane_key = ''
-WHERE scope NOT GLOB 'forgotten:*' AND NOT EXISTS (SELECT 1 FROM memory_aside)
+WHERE substr(scope, 1, 10) <> 'forgotten:' AND NOT EXISTS (SELECT 1 FROM memory_aside)
 AND NOT EXISTS (SELECT 1 FROM memory WHERE audience = memory_audience.id AND state = 'active' AND kind <> 'episode')
 AND NOT EXISTS (
   SELECT 1 FROM memory WHERE audience = memory_audience.id AND kind = 'episode' AND state IN ('active', 'superseded')
@@ -156,7 +156,7 @@ SELECT
       WHERE mention.entity_id = named.entity_id AND mention.memory_id NOT IN (SELECT value FROM carray(?1))
     )
   ),
-  (SELECT count(*) FROM identity WHERE name IN (SELECT value FROM json_each(?2)))
+  (SELECT count(*) FROM identity WHERE name IN (SELECT value FROM json_each/*texts*/(?2)))
 
 -- name: of_person
 SELECT name FROM identity WHERE person = ? ORDER BY name

@@ -1,18 +1,18 @@
 -- name: narrowed
 SELECT memory.id
-FROM json_each(:ids) AS wanted CROSS JOIN memory ON memory.id = wanted.value
+FROM json_each/*numbers*/(:ids) AS wanted CROSS JOIN memory ON memory.id = wanted.value
 WHERE memory.state IN ('active', 'superseded') AND /*heard*/
-AND (:kind IS NULL OR memory.kind = :kind)
-AND (:since IS NULL OR memory.said_at >= :since)
-AND (:until IS NULL OR memory.said_at <= :until)
-AND (:as_of IS NULL OR (
+AND (CAST(:kind AS TEXT) IS NULL OR memory.kind = :kind)
+AND (CAST(:since AS INTEGER) IS NULL OR memory.said_at >= :since)
+AND (CAST(:until AS INTEGER) IS NULL OR memory.said_at <= :until)
+AND (CAST(:as_of AS INTEGER) IS NULL OR (
   coalesce(memory.valid_from, memory.said_at) <= :as_of AND (memory.valid_to IS NULL OR memory.valid_to > :as_of)
 ))
 ORDER BY wanted.rowid
 
 -- name: sources
 SELECT /*columns*/
-FROM json_each(:keys) AS wanted CROSS JOIN memory ON memory.key = wanted.value
+FROM json_each/*texts*/(:keys) AS wanted CROSS JOIN memory ON memory.key = wanted.value
 WHERE memory.state IN ('active', 'superseded') AND /*heard*/
 ORDER BY memory.said_at, memory.id
 LIMIT :limit

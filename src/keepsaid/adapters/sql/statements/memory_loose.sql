@@ -100,7 +100,7 @@ DELETE FROM entity WHERE id = ?1
 
 -- name: ended
 SELECT id FROM memory
-WHERE state = 'active' AND valid_to <= ?1 AND +kind IN (SELECT value FROM json_each(?2)) ORDER BY valid_to LIMIT ?3
+WHERE state = 'active' AND valid_to <= ?1 AND +kind IN (SELECT value FROM json_each/*texts*/(?2)) ORDER BY valid_to LIMIT ?3
 
 -- name: end
 UPDATE memory SET state = 'superseded' WHERE id = ?1
@@ -109,7 +109,7 @@ UPDATE memory SET state = 'superseded' WHERE id = ?1
 SELECT memory.id FROM memory
 WHERE memory.state = 'active' AND memory.kind = 'bulletin' AND (
   SELECT count(*) FROM json_each(memory.metadata, '$.memories') AS told
-  LEFT JOIN memory AS source ON source.id = told.value AND source.state = 'active' AND source.scope = memory.scope
+  LEFT JOIN memory AS source ON source.id = CAST(told.value AS INTEGER) AND source.state = 'active' AND source.scope = memory.scope
   AND source.trust <> 'external' AND (source.valid_to IS NULL OR source.valid_to > ?1)
   WHERE source.id IS NULL
 ) > 0

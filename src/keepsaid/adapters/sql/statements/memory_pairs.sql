@@ -8,7 +8,7 @@ CROSS JOIN memory AS older ON older.id = edge.target_id
 WHERE edge.source_id > :after AND edge.relation = 'related_to'
 AND newer.state = 'active' AND older.state = 'active' AND newer.superseded_by IS NULL AND older.superseded_by IS NULL
 AND newer.audience = older.audience AND newer.trust <> 'external'
-AND newer.kind IN (SELECT value FROM json_each(:kinds)) AND older.kind IN (SELECT value FROM json_each(:kinds))
+AND newer.kind IN (SELECT value FROM json_each/*texts*/(:kinds)) AND older.kind IN (SELECT value FROM json_each/*texts*/(:kinds))
 AND NOT EXISTS (SELECT 1 FROM memory_pair AS ruled WHERE ruled.newer = newer.id AND ruled.older = older.id)
 AND NOT EXISTS (SELECT 1 FROM memory_pair AS ruled WHERE ruled.newer = older.id AND ruled.older = newer.id)
 ORDER BY edge.source_id, edge.target_id LIMIT :limit

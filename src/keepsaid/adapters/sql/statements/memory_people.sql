@@ -4,22 +4,22 @@ WHERE one.name = ?1 ORDER BY other.name
 
 -- name: persons
 SELECT identity.person, identity.name
-FROM json_each(?1) AS wanted CROSS JOIN identity ON identity.name = wanted.value
+FROM json_each/*texts*/(?1) AS wanted CROSS JOIN identity ON identity.name = wanted.value
 ORDER BY wanted.rowid
 
 -- name: together
 SELECT other.name
-FROM json_each(?1) AS wanted
+FROM json_each/*texts*/(?1) AS wanted
 CROSS JOIN identity AS one ON one.name = wanted.value
 CROSS JOIN identity AS other ON other.person = one.person
 
 -- name: absorb
 UPDATE identity SET person = :person
-WHERE person <> :person AND person IN (SELECT person FROM identity WHERE name IN (SELECT value FROM json_each(:names)))
+WHERE person <> :person AND person IN (SELECT person FROM identity WHERE name IN (SELECT value FROM json_each/*texts*/(:names)))
 
 -- name: join
 INSERT INTO identity (name, person, joined_at, joined_by)
-SELECT wanted.value, :person, :at, :by FROM json_each(:names) AS wanted WHERE true
+SELECT wanted.value, :person, :at, :by FROM json_each/*texts*/(:names) AS wanted WHERE true
 ON CONFLICT DO NOTHING
 
 -- name: person

@@ -19,11 +19,11 @@ SELECT
 FROM space AS ours CROSS JOIN memory
 WHERE ours.model = :model AND ours.revision = :revision AND ours.dimension = :dimension
 AND ours.weights_hash = :weights_hash AND memory.id > :after
-AND +memory.state = 'active' AND +memory.kind IN (SELECT value FROM json_each(:kinds))
+AND +memory.state = 'active' AND +memory.kind IN (SELECT value FROM json_each/*texts*/(:kinds))
 AND EXISTS (SELECT 1 FROM memory_piece AS piece WHERE piece.memory_id = memory.id)
 ORDER BY memory.id LIMIT :limit
 
 -- name: among_learned
-SELECT memory.id FROM json_each(:ids) AS wanted CROSS JOIN memory ON memory.id = wanted.value
-WHERE memory.state = 'active' AND memory.kind IN (SELECT value FROM json_each(:kinds))
+SELECT memory.id FROM json_each/*numbers*/(:ids) AS wanted CROSS JOIN memory ON memory.id = wanted.value
+WHERE memory.state = 'active' AND memory.kind IN (SELECT value FROM json_each/*texts*/(:kinds))
 ORDER BY wanted.rowid

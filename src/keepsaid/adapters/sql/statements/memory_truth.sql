@@ -1,5 +1,5 @@
 -- name: buried
-SELECT 1 FROM memory_tombstone WHERE hash IN (SELECT buried(unhex(value)) FROM json_each(:hashes)) LIMIT 1
+SELECT 1 FROM memory_tombstone WHERE hash IN (SELECT unhex(value) FROM json_each/*texts*/(:hashes)) LIMIT 1
 
 -- name: known
 SELECT memory.id, memory.state FROM memory_statement AS statement CROSS JOIN memory ON memory.id = statement.memory_id
@@ -20,7 +20,7 @@ AND memory.metadata ->> '$.undone.by' IS NULL
 
 -- name: sources_of
 SELECT source.kind, source.ref
-FROM json_each(:ids) AS wanted CROSS JOIN memory_source AS source ON source.memory_id = wanted.value
+FROM json_each/*numbers*/(:ids) AS wanted CROSS JOIN memory_source AS source ON source.memory_id = wanted.value
 ORDER BY source.memory_id, source.n
 
 -- name: same_words
@@ -32,7 +32,7 @@ CROSS JOIN memory_piece AS piece ON piece.id = found.piece_id AND NOT piece.besi
 CROSS JOIN memory ON memory.id = piece.memory_id
 WHERE memory.state IN ('active', 'superseded', 'archived') AND memory.slot IS NULL AND memory.scope = :scope
 AND (memory.superseded_by IS NULL OR memory.valid_to > :start)
-AND memory.trust <> 'external' AND memory.kind IN (SELECT value FROM json_each(:kinds))
+AND memory.trust <> 'external' AND memory.kind IN (SELECT value FROM json_each/*texts*/(:kinds))
 ORDER BY memory.id
 
 -- name: say
@@ -43,7 +43,7 @@ VALUES (:key, :memory_id, :start, :said_at, :ends, :corrects, :counted)
 INSERT INTO memory_statement (key, memory_id, start, said_at, ends, corrects, counted)
 SELECT memory.key, memory.id, coalesce(memory.valid_from, memory.said_at), memory.said_at, memory.stated_to,
   memory.corrects, 1
-FROM json_each(:ids) AS wanted CROSS JOIN memory ON memory.id = wanted.value
+FROM json_each/*numbers*/(:ids) AS wanted CROSS JOIN memory ON memory.id = wanted.value
 WHERE NOT EXISTS (SELECT 1 FROM memory_statement AS statement WHERE statement.key = memory.key)
 
 -- name: name_source
@@ -147,12 +147,12 @@ WHERE id = :id AND state IN ('active', 'superseded', 'archived') RETURNING 1
 
 -- name: put_away
 UPDATE memory SET state = 'archived', pinned = 0
-WHERE id IN (SELECT value FROM json_each(:ids)) RETURNING id
+WHERE id IN (SELECT value FROM json_each/*numbers*/(:ids)) RETURNING id
 
 -- name: bring_back
 UPDATE memory SET state = 'active', last_access_at = max(coalesce(last_access_at, :at), :at),
   metadata = json_remove(metadata, '$.undone')
-WHERE id IN (SELECT value FROM json_each(:ids)) AND state = 'archived' AND kind IN (SELECT value FROM json_each(:kinds))
+WHERE id IN (SELECT value FROM json_each/*numbers*/(:ids)) AND state = 'archived' AND kind IN (SELECT value FROM json_each/*texts*/(:kinds))
 RETURNING id
 
 -- name: standing
@@ -170,7 +170,7 @@ WHERE memory.state = 'active' AND (memory.valid_to IS NULL OR memory.valid_to > 
 
 -- name: contradicts
 SELECT 1 FROM association
-WHERE relation = 'contradicts' AND (source_id, target_id) IN (VALUES (:one, :other), (:other, :one)) LIMIT 1
+WHERE relation = 'contradicts' AND (source_id = :one AND target_id = :other OR source_id = :other AND target_id = :one) LIMIT 1
 
 -- name: corrected
 SELECT /*columns*/
@@ -197,7 +197,7 @@ WHERE id = :id AND superseded_by IS NULL
 -- name: slotted
 SELECT
   memory.id, iif(memory.subject_id <> '', memory.subject_id, memory.subject), memory.attribute, memory.value, memory.slot
-FROM json_each(:ids) AS wanted CROSS JOIN memory ON memory.id = wanted.value
+FROM json_each/*numbers*/(:ids) AS wanted CROSS JOIN memory ON memory.id = wanted.value
 WHERE memory.slot IS NOT NULL AND memory.state <> 'forgotten'
 
 -- name: renew_slot

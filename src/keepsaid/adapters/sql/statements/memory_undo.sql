@@ -31,17 +31,17 @@ WHERE superseded_by = :id AND state IN ('superseded', 'archived')
 
 -- name: restored
 SELECT /*columns*/
-FROM json_each(:ids) AS wanted CROSS JOIN memory ON memory.id = wanted.value
+FROM json_each/*numbers*/(:ids) AS wanted CROSS JOIN memory ON memory.id = wanted.value
 WHERE memory.state = 'active' AND /*heard*/ ORDER BY memory.id
 
 -- name: undone_of
 SELECT DISTINCT memory.id, memory.text, memory.slot, memory.value
-FROM json_each(:refs) AS wanted CROSS JOIN memory_source AS source ON source.kind = 'message' AND source.ref = wanted.value
+FROM json_each/*texts*/(:refs) AS wanted CROSS JOIN memory_source AS source ON source.kind = 'message' AND source.ref = wanted.value
 CROSS JOIN memory ON memory.id = source.memory_id
 WHERE memory.state = 'archived' AND memory.metadata ->> '$.undone.by' IS NOT NULL
 
 -- name: undone_slots
-SELECT DISTINCT memory.slot, memory.attribute FROM json_each(:ids) AS wanted CROSS JOIN memory ON memory.id = wanted.value
+SELECT DISTINCT memory.slot, memory.attribute FROM json_each/*numbers*/(:ids) AS wanted CROSS JOIN memory ON memory.id = wanted.value
 WHERE memory.slot IS NOT NULL AND memory.state = 'archived' AND memory.metadata ->> '$.undone.by' IS NOT NULL
 
 -- name: remembered
@@ -49,6 +49,6 @@ SELECT /*columns*/
 FROM memory
 WHERE (
   memory.key >= 'turn:' || :turn || ':' AND memory.key < 'turn:' || :turn || ';'
-  OR memory.key IN (SELECT value FROM json_each(:keys))
+  OR memory.key IN (SELECT value FROM json_each/*texts*/(:keys))
 ) AND memory.state IN ('active', 'superseded', 'archived') AND memory.metadata ->> '$.undone.by' IS NULL AND /*heard*/
 ORDER BY memory.id

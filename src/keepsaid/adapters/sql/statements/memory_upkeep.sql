@@ -20,11 +20,11 @@ SELECT json_group_array(json_array(id, kind, fades, importance, since, last_deca
 ) AS found
 
 -- name: fade
-UPDATE memory SET importance = faded.value ->> 1, last_decayed_at = :at
-FROM json_each(:faded) AS faded WHERE memory.id = faded.value ->> 0
+UPDATE memory SET importance = CAST(faded.value ->> 1 AS REAL), last_decayed_at = :at
+FROM json_each(:faded) AS faded WHERE memory.id = CAST(faded.value ->> 0 AS INTEGER)
 
 -- name: archive
-UPDATE memory SET state = 'archived' WHERE id IN (SELECT value FROM json_each(:ids))
+UPDATE memory SET state = 'archived' WHERE id IN (SELECT value FROM json_each/*numbers*/(:ids))
 
 -- name: former
 SELECT former.id FROM space AS former CROSS JOIN space AS ours
@@ -52,7 +52,7 @@ SELECT kind, count(*) FROM memory WHERE state <> 'forgotten' GROUP BY kind ORDER
 SELECT state, count(*) FROM memory GROUP BY state ORDER BY state
 
 -- name: scopes
-SELECT iif(instr(scope, ':'), substr(scope, 1, instr(scope, ':') - 1), scope) AS what, count(*)
+SELECT iif(instr(scope, ':') > 0, substr(scope, 1, instr(scope, ':') - 1), scope) AS what, count(*)
 FROM memory WHERE state <> 'forgotten' GROUP BY what ORDER BY what
 
 -- name: counts

@@ -1,5 +1,6 @@
 -- name: count_turns
-INSERT INTO memory_use (turn_id, at) SELECT turn.value ->> 'turn', turn.value ->> 'at' FROM json_each(:uses) AS turn
+INSERT INTO memory_use (turn_id, at) SELECT CAST(turn.value ->> 'turn' AS INTEGER), CAST(turn.value ->> 'at' AS INTEGER)
+FROM json_each(:uses) AS turn
 WHERE true
 ON CONFLICT DO NOTHING
 RETURNING turn_id
@@ -8,7 +9,7 @@ RETURNING turn_id
 UPDATE memory SET access_count = memory.access_count + used.times,
   last_access_at = max(coalesce(memory.last_access_at, 0), used.at)
 FROM (
-  SELECT one.value AS memory_id, count(*) AS times, max(turn.value ->> 'at') AS at
+  SELECT CAST(one.value AS INTEGER) AS memory_id, count(*) AS times, max(CAST(turn.value ->> 'at' AS INTEGER)) AS at
   FROM json_each(:uses) AS turn CROSS JOIN json_each(turn.value -> 'memories') AS one GROUP BY one.value
 ) AS used
 WHERE memory.id = used.memory_id AND memory.state <> 'forgotten'

@@ -24,7 +24,7 @@ SELECT id, state FROM (
     SELECT id, state, next_at FROM reply AS first
     WHERE state IN ('pending', 'unknown') AND state = 'pending' AND next_at <= ?1 AND url IS NOT NULL AND NOT EXISTS (
       /*part before_it*/
-        AND (earlier.url IS NOT NULL OR earlier.channel IN (SELECT value FROM json_each(?2)))
+        AND (earlier.url IS NOT NULL OR earlier.channel IN (SELECT value FROM json_each/*texts*/(?2)))
     )
     ORDER BY next_at, id LIMIT ?3
   ) AS found
@@ -32,7 +32,7 @@ SELECT id, state FROM (
   SELECT * FROM (
     SELECT id, state, next_at FROM reply AS first
     WHERE state IN ('pending', 'unknown') AND state = 'pending' AND next_at <= ?1
-      AND channel IN (SELECT value FROM json_each(?2)) AND NOT EXISTS (
+      AND channel IN (SELECT value FROM json_each/*texts*/(?2)) AND NOT EXISTS (
         /*part before_it*/
       )
     ORDER BY next_at, id LIMIT ?3

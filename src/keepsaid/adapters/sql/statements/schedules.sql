@@ -55,7 +55,7 @@ SELECT min(at) FROM (
 
 -- name: list
 SELECT /*part schedule*/ FROM schedule
-WHERE id > ?2 AND state IN (SELECT value FROM json_each(?1)) ORDER BY id LIMIT ?3
+WHERE id > ?2 AND state IN (SELECT value FROM json_each/*texts*/(?1)) ORDER BY id LIMIT ?3
 
 -- name: move_on
 UPDATE schedule SET next_at = ?2, state = ?3 WHERE id = ?1

@@ -44,4 +44,4 @@ WHERE /*before*/ /*last*/ IN (SELECT value FROM carray(?)) AND row_seal <> seal_
 SELECT /*shown*/, /*text*/ FROM /*table*/ WHERE row_seal <> seal_of(/*values*/)
 
 -- name: states
-SELECT /*last*/, state FROM /*table*/ WHERE state NOT IN (SELECT value FROM json_each(?))
+SELECT /*last*/, state FROM /*table*/ WHERE state NOT IN (SELECT value FROM json_each/*texts*/(?))

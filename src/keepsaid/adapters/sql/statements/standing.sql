@@ -1,5 +1,5 @@
 -- name: personalities
-SELECT scope, text, set_at, set_by FROM personality WHERE scope IN (SELECT value FROM json_each(?1))
+SELECT scope, text, set_at, set_by FROM personality WHERE scope IN (SELECT value FROM json_each/*texts*/(?1))
 
 -- name: set_personality
 INSERT INTO personality (scope, text, set_at, set_by) VALUES (?1, ?2, ?3, ?4)

@@ -214,6 +214,6 @@ OR EXISTS (
   JOIN session ON session.id = answer.session_id
   JOIN transcript AS shown ON shown.lane_id = answer.lane_id AND shown.position >= session.first
   WHERE answer.turn_id = turn.id AND shown.role = 'tool'
-  AND shown.speaker NOT IN (SELECT value FROM json_each(?2))
+  AND shown.speaker NOT IN (SELECT value FROM json_each/*texts*/(?2))
 )
 FROM turn WHERE turn.id = ?1

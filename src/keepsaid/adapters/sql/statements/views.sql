@@ -27,7 +27,7 @@ FROM walk JOIN message ON message.id = walk.id JOIN lane ON lane.id = message.la
 WHERE walk.number BETWEEN walk.first AND lane.batched + ?5 ORDER BY message.number
 
 -- name: own_replies
-SELECT DISTINCT reply.provider_id FROM json_each(?1) AS wanted CROSS JOIN reply ON reply.provider_id = wanted.value
+SELECT DISTINCT reply.provider_id FROM json_each/*texts*/(?1) AS wanted CROSS JOIN reply ON reply.provider_id = wanted.value
 WHERE reply.channel = ?2 AND reply.account = ?3 AND reply.conversation = ?4
 
 -- name: next_ready
@@ -129,7 +129,7 @@ OR EXISTS (
   SELECT 1 FROM session JOIN transcript AS shown
     ON shown.lane_id = transcript.lane_id AND shown.position BETWEEN session.first AND transcript.position
   WHERE session.id = transcript.session_id AND shown.role = 'tool'
-  AND shown.speaker NOT IN (SELECT value FROM json_each(?2))
+  AND shown.speaker NOT IN (SELECT value FROM json_each/*texts*/(?2))
 )
 FROM transcript JOIN turn ON turn.id = transcript.turn_id JOIN batch ON batch.id = turn.batch_id
 WHERE transcript.turn_id = ?1 AND transcript.ref = 'reply:' || ?1
@@ -182,14 +182,14 @@ SELECT min(next_at) FROM (
     SELECT next_at FROM reply AS first
     WHERE state IN ('pending', 'unknown') AND url IS NOT NULL AND NOT EXISTS (
       /*part before_it*/
-        AND (earlier.url IS NOT NULL OR earlier.channel IN (SELECT value FROM json_each(?1)))
+        AND (earlier.url IS NOT NULL OR earlier.channel IN (SELECT value FROM json_each/*texts*/(?1)))
     )
     ORDER BY next_at LIMIT 1
   ) AS found
   UNION ALL
   SELECT * FROM (
     SELECT next_at FROM reply AS first
-    WHERE state IN ('pending', 'unknown') AND channel IN (SELECT value FROM json_each(?1)) AND NOT EXISTS (
+    WHERE state IN ('pending', 'unknown') AND channel IN (SELECT value FROM json_each/*texts*/(?1)) AND NOT EXISTS (
       /*part before_it*/
     )
     ORDER BY next_at LIMIT 1
