@@ -21,8 +21,8 @@ from tests.property.memory_stage import Stage, stage
 from tests.property.test_memory_scopes import hears
 
 from keepsaid.adapters.embedders.hashed import Hashed
+from keepsaid.adapters.sql.search.vector_index import VectorIndex
 from keepsaid.adapters.sqlite.connection import open_writer
-from keepsaid.adapters.sqlite.vector_index import VectorIndex
 from keepsaid.domain.memory import GLOBAL, Found, Kind, Listener, Narrowing, NewMemory, conversation_scope
 from keepsaid.domain.message import Trust
 from keepsaid.memory.indexing import Embedding

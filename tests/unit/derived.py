@@ -7,8 +7,8 @@ from itertools import pairwise, product
 import apsw
 
 from keepsaid.adapters.embedders.hashed import Hashed
+from keepsaid.adapters.sql.search.vector_index import VectorIndex
 from keepsaid.adapters.sqlite.stores import SqliteMemories
-from keepsaid.adapters.sqlite.vector_index import VectorIndex
 from keepsaid.app.stores import PATIENT_MS, recollection
 from keepsaid.domain.graph import Association, Mention, Relation, Seed
 from keepsaid.domain.memory import Found, NewMemory, Recalled

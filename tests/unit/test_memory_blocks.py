@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from keepsaid.adapters.sql.search.vector_codes import BinaryVectorIndex, least, quantise_vectors
+from keepsaid.adapters.sql.search.vector_index import VectorIndex, pack
 from keepsaid.adapters.sqlite.connection import SqliteSession, open_writer
 from keepsaid.adapters.sqlite.integrity import migrate
-from keepsaid.adapters.sqlite.vector_codes import BinaryVectorIndex, least, quantise_vectors
-from keepsaid.adapters.sqlite.vector_index import VectorIndex, pack
 from keepsaid.domain.memory import Listener, VectorSpace
 
 EACH, SIZE = 1_024, 70

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keepsaid.adapters.sqlite.piece_index import of_few, of_many
+from keepsaid.adapters.sql.search.piece_index import of_few, of_many
 
 _NUMBERS = st.sampled_from([1, 2, 3, 1 << 8, 1 << 16, 1 << 24, 1 + (1 << 8), 1 + (1 << 24)])
 """Some read like another where one ends and the next begins."""

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from keepsaid.adapters.sql.query import only
-from keepsaid.adapters.sqlite import full_text
+from keepsaid.adapters.sql.search import full_text
+from keepsaid.adapters.sql.search.piece_index import number, scores, settled
+from keepsaid.adapters.sql.search.word_blocks import STRETCH, best, outside, pack_words, stretches
 from keepsaid.adapters.sqlite.connection import SqliteSession, open_writer
 from keepsaid.adapters.sqlite.integrity import check_integrity
-from keepsaid.adapters.sqlite.piece_index import number, scores, settled
 from keepsaid.adapters.sqlite.stores import open_memories
-from keepsaid.adapters.sqlite.word_blocks import STRETCH, best, outside, pack_words, stretches
 from keepsaid.domain.memory import Found, Listener, NewMemory
 from keepsaid.domain.message import Trust
 from keepsaid.testing.clock import CountingIds

@@ -19,7 +19,7 @@ from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from pathlib import Path
 
-from keepsaid.adapters.sqlite import full_text
+from keepsaid.adapters.sql.search import full_text
 from keepsaid.adapters.sqlite.connection import open_reader
 from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories
 from keepsaid.adapters.system.machine import SystemClock, SystemIds

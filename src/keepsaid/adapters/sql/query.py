@@ -101,9 +101,6 @@ class MemorySession(SqlSession, Protocol):
         Writes whom and what the new ones mention, or all of them, or none.
         """
 
-    def stems(self, text: str) -> list[str]:
-        """Return the stems of a text in order, as the full text has them."""
-
     def count_terms(self, most: int) -> bool:
         """Count some terms of the full text again; returns whether that was all, or nothing is new."""
 

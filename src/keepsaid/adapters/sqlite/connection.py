@@ -19,8 +19,9 @@ from weakref import WeakKeyDictionary
 import apsw
 
 from keepsaid.adapters.sql.query import P, T
+from keepsaid.adapters.sql.search import piece_index, vector_index
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring, open_keyring
-from keepsaid.adapters.sqlite import disk, piece_index, sealing, vector_index
+from keepsaid.adapters.sqlite import disk, sealing
 from keepsaid.errors import ForeignStore, KeepsaidError, StoreError, StoreGone, StoreLocked
 
 
@@ -59,7 +60,6 @@ class SqliteSession(apsw.Connection):
                 self.execute("ROLLBACK")
 
     reindex = piece_index.reindex
-    stems = piece_index.stems
     count_terms = piece_index.count_terms
     alike = vector_index.alike
     altered = sealing.altered

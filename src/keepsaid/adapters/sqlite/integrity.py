@@ -12,7 +12,8 @@ import apsw
 from keepsaid.adapters.sql.operations import routing, rows
 from keepsaid.adapters.sql.query import every, every_replaced, load, one, only
 from keepsaid.adapters.sql.scripts import check_number, due
-from keepsaid.adapters.sqlite import connection, piece_index, sealing, writer
+from keepsaid.adapters.sql.search import piece_index
+from keepsaid.adapters.sqlite import connection, sealing, writer
 from keepsaid.config.home import put_in_place
 from keepsaid.domain.states import STATES
 from keepsaid.errors import ForeignStore, KeepsaidError, StoreError

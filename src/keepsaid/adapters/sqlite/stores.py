@@ -15,9 +15,10 @@ from keepsaid.adapters.sql.operations import forgetting, queries
 from keepsaid.adapters.sql.operations.chronicle import SqlChronicles
 from keepsaid.adapters.sql.operations.store import SqlOperations
 from keepsaid.adapters.sql.query import CommitTable, T, column, load, only, reads, writes
+from keepsaid.adapters.sql.search import full_text, piece_index, vector_index, word_blocks
 from keepsaid.adapters.sql.tombstones import KEY_NAME, TombstoneKeyring, open_keyring
 from keepsaid.adapters.sql.writer import Writer
-from keepsaid.adapters.sqlite import connection, full_text, integrity, piece_index, vector_index, word_blocks, writer
+from keepsaid.adapters.sqlite import connection, integrity, writer
 from keepsaid.adapters.sqlite.connection import Readers, SqliteSession, open_reader, open_writer, translated
 from keepsaid.adapters.sqlite.writer import TransactionExecutor
 from keepsaid.config.home import write_file

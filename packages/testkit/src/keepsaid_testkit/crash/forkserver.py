@@ -35,7 +35,7 @@ LIBRARIES = (
     "encodings.utf_16_le",
     "genai_prices.data",
     "keepsaid.adapters.channels.push",
-    "keepsaid.adapters.sqlite.vector_codes",
+    "keepsaid.adapters.sql.search.vector_codes",
     "numpy.ma",
     "numpy.typing",
     "openai.lib.streaming.chat",

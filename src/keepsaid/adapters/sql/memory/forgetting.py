@@ -21,6 +21,7 @@ from keepsaid.adapters.sql.query import (
     run,
     writes,
 )
+from keepsaid.adapters.sql.search.tokens import stems_of
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain import commits, message, states
 from keepsaid.domain import forgetting as domain
@@ -260,7 +261,7 @@ def _hide(db: MemorySession, commit: HideMemories, terms: set[str]) -> Counter[s
         mentioned = every(db, SQL["mentioned"], (memory_id,))
         # the last merged come first: a trigger that deletes them with this one would leave their own mentions
         for merged_id, text, speaker in reversed(every(db, SQL["merged_texts"], (memory_id,))):
-            terms.update(own_terms(db, text), db.stems(speaker))
+            terms.update(own_terms(text), stems_of(speaker))
             mentioned += every(db, SQL["mentioned"], (merged_id,))
             counts.update(memories=1, sources=run(db, SQL["forget_sources"], (merged_id,)))
             db.execute(SQL["forget_widened"], (merged_id,))
@@ -286,7 +287,7 @@ def _erase(db: MemorySession, commit: EraseMemories, terms: set[str]) -> Counter
     for memory_id in commit.ids:
         if (row := one(db, SQL["state"], (memory_id,))) is None:
             continue
-        terms.update(own_terms(db, row[1]), db.stems(row[2]))
+        terms.update(own_terms(row[1]), stems_of(row[2]))
         counts["sources"] += run(db, SQL["forget_sources"], (memory_id,))
         db.execute(SQL["forget_widened"], (memory_id,))
         db.execute(SQL["unlink"], (memory_id,))

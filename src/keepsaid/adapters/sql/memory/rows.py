@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from keepsaid.adapters.sql.memory.standing import not_current
 from keepsaid.adapters.sql.query import MemorySession, Row, SqlReaders, as_json, column, every, load, log, reads, writes
+from keepsaid.adapters.sql.search.tokens import stems_of
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain import ids, message, visibility
 from keepsaid.domain.memory import LANE_BOUND, OWNER, TASK, Kind, Listener, Memory, NewMemory, Source, VectorSpace
@@ -147,9 +148,9 @@ def memory(row: Row) -> Memory:
     return Memory(id_, new, state, recorded_at, *(*row[20:22], *row[28:31], bool(row[31])))
 
 
-def own_terms(db: MemorySession, text: str) -> Iterator[str]:
+def own_terms(text: str) -> Iterator[str]:
     """What a piece is found by: its stems, and further terms of its language."""
-    yield from db.stems(text)
+    yield from stems_of(text)
     yield from indexed_terms(text)
 
 

@@ -10,13 +10,11 @@ from math import log
 from operator import itemgetter
 from typing import Any
 
-import apsw
-
 from keepsaid.adapters.sql.memory.rows import bound, rows
-from keepsaid.adapters.sql.query import as_json
-from keepsaid.adapters.sqlite.connection import SqliteSession
-from keepsaid.adapters.sqlite.piece_index import AFTER, BEFORE, KNOWN, MOST, number, numbers, scores
-from keepsaid.adapters.sqlite.word_blocks import best, outside, stretches
+from keepsaid.adapters.sql.query import MemorySession, as_json
+from keepsaid.adapters.sql.search.piece_index import AFTER, BEFORE, KNOWN, MOST, number, numbers, scores
+from keepsaid.adapters.sql.search.tokens import words_of
+from keepsaid.adapters.sql.search.word_blocks import best, outside, stretches
 from keepsaid.domain.memory import Found, Listener
 from keepsaid.text.languages import STOPWORDS, function_words, query_terms, telling_letters
 from keepsaid.text.normal import normalise
@@ -100,13 +98,13 @@ class _QueryPlan:
     depth: int
 
 
-def search(db: SqliteSession, listener: Listener, query: str, limit: int, *, capped: bool = True) -> tuple[Found, ...]:
+def search(db: MemorySession, listener: Listener, query: str, limit: int, *, capped: bool = True) -> tuple[Found, ...]:
     """The best matches the listener may read; of equal ones the newer first, then the larger id.
 
     A score is a share of what a memory would have that is full of every word of the query. Not `capped`, every word is
     looked up, however common, and far more is scored: what the budget is measured by.
     """
-    words = _words(db, query) or _words(db, query, only_english=True)
+    words = _words(query) or _words(query, only_english=True)
     if not words or limit < 1:
         return ()
     terms, pieces = _counted(db, words)
@@ -139,8 +137,8 @@ def _plan_query(
     return _QueryPlan(words, idf, read, there or (), max(depth, limit))
 
 
-def read_document_frequencies(db: SqliteSession, text: str) -> DocumentFrequencies:
-    if not (words := _words(db, text)):
+def read_document_frequencies(db: MemorySession, text: str) -> DocumentFrequencies:
+    if not (words := _words(text)):
         return DocumentFrequencies()
     terms, pieces = _counted(db, words)
     return DocumentFrequencies(pieces, {stem: term.pieces for stem, term in terms.items()})
@@ -194,7 +192,7 @@ def _apart(found: Iterable[_Row]) -> list[_Row]:
     return list(first.values())
 
 
-def _best(db: SqliteSession, listener: Listener, asked: _QueryPlan) -> tuple[list[_Weighed], bool]:
+def _best(db: MemorySession, listener: Listener, asked: _QueryPlan) -> tuple[list[_Weighed], bool]:
     """The visible pieces that match best, with their neighbours, and whether more match than that.
 
     Facts have a share of their own. If most matches repeat one another, more are read, so that a question asked a
@@ -208,7 +206,7 @@ def _best(db: SqliteSession, listener: Listener, asked: _QueryPlan) -> tuple[lis
 
 
 def _with_known(
-    db: SqliteSession, listener: Listener, bindings: dict[str, Any], asked: _QueryPlan, heard: list[_Row]
+    db: MemorySession, listener: Listener, bindings: dict[str, Any], asked: _QueryPlan, heard: list[_Row]
 ) -> list[_Row]:
     """Where more match than were looked at: those that repeat no other, and enough of what is known."""
     apart = _apart(heard)
@@ -221,7 +219,7 @@ def _with_known(
     return apart
 
 
-def _top(db: SqliteSession, listener: Listener, bindings: dict[str, Any], asked: _QueryPlan) -> tuple[int, list[_Row]]:
+def _top(db: MemorySession, listener: Listener, bindings: dict[str, Any], asked: _QueryPlan) -> tuple[int, list[_Row]]:
     """How many pieces match best, up to the depth, and those of them that are readable.
 
     First only among the best of all, because the visibility of a piece is in its row, and rows are spread
@@ -235,7 +233,7 @@ def _top(db: SqliteSession, listener: Listener, bindings: dict[str, Any], asked:
     return len(top), heard
 
 
-def _matches(db: SqliteSession, asked: _QueryPlan) -> list[int]:
+def _matches(db: MemorySession, asked: _QueryPlan) -> list[int]:
     """The pieces that match best: from blocks of words, where there are any, and from FTS5 what stands in none."""
     found = best(db, asked.there, asked.read, asked.depth) if asked.there else []
     [(newest,)] = rows(db, "pieces_about", {})
@@ -247,11 +245,11 @@ def _matches(db: SqliteSession, asked: _QueryPlan) -> list[int]:
     return found
 
 
-def _filter_visible(db: SqliteSession, bindings: dict[str, Any], top: Sequence[int]) -> list[_Row]:
+def _filter_visible(db: MemorySession, bindings: dict[str, Any], top: Sequence[int]) -> list[_Row]:
     return rows(db, "pieces_heard", {**bindings, "pieces": as_json(top)})
 
 
-def _add_neighbours(db: SqliteSession, worth: Mapping[int, float], heard: list[_Row]) -> list[_Weighed]:
+def _add_neighbours(db: MemorySession, worth: Mapping[int, float], heard: list[_Row]) -> list[_Weighed]:
     """Score the visible pieces, and the neighbours that the best of them add terms to, for the same listeners."""
     found = _weighed(worth, heard)
     lending = [row[-1] for _, row in nlargest(_LENDING, found, key=lambda scored: (scored[0], scored[1][-1]))]
@@ -264,22 +262,18 @@ def _weighed(worth: Mapping[int, float], found: list[_Row]) -> list[_Weighed]:
     return list(zip(scores(worth, list(map(_SCORED, found))), found, strict=True))
 
 
-def _words(db: SqliteSession, query: str, *, only_english: bool = False) -> dict[str, str]:
+def _words(query: str, *, only_english: bool = False) -> dict[str, str]:
     """The query's words as they were written, by their stems; a word holds nothing that FTS5 could read as syntax.
 
     Words of grammar are left out: those of its language and of English, or only those of English.
     """
     text = normalise(query) if only_english else telling_letters(normalise(query))
-    raw = text.encode()
-    cut = db.fts5_tokenizer("porter", ["unicode61"])
-    tokens: Any = cut(raw, apsw.FTS5_TOKENIZE_QUERY, None, include_colocated=False)
     found: dict[str, str] = {}
     further = grams(text) if only_english else query_terms(text)
     grammar = STOPWORDS if only_english else function_words(text)
-    for start, end, stem in tokens:
+    for word, stem in words_of(text):
         if len(found) == WORDS_MAX:
             break
-        word = raw[start:end].decode()
         if (word.casefold() if only_english else fold(word)) not in grammar:
             found.setdefault(stem, word)
     for term in further[: WORDS_MAX - len(found)]:
@@ -287,7 +281,7 @@ def _words(db: SqliteSession, query: str, *, only_english: bool = False) -> dict
     return found
 
 
-def _counted(db: SqliteSession, words: Mapping[str, str]) -> tuple[dict[str, _Term], int]:
+def _counted(db: MemorySession, words: Mapping[str, str]) -> tuple[dict[str, _Term], int]:
     """The terms that any memory has, rarest first, and the number of pieces."""
     [(pieces,)] = rows(db, "counted", {})
     [(about,)] = rows(db, "pieces_about", {})

@@ -13,8 +13,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from keepsaid.adapters.sql.query import column, every, load, only
-from keepsaid.adapters.sqlite.connection import SqliteSession
+from keepsaid.adapters.sql.query import MemorySession, column, every, load, only
 from keepsaid.ports.runtime import point
 
 if TYPE_CHECKING:
@@ -50,11 +49,11 @@ class _Making:
     written: int = 0
 
 
-_making: WeakKeyDictionary[SqliteSession, _Making] = WeakKeyDictionary()
+_making: WeakKeyDictionary[MemorySession, _Making] = WeakKeyDictionary()
 """The progress of each writer; if it is lost, the stretch starts again."""
 
 
-def pack_words(db: SqliteSession, finish: bool) -> None:
+def pack_words(db: MemorySession, finish: bool) -> None:
     """Upkeep: a step towards the blocks of a full stretch that has none, or all of them; waits for the archive."""
     while finish or not every(db, _SQL["archiving"]):
         full, there = only(db, _SQL["full"], (STRETCH,))
@@ -80,7 +79,7 @@ def pack_words(db: SqliteSession, finish: bool) -> None:
             return
 
 
-def _write_on(db: SqliteSession, making: _Making) -> bool:
+def _write_on(db: MemorySession, making: _Making) -> bool:
     """Write some blocks; returns whether there are more. None is, once a piece that was read went: none ever comes."""
     number, first = making.number, making.number * STRETCH
     if not making.written:
@@ -101,7 +100,7 @@ def _write_on(db: SqliteSession, making: _Making) -> bool:
     return False
 
 
-def stretches(db: SqliteSession) -> list[int]:
+def stretches(db: MemorySession) -> list[int]:
     """The stretches that have their blocks, in order."""
     return column(db, _SQL["stretches"])
 
@@ -117,11 +116,11 @@ def outside(there: Sequence[int], newest: int) -> Iterator[tuple[int, int]]:
         yield begin, newest + 1
 
 
-def best(db: SqliteSession, there: Sequence[int], worth: Mapping[int, float], depth: int) -> list[int]:
+def best(db: MemorySession, there: Sequence[int], worth: Mapping[int, float], depth: int) -> list[int]:
     """The pieces of these stretches that match best, by what each word is worth; of equal ones the larger id first."""
     import numpy as np  # noqa: PLC0415 - a program that asks nothing starts without
 
-    from keepsaid.adapters.sqlite.vector_codes import least  # noqa: PLC0415 - imports numpy
+    from keepsaid.adapters.sql.search.vector_codes import least  # noqa: PLC0415 - imports numpy
 
     pieces, far, bound = np.zeros(0, np.int64), np.zeros(0), np.nextafter(0.0, 1.0)
     for first, scores in _scored(db, there, worth):
@@ -135,7 +134,7 @@ def best(db: SqliteSession, there: Sequence[int], worth: Mapping[int, float], de
     return found
 
 
-def _scored(db: SqliteSession, there: Sequence[int], worth: Mapping[int, float]) -> Iterator[tuple[int, NDArray[Any]]]:
+def _scored(db: MemorySession, there: Sequence[int], worth: Mapping[int, float]) -> Iterator[tuple[int, NDArray[Any]]]:
     """Some stretches at a time: the first of their ids, and what each id from there on comes to."""
     import numpy as np  # noqa: PLC0415 - a program that asks nothing starts without
 
@@ -165,7 +164,7 @@ def _stands(words: bytes, asked: Sequence[int], base: int) -> Iterator[tuple[byt
 
 
 def _blocks(
-    db: SqliteSession, there: Sequence[int], worth: Mapping[int, float]
+    db: MemorySession, there: Sequence[int], worth: Mapping[int, float]
 ) -> Iterator[tuple[int, bytes, list[int]]]:
     """Where a stretch begins, one of its blocks, and the words that may stand in it."""
     parts: dict[int, list[int]] = {}
@@ -180,7 +179,7 @@ def _words_of(rows: Sequence[tuple[Any, ...]], first: int) -> tuple[NDArray[Any]
     """Every word in every one of some pieces, in order of block, word and place, and what it comes to there."""
     import numpy as np  # noqa: PLC0415 - a program that asks nothing starts without
 
-    from keepsaid.adapters.sqlite.piece_index import inside, share  # noqa: PLC0415 - beside numpy
+    from keepsaid.adapters.sql.search.piece_index import inside, share  # noqa: PLC0415 - beside numpy
 
     ids, own, marks, packed = zip(*rows, strict=True)
     owns, lengths = np.array(own), np.array(own) + np.array(marks)

@@ -17,7 +17,7 @@ from keepsaid.domain.memory import Found, Listener, Reached, Unembedded, VectorS
 from keepsaid.ports.runtime import point
 
 if TYPE_CHECKING:
-    from keepsaid.adapters.sqlite.vector_codes import BinaryVectorIndex, BinaryVectors, ExactVectorCache
+    from keepsaid.adapters.sql.search.vector_codes import BinaryVectorIndex, BinaryVectors, ExactVectorCache
 
 
 _SQL, _ALIKE = load("memory_vectors"), load("memory_alike")
@@ -47,7 +47,7 @@ def opened(db: SqlSession, space: int, dimension: int) -> BinaryVectorIndex:
     """All vectors of a space by their signs, as this snapshot has them: from blocks, and the rest row by row."""
     import numpy as np  # noqa: PLC0415 - a program that asks nothing starts without
 
-    from keepsaid.adapters.sqlite.vector_codes import BinaryVectorIndex, BinaryVectors  # noqa: PLC0415 - imports numpy
+    from keepsaid.adapters.sql.search.vector_codes import BinaryVectorIndex, BinaryVectors  # noqa: PLC0415 - imports numpy
 
     (ranges,) = only(db, _SQL["ranges"], (_RANGE,))
     (packed,) = only(db, _SQL["packed"], (space,))
@@ -84,7 +84,7 @@ def _block(db: SqlSession, space: int, dimension: int, number: int) -> tuple[obj
 
 def _of_rows(db: SqlSession, space: int, dimension: int, number: int) -> Iterator[BinaryVectors]:
     """The signs of a range that has any vector of the space."""
-    from keepsaid.adapters.sqlite.vector_codes import quantise_vectors  # noqa: PLC0415 - imports numpy
+    from keepsaid.adapters.sql.search.vector_codes import quantise_vectors  # noqa: PLC0415 - imports numpy
 
     if rows := every(db, _SQL["vectors_between"], (space, number * _RANGE, (number + 1) * _RANGE)):
         yield quantise_vectors(rows, dimension)
@@ -159,7 +159,7 @@ class VectorIndex:
 
     def _follow(self, db: SqlSession, space: int, dimension: int) -> _Held:
         """The space as this snapshot has it: first what went, then what came."""
-        from keepsaid.adapters.sqlite.vector_codes import ExactVectorCache, quantise_vectors  # noqa: PLC0415 - imports numpy
+        from keepsaid.adapters.sql.search.vector_codes import ExactVectorCache, quantise_vectors  # noqa: PLC0415 - imports numpy
 
         changes, newest = only(db, _SQL["last_change"])
         if (held := self._held.get(space)) is None:

@@ -10,24 +10,17 @@ from sys import byteorder, modules
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-import apsw
-
 from keepsaid.adapters.sql.memory.entities import name_entities
 from keepsaid.adapters.sql.memory.learning import renew_slots
 from keepsaid.adapters.sql.memory.rows import own_terms
 from keepsaid.adapters.sql.query import MemorySession, MentionsOf, column, every, load, only
+from keepsaid.adapters.sql.search.tokens import stems_of
 from keepsaid.text.languages import indexed_terms
 from keepsaid.text.words import pieces, said_words
 from keepsaid.values import frozen
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-
-def stems(db: apsw.Connection, text: str) -> list[str]:
-    cut = db.fts5_tokenizer("porter", ["unicode61"])
-    found = cut(text.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False)
-    return [str(token) for token in found]
 
 
 def number(term: str) -> int:
@@ -193,15 +186,15 @@ def _made(db: MemorySession, memory: _Stale) -> Iterator[dict[str, Any]]:
     before, after = _read_neighbours(db, memory) if memory.beside else ([], [])
     around = [*before, *bodies, *after]
     marks = said_words(memory.said_at)
-    marked = db.stems(f"{memory.speaker} {marks}")
+    marked = stems_of(f"{memory.speaker} {marks}")
     of = {name: getattr(memory, name) for name in ("memory_id", "audience", "said_at", "beside", "speaker")}
     said = marks if memory.beside else f"{marks} {KNOWN}".lstrip()
     for n, body in enumerate(bodies):
         place = len(before) + n
         lent = around[max(0, place - BEFORE) : place] + around[place + 1 : place + 1 + AFTER]
         near = "\n".join(text[:NEAR_CHARS] for text in lent)
-        own = list(own_terms(db, body))
-        terms = numbers([*own, *marked, *db.stems(near)])
+        own = list(own_terms(body))
+        terms = numbers([*own, *marked, *stems_of(near)])
         counts = {"n": n, "own_terms": len(own), "mark_terms": len(marked)}
         yield {**of, **counts, "terms": terms, "said": said, "grams": " ".join(indexed_terms(body)), "body": body}
 

@@ -1,0 +1,1 @@
+"""Search of memory: by words, in pieces and blocks, and by vectors."""
