@@ -23,7 +23,7 @@ _TOKEN = re.compile(r"'(?:[^']|'')*'|--[^\n]*|\?\d*|:[a-z_][a-z_0-9]*|[A-Za-z_][
 
 _MARK = re.compile(r"\?\d*|:[a-z_][a-z_0-9]*")
 _WORDS = (
-    (re.compile(r"\s+(?:NOT INDEXED|INDEXED BY \w+)"), ""),
+    (re.compile(r"\s(?:NOT INDEXED|INDEXED BY \w+)"), ""),
     (re.compile(r"\bCROSS (JOIN \w+(?: AS \w+)?\s+ON\b)"), r"\1"),
     (re.compile(r"\bAS INTEGER\)"), "AS bigint)"),
     (re.compile(r"\bAS REAL\)"), "AS double precision)"),
