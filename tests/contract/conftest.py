@@ -73,11 +73,14 @@ def store(kept: Kept) -> ContractStore:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the first test of each module on a file too; the others do so in `make soak PART=file`."""
-    seen: set[Path] = set()
+    """Run the first test of each module on a file and on PostgreSQL too.
+
+    The others do so in `make soak PART=file` and `PART=postgres`.
+    """
+    seen: set[tuple[Path, str]] = set()
     for item in items:
-        if item.path.parent != _HERE or "[file" not in item.name:
-            continue
-        if item.path in seen:
-            item.add_marker(pytest.mark.soak)
-        seen.add(item.path)
+        for kind in ("file", "postgres"):
+            if item.path.parent == _HERE and f"[{kind}" in item.name:
+                if (item.path, kind) in seen:
+                    item.add_marker(pytest.mark.soak)
+                seen.add((item.path, kind))

@@ -179,7 +179,7 @@ def test_the_walk_finds_what_reads_text() -> None:
 
 
 _OUTSIDE = re.compile(
-    r"Connection|SqlSession|SqliteSession|Path|Callable|Instance|Error|Exception|ExitStack|Fields|Found|NDArray|expr|Match|Config"
+    r"Connection|(?:Sql|Memory|Sqlite)Session|Path|Callable|Instance|Error|Exception|ExitStack|Fields|Found|NDArray|expr|Match|Config"
 )
 """Annotations of what no text makes: files, databases, code, and what was read already."""
 

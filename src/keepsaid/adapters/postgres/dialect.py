@@ -26,7 +26,7 @@ _FLAG = r"(?:\w+\.)?(?:beside|external|laned|whole|counted)"
 
 _MARK = re.compile(r"\?\d*|:[a-z_][a-z_0-9]*")
 _WORDS = (
-    (re.compile(r"\s+(?:NOT INDEXED|INDEXED BY \w+)"), ""),
+    (re.compile(r"\s(?:NOT INDEXED|INDEXED BY \w+)"), ""),
     (re.compile(r"\bCROSS (JOIN \w+(?: AS \w+)?\s+ON\b)"), r"\1"),
     (re.compile(r"\bjson_each/\*(numbers|texts)\*/"), r"json_\1"),
     (re.compile(r"(?<=\s)\+(?=[a-z])"), ""),

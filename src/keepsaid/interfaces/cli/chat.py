@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import sys
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from queue import SimpleQueue
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 import typer
 
 from keepsaid.domain.message import Lane, lane_key
-from keepsaid.errors import HomeBusy, HomeError, InputError
+from keepsaid.errors import HomeBusy, HomeError, InputError, NotRunning
 from keepsaid.interfaces.cli import program, serve
 from keepsaid.interfaces.cli import talk as talks
 from keepsaid.interfaces.cli.console import say, session, show
@@ -301,8 +301,9 @@ async def _show(talk: talks.ChatClient, story: dict[str, Any], once: _Once | Non
         talks.say_unanswered(story)
     if once is not None:
         once.printed = True
-    for reply in story["replies"]:
-        await talk.seen(reply["id"])
+    with suppress(NotRunning):  # it went right after its reply: the next one shows that again
+        for reply in story["replies"]:
+            await talk.seen(reply["id"])
 
 
 async def _earlier(talk: talks.ChatClient) -> None:

@@ -216,7 +216,7 @@ def _depths(db: SqlSession, unrouted: Mapping[str, int]) -> tuple[domain.Channel
         oldest[channel][place] = min(first_at, oldest[channel].get(place, first_at))
     return tuple(
         domain.ChannelDepth(name, n, scalar(db, SQL["oldest"], (name,)) if n else None, **counts[name], **oldest[name])
-        for name, n in unrouted.items()
+        for name, n in sorted(unrouted.items())
     )
 
 

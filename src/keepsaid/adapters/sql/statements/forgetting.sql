@@ -108,7 +108,7 @@ SELECT NOT EXISTS (SELECT 1 FROM walk JOIN message ON message.id = walk.id WHERE
 UPDATE batch SET error = '' WHERE id = ?
 
 -- name: positions_of
-SELECT lane_id, position FROM transcript WHERE ref = ? AND ref <> ''
+SELECT lane_id, position FROM transcript WHERE ref = ? AND ref <> '' ORDER BY lane_id, position
 
 -- name: positions_of_turn
 SELECT lane_id, position FROM transcript WHERE turn_id = ? AND role <> 'user'
@@ -207,7 +207,7 @@ ON CONFLICT (lane_id) DO UPDATE SET version = lane_context.version + 1, changed_
 DELETE FROM summary_due WHERE lane_id = ?
 
 -- name: findings_over
-SELECT id, statements FROM finding WHERE lane_id = ?1 AND first <= ?2 AND last >= ?2
+SELECT id, statements FROM finding WHERE lane_id = ?1 AND first <= ?2 AND last >= ?2 ORDER BY id
 
 -- name: change_finding
 UPDATE finding SET statements = ?2 WHERE id = ?1
@@ -235,7 +235,7 @@ SELECT lane_id FROM message WHERE id = ?1 UNION SELECT lane_id FROM transcript W
 SELECT lane_id FROM turn WHERE id = ?1 UNION SELECT lane_id FROM transcript WHERE turn_id = ?1
 
 -- name: lanes_of_conversation
-SELECT id FROM lane WHERE conversation = ?
+SELECT id FROM lane WHERE conversation = ? ORDER BY id
 
 -- name: lane_names
 SELECT channel, account, conversation, key FROM lane WHERE id IN (SELECT value FROM carray(?))
@@ -244,43 +244,43 @@ SELECT channel, account, conversation, key FROM lane WHERE id IN (SELECT value F
 SELECT DISTINCT ref FROM transcript WHERE lane_id = ? AND (text <> '' OR attached <> '')
 
 -- name: messages_of_lane
-SELECT id FROM message WHERE lane_id = ? AND forgotten_at IS NULL
+SELECT id FROM message WHERE lane_id = ? AND forgotten_at IS NULL ORDER BY id
 
 -- name: all_messages
 SELECT message.id, lane.channel, lane.account, sender, trust, text
-FROM message JOIN lane ON lane.id = message.lane_id WHERE forgotten_at IS NULL
+FROM message JOIN lane ON lane.id = message.lane_id WHERE forgotten_at IS NULL ORDER BY message.id
 
 -- name: all_said
-SELECT ref, text FROM transcript WHERE role = 'user' AND ref <> ''
+SELECT ref, text FROM transcript WHERE role = 'user' AND ref <> '' ORDER BY lane_id, position
 
 -- name: all_traces
-SELECT trace.turn_id, body, turn.lane_id FROM trace JOIN turn ON turn.id = trace.turn_id
+SELECT trace.turn_id, body, turn.lane_id FROM trace JOIN turn ON turn.id = trace.turn_id ORDER BY trace.turn_id
 
 -- name: shown_to
 SELECT turn_id FROM injection WHERE memory_id = ?
 
 -- name: all_steps
-SELECT step.turn_id, coalesce(output, ''), turn.lane_id FROM step JOIN turn ON turn.id = step.turn_id
+SELECT step.turn_id, coalesce(output, ''), turn.lane_id FROM step JOIN turn ON turn.id = step.turn_id ORDER BY step.turn_id, step.n
 
 -- name: all_quoting
 SELECT id, payload FROM message
 WHERE forgotten_at IS NULL AND length(payload) <= 64000
-  AND (instr(payload, CAST('"reply_to_' AS BLOB)) > 0 OR instr(payload, CAST('"external_reply"' AS BLOB)) > 0)
+  AND (instr(payload, CAST('"reply_to_' AS BLOB)) > 0 OR instr(payload, CAST('"external_reply"' AS BLOB)) > 0) ORDER BY id
 
 -- name: all_records
-SELECT turn_id, text || ' ' || calls, lane_id FROM transcript WHERE role <> 'user'
+SELECT turn_id, text || ' ' || calls, lane_id FROM transcript WHERE role <> 'user' ORDER BY lane_id, position
 
 -- name: all_replies
-SELECT turn_id, text, lane_id FROM reply WHERE turn_id IS NOT NULL
+SELECT turn_id, text, lane_id FROM reply WHERE turn_id IS NOT NULL ORDER BY id
 
 -- name: all_task_words
-SELECT id, key || ' ' || description || ' ' || status || ' ' || result || ' ' || reason FROM task
+SELECT id, key || ' ' || description || ' ' || status || ' ' || result || ' ' || reason FROM task ORDER BY id
 
 -- name: all_schedule_words
-SELECT id, name || ' ' || text || ' ' || reason FROM schedule WHERE source IN ('agent', 'command')
+SELECT id, name || ' ' || text || ' ' || reason FROM schedule WHERE source IN ('agent', 'command') ORDER BY id
 
 -- name: schedules_of_conversation
-SELECT id FROM schedule WHERE conversation = ? AND source IN ('agent', 'command')
+SELECT id FROM schedule WHERE conversation = ? AND source IN ('agent', 'command') ORDER BY id
 
 -- name: tasks_of
 SELECT id FROM task WHERE turn_id IN (SELECT value FROM carray(?2))
@@ -300,7 +300,7 @@ SELECT message_id FROM schedule_run
 WHERE schedule_id IN (SELECT value FROM carray(?)) AND message_id IS NOT NULL
 
 -- name: results_after
-SELECT id, external_id FROM message WHERE id > ? AND event = 'task.result' AND external_id IS NOT NULL
+SELECT id, external_id FROM message WHERE id > ? AND event = 'task.result' AND external_id IS NOT NULL ORDER BY id
 
 -- name: notices_of
 SELECT id, state, NULL, attempts FROM reply INDEXED BY reply_unasked

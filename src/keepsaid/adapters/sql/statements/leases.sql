@@ -25,14 +25,14 @@ UPDATE batch SET state = ?2, owner = NULL, lease_until = NULL, alone = 0, attemp
   charges = 0, trial_deaths = 0, trials_ms = 0, trial_after_ms = 0, error = ?4, ready_at = ?5, later = 1, ended_at = ?6 WHERE id = ?1
 
 -- name: owned
-SELECT id, lane_id, state FROM batch INDEXED BY batch_leased WHERE state = 'leased' AND owner = ?
+SELECT id, lane_id, state FROM batch INDEXED BY batch_leased WHERE state = 'leased' AND owner = ? ORDER BY id
 
 -- name: expired
 SELECT id, lane_id, state FROM batch INDEXED BY batch_leased WHERE state = 'leased' AND lease_until <= ? ORDER BY id
 
 -- name: parked_with
 SELECT id, state FROM batch
-WHERE steered IN (SELECT id FROM turn WHERE batch_id = ?) AND state = 'review' AND pruned_at IS NULL
+WHERE steered IN (SELECT id FROM turn WHERE batch_id = ?) AND state = 'review' AND pruned_at IS NULL ORDER BY id
 
 -- name: requeue
 UPDATE batch SET state = ?2, action = 'forward', attempts = 0, crashes = 0, deferrals = 0, ready_at = ?3, later = 1, ended_at = NULL,

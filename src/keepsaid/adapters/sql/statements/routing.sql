@@ -161,6 +161,7 @@ SELECT joined.id, joined.state FROM turn JOIN batch AS joined ON joined.steered 
 WHERE turn.batch_id = ?1 AND turn.state = 'open' AND joined.state = 'queued' AND EXISTS (
   SELECT 1 FROM step WHERE step.turn_id = turn.id AND step.repeatable = 0 AND step.n > joined.steered_at
 )
+ORDER BY joined.id
 
 -- name: park
 UPDATE batch SET state = ?2, error = ?3, later = 0, ended_at = ?4 WHERE id = ?1
