@@ -6,7 +6,12 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from tests.postgres.server import empty
 
+from keepsaid.adapters.postgres import stores as postgres_stores
+from keepsaid.adapters.postgres.connection import PostgresPlace
+from keepsaid.adapters.sql.search.memories import SearchedMemories
+from keepsaid.adapters.sql.tombstones import open_keyring
 from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories
 from keepsaid_testkit.contracts.bulletins import BulletinContract
 from keepsaid_testkit.contracts.bundles import BundleContract, BundleFactory
@@ -35,11 +40,19 @@ class Counting:
         raise AssertionError("nothing was made before")
 
 
-@pytest.fixture
-def factory(tmp_path: Path) -> Factory:
+@pytest.fixture(params=["file", "postgres"])
+def factory(request: pytest.FixtureRequest, tmp_path: Path) -> Factory:
+    place: PostgresPlace | None = None
+    if request.param == "postgres":
+        place = request.getfixturevalue("place")
+        empty(place)
+
     @asynccontextmanager
-    async def opened() -> AsyncIterator[SqliteMemories]:
-        store = await open_memories(tmp_path / "memory.db", Counting())
+    async def opened() -> AsyncIterator[SearchedMemories]:
+        if place is None:
+            store: SearchedMemories = await open_memories(tmp_path / "memory.db", Counting())
+        else:
+            store = await postgres_stores.open_memories(place, Counting(), open_keyring(tmp_path / "memory.db"))
         try:
             yield store
         finally:

@@ -15,17 +15,19 @@ import pytest
 
 from keepsaid.adapters.postgres.connection import PostgresPlace
 from keepsaid.adapters.postgres.schema import migrate
-from keepsaid.adapters.sql.operations.forgetting import UNDOABLE
+from keepsaid.adapters.postgres.stores import UNDOABLE
 
 _TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = %s"
 _SEQUENCES = "SELECT sequencename FROM pg_sequences WHERE schemaname = %s AND last_value IS NOT NULL"
-_KEPT = ("keepsaid_schema", "message_keyed", "store_mark", "writer_place", "sealed_table")
-"""Tables that hold rows from the beginning."""
+_KEPT = ("keepsaid_schema", "message_keyed", "store_mark", "writer_place", "sealed_table", "reindex")
+_COUNTED = ("memory_size", "term_count")
+_COUNTS = ("UPDATE memory_size SET pieces = 0, tokens = 0", "UPDATE term_count SET pieces = 0, reached = ''")
+"""Tables that hold rows from the beginning, and how those that count look then."""
 
 
 @contextmanager
 def new_place() -> Iterator[PostgresPlace]:
-    """A database with the schema of an operational store, on a server of its own; its socket is the only door.
+    """A database with the schema of both stores, on a server of its own; its socket is the only door.
 
     KEEPSAID_TEST_POSTGRES names another server's database, whose schema `keepsaid` is dropped first.
     """
@@ -33,17 +35,22 @@ def new_place() -> Iterator[PostgresPlace]:
         place = PostgresPlace(url)
         with psycopg.connect(url, autocommit=True) as db:
             db.execute("DROP SCHEMA IF EXISTS keepsaid CASCADE")
-        migrate(place, "buffer", UNDOABLE)
+        _migrate(place)
         yield place
         return
     root = Path(tempfile.mkdtemp(prefix="keepsaid-pg-"))
     try:
         with _server(root) as url:
             place = PostgresPlace(url)
-            migrate(place, "buffer", UNDOABLE)
+            _migrate(place)
             yield place
     finally:
         shutil.rmtree(root, ignore_errors=True)
+
+
+def _migrate(place: PostgresPlace) -> None:
+    for part, undoable in UNDOABLE.items():
+        migrate(place, part, undoable)
 
 
 @contextmanager
@@ -85,6 +92,6 @@ def empty(place: PostgresPlace) -> None:
         names = [name for (name,) in db.execute(_TABLES, (place.schema,))]
         sequences = [name for (name,) in db.execute(_SEQUENCES, (place.schema,))]
         db.execute(f"SET search_path TO {place.schema}, pg_catalog")
-        deletions = [f"DELETE FROM {name}" for name in names if name not in _KEPT]
+        deletions = [f"DELETE FROM {name}" for name in names if name not in (*_KEPT, *_COUNTED)]
         restarts = [f"SELECT setval('{name}', 1, false)" for name in sequences]
-        db.execute("; ".join(["SET session_replication_role TO replica", *deletions, *restarts]))
+        db.execute("; ".join(["SET session_replication_role TO replica", *deletions, *_COUNTS, *restarts]))

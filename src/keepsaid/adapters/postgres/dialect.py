@@ -7,15 +7,16 @@ built in, and a statement that nothing here translates has a text of its own in 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache, reduce
 from importlib.resources import files
 
+from keepsaid.adapters.sql.memory.rows import filled
 from keepsaid.adapters.sql.query import load
 from keepsaid.values import frozen
 
 PACKAGE = "keepsaid.adapters.postgres"
-_OWN_PAGES = ("undo_rows", "place", "tables")
+_OWN_PAGES = ("undo_rows", "place", "tables", "postings")
 """Pages of statements that SQLite has no use for."""
 
 _TOKEN = re.compile(r"'(?:[^']|'')*'|--[^\n]*|\?\d*|:[a-z_][a-z_0-9]*|[A-Za-z_][A-Za-z_0-9]*|\s+|.", re.DOTALL)
@@ -60,9 +61,17 @@ def _own() -> Mapping[str, str]:
     """Statements that PostgreSQL needs other texts for, by SQLite's."""
     folder = files(PACKAGE).joinpath("statements")
     pages = (entry.name.removesuffix(".sql") for entry in folder.iterdir() if entry.name.endswith(".sql"))
-    return {
-        load(page)[name]: sql for page in pages if page not in _OWN_PAGES for name, sql in load(page, PACKAGE).items()
-    }
+    return {theirs: ours for page in pages if page not in _OWN_PAGES for theirs, ours in _differing(page)}
+
+
+def _differing(page: str) -> Iterator[tuple[str, str]]:
+    """Yield the statements of a page that has texts of its own here, by SQLite's, as memory completes them too."""
+    theirs, ours = load(page), load(page, PACKAGE)
+    for part in ours.keys() - theirs.keys():
+        ours = {name: sql.replace(f"/*{part}*/", ours[part]) for name, sql in ours.items()}
+    for name in ours.keys() & theirs.keys():
+        yield theirs[name], ours[name]
+        yield filled(theirs)[name], filled(ours)[name]
 
 
 @lru_cache(4_096)
@@ -165,6 +174,7 @@ _CALLS: Mapping[str, Call] = {
     "json_array": _renamed("jsonb_build_array"),
     "json_object": _renamed("jsonb_build_object"),
     "json_group_array": _array,
+    "json": _renamed("json_parsed"),
     "unhex": lambda _name, arguments: f"decode({arguments[0]}, 'hex')",
     "hex": lambda _name, arguments: f"upper(encode({arguments[0]}, 'hex'))",
 }

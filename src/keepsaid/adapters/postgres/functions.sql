@@ -56,7 +56,7 @@ AS $$ SELECT uuid_send(gen_random_uuid()) $$;
 CREATE FUNCTION substr(bytea, bigint, bigint) RETURNS bytea LANGUAGE sql IMMUTABLE STRICT
 AS $$ SELECT pg_catalog.substr($1, $2::int, $3::int) $$;
 
-CREATE FUNCTION json(text) RETURNS jsonb LANGUAGE sql IMMUTABLE STRICT AS $$ SELECT $1::jsonb $$;
+CREATE FUNCTION json_parsed(text) RETURNS jsonb LANGUAGE sql IMMUTABLE STRICT AS $$ SELECT $1::jsonb $$;
 
 CREATE FUNCTION json_set(text, text, jsonb) RETURNS text LANGUAGE sql IMMUTABLE STRICT
 AS $$ SELECT jsonb_set($1::jsonb, string_to_array(substr($2, 3), '.'), $3)::text $$;

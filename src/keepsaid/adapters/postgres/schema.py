@@ -16,7 +16,7 @@ from keepsaid.adapters.sql.query import column, load, one
 from keepsaid.adapters.sql.scripts import check_number, due
 from keepsaid.errors import ForeignStore, StoreError
 
-SCHEMA, PLACE = load("schema"), load("place", PACKAGE)
+SCHEMA = load("schema")
 _LOCK = 0x6B656571
 """The advisory lock that a process holds while it makes or migrates the schema."""
 
@@ -34,14 +34,15 @@ def migrate(place: PostgresPlace, part: str, undoable: Sequence[str]) -> int:
         db = PostgresSession(connection)
         db.execute(SQL["lock"], (_LOCK,))
         found = _found(db, place, part)
-        for number, text in due(part, found):
+        for step, (number, text) in enumerate(due(part, found)):
+            is_new = not found and not step
             with db.transaction():
-                if not found:
+                if is_new:
                     _begin(db, place)
                 for statement in script(text):
                     connection.execute(statement)
-                if part == "buffer" and not found:
-                    db.execute(PLACE["index_at_once"])
+                if is_new:
+                    connection.execute(_script(f"{part}.sql"))
                 db.execute(SCHEMA["set_version"], (part, number))
         there = column(db, SQL["undo_triggers"])
         for table in undoable:
@@ -72,6 +73,10 @@ def _begin(db: PostgresSession, place: PostgresPlace) -> None:
         hint = f"GRANT CREATE ON DATABASE {db.connection.info.dbname} TO {db.connection.info.user}"
         raise StoreError(f"{place}: no right to make a schema", safe="Nothing was changed.", hint=hint) from error
     for file in _OWN:
-        db.connection.execute(files(PACKAGE).joinpath(file).read_text("utf-8"))
+        db.connection.execute(_script(file))
     for statement in script(SCHEMA["create"]):
         db.connection.execute(statement)
+
+
+def _script(file: str) -> str:
+    return files(PACKAGE).joinpath(file).read_text("utf-8")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import Any
 
@@ -15,7 +15,9 @@ from psycopg.types.string import StrDumper, TextLoader
 
 from keepsaid.adapters.postgres import undo
 from keepsaid.adapters.postgres.dialect import translated
-from keepsaid.adapters.sql.query import Bound, Row
+from keepsaid.adapters.postgres.postings import post_pieces
+from keepsaid.adapters.sql.query import Bound, MentionsOf, Row
+from keepsaid.adapters.sql.search.session import SearchedSession
 
 
 class _Numbers(list[int]):
@@ -102,12 +104,13 @@ class _Rows:
         return self._names
 
 
-class PostgresSession:
-    """What `SqlSession` asks for, over one connection of psycopg."""
+class PostgresSession(SearchedSession):
+    """What `MemorySession` asks for, over one connection of psycopg."""
 
     def __init__(self, db: psycopg.Connection[Row]) -> None:
         self.connection = db
-        self._changes = self._total = self._savepoints = 0
+        self._changes = self._total = 0
+        self._blocks: list[AbstractContextManager[None]] = []
 
     def execute(self, sql: str, bound: Bound = (), /) -> _Rows:
         made = translated(sql)
@@ -149,6 +152,10 @@ class PostgresSession:
         del table, keys, outer
         return frozenset()
 
+    def reindex(self, mentions: MentionsOf = "new") -> None:
+        super().reindex(mentions)
+        post_pieces(self)
+
     @contextmanager
     def record_undo(self, number: int | None, tables: Sequence[str], keep: str) -> Iterator[None]:
         """An undo image is the rows of the tables as they were, as JSON, compressed with zlib."""
@@ -175,16 +182,27 @@ class PostgresSession:
             if not self.connection.closed and self.connection.info.transaction_status != TransactionStatus.IDLE:
                 self.connection.execute("ROLLBACK")
 
+    @contextmanager
+    def _savepoint(self) -> Iterator[None]:
+        name = f"inner_{len(self._blocks)}"
+        self.connection.execute(f"SAVEPOINT {name}")
+        try:
+            yield
+        except BaseException:
+            self.connection.execute(f"ROLLBACK TO {name}")
+            raise
+        finally:
+            self.connection.execute(f"RELEASE {name}")
+
     def __enter__(self) -> PostgresSession:
-        self._savepoints += 1
-        self.connection.execute(f"SAVEPOINT inner_{self._savepoints}")
+        """Begin a savepoint, or outside any transaction a transaction."""
+        is_idle = self.connection.info.transaction_status == TransactionStatus.IDLE
+        block = self.transaction() if is_idle else self._savepoint()
+        block.__enter__()
+        self._blocks.append(block)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        name = f"inner_{self._savepoints}"
-        self._savepoints -= 1
-        if kind is not None:
-            self.connection.execute(f"ROLLBACK TO {name}")
-        self.connection.execute(f"RELEASE {name}")
+        self._blocks.pop().__exit__(kind, error, trace)

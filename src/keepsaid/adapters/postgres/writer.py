@@ -14,6 +14,7 @@ from keepsaid.adapters.postgres.connection import PostgresPlace, connect, in_our
 from keepsaid.adapters.postgres.dialect import PACKAGE
 from keepsaid.adapters.postgres.session import PostgresSession
 from keepsaid.adapters.sql.query import CommitTable, SqlSession, load, only, run
+from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.adapters.sql.writer import CommitGroup, RejectedCommit
 from keepsaid.domain.forgetting import EmptyLog
 from keepsaid.errors import KeepsaidError, StoreUnreachable
@@ -57,9 +58,12 @@ class WriterSession(PostgresSession):
 class PostgresExecutor:
     """Writes one database; not safe for use by two threads at once. Any number of processes may have one."""
 
-    def __init__(self, place: PostgresPlace, table: Callable[[SqlSession], CommitTable]) -> None:
+    def __init__(
+        self, place: PostgresPlace, table: Callable[[SqlSession], CommitTable], keyring: TombstoneKeyring
+    ) -> None:
         self._place = place
         self._session = WriterSession(place)
+        self._session.attach(keyring)
         with in_our_words(place):
             self._table = table(self._session)
         self._group = CommitGroup(self._session, self._table, self._refused)

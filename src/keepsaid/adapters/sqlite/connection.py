@@ -19,23 +19,14 @@ from weakref import WeakKeyDictionary
 import apsw
 
 from keepsaid.adapters.sql.query import P, T
-from keepsaid.adapters.sql.search import piece_index, vector_index
-from keepsaid.adapters.sql.tombstones import TombstoneKeyring, open_keyring
+from keepsaid.adapters.sql.search.session import SearchedSession
+from keepsaid.adapters.sql.tombstones import open_keyring
 from keepsaid.adapters.sqlite import disk, sealing
 from keepsaid.errors import ForeignStore, KeepsaidError, StoreError, StoreGone, StoreLocked
 
 
-class SqliteSession(apsw.Connection):
-    """What `SqlSession` asks for and apsw's connection has not."""
-
-    _keyring: TombstoneKeyring | None = None
-
-    def attach(self, keyring: TombstoneKeyring) -> None:
-        """Make tombstones with a keyring from now on."""
-        self._keyring = keyring
-
-    def tombstones(self, digests: Iterable[bytes]) -> Sequence[bytes]:
-        return () if self._keyring is None else self._keyring.compute_tombstones(digests)
+class SqliteSession(SearchedSession, apsw.Connection):
+    """What `MemorySession` asks for and apsw's connection has not."""
 
     def version(self) -> int:
         [[version]] = self.execute("PRAGMA data_version")
@@ -59,9 +50,6 @@ class SqliteSession(apsw.Connection):
             if self.in_transaction:
                 self.execute("ROLLBACK")
 
-    reindex = piece_index.reindex
-    count_terms = piece_index.count_terms
-    alike = vector_index.alike
     altered = sealing.altered
 
     @contextmanager

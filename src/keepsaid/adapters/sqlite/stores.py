@@ -8,14 +8,12 @@ from contextlib import AsyncExitStack, ExitStack, closing
 from pathlib import Path
 
 from keepsaid.adapters.sql.memory import forgetting as memory_forgetting
-from keepsaid.adapters.sql.memory.commits import KeepVectors
 from keepsaid.adapters.sql.memory.rows import MemoryParts
-from keepsaid.adapters.sql.memory.store import MEMORY_COMMITS, SqlMemories
 from keepsaid.adapters.sql.operations import forgetting, queries
 from keepsaid.adapters.sql.operations.chronicle import SqlChronicles
 from keepsaid.adapters.sql.operations.store import SqlOperations
-from keepsaid.adapters.sql.query import CommitTable, T, column, load, only, reads, writes
-from keepsaid.adapters.sql.search import full_text, piece_index, vector_index, word_blocks
+from keepsaid.adapters.sql.query import CommitTable, T, column, load, only
+from keepsaid.adapters.sql.search.memories import MEMORY_TABLE, SearchedMemories
 from keepsaid.adapters.sql.tombstones import KEY_NAME, TombstoneKeyring, open_keyring
 from keepsaid.adapters.sql.writer import Writer
 from keepsaid.adapters.sqlite import connection, integrity, writer
@@ -23,11 +21,9 @@ from keepsaid.adapters.sqlite.connection import Readers, SqliteSession, open_rea
 from keepsaid.adapters.sqlite.writer import TransactionExecutor
 from keepsaid.config.home import write_file
 from keepsaid.domain import commits
-from keepsaid.domain.memory import Found, Listener, VectorSpace
 from keepsaid.errors import LogLost, StoreError, StoreUnpaired
 from keepsaid.ports import runtime
 from keepsaid.ports.store_views import Operations
-from keepsaid.text.words import DocumentFrequencies
 from keepsaid.values import frozen
 
 PAIR = load("pair")
@@ -181,17 +177,12 @@ def _open(path: Path, parts: Sequence[str]) -> SqliteSession:
         return db
 
 
-MEMORY_TABLE = MEMORY_COMMITS | CommitTable(
-    {KeepVectors: vector_index.keep_vectors}, {}, (piece_index.settled, vector_index.pack, word_blocks.pack_words)
-)
-"""For a ledger that writes memory; join it with the operational ones where one file holds both stores."""
-
 _LOG_PAGES = 250
 """One memory that leaves the index changes a hundred pages: a longer log would hold up the writer when it is moved."""
 
 
-class SqliteMemories(SqlMemories):
-    """Memories in one SQLite file; `writer` must know MEMORY_TABLE, `close` closes what is in `closing`, in order."""
+class SqliteMemories(SearchedMemories):
+    """Memories in one SQLite file; `writer` must know MEMORY_TABLE, `closing` are closed with it, in order."""
 
     def __init__(
         self,
@@ -202,27 +193,8 @@ class SqliteMemories(SqlMemories):
         redactor: runtime.Redactor | None = None,
         keyring: TombstoneKeyring | None = None,
     ) -> None:
-        super().__init__(MemoryParts(writer, readers, ids, redactor, keyring or open_keyring(readers.path)))
-        self._file, self._closing = readers, closing
-        self._vectors = vector_index.VectorIndex()
-
-    unembedded = reads(vector_index.unembedded)
-    keep_vectors = writes(KeepVectors)
-    spaces = reads(vector_index.spaces)
-
-    async def text(self, listener: Listener, query: str, limit: int) -> tuple[Found, ...]:
-        return await self._file.run(full_text.search, listener, query, limit)
-
-    async def nearest(self, listener: Listener, space: VectorSpace, query: bytes, limit: int) -> tuple[Found, ...]:
-        return await self._file.run(self._vectors.search, listener, space, query, limit)
-
-    async def read_document_frequencies(self, text: str) -> DocumentFrequencies:
-        return await self._file.run(full_text.read_document_frequencies, text)
-
-    async def close(self) -> None:
-        """Stop what this store started; what it was given stays open."""
-        for part in self._closing:
-            await part.close()
+        parts = MemoryParts(writer, readers, ids, redactor, keyring or open_keyring(readers.path))
+        super().__init__(parts, [part.close for part in closing])
 
 
 async def open_memories(

@@ -6,7 +6,3 @@ UPDATE writer_place SET holder = ?1 WHERE holder <> ?1
 
 -- name: outcome
 SELECT pg_xact_status(CAST(CAST(?1 AS TEXT) AS xid8))
-
--- the keys of messages are indexed as they come: nothing that one process remembers would be right for another
--- name: index_at_once
-UPDATE message_keyed SET until = 9223372036854775807

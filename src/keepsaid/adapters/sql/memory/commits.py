@@ -7,6 +7,7 @@ from typing import Any
 
 from keepsaid.adapters.sql.memory import forgetting, rows
 from keepsaid.adapters.sql.query import MemorySession, as_json, column, every, load, reads
+from keepsaid.adapters.sql.search.tokens import any_of, has_phrase
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain.attributes import slot_of
 from keepsaid.domain.commits import Commit
@@ -98,7 +99,8 @@ def _forgotten(db: MemorySession, memory: NewMemory, *, echoes: bool) -> dict[st
     return {"tombstones": [one.hex() for one in named], "echoes": [one.hex() for one in said]}
 
 
-_AS_THEY_ARE = ("kind", "trust", "said_at", "derived", "asked", "version", "metadata", "valid_from", "corrects")
+_AS_THEY_ARE = ("kind", "trust", "said_at", "version", "metadata", "valid_from")
+_FLAGS = ("derived", "asked", "corrects")
 
 
 def draft(memory: NewMemory, memory_id: int, at: int) -> dict[str, Any]:
@@ -115,6 +117,7 @@ def draft(memory: NewMemory, memory_id: int, at: int) -> dict[str, Any]:
         "sources": [[rows.storable(source.kind), rows.storable(source.ref)] for source in memory.sources],
         "content_hash": content_hash(memory).hex(),
         **{name: getattr(memory, name) for name in _AS_THEY_ARE},
+        **{name: int(getattr(memory, name)) for name in _FLAGS},
         **rows.storable_texts(memory),
         **rows.lane_columns(memory.lane),
     }
@@ -124,7 +127,9 @@ def _repeated(db: MemorySession, sentences: Sequence[str], ids: Sequence[int]) -
     known = frozenset(ids)
 
     def stays(sentence: str) -> bool:
-        return any(row[0] not in known for row in db.execute(forgetting.SQL["said"], (f'body : "{sentence}"', None)))
+        bindings = {**any_of([sentence], "body"), "before": None}
+        found = every(db, forgetting.SQL["said"], bindings)
+        return any(id_ not in known and has_phrase(text, sentence) for id_, text in found)
 
     return frozenset(filter(stays, sentences))
 

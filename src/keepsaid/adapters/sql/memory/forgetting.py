@@ -21,7 +21,7 @@ from keepsaid.adapters.sql.query import (
     run,
     writes,
 )
-from keepsaid.adapters.sql.search.tokens import stems_of
+from keepsaid.adapters.sql.search.tokens import any_of, stems_of
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain import commits, message, states
 from keepsaid.domain import forgetting as domain
@@ -163,7 +163,7 @@ def _lineage(db: MemorySession, ids: Sequence[int], refs: Sequence[str]) -> Sequ
 
 def _said_elsewhere(db: MemorySession, words: frozenset[str], ids: Sequence[int]) -> frozenset[str]:
     before = only(db, SQL["earliest"], (db.numbers((0, *sorted(set(ids)))),))[0]
-    return frozenset(word for word in words if not _by_word(db, "said", word, before).issubset(ids))
+    return frozenset(word for word in words if not _by_word(db, "said", word, before=before).issubset(ids))
 
 
 def _count(db: MemorySession, targets: domain.ForgetTargets) -> domain.Counts:
@@ -315,9 +315,9 @@ def _digests(key: str, kind: str, said: bytes, slot: Sequence[str]) -> tuple[byt
     return (said, *named, *((domain.slot_digest(subject, attribute, value),) if attribute and value else ()))
 
 
-def _by_word(db: MemorySession, statement: str, word: str, *bound: int | None) -> set[int]:
+def _by_word(db: MemorySession, statement: str, word: str, **bound: int | None) -> set[int]:
     """The memories that hold a word as it is, found by its stem."""
-    found = every(db, SQL[statement], (f'body : "{word}"', *bound))
+    found = every(db, SQL[statement], {**any_of([word], "body"), **bound})
     return {number for number, text in found if word in domain.words_in(text)}
 
 

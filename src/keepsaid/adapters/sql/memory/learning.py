@@ -11,6 +11,7 @@ from keepsaid.adapters.sql.memory.commits import KeepMemories, content_hash, kee
 from keepsaid.adapters.sql.memory.entities import mention_learned
 from keepsaid.adapters.sql.memory.graph import Relate, relate
 from keepsaid.adapters.sql.query import MemorySession, as_json, every, load, only
+from keepsaid.adapters.sql.search.tokens import any_of
 from keepsaid.domain.attributes import Period, SlotStatement, periods, single, slot_of, value_name
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.forgetting import name_digest, source_name
@@ -246,10 +247,10 @@ def _sources(db: MemorySession, ids: Sequence[int]) -> list[Source]:
 
 def _same_words(db: MemorySession, memory: NewMemory) -> int | None:
     """The oldest memory of the same scope that says the same, of the same subject or of nobody in particular."""
-    query = "{body} : (" + " OR ".join(f'"{word}"' for word in sameness.telling(normal.normalise(memory.text))) + ")"
+    words = any_of(sameness.telling(normal.normalise(memory.text)), "body")
     place = {"scope": rows.storable(memory.scope), "kinds": as_json(sorted(LEARNABLE)), "start": _start(memory)}
     about = value_name(memory.subject)
-    for id_, text, subject in every(db, TRUTH["same_words"], {**place, "query": query, "limit": _LOOKED_AT}):
+    for id_, text, subject in every(db, TRUTH["same_words"], {**place, **words, "limit": _LOOKED_AT}):
         other = value_name(subject)
         if (not about or not other or about == other) and sameness.say_the_same(memory.text, text):
             return int(id_)

@@ -55,12 +55,20 @@ _KINDS = {str(kind): kind for kind in Kind}
 _TRUSTS = {str(trust): trust for trust in message.Trust}
 
 
-def statements(page: str) -> Mapping[str, str]:
-    """The statements of a page, with the common rule of visibility and the columns inserted."""
-    parts, found = load("memory"), load(page)
-    for part in ("heard", "audiences", "scopes", "same_lane", "columns", "replaced_by", "held_until", "learned_from"):
+_PARTS = ("heard", "audiences", "scopes", "same_lane", "columns", "replaced_by", "held_until", "learned_from")
+
+
+def filled(found: Mapping[str, str]) -> Mapping[str, str]:
+    """The statements with the common rule of visibility and the columns inserted."""
+    parts = load("memory")
+    for part in _PARTS:
         found = {name: sql.replace(f"/*{part}*/", parts[part]) for name, sql in found.items()}
     return found
+
+
+def statements(page: str) -> Mapping[str, str]:
+    """The statements of a page, filled."""
+    return filled(load(page))
 
 
 SQL = statements("memory")
@@ -133,7 +141,7 @@ def audience(memory: NewMemory) -> tuple[str | int, ...]:
     external, bound_to_lane = memory.trust is message.Trust.EXTERNAL, memory.kind in LANE_BOUND
     lane = memory.lane if external or bound_to_lane else None
     parts = ("", "", "", "") if lane is None else tuple(map(storable, lane))
-    return (storable(memory.scope), external, bound_to_lane, lane is not None, *parts)
+    return (storable(memory.scope), int(external), int(bound_to_lane), int(lane is not None), *parts)
 
 
 def memory(row: Row) -> Memory:

@@ -13,7 +13,7 @@ from typing import Any
 from keepsaid.adapters.sql.memory.rows import bound, rows
 from keepsaid.adapters.sql.query import MemorySession, as_json
 from keepsaid.adapters.sql.search.piece_index import AFTER, BEFORE, KNOWN, MOST, number, numbers, scores
-from keepsaid.adapters.sql.search.tokens import words_of
+from keepsaid.adapters.sql.search.tokens import any_of, stems_of, words_of
 from keepsaid.adapters.sql.search.word_blocks import best, outside, stretches
 from keepsaid.domain.memory import Found, Listener
 from keepsaid.text.languages import STOPWORDS, function_words, query_terms, telling_letters
@@ -64,6 +64,9 @@ should may might has ha have had
 _OPENINGS = frozenset(numbers([word]) for word in _OPENING.split())
 """Words that questions begin with, and their stems."""
 
+_ALL_PIECES = {"first": 0, "until": 1 << 62}
+"""The range of the ids of all pieces."""
+
 _Row = tuple[Any, ...]
 """A piece: its memory, when it was said, own terms, terms of its marks, all terms, speaker, audience, whether it is an
 episode, and its id."""
@@ -80,7 +83,7 @@ _SCORED = itemgetter(2, 3, 4)
 
 @frozen
 class _Term:
-    """A term of a query: what to look for, in how many pieces it stands, and how many entries the index has of it."""
+    """A term of a query: its word, in how many pieces it stands, and how many entries the index has of it."""
 
     word: str
     pieces: int
@@ -89,9 +92,9 @@ class _Term:
 
 @frozen
 class _QueryPlan:
-    """A planned query: FTS5 terms, the weight of each word, the words read in blocks, the blocks, the depth."""
+    """A planned query: the words looked up, the weight of each term, those read in blocks, the blocks, the depth."""
 
-    words: str
+    words: Sequence[str]
     worth: Mapping[int, float]
     read: Mapping[int, float]
     there: Sequence[int]
@@ -133,8 +136,7 @@ def _plan_query(
         read = dict(islice(idf.items(), readable))
         share, most = (_READ_DEPTH_SHARE, _READ_DEPTH_MOST) if there else (_DEPTH_SHARE, _DEPTH_MOST)
         depth = int(min(max(_DEPTH_LEAST, pieces * share), most))
-    words = " OR ".join(f'"{term.word}"' for term in looked_up)
-    return _QueryPlan(words, idf, read, there or (), max(depth, limit))
+    return _QueryPlan([term.word for term in looked_up], idf, read, there or (), max(depth, limit))
 
 
 def read_document_frequencies(db: MemorySession, text: str) -> DocumentFrequencies:
@@ -198,11 +200,17 @@ def _best(db: MemorySession, listener: Listener, asked: _QueryPlan) -> tuple[lis
     Facts have a share of their own. If most matches repeat one another, more are read, so that a question asked a
     thousand times leaves room for its answer.
     """
-    bindings = {**bound(listener), "query": asked.words, "known": f'said : "{KNOWN}" AND ({asked.words})'}
+    bindings = {**bound(listener), **any_of(asked.words), **_ALL_PIECES}
     top, heard = _top(db, listener, bindings, asked)
     if top >= asked.depth:
         heard = _with_known(db, listener, bindings, asked, heard)
     return _add_neighbours(db, asked.worth, heard) if heard else [], top >= asked.depth
+
+
+def _known(words: Sequence[str]) -> dict[str, str]:
+    """What finds the pieces of facts with any of some words."""
+    query = any_of(words)["query"]
+    return {"query": f'said : "{KNOWN}" AND ({query})', "terms": any_of([KNOWN, *words])["terms"]}
 
 
 def _with_known(
@@ -214,7 +222,7 @@ def _with_known(
         apart = _apart(_top(db, listener, bindings, replace(asked, depth=_DEPTH_DROWNED))[1])
     there = {row[-1] for row in apart if not row[7]}
     if len(there) < _SHARE_LEAST and rows(db, "any_known", {}):
-        known = rows(db, "matches_known", {**bindings, "share": _SHARE})
+        known = rows(db, "matches_known", {**bindings, **_known(asked.words), "share": _SHARE})
         apart += _filter_visible(db, bindings, [row[0] for row in known if row[0] not in there])
     return apart
 
@@ -236,11 +244,12 @@ def _top(db: MemorySession, listener: Listener, bindings: dict[str, Any], asked:
 def _matches(db: MemorySession, asked: _QueryPlan) -> list[int]:
     """The pieces that match best: from blocks of words, where there are any, and from FTS5 what stands in none."""
     found = best(db, asked.there, asked.read, asked.depth) if asked.there else []
+    words = any_of(asked.words)
     [(newest,)] = rows(db, "pieces_about", {})
     for first, until in outside(asked.there, newest):
         share = asked.depth * (until - first) // (newest + 1)
         depth = max(share, min(_DEPTH_OUTSIDE, asked.depth))
-        wanted = {"query": asked.words, "depth": depth, "first": first, "until": until}
+        wanted = {**words, "depth": depth, "first": first, "until": until}
         found += [row[0] for row in rows(db, "matches", wanted)]
     return found
 
@@ -288,10 +297,18 @@ def _counted(db: MemorySession, words: Mapping[str, str]) -> tuple[dict[str, _Te
     counting = about <= _COUNT_NOW_MAX or not pieces
     if counting:
         [(pieces,)] = rows(db, "pieces", {})
-    found = rows(db, "frequencies_now" if counting else "frequencies", {"terms": as_json(words)})
-    visited = ((visits or 0, stem, count or 0) for stem, count, visits in found if visits or not counting)
+    entries = {stem: _entry(stem, word) for stem, word in words.items()}
+    statement = "frequencies_now" if counting else "frequencies"
+    found = {entry: counts for entry, *counts in rows(db, statement, {"terms": as_json({*entries.values()})})}
+    counted = ((stem, *found[entry]) for stem, entry in entries.items())
+    visited = ((visits or 0, stem, count or 0) for stem, count, visits in counted if visits or not counting)
     rarest = sorted(visited)[:TERMS_MAX]
     return {stem: _Term(words[stem], count, visits) for visits, stem, count in rarest}, max(pieces, 1)
+
+
+def _entry(stem: str, word: str) -> str:
+    """What a word is listed by in the index: a further term of a language by the stem of that."""
+    return stem if stem != word else next(iter(stems_of(word)), word)
 
 
 def _within(terms: Iterable[_Term], budget: float) -> int:

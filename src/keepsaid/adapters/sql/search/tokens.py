@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from threading import local
 from typing import Any
 
 import apsw
+
+from keepsaid.adapters.sql.query import as_json
 
 _of_thread = local()
 
@@ -19,11 +21,27 @@ def stems_of(text: str) -> list[str]:
     return [str(token) for token in found]
 
 
+def has_phrase(text: str, phrase: str) -> bool:
+    """Return whether a text has the words of a phrase side by side, in any form."""
+    stems, wanted = stems_of(text), stems_of(phrase)
+    return any(stems[at : at + len(wanted)] == wanted for at in range(len(stems) - len(wanted) + 1))
+
+
 def words_of(text: str) -> Iterator[tuple[str, str]]:
     """Yield each word of a text as it is written, with its stem."""
     raw = text.encode()
     for start, end, stem in _tokenizer()(raw, apsw.FTS5_TOKENIZE_QUERY, None, include_colocated=False):
         yield raw[start:end].decode(), stem
+
+
+def any_of(words: Sequence[str], column: str = "") -> dict[str, str]:
+    """What a statement is bound to that looks for pieces with any of some words, in one column or in all.
+
+    `query` is what FTS5 is asked; `terms` are the stems, for a database without it.
+    """
+    query = " OR ".join(f'"{word}"' for word in words)
+    terms = [stem for word in words for stem in stems_of(word)]
+    return {"query": f"{column} : ({query})" if column else query, "terms": as_json(terms)}
 
 
 def _tokenizer() -> Callable[..., Any]:

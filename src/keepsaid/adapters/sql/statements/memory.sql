@@ -156,7 +156,7 @@ SELECT 1 FROM memory INDEXED BY memory_known WHERE memory.state = 'active' AND m
 -- name: matches_known
 SELECT memory.id
 FROM memory_text CROSS JOIN memory_piece AS memory ON memory.id = memory_text.rowid
-WHERE memory_text MATCH :known AND /*heard*/
+WHERE memory_text MATCH :query AND /*heard*/
 ORDER BY bm25(memory_text), memory.id DESC LIMIT :share
 
 -- name: pieces_heard

@@ -44,7 +44,7 @@ FROM memory WHERE id = ?
 -- name: said
 SELECT memory.id, memory.text FROM memory_text
 JOIN memory_piece ON memory_piece.id = memory_text.rowid JOIN memory ON memory.id = memory_piece.memory_id
-WHERE memory_text MATCH ?1 AND (memory.said_at < ?2 OR (memory.derived = 0 AND substr(memory.key, 1, 6) <> 'reply:'))
+WHERE memory_text MATCH :query AND (memory.said_at < :before OR (memory.derived = 0 AND substr(memory.key, 1, 6) <> 'reply:'))
 
 -- name: earliest
 SELECT min(said_at) FROM memory WHERE id IN (SELECT value FROM carray(?))
@@ -52,7 +52,7 @@ SELECT min(said_at) FROM memory WHERE id IN (SELECT value FROM carray(?))
 -- name: made
 SELECT memory.id, memory.text FROM memory_text
 JOIN memory_piece ON memory_piece.id = memory_text.rowid JOIN memory ON memory.id = memory_piece.memory_id
-WHERE memory_text MATCH ?1 AND memory.kind IN ('thread_summary', 'session_summary', 'thread_state')
+WHERE memory_text MATCH :query AND memory.kind IN ('thread_summary', 'session_summary', 'thread_state')
 
 -- name: bulletins
 SELECT id, text FROM memory WHERE kind = 'bulletin' AND state = 'active'

@@ -1,0 +1,39 @@
+"""Full text on PostgreSQL: the postings of every piece, written by the commit that writes the piece.
+
+FTS5 makes its own for SQLite; both have the same tokens, and the statements that rank by them the same formula.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from keepsaid.adapters.postgres.dialect import PACKAGE
+from keepsaid.adapters.sql.query import Row, SqlSession, chunks, every, load
+from keepsaid.adapters.sql.search.tokens import stems_of
+
+SQL = load("postings", PACKAGE)
+
+_TERM_CHARS = 250
+"""The characters of a term that are kept, so that an entry of PostgreSQL's index holds it; statements cut alike."""
+
+
+def post_pieces(db: SqlSession) -> None:
+    """Write the postings of the pieces that came in this transaction, and count those that went."""
+    if not every(db, SQL["any_changed"]):
+        return
+    for pieces in chunks(every(db, SQL["unposted"])):
+        if postings := [posting for piece in pieces for posting in _postings(piece)]:
+            terms, *numbers = zip(*postings, strict=True)
+            db.execute(SQL["post"], (db.texts(terms), *map(db.numbers, numbers)))
+    db.execute(SQL["resize"])
+    db.execute(SQL["posted"])
+
+
+def _postings(piece: Row) -> Iterator[tuple[str | int, ...]]:
+    """Yield each term of a piece, the piece, its tokens, and how often the term stands in each column."""
+    piece_id, *texts = piece
+    counts = [Counter(stem[:_TERM_CHARS] for stem in stems_of(text)) for text in texts]
+    tokens = sum(map(Counter.total, counts))
+    for term in dict.fromkeys(term for count in counts for term in count):
+        yield (term, piece_id, tokens, *(count[term] for count in counts))

@@ -1,0 +1,41 @@
+-- what FTS5's bm25() comes to with its constants, k1 = 1.2 and b = 0.75
+-- name: scored
+SELECT found.piece_id, sum(
+  greatest(ln((size.pieces - found.pieces + 0.5) / (found.pieces + 0.5)), 0.000001)
+  * found.often * 2.2 / (found.often + 1.2 * (0.25 + 0.75 * found.tokens / size.average))
+) AS score
+FROM (
+  SELECT
+    posting.piece_id, CAST(posting.tokens AS REAL) AS tokens,
+    CAST(posting.body + posting.speaker + posting.said + posting.grams AS REAL) AS often,
+    CAST(count(*) OVER (PARTITION BY posting.term) AS REAL) AS pieces
+  FROM json_each/*texts*/(:terms) AS wanted CROSS JOIN memory_posting AS posting ON posting.term = left(wanted.value, 250)
+  WHERE posting.piece_id >= :first AND posting.piece_id < :until
+) AS found
+CROSS JOIN (
+  SELECT CAST(least(pieces, :until - :first) AS REAL) AS pieces, CAST(tokens AS REAL) / greatest(pieces, 1) AS average
+  FROM memory_size
+) AS size
+GROUP BY found.piece_id
+
+-- name: matches
+SELECT found.piece_id FROM (/*scored*/) AS found
+ORDER BY found.score DESC, found.piece_id DESC LIMIT :depth
+
+-- name: matches_heard
+SELECT memory.id FROM (/*scored*/) AS found JOIN memory_piece AS memory ON memory.id = found.piece_id
+WHERE memory.audience IN (/*audiences*/)
+ORDER BY found.score DESC, memory.id DESC LIMIT :depth
+
+-- name: matches_known
+SELECT memory.id FROM (/*scored*/) AS found JOIN memory_piece AS memory ON memory.id = found.piece_id
+WHERE NOT memory.beside AND /*heard*/
+ORDER BY found.score DESC, memory.id DESC LIMIT :share
+
+-- name: frequencies_now
+SELECT
+  wanted.value, count(*) FILTER (WHERE posting.body > 0) + count(*) FILTER (WHERE posting.grams > 0),
+  count(*) FILTER (WHERE posting.body > 0) + count(*) FILTER (WHERE posting.speaker > 0)
+  + count(*) FILTER (WHERE posting.said > 0) + count(*) FILTER (WHERE posting.grams > 0)
+FROM json_each/*texts*/(:terms) AS wanted LEFT JOIN memory_posting AS posting ON posting.term = left(wanted.value, 250)
+GROUP BY wanted.value
