@@ -39,3 +39,40 @@ SELECT
   + count(*) FILTER (WHERE posting.said > 0) + count(*) FILTER (WHERE posting.grams > 0)
 FROM json_each/*texts*/(:terms) AS wanted LEFT JOIN memory_posting AS posting ON posting.term = left(wanted.value, 250)
 GROUP BY wanted.value
+
+-- name: pieces_beside
+SELECT
+  memory.memory_id, memory.said_at, memory.own_terms, memory.mark_terms, memory.terms, memory.speaker, memory.audience,
+  memory.beside, memory.id
+FROM json_each/*numbers*/(:pieces) AS found
+JOIN memory_piece AS piece ON piece.id = found.value AND piece.beside
+CROSS JOIN LATERAL (
+  (
+    SELECT id FROM memory_piece AS after
+    WHERE after.beside AND after.audience = piece.audience
+    AND (after.said_at, after.memory_id, after.n) > (piece.said_at, piece.memory_id, piece.n)
+    ORDER BY after.said_at, after.memory_id, after.n LIMIT :before
+  )
+  UNION
+  (
+    SELECT id FROM memory_piece AS before
+    WHERE before.beside AND before.audience = piece.audience
+    AND (before.said_at, before.memory_id, before.n) < (piece.said_at, piece.memory_id, piece.n)
+    ORDER BY before.said_at DESC, before.memory_id DESC, before.n DESC LIMIT :after
+  )
+  UNION
+  (
+    SELECT id FROM memory_piece AS next
+    WHERE next.beside AND next.audience = piece.audience
+    AND (next.said_at, next.memory_id) > (piece.said_at, piece.memory_id) AND next.n < :before
+    ORDER BY next.said_at, next.memory_id, next.n LIMIT 2 * :before
+  )
+  UNION
+  (
+    SELECT id FROM memory_piece AS last
+    WHERE last.beside AND last.audience = piece.audience
+    AND (last.said_at, last.memory_id) < (piece.said_at, piece.memory_id)
+    ORDER BY last.said_at DESC, last.memory_id DESC, last.n DESC LIMIT :after
+  )
+) AS near
+JOIN memory_piece AS memory ON memory.id = near.id

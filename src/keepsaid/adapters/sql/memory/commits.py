@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from keepsaid.adapters.sql.memory import forgetting, rows
@@ -79,17 +79,31 @@ def keep(db: MemorySession, commits: Sequence[KeepMemories]) -> list[tuple[int, 
     """Apply a run of commits, whatever their number, in four statements and those that index what is new."""
     echoes = forgetting.any_echoes(db)
     new = [(*one, commit.at) for commit in commits for one in zip(commit.memories, commit.ids, strict=True)]
-    drafts = (draft(*one) | _forgotten(db, one[0], echoes=echoes) for one in new)
+    drafts = [draft(*one) | _forgotten(db, one[0], echoes=echoes) for one in new]
     bound = {"drafts": as_json(drafts)}
     for memory, *_ in new:
         if memory.asked:
             forgetting.lift(db, memory)
-    for statement in ("keep_audiences", "keep", "keep_sources"):
-        every(db, rows.SQL[statement], bound)
+    db.execute(rows.SQL["keep_audiences"], bound)
+    for part in _with_keys_once(drafts):
+        db.execute(rows.SQL["keep"], {"drafts": as_json(part)})
+    db.execute(rows.SQL["keep_sources"], bound)
     db.reindex()
     count(db, [use for commit in commits for use in commit.used])
     kept = iter(every(db, rows.SQL["kept"], bound))
     return [tuple(int(next(kept)[0]) for _ in commit.ids) for commit in commits]
+
+
+def _with_keys_once(drafts: Sequence[dict[str, Any]]) -> Iterator[Sequence[dict[str, Any]]]:
+    """Yield the drafts in parts, in each of which no key stands twice: no statement may write a row twice."""
+    seen: dict[str, int] = {}
+    parts: list[list[dict[str, Any]]] = []
+    for one in drafts:
+        seen[one["key"]] = place = seen.get(one["key"], -1) + 1
+        if place == len(parts):
+            parts.append([])
+        parts[place].append(one)
+    yield from parts
 
 
 def _forgotten(db: MemorySession, memory: NewMemory, *, echoes: bool) -> dict[str, list[str]]:

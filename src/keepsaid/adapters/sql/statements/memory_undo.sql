@@ -8,8 +8,8 @@ AND memory.speaker_id = :speaker AND CASE WHEN memory.metadata ->> '$.stored_in'
   ELSE memory.metadata ->> '$.stored_in' = :here
 END
 AND (memory.state = 'active' OR memory.metadata ->> '$.undone.by' = :by)
-ORDER BY memory.metadata ->> '$.undone.by' = :by DESC,
-  (SELECT max(said_at) FROM memory_statement AS statement WHERE statement.memory_id = memory.id) DESC, memory.id DESC
+ORDER BY memory.metadata ->> '$.undone.by' = :by DESC NULLS LAST,
+  (SELECT max(said_at) FROM memory_statement AS statement WHERE statement.memory_id = memory.id) DESC NULLS LAST, memory.id DESC
 LIMIT 1
 
 -- name: replaced
