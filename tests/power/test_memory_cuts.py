@@ -13,9 +13,10 @@ import pytest
 from tests.figures import Figures
 
 from keepsaid.adapters.sql.query import CommitTable
+from keepsaid.adapters.sql.search.memories import MEMORY_TABLE
 from keepsaid.adapters.sqlite.connection import Readers
 from keepsaid.adapters.sqlite.integrity import check_integrity
-from keepsaid.adapters.sqlite.stores import MEMORY_TABLE, SqliteMemories, open_memories, start
+from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories, start
 from keepsaid.domain.memory import Kind, Listener, NewMemory, Source, conversation_scope
 from keepsaid.domain.message import Trust
 from keepsaid.errors import KeepsaidError, StoreBroken

@@ -17,11 +17,12 @@ from tests.waits import HANG_S
 
 from keepsaid.adapters.sql.operations.queries import buffer_commits
 from keepsaid.adapters.sql.query import CommitTable
+from keepsaid.adapters.sql.search.memories import MEMORY_TABLE
 from keepsaid.adapters.sql.tombstones import open_keyring
 from keepsaid.adapters.sql.writer import RejectedCommit, Writer
 from keepsaid.adapters.sqlite.connection import Readers, open_writer
 from keepsaid.adapters.sqlite.integrity import migrate
-from keepsaid.adapters.sqlite.stores import MEMORY_TABLE, SqliteOperations, open_operations
+from keepsaid.adapters.sqlite.stores import SqliteOperations, open_operations
 from keepsaid.adapters.sqlite.writer import TransactionExecutor
 from keepsaid.domain.commits import Commit, IntakeResult, Receive, Received, Relinquish
 from keepsaid.domain.message import Content

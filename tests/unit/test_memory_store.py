@@ -7,11 +7,12 @@ import apsw
 import pytest
 
 from keepsaid.adapters.sql.memory.commits import KeepMemories, content_hash, key_hash
+from keepsaid.adapters.sql.search.memories import MEMORY_TABLE
 from keepsaid.adapters.sql.tombstones import KEY_NAME, TombstoneKeyring
 from keepsaid.adapters.sql.writer import RejectedCommit, Writer
 from keepsaid.adapters.sqlite.connection import Readers, SqliteSession, open_writer
 from keepsaid.adapters.sqlite.integrity import migrate
-from keepsaid.adapters.sqlite.stores import MEMORY_TABLE, SqliteMemories, open_memories
+from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories
 from keepsaid.adapters.sqlite.writer import TransactionExecutor
 from keepsaid.domain.memory import Source
 from keepsaid.errors import ForeignStore

@@ -9,6 +9,7 @@ from typing import Any, Concatenate
 
 from keepsaid.adapters.sql.operations.queries import buffer_commits
 from keepsaid.adapters.sql.query import P, T
+from keepsaid.adapters.sql.search.memories import MEMORY_TABLE
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring, open_keyring
 from keepsaid.adapters.sql.writer import RejectedCommit
 from keepsaid.adapters.sqlite import integrity, sealing, stores, writer
@@ -63,9 +64,9 @@ def memory_inline(
 ) -> tuple[InlineWriter, InlineReaders]:
     """The memory store in a file, opened once more; or a new one that is in no file."""
     if path is not None:
-        return InlineWriter(stores.open_ledger(path, ("memory",), lambda _: stores.MEMORY_TABLE)), InlineReaders(path)
+        return InlineWriter(stores.open_ledger(path, ("memory",), lambda _: MEMORY_TABLE)), InlineReaders(path)
     db = _in_memory("memory", tombs or open_keyring(_IN_MEMORY))
-    return InlineWriter(writer.TransactionExecutor(db, _IN_MEMORY, stores.MEMORY_TABLE)), InlineReaders(_IN_MEMORY, db)
+    return InlineWriter(writer.TransactionExecutor(db, _IN_MEMORY, MEMORY_TABLE)), InlineReaders(_IN_MEMORY, db)
 
 
 class InMemoryOperations(stores.SqliteOperations):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from keepsaid.adapters.sql.search.memories import MEMORY_TABLE
 from keepsaid.adapters.sqlite.connection import open_writer
-from keepsaid.adapters.sqlite.stores import MEMORY_TABLE, SqliteMemories
+from keepsaid.adapters.sqlite.stores import SqliteMemories
 from keepsaid.adapters.sqlite.writer import TransactionExecutor
 from keepsaid.domain.bundle import BundleEntry
 from keepsaid.domain.learning import COMMAND_KEY, Ruled, Ruling, UndoRequest

@@ -18,10 +18,10 @@ from types import MappingProxyType
 from keepsaid import errors
 from keepsaid.adapters.sql.operations.queries import buffer_commits
 from keepsaid.adapters.sql.scripts import migrations
+from keepsaid.adapters.sql.search.memories import MEMORY_TABLE
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.integrity import migrate
-from keepsaid.adapters.sqlite.stores import MEMORY_TABLE
 from keepsaid.domain.turn import StepKind
 
 _PACKAGE = Path(errors.__file__).parent

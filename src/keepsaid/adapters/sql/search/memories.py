@@ -10,7 +10,6 @@ from keepsaid.adapters.sql.memory.store import MEMORY_COMMITS, SqlMemories
 from keepsaid.adapters.sql.query import CommitTable, reads, writes
 from keepsaid.adapters.sql.search import full_text, piece_index, vector_index, word_blocks
 from keepsaid.domain.memory import Found, Listener, VectorSpace
-from keepsaid.text.words import DocumentFrequencies
 
 MEMORY_TABLE = MEMORY_COMMITS | CommitTable(
     {KeepVectors: vector_index.keep_vectors}, {}, (piece_index.settled, vector_index.pack, word_blocks.pack_words)
@@ -19,7 +18,7 @@ MEMORY_TABLE = MEMORY_COMMITS | CommitTable(
 
 
 class SearchedMemories(SqlMemories):
-    """Memories in any database; the writer must know MEMORY_TABLE, `closing` closes what was opened for it, in order."""
+    """Memories in any database; the writer must know MEMORY_TABLE, `closing` closes in order what was opened for it."""
 
     def __init__(self, parts: MemoryParts, closing: Sequence[Callable[[], Awaitable[None]]] = ()) -> None:
         super().__init__(parts)
