@@ -23,7 +23,8 @@ from keepsaid_testkit.contracts.memories import AUDIT, episode, sample
 
 _VOCABULARY = """
 harbour market garden violin rehearsal passport dentist invoice landlord bicycle recipe lasagne thunder marathon
-Häuser Gärten Schlüssel Versicherung gatos perros canciones nación naciones élèves journaux 会議 明日 東京 駅前 회의 내일
+Häuser Gärten Schlüssel Versicherung gatos perros canciones nación naciones élèves journaux 会議 明日 東京
+駅前 회의 내일
 running runs runner studies studying relational ponies caresses
 """
 _WORDS = _VOCABULARY.split()
