@@ -15,10 +15,13 @@ _SOCKET = ".s.PGSQL.5432"
 
 
 class Proxy:
-    """Passes bytes on, until a message of the client contains `cut_after`: that still goes on, its answer does not."""
+    """Passes bytes on, until a message of the client contains `cut_after`: that still goes on, its answer does not.
+
+    While it `is_away`, it passes nothing on and lets nobody in.
+    """
 
     def __init__(self, server: Path, folder: Path) -> None:
-        self.cut_after = b""
+        self.cut_after, self.is_away = b"", False
         self._server = server
         self._door = socket.socket(socket.AF_UNIX)
         self._door.bind(str(folder / _SOCKET))
@@ -29,6 +32,9 @@ class Proxy:
         with suppress(OSError):
             while True:
                 client, _ = self._door.accept()
+                if self.is_away:
+                    client.close()
+                    continue
                 server = socket.socket(socket.AF_UNIX)
                 server.connect(str(self._server))
                 threading.Thread(target=self._pass, args=(client, server), daemon=True).start()
@@ -40,6 +46,11 @@ class Proxy:
         back.start()
         with suppress(OSError):
             while said := client.recv(65_536):
+                if self.is_away:
+                    ends.set()
+                    client.shutdown(socket.SHUT_RDWR)
+                    server.shutdown(socket.SHUT_RDWR)
+                    break
                 cut = bool(self.cut_after) and self.cut_after in said
                 if cut:
                     self.cut_after = b""

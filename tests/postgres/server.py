@@ -95,3 +95,9 @@ def empty(place: PostgresPlace) -> None:
         deletions = [f"DELETE FROM {name}" for name in names if name not in (*_KEPT, *_COUNTED)]
         restarts = [f"SELECT setval('{name}', 1, false)" for name in sequences]
         db.execute("; ".join(["SET session_replication_role TO replica", *deletions, *_COUNTS, *restarts]))
+
+
+def cut_off(place: PostgresPlace) -> None:
+    """Let the server end every connection but this one."""
+    with psycopg.connect(place.url, autocommit=True) as db:
+        db.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'keepsaid'")

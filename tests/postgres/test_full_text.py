@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import psycopg
 import pytest
-from tests.postgres.server import empty
+from tests.postgres.server import cut_off, empty
 
 from keepsaid.adapters.postgres import stores as postgres_stores
 from keepsaid.adapters.postgres.connection import PostgresPlace
 from keepsaid.adapters.sql.search.memories import SearchedMemories
+from keepsaid.adapters.sql.search.word_blocks import STRETCH
 from keepsaid.adapters.sql.tombstones import open_keyring
+from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.stores import open_memories
 from keepsaid.domain.memory import NewMemory
 from keepsaid.domain.message import Lane, Trust
@@ -29,6 +32,9 @@ running runs runner studies studying relational ponies caresses
 """
 _WORDS = _VOCABULARY.split()
 _GRAMMAR = "the of and to in a is was on for with der die das und ich la el los que le les de"
+
+STEPS = STRETCH // 512 + 256 // 32
+"""So many steps make the blocks of a stretch."""
 
 Both = tuple[SearchedMemories, SearchedMemories]
 
@@ -122,3 +128,40 @@ async def test_a_word_without_end_is_kept_and_found(both: Both) -> None:
     for store in both:
         await store.keep([sample("a", f"the token {word}"), sample("b", "the token of another")], 1)
         assert [hit.memory_id for hit in await store.text(AUDIT, word, 5)][:1] == [1]
+
+
+def begin_a_stretch(place: PostgresPlace, file: Path) -> None:
+    """As if many pieces had come and gone."""
+    with psycopg.connect(place.url) as db:
+        db.execute(f"SELECT setval('{place.schema}.memory_piece_id_seq', {STRETCH})")
+    with closing(open_writer(file)) as db_file:
+        db_file.execute("UPDATE sqlite_sequence SET seq = ? WHERE name = 'memory_piece'", (STRETCH,))
+
+
+async def test_one_process_makes_the_blocks_and_all_read_them(both: Both, place: PostgresPlace, tmp_path: Path) -> None:
+    """Another goes on when that one is gone, and what was found before is found from blocks, with the same scores."""
+    random = Random(11)
+    one, _ = both
+    said = corpus(random, 0, 120)
+    for store in both:
+        await store.keep(said, 1)
+    begin_a_stretch(place, tmp_path / "memory.db")
+    more = corpus(random, 120, 60)
+    for store in both:
+        await store.keep(more, 2)
+    second = await postgres_stores.open_memories(place, CountingIds(), open_keyring(tmp_path / "memory.db"))
+    cut_off(place)
+    for _ in range(2 * STEPS):
+        await second.news.drop_news(0)
+        await one.news.drop_news(0)
+    assert blocks(place) == 1
+    await compare((one, second), random, 25)
+    await compare(both, random, 25)
+    await second.close()
+
+
+def blocks(place: PostgresPlace) -> int:
+    """How many stretches have all their blocks."""
+    with psycopg.connect(place.url) as db:
+        [(count,)] = db.execute(f"SELECT count(*) FROM {place.schema}.word_stretch WHERE whole = 1")
+    return int(count)

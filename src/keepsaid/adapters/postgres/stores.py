@@ -14,10 +14,13 @@ from keepsaid.adapters.sql.memory.rows import MemoryParts
 from keepsaid.adapters.sql.operations import forgetting, queries
 from keepsaid.adapters.sql.operations.store import SqlOperations
 from keepsaid.adapters.sql.query import CommitTable, SqlSession
+from keepsaid.adapters.sql.search import word_blocks
 from keepsaid.adapters.sql.search.memories import MEMORY_TABLE, SearchedMemories
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.adapters.sql.writer import Writer
 from keepsaid.ports import runtime
+
+_MEMORY_TABLE = MEMORY_TABLE | CommitTable({}, {}, (), (word_blocks.start_again,))
 
 UNDOABLE = {
     "buffer": forgetting.UNDOABLE,
@@ -37,7 +40,7 @@ async def open_memories(
     place: PostgresPlace, ids: runtime.Ids, keyring: TombstoneKeyring, redactor: runtime.Redactor | None = None
 ) -> SearchedMemories:
     """Open or create the memory store; raises a StoreError with the database untouched."""
-    writer = await _start(place, ("memory",), keyring, lambda _: MEMORY_TABLE)
+    writer = await _start(place, ("memory",), keyring, lambda _: _MEMORY_TABLE)
     readers = PostgresReaders(place)
     return SearchedMemories(MemoryParts(writer, readers, ids, redactor, keyring), (readers.close, writer.close))
 
@@ -51,7 +54,7 @@ async def open_stores(
 ) -> tuple[SqlOperations, SearchedMemories]:
     """Open or create both stores; `closing` closes them in the right order. Memory holds no secret of `redactor`."""
     writer = await _start(
-        place, ("buffer", "memory"), keyring, lambda db: queries.buffer_commits(db, keyring) | MEMORY_TABLE
+        place, ("buffer", "memory"), keyring, lambda db: queries.buffer_commits(db, keyring) | _MEMORY_TABLE
     )
     readers, searching = PostgresReaders(place), PostgresReaders(place)
     for part in (writer, readers, searching):

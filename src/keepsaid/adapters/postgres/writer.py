@@ -24,8 +24,13 @@ SQL = load("place", PACKAGE)
 _LOCK = 0x6B656570
 """`keep`: the advisory lock that is the writer's place."""
 
+_UPKEEP = 0x6B656575
+"""The advisory lock of the process that keeps up."""
+
 _OUTCOME_S = 5.0
 """How long the outcome of a transaction is asked for after its connection broke."""
+
+_UNKNOWN = "What was to be stored is kept whole or not at all; only the server knows which."
 
 
 class WriterSession(PostgresSession):
@@ -67,11 +72,12 @@ class PostgresExecutor:
         with in_our_words(place):
             self._table = table(self._session)
         self._group = CommitGroup(self._session, self._table, self._refused)
+        self._keeps_up = False
 
     def apply(self, commits: Sequence[object]) -> list[Any]:
         """Apply the commits in one transaction; a result for each, RejectedCommit where one was not kept.
 
-        When the connection breaks while the transaction ends, the server is asked for the outcome.
+        When the connection breaks, the server is asked for the outcome; what it has not kept is applied once more.
         """
         names = sorted({type(commit).__name__ for commit in commits})
         for name in names:
@@ -92,33 +98,45 @@ class PostgresExecutor:
             point(f"commit.{name}.after")
         return results
 
-    def _transaction(self, commits: Sequence[object]) -> list[Any]:
+    def _transaction(self, commits: Sequence[object], *, again: bool = True) -> list[Any]:
         session = self._session
         if session.connection.closed:
-            session.connection = connect(self._place)
+            self._reconnect()
         results: list[Any] = []
         try:
             with session.transaction():
                 results = self._group.apply(commits)
         except psycopg.OperationalError:
-            if not results or not session.connection.closed or not self._was_committed():
+            if not session.connection.closed:
+                raise
+            if not results or not self._was_committed():
+                if again:
+                    return self._transaction(commits, again=False)
                 raise
         return results
 
     def _was_committed(self) -> bool:
-        """Ask the server, once it is there again, how the last transaction ended. Raises StoreUnreachable."""
+        """Ask the server, once it is there again, how the last transaction ended. Raises StoreUnreachable after 5 s."""
         until = time.monotonic() + _OUTCOME_S
         while True:
             try:
-                self._session.connection = connect(self._place)
+                self._reconnect()
                 [outcome] = only(self._session, SQL["outcome"], (self._session.transaction_id,))
-            except (StoreUnreachable, psycopg.OperationalError):
+            except (StoreUnreachable, psycopg.OperationalError) as error:
                 if time.monotonic() > until:
-                    raise
+                    what = f"{self._place} cannot be reached, and did not tell how its last transaction ended"
+                    raise StoreUnreachable(what, safe=_UNKNOWN) from error
             else:
                 if outcome != "in progress":
                     return bool(outcome == "committed")
             time.sleep(0.1)
+
+    def _reconnect(self) -> None:
+        """Connect again. With the connection went the place of the one that keeps up, and so does what it had begun."""
+        self._session.connection = connect(self._place)
+        self._session.forget_rows()
+        self._keeps_up = False
+        self._group.notify_undone()
 
     def _refused(self, error: Exception) -> Exception | None:
         if self._session.connection.closed:
@@ -132,9 +150,14 @@ class PostgresExecutor:
             return other
 
     def tidy(self) -> None:
-        """Do the upkeep between two groups; the server moves its log by itself."""
+        """Do the upkeep between two groups, if no other process does; the server moves its log by itself.
+
+        One process keeps up as long as its connection lasts: what it makes step by step stands for one history.
+        """
         with in_our_words(self._place):
-            for keep_up in self._table.upkeep:
+            if not self._keeps_up:
+                self._keeps_up = bool(only(self._session, SQL["keep_up"], (_UPKEEP,))[0])
+            for keep_up in self._table.upkeep if self._keeps_up else ():
                 keep_up(self._session, False)
 
     def close(self, *, broken: bool = False) -> None:

@@ -79,6 +79,11 @@ def pack_words(db: MemorySession, finish: bool) -> None:
             return
 
 
+def start_again() -> None:
+    """Forget what was read so far: its transaction was undone, or another process may have gone on from there."""
+    _making.clear()
+
+
 def _write_on(db: MemorySession, making: _Making) -> bool:
     """Write some blocks; returns whether there are more. None is, once a piece that was read went: none ever comes."""
     number, first = making.number, making.number * STRETCH
