@@ -182,7 +182,7 @@ def test_commands_speak_to_an_instance_elsewhere(elsewhere: Program) -> None:
     assert f"To continue: keepsaid chat --url {at[1]}" not in piped.out
     elsewhere.run(*at, "schedule", "add", "--every", "3600", "--say", "hello", "--name", "hourly")
     assert "hourly" in elsewhere.run(*at, "schedule", "ls").out
-    assert "every 3600 s" in elsewhere.run(*at, "schedule", "show", "hourly").out
+    assert "every 1h" in elsewhere.run(*at, "schedule", "show", "hourly").out
     status = elsewhere.run(*at, "status").out
     assert status.startswith(f"Running at {at[1]}: nothing waits.")
     assert "memory      " in status

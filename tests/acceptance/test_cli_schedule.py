@@ -88,9 +88,17 @@ def test_one_time_and_one_thing_are_asked_for(
 
 
 def test_an_interval_has_a_unit_or_is_in_seconds(program: Program, capsys: Capture) -> None:
-    for interval, seconds in (("90", "90"), ("90s", "90"), ("15m", "900"), ("12h", "43200"), ("1d", "86400")):
+    for interval, shown in (("90", "90s"), ("90s", "90s"), ("900", "15m"), ("12h", "12h"), ("1d", "1d"), ("1w", "7d")):
         added = inside(program, capsys, "schedule", "add", "--every", interval, "--say", "x")
-        assert f"every {seconds} s" in added.out
+        assert f"every {shown}\n" in added.out
+        assert "a day" not in added.err
+
+
+def test_who_asks_often_is_told_how_often_that_is(program: Program, capsys: Capture) -> None:
+    said = inside(program, capsys, "schedule", "add", "--every", "5s", "--say", "x")
+    assert "it runs 17,280 times a day\n" in said.err
+    asked = inside(program, capsys, "schedule", "add", "--every", "1s", "--ask", "x")
+    assert "it runs 86,400 times a day; each run calls the model" in asked.err
 
 
 def test_what_was_cancelled_says_no_next_time(program: Program, capsys: Capture) -> None:
@@ -110,7 +118,7 @@ def test_what_the_config_names_comes_and_is_paused_but_not_cancelled(program: Pr
     )
     with perhaps_serving(program, serving=True):
         [one] = inside(program, capsys, "schedule", "ls", "--json").json["schedules"]
-        assert (one["source"], one["name"], one["when"]) == ("config", "tea", "every 3600 s")
+        assert (one["source"], one["name"], one["when"]) == ("config", "tea", "every 1h")
         assert "stands in the config" in inside(program, capsys, "schedule", "cancel", "tea", code=1).err
         assert inside(program, capsys, "schedule", "pause", "tea", "--json").json["state"] == "paused"
 

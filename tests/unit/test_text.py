@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keepsaid.text.normal import ends_of, normalise
+from keepsaid.text.normal import ends_of, normalise, span_in, span_text
 from keepsaid.text.words import fold
 
 MARKS = "\u0300\u0316\u0345\u0344\u3099\u05b0"
@@ -72,6 +72,11 @@ def test_no_character_composes_across_the_end_of_a_slice() -> None:
     for second in (*seconds, "\u1161", "\u11a8"):
         text = "x" * 16_384 + second + "y" * 16_384
         assert normalise(text) == unicodedata.normalize("NFC", text), hex(ord(second))
+
+
+@given(st.integers(1, 99_999_999))
+def test_a_span_is_read_as_it_is_written(seconds: int) -> None:
+    assert span_in(span_text(seconds * 1_000)) == seconds * 1_000
 
 
 def test_what_cannot_be_stored_is_replaced() -> None:

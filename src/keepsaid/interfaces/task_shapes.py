@@ -15,6 +15,7 @@ from keepsaid.domain.task import Task, TaskStory
 from keepsaid.domain.timing import Cron, Every, Timing
 from keepsaid.interfaces.shapes import Shape, fields_of, lane_shape, times_of
 from keepsaid.services.schedules import find_schedule, refused
+from keepsaid.text.normal import span_text
 
 if TYPE_CHECKING:
     from keepsaid.app.instance import Instance
@@ -66,7 +67,7 @@ def render_timing(timing: Timing) -> str:
     """Render a timing in a few words: the cron text with its zone, the interval, or the time."""
     if isinstance(timing, Cron):
         return f"{timing.text} ({timing.zone})"
-    return f"every {timing.ms / 1_000:g} s" if isinstance(timing, Every) else f"once, {when(timing.at)}"
+    return f"every {span_text(timing.ms)}" if isinstance(timing, Every) else f"once, {when(timing.at)}"
 
 
 def schedule_shape(one: Schedule) -> dict[str, Any]:

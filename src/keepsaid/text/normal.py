@@ -234,6 +234,14 @@ _UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_
 _COUNT_DIGITS_MAX = 8
 
 
+def span_text(ms: int) -> str:
+    """An interval as `span_in` reads it, in the largest unit up to days that it is a multiple of: `1d`, `90s`."""
+    unit, size = next(
+        ((unit, size) for unit, size in reversed(_UNITS_MS.items()) if unit != "w" and ms % size == 0), ("s", 1_000)
+    )
+    return f"{ms // size}{unit}" if ms % size == 0 else f"{ms / size}{unit}"
+
+
 def counted(number: int, noun: str, plural: str = "") -> str:
     """A number with its noun: `1 message`, `2,041 messages`."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

@@ -14,6 +14,7 @@ import typer
 from keepsaid.interfaces.cli import program
 from keepsaid.interfaces.cli.console import Table, check_choice, facts, refused, say, session, show
 from keepsaid.interfaces.cli.new_extensions import KINDS, example
+from keepsaid.text.normal import span_text
 
 if TYPE_CHECKING:
     from keepsaid.extensions.discovery import FoundExtension
@@ -89,7 +90,8 @@ def new(
     if name in _shapes() or file.exists():
         raise refused(f"there is an extension {name}", _LIST)
     replace_file(file, text)
-    show({"extension": name, "file": str(file)}, str(file), f"next   keepsaid ext check {name}")
+    live = f"live   from the next start on; to leave it out: keepsaid ext disable {name}"
+    show({"extension": name, "file": str(file)}, str(file), f"next   keepsaid ext check {name}", live)
 
 
 @app.command("check")
@@ -180,5 +182,5 @@ def _why(one: Mapping[str, Any]) -> str:
 
 
 def _schedule(entry: Mapping[str, Any]) -> str:
-    when = entry.get("cron") or f"every {entry['every_s']:g} s"
+    when = entry.get("cron") or f"every {span_text(int(entry['every_s'] * 1_000))}"
     return f"{entry['name']} ({when})"

@@ -11,7 +11,7 @@ from keepsaid.domain.schedule import LIVE
 from keepsaid.interfaces.cli.console import Table, command_of, facts, one_line, session, show
 from keepsaid.interfaces.cli.console import say as talk
 from keepsaid.interfaces.cli.remote import elsewhere, post
-from keepsaid.text.normal import span_in
+from keepsaid.text.normal import counted, span_in
 from keepsaid.values import frozen
 
 app = typer.Typer(help="Schedule messages, prompts and jobs.", rich_markup_mode=None)
@@ -98,6 +98,10 @@ class ScheduleOptions:
         return {"name": self.name, **when, **what, "to": to, "urgent": self.urgent}
 
 
+_OFTEN_S, _DAY_S = 60, 86_400
+"""A schedule that runs more often than this is told how often that is in a day."""
+
+
 def _seconds(interval: str | None) -> float | None:
     if interval is None:
         return None
@@ -116,6 +120,9 @@ def _add(wanted: ScheduleOptions) -> None:
             raise typer.BadParameter(f"give exactly one of {', '.join(f'--{one}' for one in options)}")
     shape, is_running = post("/v1/schedules", wanted.body())
     show(shape, _render_schedule(shape))
+    if (every_s := _seconds(wanted.every)) and every_s < _OFTEN_S:
+        asks = "; each run calls the model" if wanted.ask or wanted.task else ""
+        talk(f"it runs {counted(round(_DAY_S / every_s), 'time')} a day{asks}")
     if not is_running:
         talk("schedules run while an instance is running: keepsaid serve")
         if wanted.run is not None:
