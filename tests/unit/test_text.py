@@ -74,7 +74,7 @@ def test_no_character_composes_across_the_end_of_a_slice() -> None:
         assert normalise(text) == unicodedata.normalize("NFC", text), hex(ord(second))
 
 
-@given(st.integers(1, 99_999_999))
+@given(st.integers(1, 9_999_999))
 def test_a_span_is_read_as_it_is_written(seconds: int) -> None:
     assert span_in(span_text(seconds * 1_000)) == seconds * 1_000
 
