@@ -73,14 +73,15 @@ def store(kept: Kept) -> ContractStore:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the first test of each module on a file and on PostgreSQL too.
+    """Run the first test of each module on a file too, and of each class on PostgreSQL.
 
     The others do so in `make soak PART=file` and `PART=postgres`.
     """
-    seen: set[tuple[Path, str]] = set()
+    seen: set[tuple[str, str]] = set()
     for item in items:
-        for kind in ("file", "postgres"):
+        of_class = item.nodeid.rpartition("::")[0]
+        for kind, part in (("file", str(item.path)), ("postgres", of_class)):
             if item.path.parent == _HERE and f"[{kind}" in item.name:
-                if (item.path, kind) in seen:
+                if (kind, part) in seen:
                     item.add_marker(pytest.mark.soak)
-                seen.add((item.path, kind))
+                seen.add((kind, part))

@@ -40,7 +40,7 @@ class Counting:
         raise AssertionError("nothing was made before")
 
 
-@pytest.fixture(params=["file", "postgres"])
+@pytest.fixture(params=["sqlite", "postgres"])
 def factory(request: pytest.FixtureRequest, tmp_path: Path) -> Factory:
     place: PostgresPlace | None = None
     if request.param == "postgres":
