@@ -100,4 +100,4 @@ def empty(place: PostgresPlace) -> None:
 def cut_off(place: PostgresPlace) -> None:
     """Let the server end every connection but this one."""
     with psycopg.connect(place.url, autocommit=True) as db:
-        db.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'keepsaid'")
+        db.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'keepsaid%'")

@@ -13,14 +13,14 @@ from functools import cached_property, partial
 from keepsaid.adapters.models.choose import Punctual
 from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.adapters.sqlite.connection import FileWatch
-from keepsaid.adapters.sqlite.stores import lacks_tombstones, open_stores
 from keepsaid.adapters.system.lock import FileLock
 from keepsaid.adapters.system.machine import DiskSpace, SystemClock, SystemIds, TextThreads
 from keepsaid.app import agent, channels, embedders, extending, memory, models, redaction, services
 from keepsaid.app.backups import backups_of
 from keepsaid.app.builtin.parts import Parts
 from keepsaid.app.services import Services, forgetter_of
-from keepsaid.app.stores import PATIENT_MS, archive_of, folders_of, host_status, in_use, recollection, stores_of
+from keepsaid.app.store_place import place_of
+from keepsaid.app.stores import PATIENT_MS, archive_of, folders_of, host_status, in_use, recollection
 from keepsaid.app.work import ScheduleRunner, TaskRunners, TaskRunnersDeps
 from keepsaid.app.worker_tools import RuleTools
 from keepsaid.config import Config, Home
@@ -330,8 +330,8 @@ async def opened(
     """
     async with AsyncExitStack() as closing:
         home.make()
-        paths = stores_of(home, config)
-        lock = (outside or Outside()).lock or FileLock(home.lock_file, paths)
+        place = place_of(home, config)
+        lock = (outside or Outside()).lock or FileLock(home.lock_file, place.files)
         lock.acquire()
         closing.callback(lock.release)
         found, fence = extending.found_in(home, config), channels.fence_of(home)
@@ -339,7 +339,7 @@ async def opened(
         closing.callback(threads.close)
         redactor = redaction.redactor_of(config, extending.secrets_of(found))
         config = extending.with_channels(config, found)
-        stores = await open_stores(*paths, SystemIds(), closing, redactor)
+        stores = await place.open(SystemIds(), closing, redactor)
         answering = Punctual(model) if model else models.model_of(config, closing)
         outside = outside or Outside()
         outside = replace(outside, redactor=redactor, extensions=found, lock=lock, offload=threads, fence=fence)
@@ -349,7 +349,7 @@ async def opened(
         instance = Instance(home, config, stores, answering, outside)
         instance.reserve.look()
         closing.push_async_callback(channels.close_channels, instance.channels)
-        if await asyncio.to_thread(lacks_tombstones, *paths):
+        if await asyncio.to_thread(place.lacks_tombstones):
             instance.ids.follow(await instance.operations.last_id())
             await instance.forgetter.recover()
             await instance.forgetter.work()

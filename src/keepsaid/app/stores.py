@@ -11,11 +11,12 @@ from typing import TypeVar
 
 from keepsaid.adapters.sql.operations.chronicle import SqlChronicles
 from keepsaid.adapters.sqlite.integrity import Checkup, IntegrityReport, check_integrity, copy, examine, library_version
-from keepsaid.adapters.sqlite.stores import accept_loss, check_stores, lacks_tombstones, open_stores, read_stores
+from keepsaid.adapters.sqlite.stores import accept_loss
 from keepsaid.adapters.system.files import HistoryFile
 from keepsaid.adapters.system.lock import FileLock, holder
 from keepsaid.adapters.system.machine import DiskSpace, SystemClock, SystemIds
 from keepsaid.app import embedders
+from keepsaid.app.store_place import StorePlace, place_of
 from keepsaid.config import Config, Home
 from keepsaid.errors import HomeError, KeepsaidError, LogLost, StoreError, StoreUnpaired
 from keepsaid.memory.indexing import Embedding
@@ -30,13 +31,14 @@ from keepsaid.values import frozen
 T = TypeVar("T")
 
 
-def stores_of(home: Home, config: Config) -> tuple[Path, Path]:
-    """The database files, the buffer first; both may be one file."""
-    return home.store(config.buffer.path), home.store(config.memory.path)
+def stores_of(home: Home, config: Config) -> tuple[Path, ...]:
+    """The database files, the buffer first; both may be one file. There are none where a server holds the stores."""
+    return place_of(home, config).files
 
 
 def folders_of(home: Home, config: Config) -> Sequence[Path]:
-    return [store.parent for store in stores_of(home, config)]
+    """The directories that hold the stores, or what a home keeps beside them."""
+    return [store.parent for store in stores_of(home, config)] or [home.data]
 
 
 def in_use(home: Home, config: Config) -> Sequence[Path]:
@@ -79,7 +81,7 @@ async def reading(home: Home, config: Config) -> AsyncIterator[ReadOnlyStores]:
     """
     async with AsyncExitStack() as closing:
         await reapply_forgetting(home, config)
-        views, memories = await read_stores(*stores_of(home, config), SystemIds(), closing)
+        views, memories = await place_of(home, config).read(SystemIds(), closing)
         clock, embedder = SystemClock(), embedders.embedder_of(home, config, closing)
         embedding = (
             Embedding(embedder, memories, clock, embedders.former_of(home, config, closing)) if embedder else None
@@ -95,14 +97,14 @@ async def reapply_forgetting(home: Home, config: Config) -> None:
     Raises StoreError when that is needed and another process works in this home for five seconds, or the home cannot be
     written.
     """
-    paths, clock, refusals = stores_of(home, config), SystemClock(), 0
+    place, clock, refusals = place_of(home, config), SystemClock(), 0
     until = clock.monotonic_ms() + _BUSY_MS
-    while await asyncio.to_thread(lacks_tombstones, *paths):
+    while await asyncio.to_thread(place.lacks_tombstones):
         with suppress(HomeError):
             home.make()
         with try_lock_home(home, config) as is_alone:
             if is_alone:
-                await _repeat_forgetting(home, paths)
+                await _repeat_forgetting(home, place)
                 return
         refusals = refusals + 1 if held_by(home) is None else 0  # once: whoever held it may just have ended
         if refusals > 1 or clock.monotonic_ms() > until:
@@ -111,12 +113,12 @@ async def reapply_forgetting(home: Home, config: Config) -> None:
         await clock.wait(asyncio.Event(), _BUSY_LOOK_MS)
 
 
-async def _repeat_forgetting(home: Home, paths: tuple[Path, Path]) -> None:
+async def _repeat_forgetting(home: Home, place: StorePlace) -> None:
     from keepsaid.engine.forgetter import Forgetter  # noqa: PLC0415 - only a home that was put back needs it
 
     async with AsyncExitStack() as closing:
         clock, ids = SystemClock(), SystemIds()
-        operations, memories = await open_stores(*paths, ids, closing)
+        operations, memories = await place.open(ids, closing)
         ids.follow(await operations.last_id())
         forgetter = Forgetter((operations, memories), clock, ids, typed=HistoryFile(home.typed_file))
         await forgetter.recover()
@@ -215,16 +217,26 @@ def _fared(home: Home, config: Config) -> tuple[dict[str, str], dict[str, str]]:
 
 def _files(home: Home, config: Config) -> list[tuple[Path, tuple[str, ...]]]:
     """The database files, buffer first, and the parts of the schema each holds."""
-    buffer, memory = stores_of(home, config)
+    if not (files := stores_of(home, config)):
+        return []
+    buffer, memory = files
     if buffer.resolve() == memory.resolve():
         return [(buffer, ("buffer", "memory"))]
     return [(buffer, ("buffer",)), (memory, ("memory",))]
 
 
+def _needed_files(home: Home, config: Config) -> tuple[Path, ...]:
+    """The database files, for what is done with files alone. Raises StoreError where a server holds the stores."""
+    if not (files := stores_of(home, config)):
+        what = "a database server holds the stores of this home, and keeps them by its own means"
+        raise StoreError(what, safe="Nothing was changed.", hint="pg_dump --schema keepsaid URL")
+    return files
+
+
 def pair_trouble(home: Home, config: Config) -> StoreError | None:
     """Why a start would refuse the two stores; None when they are a pair. A file that cannot be opened is none."""
     try:
-        check_stores(*stores_of(home, config))
+        place_of(home, config).check()
     except (StoreUnpaired, LogLost) as trouble:
         return trouble
     except StoreError:
@@ -232,9 +244,15 @@ def pair_trouble(home: Home, config: Config) -> StoreError | None:
     return None
 
 
+def server_line(home: Home, config: Config) -> str:
+    """What the database server of a home says, "" where files hold the stores. Raises StoreError if it is away."""
+    return place_of(home, config).describe()
+
+
 def accept_stores(home: Home, config: Config) -> None:
     """Accept the stores as they are, whatever was lost. Needs the home's lock."""
-    accept_loss(*stores_of(home, config))
+    buffer, memory = _needed_files(home, config)
+    accept_loss(buffer, memory)
 
 
 async def integrity(home: Home, config: Config) -> list[Checkup | KeepsaidError]:
@@ -277,7 +295,8 @@ def extra_backup_files(home: Home) -> list[Path]:
 async def copy_stores(home: Home, config: Config, folder: Path) -> list[Checkup]:
     """Verified copies of the databases in `folder`, the buffer first; memory may be ahead of it, never behind."""
     copied = []
-    await asyncio.to_thread(check_stores, *stores_of(home, config))
+    _needed_files(home, config)
+    await asyncio.to_thread(place_of(home, config).check)
     await reapply_forgetting(home, config)
     for path, parts in _files(home, config):
         if not path.exists():

@@ -58,6 +58,22 @@ class ModelsConfig(ConfigSection):
     """How long an outage of the provider is waited out before a message is given up."""
 
 
+class StoreConfig(ConfigSection):
+    """Where both stores are."""
+
+    url: SecretStr = SecretStr("")
+    """postgresql://user:password@host/database holds both stores in PostgreSQL, in the schema keepsaid, in place of the
+    files that buffer.path and memory.path name. One runtime at a time works with them."""
+
+    @field_validator("url")
+    @classmethod
+    def validate_url(cls, url: SecretStr) -> SecretStr:
+        """Refuse the URL of another kind of database."""
+        if url.get_secret_value() and not url.get_secret_value().startswith(("postgresql://", "postgres://")):
+            raise ValueError("it must begin with postgresql://, or be empty for the files of this home")
+        return url
+
+
 class BufferConfig(ConfigSection):
     """The buffer and its window."""
 
@@ -327,6 +343,7 @@ class Config(BaseModel):
     owner: tuple[OwnerIdentity, ...] = ()
     """Who owns this instance, besides the terminal."""
     models: ModelsConfig = ModelsConfig()
+    store: StoreConfig = StoreConfig()
     buffer: BufferConfig = BufferConfig()
     routes: conversations.RoutesConfig = conversations.RoutesConfig()
     channels: Annotated[dict[str, ChannelConfig], BeforeValidator(_with_builtin)] = Field(

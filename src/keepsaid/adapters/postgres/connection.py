@@ -23,7 +23,8 @@ OLDEST_VERSION = 150_000
 
 _SETTINGS = """
 SET synchronous_commit TO on; SET idle_in_transaction_session_timeout TO '30s'; SET lock_timeout TO '20s';
-SET client_min_messages TO warning; SET timezone TO 'UTC'; SET jit TO off
+SET client_min_messages TO warning; SET timezone TO 'UTC'; SET jit TO off;
+SET tcp_keepalives_idle TO 10; SET tcp_keepalives_interval TO 5; SET tcp_keepalives_count TO 3
 """
 """A process that stops in the midst of a transaction is cut off by the server, and holds up nobody for longer."""
 
@@ -63,15 +64,15 @@ def _first_line(error: Exception) -> str:
     return without_logins(str(error).strip().partition("\n")[0]) or type(error).__name__
 
 
-def connect(place: PostgresPlace) -> psycopg.Connection[Any]:
-    """Open a connection to the database; raises a StoreError."""
+def connect(place: PostgresPlace, name: str = "keepsaid") -> psycopg.Connection[Any]:
+    """Open a connection to the database, which the server lists under a name; raises a StoreError."""
     with in_our_words(place), ExitStack() as undo:
         db = psycopg.connect(
             place.url,
             autocommit=True,
             cursor_factory=psycopg.RawCursor,
             connect_timeout=_CONNECT_S,
-            application_name="keepsaid",
+            application_name=name,
             **_KEEPALIVES,  # type: ignore[arg-type]
         )
         undo.callback(db.close)

@@ -51,6 +51,13 @@ def migrate(place: PostgresPlace, part: str, undoable: Sequence[str]) -> int:
     return found
 
 
+def find_numbers(place: PostgresPlace) -> dict[str, int]:
+    """Return the number of each part of the schema, 0 where it is not there. Raises a StoreError, as `migrate` does."""
+    with in_our_words(place), closing(connect(place)) as connection:
+        db = PostgresSession(connection)
+        return {part: _found(db, place, part) for part in ("buffer", "memory")}
+
+
 def _found(db: PostgresSession, place: PostgresPlace, part: str) -> int:
     """Return the number of a part. Raises for a schema that is another program's, or a newer one."""
     tables = column(db, SQL["tables"], (place.schema,))

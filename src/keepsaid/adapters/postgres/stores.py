@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AsyncExitStack
+from contextlib import closing as closing_of
+from functools import partial
+from pathlib import Path
 
-from keepsaid.adapters.postgres.connection import PostgresPlace, PostgresReaders
-from keepsaid.adapters.postgres.schema import migrate
+from keepsaid.adapters.postgres.connection import PostgresPlace, PostgresReaders, connect, in_our_words
+from keepsaid.adapters.postgres.dialect import PACKAGE
+from keepsaid.adapters.postgres.schema import find_numbers, migrate
+from keepsaid.adapters.postgres.session import PostgresSession
 from keepsaid.adapters.postgres.writer import PostgresExecutor
 from keepsaid.adapters.sql.memory import forgetting as memory_forgetting
 from keepsaid.adapters.sql.memory.rows import MemoryParts
 from keepsaid.adapters.sql.operations import forgetting, queries
-from keepsaid.adapters.sql.operations.store import SqlOperations
-from keepsaid.adapters.sql.query import CommitTable, SqlSession
+from keepsaid.adapters.sql.operations.chronicle import SqlChronicles
+from keepsaid.adapters.sql.operations.store import ReadOnly, SqlOperations
+from keepsaid.adapters.sql.query import CommitTable, SqlSession, column, load, scalar
+from keepsaid.adapters.sql.scripts import due
 from keepsaid.adapters.sql.search import word_blocks
 from keepsaid.adapters.sql.search.memories import MEMORY_TABLE, SearchedMemories
-from keepsaid.adapters.sql.tombstones import TombstoneKeyring
+from keepsaid.adapters.sql.tombstones import HASHES_NAME, KEY_NAME, TombstoneKeyring, open_keyring
 from keepsaid.adapters.sql.writer import Writer
+from keepsaid.errors import StoreError, StoreUnpaired
 from keepsaid.ports import runtime
+from keepsaid.values import frozen
+
+PAIR, PLACE = load("pair"), load("place", PACKAGE)
+_PROVED = b"keepsaid"
+"""Its tombstone proves that a home has the key."""
 
 _MEMORY_TABLE = MEMORY_TABLE | CommitTable({}, {}, (), (word_blocks.start_again,))
 
@@ -31,7 +44,8 @@ UNDOABLE = {
 
 async def open_operations(place: PostgresPlace, keyring: TombstoneKeyring) -> SqlOperations:
     """Open or create the operational store; raises a StoreError with the database untouched."""
-    writer = await _start(place, ("buffer",), keyring, lambda db: queries.buffer_commits(db, keyring))
+    await asyncio.to_thread(migrate, place, "buffer", UNDOABLE["buffer"])
+    writer = await _start(place, keyring, lambda db: queries.buffer_commits(db, keyring))
     readers = PostgresReaders(place)
     return SqlOperations(writer, readers, keyring, (readers.close, writer.close))
 
@@ -40,7 +54,8 @@ async def open_memories(
     place: PostgresPlace, ids: runtime.Ids, keyring: TombstoneKeyring, redactor: runtime.Redactor | None = None
 ) -> SearchedMemories:
     """Open or create the memory store; raises a StoreError with the database untouched."""
-    writer = await _start(place, ("memory",), keyring, lambda _: _MEMORY_TABLE)
+    await asyncio.to_thread(migrate, place, "memory", UNDOABLE["memory"])
+    writer = await _start(place, keyring, lambda _: _MEMORY_TABLE)
     readers = PostgresReaders(place)
     return SearchedMemories(MemoryParts(writer, readers, ids, redactor, keyring), (readers.close, writer.close))
 
@@ -52,10 +67,18 @@ async def open_stores(
     closing: AsyncExitStack,
     redactor: runtime.Redactor | None = None,
 ) -> tuple[SqlOperations, SearchedMemories]:
-    """Open or create both stores; `closing` closes them in the right order. Memory holds no secret of `redactor`."""
-    writer = await _start(
-        place, ("buffer", "memory"), keyring, lambda db: queries.buffer_commits(db, keyring) | _MEMORY_TABLE
-    )
+    """Open or create both stores; `closing` closes them in the right order. Memory holds no secret of `redactor`.
+
+    Raises StoreLocked while another process works with them, and StoreUnpaired where this home lacks their key.
+    """
+
+    def prepared(db: SqlSession) -> CommitTable:
+        for part, undoable in UNDOABLE.items():
+            migrate(place, part, undoable)
+        check_key(place, keyring, make=True)
+        return queries.buffer_commits(db, keyring) | _MEMORY_TABLE
+
+    writer = await _start(place, keyring, prepared, alone=True)
     readers, searching = PostgresReaders(place), PostgresReaders(place)
     for part in (writer, readers, searching):
         closing.push_async_callback(part.close)
@@ -64,9 +87,115 @@ async def open_stores(
 
 
 async def _start(
-    place: PostgresPlace, parts: Sequence[str], keyring: TombstoneKeyring, table: Callable[[SqlSession], CommitTable]
+    place: PostgresPlace,
+    keyring: TombstoneKeyring,
+    table: Callable[[SqlSession], CommitTable],
+    *,
+    alone: bool = False,
 ) -> Writer:
-    """Migrate the parts of a database, and start the thread that writes them."""
-    for part in parts:
-        await asyncio.to_thread(migrate, place, part, UNDOABLE[part])
-    return Writer(await asyncio.to_thread(PostgresExecutor, place, table, keyring), "+".join(parts))
+    """Start the thread that writes a database."""
+    return Writer(await asyncio.to_thread(partial(PostgresExecutor, place, table, keyring, alone=alone)), "postgres")
+
+
+async def read_stores(
+    place: PostgresPlace, ids: runtime.Ids, keyring: TombstoneKeyring, closing: AsyncExitStack
+) -> tuple[SqlChronicles, SearchedMemories]:
+    """Open both stores for reading; raises a StoreError where they are not there, older, newer or another program's."""
+    await asyncio.to_thread(check_stores, place, keyring)
+    readers, searching = PostgresReaders(place, 1), PostgresReaders(place, 1)
+    closing.push_async_callback(readers.close)
+    closing.push_async_callback(searching.close)
+    parts = MemoryParts(ReadOnly(str(place)), searching, ids, None, keyring)
+    return SqlChronicles(readers, keyring), SearchedMemories(parts)
+
+
+def check_stores(place: PostgresPlace, keyring: TombstoneKeyring) -> None:
+    """Raise a StoreError unless both stores are there and can be read by this program and this home."""
+    for part, number in find_numbers(place).items():
+        if number == 0:
+            safe, hint = "Nothing was stored here so far.", "keepsaid chat"
+            raise StoreError(f"there is no store in {place} yet", safe=safe, hint=hint)
+        if due(part, number):
+            safe, hint = "Nothing was changed.", "keepsaid serve, which brings it up to date"
+            raise StoreError(f"{place} is of an older release", safe=safe, hint=hint)
+    check_key(place, keyring)
+
+
+def are_there(place: PostgresPlace) -> bool:
+    """Whether both stores were ever made; raises a StoreError if that cannot be read."""
+    return all(find_numbers(place).values())
+
+
+def check_key(place: PostgresPlace, keyring: TombstoneKeyring, *, make: bool = False) -> None:
+    """Raise StoreUnpaired unless this home has the key of the stores' tombstones; `make` gives new stores one."""
+    with in_our_words(place), closing_of(connect(place)) as connection:
+        db = PostgresSession(connection)
+        proof = scalar(db, PLACE["key_proof"])
+        if proof is None and make:
+            [made] = keyring.make_tombstones([_PROVED])
+            db.execute(PLACE["keep_proof"], (made,))
+        elif proof is not None and keyring.compute_tombstones([_PROVED]) != [proof]:
+            raise StoreUnpaired(
+                f"{place} belongs to a home that has another {KEY_NAME}",
+                safe="Nothing was changed.",
+                hint=f"copy {KEY_NAME} and {HASHES_NAME} from the data directory of that home into this one",
+            )
+
+
+def lacks_tombstones(place: PostgresPlace, keyring: TombstoneKeyring) -> bool:
+    """Whether a store lacks a tombstone that is kept in this home: an older copy of the database was put in place.
+
+    True until what came back is hidden. While a forgetting is being undone, this is false. Raises StoreError.
+    """
+    kept = keyring.kept.read()
+    if not kept or not are_there(place):
+        return False
+    check_stores(place, keyring)
+    with in_our_words(place), closing_of(connect(place)) as connection:
+        db = PostgresSession(connection)
+        if column(db, PAIR["undoing"]):
+            return False
+        if column(db, PAIR["forgetting_again"]):
+            return True
+        statements = forgetting.SQL["tombstones"], memory_forgetting.SQL["tombstones"]
+        return not all(kept.issubset(column(db, statement)) for statement in statements)
+
+
+@frozen
+class PostgresStores:
+    """Both stores in a database; the key of the tombstones is beside `buffer`, where a file would hold the buffer."""
+
+    place: PostgresPlace
+    buffer: Path
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        return ()
+
+    @property
+    def keyring(self) -> TombstoneKeyring:
+        """The key and the tombstones of this home."""
+        return open_keyring(self.buffer)
+
+    def exists(self) -> bool:
+        return are_there(self.place)
+
+    def check(self) -> None:
+        check_stores(self.place, self.keyring)
+
+    def describe(self) -> str:
+        with in_our_words(self.place), closing_of(connect(self.place)) as connection:
+            version = connection.info.parameter_status("server_version")
+        numbers = ", ".join(f"{part} schema {number}" for part, number in find_numbers(self.place).items() if number)
+        return f"{self.place} answers: PostgreSQL {version}, {numbers or 'no stores yet'}"
+
+    def lacks_tombstones(self) -> bool:
+        return lacks_tombstones(self.place, self.keyring)
+
+    async def open(
+        self, ids: runtime.Ids, closing: AsyncExitStack, redactor: runtime.Redactor | None = None
+    ) -> tuple[SqlOperations, SearchedMemories]:
+        return await open_stores(self.place, ids, self.keyring, closing, redactor)
+
+    async def read(self, ids: runtime.Ids, closing: AsyncExitStack) -> tuple[SqlChronicles, SearchedMemories]:
+        return await read_stores(self.place, ids, self.keyring, closing)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import psycopg
@@ -17,7 +17,7 @@ from keepsaid.adapters.sql.query import CommitTable, SqlSession, load, only, run
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.adapters.sql.writer import CommitGroup, RejectedCommit
 from keepsaid.domain.forgetting import EmptyLog
-from keepsaid.errors import KeepsaidError, StoreUnreachable
+from keepsaid.errors import KeepsaidError, StoreBroken, StoreLocked, StoreUnreachable
 from keepsaid.ports.runtime import point
 
 SQL = load("place", PACKAGE)
@@ -26,6 +26,14 @@ _LOCK = 0x6B656570
 
 _UPKEEP = 0x6B656575
 """The advisory lock of the process that keeps up."""
+
+_RUNTIME = 0x6B656572
+"""The advisory lock of a process that works alone."""
+
+_BUSY_S, _LOOK_S = 2.0, 0.05
+"""How long the end of another process is waited for, and how often that is looked at."""
+
+_ELSEWHERE = "stop that process, or send commands to it: keepsaid --url URL status"
 
 _OUTCOME_S = 5.0
 """How long the outcome of a transaction is asked for after its connection broke."""
@@ -37,10 +45,17 @@ class WriterSession(PostgresSession):
     """A session whose transactions hold the writer's place, one process at a time."""
 
     def __init__(self, place: PostgresPlace) -> None:
-        super().__init__(connect(place))
+        self._place, self._holder = place, secrets.token_hex(8)
+        self._name = f"keepsaid {self._holder}"
+        super().__init__(connect(place, self._name))
         self.transaction_id = 0
-        self._holder = secrets.token_hex(8)
         self._version = 0
+
+    def reconnect(self) -> None:
+        """Connect again, and end what the server may still hold for the connection before."""
+        self.connection = connect(self._place, self._name)
+        self.execute(SQL["end_former"], (self._name,))
+        self.forget_rows()
 
     def version(self) -> int:
         return self._version
@@ -61,16 +76,28 @@ class WriterSession(PostgresSession):
 
 
 class PostgresExecutor:
-    """Writes one database; not safe for use by two threads at once. Any number of processes may have one."""
+    """Writes one database; not safe for use by two threads at once.
+
+    Any number of processes may have one, unless it works `alone`: then its connection holds the place of the runtime.
+    """
 
     def __init__(
-        self, place: PostgresPlace, table: Callable[[SqlSession], CommitTable], keyring: TombstoneKeyring
+        self,
+        place: PostgresPlace,
+        table: Callable[[SqlSession], CommitTable],
+        keyring: TombstoneKeyring,
+        *,
+        alone: bool = False,
     ) -> None:
-        self._place = place
+        self._place, self._alone = place, alone
         self._session = WriterSession(place)
         self._session.attach(keyring)
-        with in_our_words(place):
+        with in_our_words(place), ExitStack() as undo:
+            undo.callback(self._session.connection.close)
+            if alone and not self._took(_RUNTIME, _BUSY_S):
+                raise StoreLocked(f"another process works with {place}", hint=_ELSEWHERE)
             self._table = table(self._session)
+            undo.pop_all()
         self._group = CommitGroup(self._session, self._table, self._refused)
         self._keeps_up = False
 
@@ -129,14 +156,24 @@ class PostgresExecutor:
             else:
                 if outcome != "in progress":
                     return bool(outcome == "committed")
-            time.sleep(0.1)
+            time.sleep(_LOOK_S)
 
     def _reconnect(self) -> None:
         """Connect again. With the connection went the place of the one that keeps up, and so does what it had begun."""
-        self._session.connection = connect(self._place)
-        self._session.forget_rows()
+        self._session.reconnect()
         self._keeps_up = False
         self._group.notify_undone()
+        if self._alone and not self._took(_RUNTIME, _BUSY_S):
+            raise StoreBroken(f"another process works with {self._place} now", hint=_ELSEWHERE)
+
+    def _took(self, lock: int, wait_s: float = 0.0) -> bool:
+        """Whether this connection has an advisory lock now, which it keeps until it ends."""
+        until = time.monotonic() + wait_s
+        while not only(self._session, SQL["try_lock"], (lock,))[0]:
+            if time.monotonic() >= until:
+                return False
+            time.sleep(_LOOK_S)
+        return True
 
     def _refused(self, error: Exception) -> Exception | None:
         if self._session.connection.closed:
@@ -156,7 +193,7 @@ class PostgresExecutor:
         """
         with in_our_words(self._place):
             if not self._keeps_up:
-                self._keeps_up = bool(only(self._session, SQL["keep_up"], (_UPKEEP,))[0])
+                self._keeps_up = self._took(_UPKEEP)
             for keep_up in self._table.upkeep if self._keeps_up else ():
                 keep_up(self._session, False)
 

@@ -11,8 +11,8 @@ from keepsaid.adapters.sql.memory import forgetting as memory_forgetting
 from keepsaid.adapters.sql.memory.rows import MemoryParts
 from keepsaid.adapters.sql.operations import forgetting, queries
 from keepsaid.adapters.sql.operations.chronicle import SqlChronicles
-from keepsaid.adapters.sql.operations.store import SqlOperations
-from keepsaid.adapters.sql.query import CommitTable, T, column, load, only
+from keepsaid.adapters.sql.operations.store import ReadOnly, SqlOperations
+from keepsaid.adapters.sql.query import CommitTable, column, load, only
 from keepsaid.adapters.sql.search.memories import MEMORY_TABLE, SearchedMemories
 from keepsaid.adapters.sql.tombstones import KEY_NAME, TombstoneKeyring, open_keyring
 from keepsaid.adapters.sql.writer import Writer
@@ -20,7 +20,6 @@ from keepsaid.adapters.sqlite import connection, integrity, writer
 from keepsaid.adapters.sqlite.connection import Readers, SqliteSession, open_reader, open_writer, translated
 from keepsaid.adapters.sqlite.writer import TransactionExecutor
 from keepsaid.config.home import write_file
-from keepsaid.domain import commits
 from keepsaid.errors import LogLost, StoreError, StoreUnpaired
 from keepsaid.ports import runtime
 from keepsaid.ports.store_views import Operations
@@ -260,13 +259,6 @@ def _check(buffer: Path, memory: Path) -> None:
         writer.check_log(None, buffer)
 
 
-class ReadOnly:
-    """Refuses every commit."""
-
-    async def apply(self, commit: commits.Commit[T]) -> T:
-        raise StoreError(f"{type(commit).__name__} needs the runtime: these files were opened for reading only")
-
-
 async def read_stores(
     buffer: Path, memory: Path, ids: runtime.Ids, closing: AsyncExitStack
 ) -> tuple[SqlChronicles, SqliteMemories]:
@@ -278,7 +270,8 @@ async def read_stores(
     closing.push_async_callback(buffer_readers.close)
     closing.push_async_callback(memory_readers.close)
     keyring = open_keyring(buffer)
-    return SqlChronicles(buffer_readers, keyring), SqliteMemories(ReadOnly(), memory_readers, ids, keyring=keyring)
+    no_writer = ReadOnly(str(memory))
+    return SqlChronicles(buffer_readers, keyring), SqliteMemories(no_writer, memory_readers, ids, keyring=keyring)
 
 
 def _checked(path: Path, part: str) -> None:
@@ -323,3 +316,35 @@ def carry(present: Path, restored: Path) -> int:
     with closing(open_writer(restored)) as db, translated(restored):
         db.executemany(forgetting.SQL["bury"], [(hash_, 0) for hash_ in hashes])
     return len(hashes)
+
+
+@frozen
+class SqliteStores:
+    """Both stores in two files, or in one."""
+
+    buffer: Path
+    memory: Path
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        return self.buffer, self.memory
+
+    def exists(self) -> bool:
+        return self.buffer.exists() or self.memory.exists()
+
+    def check(self) -> None:
+        check_stores(self.buffer, self.memory)
+
+    def describe(self) -> str:
+        return ""
+
+    def lacks_tombstones(self) -> bool:
+        return lacks_tombstones(self.buffer, self.memory)
+
+    async def open(
+        self, ids: runtime.Ids, closing: AsyncExitStack, redactor: runtime.Redactor | None = None
+    ) -> tuple[SqlOperations, SearchedMemories]:
+        return await open_stores(self.buffer, self.memory, ids, closing, redactor)
+
+    async def read(self, ids: runtime.Ids, closing: AsyncExitStack) -> tuple[SqlChronicles, SearchedMemories]:
+        return await read_stores(self.buffer, self.memory, ids, closing)

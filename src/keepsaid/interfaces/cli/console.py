@@ -76,8 +76,9 @@ class CliSession:
 
     def stored(self) -> bool:
         """Whether anything was ever stored in this home."""
-        home, config = self.home, self.config()
-        return any(home.store(path).exists() for path in (config.buffer.path, config.memory.path))
+        from keepsaid.app.store_place import place_of  # noqa: PLC0415
+
+        return place_of(self.home, self.config()).exists()
 
     def read(self, work: Callable[[ReadOnlyStores], Awaitable[T]]) -> T | None:
         """What `work` reads of both stores, beside a runtime that may be writing them; None if nothing was stored."""

@@ -148,8 +148,10 @@ def _versions() -> Iterator[DoctorFinding]:
 
 
 def _places(home: Home, config: Config) -> Iterator[DoctorFinding]:
+    from keepsaid.app.stores import stores_of  # noqa: PLC0415
+
     folders = [place for place in (home.config, home.data, home.state, home.run) if place.exists()]
-    stores = [home.store(path) for path in (config.buffer.path, config.memory.path)]
+    stores = stores_of(home, config)
     files = [file for file in (*stores, home.runtime_file, home.log_file) if file.exists()]
     wrong = list(_too_open(folders, "700")) + list(_too_open(files, "600"))
     yield from wrong
@@ -179,8 +181,14 @@ def _remove(file: Path) -> Callable[[], object]:
 
 
 def _stores(home: Home, config: Config) -> Iterator[DoctorFinding]:
-    from keepsaid.app.stores import integrity, pair_trouble  # noqa: PLC0415
+    from keepsaid.app.stores import integrity, pair_trouble, server_line  # noqa: PLC0415
 
+    try:
+        if line := server_line(home, config):
+            yield DoctorFinding("ok", line)
+    except KeepsaidError as error:
+        yield _failed(error)
+        return
     trouble = pair_trouble(home, config)
     if trouble is not None:
         yield _failed(trouble)

@@ -7,5 +7,15 @@ UPDATE writer_place SET holder = ?1 WHERE holder <> ?1
 -- name: outcome
 SELECT pg_xact_status(CAST(CAST(?1 AS TEXT) AS xid8))
 
--- name: keep_up
+-- name: try_lock
 SELECT pg_try_advisory_lock(?1)
+
+-- name: end_former
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE application_name = ?1 AND usename = current_user AND pid <> pg_backend_pid()
+
+-- name: key_proof
+SELECT proof FROM tombstone_key
+
+-- name: keep_proof
+INSERT INTO tombstone_key (one, proof) VALUES (1, ?1)

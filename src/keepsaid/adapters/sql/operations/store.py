@@ -8,6 +8,7 @@ from keepsaid.adapters.sql.operations.queries import SqlLanes
 from keepsaid.adapters.sql.query import SqlReaders, T
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain import commits, event, process, session, task
+from keepsaid.errors import StoreError
 from keepsaid.ports.store_views import Operations
 
 _QUIET = frozenset[type]((
@@ -16,6 +17,16 @@ _QUIET = frozenset[type]((
     process.Note, session.ClaimCollection, task.RenewTask, task.ResultsKept, task.TellStatus,
 ))  # fmt: skip
 """Types of commits that never write events."""
+
+
+class ReadOnly:
+    """Refuses every commit; `place` is what was opened for reading."""
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+
+    async def apply(self, commit: commits.Commit[T]) -> T:
+        raise StoreError(f"{type(commit).__name__} needs the runtime: {self._place} was opened for reading only")
 
 
 class SqlOperations(SqlLanes):
