@@ -30,10 +30,8 @@ def at(home: Path, url: str) -> Program:
 def test_what_was_said_is_answered_remembered_and_forgotten(program: Program) -> None:
     """No file holds any of it."""
     program.run("memory", "add", "My desk is blue")
-    with program.serving() as running:
-        sent = program.run("inbox", "send", "What colour is my desk?", "--json").json
-        story = running.settled(sent["id"])
-        assert "My desk is blue" in story["replies"][0]["text"]
+    with program.serving():
+        assert "My desk is blue" in program.run("chat", given="What colour is my desk?\n").out
     found = program.run("memory", "search", "desk", "--json").json["memories"]
     assert "My desk is blue" in [one["text"] for one in found]
     program.run("memory", "forget", "--filter", "desk", "--yes")
