@@ -32,10 +32,10 @@ def test_what_was_said_is_answered_remembered_and_forgotten(program: Program) ->
     program.run("memory", "add", "My desk is blue")
     with program.serving():
         assert "My desk is blue" in program.run("chat", given="What colour is my desk?\n").out
-    found = program.run("memory", "search", "desk", "--json").json["memories"]
-    assert "My desk is blue" in [one["text"] for one in found]
+    found = program.run("memory", "search", "desk", "--json").json["hits"]
+    assert "My desk is blue" in [one["memory"]["text"] for one in found]
     program.run("memory", "forget", "--filter", "desk", "--yes")
-    assert program.run("memory", "search", "desk", "--json").json["memories"] == []
+    assert program.run("memory", "search", "desk", "--json").json["hits"] == []
     assert not list((program.home / "data").glob("*.db"))
     assert "PostgreSQL" in program.run("doctor").out
 
