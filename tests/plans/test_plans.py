@@ -185,9 +185,11 @@ def test_forgetting_walks_no_table(empty: apsw.Connection, partial: frozenset[st
     assert scans(empty, *_tried("forgetting", name), partial) == []
 
 
-def _tried(page: str, name: str) -> tuple[str, tuple[object, ...]]:
+def _tried(page: str, name: str) -> tuple[str, tuple[object, ...] | dict[str, object]]:
     """A statement, and values to try it with."""
     sql = load(page)[name]
+    if named := re.findall(r":([a-z_]+)", sql):
+        return sql, dict.fromkeys(named, "x")
     places = len(set(re.findall(r"\?(\d)", sql))) or sql.count("?")
     return sql, tuple(numbers((1,)) if "carray" in sql else "x" for _ in range(places))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from keepsaid.adapters.postgres.dialect import translated
+from keepsaid.adapters.postgres.dialect import own_statements, translated
 from keepsaid.adapters.postgres.tables import script
 
 
@@ -56,3 +56,13 @@ def test_a_trigger() -> None:
         "CREATE TRIGGER gone AFTER UPDATE OF b ON a FOR EACH ROW WHEN (old.b <> new.b) EXECUTE FUNCTION gone()"
     )
     assert index == "CREATE INDEX e ON a (b)"
+
+
+def test_what_a_statement_of_its_own_reads_is_restricted_as_in_the_shared_one() -> None:
+    """To who listens; the shared ones are looked at by tests/tidy/test_heard.py."""
+    restricted = 0
+    for theirs, ours in own_statements().items():
+        for rule in ("memory.audience IN (", "/*audiences*/", "/*heard*/", "(:everything = 1 OR"):
+            assert theirs.count(rule) == ours.count(rule), ours
+            restricted += theirs.count(rule)
+    assert restricted >= 4

@@ -13,7 +13,7 @@ from keepsaid.adapters.sql import query
 from keepsaid.adapters.sql.query import load
 
 PAGES = tuple(sorted(file.stem for file in (Path(query.__file__).parent / "statements").glob("*.sql")))
-RULE = ("/*heard*/", "/*audiences*/", "IN (SELECT value FROM json_each(:audiences))")
+RULE = ("/*heard*/", "/*audiences*/", "IN (SELECT value FROM json_each/*numbers*/(:audiences))")
 """A statement holds one of them: then nothing of it is read but what its listener hears."""
 
 PARTS = {"memory": {"columns", "same_lane", "audiences", "scopes", "heard"}, "memory_graph": {"heard"}}

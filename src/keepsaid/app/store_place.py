@@ -46,11 +46,11 @@ class StorePlace(Protocol):
 def place_of(home: Home, config: Config) -> StorePlace:
     """Where the settings say that the stores of a home are; raises ConfigError if its driver is not installed."""
     buffer = home.store(config.buffer.path)
-    if not (url := config.store.url.get_secret_value()):
+    if (url := config.store.url) is None:
         return SqliteStores(buffer, home.store(config.memory.path))
     try:
         from keepsaid.adapters.postgres.connection import PostgresPlace  # noqa: PLC0415 - loads the driver
         from keepsaid.adapters.postgres.stores import PostgresStores  # noqa: PLC0415
     except ImportError as error:
         raise ConfigError(f"store.url needs what is not installed ({error})", hint=installation("postgres")) from error
-    return PostgresStores(PostgresPlace(url), buffer)
+    return PostgresStores(PostgresPlace(url.get_secret_value()), buffer)

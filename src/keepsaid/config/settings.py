@@ -61,16 +61,16 @@ class ModelsConfig(ConfigSection):
 class StoreConfig(ConfigSection):
     """Where both stores are."""
 
-    url: SecretStr = SecretStr("")
+    url: SecretStr | None = None
     """postgresql://user:password@host/database holds both stores in PostgreSQL, in the schema keepsaid, in place of the
     files that buffer.path and memory.path name. One runtime at a time works with them."""
 
     @field_validator("url")
     @classmethod
-    def validate_url(cls, url: SecretStr) -> SecretStr:
+    def validate_url(cls, url: SecretStr | None) -> SecretStr | None:
         """Refuse the URL of another kind of database."""
-        if url.get_secret_value() and not url.get_secret_value().startswith(("postgresql://", "postgres://")):
-            raise ValueError("it must begin with postgresql://, or be empty for the files of this home")
+        if url is not None and not url.get_secret_value().startswith(("postgresql://", "postgres://")):
+            raise ValueError("it must begin with postgresql://; without it, the stores are files of this home")
         return url
 
 

@@ -57,7 +57,7 @@ class Translation:
 
 
 @cache
-def _own() -> Mapping[str, str]:
+def own_statements() -> Mapping[str, str]:
     """Statements that PostgreSQL needs other texts for, by SQLite's."""
     folder = files(PACKAGE).joinpath("statements")
     pages = (entry.name.removesuffix(".sql") for entry in folder.iterdir() if entry.name.endswith(".sql"))
@@ -77,7 +77,7 @@ def _differing(page: str) -> Iterator[tuple[str, str]]:
 @lru_cache(4_096)
 def translated(sql: str) -> Translation:
     """Return the translation of a statement."""
-    sql = _own().get(sql, sql)
+    sql = own_statements().get(sql, sql)
     for theirs, ours in _WORDS:
         sql = theirs.sub(ours, sql)
     if _OR_IGNORE.search(sql):

@@ -1,4 +1,6 @@
-"""Full text on PostgreSQL: the postings of every piece, written by the commit that writes the piece.
+"""Postings of each piece, for full text on PostgreSQL (short: FTS5 needs none, and no other database is served).
+
+The commit that writes a piece writes them.
 
 FTS5 makes its own for SQLite; both have the same tokens, and the statements that rank by them the same formula.
 """

@@ -186,12 +186,13 @@ class PostgresSession(SearchedSession):
     def _savepoint(self) -> Iterator[None]:
         name = f"inner_{len(self._blocks)}"
         self.connection.execute(f"SAVEPOINT {name}")
+        is_kept = False
         try:
             yield
-        except BaseException:
-            self.connection.execute(f"ROLLBACK TO {name}")
-            raise
+            is_kept = True
         finally:
+            if not is_kept:
+                self.connection.execute(f"ROLLBACK TO {name}")
             self.connection.execute(f"RELEASE {name}")
 
     def __enter__(self) -> PostgresSession:

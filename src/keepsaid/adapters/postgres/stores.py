@@ -33,7 +33,7 @@ PAIR, PLACE = load("pair"), load("place", PACKAGE)
 _PROVED = b"keepsaid"
 """Its tombstone proves that a home has the key."""
 
-_MEMORY_TABLE = MEMORY_TABLE | CommitTable({}, {}, (), (word_blocks.start_again,))
+_MEMORY_TABLE = MEMORY_TABLE | CommitTable({}, {}, (), (word_blocks.forget_progress,))
 
 UNDOABLE = {
     "buffer": forgetting.UNDOABLE,

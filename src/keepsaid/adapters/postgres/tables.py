@@ -34,7 +34,6 @@ _TRIGGER = re.compile(
 _DIFFERENCES = (
     ("ON CONFLICT DO UPDATE SET n = n +", "ON CONFLICT (what, name) DO UPDATE SET n = tally.n +"),
     (") IS NOT (", ") IS DISTINCT FROM ("),
-    ("INSERT OR REPLACE INTO reindex", "INSERT OR IGNORE INTO reindex"),
     (
         "ON memory_piece (audience, said_at, memory_id, n) WHERE beside",
         "ON memory_piece (audience, said_at, memory_id, n) WHERE beside = 1",

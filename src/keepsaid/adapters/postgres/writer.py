@@ -189,7 +189,7 @@ class PostgresExecutor:
     def tidy(self) -> None:
         """Do the upkeep between two groups, if no other process does; the server moves its log by itself.
 
-        One process keeps up as long as its connection lasts: what it makes step by step stands for one history.
+        One process keeps up as long as its connection lasts: what it makes step by step has one history.
         """
         with in_our_words(self._place):
             if not self._keeps_up:

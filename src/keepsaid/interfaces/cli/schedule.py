@@ -99,7 +99,7 @@ class ScheduleOptions:
 
 
 _OFTEN_S, _DAY_S = 60, 86_400
-"""A schedule that runs more often than this is told how often that is in a day."""
+"""Seconds: of a schedule that runs more often, `add` says how often it runs in a day."""
 
 
 def _seconds(interval: str | None) -> float | None:

@@ -4,4 +4,5 @@ CREATE TABLE IF NOT EXISTS reindex (
   reached INTEGER NOT NULL,
   upto INTEGER NOT NULL
 ) STRICT;
-INSERT OR REPLACE INTO reindex (one, reached, upto) SELECT 1, 0, coalesce(max(id), 0) FROM memory;
+INSERT INTO reindex (one, reached, upto) SELECT 1, 0, coalesce(max(id), 0) FROM memory WHERE true
+ON CONFLICT (one) DO UPDATE SET reached = excluded.reached, upto = excluded.upto;

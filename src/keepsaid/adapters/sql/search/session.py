@@ -1,4 +1,4 @@
-"""What a session of memory has beside a database's own: tombstones, the search index, and what is alike."""
+"""What a session of memory has beside a database's own: tombstones, index, likeness (short: each is elsewhere)."""
 
 from __future__ import annotations
 

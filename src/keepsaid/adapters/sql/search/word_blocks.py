@@ -79,7 +79,7 @@ def pack_words(db: MemorySession, finish: bool) -> None:
             return
 
 
-def start_again() -> None:
+def forget_progress() -> None:
     """Forget what was read so far: its transaction was undone, or another process may have gone on from there."""
     _making.clear()
 
