@@ -14,13 +14,13 @@ import pytest
 
 from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.domain.ids import show
-from keepsaid.errors import KeepsaidError, KeyConflict, ModelTimeout, NotRunning, StoreFull
+from keepsaid.errors import InputError, KeepsaidError, KeyConflict, ModelTimeout, NotRunning, StoreFull
 from keepsaid.interfaces.cli.chat import LineReader
 from keepsaid.interfaces.cli.console import CliSession, Table, begin
 from keepsaid.interfaces.cli.logs import JsonLines, append, keep_log
 from keepsaid.interfaces.cli.program import exit_code, guarded, run, shared_first
 from keepsaid.interfaces.cli.remote import problem
-from keepsaid.interfaces.cli.talk import SlashCommand
+from keepsaid.interfaces.cli.talk import SlashCommand, run_slash_command
 from keepsaid.text.normal import counted, duration, tallied
 
 
@@ -76,11 +76,27 @@ def test_commands_of_a_chat() -> None:
         "/usr/bin is full",
         "/rset",
         "//etc",
+        "//foo",
+        "/tmp is full",
         "hello /why",
     ):
         assert SlashCommand.parse(line) == line
     assert [SlashCommand.parse(line) for line in ("//quit", "//why")] == ["/quit", "/why"]
+    assert [SlashCommand.parse(line) for line in ("/Help", " /WHY ")] == [SlashCommand("/help"), SlashCommand("/why")]
     assert SlashCommand.parse("//help") == "//help", "the runtime knows /help too, and takes this for talk"
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [("/foo", ""), ("/qiut", "/quit"), ("/exit", ""), ("/remeber buy milk", "/remember"), ("/why msg_0zz", "/why")],
+)
+async def test_a_mistyped_command_is_not_sent(line: str, meant: str) -> None:
+    command = SlashCommand.parse(line)
+    assert isinstance(command, SlashCommand)
+    with pytest.raises(InputError, match=f"there is no command {line}") as error:
+        await run_slash_command(command, "terminal")
+    assert (f"did you mean {meant}?" in error.value.what) == bool(meant)
+    assert error.value.hint == f"/help, or /{line} to send it as it is"
 
 
 def test_a_problem_becomes_the_error_it_was() -> None:

@@ -151,7 +151,7 @@ class Forgetter:
             await self._memory.revived(both), await self._view.revived(both), is_repeat=True
         )
         wanted = await self._targets.find_targets(selector)
-        _log.warning("a store is a copy from before something was forgotten: that is forgotten again")
+        _log.warning("a store is an older copy, from before something was forgotten: it is forgotten again")
         lost = tuple(sorted(set(both) - ours))
         await self._begun(forgetting.RequestForgetting(self._ids.next(), "restored", "keepsaid", wanted, now, lost))
 

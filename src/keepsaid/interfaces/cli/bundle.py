@@ -58,7 +58,7 @@ def export(
     )
     show(done, f"exported  {done['file']}   {done['bytes'] / 1e6:.1f} MB   {counts}")
     if done["counts"]["tombstones"] and form == "jsonl":
-        say("the key of the tombstones stays here: forgotten.key beside the buffer; an import wants it beside the file")
+        say("to import the tombstones too, copy forgotten.key from the data directory beside the exported file")
 
 
 def _one_of(several: str) -> str:

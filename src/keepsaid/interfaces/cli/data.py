@@ -143,7 +143,7 @@ def _back_up(home: Home, config: Config, made: Path, noted_in: Home) -> dict[str
         copied = asyncio.run(stores.copy_stores(home, config, partial))
         _copy_config(home.config, partial / "config")
         for file in stores.extra_backup_files(home):
-            shutil.copyfile(file, partial / file.name)
+            shutil.copy(file, partial / file.name)  # with its mode
         manifest = _manifest(partial)
         manifest["stores"] = {part: one.path.name for one in copied for part in one.schemas}
         manifest["schemas"] = {part: version for one in copied for part, version in one.schemas.items()}
@@ -163,7 +163,7 @@ def restore(
     manifest, forgotten = _restored(source, to)
     show({"home": str(to), "counts": manifest["counts"]}, f"restored into {to}; what runs elsewhere was not touched")
     if forgotten:
-        say("what was forgotten in this home since is forgotten there too, before it is first read")
+        say("the restored home first forgets what this home has forgotten since the backup")
     say(f"try: keepsaid --home {quote(str(to))} status")
 
 

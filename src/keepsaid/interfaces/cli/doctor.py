@@ -158,7 +158,9 @@ def _places(home: Home, config: Config) -> Iterator[DoctorFinding]:
     if not folders:
         yield DoctorFinding("info", f"nothing was made at {home.data.parent} yet", "keepsaid init")
     elif not wrong:
-        yield DoctorFinding("ok", f"the directories of {home.data.parent} are private to their owner")
+        together = all(folder.parent == home.data.parent for folder in folders)
+        which = f"the directories of {home.data.parent}" if together else ", ".join(map(str, folders))
+        yield DoctorFinding("ok", f"{which} are private to their owner")
 
 
 def _too_open(places: list[Path], mode: str) -> Iterator[DoctorFinding]:

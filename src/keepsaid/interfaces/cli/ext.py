@@ -86,7 +86,8 @@ def new(
     session().home.make()
     place, text = example(kind, name)
     file = session().home.extensions / place
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for folder in (session().home.extensions, file.parent):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if name in _shapes() or file.exists():
         raise refused(f"there is an extension {name}", _LIST)
     replace_file(file, text)

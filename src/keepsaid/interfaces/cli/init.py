@@ -69,7 +69,7 @@ def init(
         *(f"wrote  {file}" for file in wrote),
         f"{'made  ' if is_new else 'data  '} {home.data}",
     )
-    models.offered(ask=ask)
+    models.offered(ask=ask and model is None and base_url is None)
     if needed:
         say(f"{' and '.join(needed)} must be set in the environment of keepsaid; the config does not contain it.")
     _advise(home, stands, chosen.failed if chosen.choice is None else 0)

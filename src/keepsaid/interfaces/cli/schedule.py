@@ -118,6 +118,8 @@ def _add(wanted: ScheduleOptions) -> None:
     for options in (("cron", "every", "at"), ("say", "ask", "run", "task")):
         if sum(getattr(wanted, one) is not None for one in options) != 1:
             raise typer.BadParameter(f"give exactly one of {', '.join(f'--{one}' for one in options)}")
+    if wanted.timezone is not None and wanted.cron is None:
+        raise typer.BadParameter("--timezone goes with --cron")
     shape, is_running = post("/v1/schedules", wanted.body())
     show(shape, _render_schedule(shape))
     if (every_s := _seconds(wanted.every)) and every_s < _OFTEN_S:
@@ -139,7 +141,7 @@ def _add_verb(verb: str, about: str) -> None:
         if verb == "run" and not is_running:
             talk("no instance is running: it runs at the next start (keepsaid serve)")
         elif verb == "run":
-            talk(f"started; keepsaid schedule show {shape['name']} lists its runs and their output")
+            talk(f"started; keepsaid schedule show {shape['name'] or shape['id']} lists its runs and their output")
 
     command.__doc__ = about
     app.command(verb)(command)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
+from difflib import get_close_matches
 from functools import partial
 from typing import Any, TypeVar
 
@@ -52,17 +54,37 @@ class SlashCommand:
     def parse(line: str) -> SlashCommand | str:
         """The command of the chat that a whole line is, or the line as a message: the runtime carries out the others.
 
-        What a program or a person sends may begin with a slash. `//` before the name of a command sends the name.
+        What a program or a person sends may begin with a slash. `//` before the name of a command sends the name. What
+        looks like a mistyped command is one that `run_slash_command` refuses: nobody means to send it to the agent.
         """
         text = line.strip()
-        if text in _HERE:
+        if text.casefold() in _HERE:
+            return SlashCommand(text.casefold())
+        name, _, rest = text.partition(" ")
+        if _NAME.fullmatch(name) and read_command(text) is None and (not rest or _is_mistyped(name.casefold(), rest)):
             return SlashCommand(text)
         sends_name = text.startswith("/") and text[1:] in _HERE and read_command(text[1:]) is None
         return text[1:] if sends_name else line
 
 
+_NAME, _ID, _ALIKE = re.compile(r"/[A-Za-z]+"), re.compile(r"[a-z]{3}_\w+"), 0.75
+
+
+def _is_mistyped(name: str, rest: str) -> bool:
+    """Whether a name with words behind it is meant as a command; `/why not?` and `/reset it` are for the agent."""
+    if name in HELP:
+        return name in _HERE and _ID.fullmatch(rest) is not None
+    return bool(get_close_matches(name, HELP, 1, _ALIKE))
+
+
 async def run_slash_command(command: SlashCommand, conversation: str) -> bool:
-    """Run a slash command; returns False if the chat is to end."""
+    """Run a slash command; returns False if the chat is to end. Raises InputError for one that does not exist."""
+    if command.name not in _HERE:
+        name = command.name.partition(" ")[0]
+        near = [one for one in get_close_matches(name.casefold(), HELP, 1, _ALIKE) if one != command.name]
+        meant = f"; did you mean {near[0]}?" if near else ""
+        what = f"there is no command {command.name}{meant}"
+        raise InputError(what, safe="Nothing was sent.", hint=f"/help, or /{command.name} to send it as it is")
     if command.name == "/quit":
         return False
     if command.name == "/help":
