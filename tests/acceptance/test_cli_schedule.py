@@ -79,6 +79,7 @@ def test_what_cannot_come_is_refused(program: Program, capsys: Capture, options:
         (("--every", "5", "--at", "2030-01-01", "--say", "x"), "--cron, --every, --at"),
         (("--every", "60"), "--say, --ask, --run, --task"),
         (("--every", "1x", "--say", "x"), "'1x' is not an interval"),
+        (("--every", "60", "--say", "x", "--timezone", "Mars/X"), "--timezone goes with --cron"),
     ],
 )
 def test_one_time_and_one_thing_are_asked_for(

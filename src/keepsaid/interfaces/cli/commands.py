@@ -54,6 +54,9 @@ NOUNS = tuple(chain.from_iterable(GROUPS.values()))
 BELOW = {"inbox": ("lanes", "tasks"), "memory": ("people", "entities", "extract"), "ext": ("tools", "events")}
 """Commands that stand below another one, each in the module of its name."""
 
+_FIRST = {"memory": ("search", "ls", "show", "add", "edit", "forget", "restore")}
+"""Commands that help lists before the others below the same one."""
+
 _ENTRY_POINTS = "keepsaid.commands"
 _OTHERS = "From other packages"
 _WIDTH_MAX = 100
@@ -167,7 +170,8 @@ def _add(above: typer.Typer, name: str, command: Any, words: list[str]) -> None:
         above.command(name, cls=HelpCommand)(command)
         return
     group = typer.Typer(help=command.info.help, rich_markup_mode=None)
-    for one in command.registered_commands:
+    order = {first: place for place, first in enumerate(_FIRST.get(name, ()))}
+    for one in sorted(command.registered_commands, key=lambda one: order.get(str(one.name), len(order))):
         if one.callback is not None:
             group.command(one.name, cls=HelpCommand)(one.callback)
     for inner in command.registered_groups:

@@ -70,7 +70,8 @@ def doctor(
         bool, typer.Option("--fix", help="Repair file modes and a stale address file, then check again.")
     ] = False,
     bundle: Annotated[
-        Path | None, typer.Option(help="Write a zip to attach to a bug report: no message text, no secrets.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a zip for a bug report: no message text, no secrets."),
     ] = None,
 ) -> None:
     """Check the installation, the stores and everything that needs attention.

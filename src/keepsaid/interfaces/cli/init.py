@@ -46,7 +46,7 @@ def init(
 
     It tests the settings before it writes them, and again from the written file; if that fails, the former
     file is put back. It may be run again: other settings and comments stay, and the former file is kept as
-    config.yaml.bak. If no model replies, the config stays as it is, and the exit code is 1.
+    config.yaml.bak. If no model that it tried replies, the config stays, and the exit code is 1.
 
     Example: keepsaid init --base-url http://127.0.0.1:1234/v1
     """

@@ -197,11 +197,6 @@ def share_memory(
 
 
 app = typer.Typer(help="Search, correct, share and delete memories.", rich_markup_mode=None)
-app.command("flag")(flag_memory)
-app.command("audit")(audit)
-app.command("maintain")(maintain)
-app.command("stats")(stats)
-app.command("share")(share_memory)
 memory_changes.add_to(app)
 _KINDS = ", ".join(Kind)
 _ADDED = ", ".join(str(kind) for kind in IMPORTANCE)
@@ -329,3 +324,10 @@ def add(
     if left_out:
         kinds = ", ".join(counted(n, kind) for kind, n in left_out.items())
         console.say(f"left out: {kinds}; memory keeps no secrets")
+
+
+app.command("flag")(flag_memory)
+app.command("audit")(audit)
+app.command("maintain")(maintain)
+app.command("stats")(stats)
+app.command("share")(share_memory)

@@ -156,7 +156,8 @@ def why(
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="List every memory that was left out.")] = False,
     svg: Annotated[
-        Path | None, typer.Option(help="Also draw the context and the ranking of memories into this SVG file.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Also draw the context and the ranking of memories as SVG."),
     ] = None,
     memory: Annotated[
         str | None, typer.Option(help="Explain a memory instead: in which turns it was shown or left out.")
