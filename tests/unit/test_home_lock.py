@@ -28,8 +28,8 @@ sys.stdin.readline()
 
 
 @contextmanager
-def held_elsewhere(*paths: Path) -> Iterator[int]:
-    """A process that holds the lock of a file; its id."""
+def held_elsewhere(*paths: Path | str) -> Iterator[int]:
+    """A process that holds the lock of a file, and is told of the other paths; its id."""
     command = [sys.executable, "-c", HOLD, *map(str, paths)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -45,6 +45,16 @@ def lock_file(tmp_path: Path) -> Path:
     """Where the lock of a home stands."""
     (tmp_path / "home" / "run").mkdir(parents=True)
     return tmp_path / "home" / "run" / "lock"
+
+
+def test_a_chat_that_holds_a_home_is_called_one(lock_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(lock_file.parent)
+    with held_elsewhere(lock_file, "chat"):
+        with pytest.raises(HomeBusy) as busy:
+            FileLock(lock_file).acquire()
+        is_told = sys.platform == "linux"
+        assert busy.value.what.endswith(": a chat") is is_told
+        assert ("quit that chat" in busy.value.hint) is is_told
 
 
 def test_a_held_lock_names_its_process_until_it_dies(lock_file: Path) -> None:

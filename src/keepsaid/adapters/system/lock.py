@@ -177,7 +177,9 @@ class FileLock:
             self._held.pop()()
 
     def _busy(self, pid: int | str) -> HomeBusy:
-        return HomeBusy(f"process {pid or 'unknown'} is already running this home ({self._path.parent})")
+        hint = "quit that chat, or write in it" if _is_chat(pid) else None
+        what = f"process {pid or 'unknown'} is already running this home ({self._path.parent})"
+        return HomeBusy(f"{what}: a chat" if hint else what, hint=hint)
 
     def _name(self, name: str) -> Callable[[], None]:
         with suppress(NameTaken):
@@ -234,3 +236,12 @@ def _taken(file: int) -> bool:
         else:
             return True
     return False
+
+
+def _is_chat(pid: int | str) -> bool:
+    """Whether a process was started as `keepsaid chat`, as far as the system tells."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return b"chat" in words[1:]
