@@ -229,7 +229,7 @@ def _needed_files(home: Home, config: Config) -> tuple[Path, ...]:
     """The database files, for what is done with files alone. Raises StoreError where a server holds the stores."""
     if not (files := stores_of(home, config)):
         what = "a database server holds the stores of this home, and keeps them by its own means"
-        raise StoreError(what, safe="Nothing was changed.", hint="pg_dump --schema keepsaid URL")
+        raise StoreError(what, safe="Nothing was changed.", hint="back up its schema with pg_dump")
     return files
 
 

@@ -61,15 +61,19 @@ def script(sql: str) -> Iterator[str]:
 
 def _statements(sql: str) -> Iterator[str]:
     """Split a script at its semicolons; those of a trigger's body belong to it."""
-    so_far = ""
+    parts: list[str] = []
     for part in [*_PART.findall(sql), ";"]:
-        is_open = _TRIGGER_BEGINS.search(so_far) and not _TRIGGER_ENDS.search(so_far)
-        if part == ";" and not is_open:
+        if part == ";" and not _is_open(so_far := "".join(parts)):
             if so_far.strip():
                 yield so_far.strip()
-            so_far = ""
+            parts.clear()
         elif not part.startswith("--"):
-            so_far += part
+            parts.append(part)
+
+
+def _is_open(statement: str) -> bool:
+    """Whether a trigger began whose body has not ended."""
+    return bool(_TRIGGER_BEGINS.search(statement)) and not _TRIGGER_ENDS.search(statement)
 
 
 def _typed(sql: str) -> str:
