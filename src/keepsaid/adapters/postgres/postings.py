@@ -1,8 +1,6 @@
 """Postings of each piece, for full text on PostgreSQL (short: FTS5 needs none, and no other database is served).
 
-The commit that writes a piece writes them.
-
-FTS5 makes its own for SQLite; both have the same tokens, and the statements that rank by them the same formula.
+The commit that writes a piece writes them, with the tokens that FTS5 makes; statements rank by them as FTS5 does.
 """
 
 from __future__ import annotations

@@ -113,7 +113,8 @@ class PostgresExecutor:
             with in_our_words(self._place):
                 results = self._transaction(commits)
                 if "EmptyLog" in names:
-                    self._session.connection.execute("VACUUM")
+                    [tables] = only(self._session, SQL["our_tables"])
+                    self._session.connection.execute(f"VACUUM {tables}")
                     results = [
                         True if isinstance(one, EmptyLog) else of for one, of in zip(commits, results, strict=True)
                     ]

@@ -19,3 +19,7 @@ SELECT proof FROM tombstone_key
 
 -- name: keep_proof
 INSERT INTO tombstone_key (one, proof) VALUES (1, ?1)
+
+-- name: our_tables
+SELECT string_agg(quote_ident(relname), ', ') FROM pg_class
+WHERE relnamespace = CAST(current_schema AS regnamespace) AND relkind = 'r'

@@ -92,9 +92,11 @@ class _Term:
 
 @frozen
 class _QueryPlan:
-    """A planned query: the words looked up, the weight of each term, those read in blocks, the blocks, the depth."""
+    """A planned query: the words looked up, what statements are bound to for them, the weight of each term, those read
+    in blocks, the blocks, the depth."""
 
     words: Sequence[str]
+    looked_up: Mapping[str, str]
     worth: Mapping[int, float]
     read: Mapping[int, float]
     there: Sequence[int]
@@ -136,7 +138,8 @@ def _plan_query(
         read = dict(islice(idf.items(), readable))
         share, most = (_READ_DEPTH_SHARE, _READ_DEPTH_MOST) if there else (_DEPTH_SHARE, _DEPTH_MOST)
         depth = int(min(max(_DEPTH_LEAST, pieces * share), most))
-    return _QueryPlan([term.word for term in looked_up], idf, read, there or (), max(depth, limit))
+    words = [term.word for term in looked_up]
+    return _QueryPlan(words, any_of(words), idf, read, there or (), max(depth, limit))
 
 
 def read_document_frequencies(db: MemorySession, text: str) -> DocumentFrequencies:
@@ -200,7 +203,7 @@ def _best(db: MemorySession, listener: Listener, asked: _QueryPlan) -> tuple[lis
     Facts have a share of their own. If most matches repeat one another, more are read, so that a question asked a
     thousand times leaves room for its answer.
     """
-    bindings = {**bound(listener), **any_of(asked.words), **_ALL_PIECES}
+    bindings = {**bound(listener), **asked.looked_up, **_ALL_PIECES}
     top, heard = _top(db, listener, bindings, asked)
     if top >= asked.depth:
         heard = _with_known(db, listener, bindings, asked, heard)
@@ -244,12 +247,11 @@ def _top(db: MemorySession, listener: Listener, bindings: dict[str, Any], asked:
 def _matches(db: MemorySession, asked: _QueryPlan) -> list[int]:
     """The pieces that match best: from blocks of words, where there are any, and from FTS5 what stands in none."""
     found = best(db, asked.there, asked.read, asked.depth) if asked.there else []
-    words = any_of(asked.words)
     [(newest,)] = rows(db, "pieces_about", {})
     for first, until in outside(asked.there, newest):
         share = asked.depth * (until - first) // (newest + 1)
         depth = max(share, min(_DEPTH_OUTSIDE, asked.depth))
-        wanted = {**words, "depth": depth, "first": first, "until": until}
+        wanted = {**asked.looked_up, "depth": depth, "first": first, "until": until}
         found += [row[0] for row in rows(db, "matches", wanted)]
     return found
 
