@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from tests.docs.markdown import ROOT, Page
+
+from keepsaid.testing.model_script import Reaction, Script
 
 USE = ROOT / "docs" / "use"
 WORDS_MAX = 25_000
@@ -21,6 +24,13 @@ def test_the_pages_for_users_have_at_most_25_000_words() -> None:
         page.name: words(page) for page in map(Page, USE.rglob("*.md")) if USE / "reference" not in page.path.parents
     }
     assert sum(sizes.values()) <= WORDS_MAX, sorted(sizes.items(), key=lambda item: -item[1])
+
+
+def test_the_script_in_the_docs_is_read_and_has_every_kind_of_answer() -> None:
+    [block] = [block for block in Page(USE / "how-to" / "models.md").blocks if '"reactions"' in block.text]
+    script = Script.from_json(block.text)
+    kinds = {one["kind"] for one in json.loads(script.to_json())["reactions"]}
+    assert kinds == {kind.__name__.lower() for kind in Reaction.__subclasses__()}
 
 
 CONCEPTS = sorted((USE / "concepts").glob("*.md"))

@@ -263,21 +263,21 @@ _LISTED_FROM = 30
 def listed(query: str, hits: Sequence[memory.Hit], at: int) -> tuple[memory.Hit, ...]:
     """The hits in the order of a list: by their own words or meaning before by their neighbours' words alone.
 
-    Messages that only ask come behind both. In each group those that are current at `at` (milliseconds UTC) come first;
-    otherwise the order of recall stays.
+    The latter are marked as `beside`. Messages that only ask come behind both. In each group those that are current at
+    `at` (milliseconds UTC) come first; otherwise the order of recall stays.
     """
     asked, terms = content_roots(query), frozenset(query_terms(query))
     asks_for_time = bool(times_in(query, at).spans)
 
-    def place(hit: memory.Hit) -> tuple[bool, bool, bool]:
+    def is_beside(hit: memory.Hit) -> bool:
+        if hit.leg != TEXT or asks_for_time:
+            return False
         new = hit.memory.new
         own = f"{new.text} {new.speaker} {new.subject} {new.value} {said_words(new.said_at)}"
-        shares = (
-            asks_for_time or not asked.isdisjoint(map(root, spelled(own))) or not terms.isdisjoint(indexed_terms(own))
-        )
-        return only_asks(new.text), hit.leg == TEXT and not shares, hit.memory.past(at)
+        return asked.isdisjoint(map(root, spelled(own))) and terms.isdisjoint(indexed_terms(own))
 
-    return tuple(sorted(hits, key=place))
+    marked = [replace(hit, beside=True) if is_beside(hit) else hit for hit in hits]
+    return tuple(sorted(marked, key=lambda hit: (only_asks(hit.memory.text), hit.beside, hit.memory.past(at))))
 
 
 class SearchService:
