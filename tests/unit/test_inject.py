@@ -273,6 +273,25 @@ async def test_pending_episodes_are_recorded_before_recall() -> None:
     assert [one.new.key for one in memories.stored] == ["message:1"]
 
 
+async def test_what_was_recorded_while_recall_ran_is_looked_for_again() -> None:
+    """Nothing is due any more when that is asked, and still the first answer was read before."""
+
+    class Outrun(FixedRecall):
+        async def recall(self, listener: Listener, query: str, limit: int, as_of: int | None = None) -> Recalled:
+            found = await super().recall(listener, query, limit)
+            if len(self.asked) > 1:
+                return found
+            await one.recorder.catch_up()
+            return Recalled(())
+
+    recall, work = Outrun(memory(1, "my cat Misha")), WorkList(EpisodeWork(1, (message(1, "my cat Misha"),)))
+    one = injector(recall, work=work)
+    one.recorder.watch(asyncio.Event())
+    injection = await one.remind(claimed(CAT), read(NOTHING))
+    assert len(recall.asked) == 2
+    assert injection.block.endswith("my cat Misha")
+
+
 async def test_late_recording_is_named_and_goes_on() -> None:
     work, memories = SlowWork(EpisodeWork(1, (message(1, "I have a cat"),))), ListedMemories()
     slow = injector(FixedRecall(memory(9, "my cat Misha")), InjectionSettings(fresh_ms=1), memories, work)

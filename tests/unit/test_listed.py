@@ -44,7 +44,7 @@ def test_a_match_comes_before_what_stands_next_to_a_match() -> None:
 
 def test_what_only_stands_next_to_a_match_is_marked() -> None:
     found = told("my dog is called Rex", "Ann's home is Porto")
-    assert [hit.beside for hit in listed("where does Ann live", found, _NOW)] == [False, True]
+    assert [hit.neighbour for hit in listed("where does Ann live", found, _NOW)] == [False, True]
 
 
 def test_current_memories_come_before_past_ones_in_both_groups() -> None:

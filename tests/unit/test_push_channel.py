@@ -382,7 +382,7 @@ async def test_closing_while_sending_settles_the_try() -> None:
 async def test_a_seeded_receiver_takes_every_reply_in_the_end(tmp_path: Path) -> None:
     ledger = tmp_path / "ledger"
     outcomes = set()
-    async with ReplyReceiver(seeded(5, 0.7), ledger=ledger) as receiver, pushing(receiver.host, SHORT_S) as channel:
+    async with ReplyReceiver(seeded(5, 0.7), ledger=ledger) as receiver, pushing(receiver.host, 2 * SHORT_S) as channel:
         for number in range(1, 21):
             reply = StoredReply(number, LANE, None, "sending", ReplyDraft(number, "hello", url=receiver.url))
             while (result := await channel.send(reply)).outcome is not Delivered.CONFIRMED:

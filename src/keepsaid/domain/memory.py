@@ -263,8 +263,8 @@ class Hit:
     """A recalled memory: its rank (from 1) and score within the leg that weighed most for it.
 
     `value` is what all legs came to, and `places` where each of them had it. `now_id` is the memory that holds now in
-    place of one that was replaced, 0 for none. `beside` says that it does not match by itself, but stands next to what
-    does.
+    place of one that was replaced, 0 for none. `neighbour` says that it does not match by itself, but stands next
+    to what does.
     """
 
     memory: Memory
@@ -274,7 +274,7 @@ class Hit:
     value: float = 0.0
     places: tuple[receipt.Place, ...] = ()
     now_id: int = 0
-    beside: bool = False
+    neighbour: bool = False
 
 
 @frozen

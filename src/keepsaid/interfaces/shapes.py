@@ -152,14 +152,10 @@ def holdings_shape(held: Holdings) -> Shape:
 
 def recalled_shape(found: Recalled, at: int) -> Shape:
     """The hits of a search in their order, and the legs that could not answer; states are as of `at` (ms UTC)."""
-    hits = [
-        {
-            **fields_of(hit, "leg", "rank", "beside"),
-            "score": round(hit.score, 4),
-            "memory": memory_shape(hit.memory, at),
-        }
-        for hit in found.hits
-    ]
+    hits = []
+    for hit in found.hits:
+        memory = memory_shape(hit.memory, at)
+        hits.append({**fields_of(hit, "leg", "rank", "neighbour"), "score": round(hit.score, 4), "memory": memory})
     return {"hits": hits, "missing": list(found.missing), "took_ms": round(found.took_ms, 2)}
 
 

@@ -95,8 +95,11 @@ class Injector:
         return _or(found, (), missing)
 
     async def _recalled(self, claimed: ClaimedBatch, listener: Listener, text: str, missing: list[str]) -> Recalled:
-        """Recall that knows the conversation's newest episodes: asked at once, and again if any were unrecorded."""
-        settings = self.settings
+        """Recall that knows the conversation's newest episodes: asked at once, and again if any were unrecorded.
+
+        Whoever recorded them meanwhile: the first answer may have been read before.
+        """
+        settings, before = self.settings, self.recorder.recorded
         first = asyncio.ensure_future(self.recall.recall(listener, text, settings.per_leg))
         if self.recorder.caught_up:
             return await first
@@ -105,7 +108,7 @@ class Injector:
             fresh = await ask("fresh", partial(self._freshen, claimed.batch.lane.conversation), wait)
             if isinstance(fresh, Missing):
                 missing.append(fresh.why)
-            elif fresh:
+            elif fresh or self.recorder.recorded != before:
                 if fresh >= RECORDED_MAX:
                     missing.append(f"fresh: recorded {fresh} batches, more may be waiting")
                 again = partial(self.recall.recall, listener, text, settings.per_leg)

@@ -126,9 +126,9 @@ class Recorder:
     """Follows the operational store: batches whose episodes are not known to be in memory are its work.
 
     What the tools of their turns asked for is done with them, and `facts` learns what people plainly state of
-    themselves. What it writes holds no secret; where a message does is
-    kept beside it. Memory is written first and the work cleared after; all of it is named by what it records, so that
-    doing it again after a crash between the two changes nothing.
+    themselves. What it writes holds no secret; where a message does is kept beside it. Memory is written first and the
+    work cleared after; all of it is named by what it records, so that doing it again after a crash between the two
+    changes nothing. `recorded` counts the batches whose episodes it wrote.
     """
 
     buffer: store_views.BufferView
@@ -141,6 +141,7 @@ class Recorder:
     _hint: asyncio.Event | None = field(default=None, init=False)
     _running: int = field(default=0, init=False)
     _left: bool = field(default=True, init=False)
+    recorded: int = field(default=0, init=False)
 
     def watch(self, hint: asyncio.Event) -> None:
         """Learn of new work from the hint that wakes who records: only one runtime makes work in a store."""
@@ -178,6 +179,7 @@ class Recorder:
         ]
         if said or used:
             await self.memories.keep(fit, self.clock.now_ms(), used)
+        self.recorded += len(work)
         await self.executor.do([one.staged_requests for one in work], self.clock.now_ms())
         if self.facts is not None:
             messages = {f"message:{one.id}": one for batch in work for one in batch.messages}

@@ -263,21 +263,21 @@ _LISTED_FROM = 30
 def listed(query: str, hits: Sequence[memory.Hit], at: int) -> tuple[memory.Hit, ...]:
     """The hits in the order of a list: by their own words or meaning before by their neighbours' words alone.
 
-    The latter are marked as `beside`. Messages that only ask come behind both. In each group those that are current at
-    `at` (milliseconds UTC) come first; otherwise the order of recall stays.
+    The latter are marked as `neighbour`. Messages that only ask come behind both. In each group those that are current
+    at `at` (milliseconds UTC) come first; otherwise the order of recall stays.
     """
     asked, terms = content_roots(query), frozenset(query_terms(query))
     asks_for_time = bool(times_in(query, at).spans)
 
-    def is_beside(hit: memory.Hit) -> bool:
+    def is_neighbour(hit: memory.Hit) -> bool:
         if hit.leg != TEXT or asks_for_time:
             return False
         new = hit.memory.new
         own = f"{new.text} {new.speaker} {new.subject} {new.value} {said_words(new.said_at)}"
         return asked.isdisjoint(map(root, spelled(own))) and terms.isdisjoint(indexed_terms(own))
 
-    marked = [replace(hit, beside=True) if is_beside(hit) else hit for hit in hits]
-    return tuple(sorted(marked, key=lambda hit: (only_asks(hit.memory.text), hit.beside, hit.memory.past(at))))
+    marked = [replace(hit, neighbour=True) if is_neighbour(hit) else hit for hit in hits]
+    return tuple(sorted(marked, key=lambda hit: (only_asks(hit.memory.text), hit.neighbour, hit.memory.past(at))))
 
 
 class SearchService:

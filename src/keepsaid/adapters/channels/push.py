@@ -62,8 +62,9 @@ class PushChannel:
             return SendResult(Delivered.REFUSED, reason or "")
         attempt = _Attempt()
         try:
+            client = await self._opened()
             async with asyncio.timeout(self._timeout_s):
-                return await self._post(url, reply, attempt)
+                return await self._post(client, url, reply, attempt)
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, OSError, RuntimeError, ValueError) as error:
             return attempt.verdict or _unanswered(error, attempt.sent)
 
@@ -72,8 +73,7 @@ class PushChannel:
         if client is not None:
             await client.aclose()
 
-    async def _post(self, url: str, reply: StoredReply, attempt: _Attempt) -> SendResult:
-        client = await self._opened()
+    async def _post(self, client: httpx2.AsyncClient, url: str, reply: StoredReply, attempt: _Attempt) -> SendResult:
         content, traced = _body(reply), {"trace": attempt.note}
         headers = {"Content-Type": "application/json", "Accept-Encoding": "identity", "Idempotency-Key": reply.key}
         if reply.possible_duplicate:

@@ -221,7 +221,7 @@ def _search(asked: SearchOptions) -> None:
     """Search memories, best match first.
 
     Memories that match by themselves come first; of these the current ones. Last come messages that only stand next to
-    messages that match, marked "(beside)", and questions. STATE is active, superseded, expired, merged or archived;
+    messages that match, marked "(neighbour)", and questions. STATE is active, superseded, expired, merged or archived;
     UNTIL is the day on which the memory stopped being true. With -v the list also has the score, and the search that
     found each memory.
     """
@@ -279,7 +279,7 @@ def _hit_cells(hit: Shape) -> tuple[str, ...]:
     until = (memory["valid_to"] or "-").partition("T")[0]
     kind = _SHORT.get(memory["kind"], memory["kind"])
     found = f"{hit['score']:.3f}", f"{hit['leg']} #{hit['rank']}"
-    mark = "(beside) " if hit.get("beside") else ""
+    mark = "(neighbour) " if hit.get("neighbour") else ""
     return (*found, memory["id"], memory["state"], until, kind, mark + memory["text"])
 
 
