@@ -27,6 +27,7 @@ from bench import (
     maintenance,
     path,
     peers,
+    processes,
     recall_latency,
     schedules,
     startup,
@@ -40,6 +41,7 @@ from keepsaid.__main__ import tune
 SUITES: Mapping[str, Callable[[Path, float], object]] = {
     "intake": intake.measure,
     "peers": peers.measure,
+    "processes": processes.measure,
     "backlog": backlog.measure,
     "turns": turns.measure,
     "tasks": tasks.measure,

@@ -12,7 +12,8 @@ from typing import cast
 from bench.disk import percentile
 from bench.turns import Vocabulary, fill
 from keepsaid.adapters.models.choose import OfflineResponder
-from keepsaid.app.instance import Instance, opened
+from keepsaid.app.instance import Instance
+from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home
 from keepsaid.config.settings import MemoryConfig
 from keepsaid.domain.commits import TurnCommit

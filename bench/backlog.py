@@ -12,7 +12,8 @@ from bench.disk import percentile
 from bench.intake import PRODUCERS, produce
 from keepsaid.adapters.sql.operations.views import overview
 from keepsaid.adapters.sqlite.connection import open_reader
-from keepsaid.app.instance import Instance, opened
+from keepsaid.app.instance import Instance
+from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home
 from keepsaid.config.settings import BufferConfig, ModelsConfig
 from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust

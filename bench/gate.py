@@ -17,7 +17,8 @@ from pathlib import Path
 from statistics import median
 
 from keepsaid import Episode
-from keepsaid.app.instance import Instance, opened
+from keepsaid.app.instance import Instance
+from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home, load
 from keepsaid.domain.memory import Hit, Listener
 from keepsaid.interfaces.sdk.memory import MemoryClient

@@ -8,7 +8,8 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from bench.disk import percentile
-from keepsaid.app.instance import Instance, opened
+from keepsaid.app.instance import Instance
+from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home
 from keepsaid.config.settings import BufferConfig, ModelsConfig, TurnsConfig
 from keepsaid.domain.message import Content, Inbound, Origin, Trust

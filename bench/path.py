@@ -14,7 +14,7 @@ from types import CodeType, FrameType
 import httpx2
 
 from bench.turns import react, rested
-from keepsaid.app.instance import opened
+from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home
 from keepsaid.config.settings import BufferConfig, ModelsConfig
 from keepsaid.interfaces.http.server import listening

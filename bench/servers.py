@@ -45,7 +45,7 @@ async def redis_streams(folder: Path) -> AsyncIterator[Put]:
 async def procrastinate(folder: Path) -> AsyncIterator[Put]:
     """A task deferred for each message, in PostgreSQL with its defaults (fsync, synchronous_commit)."""
     module = needed("procrastinate")
-    async with _postgres(folder) as address:
+    async with postgres(folder) as address:
         app = module.App(connector=module.PsycopgConnector(conninfo=address, min_size=_POOL, max_size=_POOL))
 
         @app.task(name="store")  # type: ignore[untyped-decorator]
@@ -81,7 +81,7 @@ async def _until(ready: Callable[[], bool], server: str) -> None:
 
 
 @asynccontextmanager
-async def _postgres(folder: Path) -> AsyncIterator[str]:
+async def postgres(folder: Path) -> AsyncIterator[str]:
     """A new cluster that listens on a socket in the folder; its address."""
     initdb, user, data = _found("initdb"), _owner(), folder / "data"
     data.mkdir()

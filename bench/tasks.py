@@ -12,7 +12,8 @@ from pathlib import Path
 import httpx2
 
 from bench.disk import percentile
-from keepsaid.app.instance import Instance, opened
+from keepsaid.app.instance import Instance
+from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.event import Event
 from keepsaid.interfaces.http.server import listening

@@ -16,7 +16,8 @@ from bench.disk import percentile
 from keepsaid.adapters.models.choose import LazyChat
 from keepsaid.adapters.models.extractor import MARK_DONE
 from keepsaid.adapters.models.memory_calls import SUMMARY_TOOL
-from keepsaid.app.instance import Instance, opened
+from keepsaid.app.instance import Instance
+from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home
 from keepsaid.config.settings import BufferConfig, ModelsConfig
 from keepsaid.domain.context import HEADINGS

@@ -16,7 +16,8 @@ KeepsaidError
 │   ├── StoreFull           no space left
 │   │   └── DiskReserve     what is left is kept for the answers under way
 │   ├── StoreBroken         an I/O error; the process must be restarted
-│   │   └── StoreGone       a file in use was deleted, moved or replaced
+│   │   ├── StoreGone       a file in use was deleted, moved or replaced
+│   │   └── ProcessFenced   the process was taken for dead, and others took over its work
 │   ├── StoreLocked         another program holds the file
 │   ├── StoreUnreachable    the database server cannot be reached
 │   ├── ForeignStore        the file is not ours
@@ -195,6 +196,14 @@ class StoreGone(StoreBroken):
         "what was deleted is only in backups."
     )
     hint = "move the files back, or keepsaid data restore BACKUP --to DIR; then keepsaid serve"
+
+
+class ProcessFenced(StoreBroken):
+    """The process did not say in time that it lives; others took over its work, and it may write nothing more."""
+
+    code = "KS-DB-FENCED"
+    safe = "What was acknowledged is stored, and other processes answer it."
+    hint = "start it again: keepsaid serve"
 
 
 class StoreLocked(StoreError):

@@ -91,6 +91,10 @@ class TestSecondChance(suite.SecondChanceContract):
     """See the contract."""
 
 
+class TestProcesses(suite.ProcessesContract):
+    """See the contract."""
+
+
 class TestSuspect(suite.SuspectContract):
     """See the contract."""
 

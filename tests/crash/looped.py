@@ -19,7 +19,8 @@ from random import Random
 from tests.crash.poisoned import nothing_left
 
 import keepsaid.app.instance as instances
-from keepsaid.app.instance import Instance, Outside, opened
+from keepsaid.app.instance import Instance, Outside
+from keepsaid.app.opening import opened
 from keepsaid.config import Home
 from keepsaid.config.file import load
 from keepsaid.config.settings import BufferConfig, TurnsConfig

@@ -15,7 +15,8 @@ from collections.abc import Callable
 from functools import partial
 
 import keepsaid.app.instance as instances
-from keepsaid.app.instance import Instance, Outside, opened
+from keepsaid.app.instance import Instance, Outside
+from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home
 from keepsaid.config.settings import BufferConfig, ModelsConfig, TurnsConfig
 from keepsaid.domain.batch import TrialTerms

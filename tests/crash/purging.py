@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.crash.remembering import killed
 
-from keepsaid.app.instance import opened
+from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home
 
 

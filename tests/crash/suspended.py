@@ -9,7 +9,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from keepsaid.app.instance import opened
+from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home
 from keepsaid.config.settings import BufferConfig
 from keepsaid.domain.message import Content, Inbound, Origin, Trust

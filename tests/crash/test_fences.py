@@ -20,7 +20,8 @@ from tests.crash.suspended import SETTINGS
 from tests.waits import HANG_S
 
 from keepsaid.adapters.sqlite.stores import open_operations
-from keepsaid.app.instance import Outside, opened
+from keepsaid.app.instance import Outside
+from keepsaid.app.opening import opened
 from keepsaid.config import Home
 from keepsaid.domain import busy, commits
 from keepsaid.domain.busy import Steer

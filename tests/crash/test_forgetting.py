@@ -9,7 +9,8 @@ from pathlib import Path
 from prompt_toolkit.history import FileHistory
 from tests.crash.cast import CAST
 
-from keepsaid.app.instance import Instance, opened
+from keepsaid.app.instance import Instance
+from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.forgetting import ForgetSelector
 from keepsaid.domain.ids import show

@@ -9,7 +9,8 @@ from pathlib import Path
 from tests.crash.cast import CAST
 from tests.unit.bundle_cast import bundle, home
 
-from keepsaid.app.instance import Instance, opened
+from keepsaid.app.instance import Instance
+from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.bundle import RECORDS_MAX, Record
 from keepsaid.domain.graph import Association, Relation

@@ -13,7 +13,7 @@ from pathlib import Path
 import apsw
 from tests.crash.test_forgetting import told
 
-from keepsaid.app.instance import opened
+from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.forgetting import ForgetSelector
 from keepsaid_testkit.crash.process import environ

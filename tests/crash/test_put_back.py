@@ -10,7 +10,7 @@ import pytest
 from tests.crash.cast import CAST
 from tests.crash.test_forgetting import ended, held, restarted, secret, told
 
-from keepsaid.app.instance import opened
+from keepsaid.app.opening import opened
 from keepsaid.app.stores import accept_stores, reading
 from keepsaid.config import Config, Home
 from keepsaid.domain.forgetting import ForgetSelector

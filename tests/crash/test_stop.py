@@ -18,7 +18,7 @@ from tests.waits import HANG_S, slowed
 from keepsaid.testing.model_script import ChatRequest, Reaction, Say, Script
 from keepsaid.testing.model_server import ThreadedModelServer
 from keepsaid_testkit.crash.fork import Fork, Nursery
-from keepsaid_testkit.crash.stage import Sandbox
+from keepsaid_testkit.crash.stage import Sandbox, judged
 from keepsaid_testkit.crash.world import scripted
 
 _STOP_S = 5.0
@@ -100,7 +100,7 @@ def test_it_stops_in_time_under_load_and_goes_on_soon_after_a_kill(forks: Nurser
         stage.stop(load, HANG_S)
         stage.drain(last, HANG_S)
         stage.stop(last)
-        assert stage.judged().violations == []
+        assert judged(stage.ledgers, stage.home).violations == []
     assert last.claimed_ms is not None
     assert last.claimed_ms < slowed(_CLAIM_MS)
     sys.stdout.write(f"stopped within {max(took):.2f} s, claimed {last.claimed_ms:.0f} ms after the start\n")

@@ -10,8 +10,8 @@ from tests.migration.files import first_schema
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.stores import open_operations
 from keepsaid.domain.batch import TrialTerms
-from keepsaid.domain.commits import ClaimBatches, VoidLeases
-from keepsaid.domain.process import Beat
+from keepsaid.domain.commits import ClaimBatches
+from keepsaid.domain.process import Beat, VoidLeases
 
 _BATCH = """
 INSERT INTO batch (id, lane_id, first, last, last_id, state, action, rule, rule_version, reason, priority, first_at,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -12,16 +13,20 @@ from urllib.parse import parse_qs, urlsplit
 from keepsaid.adapters.postgres.connection import PostgresPlace
 
 _SOCKET = ".s.PGSQL.5432"
+_KEY = re.compile(rb"K\x00\x00\x00\x0c....", re.DOTALL)
+_KEY_OF_OURS = b"K\x00\x00\x00\x0c\x00\x00\x00\x07"
+"""The message by which a server tells a connection the number of its process."""
 
 
 class Proxy:
     """Passes bytes on, until a message of the client contains `cut_after`: that still goes on, its answer does not.
 
-    While it `is_away`, it passes nothing on and lets nobody in.
+    While it `is_away`, it passes nothing on and lets nobody in. If it `pools`, it gives each connection a number of its
+    own, as poolers do.
     """
 
     def __init__(self, server: Path, folder: Path) -> None:
-        self.cut_after, self.is_away = b"", False
+        self.cut_after, self.is_away, self.pools = b"", False, False
         self._server = server
         self._door = socket.socket(socket.AF_UNIX)
         self._door.bind(str(folder / _SOCKET))
@@ -42,7 +47,7 @@ class Proxy:
     def _pass(self, client: socket.socket, server: socket.socket) -> None:
         """Pass on what either side says, in turn; both are closed in the end."""
         ends = threading.Event()
-        back = threading.Thread(target=self._back, args=(server, client, ends), daemon=True)
+        back = threading.Thread(target=self._back, args=(server, client, ends, self.pools), daemon=True)
         back.start()
         with suppress(OSError):
             while said := client.recv(65_536):
@@ -63,11 +68,13 @@ class Proxy:
         client.close()
 
     @staticmethod
-    def _back(server: socket.socket, client: socket.socket, ends: threading.Event) -> None:
+    def _back(server: socket.socket, client: socket.socket, ends: threading.Event, pools: bool) -> None:
         with suppress(OSError):
             while said := server.recv(65_536):
                 if ends.is_set():
                     break
+                if pools:
+                    said = _KEY.sub(_KEY_OF_OURS, said)
                 client.sendall(said)
         server.close()
         with suppress(OSError):

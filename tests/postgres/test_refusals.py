@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
+from tests.postgres.proxy import between
 
 from keepsaid.adapters.postgres.connection import PostgresPlace, connect
 from keepsaid.adapters.postgres.schema import migrate
@@ -69,3 +72,11 @@ def test_no_right_to_make_a_schema(other: PostgresPlace) -> None:
         assert found.value.hint == "GRANT CREATE ON DATABASE postgres TO guest"
     finally:
         run(other, "DROP ROLE guest")
+
+
+def test_a_pooler(place: PostgresPlace) -> None:
+    """It would give the locks of one connection to another."""
+    with tempfile.TemporaryDirectory(prefix="keepsaid-px-") as folder, between(place, Path(folder)) as (proxy, behind):
+        proxy.pools = True
+        with pytest.raises(StoreError, match="a pooler such as PgBouncer"):
+            connect(behind)

@@ -14,6 +14,7 @@ from tests.postgres.server import cut_off, empty
 
 from keepsaid.adapters.postgres.connection import PostgresPlace
 from keepsaid.adapters.postgres.stores import open_operations
+from keepsaid.adapters.postgres.writer import WriterSession
 from keepsaid.adapters.sql.operations.store import SqlOperations
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain.commits import IntakeResult
@@ -103,3 +104,16 @@ async def test_what_another_process_stored_is_known(place: PostgresPlace) -> Non
         again = await StoreDriver(former, 200).receive(keyed)
         assert (again.intake, again.id, again.number) == (IntakeResult.DUPLICATE, first.id, first.number)
         assert (await StoreDriver(former, 300).receive(said("more"))).number == 3
+
+
+async def test_one_that_stops_in_the_midst_of_a_transaction_is_cut_off(place: PostgresPlace) -> None:
+    """It has the writer's place, and the others wait until the server ends its connection."""
+    async with opened(place) as store:
+        frozen = WriterSession(place)
+        held = frozen.transaction()
+        held.__enter__()
+        await StoreDriver(store).receive(said("meanwhile"))
+        with pytest.raises(psycopg.errors.IdleInTransactionSessionTimeout):
+            frozen.execute("SELECT 1")
+        frozen.connection.close()
+    assert messages(place) == ["meanwhile"]

@@ -29,15 +29,14 @@ from keepsaid.domain.commits import (
     Receive,
     Received,
     Release,
-    Relinquish,
     Renew,
     Requeue,
     StepEnd,
     StepStart,
     TurnCommit,
-    VoidLeases,
 )
 from keepsaid.domain.message import BodyKey, Inbound, ProviderMarks, StoredMessage
+from keepsaid.domain.process import Relinquish, VoidLeases
 from keepsaid.domain.prompt import Record, Role
 from keepsaid.domain.reply import Delivered, ReplyDraft
 from keepsaid.domain.turn import ClaimedBatch, Usage

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.stores import open_operations
-from keepsaid.domain.commits import VoidLeases
+from keepsaid.domain.process import VoidLeases
 from keepsaid.domain.task import ENDED, CancelTask, Cycle, EndTask, NewTask, TaskEnd, waves
 from keepsaid_testkit.contracts.store_driver import ContractStore
 from keepsaid_testkit.contracts.tasks import TaskDriver

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from tests.responsive.watched_loop import HOSTILE, Held, WatchedLoop, hostile, slowness
 
-from keepsaid.app.instance import Instance, opened
+from keepsaid.app.instance import Instance
+from keepsaid.app.opening import opened
 from keepsaid.config import Home, load
 from keepsaid.domain.commits import Received
 from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust

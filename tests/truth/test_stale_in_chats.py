@@ -10,7 +10,8 @@ from random import Random
 
 from tests.figures import Figures
 
-from keepsaid.app.instance import Instance, opened
+from keepsaid.app.instance import Instance
+from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.turn import ModelAnswer, Usage
@@ -59,7 +60,8 @@ class Listening:
 @asynccontextmanager
 async def running(root: Path, model: Listening) -> AsyncIterator[Instance]:
     quiet = {"collection": {"extractor": "rules"}, "bulletin": {"enabled": False}, "server": {"port": 0}}
-    async with opened(Home.at(root), Config(**quiet, buffer={"window_ms": 0}), model) as instance:
+    config = Config(**quiet, buffer={"window_ms": 0}, memory={"deadline_ms": 10_000})  # a slow machine tells nothing
+    async with opened(Home.at(root), config, model) as instance:
         await instance.start()
         yield instance
 

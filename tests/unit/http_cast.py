@@ -13,7 +13,8 @@ from typing import Any
 import apsw
 import httpx2
 
-from keepsaid.app.instance import Instance, Outside, opened
+from keepsaid.app.instance import Instance, Outside
+from keepsaid.app.opening import opened
 from keepsaid.config import Home, load
 from keepsaid.interfaces.http.server import Address, listening
 

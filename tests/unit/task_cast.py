@@ -10,7 +10,8 @@ from typing import Any
 
 from tests.waits import HANG_S
 
-from keepsaid.app.instance import Instance, Outside, opened
+from keepsaid.app.instance import Instance, Outside
+from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import Received
 from keepsaid.domain.event import Event

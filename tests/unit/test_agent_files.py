@@ -10,7 +10,8 @@ import pytest
 
 from keepsaid.adapters.models.choose import LazyChat
 from keepsaid.adapters.system.files import BYTES_MAX, IdentityFiles, SkillFolder
-from keepsaid.app.instance import Instance, opened
+from keepsaid.app.instance import Instance
+from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.personality import Skills

@@ -9,7 +9,8 @@ import pytest
 from tests.unit.test_forget_places import residue
 
 from keepsaid.adapters.sqlite.stores import SqliteOperations
-from keepsaid.app.instance import Instance, opened
+from keepsaid.app.instance import Instance
+from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import StepEnd, StepStart, TurnCommit
 from keepsaid.domain.effects import MakeTask

@@ -15,7 +15,8 @@ from tests.waits import HANG_S
 from keepsaid.adapters.models.choose import OfflineResponder, Punctual
 from keepsaid.adapters.models.provider import ProviderChat, build
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
-from keepsaid.domain.commits import Commit, StepStart, VoidLeases
+from keepsaid.domain.commits import Commit, StepStart
+from keepsaid.domain.process import VoidLeases
 from keepsaid.domain.prompt import Json, Prompt
 from keepsaid.domain.turn import ModelAnswer, ResumableTurn, StepKind, Usage
 from keepsaid.errors import LeaseLost, ModelError

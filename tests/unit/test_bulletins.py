@@ -15,7 +15,7 @@ from tests.waits import HANG_S
 
 from keepsaid.adapters.models.memory_calls import ModelEditor
 from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories
-from keepsaid.app.instance import opened
+from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.bulletin import MINUTE_MS, SECTIONS, bulletin_key, rendered, sectioned, shortened
 from keepsaid.domain.memory import GLOBAL, IMPORTANCE, OWNER, Kind, Listener, Memory, NewMemory, person_scope

@@ -8,11 +8,11 @@ from datetime import UTC
 import pytest
 from tests.unit.collection_cast import Scene, Scripted
 
-from keepsaid.domain.commits import VoidLeases
 from keepsaid.domain.compaction import CutContext, CutReason, Summarise
 from keepsaid.domain.context import Made
 from keepsaid.domain.memory import Kind, Source, conversation_scope
 from keepsaid.domain.message import Origin, Trust
+from keepsaid.domain.process import VoidLeases
 from keepsaid.domain.session import NIGHTLY, Left, MarkUnprocessed, Passage, Rest
 from keepsaid.engine.collector import ExtractionPace, Nightly, UnreadSessions
 from keepsaid.errors import ModelMalformed, ModelTimeout, StoreFull

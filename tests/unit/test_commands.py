@@ -12,7 +12,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from keepsaid.app.instance import Instance, opened
+from keepsaid.app.instance import Instance
+from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.command import COMMANDS, Command, read_command
 from keepsaid.domain.message import Content, Inbound, Origin, Trust

@@ -11,7 +11,8 @@ from pathlib import Path
 from tests.waits import HANG_S
 
 from keepsaid.adapters.models.memory_calls import SUMMARY_TOOL
-from keepsaid.app.instance import Instance, opened
+from keepsaid.app.instance import Instance
+from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home
 from keepsaid.config.conversations import CompactionConfig
 from keepsaid.domain.context import HEADINGS

@@ -10,7 +10,8 @@ import pytest
 from tests.unit.test_reminding import ASKED, KNOWN, OWL, OWNER, SECRET, Obedient, config, say
 from tests.waits import HANG_S
 
-from keepsaid.app.instance import Instance, opened
+from keepsaid.app.instance import Instance
+from keepsaid.app.opening import opened
 from keepsaid.config import Home
 from keepsaid.domain.message import Content, Inbound
 from keepsaid.domain.turn import ModelAnswer

@@ -13,7 +13,7 @@ from tests.waits import HANG_S
 
 from keepsaid import InputError, Keepsaid, Message
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
-from keepsaid.app.instance import opened
+from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import Commit, Tell
 from keepsaid.domain.event import Event, SettleDeliveries, several, wants

@@ -8,7 +8,8 @@ import pytest
 from tests.unit.extension_cast import put, put_folder
 from tests.unit.task_cast import answered, only_task, owner_says, settings, until
 
-from keepsaid.app.instance import Instance, opened
+from keepsaid.app.instance import Instance
+from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home
 from keepsaid.config.services import ToolsConfig
 from keepsaid.domain.ids import show
@@ -181,7 +182,7 @@ async def test_without_a_model_a_described_agent_waits(tmp_path: Path) -> None:
     async with opened(home, settings(models={"chat": "none"})) as instance:
         await instance.start()
         number = await _make(instance, "desk", "Send it", outside=False)
-        for stage in instance.working.stages(instance.receive):
+        for stage in instance.working.stages():
             await stage.work()
         assert (await only_task(instance)).state == "pending"
     async with ModelServer(Script(Say("done"))) as model, opened(home, _config(model)) as instance:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.unit.extension_cast import put
 
-from keepsaid.app.instance import opened
+from keepsaid.app.opening import opened
 from keepsaid.config import Home, load
 from keepsaid.events.catalog import CORE
 

@@ -10,7 +10,8 @@ import pytest
 from tests.unit.extension_cast import put
 from tests.unit.task_cast import answered, owner_says, pull, settings
 
-from keepsaid.app.instance import Instance, opened
+from keepsaid.app.instance import Instance
+from keepsaid.app.opening import opened
 from keepsaid.config import Home
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust

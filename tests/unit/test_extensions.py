@@ -15,7 +15,8 @@ from tests.unit.golden_prompts import EVERYTHING
 from tests.waits import HANG_S
 
 from keepsaid import InputError
-from keepsaid.app.instance import Instance, opened
+from keepsaid.app.instance import Instance
+from keepsaid.app.opening import opened
 from keepsaid.config import Home, load
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
 from keepsaid.domain.scene import Contribution, TurnContext

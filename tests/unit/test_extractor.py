@@ -22,7 +22,7 @@ from keepsaid.adapters.models.extractor import (
     material,
     private_tools,
 )
-from keepsaid.app.instance import opened
+from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home
 from keepsaid.config.settings import ModelsConfig
 from keepsaid.domain.memory import Kind

@@ -11,9 +11,10 @@ import pytest
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.batch import Window
-from keepsaid.domain.commits import Commit, Dispatch, VoidLeases
+from keepsaid.domain.commits import Commit, Dispatch
 from keepsaid.domain.memory import Injection
 from keepsaid.domain.message import SYSTEM, Content, Inbound, Origin, ProviderMarks, Trust
+from keepsaid.domain.process import VoidLeases
 from keepsaid.domain.prompt import Role
 from keepsaid.domain.route import Action, Routes, Rule
 from keepsaid.domain.turn import ClaimedBatch, ModelAnswer, Recent, Usage

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from keepsaid.app.instance import Instance, opened
+from keepsaid.app.instance import Instance
+from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.command import Command, read_command
 from keepsaid.domain.ids import show

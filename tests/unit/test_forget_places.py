@@ -16,7 +16,8 @@ import pytest
 from prompt_toolkit.history import FileHistory
 
 from keepsaid.adapters.sqlite.stores import SqliteOperations
-from keepsaid.app.instance import Instance, opened
+from keepsaid.app.instance import Instance
+from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import TurnCommit
 from keepsaid.domain.effects import KeepTime, MakeTask, MemoryAction, StageMemory

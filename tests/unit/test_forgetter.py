@@ -13,7 +13,8 @@ import apsw
 import pytest
 
 from keepsaid.adapters.sqlite.stores import SqliteOperations
-from keepsaid.app.instance import Instance, Outside, opened
+from keepsaid.app.instance import Instance, Outside
+from keepsaid.app.opening import opened
 from keepsaid.app.stores import accept_stores
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import TurnCommit

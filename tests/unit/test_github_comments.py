@@ -30,7 +30,8 @@ from tests.waits import HANG_S
 from keepsaid.adapters.channels.github import marker
 from keepsaid.adapters.channels.github_api import GitHubApi
 from keepsaid.adapters.channels.github_comments import GitHubChannel
-from keepsaid.app.instance import Instance, opened
+from keepsaid.app.instance import Instance
+from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import Received
 from keepsaid.domain.event import ROUTED, Event

@@ -10,7 +10,7 @@ from tests.unit.task_cast import settings
 
 from keepsaid.adapters.channels.github_api import GitHubApi
 from keepsaid.adapters.channels.github_pulls import github_diff
-from keepsaid.app.instance import opened
+from keepsaid.app.opening import opened
 from keepsaid.config import Home
 from keepsaid.errors import ConfigError, ToolError
 

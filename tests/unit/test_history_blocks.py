@@ -9,7 +9,7 @@ import pytest
 from tests.unit.test_reminding import Obedient, config, say
 from tests.waits import HANG_S
 
-from keepsaid.app.instance import opened
+from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.memory import GLOBAL, Kind, NewMemory
 from keepsaid.domain.message import Trust

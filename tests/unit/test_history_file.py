@@ -8,7 +8,7 @@ from pathlib import Path
 from prompt_toolkit.history import FileHistory
 
 from keepsaid.adapters.system.files import HistoryFile
-from keepsaid.app.instance import opened
+from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.forgetting import ForgetSelector
 from keepsaid.domain.memory import Kind, NewMemory, Source, person_scope

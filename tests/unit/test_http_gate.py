@@ -15,7 +15,7 @@ import pytest
 import pytest_asyncio
 from tests.unit.http_cast import Site, refused, site
 
-from keepsaid.app.instance import opened
+from keepsaid.app.opening import opened
 from keepsaid.config import Home, load
 from keepsaid.errors import ConfigError, HomeError
 from keepsaid.interfaces.http.bodies import is_loopback

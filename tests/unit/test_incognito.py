@@ -9,7 +9,8 @@ from pathlib import Path
 
 from tests.unit.test_remember import OWNER, say
 
-from keepsaid.app.instance import Instance, opened
+from keepsaid.app.instance import Instance
+from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.memory import Kind
 from keepsaid.domain.message import Content, Inbound

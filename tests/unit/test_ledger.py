@@ -24,7 +24,7 @@ from keepsaid.adapters.sqlite.connection import Readers, open_writer
 from keepsaid.adapters.sqlite.integrity import migrate
 from keepsaid.adapters.sqlite.stores import SqliteOperations, open_operations
 from keepsaid.adapters.sqlite.writer import TransactionExecutor
-from keepsaid.domain.commits import Commit, IntakeResult, Receive, Received, Relinquish
+from keepsaid.domain.commits import Commit, ExpireLeases, IntakeResult, Receive, Received
 from keepsaid.domain.message import Content
 from keepsaid.domain.states import IllegalMove, move
 from keepsaid.domain.views import MessageFilter
@@ -86,7 +86,7 @@ def verdicts(results: Sequence[Any]) -> list[object]:
 
 def test_a_bad_commit_is_refused_alone(tmp_path: Path) -> None:
     ledger, _ = opened(tmp_path / "buffer.db", also=odd())
-    group = [receive(1), Wrong(), receive(2), ClaimedBatch(), receive(3), Relinquish("me", 5)]
+    group = [receive(1), Wrong(), receive(2), ClaimedBatch(), receive(3), ExpireLeases(5)]
     first, wrong, second, claim, third, relinquished = ledger.apply(group)
     assert verdicts([first, second, third]) == [IntakeResult.STORED] * 3
     assert [result.number for result in (first, second, third)] == [1, 2, 3]
@@ -132,13 +132,13 @@ def test_a_group_passes_the_points_of_its_commits(tmp_path: Path) -> None:
     ledger.apply([receive(1)])
     seen: list[str] = []
     runtime.arm(seen.append)
-    ledger.apply([receive(2), Relinquish("me", 5)])
+    ledger.apply([receive(2), ExpireLeases(5)])
     runtime.arm(None)
     assert seen == [
+        "commit.ExpireLeases.before",
         "commit.Receive.before",
-        "commit.Relinquish.before",
+        "commit.ExpireLeases.after",
         "commit.Receive.after",
-        "commit.Relinquish.after",
     ]
     ledger.close()
 
@@ -175,7 +175,7 @@ def test_a_full_database_refuses_the_whole_group_and_later_takes_it(tmp_path: Pa
     ledger.apply([receive(1)])
     room = db.pragma("page_count") + 4
     db.pragma("max_page_count", room)
-    group = [receive(2), receive(3, BIG), Relinquish("me", 5), receive(4)]
+    group = [receive(2), receive(3, BIG), ExpireLeases(5), receive(4)]
     results = ledger.apply(group)
     assert refused_by(results) == {StoreFull}
     assert results[0].error.hint == "free some space; a running instance then continues by itself"

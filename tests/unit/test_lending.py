@@ -9,7 +9,7 @@ import pytest
 from tests.unit.extension_cast import lifecycle, put
 from tests.waits import HANG_S
 
-from keepsaid.app.instance import opened
+from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.memory import Listener
 from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust

@@ -14,7 +14,8 @@ from tests.unit.library_cast import Change, outside
 from tests.waits import HANG_S
 
 from keepsaid import LeaseLost, Message
-from keepsaid.app.instance import Instance, opened
+from keepsaid.app.instance import Instance
+from keepsaid.app.opening import opened
 from keepsaid.config import Home, load
 from keepsaid.interfaces.sdk.inbox import Inbox
 from keepsaid.pipeline.leasing import Leases, LeaseTerms

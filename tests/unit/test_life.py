@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.batch import TrialTerms
-from keepsaid.domain.commits import VoidLeases
+from keepsaid.domain.process import VoidLeases
 from keepsaid.engine.caretakers import CrashNotices, Rescuer
 from keepsaid.engine.workers import Attempt, RetryPolicy
 from keepsaid.errors import ModelAuth
@@ -121,3 +121,21 @@ async def test_a_notice_says_how_often_the_program_was_stopped_and_what_follows(
     assert "was stopped 5 times" in notice.draft.text
     assert "tried once more, by itself" in notice.draft.text
     assert "{" not in notice.draft.text
+
+
+async def test_one_that_falls_silent_is_found_within_fifteen_seconds_and_the_next_leads() -> None:
+    """Where processes share a store; the first leads until its life is over."""
+    store, clock = InMemoryOperations(), VirtualClock()
+    one, two = (ProcessAge(store, clock, name, LifeTerms(shares=True)) for name in ("one", "two"))
+    for name, life in (("one", one), ("two", two)):
+        await store.apply(VoidLeases(name, 0, "", (), sharing=life.sharing()))
+        await life.work()
+    assert (one.leads, two.leads, two.lapsed.is_set()) == (True, False, False)
+    silent_at = clock.steady_ms()
+    while (due := await two.work()) and not two.lapsed.is_set():
+        await clock.advance(max(1, due - clock.due_ms()))
+    assert clock.steady_ms() - silent_at <= 15_000
+    assert (two.take_lapsed(), two.take_lapsed(), two.chosen.is_set()) == (True, False, False)
+    await store.apply(VoidLeases("two", clock.now_ms(), "", (), sharing=two.sharing()))
+    await two.work()
+    assert (two.leads, two.chosen.is_set()) == (True, True)

@@ -23,7 +23,7 @@ from tests.unit.test_reminding import say
 from keepsaid.adapters.system.machine import SystemClock
 from keepsaid.adapters.tools.mcp import McpServer, ServerTroubles
 from keepsaid.app.channels import accept, query_server
-from keepsaid.app.instance import opened
+from keepsaid.app.opening import opened
 from keepsaid.config import Home
 from keepsaid.config.services import McpServerConfig, ToolsConfig
 from keepsaid.domain.message import Trust

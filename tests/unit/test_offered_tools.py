@@ -9,7 +9,8 @@ from pathlib import Path
 from tests.unit.test_compactor import say
 from tests.waits import HANG_S
 
-from keepsaid.app.instance import Instance, opened
+from keepsaid.app.instance import Instance
+from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.prompt import LayerShare, shares_of
 from keepsaid.domain.turn import ModelAnswer

@@ -10,7 +10,7 @@ import pytest
 from tests.waits import HANG_S
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
-from keepsaid.app.instance import opened
+from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home
 from keepsaid.config.conversations import CompactionConfig
 from keepsaid.domain.compaction import CutContext, CutReason, Summarise

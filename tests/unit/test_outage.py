@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from tests.unit.turn_cast import a_tool, staged
 
-from keepsaid.domain.commits import VoidLeases
+from keepsaid.domain.process import VoidLeases
 from keepsaid.pipeline.turn.run import TurnLimits
 from keepsaid.testing.model_script import BAD_KEY, NO_QUOTA, RATE_LIMITED, Call, Garble, Hang, Say
 

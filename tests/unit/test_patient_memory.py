@@ -9,7 +9,7 @@ from tests.unit.test_commands import talking
 from tests.waits import HANG_S
 
 from keepsaid.adapters.models.choose import OfflineResponder
-from keepsaid.app.instance import opened
+from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home
 
 CONFIG = Config(buffer={"window_ms": 0}, memory={"embedder": "none", "deadline_ms": 1})

@@ -7,7 +7,8 @@ from pathlib import Path
 from tests.unit.test_commands import OWNER, Parrot, instance_in
 from tests.unit.test_remember import say
 
-from keepsaid.app.instance import Instance, opened
+from keepsaid.app.instance import Instance
+from keepsaid.app.opening import opened
 from keepsaid.config import Home
 from keepsaid.domain.message import Content, Inbound
 

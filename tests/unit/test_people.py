@@ -7,7 +7,8 @@ from pathlib import Path
 from tests.unit.http_cast import refused, site
 from tests.unit.test_wrong import BOILER, QUESTION, Reminded
 
-from keepsaid.app.instance import Instance, opened
+from keepsaid.app.instance import Instance
+from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.ids import show
 from keepsaid.domain.memory import OWNER, Kind, Listener, NewMemory, conversation_scope, person_scope

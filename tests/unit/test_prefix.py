@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from tests.unit.golden_prompts import EVERYTHING, past, user
 
 from keepsaid.adapters.models.choose import LazyChat
-from keepsaid.app.instance import Instance, opened
+from keepsaid.app.instance import Instance
+from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.memory import GLOBAL, Kind, NewMemory
 from keepsaid.domain.message import Content, Inbound, Origin, Trust

@@ -10,7 +10,8 @@ import pytest
 from tests.unit.extension_cast import put
 from tests.unit.test_reload import rule, write
 
-from keepsaid.app.instance import Instance, opened
+from keepsaid.app.instance import Instance
+from keepsaid.app.opening import opened
 from keepsaid.config import Home
 from keepsaid.errors import ConfigError
 from keepsaid.extensions.loaded import Phase, State

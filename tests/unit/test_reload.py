@@ -11,7 +11,8 @@ import yaml
 from tests.unit.http_cast import site
 from tests.waits import HANG_S
 
-from keepsaid.app.instance import Instance, opened
+from keepsaid.app.instance import Instance
+from keepsaid.app.opening import opened
 from keepsaid.app.serving import Prepared
 from keepsaid.config import Config, Home, load
 from keepsaid.config.file import changed, taken, within

@@ -13,8 +13,8 @@ from tests.unit.slot_cast import Scripted, Stage, asking, focus
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.adapters.sqlite.stores import open_operations
-from keepsaid.domain.commits import VoidLeases
 from keepsaid.domain.message import ProviderMarks
+from keepsaid.domain.process import VoidLeases
 from keepsaid.domain.slot import OnMismatch, SlotState, SlotTerms
 from keepsaid.domain.turn import ModelAnswer
 from keepsaid.interfaces.cli.why import explained

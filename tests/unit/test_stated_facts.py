@@ -11,7 +11,8 @@ import pytest
 from tests.unit.test_forget_command import Listening
 from tests.unit.test_remember import FRIEND, FRIEND_IN_GROUP, OWNER, STRANGER, say, tell
 
-from keepsaid.app.instance import Instance, opened
+from keepsaid.app.instance import Instance
+from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.memory import Kind, Listener
 from keepsaid.domain.message import Lane, Trust, lane_key

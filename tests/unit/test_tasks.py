@@ -161,7 +161,7 @@ async def test_without_a_model_a_task_waits(tmp_path: Path) -> None:
     async with working(tmp_path, Script(), models={"chat": "none"}) as (instance, _):
         await instance.receive(pull())
         assert (await until(instance, "created")).task.state == "pending"
-        await instance.working.stages(instance.receive)[0].work()
+        await instance.working.stages()[0].work()
         assert (await only_task(instance)).state == "pending"
     async with working(tmp_path, Script(Say("done"))) as (instance, _):
         assert (await until(instance, "completed")).task.result == "done"

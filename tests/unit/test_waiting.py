@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
-from keepsaid.app.instance import opened
+from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.commits import Tell
 from keepsaid.engine.subscriptions import Subscribers

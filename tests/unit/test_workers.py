@@ -10,7 +10,8 @@ from tests.unit.test_flow import Nothing, Road
 from tests.waits import HANG_S
 
 from keepsaid.domain.batch import TrialTerms
-from keepsaid.domain.commits import ExpireLeases, Fail, Failure, Relinquish, VoidLeases
+from keepsaid.domain.commits import ExpireLeases, Fail, Failure
+from keepsaid.domain.process import Relinquish, VoidLeases
 from keepsaid.domain.turn import ClaimedBatch, Lease, ModelAnswer
 from keepsaid.engine.caretakers import CrashNotices, Rescuer
 from keepsaid.engine.workers import Attempt, RetryPolicy, TurnConcurrency, Workers

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from tests.unit.http_cast import refused, site
 
-from keepsaid.app.instance import Instance, opened
+from keepsaid.app.instance import Instance
+from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home
 from keepsaid.domain.command import Command, read_command
 from keepsaid.domain.ids import show

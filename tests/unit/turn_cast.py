@@ -11,9 +11,9 @@ from tests.unit.deaths import dying_at
 from keepsaid.adapters.models.provider import ProviderChat, build
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.batch import Window
-from keepsaid.domain.commits import VoidLeases
 from keepsaid.domain.memory import Candidate, Hit, Injection, Kind, Memory, NewMemory
 from keepsaid.domain.message import Content, Inbound, Origin, Trust
+from keepsaid.domain.process import VoidLeases
 from keepsaid.domain.prompt import Json
 from keepsaid.domain.receipt import Cause
 from keepsaid.domain.reply import StoredReply

@@ -68,7 +68,7 @@ class ExtensionHost:
             await self.telling.emit(topic, payload, correlation_id)
 
     async def subscribe(self, name: str, topic: str, tell: Callable[[event.Event], Awaitable[object]]) -> None:
-        await self.telling.subscribe(name, (topic,), tell)
+        await self.telling.subscribe_leader(name, (topic,), tell)
 
     async def notify(self, extension: str, text: str, about: str) -> None:
         """Put a notice to the owner in the outbox."""
@@ -191,12 +191,18 @@ class ExtensionService:
             for name, channel in guest.provided.channels.items():
                 channels.setdefault(name, channel)
             hooks.update(guest.provided.hooks)
-            if guest.provided.listen is not None:
-                self.listeners.begin(guest)
         self._write()
 
-    def stages(self) -> Iterator[ServiceLoop]:
-        """The loops of built-in extensions, and what looks after the health of all."""
+    def lead(self) -> Iterator[ServiceLoop]:
+        """Listen on their channels; yields what runs in one process of those that share a store: loops of built-in
+        extensions, and what looks after the health of all.
+        """
+        for guest in self.lifecycle.active:
+            if guest.provided.listen is not None:
+                self.listeners.begin(guest)
+        yield from self._stages()
+
+    def _stages(self) -> Iterator[ServiceLoop]:
         for guest in self.lifecycle.active:
             if guest.found.source is ExtensionSource.BUILT_IN and hasattr(guest.made, "loops"):
                 yield from guest.made.loops()

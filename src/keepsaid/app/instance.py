@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+import platform
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import field, replace
 from functools import cached_property, partial
@@ -13,13 +13,11 @@ from functools import cached_property, partial
 from keepsaid.adapters.models.choose import Punctual
 from keepsaid.adapters.redaction.redactor import PatternRedactor
 from keepsaid.adapters.sqlite.connection import FileWatch
-from keepsaid.adapters.system.lock import FileLock
-from keepsaid.adapters.system.machine import DiskSpace, SystemClock, SystemIds, TextThreads
-from keepsaid.app import agent, channels, embedders, extending, memory, models, redaction, services
+from keepsaid.adapters.system.machine import DiskSpace, SystemClock, SystemIds
+from keepsaid.app import agent, channels, extending, memory, models, redaction, services
 from keepsaid.app.backups import backups_of
 from keepsaid.app.builtin.parts import Parts
 from keepsaid.app.services import Services, forgetter_of
-from keepsaid.app.store_place import place_of
 from keepsaid.app.stores import PATIENT_MS, archive_of, folders_of, host_status, in_use, recollection
 from keepsaid.app.work import ScheduleRunner, TaskRunners, TaskRunnersDeps
 from keepsaid.app.worker_tools import RuleTools
@@ -38,7 +36,7 @@ from keepsaid.pipeline.outbox import OutboxSender
 from keepsaid.pipeline.turn.commands import BURIED, BURIED_AGAIN, PARKED, HomeReports
 from keepsaid.ports import channel, memory_store, store
 from keepsaid.ports.model import Loadable, Model, Tool, at_once
-from keepsaid.ports.runtime import Clock, Ids, Lock, Offload, Space, StopToken, inline
+from keepsaid.ports.runtime import Clock, Hint, Ids, Lock, Offload, Peers, Space, StopToken, inline
 from keepsaid.services import forgetting, people, reading, status, tasks
 from keepsaid.services.entities import EntityService
 from keepsaid.services.inbox import AskService, InboxService, ProgressHub
@@ -58,8 +56,16 @@ _GAUGE_MS = 10_000
 _EMBED_MS = 1_000
 """How often what was recorded meanwhile gets its vectors."""
 
+_LEAD_MS = 60_000
+"""How often it is asked whether this process leads; it is woken when it does."""
+
 _PRUNE_MS = 60_000
 """How often it is asked whether a run of the pruner is due."""
+
+
+def _name_of_process(ids: Ids) -> str:
+    """A name that no other process has, on whatever machine."""
+    return f"{platform.node() or 'unknown'}-{os.getpid()}-{ids.next():x}"
 
 
 @frozen
@@ -68,7 +74,8 @@ class Outside:
 
     `redactor` is the one that its stores were opened with; `lock` is held instead of the home's own. `offload` runs
     what reads long texts. `answerer` answers messages in place of the model, which keeps its other work: summaries,
-    extraction, tasks. `life` says when a batch that may stop the program is tried.
+    extraction, tasks. `life` says when a batch that may stop the program is tried. `peers` are the processes that share
+    the stores.
     """
 
     clock: Clock = field(default_factory=SystemClock)
@@ -85,6 +92,7 @@ class Outside:
     offload: Offload = inline
     life: LifeTerms = LifeTerms()
     fence: trust.Fence = trust.UNKEYED
+    peers: Peers | None = None
 
 
 class Instance:
@@ -114,7 +122,7 @@ class Instance:
         compaction = models.compaction_of(config, operations, model, clock, (self.redactor, outside.offload))
         self.copier = models.copier_of(config, operations, memories, clock)
         self.briefings = models.briefings_of(config, memories, model, clock)
-        self.halt, self.forgetting, self._recorded = StopToken(), asyncio.Event(), asyncio.Event()
+        self.halt, self.forgetting, self._recorded = StopToken(), Hint(), asyncio.Event()
         self.maintenance = memory.maintenance_of(config, memories, clock, (self.embedding, model), self.halt)
         self.compactor = caretakers.Compactor(compaction, config.compaction.concurrent_max)
         readers, outage_ms = (model, self._active_extensions), int(config.models.outage_s * 1000)
@@ -129,12 +137,12 @@ class Instance:
         shared = HomeReports(self._describe_status, self._describe_inbox), outside.offload, outside.fence
         builder = agent.AgentBuilder(home, config, stores, answers, have, system, self.hub, offered, *shared)
         self.flow = builder.flow()
-        self.recorder.watch((hints := self.flow.hints).record)
-        self.telling = services.EventService(operations, *system, memories.news)
+        self.recorder.watch((hints := self.flow.hints).record, shares=outside.life.shares)
+        self.telling = services.EventService(operations, *system, memories.news, shares=outside.life.shares)
         self.extending = self._extending(outside.extensions, builder.memory_tools)
-        self.scheduling = ScheduleRunner(config, operations, clock, ids, outside.fence)
+        self.scheduling = ScheduleRunner(config, operations, system, hints, outside.fence)
         self.reloading = extending.reloading_of(home, config, self.flow, (operations, clock), outside.extensions)
-        self.owner, loads = f"{os.getpid()}-{ids.next():x}", model.load if isinstance(model, Loadable) else at_once
+        self.owner, loads = _name_of_process(ids), model.load if isinstance(model, Loadable) else at_once
         parts = (*builder.task_parts(), self.extending.agents, builder.own_tools, builder.worker_tool_names)
         site = TaskRunnersDeps(home, config, operations, memories, self.redactor, model, *parts)
         self.working = TaskRunners(site, system, hints, self.owner)
@@ -150,6 +158,17 @@ class Instance:
         warn_count, warn_age_ms = config.buffer.warn_count, int(config.buffer.warn_age_s * 1000)
         self._gauge = supervisor.BacklogMonitor(operations, clock, supervisor.BacklogLimits(warn_count, warn_age_ms))
         self._supervisor: supervisor.Supervisor | None = None
+
+    def meet(self, peers: Peers) -> None:
+        """Wake the processes that share the stores, and be woken by them."""
+        hints, news = self.flow.hints, self.memories.news.hint
+        more = {
+            "journal": self.operations.journal.hint,
+            "news": news,
+            "forget": self.forgetting,
+            "life": self.life.hint,
+        }
+        peers.join({**hints.named, **more}, {"held": hints.held, "settled": self.hub})
 
     @cached_property
     def services(self) -> Services:
@@ -234,36 +253,61 @@ class Instance:
         post = OutboxSender(self.operations, self.channels, self.clock, self.owner, hint, once)
         turns = self.config.turns
         places = workers.TurnConcurrency(turns.concurrent_max, turns.slow_s, turns.open_max)
-        self._early.expecting = answering
+        works = self.life.terms.works
+        answering = answering and works
+        self._early.expecting = answering and not self.life.terms.shares
         answerers = workers.Workers(self.flow, self.operations, self.leases, self.attempt, self.clock, places)
         notices = caretakers.CrashNotices(BURIED, BURIED_AGAIN, PARKED)
-        rescuer = caretakers.Rescuer(self.operations, self.clock, self.ids, self.owner, notices, self.life.terms.trials)
-        crew = supervisor.SupervisedServices(self.flow, rescuer, post, answerers if answering else None)
+        trials, sharing = self.life.terms.trials, self.life.sharing
+        rescuer = caretakers.Rescuer(self.operations, self.clock, self.ids, self.owner, notices, trials, sharing)
+        crew = supervisor.SupervisedServices(self.flow, rescuer, post, self.life, answerers if answering else None)
         self.ids.follow(await self.operations.last_id())
-        self._supervisor = supervisor.Supervisor(crew, self.operations, self.clock, self.owner)
+        running = self._supervisor = supervisor.Supervisor(crew, self.operations, self.clock, self.owner)
         self.reserve.look()
+        loop = supervisor.ServiceLoop
+        everywhere = [
+            loop("life", self.life.work, self.life.hint, vital=self.life.terms.shares),
+            loop("space", self._look_at_disk, asyncio.Event(), poll_ms=_SPACE_MS, vital=False),
+            loop("files", self._look_at_files, asyncio.Event(), poll_ms=_FILES_MS),
+            loop("compact", self.compactor.work, self.compactor.hint, vital=False),
+            *self._bulletin_loops(),
+            *self.telling.stages(),
+            *(self.working.stages() if works else ()),
+            *self.toolbox.stages(),
+        ]
+        if self.life.terms.shares:
+            everywhere.append(loop("lead", self._lead_once_chosen, self.life.chosen, poll_ms=_LEAD_MS))
+            return await running.start(everywhere)
+        leading = await self._leading_loops()
+        recovered = await running.start(everywhere)
+        running.lead(leading)
+        return recovered
+
+    async def _lead_once_chosen(self) -> None:
+        """Do what one process does of those that share the stores, from when this one is chosen to its end."""
+        running = self._supervisor
+        if running is not None and self.life.leads and not running.leads:
+            running.lead(await self._leading_loops())
+
+    async def _leading_loops(self) -> Sequence[supervisor.ServiceLoop]:
+        """Recover what the former leader had begun; returns what runs in one process."""
         await self.forgetter.recover()
         await extending.join_calendars(self.extending, self.scheduling, self.config.schedules.timezone)
         loop = supervisor.ServiceLoop
-        return await self._supervisor.start(
-            [
-                loop("life", self.life.work, self.life.hint, vital=False),
-                loop("record", self._record, self.flow.hints.record, vital=False),
-                loop("space", self._look_at_disk, asyncio.Event(), poll_ms=_SPACE_MS, vital=False),
-                loop("files", self._look_at_files, asyncio.Event(), poll_ms=_FILES_MS),
-                loop("forget", self.forgetter.work, self.forgetting, poll_ms=_FORGET_MS, vital=False),
-                loop("gauge", self._gauge.work, asyncio.Event(), poll_ms=_GAUGE_MS, vital=False),
-                loop("compact", self.compactor.work, self.compactor.hint, vital=False),
-                *self._memory_loops(),
-                *self.telling.stages(),
-                *self.extending.stages(),
-                *await self.scheduling.start(self.receive, self.flow.hints, self.channels),
-                *self.working.stages(self.receive),
-                *self.toolbox.stages(),
-                loop("prune", self.pruner.work, asyncio.Event(), poll_ms=_PRUNE_MS, vital=False),
-                loop("sessions", self._sleepers.work, asyncio.Event(), self._sleepers.poll_ms, vital=False),
-            ]
-        )
+        scheduled = await self.scheduling.start(self.receive, self.channels)
+        await self.telling.lead()
+        return [
+            loop("record", self._record, self.flow.hints.record, vital=False),
+            loop("forget", self.forgetter.work, self.forgetting, poll_ms=_FORGET_MS, vital=False),
+            loop("gauge", self._gauge.work, asyncio.Event(), poll_ms=_GAUGE_MS, vital=False),
+            *self._memory_loops(),
+            *self.telling.leading_stages(),
+            *self.extending.lead(),
+            *scheduled,
+            *self.working.leading_stages(self.receive),
+            loop("prune", self.pruner.work, asyncio.Event(), poll_ms=_PRUNE_MS, vital=False),
+            loop("sessions", self._sleepers.work, asyncio.Event(), self._sleepers.poll_ms, vital=False),
+        ]
 
     def _check_rule_tools(self) -> None:
         """Refuse rules that list unknown tools, now and at every reload. Raises ConfigError."""
@@ -282,11 +326,14 @@ class Instance:
             self._lock.check()
         self._files.check()
 
+    def _bulletin_loops(self) -> Iterator[supervisor.ServiceLoop]:
+        """The bulletins that turns of this process asked for."""
+        if self.briefings is not None:
+            yield supervisor.ServiceLoop("bulletin", self.briefings.work, self.briefings.hint, vital=False)
+
     def _memory_loops(self) -> Iterator[supervisor.ServiceLoop]:
         if self.embedding is not None:
             yield supervisor.ServiceLoop("embed", self.embedding.work, self._recorded, poll_ms=_EMBED_MS, vital=False)
-        if self.briefings is not None:
-            yield supervisor.ServiceLoop("bulletin", self.briefings.work, self.briefings.hint, vital=False)
         if self.config.maintenance.enabled:
             yield supervisor.ServiceLoop(
                 "maintain", self.maintenance.work, asyncio.Event(), poll_ms=_PRUNE_MS, vital=False
@@ -317,43 +364,5 @@ class Instance:
             await self.scheduling.stop()
             await asyncio.gather(running.stop(stop_s), self.working.stop(stop_s))
             await self.compactor.stop()
+            self.life.hint.set()
         await self.extending.end()
-
-
-@asynccontextmanager
-async def opened(
-    home: Home, config: Config, model: Model | None = None, outside: Outside | None = None
-) -> AsyncIterator[Instance]:
-    """A home under its lock; raises HomeBusy, ConfigError or StoreError with nothing changed.
-
-    `model` replaces the one the config names, `outside` the machine.
-    """
-    async with AsyncExitStack() as closing:
-        home.make()
-        place = place_of(home, config)
-        lock = (outside or Outside()).lock or FileLock(home.lock_file, place.files)
-        lock.acquire()
-        closing.callback(lock.release)
-        found, fence = extending.found_in(home, config), channels.fence_of(home)
-        threads = TextThreads()
-        closing.callback(threads.close)
-        redactor = redaction.redactor_of(config, extending.secrets_of(found))
-        config = extending.with_channels(config, found)
-        stores = await place.open(SystemIds(), closing, redactor)
-        answering = Punctual(model) if model else models.model_of(config, closing)
-        outside = outside or Outside()
-        outside = replace(outside, redactor=redactor, extensions=found, lock=lock, offload=threads, fence=fence)
-        if outside.embedder is None:
-            embedder, former = embedders.embedder_of(home, config, closing), embedders.former_of(home, config, closing)
-            outside = replace(outside, embedder=embedder, former=former)
-        instance = Instance(home, config, stores, answering, outside)
-        instance.reserve.look()
-        closing.push_async_callback(channels.close_channels, instance.channels)
-        if await asyncio.to_thread(place.lacks_tombstones):
-            instance.ids.follow(await instance.operations.last_id())
-            await instance.forgetter.recover()
-            await instance.forgetter.work()
-        try:
-            yield instance
-        finally:
-            await instance.stop()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 
 from keepsaid.adapters.system.files import HistoryFile
 from keepsaid.config import Home
@@ -56,23 +57,40 @@ _NAME_CHARS_MAX = 100
 
 
 class EventService:
-    """Journal and event subscribers of one instance; `news` are the changes of its memory."""
+    """Journal and event subscribers of one instance; `news` are the changes of its memory.
 
-    def __init__(self, store: Store, clock: Clock, ids: Ids, news: MemoryNews | None = None) -> None:
+    Where it shares its stores, it makes no deliveries until it leads.
+    """
+
+    def __init__(
+        self, store: Store, clock: Clock, ids: Ids, news: MemoryNews | None = None, *, shares: bool = False
+    ) -> None:
         self.journal = store.journal
         self._store = store
         self._clock = clock
         self._ids = ids
         self._news = news
         self._subscribers = subscriptions.Subscribers(store, clock)
+        self._leads = self._subscribers.dispatches = not shares
+        self._deferred: list[Callable[[], Awaitable[None]]] = []
+
+    async def lead(self) -> None:
+        """Make deliveries from now on, also for those who subscribed in the process that leads."""
+        self._leads = self._subscribers.dispatches = True
+        deferred, self._deferred = self._deferred, []
+        for subscribe in deferred:
+            await subscribe()
 
     def stages(self) -> Sequence[supervisor.ServiceLoop]:
-        """The dispatcher's stage, and that of whoever follows memory."""
-        tell = supervisor.ServiceLoop("tell", self._subscribers.work, self.journal.hint, vital=False)
+        """The dispatcher's stage."""
+        return (supervisor.ServiceLoop("tell", self._subscribers.work, self.journal.hint, vital=False),)
+
+    def leading_stages(self) -> Sequence[supervisor.ServiceLoop]:
+        """The stage of whoever follows memory: one process has it."""
         if self._news is None:
-            return (tell,)
+            return ()
         following = NewsPublisher(self._news, self._store, self._clock)
-        return tell, supervisor.ServiceLoop("news", following.work, self._news.hint, poll_ms=_NEWS_MS, vital=False)
+        return (supervisor.ServiceLoop("news", following.work, self._news.hint, poll_ms=_NEWS_MS, vital=False),)
 
     def listening(self) -> AbstractContextManager[asyncio.Event]:
         """An event that is set when the journal may have grown; listeners also poll."""
@@ -99,6 +117,23 @@ class EventService:
         name = normalise(name)[:_NAME_CHARS_MAX]
         subscriber = subscriptions.Subscriber(name, tell, self._store, self._clock, self._ids, terms)
         await self._subscribers.add(subscriber, topics, from_start=from_start)
+
+    async def subscribe_leader(
+        self,
+        name: str,
+        topics: tuple[str, ...],
+        tell: subscriptions.Tell,
+        *,
+        from_start: bool = False,
+        terms: subscriptions.DeliveryTerms | None = None,
+    ) -> None:
+        """The same in one process of those that share the store: in this one once it leads. Raises InputError."""
+        catalog.topics_of(topics)
+        subscribe = partial(self.subscribe, name, topics, tell, from_start=from_start, terms=terms)
+        if self._leads:
+            await subscribe()
+        else:
+            self._deferred.append(subscribe)
 
     async def unsubscribe(self, name: str) -> bool:
         """Remove a subscriber and drop its pending deliveries; False when there is none of this name."""

@@ -12,7 +12,7 @@ from keepsaid.adapters.sql.search.memories import SearchedMemories
 from keepsaid.adapters.sqlite.stores import SqliteStores
 from keepsaid.config import Config, Home
 from keepsaid.errors import ConfigError, installation
-from keepsaid.ports.runtime import Ids, Redactor
+from keepsaid.ports.runtime import Ids, Peers, Redactor
 
 
 class StorePlace(Protocol):
@@ -33,6 +33,9 @@ class StorePlace(Protocol):
 
     def lacks_tombstones(self) -> bool:
         """Whether an older copy was put in place, so that what was forgotten since is there again."""
+
+    async def meet(self, closing: AsyncExitStack) -> Peers | None:
+        """Meet the processes that share the stores, until `closing` leaves them; None where nobody may."""
 
     async def open(
         self, ids: Ids, closing: AsyncExitStack, redactor: Redactor | None = None

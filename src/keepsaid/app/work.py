@@ -107,16 +107,21 @@ class TaskRunners:
         in_code = (one for one in self._site.agents().values() if not isinstance(one, extension.DescribedAgent))
         return self._idle() and not any(in_code)
 
-    def stages(self, receive: Callable[[message.Inbound], Awaitable[commits.Received]]) -> Sequence[ServiceLoop]:
-        """The stages that do tasks, and tell the lanes that asked for them what they came to."""
+    def stages(self) -> Sequence[ServiceLoop]:
+        """The stages that do tasks."""
         self._started = True
-        loops = [ServiceLoop(name, one.claim, one.hint) for name, one in self._runners.items()]
+        return [ServiceLoop(name, one.claim, one.hint) for name, one in self._runners.items()]
+
+    def leading_stages(
+        self, receive: Callable[[message.Inbound], Awaitable[commits.Received]]
+    ) -> Sequence[ServiceLoop]:
+        """The stages that tell the lanes that asked for tasks what they came to, and end what nobody approved."""
         site, terms = self._site, tasks.RelayTerms(self._site.config.tasks.retriggers_max)
         relay = tasks.ResultRelay(site.store, site.store.tasks, self._clock, receive, terms, site.fence)
         relaying = ServiceLoop("relay", relay.work, self._hints.relay, poll_ms=_RELAY_MS, vital=False)
         expiry = tasks.Expiry(site.store, self._clock)
         expiring = ServiceLoop("approvals", expiry.work, asyncio.Event(), poll_ms=_EXPIRY_MS, vital=False)
-        return (*loops, relaying, expiring)
+        return relaying, expiring
 
     def wake(self) -> None:
         """Look for tasks that are due."""
@@ -157,33 +162,36 @@ class ScheduleRunner:
 
     keys: tuple[str, ...] = ("schedules.named", "schedules.quiet", "schedules.timezone")
 
-    def __init__(self, config: Config, store: Store, clock: Clock, ids: Ids, fence: trust.Fence) -> None:
+    def __init__(
+        self, config: Config, store: Store, system: tuple[Clock, Ids], hints: Wakeups, fence: trust.Fence
+    ) -> None:
         self._config = config.schedules
         self._store = store
-        self._clock = clock
-        self._ids = ids
+        self._clock, self._ids = system
+        self._hints = hints
         self._fence = fence
         self._jobs = JobRunner(at_once=self._config.concurrent_max)
         channels = {name for name, channel in config.channels.items() if channel.enabled}
-        self.service = ScheduleService(store, clock, ids, self._jobs, channels)
+        self.service = ScheduleService(store, *system, self._jobs, channels)
+        self.service.hint = hints.schedule
 
     def register_job(self, name: str, job: JobHandler) -> None:
         """Register a job under the name by which schedules run it."""
         self._jobs.known[name] = job
 
     async def start(
-        self, receive: Callable[[message.Inbound], Awaitable[commits.Received]], hints: Wakeups, channels: Iterable[str]
+        self, receive: Callable[[message.Inbound], Awaitable[commits.Received]], channels: Iterable[str]
     ) -> Sequence[ServiceLoop]:
         """Recover the runs of a former process, apply the schedules of the config, and return the service."""
         if not self._config.enabled:
             return ()
         self.service.channels.update(channels)
-        reach = SchedulerDeps(receive, frozenset(self.service.channels), hints, OWNERS_LANE, self._fence)
+        reach = SchedulerDeps(receive, frozenset(self.service.channels), self._hints, OWNERS_LANE, self._fence)
         scheduler = Scheduler(self._store, self._clock, self._ids, reach, self._jobs, self._config.quiet_hours())
         await scheduler.recover()
         self.service.scheduler = scheduler
         await self._follow(self._config)
-        return (ServiceLoop("schedule", scheduler.work, scheduler.hint, vital=False),)
+        return (ServiceLoop("schedule", scheduler.work, self._hints.schedule, vital=False),)
 
     async def prepare(self, config: Config) -> Prepared:
         """Prepare to follow changed settings."""

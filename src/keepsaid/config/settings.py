@@ -63,7 +63,7 @@ class StoreConfig(ConfigSection):
 
     url: SecretStr | None = None
     """postgresql://user:password@host/database holds both stores in PostgreSQL, in the schema keepsaid, in place of the
-    files that buffer.path and memory.path name. One runtime at a time works with them."""
+    files that buffer.path and memory.path name. Any number of processes work with them."""
 
     @field_validator("url")
     @classmethod

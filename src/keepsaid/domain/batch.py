@@ -269,6 +269,28 @@ def charges(evidence: TrialEvidence, mean_ms: float) -> int:
     return min(deaths, int(log(ratio, ODDS))) if ratio > 1 else 0
 
 
+LIFE_MS, PULSE_MS = 12_000, 2_500
+"""Where processes share a store: how long one that says nothing is taken for alive, and how often each says so."""
+
+
+@frozen
+class Sharing:
+    """The terms of a process that shares its store with others: it is now `at`, and the process may lead or not.
+
+    It holds the lock of `home`: any other process that held it is dead. Times are milliseconds UTC by the clock of the
+    store's server.
+    """
+
+    at: int
+    may_lead: bool = True
+    home: str = ""
+
+    @property
+    def until(self) -> int:
+        """When the process is taken for dead, unless it says before that it lives."""
+        return self.at + LIFE_MS
+
+
 def next_beat_ms(lived_ms: int, trial_ms: int | None = None, terms: TrialTerms | None = None) -> int:
     """Return at which age the process next records that it lives: at doubling ages, counted from the start in a trial.
 

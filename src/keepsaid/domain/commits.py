@@ -211,35 +211,9 @@ class TurnCommit(Commit[bool]):
 
 
 @frozen
-class VoidLeases(Commit[tuple[int, ...]]):
-    """At start, when the instance lock proves former owners dead: every lease of another owner ends.
-
-    What waited for a time or an outage is due now. Windows stay open. The life of `owner` begins. Each batch in flight
-    counts one more crash, and is charged by `domain/suspicion.py`, then split (`split_id`) or parked. Returns the dead.
-    """
-
-    owner: str
-    at: int
-    notice: str
-    reply_ids: tuple[int, ...]
-    terms: batch.TrialTerms = batch.TrialTerms()
-    split_id: int | None = None
-    notice_again: str = ""
-    notice_parked: str = ""
-
-
-@frozen
 class ExpireLeases(Commit[int]):
     """Return batches whose lease has run out to the queue, without charge; returns how many."""
 
-    at: int
-
-
-@frozen
-class Relinquish(Commit[int]):
-    """A graceful stop: return every batch of this owner to the queue, without charge; returns how many."""
-
-    owner: str
     at: int
 
 
@@ -300,10 +274,10 @@ class Settle(Commit[bool]):
 
 @frozen
 class Doubt(Commit[int]):
-    """At start: mark replies whose sending was cut short by the death of another owner as unknown; returns how many.
+    """Mark replies whose sending was cut short by the death of another owner as unknown; returns how many.
 
-    The try is not charged to them: a program that dies again and again may have other reasons.
-    What waits for a time to be tried again is due at once: who set that time may have had another clock.
+    VoidLeases comes before it. The try is not charged: a program that dies again and again may have other reasons.
+    Where no other lives, what waits to be tried again is due at once: who set that time may have had another clock.
     """
 
     owner: str

@@ -55,6 +55,19 @@ class PausedConversation:
 
 
 @frozen
+class RunningProcess:
+    """A process that works with the store: since when, until when it is taken for alive, and whether it leads.
+
+    Times are milliseconds UTC; `kept_until` is 0 where processes do not share the store.
+    """
+
+    owner: str
+    started_at: int
+    kept_until: int
+    leads: bool
+
+
+@frozen
 class Overview:
     """Counts over the whole operational store.
 
@@ -74,6 +87,7 @@ class Overview:
     held: int = 0
     held_first: int = 0
     paused: tuple[PausedConversation, ...] = ()
+    processes: tuple[RunningProcess, ...] = ()
 
 
 @frozen

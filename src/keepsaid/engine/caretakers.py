@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
 from keepsaid.domain import batch, forgetting, message, session
-from keepsaid.domain.commits import BeginPruning, ExpireLeases, Prune, VoidLeases
+from keepsaid.domain.commits import BeginPruning, ExpireLeases, Prune
+from keepsaid.domain.process import VoidLeases
 from keepsaid.domain.retention import DAY_MS, HOUR_MS, SET_MS, Cursor, RetentionTerms, Stale
 from keepsaid.errors import StoreError
 from keepsaid.ports.runtime import Clock, Ids, StopToken
@@ -33,9 +34,13 @@ class CrashNotices:
     parked: str = ""
 
 
+def _not_shared() -> None:
+    """The terms on which a store is shared: none."""
+
+
 @frozen
 class Rescuer:
-    """Ends leases that nobody keeps."""
+    """Ends leases that nobody keeps; `sharing` are the terms on which the store is shared now."""
 
     operations: Operations
     clock: Clock
@@ -43,13 +48,15 @@ class Rescuer:
     owner: str
     notices: CrashNotices
     terms: batch.TrialTerms = batch.TrialTerms()
+    sharing: Callable[[], batch.Sharing | None] = _not_shared
 
     async def recover(self) -> tuple[int, ...]:
-        """At start, under the instance lock: every lease of a former owner is void; returns dead batches."""
+        """Void every lease of an owner that is dead; returns dead batches."""
         notices, now = self.notices, self.clock.now_ms()
         reply_ids = tuple(self.ids.next() for _ in range(_NOTICES_MAX))
         again = self.ids.next(), notices.buried_again, notices.parked
-        return await self.operations.apply(VoidLeases(self.owner, now, notices.buried, reply_ids, self.terms, *again))
+        void = VoidLeases(self.owner, now, notices.buried, reply_ids, self.terms, *again, self.sharing())
+        return await self.operations.apply(void)
 
     async def rescue(self) -> int:
         """Continuously: leases that ran out; returns how many."""

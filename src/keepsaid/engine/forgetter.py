@@ -12,7 +12,7 @@ from keepsaid.memory.forgetting import ForgetTargetFinder, fresh, repeats
 from keepsaid.ports import memory_maintenance, runtime, store
 
 _log = logging.getLogger("keepsaid.forget")
-_AGAIN_MS = 500
+_AGAIN_MS, _LOOK_MS = 500, 1_000
 _ROUNDS_MAX = 10_000
 
 
@@ -105,7 +105,7 @@ class Forgetter:
             left = until - self._clock.monotonic_ms()
             if left <= 0 or self._halt.is_set:
                 return False
-            await self._clock.wait(moved, left)
+            await self._clock.wait(moved, min(left, _LOOK_MS))
 
     async def work(self) -> int | None:
         """Go on with all that is not done; returns when to come again."""

@@ -164,7 +164,6 @@ class Scheduler:
     reach: SchedulerDeps
     errands: JobRunner
     quiet: timing.QuietHours | None = None
-    hint: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _seen: int | None = field(default=None, init=False)
     _looking_after: int | None = field(default=None, init=False)
 
@@ -278,7 +277,7 @@ class Scheduler:
 
             async def end(verb: str, why: str, text: str) -> None:
                 await self._end(run, schedule, verb, why, text)
-                self.hint.set()
+                self.reach.hints.schedule.set()
 
             self.errands.begin(run, schedule, end)
 

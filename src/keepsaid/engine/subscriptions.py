@@ -163,12 +163,14 @@ _LOOK_MS = 1_000
 class Subscribers:
     """The subscribers of this process. Without subscribers, nothing is done.
 
-    `happened` is set when the journal may have grown, `bell` when a subscriber has deliveries.
+    `happened` is set when the journal may have grown, `bell` when a subscriber has deliveries. `dispatches` says that
+    this process makes the deliveries: of those that share a store one does.
     """
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self.bell = EventNotifier()
         self.happened = EventNotifier()
+        self.dispatches = True
         self._store = store
         self._clock = clock
         self._loops: dict[str, tuple[Subscriber, asyncio.Task[None]]] = {}
@@ -194,6 +196,8 @@ class Subscribers:
         Those who wait for something to happen are woken first, whoever subscribed.
         """
         self.happened.notify_all()
+        if not self.dispatches:
+            return None
         if self._anybody is None:
             found = bool(await self._store.journal.subscribers())
             self._anybody = self._anybody or found  # somebody may have subscribed during the read

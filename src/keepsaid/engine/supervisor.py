@@ -7,11 +7,12 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
-from keepsaid.domain.commits import Relinquish, Tell
+from keepsaid.domain.commits import Tell
+from keepsaid.domain.process import Relinquish
 from keepsaid.engine.caretakers import Rescuer
 from keepsaid.engine.workers import Workers
 from keepsaid.errors import KeepsaidError, StoreBroken
-from keepsaid.pipeline import outbox, runner
+from keepsaid.pipeline import leasing, outbox, runner
 from keepsaid.ports.runtime import Clock
 from keepsaid.ports.store import Store
 from keepsaid.ports.store_views import Operations
@@ -112,11 +113,15 @@ _RESCUE_MS = 10_000
 
 @frozen
 class SupervisedServices:
-    """The services that the supervisor runs; without `workers`, batches wait for another process to claim them."""
+    """The services that the supervisor runs; without `workers`, batches wait for another process to claim them.
+
+    `life` is that of this process, and says when another one died that shares the store.
+    """
 
     flow: runner.MessagePipeline
     rescuer: Rescuer
     post: outbox.OutboxSender
+    life: leasing.ProcessAge
     workers: Workers | None = None
 
 
@@ -138,28 +143,45 @@ class Supervisor:
         self._clock = clock
         self._owner = owner
         self._tasks: list[asyncio.Task[None]] = []
+        self.leads = False
 
     async def start(self, also: Sequence[ServiceLoop] = ()) -> Recovered:
-        """Recover what a former process left, then start the stages and those given."""
+        """Recover what a dead process left, then start the stages that every process has, and those given."""
         crew, hints = self._crew, self._crew.flow.hints
-        recovered = Recovered(await crew.post.recover(), await crew.rescuer.recover())
+        recovered = await self._recover()
         if crew.workers is not None:
             also = (ServiceLoop("work", crew.workers.claim, hints.work), *also)
-        stages = (
+        self._begin(
             ServiceLoop("route", crew.flow.route, hints.route),
-            ServiceLoop("deliver", lambda: crew.flow.deliver(crew.post), hints.deliver),
-            ServiceLoop("rescue", self._rescue, asyncio.Event(), poll_ms=_RESCUE_MS),
+            ServiceLoop("rescue", self._rescue, crew.life.lapsed, poll_ms=_RESCUE_MS),
             *also,
         )
-        self._tasks = [
+        return recovered
+
+    async def _recover(self) -> Recovered:
+        dead = await self._crew.rescuer.recover()
+        return Recovered(await self._crew.post.recover(), dead)
+
+    def lead(self, stages: Sequence[ServiceLoop]) -> None:
+        """Start the stages that one process has: what sends replies, and those given."""
+        crew, self.leads = self._crew, True
+        self._begin(ServiceLoop("deliver", lambda: crew.flow.deliver(crew.post), crew.flow.hints.deliver), *stages)
+
+    def _begin(self, *stages: ServiceLoop) -> None:
+        self._tasks += [
             asyncio.create_task(keep_going(stage, self._clock, self._on_broken), name=f"stage-{stage.name}")
             for stage in stages
         ]
-        return recovered
 
     async def _rescue(self) -> None:
-        if await self._crew.rescuer.rescue():
-            self._crew.flow.hints.work.set()
+        """Queue again what nobody works on: of processes that died since, and of leases that ran out."""
+        crew, hints = self._crew, self._crew.flow.hints
+        if crew.life.take_lapsed():
+            await self._recover()
+            for hint in (hints.work, hints.deliver, *hints.of_tasks.values(), crew.life.hint):
+                hint.set()
+        if await crew.rescuer.rescue():
+            hints.work.set()
 
     def _on_broken(self, error: StoreBroken) -> None:
         _log.critical("the store is broken: %s", error.what, extra={"code": error.code})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from keepsaid.domain.ids import show, when
+from keepsaid.domain.views import RunningProcess
 from keepsaid.interfaces.shapes import fields_of
 from keepsaid.services.status import Status
 
@@ -43,6 +44,7 @@ def status_shape(status: Status) -> dict[str, Any]:
             {**fields_of(one, "channel", "account", "conversation", "waiting"), "since": when(one.since)}
             for one in seen.paused
         ],
+        "processes": [_process_shape(one) for one in seen.processes if one.kept_until],
         "tasks": dict(seen.tasks),
         "episodes_due": seen.episodes_due,
         "memories": {"total": sum(status.memories.values()), "kinds": dict(status.memories)},
@@ -69,3 +71,8 @@ def status_shape(status: Status) -> dict[str, Any]:
         "replies_unfetched": {"total": status.unfetched.waiting, **oldest(status.unfetched.oldest_at)},
         "attention": [{"what": one.what, "command": one.command} for one in status.concerns()],
     }
+
+
+def _process_shape(one: RunningProcess) -> dict[str, Any]:
+    times = {"started_at": when(one.started_at), "kept_until": when(one.kept_until)}
+    return {**fields_of(one, "owner", "leads"), **times}

@@ -97,7 +97,7 @@ class Injector:
     async def _recalled(self, claimed: ClaimedBatch, listener: Listener, text: str, missing: list[str]) -> Recalled:
         """Recall that knows the conversation's newest episodes: asked at once, and again if any were unrecorded.
 
-        Whoever recorded them meanwhile: the first answer may have been read before.
+        Or were recorded meanwhile: the first answer may have been read before. Another process may have done that.
         """
         settings, before = self.settings, self.recorder.recorded
         first = asyncio.ensure_future(self.recall.recall(listener, text, settings.per_leg))
@@ -108,7 +108,7 @@ class Injector:
             fresh = await ask("fresh", partial(self._freshen, claimed.batch.lane.conversation), wait)
             if isinstance(fresh, Missing):
                 missing.append(fresh.why)
-            elif fresh or self.recorder.recorded != before:
+            elif fresh or self.recorder.recorded != before or self.recorder.shares:
                 if fresh >= RECORDED_MAX:
                     missing.append(f"fresh: recorded {fresh} batches, more may be waiting")
                 again = partial(self.recall.recall, listener, text, settings.per_leg)

@@ -128,7 +128,8 @@ class Recorder:
     What the tools of their turns asked for is done with them, and `facts` learns what people plainly state of
     themselves. What it writes holds no secret; where a message does is kept beside it. Memory is written first and the
     work cleared after; all of it is named by what it records, so that doing it again after a crash between the two
-    changes nothing. `recorded` counts the batches whose episodes it wrote.
+    changes nothing. `recorded` counts the batches whose episodes it wrote, `shares` says that other
+    processes record too.
     """
 
     buffer: store_views.BufferView
@@ -142,10 +143,11 @@ class Recorder:
     _running: int = field(default=0, init=False)
     _left: bool = field(default=True, init=False)
     recorded: int = field(default=0, init=False)
+    shares: bool = field(default=False, init=False)
 
-    def watch(self, hint: asyncio.Event) -> None:
-        """Learn of new work from the hint that wakes who records: only one runtime makes work in a store."""
-        self._hint = hint
+    def watch(self, hint: asyncio.Event, *, shares: bool = False) -> None:
+        """Learn of new work from the hint that wakes who records, unless other processes make work too (`shares`)."""
+        self._hint, self.shares = None if shares else hint, shares
 
     @property
     def caught_up(self) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from keepsaid.domain import commits, process, turn
-from keepsaid.domain.batch import STABLE_MS, Ageing, TrialTerms, next_beat_ms, trial_limit_ms
+from keepsaid.domain.batch import PULSE_MS, STABLE_MS, Ageing, Sharing, TrialTerms, next_beat_ms, trial_limit_ms
 from keepsaid.errors import KeepsaidError, LeaseLost, StoreError
 from keepsaid.ports import model, runtime, store_views
 from keepsaid.values import frozen
@@ -21,14 +21,30 @@ _log = logging.getLogger("keepsaid.engine")
 
 @frozen
 class LifeTerms:
-    """When a trial may begin, and after how many milliseconds without a crash the process is stable."""
+    """When a trial may begin, and after how many milliseconds without a crash the process is stable.
+
+    `shares` says that the store is shared with other processes, `role` which part of their work this one does. `home`
+    tells its home from every other.
+    """
 
     trials: TrialTerms = TrialTerms()
     stable_ms: int = STABLE_MS
+    shares: bool = False
+    role: process.ProcessRole = process.ProcessRole.ALL
+    home: str = ""
+
+    @property
+    def works(self) -> bool:
+        """Whether it runs turns and tasks."""
+        return self.role is not process.ProcessRole.DOOR
 
 
 class ProcessAge:
-    """The age of this process by its steady clock. `load` loads what a turn needs, before any trial."""
+    """The age of this process by its steady clock. `load` loads what a turn needs, before any trial.
+
+    Where processes share a store, each says every few seconds that it lives. `leads` says that this one does what
+    only one may do: `chosen` is set when that begins, `lapsed` when another process is dead that is not known to be.
+    """
 
     def __init__(
         self,
@@ -38,8 +54,9 @@ class ProcessAge:
         terms: LifeTerms | None = None,
         load: Callable[[], Awaitable[None]] = model.at_once,
     ) -> None:
-        self.hint = Event()
+        self.hint, self.chosen, self.lapsed = runtime.Hint(), Event(), Event()
         self.terms = terms or LifeTerms()
+        self.leads = self._has_lapsed = False
         self._operations = operations
         self._clock = clock
         self._owner = owner
@@ -76,15 +93,41 @@ class ProcessAge:
         """Say that the process lives when it is time to; returns when to come again, milliseconds UTC."""
         lived_ms = self.lived_ms
         waiting = False
-        if lived_ms >= self._next_ms:
-            self._next_ms = next_beat_ms(lived_ms, self._trial_ms, self.terms.trials)
-            waiting = await self._operations.apply(process.Beat(self._owner, lived_ms, self._next_ms))
+        if lived_ms >= self._next_ms or self.terms.shares:
+            waiting = await self._beat(lived_ms)
         if lived_ms >= self.terms.stable_ms and not self._is_stable:
             waiting = await self._second_chance() or waiting
         if waiting and not self._is_loaded:
             await self._load_for_turns()
         soonest_ms = self._next_ms if self._is_stable else min(self._next_ms, self.terms.stable_ms)
         return self._clock.due_ms() + max(1, soonest_ms - self.lived_ms)
+
+    async def _beat(self, lived_ms: int) -> bool:
+        """Say that the process lives; returns whether a batch waits for a trial."""
+        sharing = self.sharing()
+        self._next_ms = next_beat_ms(lived_ms, self._trial_ms, self.terms.trials)
+        if sharing is not None:
+            self._next_ms = min(self._next_ms, lived_ms + PULSE_MS)
+        pulse = await self._operations.apply(process.Beat(self._owner, lived_ms, self._next_ms, sharing))
+        if pulse.leads and not self.leads:
+            self.leads = True
+            self.chosen.set()
+        if pulse.lapsed:
+            self._has_lapsed = True
+            self.lapsed.set()
+        return pulse.trial_waits
+
+    def take_lapsed(self) -> bool:
+        """Whether another process died since this was asked before."""
+        has_lapsed, self._has_lapsed = self._has_lapsed, False
+        return has_lapsed
+
+    def sharing(self) -> Sharing | None:
+        """The terms on which this process shares its store now; None where it is alone."""
+        terms = self.terms
+        if not terms.shares:
+            return None
+        return Sharing(self._clock.steady_ms(), terms.role is process.ProcessRole.ALL, terms.home)
 
     async def _second_chance(self) -> bool:
         """Queue batches again that are dead because of crashes alone; returns whether there were any."""

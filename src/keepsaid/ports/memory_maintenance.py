@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
@@ -12,6 +11,7 @@ from keepsaid.domain.learning import Pair, Ruled, Ruling
 from keepsaid.domain.maintenance import AuditEntry, Curve, Holdings, Maintain, Outstanding, Stepped, TaskRun, UpkeepTask
 from keepsaid.domain.memory import NewMemory, Source, VectorSpace
 from keepsaid.domain.message import Lane
+from keepsaid.ports.runtime import Hint
 from keepsaid.values import frozen
 
 
@@ -124,7 +124,7 @@ class MemoryNews(Protocol):
     """Changes of memories that are not published yet."""
 
     @property
-    def hint(self) -> asyncio.Event:
+    def hint(self) -> Hint:
         """Set when there may be more."""
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Protocol, TypeVar
 
@@ -116,6 +116,39 @@ class StopToken:
         await self._requested.wait()
 
 
+class Hint(asyncio.Event):
+    """A wake-up event. Where processes share a store, `publish` lets the others set theirs: they `hear` of it."""
+
+    publish: Callable[[], None] | None = None
+
+    def set(self) -> None:
+        """Wake who waits, here and in the other processes."""
+        super().set()
+        if self.publish is not None:
+            self.publish()
+
+    def hear(self) -> None:
+        """Wake who waits here."""
+        super().set()
+
+
+class Holders(dict[int, list[asyncio.Event]]):
+    """The holders of batches in this process, by batch. `publish` lets other processes wake theirs."""
+
+    publish: Callable[[int], None] | None = None
+
+    def wake(self, batch_id: int) -> None:
+        """Wake the holders of a batch, here and in the other processes."""
+        self.hear(batch_id)
+        if self.publish is not None:
+            self.publish(batch_id)
+
+    def hear(self, number: int) -> None:
+        """Wake the holders of a batch in this process."""
+        for holder in self.get(number, ()):
+            holder.set()
+
+
 @frozen
 class Wakeups:
     """Wake-up events, one for each stage; set when there may be work for it.
@@ -124,27 +157,60 @@ class Wakeups:
     lost it may not know yet when the next has it.
     """
 
-    route: asyncio.Event = field(default_factory=asyncio.Event)
-    work: asyncio.Event = field(default_factory=asyncio.Event)
-    deliver: asyncio.Event = field(default_factory=asyncio.Event)
-    record: asyncio.Event = field(default_factory=asyncio.Event)
-    task: asyncio.Event = field(default_factory=asyncio.Event)
-    branch: asyncio.Event = field(default_factory=asyncio.Event)
-    call: asyncio.Event = field(default_factory=asyncio.Event)
-    agent: asyncio.Event = field(default_factory=asyncio.Event)
-    relay: asyncio.Event = field(default_factory=asyncio.Event)
-    held: dict[int, list[asyncio.Event]] = field(default_factory=dict)
+    route: Hint = field(default_factory=Hint)
+    work: Hint = field(default_factory=Hint)
+    deliver: Hint = field(default_factory=Hint)
+    record: Hint = field(default_factory=Hint)
+    task: Hint = field(default_factory=Hint)
+    branch: Hint = field(default_factory=Hint)
+    call: Hint = field(default_factory=Hint)
+    agent: Hint = field(default_factory=Hint)
+    relay: Hint = field(default_factory=Hint)
+    schedule: Hint = field(default_factory=Hint)
+    held: Holders = field(default_factory=Holders)
 
     @property
-    def of_tasks(self) -> dict[TaskKind, asyncio.Event]:
+    def named(self) -> dict[str, Hint]:
+        """Those of the stages, by name."""
+        ours = {"route": self.route, "work": self.work, "deliver": self.deliver, "record": self.record}
+        ours |= {"relay": self.relay, "schedule": self.schedule}
+        return {**ours, **{str(kind): hint for kind, hint in self.of_tasks.items()}}
+
+    @property
+    def of_tasks(self) -> dict[TaskKind, Hint]:
         """Those of the stages that do tasks, by kind."""
         work = {TaskKind.WORKER: self.task, TaskKind.BRANCH: self.branch}
         return {**work, TaskKind.CALL: self.call, TaskKind.AGENT: self.agent}
 
     def wake_holders(self, batch_id: int) -> None:
         """Wake the holders of a batch, so that they check at once whether they still hold it."""
-        for holder in self.held.get(batch_id, ()):
-            holder.set()
+        self.held.wake(batch_id)
+
+
+class NumberedHints(Protocol):
+    """Wake-ups about one thing each, by its number. `publish` lets other processes wake theirs: they `hear` of it."""
+
+    publish: Callable[[int], None] | None
+
+    def hear(self, number: int) -> None:
+        """Wake who waits here."""
+
+
+class Peers(Protocol):
+    """The other processes that share a store with this one: wake-ups go between them, and all go by one clock.
+
+    A wake-up may be lost: who waits also looks by itself.
+    """
+
+    @property
+    def node(self) -> int:
+        """A number that no other process has: ids are made with it."""
+
+    def now_ms(self) -> int:
+        """The wall time of the store's server, milliseconds UTC."""
+
+    def join(self, hints: Mapping[str, Hint], numbered: Mapping[str, NumberedHints]) -> None:
+        """Publish these from now on, and let the other processes' wake them."""
 
 
 class Lock(Protocol):

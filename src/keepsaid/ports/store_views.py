@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
@@ -13,6 +12,7 @@ from keepsaid.domain.schedule import RunOutput, Schedule, ScheduleRun
 from keepsaid.domain.task import Task, TaskFilter, TaskStory, TaskWork
 from keepsaid.domain.turn import ClaimedBatch, Lease
 from keepsaid.domain.views import EpisodeWork, LaneLine, MessageFilter, Overview, Story, TurnStory
+from keepsaid.ports.runtime import Hint
 
 R = TypeVar("R")
 
@@ -266,7 +266,7 @@ class JournalView(Protocol):
     """Reads the journal; the commits of `domain/event.py` write it, and most others."""
 
     @property
-    def hint(self) -> asyncio.Event:
+    def hint(self) -> Hint:
         """Set after a commit of this process that may have written events; one reader waits for it and clears it."""
 
     async def events(self, after: int, limit: int) -> Sequence[event.Event]:

@@ -232,9 +232,13 @@ async def _next(queue: asyncio.Queue[channel.TurnProgress]) -> channel.TurnProgr
 
 
 class ProgressHub:
-    """Listeners by message id, each with the lane of its message where it is known."""
+    """Listeners by message id, each with the lane of its message where it is known.
+
+    `publish` lets other processes know which messages are settled.
+    """
 
     def __init__(self) -> None:
+        self.publish: Callable[[int], None] | None = None
         self._listeners: dict[int, dict[asyncio.Queue[channel.TurnProgress], Lane | None]] = {}
 
     def tell(self, messages: Sequence[StoredMessage], progress: channel.TurnProgress) -> None:
@@ -242,6 +246,9 @@ class ProgressHub:
 
         Clients that wait for later messages of its lane are notified too.
         """
+        if self.publish is not None and progress.kind == "settled":
+            for message in messages:
+                self.publish(message.id)
         if not self._listeners:
             return
         for message in messages:
@@ -254,6 +261,11 @@ class ProgressHub:
                 for queue, lane in queues.items():
                     if id_ not in told and lane == messages[0].lane:
                         _put(queue, behind)
+
+    def hear(self, number: int) -> None:
+        """Tell everybody who waits for a message that it is settled: another process says so."""
+        for queue in self._listeners.get(number, ()):
+            _put(queue, channel.TurnProgress("settled"))
 
     @contextmanager
     def listening(self, message_id: int, lane: Lane | None = None) -> Iterator[asyncio.Queue[channel.TurnProgress]]:

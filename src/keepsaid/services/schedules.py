@@ -10,7 +10,7 @@ from keepsaid.domain.ids import MAX_ID, show
 from keepsaid.domain.schedule import LIVE, OVER, NewSchedule, Schedule, What
 from keepsaid.engine.scheduler import JobRunner, Scheduler
 from keepsaid.errors import InputError
-from keepsaid.ports.runtime import Clock, Ids
+from keepsaid.ports.runtime import Clock, Hint, Ids
 from keepsaid.ports.store import Store
 from keepsaid.ports.store_views import ScheduleView
 
@@ -41,13 +41,14 @@ async def find_schedule(view: ScheduleView, known_as: str, number: int | None) -
 class ScheduleService:
     """Schedules of one instance. Times are milliseconds UTC.
 
-    `jobs` are those that schedules may run by name, `channels` those that are open.
+    `jobs` are those that schedules may run by name, `channels` those that are open; `hint` wakes who runs them.
     """
 
     def __init__(self, store: Store, clock: Clock, ids: Ids, jobs: JobRunner, channels: Iterable[str]) -> None:
         self.view = store.schedules
         self.channels = set(channels)
         self.scheduler: Scheduler | None = None
+        self.hint = Hint()
         self._store = store
         self._clock = clock
         self._ids = ids
@@ -117,5 +118,4 @@ class ScheduleService:
         return await self.view.schedules(states, after, min(limit, MAX_ID))
 
     def _wake(self) -> None:
-        if self.scheduler is not None:
-            self.scheduler.hint.set()
+        self.hint.set()

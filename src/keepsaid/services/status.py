@@ -137,6 +137,10 @@ class Status:
             yield Concern(what, "keepsaid inbox ls --reply pending")
 
     def _of_upkeep(self) -> Iterator[Concern]:
+        processes = self.overview.processes
+        if processes and not any(one.leads for one in processes):
+            what = "no process leads: nobody sends replies, runs schedules or keeps memory up"
+            yield Concern(what, "keepsaid serve --role all")
         if self.parked:
             what = f"memory extraction failed too often for {_at_least(self.parked, 'session')}"
             yield Concern(what, "keepsaid memory extract ls --state parked")

@@ -13,20 +13,21 @@ import psycopg
 from psycopg import errors, sql
 
 from keepsaid.adapters.postgres.session import PostgresSession, register
-from keepsaid.adapters.sql.query import P, T
+from keepsaid.adapters.sql.query import P, T, load
 from keepsaid.errors import KeepsaidError, StoreError, StoreFull, StoreLocked, StoreUnreachable
 from keepsaid.text.normal import without_logins
 from keepsaid.values import frozen
 
+SQL = load("place", "keepsaid.adapters.postgres")
 OLDEST_VERSION = 150_000
 """PostgreSQL 15."""
 
 _SETTINGS = """
-SET synchronous_commit TO on; SET idle_in_transaction_session_timeout TO '30s'; SET lock_timeout TO '20s';
+SET synchronous_commit TO on; SET idle_in_transaction_session_timeout TO '5s'; SET lock_timeout TO '20s';
 SET client_min_messages TO warning; SET timezone TO 'UTC'; SET jit TO off;
 SET tcp_keepalives_idle TO 10; SET tcp_keepalives_interval TO 5; SET tcp_keepalives_count TO 3
 """
-"""A process that stops in the midst of a transaction is cut off by the server, and holds up nobody for longer."""
+"""A process that stops in the midst of a transaction is cut off by the server before others are taken for dead."""
 
 _KEEPALIVES = {"keepalives": 1, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 _CONNECT_S = 10
@@ -85,10 +86,14 @@ def connect(place: PostgresPlace, name: str = "keepsaid") -> psycopg.Connection[
 
 
 def _check(db: psycopg.Connection[Any], place: PostgresPlace) -> None:
-    """Refuse a server that is too old or a database that cannot hold every text."""
+    """Refuse a server that is too old, a pooler, and a database that cannot hold every text."""
     if db.info.server_version < OLDEST_VERSION:
         shown = db.info.parameter_status("server_version")
         raise StoreError(f"{place} is PostgreSQL {shown}; 15 or newer is needed", safe="Nothing was changed.")
+    row = db.execute(SQL["server_process"]).fetchone()
+    if row is None or row[0] != db.info.backend_pid:
+        what = f"{place} is a pooler such as PgBouncer; keepsaid needs connections of its own, for locks and wake-ups"
+        raise StoreError(what, safe="Nothing was changed.", hint="name the server's own address in store.url")
     if (encoding := db.info.parameter_status("server_encoding")) != "UTF8":
         what = f"{place} has the encoding {encoding}; UTF8 is needed"
         raise StoreError(
@@ -117,7 +122,7 @@ class PostgresReaders:
         with in_our_words(self.place):
             try:
                 return self._once(query, *args, **kwargs)
-            except psycopg.OperationalError:
+            except psycopg.Error:
                 if not self._session().connection.closed:
                     raise
             return self._once(query, *args, **kwargs)  # the server was away for a moment; a query may be repeated

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from contextlib import closing as closing_of
-from functools import partial
 from pathlib import Path
 
 from keepsaid.adapters.postgres.connection import PostgresPlace, PostgresReaders, connect, in_our_words
 from keepsaid.adapters.postgres.dialect import PACKAGE
+from keepsaid.adapters.postgres.peers import PostgresPeers
 from keepsaid.adapters.postgres.schema import find_numbers, migrate
 from keepsaid.adapters.postgres.session import PostgresSession
 from keepsaid.adapters.postgres.writer import PostgresExecutor
@@ -69,7 +69,7 @@ async def open_stores(
 ) -> tuple[SqlOperations, SearchedMemories]:
     """Open or create both stores; `closing` closes them in the right order. Memory holds no secret of `redactor`.
 
-    Raises StoreLocked while another process works with them, and StoreUnpaired where this home lacks their key.
+    Other processes may work with them. Raises StoreUnpaired where this home lacks their key.
     """
 
     def prepared(db: SqlSession) -> CommitTable:
@@ -78,7 +78,7 @@ async def open_stores(
         check_key(place, keyring, make=True)
         return queries.buffer_commits(db, keyring) | _MEMORY_TABLE
 
-    writer = await _start(place, keyring, prepared, alone=True)
+    writer = await _start(place, keyring, prepared)
     readers, searching = PostgresReaders(place), PostgresReaders(place)
     for part in (writer, readers, searching):
         closing.push_async_callback(part.close)
@@ -86,15 +86,9 @@ async def open_stores(
     return SqlOperations(writer, readers, keyring), SearchedMemories(parts)
 
 
-async def _start(
-    place: PostgresPlace,
-    keyring: TombstoneKeyring,
-    table: Callable[[SqlSession], CommitTable],
-    *,
-    alone: bool = False,
-) -> Writer:
+async def _start(place: PostgresPlace, keyring: TombstoneKeyring, table: Callable[[SqlSession], CommitTable]) -> Writer:
     """Start the thread that writes a database."""
-    return Writer(await asyncio.to_thread(partial(PostgresExecutor, place, table, keyring, alone=alone)), "postgres")
+    return Writer(await asyncio.to_thread(PostgresExecutor, place, table, keyring), "postgres")
 
 
 async def read_stores(
@@ -196,6 +190,11 @@ class PostgresStores:
         self, ids: runtime.Ids, closing: AsyncExitStack, redactor: runtime.Redactor | None = None
     ) -> tuple[SqlOperations, SearchedMemories]:
         return await open_stores(self.place, ids, self.keyring, closing, redactor)
+
+    async def meet(self, closing: AsyncExitStack) -> PostgresPeers:
+        peers = await asyncio.to_thread(PostgresPeers, self.place)
+        closing.push_async_callback(peers.close)
+        return peers
 
     async def read(self, ids: runtime.Ids, closing: AsyncExitStack) -> tuple[SqlChronicles, SearchedMemories]:
         return await read_stores(self.place, ids, self.keyring, closing)

@@ -13,11 +13,12 @@ import psycopg
 from keepsaid.adapters.postgres.connection import PostgresPlace, connect, in_our_words
 from keepsaid.adapters.postgres.dialect import PACKAGE
 from keepsaid.adapters.postgres.session import PostgresSession
-from keepsaid.adapters.sql.query import CommitTable, SqlSession, load, only, run
+from keepsaid.adapters.sql.query import CommitTable, SqlSession, load, one, only, run
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.adapters.sql.writer import CommitGroup, RejectedCommit
 from keepsaid.domain.forgetting import EmptyLog
-from keepsaid.errors import KeepsaidError, StoreBroken, StoreLocked, StoreUnreachable
+from keepsaid.domain.process import Relinquish, VoidLeases
+from keepsaid.errors import KeepsaidError, ProcessFenced, StoreUnreachable
 from keepsaid.ports.runtime import point
 
 SQL = load("place", PACKAGE)
@@ -27,26 +28,22 @@ _LOCK = 0x6B656570
 _UPKEEP = 0x6B656575
 """The advisory lock of the process that keeps up."""
 
-_RUNTIME = 0x6B656572
-"""The advisory lock of a process that works alone."""
-
-_BUSY_S, _LOOK_S = 2.0, 0.05
-"""How long the end of another process is waited for, and how often that is looked at."""
-
-_ELSEWHERE = "stop that process, or send commands to it: keepsaid --url URL status"
-
-_OUTCOME_S = 5.0
-"""How long the outcome of a transaction is asked for after its connection broke."""
+_OUTCOME_S, _LOOK_S = 5.0, 0.05
+"""How long the outcome of a transaction is asked for after its connection broke, and how often."""
 
 _UNKNOWN = "What was to be stored is kept whole or not at all; only the server knows which."
 
 
 class WriterSession(PostgresSession):
-    """A session whose transactions hold the writer's place, one process at a time."""
+    """A session whose transactions hold the writer's place, one process at a time.
+
+    `life` is the owner whose life has begun with this session: once it is over on record, nothing more is written.
+    """
 
     def __init__(self, place: PostgresPlace) -> None:
         self._place, self._holder = place, secrets.token_hex(8)
         self._name = f"keepsaid {self._holder}"
+        self.life: str | None = None
         super().__init__(connect(place, self._name))
         self.transaction_id = 0
         self._version = 0
@@ -72,30 +69,22 @@ class WriterSession(PostgresSession):
             if run(self, SQL["pass"], (self._holder,)):
                 self.forget_rows()
             self.transaction_id = int(transaction_id)
+            if self.life is not None and one(self, SQL["lives"], (self.life,)) is None:
+                raise ProcessFenced("this process was silent for too long, and others took over its work")
             yield
 
 
 class PostgresExecutor:
-    """Writes one database; not safe for use by two threads at once.
-
-    Any number of processes may have one, unless it works `alone`: then its connection holds the place of the runtime.
-    """
+    """Writes one database; not safe for use by two threads at once. Any number of processes may have one."""
 
     def __init__(
-        self,
-        place: PostgresPlace,
-        table: Callable[[SqlSession], CommitTable],
-        keyring: TombstoneKeyring,
-        *,
-        alone: bool = False,
+        self, place: PostgresPlace, table: Callable[[SqlSession], CommitTable], keyring: TombstoneKeyring
     ) -> None:
-        self._place, self._alone = place, alone
+        self._place = place
         self._session = WriterSession(place)
         self._session.attach(keyring)
         with in_our_words(place), ExitStack() as undo:
             undo.callback(self._session.connection.close)
-            if alone and not self._took(_RUNTIME, _BUSY_S):
-                raise StoreLocked(f"another process works with {place}", hint=_ELSEWHERE)
             self._table = table(self._session)
             undo.pop_all()
         self._group = CommitGroup(self._session, self._table, self._refused)
@@ -122,9 +111,18 @@ class PostgresExecutor:
             self._session.forget_rows()
             self._group.notify_undone()
             return [RejectedCommit(error)] * len(commits)
+        self._note_life(commits)
         for name in names:
             point(f"commit.{name}.after")
         return results
+
+    def _note_life(self, commits: Sequence[object]) -> None:
+        """Remember whose life began with these commits, or that it ended."""
+        for commit in commits:
+            if isinstance(commit, VoidLeases):
+                self._session.life = commit.owner
+            elif isinstance(commit, Relinquish):
+                self._session.life = None
 
     def _transaction(self, commits: Sequence[object], *, again: bool = True) -> list[Any]:
         session = self._session
@@ -134,7 +132,7 @@ class PostgresExecutor:
         try:
             with session.transaction():
                 results = self._group.apply(commits)
-        except psycopg.OperationalError:
+        except psycopg.Error:
             if not session.connection.closed:
                 raise
             if not results or not self._was_committed():
@@ -164,17 +162,6 @@ class PostgresExecutor:
         self._session.reconnect()
         self._keeps_up = False
         self._group.notify_undone()
-        if self._alone and not self._took(_RUNTIME, _BUSY_S):
-            raise StoreBroken(f"another process works with {self._place} now", hint=_ELSEWHERE)
-
-    def _took(self, lock: int, wait_s: float = 0.0) -> bool:
-        """Whether this connection has an advisory lock now, which it keeps until it ends."""
-        until = time.monotonic() + wait_s
-        while not only(self._session, SQL["try_lock"], (lock,))[0]:
-            if time.monotonic() >= until:
-                return False
-            time.sleep(_LOOK_S)
-        return True
 
     def _refused(self, error: Exception) -> Exception | None:
         if self._session.connection.closed:
@@ -194,7 +181,7 @@ class PostgresExecutor:
         """
         with in_our_words(self._place):
             if not self._keeps_up:
-                self._keeps_up = self._took(_UPKEEP)
+                [self._keeps_up] = only(self._session, SQL["try_lock"], (_UPKEEP,))
             for keep_up in self._table.upkeep if self._keeps_up else ():
                 keep_up(self._session, False)
 

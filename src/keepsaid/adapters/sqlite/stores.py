@@ -341,6 +341,10 @@ class SqliteStores:
     def lacks_tombstones(self) -> bool:
         return lacks_tombstones(self.buffer, self.memory)
 
+    async def meet(self, closing: AsyncExitStack) -> None:
+        """Meet nobody: one process at a time works with files."""
+        del closing
+
     async def open(
         self, ids: runtime.Ids, closing: AsyncExitStack, redactor: runtime.Redactor | None = None
     ) -> tuple[SqlOperations, SearchedMemories]:

@@ -125,6 +125,16 @@ _TRIES = 5
 """How often a lock file is opened that others replace meanwhile."""
 
 
+def identity_of(path: Path) -> str:
+    """What tells an existing lock file from every other one, on this machine until it starts again."""
+    there = path.stat()
+    try:
+        started = Path("/proc/sys/kernel/random/boot_id").read_text("ascii")
+    except OSError:
+        started = platform.node()
+    return blake2b(f"{started} {there.st_dev} {there.st_ino}".encode(), digest_size=16).hexdigest()
+
+
 def holder(path: Path) -> int | None:
     """The process that holds a lock file, 0 when it did not say which it is; None when nobody does."""
     try:

@@ -63,6 +63,21 @@ class SystemClock:
         hint.clear()
 
 
+class SharedClock(SystemClock):
+    """The wall time of a server, which several processes share; it goes on with this machine's monotonic clock."""
+
+    def __init__(self, now_ms: Callable[[], int]) -> None:
+        super().__init__()
+        self._server_ms = now_ms
+        self._ahead = now_ms() - int(self.monotonic_ms())
+
+    def now_ms(self) -> int:
+        return self._server_ms()
+
+    def steady_ms(self) -> int:
+        return self._server_ms()
+
+
 class SystemIds:
     """63-bit numbers from milliseconds, a random node and a counter; they grow even when the clock goes back.
 

@@ -225,7 +225,7 @@ class Host:
 
 async def _own(config: Config, closing: AsyncExitStack) -> Remote:
     """This process as the runtime, for itself and commands beside it: on loopback, whatever `serve` listens on."""
-    from keepsaid.app.instance import opened  # noqa: PLC0415 - beside a runtime nobody needs it
+    from keepsaid.app.opening import opened  # noqa: PLC0415 - beside a runtime nobody needs it
     from keepsaid.interfaces.cli.logs import keep_log  # noqa: PLC0415
     from keepsaid.interfaces.http import bodies, server  # noqa: PLC0415
 

@@ -175,7 +175,7 @@ def either(remotely: Callable[[Remote], T], locally: Callable[[Instance], Awaita
     home, config = session().home, session().config()
 
     async def here() -> T:
-        from keepsaid.app.instance import opened  # noqa: PLC0415 - writing beside a runtime needs none of it
+        from keepsaid.app.opening import opened  # noqa: PLC0415 - writing beside a runtime needs none of it
 
         async with opened(home, config) as instance:
             return await locally(instance)

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from keepsaid.domain.process import ProcessRole
 from keepsaid.errors import KeepsaidError, StoreBroken
-from keepsaid.interfaces.cli.console import say, session, show
+from keepsaid.interfaces.cli.console import check_choice, refused, say, session, show
 from keepsaid.text.normal import counted
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from keepsaid.config import Config
     from keepsaid.interfaces.http.server import Address
 
+_LOCAL = "127.0.0.1"
 _SAID = ("server.host", "server.port")
 """Settings that may be said on the command line instead."""
 
@@ -30,10 +32,17 @@ def serve(
     port: Annotated[
         int | None, typer.Option(min=0, max=65_535, help="Port, instead of server.port; 0 takes a free one.")
     ] = None,
+    role: Annotated[
+        str, typer.Option(help="Part of the work, where processes share a database: all, worker (no outside), door.")
+    ] = "all",
 ) -> None:
     """Run the server until it is stopped."""
+    check_choice("--role", role, ProcessRole)
     config = session().config()
-    asyncio.run(_serve(config if host is None else bound_to(config, host), port))
+    if role != ProcessRole.ALL and config.store.url is None:
+        raise refused("only processes that share a database have roles", "keepsaid config set store.url --prompt")
+    host = _LOCAL if role == ProcessRole.WORKER else host
+    asyncio.run(_serve(config if host is None else bound_to(config, host), port, ProcessRole(role)))
 
 
 def bound_to(config: Config, host: str) -> Config:
@@ -41,16 +50,19 @@ def bound_to(config: Config, host: str) -> Config:
     return config.model_copy(update={"server": config.server.model_copy(update={"host": host})})
 
 
-async def _serve(config: Config, port: int | None) -> None:
-    from keepsaid.app.instance import opened  # noqa: PLC0415
+async def _serve(config: Config, port: int | None, role: ProcessRole) -> None:
+    from keepsaid.app.instance import Outside  # noqa: PLC0415
+    from keepsaid.app.opening import opened  # noqa: PLC0415
     from keepsaid.app.serving import started, watched  # noqa: PLC0415
     from keepsaid.interfaces.cli.logs import keep_log  # noqa: PLC0415
     from keepsaid.interfaces.http.server import listening  # noqa: PLC0415
+    from keepsaid.pipeline.leasing import LifeTerms  # noqa: PLC0415
 
     home = session().home
     async with AsyncExitStack() as closing:
         systemd = closing.enter_context(watched(config))
-        instance = await closing.enter_async_context(opened(home, config))
+        outside = None if role is ProcessRole.ALL else Outside(life=LifeTerms(role=role))
+        instance = await closing.enter_async_context(opened(home, config, outside=outside))
         stop = install_stop_handlers()
         keep_log(home.log_file, config.log.level, instance.redactor, text=config.log.text)
         for line in await recovered(instance):

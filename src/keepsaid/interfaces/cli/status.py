@@ -134,6 +134,7 @@ def _lines(shape: dict[str, Any]) -> list[tuple[str, str]]:
     lines = [("waiting", f"{backlog['waiting']:,}   oldest {duration(backlog['oldest_age_ms'])}")]
     lines += [(f"  {depth['channel']}", _depth(depth)) for depth in shape["channels"]]
     lines += [("unrouted", f"{unrouted['total']:,}   oldest {duration(unrouted['oldest_age_ms'])}")]
+    lines += [("process", f"{one['owner']}{'   leads' if one['leads'] else ''}") for one in shape["processes"]]
     return [
         *lines,
         ("batches", tallied(shape["batches"], tuple(shape["batches"]))),

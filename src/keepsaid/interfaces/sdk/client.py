@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from keepsaid.app import instance, models
+from keepsaid.app.opening import opened
 from keepsaid.config import Home, load
 from keepsaid.domain.ids import read
 from keepsaid.errors import InputError
@@ -75,7 +76,7 @@ class Keepsaid:
     async def __aenter__(self) -> Keepsaid:
         config, _ = load(self._home.config_file, self._settings)
         async with AsyncExitStack() as closing:
-            opening = instance.opened(self._home, config, outside=instance.Outside(answerer=self._answerer))
+            opening = opened(self._home, config, outside=instance.Outside(answerer=self._answerer))
             self._instance = await closing.enter_async_context(opening)
             await self._instance.start(answering=self._answering)
             self._closing = closing.pop_all()

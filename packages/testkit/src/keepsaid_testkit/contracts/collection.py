@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from keepsaid.domain.commits import VoidLeases
 from keepsaid.domain.learning import ExtractionResult, Statement
 from keepsaid.domain.memory import Kind
+from keepsaid.domain.process import VoidLeases
 from keepsaid.domain.session import (
     ClaimCollection,
     Collected,

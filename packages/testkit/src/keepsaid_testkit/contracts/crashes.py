@@ -6,9 +6,9 @@ from dataclasses import replace
 from itertools import count
 
 from keepsaid.domain.batch import StoredBatch, TrialTerms
-from keepsaid.domain.commits import Fail, Failure, Release, Relinquish, Requeue, StepEnd, StepStart, VoidLeases
+from keepsaid.domain.commits import Fail, Failure, Release, Requeue, StepEnd, StepStart
 from keepsaid.domain.message import Inbound
-from keepsaid.domain.process import Beat, RequeueCrashed
+from keepsaid.domain.process import Beat, Relinquish, RequeueCrashed, VoidLeases
 from keepsaid.domain.turn import ClaimedBatch, Usage
 from keepsaid.testing.builders import said, step
 from keepsaid_testkit.contracts.busy import busy
@@ -37,7 +37,7 @@ class ProcessGenerations:
 
     async def beat(self, lived_ms: int) -> bool:
         """The process says that it has lived so long; returns whether a batch waits for a trial."""
-        return await self.store.apply(Beat(self.owner, lived_ms, 2 * lived_ms))
+        return (await self.store.apply(Beat(self.owner, lived_ms, 2 * lived_ms))).trial_waits
 
     async def claim(self, lived_ms: int = 0, at: int = 0) -> tuple[ClaimedBatch, ...]:
         """Claim what a process may that has lived so long."""

@@ -10,11 +10,11 @@ from keepsaid.domain.commits import (
     Fail,
     Failure,
     Release,
-    Relinquish,
     Renew,
     Requeue,
     StepStart,
 )
+from keepsaid.domain.process import Relinquish
 from keepsaid.testing.builders import lane_of, said, step
 from keepsaid_testkit.contracts.store_driver import LEASE_MS, ContractStore, Queued, StoreDriver, read
 

@@ -36,6 +36,7 @@ from keepsaid_testkit.contracts.news import NewsContract
 from keepsaid_testkit.contracts.notes import NoteContract, StagingContract
 from keepsaid_testkit.contracts.outbox import DeadContract, PullingContract, SettlingContract, TakingContract
 from keepsaid_testkit.contracts.outputs import OutputContract
+from keepsaid_testkit.contracts.processes import ProcessesContract
 from keepsaid_testkit.contracts.pruning import BacklogContract, PrunedContract, PruningContract
 from keepsaid_testkit.contracts.receipts import FeedbackContract, UseContract
 from keepsaid_testkit.contracts.relay import RelayContract
@@ -68,6 +69,7 @@ CONTRACTS: tuple[type, ...] = (
     TrialContract,
     SplitContract,
     SecondChanceContract,
+    ProcessesContract,
     FenceContract,
     FailContract,
     OutageContract,
@@ -186,6 +188,7 @@ __all__ = [
     "PassageContract",
     "PersonalityContract",
     "PointsContract",
+    "ProcessesContract",
     "PrunedContract",
     "PruningContract",
     "PullingContract",

@@ -6,8 +6,9 @@ from itertools import count
 from typing import Protocol
 
 from keepsaid.domain.batch import StoredBatch, TaskDraft, WaitingGroup, Window
-from keepsaid.domain.commits import ClaimBatches, Dispatch, Receive, Received, TurnCommit, VoidLeases
+from keepsaid.domain.commits import ClaimBatches, Dispatch, Receive, Received, TurnCommit
 from keepsaid.domain.message import Inbound, Lane
+from keepsaid.domain.process import VoidLeases
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.route import Verdict
 from keepsaid.domain.turn import ClaimedBatch, Lease

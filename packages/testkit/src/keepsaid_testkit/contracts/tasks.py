@@ -6,8 +6,9 @@ import json
 from dataclasses import replace
 
 from keepsaid.domain.batch import TaskDraft
-from keepsaid.domain.commits import ExpireLeases, Prune, Relinquish, StepEnd, StepStart, VoidLeases
+from keepsaid.domain.commits import ExpireLeases, Prune, StepEnd, StepStart
 from keepsaid.domain.message import Trust
+from keepsaid.domain.process import Relinquish, VoidLeases
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.retention import Stale
 from keepsaid.domain.route import Action, Notify, OnCrash, TaskKind, WorkTerms

@@ -8,7 +8,8 @@ from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 
-from keepsaid_testkit.crash.evidence import EvidenceStore, MessageRow, number
+from keepsaid_testkit.crash.evidence import MessageRow, number
+from keepsaid_testkit.crash.evidence_stores import EvidenceFile
 from keepsaid_testkit.crash.stage import Sandbox
 
 _FILES = ("buffer.db", "memory.db")
@@ -48,8 +49,8 @@ def lacking(copy: Path, told: set[int]) -> list[str]:
     """What is wrong with a copy of both stores that must hold these messages."""
     wrong = []
     for name in _FILES:
-        with EvidenceStore(next(copy.rglob(name))) as store:
+        with EvidenceFile(next(copy.rglob(name))) as store:
             wrong += [f"sound: of a backup: {line}" for line in store.damage()]
-    with EvidenceStore(next(copy.rglob(_FILES[0]))) as store:
+    with EvidenceFile(next(copy.rglob(_FILES[0]))) as store:
         lost = told - {message.id for message in store.all(MessageRow)}
     return [*wrong, f"kept: {len(lost)} messages acknowledged before a backup are not in it"] if lost else wrong

@@ -25,8 +25,8 @@ import keepsaid.app.builtin.parts as built_in
 import keepsaid.app.instance as opened
 from keepsaid.adapters.sqlite import stores
 from keepsaid.adapters.sqlite.stores import SqliteMemories
-from keepsaid.app import work
-from keepsaid.app.instance import Instance
+from keepsaid.app import opening, work
+from keepsaid.app.instance import Instance, Outside
 from keepsaid.app.work import TaskRunnersDeps
 from keepsaid.domain.batch import TrialTerms
 from keepsaid.domain.graph import Mention
@@ -91,7 +91,7 @@ def prepare(order: Order, events: int, began: float) -> None:
     faulthandler.register(signal.SIGUSR2, chain=True)
     _replace(opened, "LeaseTerms", partial(LeaseTerms, lease_ms=order.lease_ms, renew_ms=_RENEW_MS))
     life = _SOON_STABLE if order.aims and leads_to(order.aims, STABLE) else _LIFE
-    _replace(opened, "Outside", partial(opened.Outside, life=life))
+    _replace(opening, "Outside", partial(Outside, life=life))
     if order.full:
         lay(Path(order.full))
     kinds = {"once": ToolClass.UNSAFE, "same": ToolClass.IDEMPOTENT, MINE: ToolClass.UNSAFE}

@@ -6,14 +6,15 @@ Everything is read by plain SQL and JSON, so that no mistake of the program can 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import apsw
+import psycopg
 
 from keepsaid.values import frozen
+from keepsaid_testkit.crash.evidence_stores import evidence_in
 
 T = TypeVar("T")
 HEARER = "ledger"
@@ -181,11 +182,6 @@ class Head(NamedTuple):
     worded: int
 
 
-_NAMED = re.split(r"^-- name: (\w+)$", Path(__file__).with_suffix(".sql").read_text("utf-8"), flags=re.MULTILINE)
-SQL = dict(zip(_NAMED[1::2], _NAMED[2::2], strict=True))
-"""The statements of `evidence.sql` by name."""
-
-
 @frozen
 class AnswerLine:
     """A line of the load's ledger; `told` is all of it, `id` the message it names, 0 when it names none."""
@@ -248,7 +244,7 @@ class Ledgers:
 
 def gather(ledgers: Ledgers, home: Path) -> Evidence:
     """Read the ledgers, and the databases of a home whose server has stopped."""
-    with EvidenceStore(home / "data" / "buffer.db") as buffer, EvidenceStore(home / "data" / "memory.db") as memory:
+    with evidence_in(home, "buffer") as buffer, evidence_in(home, "memory") as memory:
         return Evidence(
             answers=_lines(ledgers.load, _answer),
             posts=_lines(ledgers.replies, _post),
@@ -272,51 +268,12 @@ def gather(ledgers: Ledgers, home: Path) -> Evidence:
         )
 
 
-class EvidenceStore:
-    """One database file, opened so that nothing can be changed; a context manager."""
-
-    def __init__(self, path: Path) -> None:
-        self._name = path.name
-        uri = path.absolute().as_uri() + "?mode=ro"
-        self._db = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
-        self._db.set_busy_timeout(1_000)
-
-    def __enter__(self) -> EvidenceStore:
-        """Read."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close the file."""
-        self._db.close()
-
-    def rows(self, statement: str) -> list[tuple[Any, ...]]:
-        """The rows of a statement by its name."""
-        return self._db.execute(SQL[statement]).fetchall()
-
-    def all(self, kind: type[T]) -> list[T]:
-        """All rows of a kind."""
-        return [kind(*row) for row in self.rows(kind.__name__)]
-
-    def damage(self) -> list[str]:
-        """What SQLite finds wrong with the file."""
-        found = [str(row[0]) for row in self.rows("damage")]
-        return [] if found == ["ok"] else [f"{self._name}: {line}" for line in found]
-
-    def mistimed(self) -> list[str]:
-        """What a schedule said twice, or not at all though it says so, and schedules that came to nothing."""
-        return [f"{self._name}: {row[0]} of a schedule is not as it should be" for row in self.rows("mistimed")]
-
-    def mistaught(self) -> list[str]:
-        """What was learned of and is in two places now, or more often than it was delivered."""
-        return [f"{self._name}: {row[0]} was learned twice, or is in several places" for row in self.rows("mistaught")]
-
-
 def numbers(home: Path, *statements: str) -> list[list[int]] | None:
     """The first columns of some statements on the operational store of a home; None while it cannot be read."""
     try:
-        with EvidenceStore(home / "data" / "buffer.db") as store:
+        with evidence_in(home, "buffer") as store:
             return [[int(row[0]) for row in store.rows(statement)] for statement in statements]
-    except apsw.Error:
+    except (apsw.Error, psycopg.Error):
         return None
 
 

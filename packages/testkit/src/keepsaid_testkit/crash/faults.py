@@ -11,8 +11,9 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from keepsaid.domain.commits import IntakeResult, Receive, Received, VoidLeases
+from keepsaid.domain.commits import IntakeResult, Receive, Received
 from keepsaid.domain.message import Lane
+from keepsaid.domain.process import VoidLeases
 from keepsaid.domain.reply import Delivered, SendResult, StoredReply
 from keepsaid.values import frozen
 

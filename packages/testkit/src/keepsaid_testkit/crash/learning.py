@@ -13,7 +13,7 @@ from keepsaid.domain.bundle import BundleEntry
 from keepsaid.domain.learning import COMMAND_KEY, Ruled, Ruling, UndoRequest
 from keepsaid.domain.memory import Kind, Listener, Memory, NewMemory, Source, person_scope
 from keepsaid.domain.message import Lane, Trust
-from keepsaid_testkit.crash.evidence import SQL
+from keepsaid_testkit.crash.evidence_stores import SQL
 
 _HASH_BYTES = 16
 _PLACES = ("Porto", "Lisbon", "Porto")

@@ -5,20 +5,22 @@ from __future__ import annotations
 import random
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 
 from keepsaid.values import frozen
 from keepsaid_testkit.crash.aims import Aims
+from keepsaid_testkit.crash.companions import Companions
 from keepsaid_testkit.crash.deaths import Deaths
 from keepsaid_testkit.crash.fork import Fork, Nursery, StageError
 from keepsaid_testkit.crash.lives import live, lives
 from keepsaid_testkit.crash.mixed import LEASE_MS, Mixed
 from keepsaid_testkit.crash.points import points
 from keepsaid_testkit.crash.report import BY_CHANCE, Report
-from keepsaid_testkit.crash.stage import Judgement, Sandbox, Scenario
+from keepsaid_testkit.crash.stage import Judgement, Sandbox, Scenario, judged
 
 _REACH_S = 45.0
 """How long a life may take to the points it is to die at. Lives that follow one that came to none get longer."""
@@ -66,7 +68,9 @@ class Plan:
 
 
 class Play:
-    """One play, on a stage of its own in `folder`."""
+    """One play, on a stage of its own in `folder`; `beside` are fork servers of processes that work with its stores."""
+
+    beside: Sequence[Nursery] = ()
 
     def __init__(
         self, folder: Path, cast: Scenario, plan: Plan, tell: Tell = lambda *_: None, forks: Nursery | None = None
@@ -82,11 +86,14 @@ class Play:
     def run(self) -> Report:
         """Play it to the end; raises StageError when it cannot go on."""
         began, stage = monotonic(), self._stage
-        with stage:
+        companions = Companions(stage, self.beside, self._cast.seed)
+        with stage, ExitStack() as ending:
+            ending.callback(companions.kill)
             self._first_starts()
+            companions.begin()
             load = stage.load()
             self._at_points()
-            self._at_any_moment()
+            self._at_any_moment(companions)
             self._mixed_up()
             last = stage.start_process()
             self._claim(last)
@@ -94,6 +101,7 @@ class Play:
             stage.stop(load, max(self._plan.drain_s, _HUSH_S))
             stage.drain(last, self._plan.drain_s + (_LONGEST_WAITS_S if self._plan.seconds else 0.0))
             self._deaths.recovered(last)
+            companions.end()
             stage.stop(last)
             self._say("the judge looks at it", self._plan.seconds)
             return Report(
@@ -108,7 +116,7 @@ class Play:
             )
 
     def _judged(self) -> Judgement:
-        judgement = self._stage.judged()
+        judgement = judged(self._stage.ledgers, self._stage.home)
         return replace(judgement, violations=[*judgement.violations, *self._mixed.wrong])
 
     def _first_starts(self) -> None:
@@ -146,9 +154,10 @@ class Play:
         self._deaths.died(life, life.reached or BY_CHANCE)
         return life.reached
 
-    def _at_any_moment(self) -> None:
+    def _at_any_moment(self, companions: Companions) -> None:
         for life in lives(self._cast.seed, self._plan.kills):
             self._say(BY_CHANCE)
+            companions.strike()
             fork = self._stage.fork()
             live(self._stage, fork, life)
             if life.killed:

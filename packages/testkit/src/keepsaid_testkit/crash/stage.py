@@ -30,6 +30,7 @@ _READY_S = 180.0
 _STOP_S = 60.0
 """Ends a play that hangs. How fast a stop must be is for tests/crash/test_stop.py to say."""
 _LOOK_BACK_S = 3.0
+_DRAINED_S = 3_600.0
 _TURNS_MAX = 4
 """Few turns at once, so that a kill makes few suspects, which are worked on one by one."""
 
@@ -91,7 +92,7 @@ class Scenario:
     `thinking_s` is the model's maximum response time, `pause_s` each sender's pause between messages, `trouble`
     the share of replies that fail, `fault` a known fault built into every process, `data` a folder with real
     conversations and payloads to send as well. `lease_ms` is how long a process may work without renewing its
-    lease. Only if `can_fill` is set can its disk become full.
+    lease. Only if `can_fill` is set can its disk become full. `store_url` is where its stores are, "" for files.
     """
 
     program: str
@@ -104,6 +105,7 @@ class Scenario:
     data: Path | None = None
     lease_ms: int = LEASE_MS
     can_fill: bool = False
+    store_url: str = ""
 
 
 class Sandbox:
@@ -139,11 +141,14 @@ class Sandbox:
             for ledger in (self.ledgers.load, self.ledgers.replies, self.ledgers.effects):
                 ledger.touch()
             model = self._ending.enter_context(self.model).urls["url"]
-            told = self._ending.enter_context(self.receiver).urls
-            self._doors = ReplyUrls(told["url"], told["closed"])
+            urls = self._ending.enter_context(self.receiver).urls
+            self._doors = ReplyUrls(urls["url"], urls["closed"])
             config = self.home / "config" / "config.yaml"
             config.parent.mkdir(parents=True)
-            config.write_text(json.dumps(settings(model, self._doors), indent=2), "utf-8")
+            told = settings(model, self._doors)
+            if self._cast.store_url:
+                told["store"] = {"url": self._cast.store_url}
+            config.write_text(json.dumps(told, indent=2), "utf-8")
             if self._forks is None:
                 forks = nursery(self._cast.program, self._cast.preload, self._log("forks"))
                 self._forks = self._ending.enter_context(forks)
@@ -178,6 +183,10 @@ class Sandbox:
         cast, full = self._cast, str(self.full) if self._cast.can_fill else ""
         return Order(arguments, str(self.home), log, effects, dict(aims), cast.fault, cast.lease_ms, full)
 
+    def order_in(self, home: Path) -> Order:
+        """The order for a life that serves in another home, beside that of the stage."""
+        return replace(self._order(SERVE), home=str(home), log=str(self.folder / f"{home.name}.log"))
+
     def ready(self, server: Running) -> None:
         """Wait until the runtime has left its address in its home and takes messages."""
         runtime = self.home / "run" / "runtime.json"
@@ -204,9 +213,20 @@ class Sandbox:
             self._load.send_signal(number)
 
     def drain(self, server: Running, within_s: float) -> None:
-        """Wait until nothing is open: all is routed, answered, sent and remembered; what stays open is the judge's."""
-        deadline = monotonic() + within_s
-        self.until(lambda: self.number("open") == 0 or monotonic() > deadline, server, 2 * within_s, "nothing is open")
+        """Wait until nothing is open: all is routed, answered, sent and remembered.
+
+        As long as less and less is open it may take longer; what stays open is the judge's.
+        """
+        deadline, least = monotonic() + within_s, sys.maxsize
+
+        def is_over() -> bool:
+            nonlocal deadline, least
+            left = self.number("open")
+            if left is not None and left < least:
+                deadline, least = monotonic() + within_s, left
+            return left == 0 or monotonic() > deadline
+
+        self.until(is_over, server, _DRAINED_S, "nothing is open")
 
     def until(self, reached: Callable[[], bool], process: Running, within_s: float, what: str) -> None:
         """Wait for a condition while a process runs; fails when the process ends before, or when it takes too long."""
@@ -234,10 +254,6 @@ class Sandbox:
             raise StageError(f"not stopped within {within_s:g} s\n{self.logs.tails()}") from None
         if code:
             raise StageError(f"ended with {code}\n{self.logs.tails()}")
-
-    def judged(self) -> Judgement:
-        """What a judge says, in a process of its own."""
-        return judged(self.ledgers, self.home)
 
     def number(self, statement: str) -> int | None:
         """What a statement of `evidence.sql` says of the operational store; None while it cannot be read."""
@@ -273,7 +289,7 @@ def judged(ledgers: Ledgers, home: Path) -> Judgement:
     return Judgement(done.returncode, said["violations"], said["counts"])
 
 
-def _own_address() -> str:
+def own_address() -> str:
     """An address of this machine at which no other play listens, where it has many.
 
     The port of a server that dies is free: what is sent there must not arrive at that of a play beside.
@@ -297,7 +313,7 @@ def settings(model_url: str, doors: ReplyUrls) -> dict[str, Any]:
     ]
     nobody = urlsplit(doors.closed)
     return {
-        "server": {"host": _own_address()},
+        "server": {"host": own_address()},
         "models": {"chat": "openai/scripted", "base_url": model_url, "api_key": "none needed"},
         "buffer": {"window_ms": 30, "warn_count": 1},
         "compaction": _COMPACTION,

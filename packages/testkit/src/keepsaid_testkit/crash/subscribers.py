@@ -50,8 +50,9 @@ async def _never(_event: Event) -> None:
 async def subscribe_all(instance: Instance, effects: Path) -> None:
     """Subscribe the subscriber that writes a ledger, and one that always fails."""
     hearer = LedgerSubscriber(subscriber_ledger_path(effects))
-    await instance.telling.subscribe(HEARER, _TOPICS, hearer.handle_event, from_start=True, terms=_PATIENT)
-    await instance.telling.subscribe(_CRITIC, ("session.*",), _never, terms=_ONCE)
+    telling = instance.telling
+    await telling.subscribe_leader(HEARER, _TOPICS, hearer.handle_event, from_start=True, terms=_PATIENT)
+    await telling.subscribe_leader(_CRITIC, ("session.*",), _never, terms=_ONCE)
 
 
 async def subscribe_briefly(instance: Instance) -> None:

@@ -28,9 +28,9 @@ from keepsaid.domain.commits import (
     StepEnd,
     StepStart,
     TurnCommit,
-    VoidLeases,
 )
 from keepsaid.domain.message import ProviderMarks
+from keepsaid.domain.process import VoidLeases
 from keepsaid.domain.reply import ReplyDraft
 from keepsaid.domain.route import Action
 from keepsaid.domain.turn import ClaimedBatch, Lease, Usage

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from keepsaid.domain.batch import DueLane, WaitingGroup
-from keepsaid.domain.commits import Commit, Fail, Received, TurnCommit, VoidLeases
+from keepsaid.domain.commits import Commit, Fail, Received, TurnCommit
 from keepsaid.domain.context import DroppedSpan, LaneSummary, LaneTail, Reminders, Summary, TranscriptSpan
 from keepsaid.domain.event import Distribute, TellNews
 from keepsaid.domain.message import Lane
 from keepsaid.domain.personality import Personality
+from keepsaid.domain.process import Pulse, VoidLeases
 from keepsaid.domain.receipt import Feedback, Reminded, Use
 from keepsaid.domain.reply import StoredReply
 from keepsaid.domain.retention import Backlog, Prunable, PruneHistory
@@ -31,6 +32,9 @@ from keepsaid_testkit.simulator.net import Net
 _SLOW_S = 0.02
 _NIGHT = Marked(0, None)
 """The result of a night in which every session was read already."""
+
+_HEARTBEAT = Pulse(trial_waits=False)
+"""What a process learns that has nothing to do."""
 
 
 class _Retention:
@@ -273,7 +277,7 @@ class Watched(Views):
         result = await self.store.apply(commit)
         note(self._seen, commit, result)
         note_made(self._seen, commit, result)
-        if result and result != _NIGHT:
+        if result and result not in (_NIGHT, _HEARTBEAT):
             self._seen.commits += not self._is_news(commit)
             net.trace.add(f"{self._life.name} {name} {_brief(result)}")
         if net.happens(net.weather.slow_disk):

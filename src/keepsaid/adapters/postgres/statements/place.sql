@@ -4,8 +4,14 @@ SELECT pg_advisory_xact_lock(?1), CAST(CAST(pg_current_xact_id() AS TEXT) AS INT
 -- name: pass
 UPDATE writer_place SET holder = ?1 WHERE holder <> ?1
 
+-- name: lives
+SELECT 1 FROM life WHERE owner = ?1 AND state = 'running'
+
 -- name: outcome
 SELECT pg_xact_status(CAST(CAST(?1 AS TEXT) AS xid8))
+
+-- name: server_process
+SELECT pg_backend_pid()
 
 -- name: try_lock
 SELECT pg_try_advisory_lock(?1)

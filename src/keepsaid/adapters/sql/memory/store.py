@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Sequence
 
@@ -18,6 +17,7 @@ from keepsaid.domain.commits import Commit
 from keepsaid.domain.entities import MergeEntities
 from keepsaid.domain.forgetting import EmptyLog
 from keepsaid.domain.memory import IMPORTANCE, Found, Kind, Listener, Memory, Narrowing, NewMemory, Source, Used
+from keepsaid.ports.runtime import Hint
 from keepsaid.ports.store_views import Operations
 from keepsaid.text.topics import topic
 from keepsaid.text.words import root, spelled
@@ -182,7 +182,7 @@ class NotifyingWriter:
     """
 
     def __init__(self, writer: Operations) -> None:
-        self.hint = asyncio.Event()
+        self.hint = Hint()
         self.changes = 0
         self._writer = writer
 

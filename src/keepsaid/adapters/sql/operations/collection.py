@@ -129,10 +129,11 @@ def mark_unprocessed(db: SqlSession, commit: session.MarkUnprocessed) -> session
     return session.Marked(count, None)
 
 
-def void(db: SqlSession, owner: str, at: int) -> None:
-    """At start: sessions that others had claimed are due, and those that wait for a time."""
+def void(db: SqlSession, owner: str, at: int, *, at_once: bool) -> None:
+    """Sessions that dead owners had claimed are due; `at_once`, also those that wait for a time."""
     _give_back(db, every(db, COLLECTION["claimed_elsewhere"], (owner,)), at)
-    run(db, COLLECTION["at_once"], (at,))
+    if at_once:
+        run(db, COLLECTION["at_once"], (at,))
 
 
 def read_anew(db: SqlSession, lane_id: int, at: int) -> None:

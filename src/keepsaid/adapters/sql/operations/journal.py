@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,6 +12,7 @@ from keepsaid.adapters.sql.tombstones import seal_of
 from keepsaid.domain import commits, process, retention
 from keepsaid.domain import event as events
 from keepsaid.domain.states import move
+from keepsaid.ports.runtime import Hint
 
 _LINE = load("journal")["keep_line"]
 
@@ -199,7 +199,7 @@ def _next_delivery(db: SqlSession, subscriber: str, after: int = -1) -> int | No
 class SqlJournal(query.SqlView):
     """Events, subscribers and deliveries, read only."""
 
-    def __init__(self, readers: query.SqlReaders, hint: asyncio.Event) -> None:
+    def __init__(self, readers: query.SqlReaders, hint: Hint) -> None:
         super().__init__(readers)
         self.hint = hint
 

@@ -12,7 +12,7 @@ from keepsaid.adapters.sql.operations.outbox import keep_notices
 from keepsaid.adapters.sql.operations.routing import abandon, refresh_ready
 from keepsaid.adapters.sql.query import Row, SqlSession, column, every, load, one, only, scalar, write_rows
 from keepsaid.domain import batch as domain
-from keepsaid.domain import commits, event, ids, process, reply, route
+from keepsaid.domain import commits, event, ids, process, reply, route, views
 from keepsaid.domain.batch import Suspicion
 from keepsaid.domain.states import move
 from keepsaid.domain.turn import Lease
@@ -128,14 +128,19 @@ class _InFlight(NamedTuple):
         return Suspicion(self.attempts, self.crashes, evidence, self.charges, self.trial_after_ms)
 
 
-def void_leases(db: SqlSession, commit: commits.VoidLeases) -> tuple[int, ...]:
+def void_leases(db: SqlSession, commit: process.VoidLeases) -> tuple[int, ...]:
     reply_ids = iter(commit.reply_ids)
-    wake(db, None)
-    collection.void(db, commit.owner, commit.at)
-    tasks.void(db, commit.owner, commit.at)
-    db.execute(_WINDOWS_AFTER_CLOCK_BACK, (commit.at,))
+    others = [_Other(*row) for row in every(db, CRASHES["unended"], (commit.owner,))]
+    alive = {one.owner for one in others if not one.is_over(commit.sharing)}
     in_flight = [_InFlight(*row) for row in every(db, CRASHES["in_flight"], (commit.owner,))]
-    trials = _end_lives(db, commit, {one.owner for one in in_flight if one.alone})
+    in_flight = [one for one in in_flight if one.owner not in alive]
+    over = [one for one in others if one.owner not in alive]
+    trials = _end_lives(db, commit, over, {one.owner for one in in_flight if one.alone})
+    if not alive:
+        wake(db, None)
+        db.execute(_WINDOWS_AFTER_CLOCK_BACK, (commit.at,))
+    collection.void(db, commit.owner, commit.at, at_once=not alive)
+    tasks.void(db, commit.owner, commit.at, at_once=not alive)
     lives = [domain.PastLife(lived_ms, bool(died)) for lived_ms, died in every(db, CRASHES["lives"])]
     mean_ms, dead = domain.mean_life_ms(lives), []
     for batch in in_flight:
@@ -147,21 +152,41 @@ def void_leases(db: SqlSession, commit: commits.VoidLeases) -> tuple[int, ...]:
     return tuple(dead)
 
 
-def _end_lives(db: SqlSession, commit: commits.VoidLeases, in_trial: Set[str]) -> Mapping[str, domain.FatalTrial]:
+class _Other(NamedTuple):
+    """Another owner whose life has not ended on record, as a row of the statement `unended`."""
+
+    owner: str
+    state: str
+    due_ms: int
+    trial_ms: int | None
+    kept_until: int
+    home: str
+
+    def is_over(self, sharing: domain.Sharing | None) -> bool:
+        """Whether it is dead: any other is where a store is not shared."""
+        return sharing is None or self.kept_until < sharing.at or self.home == sharing.home != ""
+
+
+def _end_lives(
+    db: SqlSession, commit: process.VoidLeases, over: Sequence[_Other], in_trial: Set[str]
+) -> Mapping[str, domain.FatalTrial]:
     """Record how former lives ended, and that one begins; returns the trials that were fatal, by owner."""
     trials: dict[str, domain.FatalTrial] = {}
-    for owner, before, due_ms, trial_ms in every(db, CRASHES["unended"], (commit.owner,)):
-        fatal = owner in in_trial and trial_ms is not None
-        if fatal:
-            trials[owner] = domain.FatalTrial(trial_ms, due_ms)
-        db.execute(CRASHES["end_life"], (owner, move("life", before, "die_in_trial" if fatal else "die")))
-    db.execute(CRASHES["begin_life"], (commit.owner, commit.at, domain.next_beat_ms(0, None, commit.terms)))
+    for ended in over:
+        verb = "die"
+        if ended.owner in in_trial and ended.trial_ms is not None:
+            verb, trials[ended.owner] = "die_in_trial", domain.FatalTrial(ended.trial_ms, ended.due_ms)
+        db.execute(CRASHES["end_life"], (ended.owner, move("life", ended.state, verb)))
+    sharing = commit.sharing
+    kept = (0, True, "") if sharing is None else (sharing.until, sharing.may_lead, sharing.home)
+    due_ms = domain.next_beat_ms(0, None, commit.terms)
+    db.execute(CRASHES["begin_life"], (commit.owner, commit.at, due_ms, *kept))
     db.execute(CRASHES["forget_lives"], (domain.LIVES_MAX,))
     return trials
 
 
 def _settle(
-    db: SqlSession, commit: commits.VoidLeases, batch: _InFlight, after: Suspicion, reply_ids: Iterator[int]
+    db: SqlSession, commit: process.VoidLeases, batch: _InFlight, after: Suspicion, reply_ids: Iterator[int]
 ) -> str:
     """Queue, split, park or bury a batch that was in flight; returns its state."""
     joined = column(db, CRASHES["joined"], (batch.id,))
@@ -189,7 +214,7 @@ def _keep(db: SqlSession, batch_id: int, state: str, after: Suspicion, why: tupl
     db.execute(CRASHES["crashed"], (batch_id, state, error, None if state == "queued" else at, at, *counts))
 
 
-def _split(db: SqlSession, commit: commits.VoidLeases, batch: _InFlight, after: Suspicion, joined: list[int]) -> bool:
+def _split(db: SqlSession, commit: process.VoidLeases, batch: _InFlight, after: Suspicion, joined: list[int]) -> bool:
     """Separate a batch from what joined its turn, or halve it; False where a call might be repeated that must not."""
     messages = rows.messages_of(db, batch.id)
     whole = len(messages) == batch.last - batch.first + 1
@@ -220,9 +245,23 @@ def end_life(db: SqlSession, owner: str, verb: str) -> None:
         db.execute(CRASHES["end_life"], (owner, move("life", state, verb)))
 
 
-def beat(db: SqlSession, commit: process.Beat) -> bool:
-    db.execute(CRASHES["beat"], (commit.owner, commit.lived_ms, commit.due_ms))
-    return one(db, CRASHES["waits_for_trial"]) is not None
+def beat(db: SqlSession, commit: process.Beat) -> process.Pulse:
+    sharing = commit.sharing
+    kept_until = 0 if sharing is None else sharing.until
+    db.execute(CRASHES["beat"], (commit.owner, commit.lived_ms, commit.due_ms, kept_until))
+    trial_waits = one(db, CRASHES["waits_for_trial"]) is not None
+    if sharing is None:
+        return process.Pulse(trial_waits)
+    others = [_Other(*row) for row in every(db, CRASHES["unended"], (commit.owner,))]
+    leads = scalar(db, CRASHES["leads"]) == commit.owner
+    return process.Pulse(trial_waits, leads, any(one.is_over(sharing) for one in others))
+
+
+def running_processes(db: SqlSession) -> tuple[views.RunningProcess, ...]:
+    """The running processes; the first of those that may lead does."""
+    leader = scalar(db, CRASHES["leads"])
+    running = every(db, CRASHES["running_processes"])
+    return tuple(views.RunningProcess(owner, began, until, owner == leader) for owner, began, until in running)
 
 
 def requeue_crashed(db: SqlSession, commit: process.RequeueCrashed) -> int:
@@ -280,7 +319,7 @@ def expire_leases(db: SqlSession, commit: commits.ExpireLeases) -> int:
     return _give_back(db, "expired", commit.at, "expire")
 
 
-def relinquish(db: SqlSession, commit: commits.Relinquish) -> int:
+def relinquish(db: SqlSession, commit: process.Relinquish) -> int:
     """Queue everything an owner holds, by its own word."""
     end_life(db, commit.owner, "stop")
     return _give_back(db, "owned", commit.owner, "release")

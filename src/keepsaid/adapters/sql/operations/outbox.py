@@ -196,7 +196,8 @@ def doubt(db: SqlSession, commit: Doubt) -> int:
     for reply_id, state in found:
         db.execute(SQL["uncharge"], (reply_id,))
         _move(db, (reply_id, state, "doubt"), (0, "the process died while sending it", None, None, False), commit.at)
-    db.execute(SQL["due_now"], (commit.at,))
+    if scalar(db, SQL["lives_beside"], (commit.owner,)) is None:
+        db.execute(SQL["due_now"], (commit.at,))
     return len(found)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 
 from keepsaid.adapters.sql.operations import collection, journal, leases, outbox, pruning, routing, tasks, turns, views
@@ -15,16 +14,17 @@ from keepsaid.adapters.sql.operations.work_views import SqlSchedules, SqlTasks
 from keepsaid.adapters.sql.query import ApplyOne, CommitTable, SqlReaders, SqlSession, SqlView, emptied, reads
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain import busy, commits, compaction, event, forgetting, process, relay, scheduling, session, task
+from keepsaid.ports.runtime import Hint
 
 _COMMITS: Mapping[type, ApplyOne] = {
     commits.Renew: leases.renew,
     commits.Release: leases.release,
     commits.Fail: leases.fail,
-    commits.VoidLeases: leases.void_leases,
+    process.VoidLeases: leases.void_leases,
     process.Beat: leases.beat,
     process.RequeueCrashed: leases.requeue_crashed,
     commits.ExpireLeases: leases.expire_leases,
-    commits.Relinquish: leases.relinquish,
+    process.Relinquish: leases.relinquish,
     commits.Requeue: leases.requeue,
     commits.Drop: routing.drop,
     commits.StepStart: outbox.start_step,
@@ -118,7 +118,7 @@ class SqlLanes(SqlView):
 
     def __init__(self, readers: SqlReaders, keyring: TombstoneKeyring) -> None:
         super().__init__(readers)
-        self._committed = asyncio.Event()
+        self._committed = Hint()
         self.forgettings = SqlForgettings(readers, keyring)
         self.reach = SqlReach(readers, keyring)
         self.tasks = SqlTasks(readers)

@@ -113,8 +113,11 @@ def ended(db: SqlSession, task_id: int, state: str, reason: str, at: int) -> Non
             lost.append(waiting)
 
 
-def void(db: SqlSession, owner: str, at: int) -> None:
-    """Count a crash for each task that a dead owner ran; its terms decide what follows."""
+def void(db: SqlSession, owner: str, at: int, *, at_once: bool) -> None:
+    """Count a crash for each task that a dead owner ran; its terms decide what follows.
+
+    `at_once`, what waits for a time is due.
+    """
     for task in tasks_of(db, column(db, TASKS["in_flight"], (owner,))):
         left = one(db, TASKS["call_left"], (task.id,)) is not None
         _spend(db, task.id, Usage(*only(db, TASKS["spent_in_steps"], (task.id,))))
@@ -125,7 +128,8 @@ def void(db: SqlSession, owner: str, at: int) -> None:
         if state != "pending":
             write_task_event(db, state, task.id, at, attempts=task.attempts)
             ended(db, task.id, state, reason, at)
-    db.execute(TASKS["all_soon"], (at,))
+    if at_once:
+        db.execute(TASKS["all_soon"], (at,))
 
 
 def give_back(db: SqlSession, statement: str, bound: object, verb: str) -> int:

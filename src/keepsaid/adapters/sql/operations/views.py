@@ -203,7 +203,7 @@ def overview(db: SqlSession) -> domain.Overview:
     episodes_due, *held = only(db, SQL["totals"], (HELD_AFTER,))
     counts = (batches, replies, dict[str, int](every(db, SQL["tasks"])), turns)
     overview = domain.Overview(depths, *counts, spent, episodes_due, sum(heard.values()), *held)
-    return replace(overview, paused=modes.paused(db))
+    return replace(overview, paused=modes.paused(db), processes=leases.running_processes(db))
 
 
 def _depths(db: SqlSession, unrouted: Mapping[str, int]) -> tuple[domain.ChannelDepth, ...]:

@@ -71,7 +71,7 @@ INSERT INTO daily_run (name, at) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SE
 SELECT at FROM daily_run WHERE name = ?
 
 -- name: claimed_elsewhere
-SELECT id, collection FROM session WHERE collect_at IS NOT NULL AND collection = 'claimed' AND owner <> ?1
+SELECT id, collection FROM session WHERE collect_at IS NOT NULL AND collection = 'claimed' AND /*part is_dead*/
 
 -- name: claimed_in
 SELECT id, collection FROM session WHERE lane_id = ?1 AND collection = 'claimed'

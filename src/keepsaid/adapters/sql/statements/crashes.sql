@@ -1,8 +1,17 @@
 -- name: begin_life
-INSERT INTO life (owner, state, started_at, due_ms) VALUES (?1, 'running', ?2, ?3) ON CONFLICT (owner) DO NOTHING
+INSERT INTO life (owner, state, started_at, due_ms, kept_until, may_lead, home)
+VALUES (?1, 'running', ?2, ?3, ?4, ?5, ?6)
+ON CONFLICT (owner) DO NOTHING
 
 -- name: unended
-SELECT owner, state, due_ms, trial_ms FROM life INDEXED BY life_running WHERE state = 'running' AND owner <> ?
+SELECT owner, state, due_ms, trial_ms, kept_until, home FROM life INDEXED BY life_running
+WHERE state = 'running' AND owner <> ? ORDER BY id
+
+-- name: running_processes
+SELECT owner, started_at, kept_until FROM life INDEXED BY life_running WHERE state = 'running' ORDER BY id
+
+-- name: leads
+SELECT owner FROM life INDEXED BY life_running WHERE state = 'running' AND may_lead = 1 ORDER BY id LIMIT 1
 
 -- name: end_life
 UPDATE life SET state = ?2 WHERE owner = ?1
@@ -11,10 +20,10 @@ UPDATE life SET state = ?2 WHERE owner = ?1
 SELECT iif(state = 'died_in_trial', trial_ms, lived_ms), state = 'died' FROM life WHERE state <> 'running' ORDER BY id
 
 -- name: forget_lives
-DELETE FROM life WHERE id <= (SELECT max(id) FROM life) - ?1
+DELETE FROM life WHERE id <= (SELECT max(id) FROM life) - ?1 AND state <> 'running'
 
 -- name: beat
-UPDATE life SET lived_ms = ?2, due_ms = ?3 WHERE owner = ?1 AND state = 'running'
+UPDATE life SET lived_ms = ?2, due_ms = ?3, kept_until = ?4 WHERE owner = ?1 AND state = 'running'
 
 -- name: running
 SELECT state FROM life WHERE owner = ? AND state = 'running'

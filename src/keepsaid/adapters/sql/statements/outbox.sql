@@ -59,7 +59,10 @@ RETURNING id, state, turn_id, batch_id, attempts
 UPDATE reply SET attempts = attempts - 1 WHERE id = ?
 
 -- name: sending_elsewhere
-SELECT id, state FROM reply WHERE state = 'sending' AND owner <> ?
+SELECT id, state FROM reply WHERE state = 'sending' AND /*part is_dead*/
+
+-- name: lives_beside
+SELECT 1 FROM life INDEXED BY life_running WHERE state = 'running' AND owner <> ? LIMIT 1
 
 -- name: due_now
 UPDATE reply SET next_at = ?1 WHERE state IN ('pending', 'sending', 'unknown') AND next_at > ?1

@@ -12,6 +12,11 @@ SELECT 1 FROM reply AS earlier
 WHERE earlier.state IN ('pending', 'sending', 'unknown') AND earlier.channel = first.channel
   AND earlier.account = first.account AND earlier.conversation = first.conversation AND earlier.id < first.id
 
+-- name: is_dead
+owner <> ?1 AND owner NOT IN (
+  SELECT life.owner FROM life INDEXED BY life_running WHERE life.state = 'running' AND life.owner <> ?1
+)
+
 -- name: back
 UNION ALL
 SELECT message.id, message.number, message.previous_id, walk.first

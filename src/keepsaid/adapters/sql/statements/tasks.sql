@@ -112,7 +112,7 @@ SELECT id FROM task INDEXED BY task_expiring WHERE state = 'needs_review' AND ex
 SELECT min(expires_at) FROM task INDEXED BY task_expiring WHERE state = 'needs_review' AND expires_at IS NOT NULL
 
 -- name: in_flight
-SELECT id FROM task INDEXED BY task_running WHERE state = 'running' AND owner <> ? ORDER BY id
+SELECT id FROM task INDEXED BY task_running WHERE state = 'running' AND /*part is_dead*/ ORDER BY id
 
 -- name: owned
 SELECT id FROM task INDEXED BY task_running WHERE state = 'running' AND owner = ? ORDER BY id
