@@ -30,7 +30,7 @@ _AT_ONCE, _CALL_S = 8, 0.2
 _ROUNDS = 3
 _TURNS, _WARM_UP = 240, 8
 _PRODUCERS = 32
-_LOOK_S = 0.05
+_LOOK_S = 0.25
 _KEYS = ("forgotten.key", "forgotten.hashes")
 
 
