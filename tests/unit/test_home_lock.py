@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from keepsaid.adapters.system import lock
-from keepsaid.adapters.system.lock import FileLock, holder
+from keepsaid.adapters.system.lock import FileLock, holder, identity_of
 from keepsaid.errors import HomeBusy, StoreGone
 
 HOLD = """
@@ -155,3 +155,12 @@ def test_every_spelling_of_a_path_has_one_name(tmp_path: Path) -> None:
     assert lock.name_of(tmp_path / "link") == lock.name_of(tmp_path / "there")
     assert lock.name_of(tmp_path / "there" / ".." / "there") == lock.name_of(tmp_path / "there")
     assert lock.name_of(tmp_path) != lock.name_of(tmp_path / "there")
+
+
+def test_a_lock_file_has_an_identity_of_its_own(tmp_path: Path) -> None:
+    """However often it is asked; a copy is another file."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    for file in (one, two):
+        file.write_bytes(b"")
+    assert identity_of(one) == identity_of(one)
+    assert identity_of(one) != identity_of(two)

@@ -77,9 +77,9 @@ class EventService:
     async def lead(self) -> None:
         """Make deliveries from now on, also for those who subscribed in the process that leads."""
         self._leads = self._subscribers.dispatches = True
-        deferred, self._deferred = self._deferred, []
-        for subscribe in deferred:
-            await subscribe()
+        while self._deferred:
+            await self._deferred[0]()
+            del self._deferred[0]
 
     def stages(self) -> Sequence[supervisor.ServiceLoop]:
         """The dispatcher's stage."""

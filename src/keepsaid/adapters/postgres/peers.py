@@ -10,7 +10,7 @@ import selectors
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import Any
 
@@ -56,11 +56,14 @@ class PostgresPeers:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pending: set[str] = set()
         self._guard = threading.Lock()
-        self._woken, self._wake = os.pipe()
         self._is_closing = False
-        self._connection = self._connect()
-        self.node = self._take_node()
-        self._ahead_ms = self._measure()
+        with in_our_words(place), ExitStack() as undo:
+            self._connection = self._connect()
+            undo.callback(self._connection.close)
+            self.node = self._take_node()
+            self._ahead_ms = self._measure()
+            undo.pop_all()
+        self._woken, self._wake = os.pipe()
         self._thread = threading.Thread(target=self._run, name="keepsaid-peers", daemon=True)
 
     def now_ms(self) -> int:
@@ -123,6 +126,7 @@ class PostgresPeers:
             try:
                 with in_our_words(self._place):
                     if is_again:
+                        self._connection.close()
                         self._connection = self._connect()
                         PostgresSession(self._connection).execute(SQL["take_node"], (_NODE, self.node))
                     self._listen(is_again=is_again)

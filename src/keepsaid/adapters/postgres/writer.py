@@ -111,13 +111,13 @@ class PostgresExecutor:
             self._session.forget_rows()
             self._group.notify_undone()
             return [RejectedCommit(error)] * len(commits)
-        self._note_life(commits)
+        self._note_life([one for one, of in zip(commits, results, strict=True) if not isinstance(of, RejectedCommit)])
         for name in names:
             point(f"commit.{name}.after")
         return results
 
     def _note_life(self, commits: Sequence[object]) -> None:
-        """Remember whose life began with these commits, or that it ended."""
+        """Remember whose life began with these commits, which were kept, or that it ended."""
         for commit in commits:
             if isinstance(commit, VoidLeases):
                 self._session.life = commit.owner
