@@ -130,7 +130,7 @@ ERRORS_ALONE = {
         "config edit",
         "ext tools accept",
     ),
-    *("data export", "data import", "data backup", "data restore", "data accept-loss"),
+    *("data export", "data import", "data backup", "data restore", "data accept-loss", "data move"),
 }
 """Commands that change something, take long or show nothing of others: called with hostile arguments alone."""
 

@@ -21,6 +21,7 @@ _TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = %s"
 _SEQUENCES = "SELECT sequencename FROM pg_sequences WHERE schemaname = %s AND last_value IS NOT NULL"
 _KEPT = ("keepsaid_schema", "message_keyed", "store_mark", "writer_place", "sealed_table", "reindex")
 _COUNTED = ("memory_size", "term_count")
+_MARKS = "DELETE FROM keepsaid_schema WHERE part NOT IN ('buffer', 'memory')"
 _COUNTS = ("UPDATE memory_size SET pieces = 0, tokens = 0", "UPDATE term_count SET pieces = 0, reached = ''")
 """Tables that hold rows from the beginning, and how those that count look then."""
 
@@ -94,7 +95,7 @@ def empty(place: PostgresPlace) -> None:
         db.execute(f"SET search_path TO {place.schema}, pg_catalog")
         deletions = [f"DELETE FROM {name}" for name in names if name not in (*_KEPT, *_COUNTED)]
         restarts = [f"SELECT setval('{name}', 1, false)" for name in sequences]
-        db.execute("; ".join(["SET session_replication_role TO replica", *deletions, *_COUNTS, *restarts]))
+        db.execute("; ".join(["SET session_replication_role TO replica", _MARKS, *deletions, *_COUNTS, *restarts]))
 
 
 def cut_off(place: PostgresPlace) -> None:

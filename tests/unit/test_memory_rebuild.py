@@ -25,8 +25,10 @@ from keepsaid.adapters.embedders.hashed import Hashed
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.integrity import check_integrity
 from keepsaid.adapters.sqlite.stores import open_memories
+from keepsaid.domain.memory import Kind
 from keepsaid.memory.indexing import Embedding
 from keepsaid.testing.clock import CountingIds, VirtualClock
+from keepsaid_testkit.contracts.memories import sample
 
 
 @pytest.mark.parametrize("lose", [lose_pieces, lose_text, lose_vectors, lose_spaces, false_blocks, lose_everything])
@@ -49,5 +51,13 @@ async def test_what_is_derived_is_made_anew_and_the_same_is_found(
     assert check_integrity(path, ("memory",), mend=True).damage == ()
     store = await open_memories(path, CountingIds())
     assert differing(await answers(store), before) == []
+    await store.close()
+    assert check_integrity(path, ("memory",), mend=False).astray == ()
+
+
+async def test_a_bulletin_which_is_not_searched_is_not_missed(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    store = await open_memories(path, CountingIds())
+    await store.keep([sample("a", "My desk is blue"), sample("b", "Important: the desk", kind=Kind.BULLETIN)], 1)
     await store.close()
     assert check_integrity(path, ("memory",), mend=False).astray == ()

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from keepsaid.adapters.sqlite.stores import carry
-from keepsaid.app.stores import stores_of
 from keepsaid.config import Config, Home
 from keepsaid.config.home import append_line
 from keepsaid.errors import HomeError
@@ -31,14 +30,15 @@ def note_backup(home: Home, made: Path, at: int) -> None:
 def backups_of(home: Home, config: Config, before: int) -> Sequence[str]:
     """Copies of the stores that were begun by a time (milliseconds UTC) and are still there: they hold what went since.
 
-    They are backups and exports that were made from this home, and copies that migrations made.
+    They are backups and exports that were made from this home, copies that migrations made, and files whose rows were
+    moved elsewhere.
     """
     return sorted(str(path) for path, at in _copies(home, config) if at <= before and path.exists())
 
 
-def is_migration_copy(path: Path) -> bool:
-    """Whether a migration made the copy."""
-    return path.suffix == ".bak" and ".schema-" in path.name
+def is_bare_copy(path: Path) -> bool:
+    """Whether it is the file of a store, which a migration copied, or which was moved elsewhere."""
+    return path.suffix == ".bak" and (".schema-" in path.name or ".moved-" in path.name)
 
 
 def _copies(home: Home, config: Config) -> Iterator[tuple[Path, int]]:
@@ -46,8 +46,8 @@ def _copies(home: Home, config: Config) -> Iterator[tuple[Path, int]]:
     lines = noted.read_text("utf-8").splitlines() if noted.exists() else ()
     made = (json.loads(line) for line in lines)
     yield from {Path(str(one["path"])): int(one.get("at", 0)) for one in made}.items()
-    for store in stores_of(home, config):
-        for copy in store.parent.glob(f"{store.name}.schema-*.bak"):
+    for store in {home.store(config.buffer.path), home.store(config.memory.path)}:
+        for copy in filter(is_bare_copy, store.parent.glob(f"{store.name}.*.bak")):
             yield copy, copy.stat().st_mtime_ns // _MS_NS
 
 

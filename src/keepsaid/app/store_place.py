@@ -6,10 +6,11 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Protocol
 
+from keepsaid.adapters.sql.moving import MovableStores
 from keepsaid.adapters.sql.operations.chronicle import SqlChronicles
 from keepsaid.adapters.sql.operations.store import SqlOperations
 from keepsaid.adapters.sql.search.memories import SearchedMemories
-from keepsaid.adapters.sqlite.stores import SqliteStores
+from keepsaid.adapters.sqlite.files import SqliteStores
 from keepsaid.config import Config, Home
 from keepsaid.errors import ConfigError, installation
 from keepsaid.ports.runtime import Ids, Peers, Redactor
@@ -30,6 +31,10 @@ class StorePlace(Protocol):
 
     def describe(self) -> str:
         """What a server says of itself and of the stores in it; nothing of files, which are checked page by page."""
+
+    @property
+    def movable(self) -> MovableStores:
+        """The rows of both stores, to be moved to another place or from it."""
 
     def lacks_tombstones(self) -> bool:
         """Whether an older copy was put in place, so that what was forgotten since is there again."""
@@ -53,7 +58,7 @@ def place_of(home: Home, config: Config) -> StorePlace:
         return SqliteStores(buffer, home.store(config.memory.path))
     try:
         from keepsaid.adapters.postgres.connection import PostgresPlace  # noqa: PLC0415 - loads the driver
-        from keepsaid.adapters.postgres.stores import PostgresStores  # noqa: PLC0415
+        from keepsaid.adapters.postgres.database import PostgresStores  # noqa: PLC0415
     except ImportError as error:
         raise ConfigError(f"store.url needs what is not installed ({error})", hint=installation("postgres")) from error
     return PostgresStores(PostgresPlace(url.get_secret_value()), buffer)

@@ -6,14 +6,13 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from contextlib import closing as closing_of
-from pathlib import Path
 
 from keepsaid.adapters.postgres.connection import PostgresPlace, PostgresReaders, connect, in_our_words
 from keepsaid.adapters.postgres.dialect import PACKAGE
-from keepsaid.adapters.postgres.peers import PostgresPeers
 from keepsaid.adapters.postgres.schema import find_numbers, migrate
 from keepsaid.adapters.postgres.session import PostgresSession
 from keepsaid.adapters.postgres.writer import PostgresExecutor
+from keepsaid.adapters.sql.marks import check_move_mark, end_move
 from keepsaid.adapters.sql.memory import forgetting as memory_forgetting
 from keepsaid.adapters.sql.memory.rows import MemoryParts
 from keepsaid.adapters.sql.operations import forgetting, queries
@@ -23,11 +22,10 @@ from keepsaid.adapters.sql.query import CommitTable, SqlSession, column, load, s
 from keepsaid.adapters.sql.scripts import due
 from keepsaid.adapters.sql.search import word_blocks
 from keepsaid.adapters.sql.search.memories import MEMORY_TABLE, SearchedMemories
-from keepsaid.adapters.sql.tombstones import HASHES_NAME, KEY_NAME, TombstoneKeyring, open_keyring
+from keepsaid.adapters.sql.tombstones import HASHES_NAME, KEY_NAME, TombstoneKeyring
 from keepsaid.adapters.sql.writer import Writer
 from keepsaid.errors import StoreError, StoreUnpaired
 from keepsaid.ports import runtime
-from keepsaid.values import frozen
 
 PAIR, PLACE = load("pair"), load("place", PACKAGE)
 _PROVED = b"keepsaid"
@@ -73,9 +71,10 @@ async def open_stores(
     """
 
     def prepared(db: SqlSession) -> CommitTable:
-        for part, undoable in UNDOABLE.items():
-            migrate(place, part, undoable)
+        migrate_stores(place)
+        check_move_mark(db, str(place))
         check_key(place, keyring, make=True)
+        end_move(db)
         return queries.buffer_commits(db, keyring) | _MEMORY_TABLE
 
     writer = await _start(place, keyring, prepared)
@@ -84,6 +83,12 @@ async def open_stores(
         closing.push_async_callback(part.close)
     parts = MemoryParts(writer, searching, ids, redactor, keyring)
     return SqlOperations(writer, readers, keyring), SearchedMemories(parts)
+
+
+def migrate_stores(place: PostgresPlace) -> None:
+    """Make both stores, or bring them up to date; raises a StoreError with the database as it was."""
+    for part, undoable in UNDOABLE.items():
+        migrate(place, part, undoable)
 
 
 async def _start(place: PostgresPlace, keyring: TombstoneKeyring, table: Callable[[SqlSession], CommitTable]) -> Writer:
@@ -112,6 +117,8 @@ def check_stores(place: PostgresPlace, keyring: TombstoneKeyring) -> None:
         if due(part, number):
             safe, hint = "Nothing was changed.", "keepsaid serve, which brings it up to date"
             raise StoreError(f"{place} is of an older release", safe=safe, hint=hint)
+    with in_our_words(place), closing_of(connect(place)) as connection:
+        check_move_mark(PostgresSession(connection), str(place))
     check_key(place, keyring)
 
 
@@ -153,48 +160,3 @@ def lacks_tombstones(place: PostgresPlace, keyring: TombstoneKeyring) -> bool:
             return True
         statements = forgetting.SQL["tombstones"], memory_forgetting.SQL["tombstones"]
         return not all(kept.issubset(column(db, statement)) for statement in statements)
-
-
-@frozen
-class PostgresStores:
-    """Both stores in a database; the key of the tombstones is beside `buffer`, where a file would hold the buffer."""
-
-    place: PostgresPlace
-    buffer: Path
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        return ()
-
-    @property
-    def keyring(self) -> TombstoneKeyring:
-        """The key and the tombstones of this home."""
-        return open_keyring(self.buffer)
-
-    def exists(self) -> bool:
-        return are_there(self.place)
-
-    def check(self) -> None:
-        check_stores(self.place, self.keyring)
-
-    def describe(self) -> str:
-        with in_our_words(self.place), closing_of(connect(self.place)) as connection:
-            version = connection.info.parameter_status("server_version")
-        numbers = ", ".join(f"{part} schema {number}" for part, number in find_numbers(self.place).items() if number)
-        return f"{self.place} answers: PostgreSQL {version}, {numbers or 'no stores yet'}"
-
-    def lacks_tombstones(self) -> bool:
-        return lacks_tombstones(self.place, self.keyring)
-
-    async def open(
-        self, ids: runtime.Ids, closing: AsyncExitStack, redactor: runtime.Redactor | None = None
-    ) -> tuple[SqlOperations, SearchedMemories]:
-        return await open_stores(self.place, ids, self.keyring, closing, redactor)
-
-    async def meet(self, closing: AsyncExitStack) -> PostgresPeers:
-        peers = await asyncio.to_thread(PostgresPeers, self.place)
-        closing.push_async_callback(peers.close)
-        return peers
-
-    async def read(self, ids: runtime.Ids, closing: AsyncExitStack) -> tuple[SqlChronicles, SearchedMemories]:
-        return await read_stores(self.place, ids, self.keyring, closing)

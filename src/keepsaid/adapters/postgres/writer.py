@@ -22,7 +22,7 @@ from keepsaid.errors import KeepsaidError, ProcessFenced, StoreUnreachable
 from keepsaid.ports.runtime import point
 
 SQL = load("place", PACKAGE)
-_LOCK = 0x6B656570
+WRITER_LOCK = 0x6B656570
 """`keep`: the advisory lock that is the writer's place."""
 
 _UPKEEP = 0x6B656575
@@ -30,6 +30,9 @@ _UPKEEP = 0x6B656575
 
 _OUTCOME_S, _LOOK_S = 5.0, 0.05
 """How long the outcome of a transaction is asked for after its connection broke, and how often."""
+
+_REST_S = 0.1
+"""How long upkeep rests once none was due: to ask whether any is takes longer than most commits."""
 
 _UNKNOWN = "What was to be stored is kept whole or not at all; only the server knows which."
 
@@ -65,7 +68,7 @@ class WriterSession(PostgresSession):
     def transaction(self) -> Iterator[None]:
         """Run the block in a transaction; waits for the writer's place."""
         with super().transaction():
-            _, transaction_id = only(self, SQL["take"], (_LOCK,))
+            _, transaction_id = only(self, SQL["take"], (WRITER_LOCK,))
             if run(self, SQL["pass"], (self._holder,)):
                 self.forget_rows()
             self.transaction_id = int(transaction_id)
@@ -89,6 +92,7 @@ class PostgresExecutor:
             undo.pop_all()
         self._group = CommitGroup(self._session, self._table, self._refused)
         self._keeps_up = False
+        self._rests_until = 0.0
 
     def apply(self, commits: Sequence[object]) -> list[Any]:
         """Apply the commits in one transaction; a result for each, RejectedCommit where one was not kept.
@@ -179,11 +183,16 @@ class PostgresExecutor:
 
         One process keeps up as long as its connection lasts: what it makes step by step has one history.
         """
+        if time.monotonic() < self._rests_until:
+            return
+        changed = self._session.total_changes()
         with in_our_words(self._place):
             if not self._keeps_up:
                 [self._keeps_up] = only(self._session, SQL["try_lock"], (_UPKEEP,))
             for keep_up in self._table.upkeep if self._keeps_up else ():
                 keep_up(self._session, False)
+        if self._session.total_changes() == changed:
+            self._rests_until = time.monotonic() + _REST_S
 
     def close(self, *, broken: bool = False) -> None:
         """Close the connection."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import apsw
 
+from keepsaid.adapters.sql.marks import check_move_mark
 from keepsaid.adapters.sql.operations import routing, rows
 from keepsaid.adapters.sql.query import every, every_replaced, load, one, only
 from keepsaid.adapters.sql.scripts import check_number, due
@@ -54,8 +55,9 @@ def look(path: Path, parts: Sequence[str]) -> None:
             raise
         return  # it needs repair first (a journal left by a crash), which reading cannot do
     with closing(db), connection.translated(path):
-        for part in parts:
-            check(db, path, part)
+        found = [check(db, path, part) for part in parts]
+        if any(found):
+            check_move_mark(db, str(path))
         writer.check_log(db, path)
 
 

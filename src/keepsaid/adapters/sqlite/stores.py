@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, ExitStack, closing
 from pathlib import Path
 
+from keepsaid.adapters.sql.marks import check_move_mark, end_move
 from keepsaid.adapters.sql.memory import forgetting as memory_forgetting
 from keepsaid.adapters.sql.memory.rows import MemoryParts
 from keepsaid.adapters.sql.operations import forgetting, queries
@@ -172,6 +173,8 @@ def _open(path: Path, parts: Sequence[str]) -> SqliteSession:
         undo.callback(db.close)
         for part in parts:
             integrity.migrate(db, path, part)
+        with translated(path):
+            end_move(db)
         undo.pop_all()
         return db
 
@@ -278,7 +281,8 @@ def _checked(path: Path, part: str) -> None:
     if not path.exists():
         raise StoreError(f"there is no {path} yet", safe="Nothing was stored here so far.", hint="keepsaid chat")
     with closing(open_reader(path)) as db:
-        integrity.check(db, path, part)
+        if integrity.check(db, path, part):
+            check_move_mark(db, str(path))
 
 
 def lacks_tombstones(buffer: Path, memory: Path) -> bool:
@@ -316,39 +320,3 @@ def carry(present: Path, restored: Path) -> int:
     with closing(open_writer(restored)) as db, translated(restored):
         db.executemany(forgetting.SQL["bury"], [(hash_, 0) for hash_ in hashes])
     return len(hashes)
-
-
-@frozen
-class SqliteStores:
-    """Both stores in two files, or in one."""
-
-    buffer: Path
-    memory: Path
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        return self.buffer, self.memory
-
-    def exists(self) -> bool:
-        return self.buffer.exists() or self.memory.exists()
-
-    def check(self) -> None:
-        check_stores(self.buffer, self.memory)
-
-    def describe(self) -> str:
-        return ""
-
-    def lacks_tombstones(self) -> bool:
-        return lacks_tombstones(self.buffer, self.memory)
-
-    async def meet(self, closing: AsyncExitStack) -> None:
-        """Meet nobody: one process at a time works with files."""
-        del closing
-
-    async def open(
-        self, ids: runtime.Ids, closing: AsyncExitStack, redactor: runtime.Redactor | None = None
-    ) -> tuple[SqlOperations, SearchedMemories]:
-        return await open_stores(self.buffer, self.memory, ids, closing, redactor)
-
-    async def read(self, ids: runtime.Ids, closing: AsyncExitStack) -> tuple[SqlChronicles, SearchedMemories]:
-        return await read_stores(self.buffer, self.memory, ids, closing)

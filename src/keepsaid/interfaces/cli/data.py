@@ -21,7 +21,7 @@ from keepsaid.config import Config, Home
 from keepsaid.config.home import sync, sync_tree
 from keepsaid.domain.retention import Prunable
 from keepsaid.errors import HomeBusy, HomeError, StoreError, StoreFull
-from keepsaid.interfaces.cli import bundle, remote
+from keepsaid.interfaces.cli import bundle, move, remote
 from keepsaid.interfaces.cli.console import SCHEMA_VERSION, is_text, now_ms, say, session, show
 from keepsaid.services.bundles import clear, held, partial_of
 from keepsaid.text.normal import counted
@@ -101,9 +101,10 @@ def accept_loss(
     say("try: keepsaid status")
 
 
-app = typer.Typer(help="Back up, restore, export, import and prune.", rich_markup_mode=None)
+app = typer.Typer(help="Back up, restore, export, import, prune and move.", rich_markup_mode=None)
 app.command("export")(bundle.export)
 app.command("import")(bundle.import_)
+app.command("move")(move.move)
 app.command("accept-loss")(accept_loss)
 _MANIFEST = "manifest.json"
 _STORES = {"buffer": "buffer.db", "memory": "memory.db"}

@@ -95,6 +95,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "data restore": ("data restore keepsaid.backup --to ./restored",),
     "data export": ("data export memories.jsonl",),
     "data import": ("data import memories.jsonl --dry-run",),
+    "data move": ("data move --to postgresql://keepsaid@db.example.org/keepsaid",),
     "data prune": ("data prune --dry-run",),
     "data accept-loss": ("data accept-loss",),
     "ext ls": ("ext ls",),

@@ -57,7 +57,7 @@ def _forget(chosen: Chosen) -> None:
     messages, a redelivery, an import or a backup of this home.
 
     With --undo-for it is hidden at once and gone at the end of that time; until then `memory restore` brings it back.
-    With --rewrite-backups the backups made from this home forget it too, and copies from migrations are deleted.
+    With --rewrite-backups the backups made from this home forget it too, and single copies of its stores are deleted.
     """
     if chosen.rewrite_backups and remote.elsewhere() is not None:
         raise typer.BadParameter("backups are on the machine of the home: run it there", param_hint="--rewrite-backups")
@@ -105,15 +105,15 @@ def _behind() -> list[str]:
 
 def _rewritten(paths: Sequence[str]) -> dict[str, str]:
     """What was done with the backups, by path; one that could not be rewritten is said and left out."""
-    from keepsaid.app.backups import is_migration_copy  # noqa: PLC0415
+    from keepsaid.app.backups import is_bare_copy  # noqa: PLC0415
     from keepsaid.interfaces.cli import data  # noqa: PLC0415
 
     done: dict[str, str] = {}
     for path in map(Path, paths):
         try:
-            if is_migration_copy(path):
+            if is_bare_copy(path):
                 path.unlink()
-                done[str(path)] = "deleted, a copy from a migration"
+                done[str(path)] = "deleted, a copy of a store"
             elif (path / "manifest.json").is_file():
                 data.rewrite(path)
                 done[str(path)] = "rewritten"

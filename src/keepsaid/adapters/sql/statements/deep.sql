@@ -37,14 +37,16 @@ SELECT lane_id FROM (SELECT lane_id, batch_id FROM ready EXCEPT SELECT * FROM op
 SELECT
   (
     SELECT count(*) FROM memory
-    WHERE state IN ('active', 'superseded') AND NOT EXISTS (SELECT 1 FROM memory_piece WHERE memory_id = memory.id)
+    WHERE state IN ('active', 'superseded') AND kind <> 'bulletin'
+    AND NOT EXISTS (SELECT 1 FROM memory_piece WHERE memory_id = memory.id)
   )
   + abs((SELECT count(*) FROM memory_piece) - (SELECT count(*) FROM memory_text_docsize))
 
 -- name: mark_stale
 INSERT OR IGNORE INTO memory_stale (memory_id)
 SELECT id FROM memory
-WHERE state IN ('active', 'superseded') AND NOT EXISTS (SELECT 1 FROM memory_piece WHERE memory_id = memory.id)
+WHERE state IN ('active', 'superseded') AND kind <> 'bulletin'
+AND NOT EXISTS (SELECT 1 FROM memory_piece WHERE memory_id = memory.id)
 
 -- name: check_text
 INSERT INTO memory_text (memory_text, rank) VALUES ('integrity-check', 1)
