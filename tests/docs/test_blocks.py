@@ -31,6 +31,8 @@ LANGUAGES = {
     "yaml",
     "yaml server",
     "javascript",
+    "python worker",
+    "javascript worker",
     "json",
     "text",
     "mermaid",
@@ -44,7 +46,7 @@ PROGRAMS = {
     f"{page.name}:{block.line}": block
     for page in PAGES.values()
     for block in page.blocks
-    if block.info.startswith(("python", "javascript"))
+    if block.info.startswith(("python", "javascript")) and not block.info.endswith("worker")
 }
 NODE = shutil.which("node")
 SPOKEN = {name: list(commands(page)) for name, page in PAGES.items() if any(commands(page))}

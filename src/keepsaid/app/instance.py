@@ -38,6 +38,7 @@ from keepsaid.ports import channel, memory_store, store
 from keepsaid.ports.model import Loadable, Model, Tool, at_once
 from keepsaid.ports.runtime import Clock, Hint, Ids, Lock, Offload, Peers, Space, StopToken, inline
 from keepsaid.services import forgetting, people, reading, status, tasks
+from keepsaid.services.batches import BatchService
 from keepsaid.services.entities import EntityService
 from keepsaid.services.inbox import AskService, InboxService, ProgressHub
 from keepsaid.services.memories import MemoryService, RememberedService, SearchService
@@ -188,6 +189,7 @@ class Instance:
             tasks.TaskService(operations, clock, self.ids, self.working),
             self.scheduling.service,
             status.StatusService(operations, memories, clock, self.config.buffer, look),
+            BatchService(operations, self.flow, self.leases, self.attempt, clock),
         )
 
     async def _describe_status(self) -> str:
@@ -254,7 +256,7 @@ class Instance:
         turns = self.config.turns
         places = workers.TurnConcurrency(turns.concurrent_max, turns.slow_s, turns.open_max)
         works = self.life.terms.works
-        answering = answering and works
+        answering = answering and works and turns.answered_by == "keepsaid"
         self._early.expecting = answering and not self.life.terms.shares
         answerers = workers.Workers(self.flow, self.operations, self.leases, self.attempt, self.clock, places)
         notices = caretakers.CrashNotices(BURIED, BURIED_AGAIN, PARKED)

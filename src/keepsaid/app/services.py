@@ -17,6 +17,7 @@ from keepsaid.events.dispatcher import NewsPublisher, wait_for
 from keepsaid.ports.memory_maintenance import MemoryNews
 from keepsaid.ports.runtime import Clock, Ids, StopToken
 from keepsaid.ports.store import MemoryStore, Store
+from keepsaid.services.batches import BatchService
 from keepsaid.services.entities import EntityService
 from keepsaid.services.forgetting import ForgettingService
 from keepsaid.services.inbox import AskService, InboxService
@@ -50,6 +51,7 @@ class Services:
     tasks: TaskService
     schedules: ScheduleService
     status: StatusService
+    batches: BatchService
 
 
 _NEWS_MS = 60_000

@@ -279,6 +279,8 @@ class MemoryConfig(ConfigSection):
 class TurnsConfig(ConfigSection):
     """How turns run."""
 
+    answered_by: Literal["keepsaid", "workers"] = "keepsaid"
+    """workers: no turns run here; workers lease batches over HTTP (`POST /v1/batches:lease`) and answer them."""
     concurrent_max: int = Field(8, ge=1, le=1_000)
     """Turns at the same time."""
     slow_s: float = Field(2.0, gt=0)

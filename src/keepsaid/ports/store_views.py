@@ -81,6 +81,9 @@ class LaneView(ContextView, Protocol):
     async def claimed(self, lease: Lease) -> ClaimedBatch | None:
         """What a lease is for: messages, open turn and recorded steps; None when the lease was lost."""
 
+    async def lease(self, batch_id: int, fence: int) -> tuple[str, Lease | None]:
+        """The state of a batch whose newest lease has this fence, "" for another; and the lease while it lasts."""
+
     async def turn(self, turn_id: int) -> TurnStory | None:
         """One turn with all that is recorded of it."""
 

@@ -59,18 +59,6 @@ async def resend(instance: Instance, call: OwnerCall) -> Shape:
     return {"done": await instance.services.inbox.settle_reply(reply_id, again=not accept)}
 
 
-async def requeue_batch(instance: Instance, call: OwnerCall) -> Shape:
-    """Queue a dead, dropped or parked batch again."""
-    batch_id, reason = call.id_of("batch", "keepsaid inbox ls --state dead"), str(call.fields.get("reason") or "")
-    return {"requeued": await instance.services.inbox.requeue(batch_id, reason or "requeued by the owner")}
-
-
-async def drop_batch(instance: Instance, call: OwnerCall) -> Shape:
-    """Drop a batch that waits; it can be requeued."""
-    batch_id, reason = call.id_of("batch", "keepsaid inbox ls --state batched"), str(call.fields.get("reason") or "")
-    return {"dropped": await instance.services.inbox.drop(batch_id, reason or "dropped by the owner")}
-
-
 async def stop_message(instance: Instance, call: OwnerCall) -> Shape:
     """Cancel the answering of a message, with the turn and the call of the model that is running."""
     return {"stopped": await instance.services.inbox.stop(call.id_of("message", "keepsaid inbox ls"))}
@@ -148,8 +136,6 @@ ROUTES = (
     OwnerRoute("POST", "/v1/replies/{id}/seen", mark_seen, 1_000_000, empty=True),
     OwnerRoute("POST", "/v1/replies/{id}/resend", resend, 1_000_000),
     OwnerRoute("POST", "/v1/messages/{id}/stop", stop_message, 1_000_000, empty=True),
-    OwnerRoute("POST", "/v1/batches/{id}/requeue", requeue_batch, 1_000_000),
-    OwnerRoute("POST", "/v1/batches/{id}/drop", drop_batch, 1_000_000),
     OwnerRoute("POST", "/v1/lanes/reset", reset_lane, 100_000),
     OwnerRoute("POST", "/v1/lanes/compact", compact_lane, 100_000, long=True),
     OwnerRoute("POST", "/v1/config/reload", reload),

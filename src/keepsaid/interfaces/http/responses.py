@@ -75,7 +75,7 @@ _STATUS: Mapping[int, tuple[type[errors.KeepsaidError], ...]] = {
     403: (ForeignCaller,),
     404: (NotFound, errors.HookClosed),
     405: (MethodNotAllowed,),
-    409: (errors.KeyConflict,),
+    409: (errors.KeyConflict, errors.LeaseLost),
     413: (errors.TooLarge,),
     422: (errors.InputError, errors.ConfigError),
     503: (errors.StoreError, errors.Stopping, ServerBusy),

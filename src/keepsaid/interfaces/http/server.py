@@ -25,7 +25,7 @@ from keepsaid.app.instance import Instance
 from keepsaid.config.services import ServerConfig
 from keepsaid.domain.ids import show
 from keepsaid.errors import HomeError, StoreFull
-from keepsaid.interfaces.http import bodies, connections, memories, messages, operator, responses
+from keepsaid.interfaces.http import batches, bodies, connections, memories, messages, operator, responses
 from keepsaid.values import frozen
 
 _REFUSING_S = 10.0
@@ -45,6 +45,7 @@ def routes(instance: Instance, gate: bodies.Gate, stopping: asyncio.Event) -> li
     owner = (
         *memories.ROUTES,
         *memories.ENTITY_ROUTES,
+        *batches.ROUTES,
         *operator.ROUTES,
         *operator.TASK_ROUTES,
         stream,

@@ -10,17 +10,13 @@ from math import inf
 from typing import Any
 
 from keepsaid.app.instance import Instance
-from keepsaid.domain import commits, event, ids, prompt, turn
+from keepsaid.domain import event, ids, turn
 from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks
 from keepsaid.domain.prompt import Json
-from keepsaid.errors import InputError, KeepsaidError, MessageDamaged, StoreError, UnknownChannel
+from keepsaid.errors import InputError, StoreError, UnknownChannel
 from keepsaid.events.catalog import USER_MESSAGE
 from keepsaid.interfaces.sdk.values import CHANNEL, Message, Receipt, receipt_of
 from keepsaid.interfaces.shapes import cloud_event, subject_in
-from keepsaid.pipeline.answering import check
-from keepsaid.text.normal import normalise
-
-_POLL_MS = 1_000
 
 
 class Batch:
@@ -46,18 +42,14 @@ class Batch:
 
         A reply to the program's own channel counts as seen: the program has just written it.
         """
-        said = normalise(reply)
-        records = (prompt.Record(prompt.Role.ASSISTANT, said),) if said else ()
-        outcome = turn.Outcome(said, records, turn.Usage(), normalise(f"consumer:{self._consumer}"))
-        reply_id = await self._instance.flow.answering.commit(self._claimed, outcome)
+        reply_id = await self._instance.services.batches.done(self._claimed, reply, self._consumer)
         self.settled = True
         if reply_id is not None and self._claimed.batch.lane.channel == CHANNEL:
             await self._instance.services.inbox.mark_seen(reply_id)
 
     async def fail(self, reason: str) -> str:
         """Charge the batch an attempt; it comes again, or is dead after the third. Returns its new state."""
-        error = KeepsaidError(normalise(reason))
-        state = await self._instance.attempt.failed(self._claimed, commits.Failure.RETRY, error)
+        state = await self._instance.services.batches.fail(self._claimed, reason)
         self.settled = True
         return state
 
@@ -96,19 +88,15 @@ class Inbox:
         while it waits, this ends with nothing leased; ask for `batches` again.
         """
         clock, limit_ms = self._instance.clock, inf if idle_s is None else idle_s * 1_000
-        idle_since = clock.monotonic_ms()
+        service, idle_since = self._instance.services.batches, clock.monotonic_ms()
         while True:
             asked_at = clock.now_ms()
-            if (claimed := await self._claimed()) is None:
+            if not (found := await service.claim()):
                 if (left_ms := limit_ms - (clock.monotonic_ms() - idle_since)) <= 0:
                     return
-                await self._until_ready(asked_at, left_ms)
+                await service.until_ready(asked_at, left_ms)
                 continue
-            try:
-                check(claimed)
-            except MessageDamaged as error:
-                await self._instance.attempt.failed(claimed, commits.Failure.PARK, error)
-                continue
+            [claimed] = found
             batch = Batch(self._instance, claimed, consumer)
             try:
                 async with self._held(claimed, batch.lost):
@@ -137,27 +125,6 @@ class Inbox:
             with suppress(StoreError):
                 await self._instance.attempt.survived(claimed)
                 lost.set()
-
-    async def _claimed(self) -> turn.ClaimedBatch | None:
-        """The next batch, if one is ready; a caller who is cancelled meanwhile leaves it in the queue."""
-        claiming = asyncio.ensure_future(self._instance.flow.claim(self._instance.leases, 1))
-        try:
-            leases = await asyncio.shield(claiming)
-        except asyncio.CancelledError:
-            await asyncio.shield(self._release_leases(claiming))
-            raise
-        return await self._instance.attempt.opened(leases[0], self._instance.flow.open) if leases else None
-
-    async def _release_leases(self, claiming: asyncio.Future[tuple[turn.Lease, ...]]) -> None:
-        with suppress(StoreError):
-            for lease in await claiming:
-                await self._instance.attempt.released(lease.batch)
-
-    async def _until_ready(self, asked_at: int, most_ms: float) -> None:
-        """Wait for work, at most `most_ms`; a batch that was ready and not leased waits until other work ends."""
-        clock, due = self._instance.clock, await self._instance.operations.next_ready()
-        wait_ms = _POLL_MS if due is None or due <= asked_at else max(1, min(_POLL_MS, due - clock.now_ms()))
-        await clock.wait(self._instance.flow.hints.work, min(wait_ms, most_ms))
 
 
 def _message(inbound: Inbound) -> Message:

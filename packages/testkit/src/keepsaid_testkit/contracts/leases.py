@@ -162,6 +162,24 @@ class ClaimContract:
 class LeaseContract:
     """A lease is renewed, given back, or runs out; none of it is charged."""
 
+    async def test_a_lease_is_found_by_its_batch_and_fence_until_it_ends(self, store: ContractStore) -> None:
+        """Then only the state that its batch has is; nothing under a fence that is not the newest."""
+        road = StoreDriver(store)
+        queued = await road.queue(said())
+        first = await road.claim_one()
+        state, lease = await store.lease(queued.batch_id, first.batch.fence)
+        assert state == "leased"
+        assert lease is not None
+        assert await store.claimed(lease) == first
+        assert await store.lease(queued.batch_id, first.batch.fence + 1) == ("", None)
+        assert await store.apply(Release(queued.batch_id, first.batch.fence, 0))
+        assert await store.lease(queued.batch_id, first.batch.fence) == ("queued", None)
+        again = await road.claim_one()
+        assert await store.lease(queued.batch_id, first.batch.fence) == ("", None)
+        await road.answer(again)
+        assert await store.lease(queued.batch_id, again.batch.fence) == ("done", None)
+        assert await store.lease(404, 1) == ("", None)
+
     async def test_a_lease_runs_out(self, store: ContractStore) -> None:
         """At its end, not before; nothing is charged."""
         road = StoreDriver(store)

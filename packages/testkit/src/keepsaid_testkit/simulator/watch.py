@@ -255,6 +255,10 @@ class Watched(Views):
         """What a lease is for."""
         return await self.store.claimed(lease)
 
+    async def lease(self, batch_id: int, fence: int) -> tuple[str, Lease | None]:
+        """The state of a batch under a fence, and its lease."""
+        return await self.store.lease(batch_id, fence)
+
     async def last_id(self) -> int:
         """The largest id of all messages, batches, replies and tasks."""
         return await self.store.last_id()

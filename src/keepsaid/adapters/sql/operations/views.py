@@ -246,6 +246,16 @@ def claimed(db: SqlSession, lease: Lease) -> ClaimedBatch | None:
     return replace(claimed, around=read_turn_inputs(db, batch.lane, claimed.all_messages))
 
 
+def lease(db: SqlSession, batch_id: int, fence: int) -> tuple[str, Lease | None]:
+    row = one(db, SQL["lease"], (batch_id, fence))
+    if row is None:
+        return "", None
+    state, is_alone, turn_id = row
+    if state != "leased" or turn_id is None:
+        return state, None
+    return state, Lease(batch_of(db, batch_id)[0], turn_id, bool(is_alone), continued=True)
+
+
 def turn(db: SqlSession, turn_id: int) -> domain.TurnStory | None:
     if (row := one(db, SQL["turn"], (turn_id,))) is None:
         return None

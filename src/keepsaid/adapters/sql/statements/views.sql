@@ -143,6 +143,10 @@ SELECT id FROM batch WHERE steered = ? ORDER BY first
 -- name: records
 SELECT role, text, calls, call_id, speaker, attached FROM transcript WHERE turn_id = ? ORDER BY position
 
+-- name: lease
+SELECT batch.state, batch.alone, turn.id FROM batch LEFT JOIN turn ON turn.batch_id = batch.id AND turn.state = 'open'
+WHERE batch.id = ?1 AND batch.fence = ?2
+
 -- name: turn
 SELECT batch_id, state, reason, tokens_in, tokens_out, cost_micros, started_at, ended_at FROM turn WHERE id = ?
 
