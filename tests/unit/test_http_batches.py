@@ -78,6 +78,7 @@ async def test_what_is_not_renewed_in_time_is_leased_again_and_the_former_worker
     [again] = await lease(running, lease_s=600)
     assert again["id"] == slow["id"]
     assert again["fence"] > slow["fence"]
+    assert (slow["attempts"], again["attempts"]) == (0, 1), "a worker that dies of a batch is given it three times"
     for step in ("done", "fail", "renew"):
         response = await running.client.post(f"{of(slow)}/{step}", json={"reply": "late"}, headers=running.owner)
         assert refused(response, 409)["code"] == "KS-LEASE"

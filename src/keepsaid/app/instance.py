@@ -261,7 +261,10 @@ class Instance:
         answerers = workers.Workers(self.flow, self.operations, self.leases, self.attempt, self.clock, places)
         notices = caretakers.CrashNotices(BURIED, BURIED_AGAIN, PARKED)
         trials, sharing = self.life.terms.trials, self.life.sharing
-        rescuer = caretakers.Rescuer(self.operations, self.clock, self.ids, self.owner, notices, trials, sharing)
+        charge = self.services.batches.charge_expired if turns.answered_by == "workers" else None
+        rescuer = caretakers.Rescuer(
+            self.operations, self.clock, self.ids, self.owner, notices, trials, sharing, charge
+        )
         crew = supervisor.SupervisedServices(self.flow, rescuer, post, self.life, answerers if answering else None)
         self.ids.follow(await self.operations.last_id())
         running = self._supervisor = supervisor.Supervisor(crew, self.operations, self.clock, self.owner)

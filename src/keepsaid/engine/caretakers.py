@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
@@ -40,7 +40,10 @@ def _not_shared() -> None:
 
 @frozen
 class Rescuer:
-    """Ends leases that nobody keeps; `sharing` are the terms on which the store is shared now."""
+    """Ends leases that nobody keeps; `sharing` are the terms on which the store is shared now.
+
+    `charge` is what happens to batches before: workers outside may die of one, and no crash of this process tells.
+    """
 
     operations: Operations
     clock: Clock
@@ -49,6 +52,7 @@ class Rescuer:
     notices: CrashNotices
     terms: batch.TrialTerms = batch.TrialTerms()
     sharing: Callable[[], batch.Sharing | None] = _not_shared
+    charge: Callable[[], Awaitable[None]] | None = None
 
     async def recover(self) -> tuple[int, ...]:
         """Void every lease of an owner that is dead; returns dead batches."""
@@ -60,6 +64,8 @@ class Rescuer:
 
     async def rescue(self) -> int:
         """Continuously: leases that ran out; returns how many."""
+        if self.charge is not None:
+            await self.charge()
         return await self.operations.apply(ExpireLeases(self.clock.steady_ms()))
 
 

@@ -84,6 +84,9 @@ class LaneView(ContextView, Protocol):
     async def lease(self, batch_id: int, fence: int) -> tuple[str, Lease | None]:
         """The state of a batch whose newest lease has this fence, "" for another; and the lease while it lasts."""
 
+    async def expired(self, at: int) -> Sequence[Lease]:
+        """The first leases of batches that have run out by a time of the steady clock, a hundred at most."""
+
     async def turn(self, turn_id: int) -> TurnStory | None:
         """One turn with all that is recorded of it."""
 

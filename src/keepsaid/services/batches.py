@@ -18,6 +18,8 @@ from keepsaid.text.normal import normalise
 from keepsaid.values import frozen
 
 _POLL_MS = 1_000
+EXPIRED = "its worker neither answered nor renewed the lease in time"
+"""Why a batch was charged whose lease ran out."""
 
 
 @frozen
@@ -86,6 +88,12 @@ class BatchService:
         until = self.clock.steady_ms() + lease_ms
         if not await self.operations.apply(commits.Renew(batch_id, fence, until)):
             raise _lost(batch_id)
+
+    async def charge_expired(self) -> None:
+        """Charge an attempt to each batch whose lease ran out: its worker died of it, or takes too long."""
+        for lease in await self.operations.expired(self.clock.steady_ms()):
+            if (claimed := await self.operations.claimed(lease)) is not None:
+                await self.fail(claimed, EXPIRED)
 
     async def find(self, batch_id: int, fence: int) -> turn.ClaimedBatch | None:
         """Return what a lease is for; None for one whose batch was done under it. Raises LeaseLost."""

@@ -171,6 +171,7 @@ class LeaseContract:
         assert state == "leased"
         assert lease is not None
         assert await store.claimed(lease) == first
+        assert [list(await store.expired(at)) for at in (LEASE_MS - 1, LEASE_MS)] == [[], [lease]]
         assert await store.lease(queued.batch_id, first.batch.fence + 1) == ("", None)
         assert await store.apply(Release(queued.batch_id, first.batch.fence, 0))
         assert await store.lease(queued.batch_id, first.batch.fence) == ("queued", None)

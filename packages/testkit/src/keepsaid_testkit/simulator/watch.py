@@ -259,6 +259,10 @@ class Watched(Views):
         """The state of a batch under a fence, and its lease."""
         return await self.store.lease(batch_id, fence)
 
+    async def expired(self, at: int) -> Sequence[Lease]:
+        """Leases that have run out."""
+        return await self.store.expired(at)
+
     async def last_id(self) -> int:
         """The largest id of all messages, batches, replies and tasks."""
         return await self.store.last_id()

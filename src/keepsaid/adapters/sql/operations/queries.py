@@ -143,6 +143,7 @@ class SqlLanes(SqlView):
     # LaneView, ContextView, LaneList
     claimed = reads(views.claimed)
     lease = reads(views.lease)
+    expired = reads(views.expired)
     turn = reads(views.turn)
     last_turn = reads(views.last_turn)
     next_ready = reads(views.next_ready)

@@ -246,6 +246,9 @@ def claimed(db: SqlSession, lease: Lease) -> ClaimedBatch | None:
     return replace(claimed, around=read_turn_inputs(db, batch.lane, claimed.all_messages))
 
 
+_EXPIRED_MAX = 100
+
+
 def lease(db: SqlSession, batch_id: int, fence: int) -> tuple[str, Lease | None]:
     row = one(db, SQL["lease"], (batch_id, fence))
     if row is None:
@@ -254,6 +257,12 @@ def lease(db: SqlSession, batch_id: int, fence: int) -> tuple[str, Lease | None]
     if state != "leased" or turn_id is None:
         return state, None
     return state, Lease(batch_of(db, batch_id)[0], turn_id, bool(is_alone), continued=True)
+
+
+def expired(db: SqlSession, at: int) -> tuple[Lease, ...]:
+    found = every(db, SQL["expired"], (at, _EXPIRED_MAX))
+    leases_there = (lease(db, batch_id, fence)[1] for batch_id, fence in found)
+    return tuple(one for one in leases_there if one is not None)
 
 
 def turn(db: SqlSession, turn_id: int) -> domain.TurnStory | None:

@@ -147,6 +147,9 @@ SELECT role, text, calls, call_id, speaker, attached FROM transcript WHERE turn_
 SELECT batch.state, batch.alone, turn.id FROM batch LEFT JOIN turn ON turn.batch_id = batch.id AND turn.state = 'open'
 WHERE batch.id = ?1 AND batch.fence = ?2
 
+-- name: expired
+SELECT id, fence FROM batch INDEXED BY batch_leased WHERE state = 'leased' AND lease_until <= ? ORDER BY id LIMIT ?
+
 -- name: turn
 SELECT batch_id, state, reason, tokens_in, tokens_out, cost_micros, started_at, ended_at FROM turn WHERE id = ?
 
