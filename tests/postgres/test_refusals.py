@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from tests.postgres.proxy import between
 
-from keepsaid.adapters.postgres.connection import PostgresPlace, connect
+from keepsaid.adapters.postgres.connection import PostgresPlace, connect, in_our_words
 from keepsaid.adapters.postgres.schema import migrate
 from keepsaid.adapters.sql.scripts import migrations
 from keepsaid.errors import ForeignStore, SchemaTooNew, StoreError, StoreUnreachable
@@ -62,6 +62,54 @@ def test_a_newer_schema(other: PostgresPlace) -> None:
     run(other, f"UPDATE other.keepsaid_schema SET version = {newest + 1}")
     with pytest.raises(SchemaTooNew, match=f"schema {newest + 1}; this keepsaid knows {newest}"):
         migrate(other, "buffer", ())
+
+
+@pytest.fixture
+def walled(place: PostgresPlace) -> Iterator[PostgresPlace]:
+    """A role that has a password, and another one that no rule of the server lets in."""
+    with psycopg.connect(place.url, autocommit=True) as db:
+        [(file,)] = db.execute("SHOW hba_file")
+    rules, before = Path(file), Path(file).read_text("utf-8")
+    rules.write_text(f"local all walled scram-sha-256\nlocal all barred reject\n{before}", "utf-8")
+    run(place, "CREATE ROLE walled LOGIN PASSWORD 'right'", "CREATE ROLE barred LOGIN", "SELECT pg_reload_conf()")
+    while not _is_barred(place):
+        pass  # the server reads its rules some moment after it was told to
+    yield place
+    rules.write_text(before, "utf-8")
+    run(place, "DROP ROLE walled", "DROP ROLE barred", "SELECT pg_reload_conf()")
+
+
+def _is_barred(place: PostgresPlace) -> bool:
+    try:
+        psycopg.connect(place.url.replace("postgres:@", "barred:@")).close()
+    except psycopg.OperationalError as error:
+        return "no encryption" in str(error)
+    return False
+
+
+@pytest.mark.parametrize(
+    ("login", "said", "hint"),
+    [
+        ("walled:hunter2@", "password authentication failed", "correct the password in ~/.pgpass"),
+        ("walled:@", "no password supplied", "with mode 0600"),
+        ("barred:@", "no encryption", "?sslmode=require"),
+        ("nobody:@", 'role "nobody" does not exist', "createuser"),
+    ],
+)
+def test_a_server_that_lets_nobody_in(walled: PostgresPlace, login: str, said: str, hint: str) -> None:
+    with pytest.raises(StoreUnreachable, match="refuses the connection") as found:
+        connect(PostgresPlace(walled.url.replace("postgres:@", login)))
+    assert said in found.value.what
+    assert hint in found.value.hint
+    assert "hunter2" not in str(found.value)
+
+
+def test_a_server_without_tls_that_is_asked_for_it(place: PostgresPlace) -> None:
+    """Over a socket of the file system there is none; this is what libpq says of a server that has none."""
+    error = psycopg.OperationalError("connection failed: server does not support SSL, but SSL was required")
+    with pytest.raises(StoreUnreachable, match="refuses the connection") as found, in_our_words(place):
+        raise error
+    assert found.value.hint == "remove sslmode from store.url, or set up TLS in the server"
 
 
 def test_no_right_to_make_a_schema(other: PostgresPlace) -> None:

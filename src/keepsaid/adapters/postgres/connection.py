@@ -56,9 +56,23 @@ def in_our_words(place: PostgresPlace) -> Iterator[None]:
     except (errors.LockNotAvailable, errors.QueryCanceled) as error:
         raise StoreLocked(f"another process holds {place}") from error
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-        raise StoreUnreachable(f"{place} cannot be reached ({_first_line(error)})") from error
+        line = _first_line(error)
+        if (hint := next((hint for words, hint in _REFUSALS if words in str(error)), None)) is not None:
+            raise StoreUnreachable(f"{place} refuses the connection ({line})", hint=hint) from error
+        raise StoreUnreachable(f"{place} cannot be reached ({line})") from error
     except psycopg.Error as error:
         raise StoreError(f"{place}: {_first_line(error)}") from error
+
+
+_REFUSALS = (
+    ("password authentication failed", "correct the password in ~/.pgpass, or that of the role"),
+    ("no password supplied", "put the password into ~/.pgpass, with mode 0600"),
+    ("no encryption", "add ?sslmode=require to store.url, or allow the connection in the server's pg_hba.conf"),
+    ("server does not support SSL", "remove sslmode from store.url, or set up TLS in the server"),
+    ("pg_hba.conf", "allow the connection in the server's pg_hba.conf"),
+    ("does not exist", "createdb --encoding UTF8 --template template0 NAME; createuser NAME for a role"),
+)
+"""What a server that is there says when it lets nobody in, and what to do then."""
 
 
 def _first_line(error: Exception) -> str:
