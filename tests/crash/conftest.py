@@ -23,6 +23,12 @@ def more_forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
     yield from _opened(tmp_path_factory.mktemp("more_forks"))
 
 
+@pytest.fixture
+def most_forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
+    """A third, for a play beside two."""
+    yield from _opened(tmp_path_factory.mktemp("most_forks"))
+
+
 def _opened(folder: Path) -> Iterator[Nursery]:
     with (folder / "forks.log").open("ab") as errors, nursery(CAST.program, CAST.preload, errors) as opened:
         yield opened

@@ -71,6 +71,7 @@ class Play:
     """One play, on a stage of its own in `folder`; `beside` are fork servers of processes that work with its stores."""
 
     beside: Sequence[Nursery] = ()
+    companions: Companions
 
     def __init__(
         self, folder: Path, cast: Scenario, plan: Plan, tell: Tell = lambda *_: None, forks: Nursery | None = None
@@ -86,7 +87,7 @@ class Play:
     def run(self) -> Report:
         """Play it to the end; raises StageError when it cannot go on."""
         began, stage = monotonic(), self._stage
-        companions = Companions(stage, self.beside, self._cast.seed)
+        companions = self.companions = Companions(stage, self.beside, self._cast.seed)
         with stage, ExitStack() as ending:
             ending.callback(companions.kill)
             self._first_starts()
@@ -97,6 +98,7 @@ class Play:
             self._mixed_up()
             last = stage.start_process()
             self._claim(last)
+            companions.wake()
             self._say("everything that was begun comes to its end", self._plan.seconds)
             stage.stop(load, max(self._plan.drain_s, _HUSH_S))
             stage.drain(last, self._plan.drain_s + (_LONGEST_WAITS_S if self._plan.seconds else 0.0))

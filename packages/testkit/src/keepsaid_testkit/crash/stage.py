@@ -189,14 +189,7 @@ class Sandbox:
 
     def ready(self, server: Running) -> None:
         """Wait until the runtime has left its address in its home and takes messages."""
-        runtime = self.home / "run" / "runtime.json"
-
-        def listens() -> bool:
-            with suppress(FileNotFoundError):
-                return bool(json.loads(runtime.read_text("utf-8"))["pid"] == server.pid)
-            return False
-
-        self.until(listens, server, _READY_S, "the server listens")
+        self.until(lambda: listens(self.home, server.pid), server, _READY_S, "the server listens")
 
     def load(self) -> subprocess.Popen[bytes]:
         """Start the load."""
@@ -329,3 +322,10 @@ def settings(model_url: str, doors: ReplyUrls) -> dict[str, Any]:
             "github": {"busy": "interrupt", "secret": SECRET, "window_ms": 100, "quiet_ms": 100, "max_wait_ms": 500},
         },
     }
+
+
+def listens(home: Path, pid: int) -> bool:
+    """Whether the runtime of a home has left its address there, and takes messages."""
+    with suppress(FileNotFoundError):
+        return bool(json.loads((home / "run" / "runtime.json").read_text("utf-8"))["pid"] == pid)
+    return False
