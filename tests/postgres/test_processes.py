@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shutil
 import signal
+import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.acceptance.program import WITHIN_S, Program, Running
+from tests.postgres.proxy import between
 from tests.postgres.server import empty
 
 from keepsaid.adapters.postgres.connection import PostgresPlace
@@ -20,9 +22,10 @@ _CONFIG = "models: {chat: none}\nbuffer: {window_ms: 0}\nchannels: {library: {wi
 class Fleet:
     """Homes whose settings name one database, each with a process that serves in a role."""
 
-    def __init__(self, place: PostgresPlace, folder: Path, *roles: str) -> None:
+    def __init__(self, place: PostgresPlace, folder: Path, *roles: str, first: PostgresPlace | None = None) -> None:
         self._roles = roles
-        self.homes = [Program(folder / f"home{n}", {"KEEPSAID_STORE__URL": place.url}) for n in range(len(roles))]
+        urls = [(first or place).url, *[place.url] * (len(roles) - 1)]
+        self.homes = [Program(folder / f"home{n}", {"KEEPSAID_STORE__URL": url}) for n, url in enumerate(urls)]
         first, *others = self.homes
         first.configure(_CONFIG)
         first.run("memory", "add", "My desk is blue")
@@ -104,6 +107,31 @@ def test_one_that_was_frozen_until_it_was_taken_for_dead_stops_and_writes_nothin
         assert "others took over its work" in told
         for n in {0, 1, 2} - {frozen}:
             assert fleet.say(n, f"still there? {n}")["state"] == "done"
+
+
+def test_one_that_the_network_cuts_off_is_replaced_and_ends_when_it_is_back(
+    place: PostgresPlace, tmp_path: Path
+) -> None:
+    """Meanwhile it acknowledges nothing, and the others answer everything once."""
+    empty(place)
+    with (
+        tempfile.TemporaryDirectory(prefix="keepsaid-px-") as folder,
+        between(place, Path(folder)) as (proxy, behind),
+        Fleet(place, tmp_path, "all", "all", "all", first=behind) as fleet,
+    ):
+        assert fleet.leader(of=3) == 0
+        proxy.is_away = True
+        refused = fleet.homes[0].run("inbox", "send", "is anybody there?", code=None)
+        assert refused.code != 0
+        assert fleet.leader(of=2) != 0
+        for n in (1, 2):
+            assert fleet.say(n, f"still there? {n}")["state"] == "done"
+        proxy.is_away = False
+        process = fleet.running[0].process
+        told, _ = process.communicate(timeout=WITHIN_S)
+        assert process.returncode != 0
+        assert "others took over its work" in told
+        assert said(fleet) == {"still there? 1": "done", "still there? 2": "done"}
 
 
 def test_one_that_is_stopped_hands_over_at_once(fleet: Fleet) -> None:

@@ -68,7 +68,7 @@ class Companions:
         self._lives[n] = self._forks[n].fork(self._stage.order_in(self._home(n)))
 
     def _wake(self, n: int) -> None:
-        """Let a frozen process go on, and fail unless it ends by itself; then start it again."""
+        """Continue a frozen process, and fail unless it ends by itself; then start it again."""
         self._frozen = None
         life = self._lives[n]
         life.send_signal(signal.SIGCONT)
