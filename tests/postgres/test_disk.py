@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -28,7 +27,7 @@ def filler(place: PostgresPlace) -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="keepsaid-full-"))
     with psycopg.connect(place.url, autocommit=True) as db:
         [(data,)] = db.execute("SHOW data_directory")
-        owner = os.stat(data)
+        owner = Path(data).stat()
         options = f"size={_SIZE},mode=0700,uid={owner.st_uid},gid={owner.st_gid}"
         mount = subprocess.run(
             ["mount", "-t", "tmpfs", "-o", options, "none", folder], capture_output=True, check=False
@@ -53,7 +52,7 @@ def test_a_full_disk_of_the_server_refuses_messages_and_loses_none(
 ) -> None:
     program = Program(tmp_path / "home", {"KEEPSAID_STORE__URL": place.url})
     program.configure("models: {chat: none}\nbuffer: {window_ms: 0}\nchannels: {http: {window_ms: 0}}\n")
-    random, acknowledged = Random(3), []
+    random, acknowledged = Random(3), list[str]()
 
     def post() -> httpx2.Response:
         text = "".join(random.choices("abcdefghijklmnopqrstuvwxyz0123456789", k=_TEXT_CHARS))

@@ -22,9 +22,9 @@ _CONFIG = "models: {chat: none}\nbuffer: {window_ms: 0}\nchannels: {library: {wi
 class Fleet:
     """Homes whose settings name one database, each with a process that serves in a role."""
 
-    def __init__(self, place: PostgresPlace, folder: Path, *roles: str, first: PostgresPlace | None = None) -> None:
+    def __init__(self, place: PostgresPlace, folder: Path, *roles: str, leader: PostgresPlace | None = None) -> None:
         self._roles = roles
-        urls = [(first or place).url, *[place.url] * (len(roles) - 1)]
+        urls = [(leader or place).url, *[place.url] * (len(roles) - 1)]
         self.homes = [Program(folder / f"home{n}", {"KEEPSAID_STORE__URL": url}) for n, url in enumerate(urls)]
         first, *others = self.homes
         first.configure(_CONFIG)
@@ -117,7 +117,7 @@ def test_one_that_the_network_cuts_off_is_replaced_and_ends_when_it_is_back(
     with (
         tempfile.TemporaryDirectory(prefix="keepsaid-px-") as folder,
         between(place, Path(folder)) as (proxy, behind),
-        Fleet(place, tmp_path, "all", "all", "all", first=behind) as fleet,
+        Fleet(place, tmp_path, "all", "all", "all", leader=behind) as fleet,
     ):
         assert fleet.leader(of=3) == 0
         proxy.is_away = True
