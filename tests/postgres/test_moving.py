@@ -17,15 +17,19 @@ from tests.acceptance.program import WITHIN_S, Program
 from tests.postgres.server import empty
 from tests.postgres.test_full_text import assert_sizes, corpus
 
+from keepsaid.adapters.postgres import stores as postgres_stores
 from keepsaid.adapters.postgres.connection import PostgresPlace
 from keepsaid.adapters.postgres.moving import MovableSchema
+from keepsaid.adapters.sql.marks import MOVED
 from keepsaid.adapters.sql.moving import compare_stores, copy_stores
 from keepsaid.adapters.sql.tombstones import open_keyring
 from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.moving import MovableFiles
 from keepsaid.adapters.sqlite.stores import open_memories, open_operations, open_stores
 from keepsaid.errors import StoreError
+from keepsaid.testing.builders import said
 from keepsaid.testing.clock import CountingIds
+from keepsaid_testkit.contracts.store_driver import StoreDriver
 
 SETTINGS = "models: {chat: none}\nbuffer: {window_ms: 0}\nchannels: {library: {window_ms: 0}}\n"
 
@@ -197,6 +201,20 @@ def test_a_setting_of_the_environment_is_named(program: Program, place: Postgres
     program.run("memory", "add", "My desk is blue")
     here = Program(program.home, {"KEEPSAID_STORE__URL": place.url})
     assert "KEEPSAID_STORE__URL" in here.run("data", "move", "--to", "files", code=None).err
+
+
+async def test_who_opened_the_stores_before_they_were_moved_away_writes_nothing(
+    place: PostgresPlace, tmp_path: Path
+) -> None:
+    """It waited for the writer's place while they were moved, and no life of it was on record."""
+    empty(place)
+    schema = MovableSchema(place, open_keyring(tmp_path / "buffer.db"))
+    store = await postgres_stores.open_operations(place, open_keyring(tmp_path / "buffer.db"))
+    schema.set_mark(MOVED, 1)
+    with pytest.raises(StoreError, match="were moved elsewhere"):
+        await StoreDriver(store).receive(said())
+    await store.close()
+    empty(place)
 
 
 async def test_only_what_differs_is_written_again(place: PostgresPlace, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import psycopg
 from keepsaid.adapters.postgres.connection import PostgresPlace, connect, in_our_words
 from keepsaid.adapters.postgres.dialect import PACKAGE
 from keepsaid.adapters.postgres.session import PostgresSession
+from keepsaid.adapters.sql.marks import check_move_mark
 from keepsaid.adapters.sql.query import CommitTable, SqlSession, load, one, only, run
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.adapters.sql.writer import CommitGroup, RejectedCommit
@@ -47,6 +48,7 @@ class WriterSession(PostgresSession):
         self._place, self._holder = place, secrets.token_hex(8)
         self._name = f"keepsaid {self._holder}"
         self.life: str | None = None
+        self._has_written = False
         super().__init__(connect(place, self._name))
         self.transaction_id = 0
         self._version = 0
@@ -72,6 +74,9 @@ class WriterSession(PostgresSession):
             if run(self, SQL["pass"], (self._holder,)):
                 self.forget_rows()
             self.transaction_id = int(transaction_id)
+            if not self._has_written:
+                check_move_mark(self, str(self._place))  # the stores may have been moved away since they were opened
+            self._has_written = True
             if self.life is not None and one(self, SQL["lives"], (self.life,)) is None:
                 raise ProcessFenced("this process was silent for too long, and others took over its work")
             yield
