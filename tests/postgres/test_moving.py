@@ -36,11 +36,11 @@ SETTINGS = "models: {chat: none}\nbuffer: {window_ms: 0}\nchannels: {library: {w
 KILLED_BEFORE_THE_SWITCH = """
 import asyncio, os, sys
 from pathlib import Path
-from keepsaid.app.moving import move_stores
+from keepsaid.app.moving import MoveOrder, move_stores
 from keepsaid.config import Config, Home
 here, url = Home.at(Path(sys.argv[1])), sys.argv[2]
 wanted = Config.model_validate({"store": {"url": url}})
-asyncio.run(move_stores(here, Config(), wanted, lambda: os._exit(9), 1))
+asyncio.run(move_stores(here, Config(), MoveOrder(wanted, lambda: os._exit(9), 1)))
 """
 
 

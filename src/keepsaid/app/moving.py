@@ -24,6 +24,16 @@ _SAFE = "Nothing was changed."
 
 
 @frozen
+class MoveOrder:
+    """Where to: `wanted` are the settings that say it, `switch` writes them; `tell` hears what is done meanwhile."""
+
+    wanted: Config
+    switch: Callable[[], None]
+    at: int
+    tell: Callable[[str], object] = str
+
+
+@frozen
 class StoresMoved:
     """What was copied, and who still worked with the stores, so that nothing was switched; `kept` are former files."""
 
@@ -32,13 +42,13 @@ class StoresMoved:
     kept: Sequence[Path] = ()
 
 
-async def move_stores(home: Home, config: Config, wanted: Config, switch: Callable[[], None], at: int) -> StoresMoved:
-    """Move the stores of a home to where other settings say that they are; `switch` writes those settings.
+async def move_stores(home: Home, config: Config, order: MoveOrder) -> StoresMoved:
+    """Move the stores of a home to where other settings say that they are.
 
     While others work with the stores, they are copied and not switched: the next call copies what changed since.
     Raises StoreError, with the stores in use as they were.
     """
-    former, place = place_of(home, config), place_of(home, wanted)
+    former, place = place_of(home, config), place_of(home, order.wanted)
     if former == place:
         raise StoreError(f"the stores are in {place.movable} already", safe=_SAFE, hint="keepsaid status")
     source, target = former.movable, place.movable
@@ -46,7 +56,7 @@ async def move_stores(home: Home, config: Config, wanted: Config, switch: Callab
     if not source.mark():
         await reapply_forgetting(home, config)
     with try_lock_home(home, config) as is_alone:
-        moved = await asyncio.to_thread(_moved, source, target, is_alone, switch, at)
+        moved = await asyncio.to_thread(_moved, source, target, is_alone, order)
     if moved.working:
         return moved
     return StoresMoved(moved.tables, (), tuple(_renamed(former.files)))
@@ -65,9 +75,8 @@ def _check(source: MovableStores, target: MovableStores) -> None:
         raise StoreError(f"{target} holds messages or memories already", safe=_SAFE, hint="choose an empty database")
 
 
-def _moved(
-    source: MovableStores, target: MovableStores, is_alone: bool, switch: Callable[[], None], at: int
-) -> StoresMoved:
+def _moved(source: MovableStores, target: MovableStores, is_alone: bool, order: MoveOrder) -> StoresMoved:
+    at, tell = order.at, order.tell
     if is_alone:
         source.prepare()
     target.prepare()
@@ -78,15 +87,15 @@ def _moved(
             working = source.working()
         if source.mark() != MOVED:
             target.set_mark(MOVING, at)
-        copied = copy_stores(source, target)
+        copied = copy_stores(source, target, lambda table: tell(f"copying {table}"))
         if working:
             return StoresMoved(copied, working)
-        compared = compare_stores(source, target)
+        compared = compare_stores(source, target, lambda table: tell(f"comparing {table}"))
         target.set_mark(COPIED, at)
         source.set_mark(MOVED, at)
         with ExitStack() as undo:
             undo.callback(source.set_mark, "", at)
-            switch()
+            order.switch()
             undo.pop_all()
         target.set_mark("", at)
         return StoresMoved(compared)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from hashlib import blake2b
 from typing import Any, Protocol
@@ -97,7 +97,11 @@ class MovedRows:
     hash: str
 
 
-def copy_stores(source: MovableStores, target: MovableStores) -> tuple[MovedRows, ...]:
+Tell = Callable[[str], object]
+"""Hears the name of each table before it is read."""
+
+
+def copy_stores(source: MovableStores, target: MovableStores, tell: Tell = str) -> tuple[MovedRows, ...]:
     """Make the rows of the target those of the source, at one moment; only what differs is written.
 
     Raises StoreError, with the target as it was, where a forgetting is under way or can be undone.
@@ -109,19 +113,19 @@ def copy_stores(source: MovableStores, target: MovableStores) -> tuple[MovedRows
             for table in _BLOCKS:
                 if table in _tables(session):
                     session.execute(_plain("drop_blocks", table))
-        return tuple(_copy(*pair) for pair in _pairs(sources, targets))
+        return tuple(_copy(*pair) for pair in _pairs(sources, targets, tell))
 
 
-def compare_stores(source: MovableStores, target: MovableStores) -> tuple[MovedRows, ...]:
+def compare_stores(source: MovableStores, target: MovableStores, tell: Tell = str) -> tuple[MovedRows, ...]:
     """Read every row of both and compare them; returns the tables with their hashes. Raises StoreError."""
     with source.sources() as sources, target.sources() as targets:
-        return tuple(_compared(target, *pair) for pair in _pairs(sources, targets))
+        return tuple(_compared(target, *pair) for pair in _pairs(sources, targets, tell))
 
 
 Pair = tuple[MemorySession, MemorySession, MovedTable]
 
 
-def _pairs(sources: Sequence[MemorySession], targets: Sequence[MemorySession]) -> Iterator[Pair]:
+def _pairs(sources: Sequence[MemorySession], targets: Sequence[MemorySession], tell: Tell) -> Iterator[Pair]:
     """Yield each table that two sessions share."""
     for source in sources:
         ours = _tables(source)
@@ -130,6 +134,7 @@ def _pairs(sources: Sequence[MemorySession], targets: Sequence[MemorySession]) -
             for name in sorted(ours.keys() & theirs.keys() - _OWN - set(_UNDO)):
                 if set(ours[name].columns) != set(theirs[name].columns):
                     raise StoreError(f"the two places have another form of {name}", safe="Nothing was switched.")
+                tell(name)
                 yield source, target, ours[name]
 
 

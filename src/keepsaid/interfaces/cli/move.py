@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,7 +39,7 @@ def move(
     are only copied: stop it and run the command again, which copies what changed since. If the
     command is killed, the stores in use stay the ones that were; run it again.
     """
-    from keepsaid.app.moving import move_stores  # noqa: PLC0415 - `--help` needs none of it
+    from keepsaid.app.moving import MoveOrder, move_stores  # noqa: PLC0415 - `--help` needs none of it
 
     home, config = session().home, session().config()
     if variable := variable_setting(_URL):
@@ -49,8 +52,22 @@ def move(
     wanted = _changed_config(changed, file)
     if "://" in to and without_logins(to) != to:
         say("warning: the history of your shell may keep the password; ~/.pgpass or '${VARIABLE}' avoids that")
-    moved = asyncio.run(move_stores(home, config, wanted, lambda: replace_config(file, changed), now_ms()))
+    with _shown_meanwhile() as tell:
+        order = MoveOrder(wanted, lambda: replace_config(file, changed), now_ms(), tell)
+        moved = asyncio.run(move_stores(home, config, order))
     _show(moved, without_logins(to), file)
+
+
+@contextmanager
+def _shown_meanwhile() -> Iterator[Callable[[str], object]]:
+    """Show on a terminal what is done."""
+    if session().quiet or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console  # noqa: PLC0415 - 0.1 s that pipes and scripts need not pay
+
+    with Console(stderr=True, no_color=not session().colour).status("opening both places") as status:
+        yield status.update
 
 
 def _changed_config(text: str, file: Path) -> Config:
