@@ -22,6 +22,7 @@ from bench import (
     gate,
     hung,
     intake,
+    intake_shared,
     journal,
     links,
     maintenance,
@@ -41,6 +42,7 @@ from keepsaid.__main__ import tune
 SUITES: Mapping[str, Callable[[Path, float], object]] = {
     "intake": intake.measure,
     "peers": peers.measure,
+    "intake_shared": intake_shared.measure,
     "processes": processes.measure,
     "backlog": backlog.measure,
     "turns": turns.measure,

@@ -44,20 +44,28 @@ async def redis_streams(folder: Path) -> AsyncIterator[Put]:
 @asynccontextmanager
 async def procrastinate(folder: Path) -> AsyncIterator[Put]:
     """A task deferred for each message, in PostgreSQL with its defaults (fsync, synchronous_commit)."""
+    needed("procrastinate")
+    async with postgres(folder) as address, deferring(address, _POOL, fresh=True) as put:
+        yield put
+
+
+@asynccontextmanager
+async def deferring(address: str, pool: int, *, fresh: bool) -> AsyncIterator[Put]:
+    """A task deferred for each message, by as many connections as `pool`, on a server that runs; `fresh` has no tables."""
     module = needed("procrastinate")
-    async with postgres(folder) as address:
-        app = module.App(connector=module.PsycopgConnector(conninfo=address, min_size=_POOL, max_size=_POOL))
+    app = module.App(connector=module.PsycopgConnector(conninfo=address, min_size=pool, max_size=pool))
 
-        @app.task(name="store")  # type: ignore[untyped-decorator]
-        async def store(payload: str) -> str:
-            return payload
+    @app.task(name="store")  # type: ignore[untyped-decorator]
+    async def store(payload: str) -> str:
+        return payload
 
-        async def put(one: Inbound) -> object:
-            return await store.defer_async(payload=one.content.payload.decode())
+    async def put(one: Inbound) -> object:
+        return await store.defer_async(payload=one.content.payload.decode())
 
-        async with app.open_async():
+    async with app.open_async():
+        if fresh:
             await app.schema_manager.apply_schema_async()
-            yield put
+        yield put
 
 
 @contextmanager
