@@ -51,7 +51,7 @@ async def procrastinate(folder: Path) -> AsyncIterator[Put]:
 
 @asynccontextmanager
 async def deferring(address: str, pool: int, *, fresh: bool) -> AsyncIterator[Put]:
-    """A task deferred for each message, by as many connections as `pool`, on a server that runs; `fresh` has no tables."""
+    """A task deferred for each message, by as many connections as `pool`; a `fresh` database has no tables yet."""
     module = needed("procrastinate")
     app = module.App(connector=module.PsycopgConnector(conninfo=address, min_size=pool, max_size=pool))
 
