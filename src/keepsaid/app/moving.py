@@ -84,7 +84,8 @@ def _moved(source: MovableStores, target: MovableStores, is_alone: bool, order: 
     with ExitStack() as held:
         if not working:
             held.enter_context(source.held())
-            working = source.working()
+            if working := source.working():
+                held.close()
         if source.mark() != MOVED:
             target.set_mark(MOVING, at)
         copied = copy_stores(source, target, lambda table: tell(f"copying {table}"))
