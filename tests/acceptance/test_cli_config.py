@@ -77,6 +77,14 @@ def test_unset_goes_back_to_the_default(fresh: Program) -> None:
     assert "did you mean buffer" in fresh.run("config", "unset", "bufer", code=2).err
 
 
+def test_a_file_whose_last_setting_is_unset_is_not_taken_for_a_lost_one(fresh: Program) -> None:
+    """An empty file is what a lost disk cache leaves, and every command warns of one."""
+    fresh.configure("log: {level: debug}\n")
+    fresh.run("config", "unset", "log.level")
+    assert file_of(fresh) == "# Every setting has its default.\n"
+    assert fresh.run("config", "validate").err == ""
+
+
 def test_diff_shows_what_file_and_environment_set(fresh: Program) -> None:
     program = Program(fresh.home, {"KEEPSAID_AGENT": "second"})
     found = program.run("config", "diff", "--json").json["settings"]

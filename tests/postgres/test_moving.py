@@ -29,6 +29,7 @@ from keepsaid.adapters.sqlite.stores import open_memories, open_operations, open
 from keepsaid.errors import StoreError
 from keepsaid.testing.builders import said
 from keepsaid.testing.clock import CountingIds
+from keepsaid.text.normal import without_logins
 from keepsaid_testkit.contracts.store_driver import StoreDriver
 
 SETTINGS = "models: {chat: none}\nbuffer: {window_ms: 0}\nchannels: {library: {window_ms: 0}}\n"
@@ -70,7 +71,8 @@ def test_what_was_said_goes_into_a_database_and_back(program: Program, place: Po
     program.run("chat", given="My brother is called Ben\n")
     between = seen(program)
     assert len(between["memories"]) > len(before["memories"])
-    assert program.run("data", "move", "--to", "files", "--json").json["switched"]
+    back = program.run("data", "move", "--to", "files")
+    assert f"the schema keepsaid in {without_logins(place.url)}" in back.out
     assert seen(program) == between
     assert "passes" in program.run("doctor", "--deep").out
     assert "already" in program.run("data", "move", "--to", "files", code=None).err

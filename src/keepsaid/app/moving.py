@@ -35,10 +35,14 @@ class MoveOrder:
 
 @frozen
 class StoresMoved:
-    """What was copied, and who still worked with the stores, so that nothing was switched; `kept` are former files."""
+    """What was copied, and who still worked with the stores, so that nothing was switched.
+
+    `former` names the place that they were in, `kept` are its files by their names of now.
+    """
 
     tables: Sequence[MovedRows]
     working: Sequence[str] = ()
+    former: str = ""
     kept: Sequence[Path] = ()
 
 
@@ -59,7 +63,7 @@ async def move_stores(home: Home, config: Config, order: MoveOrder) -> StoresMov
         moved = await asyncio.to_thread(_moved, source, target, is_alone, order)
     if moved.working:
         return moved
-    return StoresMoved(moved.tables, (), tuple(_renamed(former.files)))
+    return StoresMoved(moved.tables, (), str(source), _renamed(former.files))
 
 
 def _check(source: MovableStores, target: MovableStores) -> None:
@@ -108,11 +112,10 @@ def _renamed(files: Sequence[Path]) -> list[Path]:
     suffix = f".moved-{time.strftime('%Y-%m-%dT%H%M%SZ', time.gmtime())}.bak"
     for path in dict.fromkeys(one.resolve() for one in files):
         copy = path.with_name(path.name + suffix)
-        for ending in ("", "-wal"):
-            part = path.with_name(path.name + ending)
-            if part.exists():
-                part.rename(copy.with_name(copy.name + ending))
-        for ending in ("-shm", "-progress"):
+        path.rename(copy)
+        if (log := path.with_name(f"{path.name}-wal")).exists() and log.stat().st_size:
+            log.rename(copy.with_name(f"{copy.name}-wal"))
+        for ending in ("-wal", "-shm", "-progress"):
             path.with_name(path.name + ending).unlink(missing_ok=True)
         kept.append(copy)
     return kept

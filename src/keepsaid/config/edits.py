@@ -69,10 +69,13 @@ def replace_file(file: Path, text: str) -> None:
 
 
 def replace_config(file: Path, text: str) -> None:
-    """Replace a config file and keep the former one beside it as `.bak`. Raises HomeError."""
+    """Replace a config file and keep the former one beside it as `.bak`. Raises HomeError.
+
+    A file without a byte is what a lost disk cache leaves, so that one without settings says that it has none.
+    """
     if file.exists():
         replace_file(file.with_name(f"{file.name}.bak"), file.read_bytes().decode("utf-8"))
-    replace_file(file, text)
+    replace_file(file, text or "# Every setting has its default.\n")
 
 
 def _keys(text: str) -> dict[str, Any]:

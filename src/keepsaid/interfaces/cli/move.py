@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
 
 import typer
 
@@ -50,7 +51,7 @@ def move(
     parse_document(text, file)
     changed = without_setting(text, _URL) if to == FILES else with_setting(text, _URL, to)
     wanted = _changed_config(changed, file)
-    if "://" in to and without_logins(to) != to:
+    if "://" in to and urlsplit(to).password:
         say("warning: the history of your shell may keep the password; ~/.pgpass or '${VARIABLE}' avoids that")
     with _shown_meanwhile() as tell:
         order = MoveOrder(wanted, lambda: replace_config(file, changed), now_ms(), tell)
@@ -92,10 +93,11 @@ def _show(moved: StoresMoved, to: str, file: Path) -> None:
         say("try: stop it, and run this command again; only what changed since is copied then")
         return
     kept = [str(path) for path in moved.kept]
+    left = kept or [f"the schema keepsaid in {moved.former}"]
     show(
         {**shape, "working": [], "kept": kept},
         f"moved    {counted(rows, 'row')} to {to}; each was read again and compared",
         f"wrote    {file}",
-        *(f"kept     {path}: what is forgotten from now on stays in it until you delete it" for path in kept),
+        *(f"kept     {one}: what is forgotten from now on stays in it until you delete it" for one in left),
     )
     say("try: keepsaid doctor")
