@@ -7,12 +7,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from time import time
 
+import psycopg
 import pytest
 from tests.postgres.server import cut_off, empty
 from tests.waits import HANG_S
 
 from keepsaid.adapters.postgres.connection import PostgresPlace
-from keepsaid.adapters.postgres.peers import PostgresPeers
+from keepsaid.adapters.postgres.peers import NODE_LOCK, NODES, PostgresPeers
+from keepsaid.adapters.system.machine import SystemIds
 from keepsaid.ports.runtime import Hint, Holders
 
 _CLOCK_MS = 5_000
@@ -85,6 +87,30 @@ async def test_no_two_have_the_same_number_and_all_have_the_time_of_the_server(p
         assert one.peers.node != two.peers.node
         assert abs(one.peers.now_ms() - two.peers.now_ms()) < _CLOCK_MS
         assert abs(one.peers.now_ms() - 1_000 * time()) < _CLOCK_MS
+
+
+async def test_whose_number_was_taken_while_its_line_was_broken_has_another_one(place: PostgresPlace) -> None:
+    """Its ids have it from then on."""
+    async with joined(place) as one:
+        before = one.peers.node
+        ids = SystemIds(node=lambda: one.peers.node)
+        first = ids.next() % NODES
+
+        def taken() -> psycopg.Connection[tuple[object, ...]]:
+            db = psycopg.connect(place.url, autocommit=True)
+            db.execute("SELECT pg_advisory_lock(%s, %s)", (NODE_LOCK, before))
+            return db
+
+        waiting = asyncio.ensure_future(asyncio.to_thread(taken))
+        while not waiting.done():
+            cut_off(place)
+            await asyncio.sleep(0)
+        while one.peers.node == before:
+            one.work.clear()
+            cut_off(place)
+            await one.work.wait()
+        assert (first, ids.next() % NODES) == (before, one.peers.node)
+        (await waiting).close()
 
 
 async def test_the_last_word_is_sent_before_the_end(place: PostgresPlace) -> None:

@@ -23,7 +23,7 @@ async def _among_peers(place: StorePlace, home: Home, outside: Outside, closing:
     if peers is None:
         return outside
     clock = SharedClock(peers.now_ms)
-    ids = SystemIds(clock.now_ms, lambda _: peers.node)
+    ids = SystemIds(clock.now_ms, node=lambda: peers.node)
     life = replace(outside.life, shares=True)
     if home.lock_file.exists():
         life = replace(life, home=identity_of(home.lock_file))

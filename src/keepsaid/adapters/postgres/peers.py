@@ -29,7 +29,7 @@ SQL = load("peers", PACKAGE)
 NODES = 512
 """How many processes may share a database: ids have room for this many nodes."""
 
-_NODE = 0x6B65656E
+NODE_LOCK = 0x6B65656E
 """The first key of the advisory locks by which no two processes have the same node; the second is the node."""
 
 _PAUSE_S, _AGAIN_S = 0.01, 1.0
@@ -60,7 +60,7 @@ class PostgresPeers:
         with in_our_words(place), ExitStack() as undo:
             self._connection = self._connect()
             undo.callback(self._connection.close)
-            self.node = self._take_node()
+            self.node = self._take_node(secrets.randbelow(NODES))
             self._ahead_ms = self._measure()
             undo.pop_all()
         self._woken, self._wake = os.pipe()
@@ -96,13 +96,12 @@ class PostgresPeers:
         connection.execute(SQL["listen"])
         return connection
 
-    def _take_node(self) -> int:
-        """Return a number that no other process has, which this one has as long as it is connected."""
+    def _take_node(self, first: int) -> int:
+        """Return a number that no other process has, `first` if it can be had; kept as long as it is connected."""
         db = PostgresSession(self._connection)
-        first = secrets.randbelow(NODES)
         for step in range(NODES):
             node = (first + step) % NODES
-            if scalar(db, SQL["take_node"], (_NODE, node)):
+            if scalar(db, SQL["take_node"], (NODE_LOCK, node)):
                 return node
         raise StoreError(f"{NODES} processes work with {self._place}, and no more can", safe="Nothing was changed.")
 
@@ -128,7 +127,7 @@ class PostgresPeers:
                     if is_again:
                         self._connection.close()
                         self._connection = self._connect()
-                        PostgresSession(self._connection).execute(SQL["take_node"], (_NODE, self.node))
+                        self.node = self._take_node(self.node)
                     self._listen(is_again=is_again)
                 return
             except StoreError as error:

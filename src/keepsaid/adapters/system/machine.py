@@ -81,12 +81,19 @@ class SharedClock(SystemClock):
 class SystemIds:
     """63-bit numbers from milliseconds, a random node and a counter; they grow even when the clock goes back.
 
-    `now_ms` returns the wall time, `chance` a number of random bits: the machine's, unless a test replaces them.
+    `now_ms` returns the wall time, `chance` a number of random bits: the machine's, unless a test replaces them. `node`
+    returns the node where processes that share a store agree on one for each.
     """
 
-    def __init__(self, now_ms: Callable[[], int] = _wall_ms, chance: Callable[[int], int] = secrets.randbits) -> None:
+    def __init__(
+        self,
+        now_ms: Callable[[], int] = _wall_ms,
+        chance: Callable[[int], int] = secrets.randbits,
+        node: Callable[[], int] | None = None,
+    ) -> None:
         self._now_ms = now_ms
-        self._node = chance(_NODE_BITS)
+        drawn = chance(_NODE_BITS)
+        self._node = node or (lambda: drawn)
         self._last_ms = 0
         self._counter = 0
 
@@ -98,7 +105,7 @@ class SystemIds:
             if self._counter >> _COUNTER_BITS:
                 self._last_ms, self._counter = self._last_ms + 1, 0
         stamp = self._last_ms & _TIME_MASK
-        return ((stamp << _COUNTER_BITS | self._counter) << _NODE_BITS) | self._node
+        return ((stamp << _COUNTER_BITS | self._counter) << _NODE_BITS) | self._node()
 
     def follow(self, number: int) -> None:
         stamp, counter = divmod(number >> _NODE_BITS, 1 << _COUNTER_BITS)
