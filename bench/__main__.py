@@ -17,6 +17,7 @@ from pathlib import Path
 from bench import (
     assembling,
     backlog,
+    backlog_shared,
     context,
     extensions,
     gate,
@@ -45,6 +46,7 @@ SUITES: Mapping[str, Callable[[Path, float], object]] = {
     "intake_shared": intake_shared.measure,
     "processes": processes.measure,
     "backlog": backlog.measure,
+    "backlog_shared": backlog_shared.measure,
     "turns": turns.measure,
     "tasks": tasks.measure,
     "assembling": assembling.measure,
