@@ -25,12 +25,12 @@ _SAFE = "Nothing was changed."
 
 @frozen
 class MoveOrder:
-    """Where to: `wanted` are the settings that say it, `switch` writes them; `tell` hears what is done meanwhile."""
+    """Where to: `wanted` are the settings that say it, `switch` writes them; `report` hears what is done meanwhile."""
 
     wanted: Config
     switch: Callable[[], None]
     at: int
-    tell: Callable[[str], object] = str
+    report: Callable[[str], object] = str
 
 
 @frozen
@@ -80,7 +80,7 @@ def _check(source: MovableStores, target: MovableStores) -> None:
 
 
 def _moved(source: MovableStores, target: MovableStores, is_alone: bool, order: MoveOrder) -> StoresMoved:
-    at, tell = order.at, order.tell
+    at, report = order.at, order.report
     if is_alone:
         source.prepare()
     target.prepare()
@@ -92,10 +92,10 @@ def _moved(source: MovableStores, target: MovableStores, is_alone: bool, order: 
                 held.close()
         if source.mark() != MOVED:
             target.set_mark(MOVING, at)
-        copied = copy_stores(source, target, lambda table: tell(f"copying {table}"))
+        copied = copy_stores(source, target, lambda table: report(f"copying {table}"))
         if working:
             return StoresMoved(copied, working)
-        compared = compare_stores(source, target, lambda table: tell(f"comparing {table}"))
+        compared = compare_stores(source, target, lambda table: report(f"comparing {table}"))
         target.set_mark(COPIED, at)
         source.set_mark(MOVED, at)
         with ExitStack() as undo:
