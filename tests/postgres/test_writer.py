@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -14,10 +15,11 @@ from tests.postgres.server import cut_off, empty
 
 from keepsaid.adapters.postgres.connection import PostgresPlace
 from keepsaid.adapters.postgres.stores import open_operations
-from keepsaid.adapters.postgres.writer import WriterSession
+from keepsaid.adapters.postgres.writer import WRITER_LOCK, WriterSession
 from keepsaid.adapters.sql.operations.store import SqlOperations
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain.commits import IntakeResult
+from keepsaid.domain.forgetting import EmptyLog
 from keepsaid.domain.message import ProviderMarks
 from keepsaid.errors import StoreUnreachable
 from keepsaid.testing.builders import said
@@ -117,3 +119,37 @@ async def test_one_that_stops_in_the_midst_of_a_transaction_is_cut_off(place: Po
             frozen.execute("SELECT 1")
         frozen.connection.close()
     assert messages(place) == ["meanwhile"]
+
+
+async def test_one_that_stops_between_statements_that_go_together_is_ended_by_who_waits(place: PostgresPlace) -> None:
+    """For the server it is not idle: more of what it sends together may come at any moment."""
+    frozen = WriterSession(place)
+    silent = frozen.connection.pgconn
+    silent.enter_pipeline_mode()
+    for statement in (b"BEGIN", b"SELECT pg_advisory_xact_lock(%d)" % WRITER_LOCK):
+        silent.send_query_params(statement, [])
+    silent.send_flush_request()
+    while silent.flush():
+        pass
+    with psycopg.connect(place.url, autocommit=True) as db:
+        while not db.execute("SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted").fetchall():
+            pass
+    async with opened(place) as store:
+        await StoreDriver(store).receive(said("after it"))
+    assert messages(place) == ["after it"]
+    frozen.connection.close()
+
+
+async def test_a_group_is_kept_whose_space_cannot_be_freed(place: PostgresPlace) -> None:
+    """Another one frees space in a table meanwhile: the log is not emptied, and nothing else is refused."""
+    async with opened(place) as store:
+        await StoreDriver(store).receive(said("one"))
+        with psycopg.connect(place.url) as other:
+            other.execute("LOCK TABLE keepsaid.message IN SHARE UPDATE EXCLUSIVE MODE")
+            emptied, received = await asyncio.gather(
+                store.apply(EmptyLog()), StoreDriver(store, 100).receive(said("two"))
+            )
+        assert not emptied
+        assert received.intake is IntakeResult.STORED
+        assert await store.apply(EmptyLog())
+    assert messages(place) == ["one", "two"]

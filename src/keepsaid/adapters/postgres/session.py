@@ -179,8 +179,12 @@ class PostgresSession(SearchedSession):
             yield
             self.connection.execute("COMMIT")
         finally:
-            if not self.connection.closed and self.connection.info.transaction_status != TransactionStatus.IDLE:
-                self.connection.execute("ROLLBACK")
+            self.roll_back()
+
+    def roll_back(self) -> None:
+        """End a transaction that is still open."""
+        if not self.connection.closed and self.connection.info.transaction_status != TransactionStatus.IDLE:
+            self.connection.execute("ROLLBACK")
 
     @contextmanager
     def _savepoint(self) -> Iterator[None]:

@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import psycopg
+from psycopg import errors
 
 from keepsaid.adapters.postgres.connection import PostgresPlace, connect, in_our_words
 from keepsaid.adapters.postgres.dialect import PACKAGE
@@ -25,6 +26,9 @@ from keepsaid.ports.runtime import point
 SQL = load("place", PACKAGE)
 WRITER_LOCK = 0x6B656570
 """`keep`: the advisory lock that is the writer's place."""
+
+_PLACE_S = 20.0
+"""How long the place is waited for, in several tries; a frozen process that holds it is ended after the first."""
 
 _UPKEEP = 0x6B656575
 """The advisory lock of the process that keeps up."""
@@ -49,15 +53,20 @@ class WriterSession(PostgresSession):
         self._name = f"keepsaid {self._holder}"
         self.life: str | None = None
         self._has_written = False
-        super().__init__(connect(place, self._name))
+        super().__init__(self._connected())
         self.transaction_id = 0
         self._version = 0
 
     def reconnect(self) -> None:
         """Connect again, and end what the server may still hold for the connection before."""
-        self.connection = connect(self._place, self._name)
+        self.connection = self._connected()
         self.execute(SQL["end_former"], (self._name,))
         self.forget_rows()
+
+    def _connected(self) -> psycopg.Connection[Any]:
+        connection = connect(self._place, self._name)
+        connection.execute(SQL["wait_for_place"])
+        return connection
 
     def version(self) -> int:
         return self._version
@@ -69,17 +78,42 @@ class WriterSession(PostgresSession):
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Run the block in a transaction; waits for the writer's place."""
-        with super().transaction():
-            _, transaction_id = only(self, SQL["take"], (WRITER_LOCK,))
-            if run(self, SQL["pass"], (self._holder,)):
-                self.forget_rows()
-            self.transaction_id = int(transaction_id)
-            if not self._has_written:
-                check_move_mark(self, str(self._place))  # the stores may have been moved away since they were opened
-            self._has_written = True
-            if self.life is not None and one(self, SQL["lives"], (self.life,)) is None:
-                raise ProcessFenced("this process was silent for too long, and others took over its work")
+        until = time.monotonic() + _PLACE_S
+        while not self._takes_place(until):
+            self.execute(SQL["end_silent"], (WRITER_LOCK,))
+        try:
+            self._check_place()
             yield
+            self.connection.execute("COMMIT")
+        finally:
+            self.roll_back()
+
+    def _takes_place(self, until: float) -> bool:
+        """Begin a transaction that holds the writer's place; False if the wait for it was in vain and another may help.
+
+        The server cuts off who is idle in a transaction. Who was frozen within a statement, or between those that are
+        sent together, is not idle for it: the next process that waits ends that one.
+        """
+        self.connection.execute("BEGIN")
+        try:
+            _, transaction_id = only(self, SQL["take"], (WRITER_LOCK,))
+        except errors.LockNotAvailable:
+            self.roll_back()
+            if time.monotonic() > until:
+                raise
+            return False
+        self.transaction_id = int(transaction_id)
+        return True
+
+    def _check_place(self) -> None:
+        """Raise when the stores were moved away since they were opened, or the life of this process is over."""
+        if run(self, SQL["pass"], (self._holder,)):
+            self.forget_rows()
+        if not self._has_written:
+            check_move_mark(self, str(self._place))
+        self._has_written = True
+        if self.life is not None and one(self, SQL["lives"], (self.life,)) is None:
+            raise ProcessFenced("this process was silent for too long, and others took over its work")
 
 
 class PostgresExecutor:
@@ -110,9 +144,7 @@ class PostgresExecutor:
         try:
             with in_our_words(self._place):
                 results = self._transaction(commits)
-                if "EmptyLog" in names:
-                    [tables] = only(self._session, SQL["our_tables"])
-                    self._session.connection.execute(f"VACUUM {tables}")
+                if "EmptyLog" in names and self._vacuumed():
                     results = [
                         True if isinstance(one, EmptyLog) else of for one, of in zip(commits, results, strict=True)
                     ]
@@ -124,6 +156,15 @@ class PostgresExecutor:
         for name in names:
             point(f"commit.{name}.after")
         return results
+
+    def _vacuumed(self) -> bool:
+        """Free the space of deleted rows; False, for another try, where that fails: the group is kept all the same."""
+        [tables] = only(self._session, SQL["our_tables"])
+        try:
+            self._session.connection.execute(f"VACUUM {tables}")
+        except psycopg.Error:
+            return False
+        return True
 
     def _note_life(self, commits: Sequence[object]) -> None:
         """Remember whose life began with these commits, which were kept, or that it ended."""

@@ -94,9 +94,11 @@ def back_up(db: connection.SqliteSession, target: Path) -> None:
         undoing.callback(partial.unlink, missing_ok=True)
         copy = connection.SqliteSession(str(partial))
         undoing.callback(copy.close, True)
-        with copy.backup("main", db, "main") as backup:
-            while not backup.done:
-                backup.step(2_000)
+        backup = copy.backup("main", db, "main")
+        undoing.callback(backup.close, True)  # its own `with` would hide the error of a disk behind a SystemError
+        while not backup.done:
+            backup.step(2_000)
+        backup.finish()
         copy.pragma("journal_mode", "delete")
         copy.close()
         undoing.pop_all()

@@ -29,3 +29,13 @@ INSERT INTO tombstone_key (one, proof) VALUES (1, ?1)
 -- name: our_tables
 SELECT string_agg(quote_ident(relname), ', ') FROM pg_class
 WHERE relnamespace = CAST(current_schema AS regnamespace) AND relkind = 'r'
+
+-- name: wait_for_place
+SET lock_timeout TO '6s'
+
+-- name: end_silent
+SELECT pg_terminate_backend(activity.pid)
+FROM pg_locks AS held JOIN pg_stat_activity AS activity ON activity.pid = held.pid
+WHERE held.locktype = 'advisory' AND held.granted AND held.classid = 0 AND held.objid = ?1 AND held.objsubid = 1
+AND activity.datname = current_database() AND activity.wait_event_type = 'Client'
+AND activity.xact_start < clock_timestamp() - CAST('5s' AS interval)
