@@ -8,9 +8,11 @@ from typing import Any
 from tests.waits import HANG_S
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
+from keepsaid.domain.batch import LIFE_MS
 from keepsaid.domain.commits import Tell
-from keepsaid.domain.event import Event
+from keepsaid.domain.event import Event, TakeDeliveries
 from keepsaid.engine.subscriptions import Subscriber, Subscribers
+from keepsaid.events.dispatcher import EventNotifier, dispatch
 from keepsaid.testing.clock import CountingIds, VirtualClock
 
 
@@ -48,3 +50,37 @@ async def test_who_subscribes_during_the_first_look_is_told() -> None:
         pass
     await asyncio.wait_for(heard.wait(), HANG_S)
     await everybody.stop()
+
+
+class Frozen(InMemoryOperations):
+    """A store whose process is frozen while it waits for what it took, if it is to be."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        super().__init__()
+        self.clock, self.frozen_ms = clock, 0
+
+    async def apply(self, commit: Any) -> Any:
+        result = await super().apply(commit)
+        if isinstance(commit, TakeDeliveries):
+            await self.clock.advance(self.frozen_ms)
+        return result
+
+
+async def test_who_was_frozen_with_what_it_took_delivers_none_of_it() -> None:
+    """Others have delivered it meanwhile, where processes share a store; where they do not, it is delivered next."""
+    clock = VirtualClock()
+    store, heard = Frozen(clock), list[str]()
+
+    async def hear(event: Event) -> None:
+        heard.append(event.topic)
+
+    subscriber = Subscriber("one", hear, store, clock, CountingIds())
+    await subscriber.subscribe(("a.*",), from_start=True)
+    await store.apply(Tell("a.one", "{}", clock.now_ms(), ""))
+    await dispatch(store, clock, EventNotifier())
+    store.frozen_ms = LIFE_MS + 1
+    await subscriber.work()
+    assert heard == []
+    store.frozen_ms = LIFE_MS
+    await subscriber.work()
+    assert heard == ["a.one"]

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
+from keepsaid.domain.batch import LIFE_MS
+from keepsaid.domain.commits import TakeReplies
 from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
+from keepsaid.errors import ProcessFenced
 from keepsaid.pipeline.outbox import OutboxSender
 from keepsaid.testing.builders import CHANNEL, said
 from keepsaid.testing.clock import VirtualClock
@@ -121,3 +125,32 @@ async def test_an_outage_does_not_count_toward_the_twenty_tries() -> None:
     turn = await road.store.turn(claimed.turn_id)
     assert turn is not None
     assert ([reply.state for reply in turn.replies], len(channel.tried_at) > 200) == (["sent"], True)
+
+
+class TakenForDead(InMemoryOperations):
+    """A store whose process is frozen once it took a reply, until others took it over."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        super().__init__()
+        self._clock, self._is_dead = clock, False
+
+    async def apply(self, commit: Any) -> Any:
+        if self._is_dead:
+            raise ProcessFenced("others took over its work")
+        result = await super().apply(commit)
+        if isinstance(commit, TakeReplies):
+            await self._clock.advance(LIFE_MS + 1)
+            self._is_dead = True
+        return result
+
+
+async def test_who_was_frozen_with_a_reply_that_it_took_does_not_send_it() -> None:
+    clock, channel = VirtualClock(), Doubtful()
+    road = StoreDriver(TakenForDead(clock))
+    await road.queue(said(), clock.now_ms())
+    await road.answer(await road.claim_one(clock.now_ms()), at=clock.now_ms())
+    post = OutboxSender(road.store, {CHANNEL: channel}, clock, "one", asyncio.Event())
+    with pytest.raises(ProcessFenced):
+        await post.deliver()
+    await post.stop(5)
+    assert channel.sent == []

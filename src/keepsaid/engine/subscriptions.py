@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from keepsaid.domain import event
+from keepsaid.domain.batch import LIFE_MS
 from keepsaid.engine.supervisor import ServiceLoop, keep_going
 from keepsaid.errors import StoreBroken
 from keepsaid.events.dispatcher import EventNotifier, dispatch
@@ -103,7 +104,7 @@ class Subscriber:
 
     async def _deliver_due(self) -> int | None:
         clock, terms = self._clock, self._terms
-        times = clock.due_ms(), clock.steady_ms()
+        times, asked_at = (clock.due_ms(), clock.steady_ms()), clock.monotonic_ms()
         asked = event.TakeDeliveries(
             self.name, self._ids.next(), *times, terms.lease_ms, terms.attempts_max, self._at_once
         )
@@ -113,10 +114,12 @@ class Subscriber:
             return await self._store.journal.next_delivery(self.name, clock.due_ms())
         self._fence = taken[0].fence
         began = since = clock.monotonic_ms()
+        # Who was frozen for so long while it waited has been taken for dead, and others deliver what it took.
+        is_late = began - asked_at > LIFE_MS
         count = 0
         try:
             for delivery in taken:
-                if self._halt.is_set or clock.monotonic_ms() - began > _HELD_MS:
+                if is_late or self._halt.is_set or clock.monotonic_ms() - began > _HELD_MS:
                     break
                 self._settled.append(await self._deliver(delivery))
                 count += 1

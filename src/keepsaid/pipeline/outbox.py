@@ -8,11 +8,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
+from keepsaid.domain.batch import LIFE_MS
 from keepsaid.domain.commits import Doubt, Resend, Settle, TakeReplies
 from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
-from keepsaid.errors import StoreBroken, StoreError
+from keepsaid.errors import StoreBroken, StoreError, StoreFull, StoreLocked, StoreUnreachable
 from keepsaid.ports.channel import Channel
 from keepsaid.ports.runtime import Clock, point
 from keepsaid.ports.store import Store
@@ -67,8 +69,13 @@ class OutboxSender:
 
     async def _take(self, free: int, now: int) -> int:
         """Take replies and start sending them; a stop lets this end, or what is taken would have no sender."""
-        await self.store.apply(Resend(self.without_resend, now))
+        resend, asked_at = Resend(self.without_resend, now), self.clock.monotonic_ms()
+        await self.store.apply(resend)
         taken = await self.store.apply(TakeReplies(self._called, self.owner, free, now))
+        if self.clock.monotonic_ms() - asked_at > LIFE_MS:
+            # A process that was frozen meanwhile has been taken for dead, and others send what it took.
+            with suppress(StoreFull, StoreLocked, StoreUnreachable):
+                await self.store.apply(resend)
         for reply in taken:
             task = asyncio.create_task(self._send(reply), name=f"send-{reply.id}")
             self._sending.add(task)

@@ -179,9 +179,9 @@ class PostgresSession(SearchedSession):
             yield
             self.connection.execute("COMMIT")
         finally:
-            self.roll_back()
+            self._roll_back()
 
-    def roll_back(self) -> None:
+    def _roll_back(self) -> None:
         """End a transaction that is still open."""
         if not self.connection.closed and self.connection.info.transaction_status != TransactionStatus.IDLE:
             self.connection.execute("ROLLBACK")

@@ -86,7 +86,7 @@ class WriterSession(PostgresSession):
             yield
             self.connection.execute("COMMIT")
         finally:
-            self.roll_back()
+            self._roll_back()
 
     def _takes_place(self, until: float) -> bool:
         """Begin a transaction that holds the writer's place; False if the wait for it was in vain and another may help.
@@ -98,7 +98,7 @@ class WriterSession(PostgresSession):
         try:
             _, transaction_id = only(self, SQL["take"], (WRITER_LOCK,))
         except errors.LockNotAvailable:
-            self.roll_back()
+            self._roll_back()
             if time.monotonic() > until:
                 raise
             return False
