@@ -70,7 +70,7 @@ class StoreConfig(ConfigSection):
     def validate_url(cls, url: SecretStr | None) -> SecretStr | None:
         """Refuse the URL of another kind of database."""
         if url is not None and not url.get_secret_value().startswith(("postgresql://", "postgres://")):
-            raise ValueError("it must begin with postgresql://; without it, the stores are files of this home")
+            raise ValueError("it must begin with postgresql://, or be left out for stores in files")
         return url
 
 

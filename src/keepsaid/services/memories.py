@@ -108,7 +108,9 @@ class MemoryService:
         cannot be done.
         """
         said, now = normalise(text).strip(), self._clock.now_ms()
-        if not said or len(said.encode()) > learning.BYTES_MAX:
+        if not said:
+            raise InputError("a memory needs a text", safe=_SAFE)
+        if len(said.encode()) > learning.BYTES_MAX:
             raise InputError(f"a memory needs a text of at most {learning.BYTES_MAX:,} bytes", safe=_SAFE)
         key = f"edit:{digest(str(memory_id), said, value, str(now)).hex()}"
         sources = (memory.Source("person", key),)

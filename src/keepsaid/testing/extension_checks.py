@@ -161,8 +161,8 @@ async def _check_listening(extension: LoadedExtension) -> None:
 
 CHECKS: Mapping[str, Callable[[Trial], Awaitable[None]]] = {
     "its manifest is valid": is_valid,
-    "it is let in and out within its limits": is_let_in_and_out,
-    "it is well": is_well,
+    "it starts and stops within its limits": is_let_in_and_out,
+    "its health check passes": is_well,
     "every tool that it offers can be called": has_usable_tools,
     "every channel that it offers can be used": is_a_channel_if_it_says_so,
 }

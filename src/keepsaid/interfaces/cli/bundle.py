@@ -87,9 +87,9 @@ def import_(
 ) -> None:
     """Import memories from another home or from mem0. Existing memories stay as they are.
 
-    Doing it again changes nothing, and goes on where it was broken off. A damaged file is refused whole; a line that
-    cannot be taken over is named, and the others are. What was forgotten here does not come back; what was forgotten
-    where the bundle is from, where the forgotten.key of that home stands beside the file.
+    Doing it again changes nothing, and goes on where it was broken off. A damaged file is refused whole. Lines that
+    cannot be imported are named, and all others are imported. What was forgotten here does not come back. What was
+    forgotten in the other home stays out only if the forgotten.key of that home is beside the file.
     """
     from keepsaid.app.redaction import redactor_of  # noqa: PLC0415 - `--help` needs none of it
 

@@ -39,7 +39,7 @@ GROUPS = {
         "init": "Set up keepsaid and choose a model that replies",
         "config": "Show, check and change the settings",
         "models": "List, test and download models; run a scripted one",
-        "data": "Back up, restore, export, import and prune",
+        "data": "Back up, restore, export, import, prune and move",
         "ext": "Manage extensions",
     },
 }

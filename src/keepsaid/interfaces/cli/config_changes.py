@@ -43,7 +43,7 @@ def set_(
     if (value is None) != prompt:
         raise program.Misused("give either VALUE or --prompt", hint="keepsaid config set --help")
     given = _read(path, kind, _prompt_value(key) if value is None else value)
-    if value is not None and is_secret(kind):
+    if value is not None and is_secret(kind) and is_text(kind):
         say("warning: the history of your shell may keep this secret; --prompt avoids that")
     file = session().home.config_file
     _write(path, with_setting(_text(file), path, given))

@@ -63,13 +63,13 @@ def show_one(name: Named) -> None:
 @app.command("enable")
 def enable(name: Named) -> None:
     """Enable an extension from the next start on."""
-    _switch(name, "is let in", on=True)
+    _switch(name, "is enabled", on=True)
 
 
 @app.command("disable")
 def disable(name: Named) -> None:
     """Disable an extension from the next start on; its data is kept."""
-    _switch(name, "is let in no more", on=False)
+    _switch(name, "is disabled", on=False)
 
 
 @app.command("new")

@@ -74,7 +74,7 @@ def _forget(chosen: Chosen) -> None:
         if (more := told["counts"].get("memories", 0) - len(rows)) > 0:
             console.say(f"and {counted(more, 'more memory', 'more memories')}")
         add = "nothing was changed; to forget it for good, add --yes"
-        console.say(add if told["counts"] else "there is nothing like that")
+        console.say(add if told["counts"] else "nothing in memory is like that")
         return
     told = _waited(told)
     rewritten = _rewritten(told["backups"]) if chosen.rewrite_backups and told["state"] == "done" else {}

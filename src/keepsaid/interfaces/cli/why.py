@@ -196,7 +196,7 @@ async def turn_named(stores: console.Stores, thing: str | None, lane: message.La
     )
     turn = None if number is None else await stores.views.turn(number)
     if turn is None:
-        named = f"{thing} names no turn, and nothing a turn answered{chronicle.unless_pruned()}"
+        named = f"no turn, and nothing a turn answered, has the id {thing}{chronicle.unless_pruned()}"
         hint = "keepsaid inbox ls" if thing is None else f"keepsaid inbox why {thing}"
         raise refused("no turn has ended yet" if thing is None else named, hint)
     return turn

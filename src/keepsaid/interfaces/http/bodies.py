@@ -101,7 +101,9 @@ class Gate:
         request.state.owner = self.is_operator(request)
         self._same_place(request, known=request.state.owner)
         if not request.state.owner:
-            raise responses.Unauthorised("this route needs the token of the running instance")
+            told = "the token is not that of the running instance, which is a new one after each start"
+            absent = "this route needs the token of the running instance"
+            raise responses.Unauthorised(told if "authorization" in request.headers else absent)
 
     def is_operator(self, request: Request) -> bool:
         """Whether the request carries the running instance's token."""

@@ -23,7 +23,7 @@ from typing import Any
 import keepsaid.app.agent as agents
 import keepsaid.app.builtin.parts as built_in
 import keepsaid.app.instance as opened
-from keepsaid.adapters.sqlite import stores
+from keepsaid.adapters.sqlite import files
 from keepsaid.adapters.sqlite.stores import SqliteMemories
 from keepsaid.app import opening, work
 from keepsaid.app.instance import Instance, Outside
@@ -102,7 +102,7 @@ def prepare(order: Order, events: int, began: float) -> None:
     _replace(opened, "TaskRunnersDeps", partial(_site, tools))
     _replace(work, "TaskLimits", partial(TaskLimits, lease_ms=order.lease_ms, renew_ms=_RENEW_MS))
     wraps = FAULTS[order.fault] if order.fault else Wraps()
-    _replace(stores, "open_stores", wraps.stores(_found(stores, "open_stores")))
+    _replace(files, "open_stores", wraps.stores(_found(files, "open_stores")))
     _replace(built_in, "channels_of", wraps.channels(_found(built_in, "channels_of")))
     if leads_to(order.aims, TEACHING):
         _replace(SqliteMemories, "keep", _mentioning(SqliteMemories.keep))
