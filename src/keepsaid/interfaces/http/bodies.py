@@ -101,9 +101,8 @@ class Gate:
         request.state.owner = self.is_operator(request)
         self._same_place(request, known=request.state.owner)
         if not request.state.owner:
-            told = "the token is not that of the running instance, which is a new one after each start"
-            absent = "this route needs the token of the running instance"
-            raise responses.Unauthorised(told if "authorization" in request.headers else absent)
+            sent = "; yours is not: each start makes another" if "authorization" in request.headers else ""
+            raise responses.Unauthorised(f"this route needs the token of the running instance{sent}")
 
     def is_operator(self, request: Request) -> bool:
         """Whether the request carries the running instance's token."""
