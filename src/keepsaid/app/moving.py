@@ -63,7 +63,7 @@ async def move_stores(home: Home, config: Config, order: MoveOrder) -> StoresMov
         moved = await asyncio.to_thread(_moved, source, target, is_alone, order)
     if moved.working:
         return moved
-    return StoresMoved(moved.tables, (), str(source), _renamed(former.files))
+    return StoresMoved(moved.tables, (), str(source), _renamed(former.files, order.at))
 
 
 def _check(source: MovableStores, target: MovableStores) -> None:
@@ -106,10 +106,10 @@ def _moved(source: MovableStores, target: MovableStores, is_alone: bool, order: 
         return StoresMoved(compared)
 
 
-def _renamed(files: Sequence[Path]) -> list[Path]:
+def _renamed(files: Sequence[Path], at: int) -> list[Path]:
     """Give files of stores that were moved the names of copies, which receipts of forgetting list."""
     kept = []
-    suffix = f".moved-{time.strftime('%Y-%m-%dT%H%M%SZ', time.gmtime())}.bak"
+    suffix = f".moved-{time.strftime('%Y-%m-%dT%H%M%SZ', time.gmtime(at / 1_000))}.bak"
     for path in dict.fromkeys(one.resolve() for one in files):
         copy = path.with_name(path.name + suffix)
         path.rename(copy)

@@ -78,10 +78,13 @@ class BatchService:
             await self.until_ready(asked_at, left_ms)
 
     async def _renewed(self, claimed: turn.ClaimedBatch, lease_ms: int) -> bool:
-        limit_s = self.leases.limit_s(claimed)
-        most_ms = lease_ms if limit_s is None else min(lease_ms, int(limit_s * 1000))
-        until = self.clock.steady_ms() + most_ms
+        until = self.clock.steady_ms() + self.bounded_ms(claimed, lease_ms)
         return await self.operations.apply(commits.Renew(claimed.batch.id, claimed.batch.fence, until))
+
+    def bounded_ms(self, claimed: turn.ClaimedBatch, lease_ms: int) -> int:
+        """Return how long a batch is leased for, of what was asked: one that runs alone as long as a trial may take."""
+        limit_s = self.leases.limit_s(claimed)
+        return lease_ms if limit_s is None else min(lease_ms, int(limit_s * 1000))
 
     async def renew(self, batch_id: int, fence: int, lease_ms: int) -> None:
         """Hold a lease for longer, from now on. Raises LeaseLost."""

@@ -23,8 +23,9 @@ async def lease(instance: Instance, call: OwnerCall) -> Shape:
     limit = _number(call, "limit", 1, _LEASES_MAX, 1)
     lease_s = _number(call, "lease_s", 1, _LEASE_S_MAX, _LEASE_S)
     wait_s = _number(call, "wait_s", 0, _WAIT_S_MAX, 0)
-    found = await instance.services.batches.lease(limit, lease_s * 1_000, wait_s * 1_000)
-    return {"batches": [_leased_shape(one, lease_s) for one in found]}
+    service = instance.services.batches
+    found = await service.lease(limit, lease_s * 1_000, wait_s * 1_000)
+    return {"batches": [_leased_shape(one, service.bounded_ms(one, lease_s * 1_000) // 1_000) for one in found]}
 
 
 async def renew(instance: Instance, call: OwnerCall) -> Shape:
