@@ -40,7 +40,7 @@ UNHEARD: Mapping[str, Mapping[str, str]] = {
     "memory_audit": {"the owner's audit, out of which come ids": "entries learned texts"},
     "memory_bulletins": {
         "of one scope, which a listener was found to hear": "standing newest weightiest",
-        "a number": "revision",
+        "a number": "revision told",
     },
     "memory_bundle": {
         "of the ids that `told` gives, which is restricted": "entries edges",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -82,9 +83,12 @@ class Scribe:
     def __init__(self, *texts: str) -> None:
         self.texts = list(texts)
         self.given: list[EditRequest] = []
+        self.meanwhile: Callable[[], Awaitable[object]] | None = None
 
     async def edit(self, given: EditRequest) -> EditResult:
         self.given.append(given)
+        if self.meanwhile:
+            await self.meanwhile()
         if not self.texts:
             raise ModelUnreachable("nobody is there")
         return EditResult(self.texts.pop(0), "test/scribe", Usage(10, 5))
@@ -96,7 +100,7 @@ class Desk:
     def __init__(self, store: SqliteMemories, editor: Scribe | None) -> None:
         self.store = store
         self.clock = VirtualClock(DAY)
-        self.briefings = Briefings(store.bulletins, store, self.clock, editor, BulletinTerms(read_ms=60_000))
+        self.briefings = Briefings(store.bulletins, self.clock, editor, BulletinTerms(read_ms=60_000))
 
     async def know(self, *memories: NewMemory) -> Sequence[int]:
         return await self.store.keep(memories, self.clock.now_ms())
@@ -208,6 +212,18 @@ async def test_what_was_withdrawn_is_told_no_longer_and_costs_no_call(tmp_path: 
         assert len(scribe.given) == 1
 
 
+async def test_one_that_was_being_written_while_what_it_tells_was_withdrawn_is_not_kept(tmp_path: Path) -> None:
+    async with desk(tmp_path, scribe := Scribe("Ana lives in Porto and sails.")) as one:
+        [porto, _] = await one.know(mine("a", "Ana lives in Porto"), mine("b", "Ana sails"))
+        scribe.meanwhile = partial(one.store.forgetful.hide, [porto], [], 7)
+        await one.turn()
+        assert await one.store.find(Listener(None, everything=True), (Kind.BULLETIN,), 9) == ()
+        scribe.meanwhile, scribe.texts = None, ["Ana sails."]
+        await one.later(MINUTE_MS)
+        await one.turn()
+        assert await one.turn() == "Ana sails."
+
+
 async def test_when_nothing_is_known_any_more_nothing_is_told(tmp_path: Path) -> None:
     async with desk(tmp_path) as one:
         await one.know(mine("a", "Ana lives in Porto", valid_to=DAY + 5_000))
@@ -232,7 +248,7 @@ async def test_a_store_that_cannot_be_read_leaves_the_turn_without(tmp_path: Pat
     async with desk(tmp_path) as one:
         await one.know(mine("a", "Ana lives in Porto"))
         await one.turn()
-        one.briefings = Briefings(one.store.bulletins, one.store, one.clock, None, BulletinTerms(read_ms=0))
+        one.briefings = Briefings(one.store.bulletins, one.clock, None, BulletinTerms(read_ms=0))
         assert await one.briefings.render_bulletins(TURN) == ""
 
 

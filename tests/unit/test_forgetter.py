@@ -98,7 +98,21 @@ async def test_what_was_learnt_from_it_goes_and_what_stands_by_itself_stays(inst
     await learnt(instance, "Ann lives in Lisbon", lisbon, again)
     await learnt(instance, "Ann moved lately", lisbon, key="moved")
     await forgotten(instance, ForgetSelector(messages=(lisbon,)))
-    assert await texts(instance) == {"as I said, I live in Lisbon", "the dentist is in Braga", "Ann lives in Lisbon"}
+    stays = await instance.memories.find(_EVERYTHING, tuple(set(Kind) - {Kind.BULLETIN}), 100)
+    assert {one.text for one in stays} == {
+        *("as I said, I live in Lisbon", "the dentist is in Braga", "Ann lives in Lisbon")
+    }
+    # a turn may have had a bulletin made meanwhile: of what stays alone
+    assert not any("moved" in text for text in await texts(instance))
+
+
+async def test_a_bulletin_goes_with_a_fact_whose_words_stay(instance: Instance) -> None:
+    first, _ = await say(instance, "my code is 7741"), await say(instance, "what is 7741 good for, Ann's code?")
+    fact = await learnt(instance, "Ann's code is 7741", first)
+    assert instance.briefings is not None
+    await instance.briefings.refresh(person_scope("owner"))
+    await forgotten(instance, ForgetSelector(memories=(fact,)))
+    assert not any("Ann's code is 7741" in text for text in await texts(instance))
 
 
 async def test_a_fact_goes_with_what_was_said_where_it_comes_from(instance: Instance) -> None:

@@ -179,4 +179,4 @@ def briefings_of(config: Config, memories: MemoryStore, model: Model, clock: Clo
     editor = ModelEditor(model) if settings.model and model.name != turn.NO_MODEL else None
     every_ms = int(settings.every_min * bulletin.MINUTE_MS)
     terms = injection.BulletinTerms(every_ms, settings.words, settings.timeout_s, config.memory.deadline_ms)
-    return injection.Briefings(memories.bulletins, memories, clock, editor, terms)
+    return injection.Briefings(memories.bulletins, clock, editor, terms)

@@ -150,7 +150,7 @@ class ForgetTargetFinder:
         held: forgetting.HoldingTurns = await self._view.holding(lanes, reach.words, tuple(reach.memories))
         reach.turns |= dict.fromkeys(held.turns)
         reach.traces = {number: None for number in (*reach.traces, *held.traces) if number not in reach.turns}
-        made = await self._memory.holding(reach.words)
+        made = await self._memory.holding(reach.words, tuple(reach.memories))
         summarised = await self._view.summarised(tuple(reach.messages), tuple(reach.turns))
         found = await self._memory.lineage(made, [name for lane in summarised for name in _summaries(lane)])
         reach.memories |= {one.id: one for one in found if one.id in made or one.kind in _SUMMARIES}

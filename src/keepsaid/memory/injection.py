@@ -202,7 +202,6 @@ class Briefings:
     """
 
     store: memory_store.BulletinStore
-    memories: memory_store.Memories
     clock: runtime.Clock
     editor: memory_store.Editor | None = None
     terms: BulletinTerms = BulletinTerms()
@@ -264,8 +263,7 @@ class Briefings:
         if not text and not there.version:
             return False
         new = _memory(scope, text, edition, there.version + 1, now if due else there.made_at)
-        [kept] = await self.memories.keep([new], now)
-        return kept != 0
+        return await self.store.keep(new, now)
 
     def _tells(self, bulletin: Bulletin, material: Material) -> bool:
         """Whether a bulletin tells all there is, in the words of the model where there is one."""

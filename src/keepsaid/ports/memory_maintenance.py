@@ -254,8 +254,11 @@ class MemoryReach(Protocol):
     async def said_elsewhere(self, words: frozenset[str], ids: Sequence[int]) -> frozenset[str]:
         """The words that a person said in a memory other than these, or anybody before them."""
 
-    async def holding(self, words: frozenset[str]) -> tuple[int, ...]:
-        """Summaries and bulletins that hold one of the words: they are made again from what stays."""
+    async def holding(self, words: frozenset[str], memories: Sequence[int]) -> tuple[int, ...]:
+        """Summaries and bulletins that hold one of the words, and bulletins made of one of the memories.
+
+        They are made again from what stays.
+        """
 
     async def count(self, targets: ForgetTargets) -> Counts:
         """How many rows `hide` and `erase` would delete, by the names that their counts have."""

@@ -244,7 +244,7 @@ class Bulletins(Protocol):
 
 
 class BulletinStore(Protocol):
-    """Where bulletins stand, and what they are made of. No read is without a scope."""
+    """Where bulletins are kept, and what they are made of. No read is without a scope."""
 
     async def standing(self, listener: Listener, now: int) -> Sequence[bulletin.Bulletin]:
         """The bulletins of all scopes that a listener reads, the widest first; one of version 0 where there is none."""
@@ -254,6 +254,9 @@ class BulletinStore(Protocol):
 
     async def material(self, scope: str, now: int) -> bulletin.Material:
         """What is known in exactly this scope and holds now: no episodes, nothing external, no results of tasks."""
+
+    async def keep(self, bulletin: NewMemory, at: int) -> bool:
+        """Keep a bulletin in place of the one before it; returns False if a memory that it tells no longer stands."""
 
 
 @frozen

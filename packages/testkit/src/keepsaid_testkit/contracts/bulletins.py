@@ -84,6 +84,18 @@ class BulletinContract:
                 found = await store.bulletins.of(GLOBAL, NOW)
                 assert found.whole is (source == ids[0])
 
+    async def test_a_bulletin_is_kept_only_while_all_that_it_tells_stands(self, factory: Factory) -> None:
+        """What was withdrawn while it was written is in none; of a replaced one the version decides."""
+        async with factory() as store:
+            a, b, theirs = await store.keep([sample("a"), sample("b", valid_to=NOW), sample("c", scope=ROOM)], 5)
+            assert not await store.bulletins.keep(bulletin(GLOBAL, a, b, text="of what ended"), NOW)
+            assert not await store.bulletins.keep(bulletin(GLOBAL, a, 404, text="of what is not there"), NOW)
+            assert not await store.bulletins.keep(bulletin(GLOBAL, a, theirs, text="of what is not for all"), NOW)
+            assert (await store.bulletins.of(GLOBAL, NOW)).version == 0
+            assert await store.bulletins.keep(bulletin(GLOBAL, a, b, text="the first"), NOW - 1)
+            assert await store.bulletins.keep(bulletin(GLOBAL, a, text="the next", version=2), NOW)
+            assert (await store.bulletins.of(GLOBAL, NOW)).text == "the next"
+
     async def test_material_is_what_is_known_in_exactly_one_scope(self, factory: Factory) -> None:
         """Nothing of a wider or a narrower scope, no episodes and summaries, nothing external, no results of tasks."""
         async with factory() as store:

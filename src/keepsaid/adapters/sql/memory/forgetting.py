@@ -25,6 +25,7 @@ from keepsaid.adapters.sql.search.tokens import any_of, stems_of
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain import commits, message, states
 from keepsaid.domain import forgetting as domain
+from keepsaid.domain.bulletin import edition_in
 from keepsaid.domain.memory import OWNER, Kind, NewMemory, person_scope
 from keepsaid.ports.memory_maintenance import Echoes
 from keepsaid.text.normal import normalise
@@ -172,10 +173,14 @@ def _count(db: MemorySession, targets: domain.ForgetTargets) -> domain.Counts:
     return domain.summed(tuple(zip(("memories", "sources", "entities", "identities"), totals, strict=True)))
 
 
-def _holding(db: MemorySession, words: frozenset[str]) -> tuple[int, ...]:
+def _holding(db: MemorySession, words: frozenset[str], ids: Sequence[int]) -> tuple[int, ...]:
     found = {number for word in words for number in _by_word(db, "made", word)}
     # no search finds a bulletin: it has no pieces
-    found |= {number for number, text in every(db, SQL["bulletins"]) if not words.isdisjoint(domain.words_in(text))}
+    for number, text, metadata in every(db, SQL["bulletins"]):
+        edition = edition_in(metadata)
+        told = () if edition is None else edition.memories
+        if not words.isdisjoint(domain.words_in(text)) or not set(told).isdisjoint(ids):
+            found.add(number)
     return tuple(sorted(found))
 
 

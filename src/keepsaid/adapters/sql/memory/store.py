@@ -7,16 +7,16 @@ from collections.abc import Sequence
 
 from keepsaid.adapters.sql import query as sql
 from keepsaid.adapters.sql.memory import entities, forgetting, graph, revisions, rows, transfer, upkeep
+from keepsaid.adapters.sql.memory.bulletins import KeepBulletin, SqlBulletins, keep_bulletin
 from keepsaid.adapters.sql.memory.commits import KeepMemories, KeepVectors, SqlEchoes, keep
 from keepsaid.adapters.sql.memory.learning import SPARE_IDS, Learn, learn
 from keepsaid.adapters.sql.memory.rows import SQL, MemoryAccess, MemoryParts, bound, memories, statements, storable
 from keepsaid.adapters.sql.query import MemorySession, SqlView, T, as_json, column, every, load, only, reads
 from keepsaid.domain import bundle, event, learning, maintenance, visibility
-from keepsaid.domain.bulletin import Bulletin, Material, bulletin_key, edition_in
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.entities import MergeEntities
 from keepsaid.domain.forgetting import EmptyLog
-from keepsaid.domain.memory import IMPORTANCE, Found, Kind, Listener, Memory, Narrowing, NewMemory, Source, Used
+from keepsaid.domain.memory import Found, Kind, Listener, Memory, Narrowing, NewMemory, Source, Used
 from keepsaid.ports.runtime import Hint
 from keepsaid.ports.store_views import Operations
 from keepsaid.text.topics import topic
@@ -125,52 +125,6 @@ class SqlAuditing(SqlView):
     alike = reads(alike)
 
 
-_LIMIT = 15
-"""Number of memories read of a kind, of the newest and of the most important: no section has more."""
-
-_BULLETIN_PARTS = statements("memory_bulletins")
-BULLETINS = {name: sql.replace("/*telling*/", _BULLETIN_PARTS["telling"]) for name, sql in _BULLETIN_PARTS.items()}
-
-
-def _standing(db: MemorySession, listener: Listener, now: int) -> tuple[Bulletin, ...]:
-    scopes = column(db, BULLETINS["heard_scopes"], bound(listener))
-    return _read_bulletins(db, tuple(dict.fromkeys(scopes)), now)
-
-
-def _of(db: MemorySession, scope: str, now: int) -> Bulletin:
-    [found] = _read_bulletins(db, (scope,), now)
-    return found
-
-
-def _read_bulletins(db: MemorySession, scopes: tuple[str, ...], now: int) -> tuple[Bulletin, ...]:
-    keys = as_json(storable(bulletin_key(scope)) for scope in scopes)
-    found: dict[str, Bulletin] = {}
-    for scope, text, version, at, metadata, there in every(db, BULLETINS["standing"], {"keys": keys, "now": now}):
-        edition = edition_in(metadata)
-        whole = edition is not None and len(edition.memories) == there
-        found[scope] = Bulletin(scope, text, version, at, edition, whole)
-    return tuple(found.get(storable(scope), Bulletin(scope)) for scope in scopes)
-
-
-def _material(db: MemorySession, scope: str, now: int) -> Material:
-    (revision,) = only(db, BULLETINS["revision"])
-    known: dict[int, Memory] = {}
-    for audience in column(db, BULLETINS["audience"], (storable(scope),)):
-        for kind in IMPORTANCE:
-            bindings = {"audience": audience, "kind": kind, "now": now, "limit": _LIMIT}
-            for statement in ("newest", "weightiest"):
-                known.update({found.id: found for found in memories(db, BULLETINS[statement], bindings)})
-    return Material(tuple(known[id_] for id_ in sorted(known)), revision)
-
-
-class SqlBulletins(SqlView):
-    """The bulletins, read only."""
-
-    standing = reads(_standing)
-    of = reads(_of)
-    material = reads(_material)
-
-
 NEWS = load("memory_news")
 
 
@@ -239,6 +193,7 @@ MEMORY_COMMITS = sql.CommitTable(
         forgetting.DropMemoryUndo: forgetting.drop_memory_undo,
         EmptyLog: sql.emptied,
         Learn: learn,
+        KeepBulletin: keep_bulletin,
         revisions.Correct: revisions.correct,
         revisions.Pin: revisions.pin,
         revisions.Confirm: revisions.confirm,
@@ -293,7 +248,7 @@ class SqlMemories(MemoryAccess):
         self.entities = entities.SqlEntities(parts)
         self.people = rows.SqlPeople(parts)
         self.sharing = rows.SqlSharing(parts)
-        self.bulletins = SqlBulletins(parts.readers)
+        self.bulletins = SqlBulletins(parts)
         self.revisions = revisions.SqlRevisions(parts)
         self.archive = SqlArchive(parts.readers)
         self.relating = graph.SqlRelating(parts.readers)

@@ -7,12 +7,19 @@ SELECT
   (
     SELECT count(*) FROM json_each(memory.metadata, '$.memories') AS told
     CROSS JOIN memory AS source ON source.id = CAST(told.value AS INTEGER)
-    WHERE source.state = 'active' AND source.scope = memory.scope AND source.trust <> 'external'
-    AND (source.valid_to IS NULL OR source.valid_to > :now)
+    WHERE source.scope = memory.scope AND /*stands*/
   )
 FROM json_each/*texts*/(:keys) AS wanted CROSS JOIN memory ON memory.key = wanted.value
 WHERE memory.kind = 'bulletin' AND memory.state = 'active'
 ORDER BY wanted.rowid
+
+-- name: stands
+source.state = 'active' AND source.trust <> 'external' AND (source.valid_to IS NULL OR source.valid_to > :now)
+
+-- name: told
+SELECT count(*) FROM json_each(:metadata, '$.memories') AS told
+CROSS JOIN memory AS source ON source.id = CAST(told.value AS INTEGER)
+WHERE source.scope = :scope AND /*stands*/
 
 -- name: revision
 SELECT coalesce((

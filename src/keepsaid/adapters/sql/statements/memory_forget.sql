@@ -55,7 +55,7 @@ JOIN memory_piece ON memory_piece.id = memory_text.rowid JOIN memory ON memory.i
 WHERE memory_text MATCH :query AND memory.kind IN ('thread_summary', 'session_summary', 'thread_state')
 
 -- name: bulletins
-SELECT id, text FROM memory WHERE kind = 'bulletin' AND state = 'active'
+SELECT id, text, metadata FROM memory WHERE kind = 'bulletin' AND state = 'active'
 
 -- name: bury
 INSERT INTO memory_tombstone (hash, created_at) VALUES (?, ?) ON CONFLICT DO NOTHING
