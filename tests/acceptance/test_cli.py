@@ -67,7 +67,7 @@ def test_piped_each_line_has_its_block_and_nothing_else_is_printed(fresh: Progra
     assert all(block.startswith("No model is set") for block in blocks)
     listed = fresh.run("inbox", "ls", "--json").json["messages"]
     said = [message["text"] for message in reversed(listed)]
-    slashed = ["/tmp is full", "//slash", "/why"]
+    slashed = ["/tmp is full", "/slash", "/why"]
     assert said == ["hello there", "broken � bytes", "a � zero", *slashed, "the last, without an end"]
     assert {message["state"] for message in listed} == {"done"}
     assert [reply["state"] for message in listed for reply in message["replies"]] == ["sent"] * 7

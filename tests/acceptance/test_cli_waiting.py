@@ -43,7 +43,7 @@ def test_an_outage_is_no_secret(answered: Program, capsys: Capture) -> None:
     explained = inside(answered, capsys, "why", message["id"]).out
     assert f"waits {told}" in " ".join(explained.split())
     status = inside(answered, capsys, "status").out
-    assert "1 batch to answer; 1 batch waits for an outage to end" in status
+    assert "1 batch to answer (when an outage ends)" in status
 
 
 def test_an_error_that_was_overcome_is_not_held_against_a_message(answered: Program, capsys: Capture) -> None:

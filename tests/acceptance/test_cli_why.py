@@ -97,14 +97,14 @@ def test_what_a_turn_was_not_shown_cannot_be_wrong_for_it(asked: Program, capsys
 
 
 def test_a_turn_that_was_a_command_alone_says_so(asked: Program, capsys: Capture, tmp_path: Path) -> None:
-    asked.run("chat", "-m", "/help")
+    asked.run("chat", "-m", "/tasks")
     told = narrow(inside(asked, capsys, "why").out)
-    assert "context     none: /help is a command, carried out without a model" in told
+    assert "context     none: /tasks is a command, carried out without a model" in told
     assert "CHOSEN" not in told
     absent = narrow(inside(asked, capsys, "why", "--not", known(asked, capsys)[BOILER]).out)
-    assert "nothing was searched: /help is a command" in absent
+    assert "nothing was searched: /tasks is a command" in absent
     drawn = inside(asked, capsys, "why", "--svg", str(tmp_path / "turn.svg"), code=1)
-    assert "recorded no context to draw: /help is a command" in drawn.err
+    assert "recorded no context to draw: /tasks is a command" in drawn.err
 
 
 def test_the_picture_shows_the_context_and_the_ranks(asked: Program, capsys: Capture, tmp_path: Path) -> None:

@@ -70,25 +70,25 @@ def test_commands_of_a_chat() -> None:
         assert SlashCommand.parse(line) == SlashCommand(line.strip())
     for line in (
         "/why not?",
-        "/quit now",
+        "/quit now, please",
         "/reset",
         "/reset the router",
         "/usr/bin is full",
         "/rset",
-        "//etc",
-        "//foo",
+        "//etc/passwd is gone",
         "/tmp is full",
         "hello /why",
     ):
         assert SlashCommand.parse(line) == line
-    assert [SlashCommand.parse(line) for line in ("//quit", "//why")] == ["/quit", "/why"]
+    assert [SlashCommand.parse(line) for line in ("//quit", "//why", "//foo")] == ["/quit", "/why", "/foo"]
+    assert SlashCommand.parse("//quit now") == "/quit now"
     assert [SlashCommand.parse(line) for line in ("/Help", " /WHY ")] == [SlashCommand("/help"), SlashCommand("/why")]
     assert SlashCommand.parse("//help") == "//help", "the runtime knows /help too, and takes this for talk"
 
 
 @pytest.mark.parametrize(
     ("line", "meant"),
-    [("/foo", ""), ("/qiut", "/quit"), ("/exit", ""), ("/remeber buy milk", "/remember"), ("/why msg_0zz", "/why")],
+    [("/foo", ""), ("/qiut", "/quit"), ("/exit", ""), ("/remeber buy milk", "/remember")],
 )
 async def test_a_mistyped_command_is_not_sent(line: str, meant: str) -> None:
     command = SlashCommand.parse(line)
@@ -97,6 +97,15 @@ async def test_a_mistyped_command_is_not_sent(line: str, meant: str) -> None:
         await run_slash_command(command, "terminal")
     assert (f"did you mean {meant}?" in error.value.what) == bool(meant)
     assert error.value.hint == f"/help, or /{line} to send it as it is"
+
+
+@pytest.mark.parametrize("line", ["/why msg_0zz", "/quit now", "/Stop it"])
+async def test_a_command_with_a_word_that_it_does_not_take_is_not_sent(line: str) -> None:
+    command = SlashCommand.parse(line)
+    assert isinstance(command, SlashCommand)
+    with pytest.raises(InputError, match=f"{line.split(maxsplit=1)[0]} takes nothing after it") as error:
+        await run_slash_command(command, "terminal")
+    assert error.value.hint == f"{line.split(maxsplit=1)[0]}, or /{line} to send it as it is"
 
 
 def test_a_problem_becomes_the_error_it_was() -> None:

@@ -250,7 +250,10 @@ async def test_a_port_in_use_is_told_with_another_way(tmp_path: Path) -> None:
         with pytest.raises(HomeError, match=f"port {port} of 127.0.0.1 cannot be used") as caught:
             async with site(tmp_path, server={"port": port}):
                 pytest.fail("it listens")
-    assert caught.value.hint == "stop what listens there, or: keepsaid serve --port 0"
+    assert (
+        caught.value.hint
+        == "stop what listens there (a chat of another home listens, too), or: keepsaid serve --port 0"
+    )
     assert not Home.at(tmp_path).runtime_file.exists()
 
 

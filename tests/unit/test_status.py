@@ -99,7 +99,7 @@ CONCERNS = {
         (
             seen(batches={"queued": 1, "leased": 2}, deferred=1),
             True,
-            "Up: 3 batches to answer; 1 batch waits for an outage to end.",
+            "Up: 3 batches to answer (1 of them when an outage ends).",
         ),
         (
             seen(batches={"queued": 1, "dead": 1}),

@@ -131,7 +131,7 @@ def _embedder(home: Home, config: Config) -> ConfiguredModel:
         state = "ready" if is_there else "not downloaded"
         return ConfiguredModel("embedder", name, f"{state}, {megabytes} MB", str(folder), megabytes, is_there)
     if memory.embedder == "endpoint":
-        state = "key in the config" if memory.embedder_key else "no key"
+        state = "key in the config" if memory.embedder_key else "without a key"
         return ConfiguredModel("embedder", memory.embedder_model, state, without_passwords(memory.embedder_url))
     return ConfiguredModel("embedder", memory.embedder)
 

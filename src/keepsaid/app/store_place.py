@@ -60,5 +60,7 @@ def place_of(home: Home, config: Config) -> StorePlace:
         from keepsaid.adapters.postgres.connection import PostgresPlace  # noqa: PLC0415 - loads the driver
         from keepsaid.adapters.postgres.database import PostgresStores  # noqa: PLC0415
     except ImportError as error:
-        raise ConfigError(f"store.url needs what is not installed ({error})", hint=installation("postgres")) from error
+        raise ConfigError(
+            f"the driver for PostgreSQL is not installed ({error})", hint=installation("postgres")
+        ) from error
     return PostgresStores(PostgresPlace(url.get_secret_value()), buffer)

@@ -93,8 +93,12 @@ def read_command(text: str) -> Command | None:
         return Command(near[0], known=False) if near else None
     if not arguments or (name in _ARGUMENTS and _ARGUMENTS[name].fullmatch(arguments) is not None):
         return Command(name, arguments)
-    is_talk = len(arguments.split()) > 1 or any(one in arguments for one in _SENTENCE_ENDS)
-    return None if is_talk else Command(name, arguments, misused=True)
+    return None if is_talk(arguments) else Command(name, arguments, misused=True)
+
+
+def is_talk(arguments: str) -> bool:
+    """Whether what stands after a name that does not take it reads as a sentence to the agent, not as a mistake."""
+    return len(arguments.split()) > 1 or any(one in arguments for one in _SENTENCE_ENDS)
 
 
 def command_in(message: StoredMessage) -> Command | None:

@@ -90,6 +90,9 @@ def placed(target: Path, *, force: bool) -> Iterator[IO[bytes]]:
     """
     if target.exists() and not force:
         raise HomeError(f"{target} exists already", safe="It was not touched.", hint="add --force to replace it")
+    if not target.parent.is_dir():
+        what = f"{target} cannot be written: {target.parent} is not a directory that exists"
+        raise HomeError(what, safe="Nothing was written.", hint="name a file, or a directory that exists")
     clear(target, target.parent)
     partial = partial_of(target, target.parent)
     try:

@@ -151,7 +151,8 @@ class MemoryService:
         if isinstance(done, RevisionRefusal):
             raise refused(done)
         if not done:
-            raise InputError("none of these memories is archived", safe=_SAFE, hint="keepsaid memory forgotten")
+            what = "none of these memories is archived; what was forgotten is brought back by the id of the request"
+            raise InputError(what, safe=_SAFE, hint="keepsaid memory forgotten")
         return done
 
     async def record_feedback(self, memory_id: int, turn_id: int, *, undo: bool = False) -> bool:

@@ -197,7 +197,7 @@ class Status:
             if number
         )
         if seen.deferred:
-            left += f"; {counted(seen.deferred, 'batch waits', 'batches wait')} for an outage to end"
+            left += f" ({'when' if seen.deferred == waiting else f'{seen.deferred:,} of them when'} an outage ends)"
         return left + ("." if works else ", kept for the next start.")
 
 

@@ -49,24 +49,27 @@ class OfflineResponder:
         lines = request.prompt.recalled.splitlines()
         recalled = (line for line in lines if line.strip() and not line.startswith(_HEADERS))
         said = await read_sentences(partial(_said_here, request.prompt), _chars(request.prompt))
-        text = _answer([*recalled, *said], _how_to_forget(request.prompt.user))
+        text = _answer(list(recalled), said, _how_to_forget(request.prompt.user))
         delta(text)
         return ModelAnswer(text, model=NO_MODEL)
 
 
-def _answer(quotes: list[str], how_to_forget: str) -> str:
+def _answer(remembered: list[str], said: list[str], how_to_forget: str) -> str:
     parts = ["No model is set, so I cannot answer; your message is stored."]
     if how_to_forget:
         parts.append(how_to_forget)
-    if quotes:
-        parts.append("What I remember about it:")
-        parts += [f"  - {cut(quote, _QUOTE_CHARS_MAX)}" for quote in quotes[:_QUOTED_MAX]]
-        if len(quotes) > _QUOTED_MAX:
-            parts.append(f"  - and {len(quotes) - _QUOTED_MAX} more: keepsaid memory search WORDS")
-    else:
+    parts += _quoted("What I remember about it:", remembered, ": keepsaid memory search WORDS")
+    parts += _quoted("What was said about it in this conversation:", said)
+    if not (remembered or said):
         parts.append("I remember nothing about it yet.")
     parts.append("To set a model: keepsaid init")
     return "\n".join(parts)
+
+
+def _quoted(heading: str, quotes: list[str], where: str = "") -> list[str]:
+    """A heading with some of the quotes below it, and where more are found; nothing without quotes."""
+    lines = [heading] * bool(quotes) + [f"  - {cut(quote, _QUOTE_CHARS_MAX)}" for quote in quotes[:_QUOTED_MAX]]
+    return lines + [f"  - and {len(quotes) - _QUOTED_MAX} more{where}"] * (len(quotes) > _QUOTED_MAX)
 
 
 def _how_to_forget(text: str) -> str:

@@ -22,12 +22,13 @@ from keepsaid.interfaces.cli import program, serve
 from keepsaid.interfaces.cli import talk as talks
 from keepsaid.interfaces.cli.console import say, session, show
 from keepsaid.interfaces.cli.remote import Remote, elsewhere, recorded, running
-from keepsaid.text.normal import counted
+from keepsaid.text.normal import counted, cut
 
 if TYPE_CHECKING:
     from keepsaid.config import Config
 
 _CHUNK = 65_536
+_QUESTION_CHARS_MAX = 80
 
 
 class LineReader:
@@ -135,11 +136,14 @@ async def _chat(config: Config | None, conversation: str, once: _Once | None) ->
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, work.cancel)
     async with Host(config) as host, talks.open_chat(host.remote, conversation) as talk:
         if once is not None:
-            return await _answered_once(talk, once)
+            return await _answered_once(talk, conversation, once)
         if config is None:
             say(f"{session().url}   lane {lane_key(conversation)}   /help for commands")
         else:
-            await _greet(config, conversation, (await host.remote()).model)
+            remote = await host.remote()
+            await _greet(config, conversation, remote.model)
+            if host.is_here:
+                say(f"Other programs reach this home at {remote.url} until this chat ends.")
         if sys.stdin.isatty() and not session().json:
             from keepsaid.interfaces.cli.converse import converse  # noqa: PLC0415 - a pipe needs no prompt
 
@@ -175,6 +179,11 @@ class Host:
         if self._failure is not None and self._work is not None:
             self._work.uncancel()
             raise self._failure from None
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this process runs the instance."""
+        return self._serving is not None
 
     async def remote(self) -> Remote:
         """The running instance, or one that this process starts; another that is starting is waited for."""
@@ -264,9 +273,13 @@ async def _greet(config: Config, conversation: str, model: str) -> None:
         say("No model is set: answers quote what memory holds. To set one: keepsaid init")
 
 
-async def _answered_once(talk: talks.ChatClient, once: _Once) -> int:
+async def _answered_once(talk: talks.ChatClient, conversation: str, once: _Once) -> int:
+    line = talks.SlashCommand.parse(once.text)
+    if not isinstance(line, str):
+        await talks.run_slash_command(line, conversation)
+        return 0
     once.put = True
-    once.message_id = await talk.put(once.text)
+    once.message_id = await talk.put(line)
     story = await talks.settled(talk, once.message_id)
     await _show(talk, story, once)
     return 0 if story["state"] == "done" else 1
@@ -309,5 +322,7 @@ async def _show(talk: talks.ChatClient, story: dict[str, Any], once: _Once | Non
 async def _earlier(talk: talks.ChatClient) -> None:
     """Replies nobody has seen yet, on stderr: stdout holds the replies to these lines and nothing else."""
     async for reply in talk.unseen():
-        say(f"earlier reply, {reply['created_at']}: {reply['text']}")
+        question = " ".join((await talks.question_of(reply)).split())
+        answers = f" to {cut(question, _QUESTION_CHARS_MAX)!r}" if question else ""
+        say(f"earlier reply{answers}, {reply['created_at']}: {reply['text']}")
         await talk.seen(reply["id"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import re
 import sys
 import textwrap
 import time
@@ -138,7 +139,26 @@ def begin(current: CliSession) -> None:
 def say(text: str) -> None:
     """Talk to the person, on stderr, unless --quiet."""
     if not session().quiet:
-        print(visible(text), file=sys.stderr, flush=True)
+        print(folded(text), file=sys.stderr, flush=True)
+
+
+_BEGINNING = re.compile(r"\s*(?:(?:warning|error):|\S+ {2,})?\s*")
+
+
+def folded(text: str) -> str:
+    """What goes to stderr: on a terminal, lines longer than it is wide go on below, and no word is cut."""
+    text = visible(text)
+    if not sys.stderr.isatty():
+        return text
+    width, lines = max(_COLUMNS_MIN, get_terminal_size().columns - 1), list[str]()
+    for line in text.split("\n"):
+        begins = _BEGINNING.match(line)
+        indent = min(begins.end() if begins else 0, width // 2) * " "
+        lines += textwrap.wrap(
+            line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False,
+            replace_whitespace=False,
+        ) or [""]  # fmt: skip
+    return "\n".join(lines)
 
 
 Options = TypeVar("Options", bound="DataclassInstance")

@@ -20,8 +20,16 @@ from prompt_toolkit.patch_stdout import patch_stdout
 from keepsaid.domain.command import read_command
 from keepsaid.errors import InputError, KeepsaidError, NotRunning, StoreError
 from keepsaid.interfaces.cli.console import say, session
-from keepsaid.interfaces.cli.rendering import THINKING, AnswerView, late, print_message
-from keepsaid.interfaces.cli.talk import ARGUMENTS, HELP, ChatClient, SlashCommand, run_slash_command, say_unanswered
+from keepsaid.interfaces.cli.rendering import EARLIER, THINKING, AnswerView, late, print_message
+from keepsaid.interfaces.cli.talk import (
+    ARGUMENTS,
+    HELP,
+    ChatClient,
+    SlashCommand,
+    question_of,
+    run_slash_command,
+    say_unanswered,
+)
 
 Show = Callable[[str, str], None]
 """Prints a message behind its label."""
@@ -140,7 +148,10 @@ class Conversation:
         """Show replies that nobody has seen, in order, except those with the ids `besides`."""
         async for reply in self._talk.unseen():
             if reply["id"] not in besides:
-                show(late(reply["created_at"]), reply["text"])
+                label = late(reply["created_at"])
+                if label.startswith(EARLIER) and (question := await question_of(reply)):
+                    show(f"you, {EARLIER} >", question)
+                show(label, reply["text"])
                 await self._talk.seen(reply["id"])
 
     async def _stop(self) -> None:

@@ -259,15 +259,19 @@ def ls(
     kind: Annotated[str | None, typer.Option(help=f"Only memories of this kind: {_KINDS}.")] = None,
     limit: console.Limit = 20,
 ) -> None:
-    """List memories, newest first."""
+    """List memories, newest first.
+
+    SCOPE says where it is visible: in a person's direct chats, in a conversation, in one lane of it, or everywhere.
+    `memory show` names the person or conversation.
+    """
     console.check_choice("--kind", kind, Kind)
     kinds = () if kind is None else (Kind(kind),)
     found = console.session().read(lambda stores: stores.memories.find(OWNER, kinds, limit)) or ()
     shape, headings = (
         {"memories": [memory_shape(memory, console.now_ms()) for memory in found]},
-        ("ID", "KIND", "AGE", "FROM", "MEMORY"),
+        ("ID", "KIND", "AGE", "FROM", "SCOPE", "MEMORY"),
     )
-    console.show_rows(shape, headings, map(_cells, found), "nothing is remembered yet")
+    console.show_rows(shape, headings, map(_cells, found), "nothing is remembered yet", ("FROM", "AGE"))
 
 
 _SHORT = {Kind.THREAD_SUMMARY: "summary", Kind.SESSION_SUMMARY: "summary", Kind.THREAD_STATE: "state"}
@@ -285,7 +289,8 @@ def _hit_cells(hit: Shape) -> tuple[str, ...]:
 
 def _cells(memory: Memory) -> tuple[str, ...]:
     new = memory.new
-    return show("memory", memory.id), str(new.kind), console.age(new.said_at), new.speaker or "-", new.text
+    scope = new.scope.partition(":")[0]
+    return show("memory", memory.id), str(new.kind), console.age(new.said_at), new.speaker or "-", scope, new.text
 
 
 @app.command("show")

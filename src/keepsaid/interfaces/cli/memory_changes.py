@@ -161,7 +161,10 @@ def forgotten(
         bool, typer.Option("--wait", help="Wait until a running instance has finished the request.")
     ] = False,
 ) -> None:
-    """List deletion requests, newest first, or show the receipt of one."""
+    """List deletion requests, newest first, or show the receipt of one.
+
+    What is `hidden` can still be brought back, until the time under UNDO UNTIL; what is `done` is gone.
+    """
     if wait and not _wait():
         console.say("not all of it is gone yet")
     if request is not None:
@@ -175,7 +178,8 @@ def forgotten(
 
 def _request_cells(shape: Shape, one: Forgetting) -> tuple[str, ...]:
     until = shape["undo_until"] or "-"
-    return shape["id"], one.state, console.age(one.requested_at), one.how, until, _counts(shape["counts"])
+    state = "hidden" if one.state == "done" and shape["undo_until"] else one.state
+    return shape["id"], state, console.age(one.requested_at), one.how, until, _counts(shape["counts"])
 
 
 def _one(request: str) -> None:

@@ -17,7 +17,7 @@ import typer
 
 from keepsaid.errors import ConfigError, HomeError, InputError, KeepsaidError, NotRunning, installation
 from keepsaid.interfaces.cli.commands import plugin_commands, tree
-from keepsaid.interfaces.cli.console import CliSession, begin, command_of, envelope, say, session
+from keepsaid.interfaces.cli.console import CliSession, begin, command_of, envelope, folded, say, session
 from keepsaid.interfaces.cli.escapes import VisibleRecord, visible
 from keepsaid.text.normal import normalise
 from keepsaid.values import frozen
@@ -56,7 +56,7 @@ def tell(error: KeepsaidError, *, as_json: bool) -> None:
         print(envelope({"error": error.as_json()}), flush=True)
     else:
         lines = (f"error: {error.what}  [{error.code}]", f"  safe  {error.safe}", f"  try   {error.hint}")
-        print(visible("\n".join(lines)), file=sys.stderr, flush=True)
+        print(folded("\n".join(lines)), file=sys.stderr, flush=True)
 
 
 def unexpected(error: Exception) -> Unexpected:

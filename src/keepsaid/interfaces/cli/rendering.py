@@ -109,9 +109,10 @@ def late(at: str) -> str:
     """The label of a reply that nobody waited for, made at a time (RFC 3339): the time where the person is."""
     made, now = datetime.fromisoformat(at).astimezone(), datetime.now().astimezone()
     time = f"{made:%H:%M}" if made.date() == now.date() else f"{made:%Y-%m-%d %H:%M}"
-    return f"bot, {time} >" if now - made < _LIVE else f"earlier, {time} >"
+    return f"bot, {time} >" if now - made < _LIVE else f"{EARLIER}, {time} >"
 
 
+EARLIER = "earlier"
 _LIVE = timedelta(minutes=1)
 """What was made within it was shown when it came, as the output of a schedule is in an open chat."""
 

@@ -46,7 +46,7 @@ def _row(one: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _next(one: dict[str, Any]) -> str:
-    return "-" if one["state"] in _ENDED else one["next_at"] or "-"
+    return (one["next_at"] or "-") if one["state"] == "active" else "-"
 
 
 @app.command("show")
@@ -102,15 +102,19 @@ _OFTEN_S, _DAY_S = 60, 86_400
 """Seconds: of a schedule that runs more often, `add` says how often it runs in a day."""
 
 
+_LONGEST_S = 366 * _DAY_S
+
+
 def _seconds(interval: str | None) -> float | None:
     if interval is None:
         return None
-    if (span_ms := span_in(interval)) is not None:
-        return span_ms / 1_000
     try:
-        return float(interval)
+        seconds = span_ms / 1_000 if (span_ms := span_in(interval)) is not None else float(interval)
     except ValueError:
         raise typer.BadParameter(f"--every {interval!r} is not an interval: use 90s, 15m, 12h, 1d or seconds") from None
+    if not 1 <= seconds <= _LONGEST_S:
+        raise typer.BadParameter(f"--every {interval!r} is out of range: from 1s to 366d")
+    return seconds
 
 
 def _add(wanted: ScheduleOptions) -> None:
@@ -126,7 +130,7 @@ def _add(wanted: ScheduleOptions) -> None:
         asks = "; each run calls the model" if wanted.ask or wanted.task else ""
         talk(f"it runs {counted(round(_DAY_S / every_s), 'time')} a day{asks}")
     if not is_running:
-        talk("schedules run while an instance is running: keepsaid serve")
+        talk("schedules run while an instance is running: keepsaid serve, or an open keepsaid chat")
         if wanted.run is not None:
             talk(f"whether there is a job {wanted.run!r} is checked when it is due: extensions are not loaded now")
 

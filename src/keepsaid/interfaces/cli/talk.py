@@ -7,17 +7,18 @@ import json
 import re
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from difflib import get_close_matches
 from functools import partial
 from typing import Any, TypeVar
 
 import httpx2
 
-from keepsaid.domain.command import COMMANDS, read_command
-from keepsaid.domain.message import Lane, lane_key
+from keepsaid.domain import ids
+from keepsaid.domain.command import COMMANDS, is_talk, read_command
+from keepsaid.domain.message import SYSTEM, Lane, lane_key
 from keepsaid.domain.route import PAUSED
-from keepsaid.errors import InputError, NotRunning
+from keepsaid.errors import InputError, KeepsaidError, NotRunning
 from keepsaid.interfaces.cli.console import say, session, show, wrapped
 from keepsaid.interfaces.cli.remote import Remote, problem, running
 from keepsaid.interfaces.shapes import turn_shape
@@ -54,8 +55,8 @@ class SlashCommand:
     def parse(line: str) -> SlashCommand | str:
         """The command of the chat that a whole line is, or the line as a message: the runtime carries out the others.
 
-        What a program or a person sends may begin with a slash. `//` before the name of a command sends the name. What
-        looks like a mistyped command is one that `run_slash_command` refuses: nobody means to send it to the agent.
+        What a program or a person sends may begin with a slash. What looks like a mistyped command is one that
+        `run_slash_command` refuses: nobody means to send it to the agent. A second slash before it sends it.
         """
         text = line.strip()
         if text.casefold() in _HERE:
@@ -63,24 +64,27 @@ class SlashCommand:
         name, _, rest = text.partition(" ")
         if _NAME.fullmatch(name) and read_command(text) is None and (not rest or _is_mistyped(name.casefold(), rest)):
             return SlashCommand(text)
-        sends_name = text.startswith("/") and text[1:] in _HERE and read_command(text[1:]) is None
-        return text[1:] if sends_name else line
+        is_refused = isinstance(SlashCommand.parse(text[1:]), SlashCommand) if text.startswith("//") else False
+        return text[1:] if is_refused and read_command(text[1:]) is None else line
 
 
-_NAME, _ID, _ALIKE = re.compile(r"/[A-Za-z]+"), re.compile(r"[a-z]{3}_\w+"), 0.75
+_NAME, _ALIKE = re.compile(r"/[A-Za-z]+"), 0.75
 
 
 def _is_mistyped(name: str, rest: str) -> bool:
     """Whether a name with words behind it is meant as a command; `/why not?` and `/reset it` are for the agent."""
     if name in HELP:
-        return name in _HERE and _ID.fullmatch(rest) is not None
+        return name in _HERE and not is_talk(rest)
     return bool(get_close_matches(name, HELP, 1, _ALIKE))
 
 
 async def run_slash_command(command: SlashCommand, conversation: str) -> bool:
     """Run a slash command; returns False if the chat is to end. Raises InputError for one that does not exist."""
     if command.name not in _HERE:
-        name = command.name.partition(" ")[0]
+        name, _, rest = command.name.partition(" ")
+        if rest and name.casefold() in _HERE:
+            what = f"{name} takes nothing after it"
+            raise InputError(what, safe="Nothing was sent.", hint=f"{name}, or /{command.name} to send it as it is")
         near = [one for one in get_close_matches(name.casefold(), HELP, 1, _ALIKE) if one != command.name]
         meant = f"; did you mean {near[0]}?" if near else ""
         what = f"there is no command {command.name}{meant}"
@@ -108,6 +112,21 @@ async def _why(conversation: str) -> None:
         say(f"{none.what} in this conversation")
         return
     show({"turn": turn_shape(turn)}, *explained(turn), "")
+
+
+async def question_of(reply: dict[str, Any]) -> str:
+    """What a person said that a reply answers; "" where nobody did, and for an instance elsewhere."""
+    from keepsaid.app.stores import reading  # noqa: PLC0415
+
+    number = None if session().url else ids.read("turn", reply.get("turn") or "")
+    if number is None:
+        return ""
+    with suppress(KeepsaidError):  # the reply is shown without its question
+        async with reading(session().home, session().config()) as stores:
+            turn = await stores.views.turn(number)
+        said = [one.text for one in turn.messages if one.inbound.origin.sender != SYSTEM] if turn else []
+        return "\n".join(said)
+    return ""
 
 
 T = TypeVar("T")
@@ -292,9 +311,16 @@ async def open_chat(host: Callable[[], Awaitable[Remote]], conversation: str) ->
 
 
 async def settled(talk: ChatClient, message_id: str) -> dict[str, Any]:
-    """The story of a message once it is settled, or waits for /resume. Raises NotRunning when the runtime goes."""
+    """The story of a message once it is settled, or waits for /resume; what it waits for is said once.
+
+    Raises NotRunning when the runtime goes.
+    """
+    said = ""
     async with aclosing(talk.answer(message_id)) as pieces:
-        last = [piece async for piece in pieces][-1]
+        async for last in pieces:
+            if last.kind == "waiting" and last.text != said:
+                said = last.text
+                say(f"waiting: {said}")
     return last.data if last.kind == "settled" else await talk.story(message_id)
 
 

@@ -82,7 +82,7 @@ def _measured(one: dict[str, Any]) -> str:
 def shortened(text: str) -> str:
     """A text on one line of eighty characters; what it begins with stays."""
     begins = text[: len(text) - len(text.lstrip())]
-    return cut(begins + " ".join(escapes.visible(text).split()), _WIDTH)
+    return cut(begins + " ".join(escapes.visible(text).split()), min(console.columns(), _WIDTH))
 
 
 def judged(feedback: Sequence[Feedback]) -> Iterator[tuple[str, str]]:
@@ -186,6 +186,9 @@ def why(
     show({"turn": shapes.turn_shape(turn)}, *explained(turn, everything=everything))
 
 
+_EXPLAINED = ("turn", "message", "batch")
+
+
 async def turn_named(stores: console.Stores, thing: str | None, lane: message.Lane | None = None) -> views.TurnStory:
     """The turn of a turn, message or batch id; without one, the newest, in a lane the newest that is not a command.
 
@@ -196,8 +199,10 @@ async def turn_named(stores: console.Stores, thing: str | None, lane: message.La
     )
     turn = None if number is None else await stores.views.turn(number)
     if turn is None:
+        is_id = thing is None or any(ids.read(kind, thing) is not None for kind in _EXPLAINED)
         named = f"no turn, and nothing a turn answered, has the id {thing}{chronicle.unless_pruned()}"
-        hint = "keepsaid inbox ls" if thing is None else f"keepsaid inbox why {thing}"
+        named = named if is_id else f"{thing} is not the id of a turn, message, batch or task"
+        hint = f"keepsaid inbox why {thing}" if thing is not None and is_id else "keepsaid inbox ls"
         raise refused("no turn has ended yet" if thing is None else named, hint)
     return turn
 

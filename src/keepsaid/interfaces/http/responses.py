@@ -63,7 +63,7 @@ class ServerBusy(errors.KeepsaidError):
 
 
 class BadRequest(errors.InputError):
-    """The body cannot be read as what the route takes."""
+    """The body, or a parameter of the address, cannot be read as what the route takes."""
 
     code = "KS-HTTP-BODY"
     hint = _PAGE

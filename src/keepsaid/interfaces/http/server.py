@@ -191,7 +191,8 @@ def _bind(host: str, port: int) -> socket.socket:
     except OSError as error:
         bound.close()
         taken, what = error.errno == errno.EADDRINUSE, f"port {port} of {host} cannot be used ({error.strerror})"
-        hint = "stop what listens there, or: keepsaid serve --port 0" if taken else "keepsaid config show server"
+        there = "stop what listens there (a chat of another home listens, too), or: keepsaid serve --port 0"
+        hint = there if taken else "keepsaid config show server"
         raise HomeError(what, safe="Nothing was changed.", hint=hint) from error
     bound.setblocking(False)
     return bound

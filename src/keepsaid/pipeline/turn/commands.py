@@ -110,9 +110,8 @@ class Commands:
         if not command.known:
             return CommandResult(f"There is no such command; did you mean /{command.name}? /help lists all.", "unknown")
         if command.misused:
-            what = (
-                f"/{command.name} does not take {cut(command.arguments, _SHOWN_CHARS)!r}; /help says what each takes."
-            )
+            given = cut(command.arguments, _SHOWN_CHARS)
+            what = f"/{command.name} does not take {given!r}.\n/{command.name}: {COMMANDS[command.name]}"
             return CommandResult(what, REFUSED)
         match command.name:
             case "context":
