@@ -142,7 +142,7 @@ def test_beside_a_running_instance(fresh: Program, tmp_path: Path, capsys: pytes
         unseen(running)
     assert not (fresh.home / "run/runtime.json").exists()
     shown = fresh.run("chat", given="")
-    assert "earlier reply" in shown.err
+    assert "earlier reply to 'hello', " in shown.err
     assert shown.out == ""
     replies = inside(fresh, capsys, "inbox", "ls", "--conversation", "terminal", "--json").json["messages"][0][
         "replies"
