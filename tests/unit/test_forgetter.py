@@ -23,8 +23,10 @@ from keepsaid.domain.forgetting import DropUndo, ForgetSelector, Forgetting
 from keepsaid.domain.graph import Association, Mention, Relation
 from keepsaid.domain.maintenance import DAY_MS, LOOSE, Curve
 from keepsaid.domain.memory import Kind, Listener, NewMemory, Source, person_scope
-from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks, Trust
+from keepsaid.domain.message import Content, Inbound, Lane, Origin, ProviderMarks, Trust
+from keepsaid.domain.schedule import NewSchedule, Target, What
 from keepsaid.domain.task import Task, TaskWork
+from keepsaid.domain.timing import Once
 from keepsaid.memory.recording import episode_of
 from keepsaid.testing.builders import outcome
 from keepsaid.testing.clock import VirtualClock
@@ -219,9 +221,12 @@ async def test_an_older_copy_of_memory_forgets_again_at_the_start(tmp_path: Path
         kept = await say(instance, "the dentist is in Braga")
         gone = await say(instance, "my code is zebraquix")
         assert kept
+        target = Target(Lane("terminal", "me", "desk", "root:terminal"))
+        said = NewSchedule(0, "command", "", Once(2**42), What.SAY, "zebraquix opens the door", target)
+        scheduled = await instance.services.schedules.add(said)
     shutil.copytree(home / "data", tmp_path / "old")
     async with running(home) as instance:
-        await forgotten(instance, ForgetSelector(messages=(gone,)))
+        await forgotten(instance, ForgetSelector(messages=(gone,), text="zebraquix"))
     for name in ("memory.db", "buffer.db"):
         shutil.copy(tmp_path / "old" / name, home / "data" / name)
         accept_stores(Home.at(home), Config())
@@ -231,6 +236,9 @@ async def test_an_older_copy_of_memory_forgets_again_at_the_start(tmp_path: Path
                     await instance.clock.wait(asyncio.Event(), _LOOK_MS)
             assert await texts(instance) == {"the dentist is in Braga"}
             assert (await instance.operations.forgettings.newest(1))[0].how == "restored"
+            again = await instance.operations.schedules.schedule(scheduled.id)
+            assert again is not None
+            assert (again.new.text, again.state) == ("", "cancelled")
         assert all(b"zebraquix" not in file.read_bytes() for file in (home / "data").iterdir())
 
 

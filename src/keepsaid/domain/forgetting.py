@@ -27,8 +27,9 @@ _SHORTEST = 3
 class ForgetSelector:
     """Selects what to forget: memories and messages by id, all of a person or a conversation, or a text.
 
-    `joined` are the other identities of the same person at the time of the search. `again` is true for
-    what was forgotten before and came back: then a memory does not select the messages it was made from.
+    `joined` are the other identities of the same person at the time of the search. `is_repeat` is true for
+    what was forgotten before and came back: then a memory does not select the messages it was made from, and
+    `tasks` and `schedules` are those that came back.
     """
 
     memories: tuple[int, ...] = ()
@@ -38,6 +39,8 @@ class ForgetSelector:
     text: str = ""
     joined: tuple[str, ...] = ()
     is_repeat: bool = False
+    tasks: tuple[int, ...] = ()
+    schedules: tuple[int, ...] = ()
 
     @property
     def persons(self) -> frozenset[str]:
@@ -258,6 +261,11 @@ def reply_name(turn_id: int) -> str:
 def task_name(task_id: int) -> str:
     """The name of the memory that the result of a task becomes."""
     return f"task:{task_id}"
+
+
+def work_digest(kind: str, number: int) -> bytes:
+    """What is buried of a task or a schedule that loses its words."""
+    return digest("work", kind, str(number))
 
 
 def source_name(ref: str) -> str:

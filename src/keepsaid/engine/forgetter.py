@@ -147,8 +147,9 @@ class Forgetter:
             _log.warning(what, lacking, len(both))
         if ours == theirs and ours >= kept:
             return
+        memories, work = await self._memory.revived(both), await self._view.revived(both)
         selector = forgetting.ForgetSelector(
-            await self._memory.revived(both), await self._view.revived(both), is_repeat=True
+            memories, work.messages, tasks=work.tasks, schedules=work.schedules, is_repeat=True
         )
         wanted = await self._targets.find_targets(selector)
         _log.warning("a store is an older copy, from before something was forgotten: it is forgotten again")

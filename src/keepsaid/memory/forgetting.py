@@ -160,6 +160,8 @@ class ForgetTargetFinder:
         digests |= {forgetting.name_digest(forgetting.message_name(number)) for number in reach.messages}
         digests |= {forgetting.name_digest(forgetting.reply_name(number)) for number in reach.turns}
         digests |= {forgetting.name_digest(forgetting.task_name(number)) for number in reach.tasks}
+        digests |= {forgetting.work_digest("task", number) for number in reach.tasks}
+        digests |= {forgetting.work_digest("schedule", number) for number in reach.schedules}
         echoes = await self._echoes(reach)
         numbers = {kind: tuple(sorted(getattr(reach, kind))) for kind in _KINDS}
         return forgetting.ForgetTargets(words=reach.words, digests=tuple(sorted(digests)), echoes=echoes, **numbers)

@@ -185,8 +185,8 @@ class ForgettingView(Protocol):
     async def tombstones(self) -> tuple[bytes, ...]:
         """Every tombstone."""
 
-    async def revived(self, hashes: Sequence[bytes]) -> tuple[int, ...]:
-        """Messages that are there although they have one of these tombstones."""
+    async def revived(self, hashes: Sequence[bytes]) -> Work:
+        """Messages, tasks and schedules that are there although they have one of these tombstones."""
 
 
 class ReachView(Protocol):

@@ -19,6 +19,7 @@ from keepsaid.domain.forgetting import (
     RequestForgetting,
     Scrubbed,
     ScrubForgotten,
+    Work,
     name_digest,
 )
 from keepsaid.domain.message import Inbound, ProviderMarks
@@ -344,7 +345,7 @@ class ReachContract:
         await request(store, here, there)
         assert await store.reach.messages(ForgetSelector(text="zebra")) == ()
         assert await store.reach.messages(ForgetSelector(conversation="den")) == ()
-        assert await store.forgettings.revived(await store.forgettings.tombstones()) == ()
+        assert await store.forgettings.revived(await store.forgettings.tombstones()) == Work()
 
     async def test_turns_that_repeat_a_word_are_found_where_it_was_told(self, store: ContractStore) -> None:
         """Elsewhere only those that name a memory."""

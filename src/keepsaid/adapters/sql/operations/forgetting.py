@@ -55,9 +55,11 @@ def unname(db: SqlSession, lanes: Iterable[int]) -> int:
 
 
 def work_named(db: SqlSession, wish: ForgetSelector) -> Work:
-    schedules = column(db, SQL["schedules_of_conversation"], (wish.conversation,)) if wish.conversation else []
+    schedules = list(wish.schedules)
+    if wish.conversation:
+        schedules += column(db, SQL["schedules_of_conversation"], (wish.conversation,))
     if not wish.text:
-        return _work(db, (), schedules)
+        return _work(db, wish.tasks, schedules)
     text = wish.text.casefold()
     schedules += _holding(every(db, SQL["all_schedule_words"]), text)
     turns = [*_holding(every(db, SQL["all_records"]), text), *_holding(every(db, SQL["all_replies"]), text)]

@@ -42,11 +42,19 @@ def _tombstones(db: SqlSession) -> tuple[bytes, ...]:
     return tuple(column(db, SQL["tombstones"]))
 
 
-def _revived(db: SqlSession, hashes: frozenset[bytes], keyring: TombstoneKeyring) -> tuple[int, ...]:
+def _revived(db: SqlSession, hashes: frozenset[bytes], keyring: TombstoneKeyring) -> domain.Work:
     there = dict.fromkeys(column(db, SQL["all_messages"]))
     there |= dict.fromkeys(_named(row for row in every(db, SQL["all_said"]) if row[1]))
-    digests = {number: [domain.name_digest(domain.message_name(number))] for number in there}
-    return tuple(n for n, digest in digests.items() if not hashes.isdisjoint(keyring.compute_tombstones(digest)))
+
+    def buried(digests: dict[int, bytes]) -> tuple[int, ...]:
+        tombstones = keyring.compute_tombstones(digests.values())
+        return tuple(number for number, hash_ in zip(digests, tombstones, strict=False) if hash_ in hashes)
+
+    return domain.Work(
+        buried({number: domain.work_digest("task", number) for number in column(db, SQL["all_worded_tasks"])}),
+        buried({number: domain.work_digest("schedule", number) for number in column(db, SQL["all_worded_schedules"])}),
+        buried({number: domain.name_digest(domain.message_name(number)) for number in there}),
+    )
 
 
 class SqlForgettings(SqlView):
@@ -63,7 +71,7 @@ class SqlForgettings(SqlView):
     get_targets = reads(read_targets)
     tombstones = reads(_tombstones)
 
-    async def revived(self, hashes: Sequence[bytes]) -> tuple[int, ...]:
+    async def revived(self, hashes: Sequence[bytes]) -> domain.Work:
         return await self._readers.run(_revived, frozenset(hashes), self._keyring)
 
 

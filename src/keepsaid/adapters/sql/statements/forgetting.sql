@@ -276,6 +276,12 @@ SELECT turn_id, text, lane_id FROM reply WHERE turn_id IS NOT NULL ORDER BY id
 -- name: all_task_words
 SELECT id, key || ' ' || description || ' ' || status || ' ' || result || ' ' || reason FROM task ORDER BY id
 
+-- name: all_worded_tasks
+SELECT id FROM task WHERE description <> ''
+
+-- name: all_worded_schedules
+SELECT id FROM schedule WHERE text <> '' AND source IN ('agent', 'command')
+
 -- name: all_schedule_words
 SELECT id, name || ' ' || text || ' ' || reason FROM schedule WHERE source IN ('agent', 'command') ORDER BY id
 
