@@ -153,3 +153,28 @@ async def test_a_group_is_kept_whose_space_cannot_be_freed(place: PostgresPlace)
         assert received.intake is IntakeResult.STORED
         assert await store.apply(EmptyLog())
     assert messages(place) == ["one", "two"]
+
+
+async def test_no_commit_waits_until_space_is_freed(place: PostgresPlace) -> None:
+    """Of a large database that takes longer than a silent process is taken to live."""
+    async with opened(place) as store:
+        await StoreDriver(store).receive(said("one"))
+        with psycopg.connect(place.url) as other:
+            other.execute("LOCK TABLE keepsaid.message IN SHARE UPDATE EXCLUSIVE MODE")
+            freeing = asyncio.create_task(store.apply(EmptyLog()))
+            await StoreDriver(store, 100).receive(said("two"))
+            assert not freeing.done()
+        assert await freeing
+    assert messages(place) == ["one", "two"]
+
+
+async def test_a_store_is_closed_while_space_is_freed(place: PostgresPlace) -> None:
+    """What was begun is broken off, and is not said to be done."""
+    async with opened(place) as store:
+        with psycopg.connect(place.url) as other:
+            other.execute("LOCK TABLE keepsaid.message IN SHARE UPDATE EXCLUSIVE MODE")
+            freeing = asyncio.create_task(store.apply(EmptyLog()))
+            await StoreDriver(store).receive(said("one"))
+            await store.close()
+            assert not await freeing
+    assert messages(place) == ["one"]

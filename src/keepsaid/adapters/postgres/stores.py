@@ -11,7 +11,7 @@ from keepsaid.adapters.postgres.connection import PostgresPlace, PostgresReaders
 from keepsaid.adapters.postgres.dialect import PACKAGE
 from keepsaid.adapters.postgres.schema import find_numbers, migrate
 from keepsaid.adapters.postgres.session import PostgresSession
-from keepsaid.adapters.postgres.writer import PostgresExecutor
+from keepsaid.adapters.postgres.writer import PostgresExecutor, VacuumingWriter
 from keepsaid.adapters.sql.marks import check_move_mark, end_move
 from keepsaid.adapters.sql.memory import forgetting as memory_forgetting
 from keepsaid.adapters.sql.memory.rows import MemoryParts
@@ -93,7 +93,7 @@ def migrate_stores(place: PostgresPlace) -> None:
 
 async def _start(place: PostgresPlace, keyring: TombstoneKeyring, table: Callable[[SqlSession], CommitTable]) -> Writer:
     """Start the thread that writes a database."""
-    return Writer(await asyncio.to_thread(PostgresExecutor, place, table, keyring), "postgres")
+    return VacuumingWriter(place, await asyncio.to_thread(PostgresExecutor, place, table, keyring))
 
 
 async def read_stores(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from typing import Any
+from contextlib import ExitStack, closing, contextmanager
+from typing import Any, cast
 
 import psycopg
 from psycopg import errors
@@ -15,12 +16,13 @@ from keepsaid.adapters.postgres.connection import PostgresPlace, connect, in_our
 from keepsaid.adapters.postgres.dialect import PACKAGE
 from keepsaid.adapters.postgres.session import PostgresSession
 from keepsaid.adapters.sql.marks import check_move_mark
-from keepsaid.adapters.sql.query import CommitTable, SqlSession, load, one, only, run
+from keepsaid.adapters.sql.query import CommitTable, SqlSession, T, load, one, only, run
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
-from keepsaid.adapters.sql.writer import CommitGroup, RejectedCommit
+from keepsaid.adapters.sql.writer import CommitGroup, RejectedCommit, Writer
+from keepsaid.domain.commits import Commit
 from keepsaid.domain.forgetting import EmptyLog
 from keepsaid.domain.process import Relinquish, VoidLeases
-from keepsaid.errors import KeepsaidError, ProcessFenced, StoreUnreachable
+from keepsaid.errors import KeepsaidError, ProcessFenced, StoreError, StoreUnreachable
 from keepsaid.ports.runtime import point
 
 SQL = load("place", PACKAGE)
@@ -144,10 +146,6 @@ class PostgresExecutor:
         try:
             with in_our_words(self._place):
                 results = self._transaction(commits)
-                if "EmptyLog" in names and self._vacuumed():
-                    results = [
-                        True if isinstance(one, EmptyLog) else of for one, of in zip(commits, results, strict=True)
-                    ]
         except Exception as error:  # noqa: BLE001  # guard: store writer - the writer outlives any commit
             self._session.forget_rows()
             self._group.notify_undone()
@@ -156,15 +154,6 @@ class PostgresExecutor:
         for name in names:
             point(f"commit.{name}.after")
         return results
-
-    def _vacuumed(self) -> bool:
-        """Free the space of deleted rows; False, for another try, where that fails: the group is kept all the same."""
-        [tables] = only(self._session, SQL["our_tables"])
-        try:
-            self._session.connection.execute(f"VACUUM {tables}")
-        except psycopg.Error:
-            return False
-        return True
 
     def _note_life(self, commits: Sequence[object]) -> None:
         """Remember whose life began with these commits, which were kept, or that it ended."""
@@ -244,3 +233,43 @@ class PostgresExecutor:
         """Close the connection."""
         del broken
         self._session.connection.close()
+
+
+class VacuumingWriter(Writer):
+    """A writer that frees the space of deleted rows on a connection of its own: no commit waits for that.
+
+    It may take longer than the life of a process that is silent.
+    """
+
+    def __init__(self, place: PostgresPlace, executor: PostgresExecutor) -> None:
+        super().__init__(executor, "postgres")
+        self._place = place
+        self._vacuuming: set[psycopg.Connection[Any]] = set()
+
+    async def apply(self, commit: Commit[T]) -> T:
+        result = await super().apply(commit)
+        if isinstance(commit, EmptyLog):
+            freed: Any = await asyncio.to_thread(self._vacuum) if commit.whole else True
+            return cast("T", freed)
+        return result
+
+    def _vacuum(self) -> bool:
+        """Free the space of deleted rows; False, for another try, where that fails or the writer is being closed."""
+        try:
+            with closing(connect(self._place, "keepsaid vacuum")) as connection:
+                self._vacuuming.add(connection)
+                try:
+                    connection.execute(SQL["wait_for_place"])
+                    [tables] = only(PostgresSession(connection), SQL["our_tables"])
+                    if not self.is_closed:
+                        connection.execute(f"VACUUM {tables}")
+                finally:
+                    self._vacuuming.discard(connection)
+        except (psycopg.Error, StoreError):
+            return False
+        return not self.is_closed
+
+    async def close(self) -> None:
+        await super().close()
+        for connection in tuple(self._vacuuming):
+            connection.cancel()

@@ -116,6 +116,11 @@ class Writer:
         self._queue.put((commit, future))
         return await future
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing more is taken."""
+        return self._closed
+
     async def close(self) -> None:
         """Write what is queued, then stop the thread and close the file."""
         if not self._closed:
