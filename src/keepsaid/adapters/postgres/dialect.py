@@ -16,7 +16,7 @@ from keepsaid.adapters.sql.query import load
 from keepsaid.values import frozen
 
 PACKAGE = "keepsaid.adapters.postgres"
-_OWN_PAGES = ("undo_rows", "place", "peers", "tables", "postings", "moves")
+_OWN_PAGES = ("undo_rows", "place", "peers", "tables", "postings", "moves", "near")
 """Pages of statements that SQLite has no use for."""
 
 _TOKEN = re.compile(r"'(?:[^']|'')*'|--[^\n]*|\?\d*|:[a-z_][a-z_0-9]*|[A-Za-z_][A-Za-z_0-9]*|\s+|.", re.DOTALL)

@@ -9,6 +9,7 @@ from contextlib import closing as closing_of
 
 from keepsaid.adapters.postgres.connection import PostgresPlace, PostgresReaders, connect, in_our_words
 from keepsaid.adapters.postgres.dialect import PACKAGE
+from keepsaid.adapters.postgres.near import NEAR_MIN, NearFiller, NearVectors
 from keepsaid.adapters.postgres.schema import find_numbers, migrate
 from keepsaid.adapters.postgres.session import PostgresSession
 from keepsaid.adapters.postgres.writer import PostgresExecutor, VacuumingWriter
@@ -31,7 +32,12 @@ PAIR, PLACE = load("pair"), load("place", PACKAGE)
 _PROVED = b"keepsaid"
 """Its tombstone proves that a home has the key."""
 
-_MEMORY_TABLE = MEMORY_TABLE | CommitTable({}, {}, (), (word_blocks.forget_progress,))
+
+def _memory_table(place: PostgresPlace, near_min: int = NEAR_MIN) -> CommitTable:
+    """The commits of memory; one table for each writer."""
+    near = NearFiller(place.schema, near_min)
+    return MEMORY_TABLE | CommitTable({}, {}, (near.fill,), (word_blocks.forget_progress,))
+
 
 UNDOABLE = {
     "buffer": forgetting.UNDOABLE,
@@ -49,13 +55,22 @@ async def open_operations(place: PostgresPlace, keyring: TombstoneKeyring) -> Sq
 
 
 async def open_memories(
-    place: PostgresPlace, ids: runtime.Ids, keyring: TombstoneKeyring, redactor: runtime.Redactor | None = None
+    place: PostgresPlace,
+    ids: runtime.Ids,
+    keyring: TombstoneKeyring,
+    redactor: runtime.Redactor | None = None,
+    near_min: int = NEAR_MIN,
 ) -> SearchedMemories:
-    """Open or create the memory store; raises a StoreError with the database untouched."""
+    """Open or create the memory store; raises a StoreError with the database untouched.
+
+    From `near_min` vectors in a space on, pgvector finds the nearest, where it is installed.
+    """
     await asyncio.to_thread(migrate, place, "memory", UNDOABLE["memory"])
-    writer = await _start(place, keyring, lambda _: _MEMORY_TABLE)
+    table = _memory_table(place, near_min)
+    writer = await _start(place, keyring, lambda _: table)
     readers = PostgresReaders(place)
-    return SearchedMemories(MemoryParts(writer, readers, ids, redactor, keyring), (readers.close, writer.close))
+    parts, closing = MemoryParts(writer, readers, ids, redactor, keyring), (readers.close, writer.close)
+    return SearchedMemories(parts, closing, NearVectors(place.schema))
 
 
 async def open_stores(
@@ -75,14 +90,14 @@ async def open_stores(
         check_move_mark(db, str(place))
         check_key(place, keyring, make=True)
         end_move(db)
-        return queries.buffer_commits(db, keyring) | _MEMORY_TABLE
+        return queries.buffer_commits(db, keyring) | _memory_table(place)
 
     writer = await _start(place, keyring, prepared)
     readers, searching = PostgresReaders(place), PostgresReaders(place)
     for part in (writer, readers, searching):
         closing.push_async_callback(part.close)
     parts = MemoryParts(writer, searching, ids, redactor, keyring)
-    return SqlOperations(writer, readers, keyring), SearchedMemories(parts)
+    return SqlOperations(writer, readers, keyring), SearchedMemories(parts, (), NearVectors(place.schema))
 
 
 def migrate_stores(place: PostgresPlace) -> None:
@@ -105,7 +120,7 @@ async def read_stores(
     closing.push_async_callback(readers.close)
     closing.push_async_callback(searching.close)
     parts = MemoryParts(ReadOnly(str(place)), searching, ids, None, keyring)
-    return SqlChronicles(readers, keyring), SearchedMemories(parts)
+    return SqlChronicles(readers, keyring), SearchedMemories(parts, (), NearVectors(place.schema))
 
 
 def check_stores(place: PostgresPlace, keyring: TombstoneKeyring) -> None:

@@ -20,10 +20,15 @@ MEMORY_TABLE = MEMORY_COMMITS | CommitTable(
 class SearchedMemories(SqlMemories):
     """Memories in any database; the writer must know MEMORY_TABLE, `closing` closes in order what was opened for it."""
 
-    def __init__(self, parts: MemoryParts, closing: Sequence[Callable[[], Awaitable[None]]] = ()) -> None:
+    def __init__(
+        self,
+        parts: MemoryParts,
+        closing: Sequence[Callable[[], Awaitable[None]]] = (),
+        vectors: vector_index.VectorIndex | None = None,
+    ) -> None:
         super().__init__(parts)
         self._closing = closing
-        self._vectors = vector_index.VectorIndex()
+        self._vectors = vectors or vector_index.VectorIndex()
 
     text = reads(full_text.search)
     read_document_frequencies = reads(full_text.read_document_frequencies)

@@ -149,13 +149,13 @@ class VectorIndex:
             heard = held.codes.mask_visible(audiences)
             if np.count_nonzero(heard) <= self._exact_max:
                 whole = held.wholes.of(partial(_read, db), audiences, held.codes)
-                return _ranked(*whole.nearest(asked, heard, depth), limit)
+                return ranked(*whole.nearest(asked, heard, depth), limit)
             near = held.codes.near(asked, heard, depth)
             mean = _mean(db, held.means, near.sample)
         read, vectors = _read(db, sorted(near.rows))
         cosines = (vectors @ asked).tolist() if read else []
         there = [(near.rows[id_], cosine) for id_, cosine in zip(read, cosines, strict=True)]
-        return _ranked(there, float(mean @ asked) if mean.size else 0.0, limit)
+        return ranked(there, float(mean @ asked) if mean.size else 0.0, limit)
 
     def _follow(self, db: SqlSession, space: int, dimension: int) -> _Held:
         """The space as this snapshot has it: first what went, then what came."""
@@ -179,7 +179,7 @@ class VectorIndex:
         return held
 
 
-def _ranked(there: Sequence[tuple[int, float]], background: float, limit: int) -> tuple[Found, ...]:
+def ranked(there: Sequence[tuple[int, float]], background: float, limit: int) -> tuple[Found, ...]:
     """Memories by their nearest piece."""
     best: dict[int, float] = {}
     for memory, cosine in there:
