@@ -104,6 +104,24 @@ async def test_it_is_forgotten_once_it_is_confirmed(tmp_path: Path) -> None:
             assert "Only the owner" in await say(instance, "/forget that", origin)
 
 
+async def test_what_was_said_last_is_meant_though_it_waits_for_its_answer(tmp_path: Path) -> None:
+    config = Config(channels={"terminal": {"window_ms": 0}}, server={"port": 0})
+    async with opened(Home.at(tmp_path), config, Listening()) as instance:
+        await instance.start()
+        await say(instance, "the dentist is in Braga")
+        await say(instance, "/pause")
+        waiting = await instance.receive(Inbound(OWNER, Content(SECRET.encode(), SECRET)))
+        asked = await say(instance, "/forget that")
+        assert f"/forget {show('message', waiting.id)} yes" in asked
+        assert re.match(r"This deletes what was said at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC \(\d words?\): ", asked)
+        await instance.receive(Inbound(OWNER, Content(b"the train leaves at nine", "the train leaves at nine")))
+        assert await say(instance, "/forget yes") == "It is forgotten."
+        await say(instance, "/resume")
+        await say(instance, "and now?")
+        assert "the train leaves at nine" in await remembered(instance)
+        assert SECRET not in await remembered(instance)
+
+
 async def test_the_tool_tells_what_to_confirm_and_changes_nothing(tmp_path: Path) -> None:
     async with opened(Home.at(tmp_path), Config(channels={"terminal": {"window_ms": 0}}), Listening()) as instance:
         await instance.start()

@@ -10,9 +10,10 @@ from keepsaid.domain import memory, process, receipt, visibility
 from keepsaid.domain.command import ASKED, REFUSED, CommandResult, command_in
 from keepsaid.domain.effects import Effect
 from keepsaid.domain.forgetting import ForgetSelector, ForgetTargets
-from keepsaid.domain.ids import read, show
-from keepsaid.domain.message import Lane, StoredMessage, Trust
+from keepsaid.domain.ids import read, show, when
+from keepsaid.domain.message import SYSTEM, Lane, StoredMessage, Trust
 from keepsaid.domain.revision import RevisionRefusal
+from keepsaid.domain.views import MessageFilter, Story
 from keepsaid.ports import memory_maintenance, memory_store, runtime, store, store_views
 from keepsaid.text.normal import counted, cut, digest
 from keepsaid.values import frozen
@@ -31,23 +32,25 @@ async def forget(
     if origin.trust is not Trust.OWNER or not origin.direct:
         return refused("Only the owner may have something forgotten, in a chat between the two of us.")
     name, _, sure = arguments.partition(" ")
+    before = message
     if name == "yes":
-        name, sure = await _previewed(lanes, message.lane), "yes"
-        if not name:
+        if (previewed := await _previewed(lanes, message.lane)) is None:
             return refused(f"No question waits for a yes here. {_SAY_WHAT}")
+        before, name, sure = *previewed, "yes"
     if name == "that":
-        name = await _last(lanes, message.lane)
+        name = await _last(lanes, before)
     if not name:
         return refused(_SAY_WHAT)
     message_id = read("message", name) if name.startswith("msg_") else None
     memory_id = read("memory", name) if message_id is None else None
     selector = ForgetSelector(() if memory_id is None else (memory_id,), () if message_id is None else (message_id,))
     targets = await forgets.find_targets(selector)
-    is_gone = message_id is not None and await lanes.story(message_id) is None
-    if not targets.memories and (is_gone or not targets.messages):
+    story = None if message_id is None else await lanes.story(message_id)
+    if not targets.memories and (story is None or not targets.messages):
         return refused(f"There is no {name}.")
     if sure.strip() != "yes":
-        return CommandResult(f"{taken(targets)} To forget it for good, send /forget yes or /forget {name} yes", ASKED)
+        what = f"{taken(targets, story)} To forget it for good, send /forget yes or /forget {name} yes"
+        return CommandResult(what, ASKED)
     done = await forgets.forget(selector, memory.person_of(origin))
     return CommandResult("It is forgotten.") if done else refused(f"There is no {name} any more.")
 
@@ -55,38 +58,49 @@ async def forget(
 _SAY_WHAT = "Say what: /forget that for what you said last, /undo for what /remember stored, or /forget and an id."
 
 
-async def _previewed(lanes: store_views.LaneView, lane: Lane) -> str:
-    """What the `/forget` command of the newest turn would delete; "" where anything else came after it."""
+async def _previewed(lanes: store_views.LaneView, lane: Lane) -> tuple[StoredMessage, str] | None:
+    """The `/forget` command of the newest turn, and what it would delete; None where another turn came after it."""
     newest = await lanes.last_turn(lane)
     story = None if newest is None else await lanes.turn(newest)
     command = command_in(story.messages[-1]) if story and story.messages else None
-    if command is None or command.name != "forget" or command.misused:
-        return ""
+    if story is None or command is None or command.name != "forget" or command.misused:
+        return None
     name, _, sure = command.arguments.partition(" ")
-    return "" if sure or name == "yes" else name
+    return None if sure or not name or name == "yes" else (story.messages[-1], name)
 
 
-async def _last(lanes: store_views.LaneView, lane: Lane) -> str:
-    """The last message that a turn of a lane answered, other than a command; "" where /remember came after it."""
-    newest, spoken = await lanes.last_turn(lane), await lanes.last_turn(lane, commands=False)
-    told = None if newest is None else await lanes.turn(newest)
-    story = None if spoken is None else await lanes.turn(spoken)
-    commands = [command for one in told.messages if (command := command_in(one))] if told else []
-    if story is None or any(command.name == "remember" for command in commands):
-        return ""
-    said = [one for one in story.messages if command_in(one) is None]
-    return show("message", said[-1].id) if said else ""
+_LOOKED_AT_MAX = 100
+"""Messages of a conversation among which the last is looked for."""
 
 
-def taken(targets: ForgetTargets) -> str:
-    """How much is forgotten, in words."""
+async def _last(lanes: store.Store, command: StoredMessage) -> str:
+    """The last message in a lane before a command, answered or waiting; "" where /remember came after it."""
+    lane = command.lane
+    newest = MessageFilter(channel=lane.channel, conversation=lane.conversation, limit=_LOOKED_AT_MAX)
+    for story in await lanes.find(newest):
+        one = story.message
+        if one.id >= command.id or one.lane != lane or one.inbound.origin.sender == SYSTEM:
+            continue
+        if (before := command_in(one)) is None:
+            return show("message", one.id)
+        if before.name == "remember" and before.known and not before.misused:
+            return ""
+    return ""
+
+
+def taken(targets: ForgetTargets, story: Story | None = None) -> str:
+    """How much is forgotten, in words, and when the message was said; the text itself is not repeated."""
     found = (
         (targets.memories, ("memory", "memories")),
         (targets.messages, ("message", "messages")),
         (targets.turns, ("reply", "replies")),
         (targets.traces, ("trace", "traces")),
     )
-    return f"This deletes {', '.join(counted(len(ids), *nouns) for ids, nouns in found if ids)}."
+    counts = ", ".join(counted(len(ids), *nouns) for ids, nouns in found if ids)
+    if story is None or (said_at := when(story.message.received_at)) is None:
+        return f"This deletes {counts}."
+    words = counted(len(story.message.text.split()), "word")
+    return f"This deletes what was said at {said_at[:19].replace('T', ' ')} UTC ({words}): {counts}."
 
 
 CODE_MS = 600_000

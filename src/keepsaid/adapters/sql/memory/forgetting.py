@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from keepsaid.adapters.sql.memory.rows import MemoryAccess, MemoryParts, hexadecimal, joined_with, own_terms, storable
 from keepsaid.adapters.sql.query import (
@@ -327,12 +327,21 @@ def _by_word(db: MemorySession, statement: str, word: str, **bound: int | None) 
 
 
 def _revived(db: MemorySession, hashes: frozenset[bytes], keyring: TombstoneKeyring) -> tuple[int, ...]:
-    buried_at = {hash_: at for hash_, at in every(db, SQL["buried_at"]) if hash_ in hashes}
-    found = []
-    for number, key, kind, said, *slot, recorded_at in every(db, SQL["all_named"]):
+    return tuple(number for number, _, is_asked in _with_tombstones(db, keyring, hashes) if not is_asked)
+
+
+def tombstones_of_asked(db: MemorySession, keyring: TombstoneKeyring) -> frozenset[bytes]:
+    """The tombstones of memories that were asked for again after they had been forgotten."""
+    found = _with_tombstones(db, keyring, None)
+    return frozenset(hash_ for _, hashes, is_asked in found if is_asked for hash_ in hashes)
+
+
+def _with_tombstones(
+    db: MemorySession, keyring: TombstoneKeyring, among: frozenset[bytes] | None
+) -> Iterator[tuple[int, Sequence[bytes], bool]]:
+    """The memories that have tombstones, with these; one that was recorded after them was asked for."""
+    buried_at = {hash_: at for hash_, at in every(db, SQL["buried_at"]) if among is None or hash_ in among}
+    for number, key, kind, said, *slot, recorded_at in every(db, SQL["all_named"]) if buried_at else ():
         tombstones = keyring.compute_tombstones(_digests(key, kind, said, slot))
-        forgotten_at = max((buried_at[hash_] for hash_ in tombstones if hash_ in buried_at), default=None)
-        # one that was recorded later was asked for
-        if forgotten_at is not None and recorded_at <= forgotten_at:
-            found.append(number)
-    return tuple(found)
+        if hashes := [hash_ for hash_ in tombstones if hash_ in buried_at]:
+            yield number, hashes, recorded_at > max(buried_at[hash_] for hash_ in hashes)

@@ -8,10 +8,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from keepsaid.adapters.sql.memory import learning, rows
+from keepsaid.adapters.sql.memory import forgetting, learning, rows
 from keepsaid.adapters.sql.memory.commits import content_hash, draft, key_hash, slot_hash
 from keepsaid.adapters.sql.memory.rows import MemoryAccess, storable
 from keepsaid.adapters.sql.query import MemorySession, Row, as_json, column, every, load, only
+from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain import bundle, graph, message, visibility
 from keepsaid.domain.bundle import BundleEntry, ImportOutcome, ImportVerdict, Record
 from keepsaid.domain.memory import Listener, NewMemory
@@ -191,7 +192,7 @@ class SqlBundles(MemoryAccess):
 
     async def export(self, listeners: Sequence[Listener], write: Callable[[BundleContents], T]) -> T:
         mark = await self.key_print()
-        return await self._readers.run(lambda db: write(_read_contents(db, listeners, mark)))
+        return await self._readers.run(lambda db: write(_read_contents(db, listeners, mark, self._keyring)))
 
     async def look(self, records: Sequence[Record]) -> Sequence[ImportVerdict]:
         return await self._readers.run(lambda db: [judged(db, one, partial(self._is_buried, db)) for one in records])
@@ -219,7 +220,10 @@ def _clean(entry: BundleEntry, new: NewMemory) -> BundleEntry:
     return replace(entry, memory=replace(entry.memory, new=new), content_hash=hash_)
 
 
-def _read_contents(db: MemorySession, listeners: Sequence[Listener], mark: str) -> BundleContents:
+def _read_contents(
+    db: MemorySession, listeners: Sequence[Listener], mark: str, keyring: TombstoneKeyring
+) -> BundleContents:
+    """What the listeners hear. The tombstones of what was asked for again stay here: there they would refuse it."""
     ids = sorted({id_ for listener in listeners for id_ in column(db, SQL["told"], rows.bound(listener))})
     visible = frozenset(ids)
     everything = any(listener.everything for listener in listeners)
@@ -228,6 +232,8 @@ def _read_contents(db: MemorySession, listeners: Sequence[Listener], mark: str) 
     if not everything:
         persons = tuple(one for one in persons if any(identity.name in names for identity in one.identities))
     tombstones = every(db, SQL["tombstones"]) if everything else []
+    asked = forgetting.tombstones_of_asked(db, keyring) if tombstones else frozenset()
+    tombstones = [row for row in tombstones if row[0] not in asked]
     edges = sum(1 for row in every(db, SQL["edges"]) if visible.issuperset(row[:2]))
     counts = {"tombstones": len(tombstones), "people": len(persons), "memories": len(ids), "associations": edges}
 
