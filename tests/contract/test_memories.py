@@ -14,7 +14,7 @@ from keepsaid.adapters.sql.search.memories import SearchedMemories
 from keepsaid.adapters.sql.tombstones import open_keyring
 from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories
 from keepsaid_testkit.contracts.bulletins import BulletinContract
-from keepsaid_testkit.contracts.bundles import BundleContract, BundleFactory
+from keepsaid_testkit.contracts.bundles import BundleContract, BundleFactory, LiftedTombstoneContract
 from keepsaid_testkit.contracts.entities import EntityContract
 from keepsaid_testkit.contracts.graph import GraphContract
 from keepsaid_testkit.contracts.learning import CorrectingContract, LearningContract, TruthContract
@@ -80,7 +80,7 @@ class TestBulletins(BulletinContract):
     pass
 
 
-class TestBundles(BundleContract):
+class TestBundles(BundleContract, LiftedTombstoneContract):
     pass
 
 

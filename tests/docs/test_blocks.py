@@ -28,6 +28,7 @@ LANGUAGES = {
     "console server exact",
     "python",
     "python pytest",
+    "python extension",
     "yaml",
     "yaml server",
     "javascript",
@@ -39,6 +40,7 @@ LANGUAGES = {
 }
 _COMMANDS = ("$ ", "keepsaid ", "curl ")
 _PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "asyncio_mode=auto")
+_EXT_CHECK = ("-m", "keepsaid", "ext", "check")
 _AT_ONCE = 4
 
 PAGES = {page.name: page for page in documents()}
@@ -85,7 +87,8 @@ def run_program(block: Block, shell: Shell, folder: Path) -> subprocess.Complete
     in_python = block.info != "javascript"
     file = folder / ("test_block.py" if in_python else "block.mjs")
     file.write_text(block.text, "utf-8")
-    runner = [sys.executable, *(_PYTEST if "pytest" in block.info else ())] if in_python else [NODE or "node"]
+    how = {"python pytest": _PYTEST, "python extension": _EXT_CHECK}.get(block.info, ())
+    runner = [sys.executable, *how] if in_python else [NODE or "node"]
     return subprocess.run(
         [*runner, str(file)],
         cwd=folder,

@@ -19,7 +19,7 @@ def scripted(*texts: str) -> Scripted:
 
 async def test_nothing_was_said_before() -> None:
     turn = await Stage().says("hello")
-    assert (focus(turn), reason(turn)) == (("none", ""), "no answer in this lane yet")
+    assert (focus(turn), reason(turn)) == (("none", ""), "no model has answered in this lane yet")
 
 
 async def test_our_last_words_in_the_lane() -> None:

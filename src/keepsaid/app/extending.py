@@ -179,7 +179,7 @@ class ExtensionService:
         self._parts = parts
         around = LifecycleDeps(self._context, self._agent, host.clock, redactor.redacted, self._changed)
         self.lifecycle = Lifecycle(unique((*built_in(host.config), *found)), around)
-        self.listeners = contributions.Listeners(host.clock)
+        self.listeners = contributions.Listeners(host.clock, self.note)
         self.offers = contributions.ExtensionContributions(lambda: self.lifecycle.active, host.clock, self.note)
         self._begun = False
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import traceback
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from pathlib import Path
 
 from keepsaid.domain import message, turn
 from keepsaid.domain.scene import Contribution
@@ -167,16 +169,18 @@ class Streams:
             del self._shown[lane]
 
 
+_LISTENING = "listen"
 _AGAIN_MS, _AGAIN_MS_MAX = 1_000, 60_000
 _LONG_MS = 60_000
 """A channel that listened for this time before it failed restarts after the shortest wait."""
 
 
 class Listeners:
-    """One coroutine a channel that listens."""
+    """One coroutine a channel that listens; `noted` is called when the note that one fails came or went."""
 
-    def __init__(self, clock: runtime.Clock) -> None:
+    def __init__(self, clock: runtime.Clock, noted: Callable[[], None]) -> None:
         self._clock = clock
+        self._noted = noted
         self._listening: dict[str, asyncio.Task[None]] = {}
 
     def begin(self, extension: loaded.LoadedExtension) -> None:
@@ -194,15 +198,41 @@ class Listeners:
             await asyncio.wait(ended, timeout=patience_s)
 
     async def _listen(self, extension: loaded.LoadedExtension, inbox: channel.InboundSink) -> None:
-        wait_ms = _AGAIN_MS
+        wait_ms, failures = _AGAIN_MS, 0
         while extension.active and extension.provided.listen is not None:
-            began = self._clock.monotonic_ms()
+            began, why = self._clock.monotonic_ms(), "it ended"
             try:
-                await extension.provided.listen(inbox)
+                await self._run(extension, extension.provided.listen(inbox))
                 _log.warning("the channel of %s stopped listening", extension.id)
             except (Exception, SystemExit) as error:  # noqa: BLE001  # guard: extension - the channel restarts
-                _log.warning("the channel of %s failed (%s)", extension.id, type(error).__name__, exc_info=error)
+                why = f"{type(error).__name__}{_raised_at(error)}"  # its words may quote a message
+                _log.warning("the channel of %s failed (%s)", extension.id, why, exc_info=error)
             if self._clock.monotonic_ms() - began > _LONG_MS:
-                wait_ms = _AGAIN_MS
+                wait_ms, failures = _AGAIN_MS, 0
+            failures += 1
+            if failures >= _MISSES_MAX:
+                extension.notes[_LISTENING] = f"it receives nothing: listening failed {failures} times in a row ({why})"
+                self._noted()
             await self._clock.wait(asyncio.Event(), wait_ms)
             wait_ms = min(2 * wait_ms, _AGAIN_MS_MAX)
+
+    async def _run(self, extension: loaded.LoadedExtension, listening: Awaitable[None]) -> None:
+        """Listen; once that went well for a while, the note that it fails goes."""
+        ended = asyncio.Event()
+        task = asyncio.ensure_future(listening)
+        task.add_done_callback(lambda _: ended.set())
+        try:
+            if _LISTENING in extension.notes:
+                await self._clock.wait(ended, _LONG_MS)
+                if not ended.is_set():
+                    del extension.notes[_LISTENING]
+                    self._noted()
+            await task
+        finally:
+            task.cancel()
+
+
+def _raised_at(error: BaseException) -> str:
+    """The file and the line where an error was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""

@@ -229,7 +229,7 @@ class Answering:
         settled = commits.TurnCommit(claimed.turn_id, batch.id, batch.fence, outcome, reply, now, ending, steered)
         settled = replace(settled, inactive_ms=self.settings.sessions.inactive_ms, steady=self.clock.steady_ms())
         if not await self.store.apply(settled):
-            raise LeaseLost(f"batch {batch.id} has another owner now")
+            raise LeaseLost(f"{show('batch', batch.id)} has another owner now, or none")
         self.agent.progress.tell(claimed.all_messages, channel.TurnProgress("settled"))
         self.hints.deliver.set()
         self.hints.record.set()

@@ -195,7 +195,7 @@ async def cancelled_when_lost(
         if not is_lost:
             raise
         run.uncancel()
-        raise LeaseLost(f"{what} has another owner now") from None
+        raise LeaseLost(f"{what} has another owner now, or none") from None
 
 
 @frozen

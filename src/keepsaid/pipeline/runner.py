@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from keepsaid.domain import commits, message, turn
+from keepsaid.domain.ids import show
 from keepsaid.errors import LeaseLost
 from keepsaid.pipeline import leasing, routing
 from keepsaid.pipeline.answering import AgentDeps, Answering, PipelineSettings
@@ -60,7 +61,7 @@ class MessagePipeline:
     async def open(self, lease: turn.Lease) -> turn.ClaimedBatch:
         """What a lease is for, read. Raises LeaseLost when another owner has the batch."""
         if (claimed := await self._store.claimed(lease)) is None:
-            raise LeaseLost(f"batch {lease.batch.id} has another owner now")
+            raise LeaseLost(f"{show('batch', lease.batch.id)} has another owner now, or none")
         return claimed
 
     async def answer(self, claimed: turn.ClaimedBatch) -> None:

@@ -137,15 +137,16 @@ async def is_a_channel_if_it_says_so(trial: Trial) -> None:
 
 
 async def _check_sending(channel: Channel, conversation: str) -> None:
-    """A try to send is answered with a result or an error."""
+    """A message that is to arrive is sent without an error."""
     lane = Lane(channel.name, "default", conversation, lane_key(conversation))
     draft = ReplyDraft(1, "This is a test message of: keepsaid ext check", notice=True)
     sending = asyncio.ensure_future(channel.send(StoredReply(1, lane, None, "sending", draft)))
     done, _ = await asyncio.wait((sending,), timeout=_SEND_S)
     sending.cancel()
     _expect(done, f"the channel {channel.name} hangs when it sends")
-    if sending.exception() is None:
-        _expect(isinstance(sending.result(), SendResult), f"the channel {channel.name} says nothing of what it sent")
+    if (error := sending.exception()) is not None:
+        raise Amiss(f"the channel {channel.name} cannot send: {type(error).__name__}: {error}")
+    _expect(isinstance(sending.result(), SendResult), f"the channel {channel.name} says nothing of what it sent")
 
 
 async def _check_listening(extension: LoadedExtension) -> None:
@@ -156,15 +157,16 @@ async def _check_listening(extension: LoadedExtension) -> None:
     listening.cancel()
     done, _ = await asyncio.wait((listening,), timeout=_QUIET_S)
     _expect(done, "its listening does not end when it is cancelled")
-    _expect(listening.cancelled() or listening.exception() is None, f"listening raises {listening}")
+    if not listening.cancelled() and (error := listening.exception()) is not None:
+        raise Amiss(f"listening raises {type(error).__name__}: {error}")
 
 
 CHECKS: Mapping[str, Callable[[Trial], Awaitable[None]]] = {
     "its manifest is valid": is_valid,
     "it starts and stops within its limits": is_let_in_and_out,
     "its health check passes": is_well,
-    "every tool that it offers can be called": has_usable_tools,
-    "every channel that it offers can be used": is_a_channel_if_it_says_so,
+    "every tool has a name, a description and a schema": has_usable_tools,
+    "every channel has its name, and stops listening": is_a_channel_if_it_says_so,
 }
 """What is asked, in order."""
 

@@ -205,6 +205,9 @@ def keys_in(environment: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(filter(None, (environment.get(variable) for variable in KEY_VARIABLES.values())))
 
 
+_VARIABLE = "KEEPSAID_MODELS__CHAT"
+
+
 def chosen(models: ModelsConfig, environment: Mapping[str, str] | None = None) -> str:
     """The `provider/name` a setting means, or `none`; raises ConfigError for one that means nothing."""
     environment = os.environ if environment is None else environment
@@ -217,6 +220,8 @@ def chosen(models: ModelsConfig, environment: Mapping[str, str] | None = None) -
     if provider not in DEFAULTS or not name:
         known = ", ".join(f"{known}/NAME" for known in DEFAULTS)
         what = f"models.chat {models.chat!r} is not one of: auto, none, {known}"
+        if environment.get(_VARIABLE) == models.chat:
+            raise ConfigError(f"{what} (environment variable {_VARIABLE})", hint=f"unset {_VARIABLE}")
         raise ConfigError(what, hint="keepsaid config set models.chat PROVIDER/NAME")
     return models.chat
 

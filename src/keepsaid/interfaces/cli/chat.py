@@ -250,7 +250,7 @@ async def _own(config: Config, closing: AsyncExitStack) -> Remote:
     except HomeError:
         await closing.enter_async_context(server.listening(instance, 0))
     await closing.enter_async_context(serve.unbroken(instance))
-    closing.callback(asyncio.get_running_loop().call_later, _QUIET_S, say, _STOPPING)
+    closing.callback(asyncio.get_running_loop().call_later, _QUIET_S, partial(say, _STOPPING))
     remote = recorded(home)
     assert remote is not None, "a server that listens has written its address"
     return remote
@@ -301,7 +301,7 @@ async def _piped(talk: talks.ChatClient, conversation: str) -> int:
             elif not await talks.run_slash_command(command, conversation):
                 break
         except InputError as error:
-            say(f"refused: {error.what}. {error.safe}")
+            say(f"refused: {error.what.rstrip('?')}. {error.safe}", always=True)
             refused = 1
     await _earlier(talk)
     return refused

@@ -136,9 +136,9 @@ def begin(current: CliSession) -> None:
     _current.set(current)
 
 
-def say(text: str) -> None:
-    """Talk to the person, on stderr, unless --quiet."""
-    if not session().quiet:
+def say(text: str, *, always: bool = False) -> None:
+    """Talk to the person, on stderr, unless --quiet; what is refused is said `always`."""
+    if always or not session().quiet:
         print(folded(text), file=sys.stderr, flush=True)
 
 

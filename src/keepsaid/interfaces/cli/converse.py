@@ -106,7 +106,8 @@ class Conversation:
                 say(f"{gone.what}. {gone.safe}")
                 await self._talk.take_over()
             except (InputError, StoreError) as error:
-                say(f"{error.what}. {error.safe} Try: {error.hint}")
+                ends = "" if error.what.endswith("?") else "."
+                say(f"{error.what}{ends} {error.safe} Try: {error.hint}")
 
     async def _carry_out(self, line: SlashCommand | str) -> bool:
         """Send a message or run a command; False if the chat is to end."""
@@ -220,10 +221,9 @@ class Conversation:
             if reply["text"] != written:
                 print_message("bot (as it was stored) >" if written else "bot >", reply["text"])
             await self._talk.seen(reply["id"])
-        said = "".join(reply["text"] for reply in story["replies"])
-        for memory in story.get("remembered") or ():
-            if memory["text"] in said:
-                continue  # the reply to /remember says so itself
+        asked = read_command(str(story.get("text", "")))
+        # the reply to /remember says so itself
+        for memory in story.get("remembered") or () if asked is None else ():
             replaced = f" (replaces {', '.join(memory['replaces'])})" if memory["replaces"] else ""
             say(f"      remembered: [{memory['kind']}] {memory['text']}{replaced}   undo: /undo")
         say_unanswered(story)

@@ -120,6 +120,8 @@ def check(
         told = asyncio.run(checked(Trial(one, Path(data), settings, tuple(_needed(one, there)), send_to=send_to)))
     rows = [f"{'FAILS' if amiss else 'ok':<6} {what}{': ' + amiss if amiss else ''}" for what, amiss in told.items()]
     show({"extension": one.id, "checks": told, "passed": not any(told.values())}, *rows)
+    if one.manifest is not None and one.manifest.channel is not None and not send_to:
+        say("sending was not tried; to try it: --send-to CONVERSATION")
     if any(told.values()):
         raise typer.Exit(program.ERRORS)
 

@@ -89,7 +89,7 @@ class Gate:
         if known:
             return
         if self.client_token is not None or not is_loopback(self.host):
-            raise responses.Unauthorised("this route needs a token")
+            raise responses.unauthorised(request, "a token")
         # A proxy shows itself by a header of its own, or by HTTP/1.0, which nginx speaks to what is behind it.
         if request.scope["http_version"] == "1.0" or any(_PASSED_ON.fullmatch(name) for name in request.headers):
             what = "a proxy passed this call on, and without a token everybody could call through it"
@@ -101,8 +101,7 @@ class Gate:
         request.state.owner = self.is_operator(request)
         self._same_place(request, known=request.state.owner)
         if not request.state.owner:
-            sent = "; yours is not: each start makes another" if "authorization" in request.headers else ""
-            raise responses.Unauthorised(f"this route needs the token of the running instance{sent}")
+            raise responses.unauthorised(request, "the operator's token")
 
     def is_operator(self, request: Request) -> bool:
         """Whether the request carries the running instance's token."""

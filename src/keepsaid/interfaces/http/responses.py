@@ -32,6 +32,15 @@ class Unauthorised(errors.KeepsaidError):
     hint = "send Authorization: Bearer TOKEN"
 
 
+_TOKENS = "send Authorization: Bearer TOKEN; server.token is a client's, server.operator_token the operator's"
+
+
+def unauthorised(request: Request, needed: str) -> Unauthorised:
+    """The error for a request with no token, or with one that a route does not take."""
+    sent = "; the one that was sent is another" if "authorization" in request.headers else ""
+    return Unauthorised(f"this route needs {needed}{sent}", hint=_TOKENS)
+
+
 class ForeignCaller(errors.KeepsaidError):
     """The request comes from a page or host that may not call this server."""
 

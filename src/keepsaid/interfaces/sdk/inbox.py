@@ -40,8 +40,12 @@ class Batch:
     async def done(self, reply: str = "") -> None:
         """Settle the batch, with the reply in the same commit; delivery follows. Raises LeaseLost.
 
-        A reply to the program's own channel counts as seen: the program has just written it.
+        A reply to the program's own channel counts as seen: the program has just written it. Said again of a batch
+        that was done under this lease, it changes nothing: the first reply stands.
         """
+        batch = self._claimed.batch
+        if self.settled and await self._instance.services.batches.find(batch.id, batch.fence) is None:
+            return
         reply_id = await self._instance.services.batches.done(self._claimed, reply, self._consumer)
         self.settled = True
         if reply_id is not None and self._claimed.batch.lane.channel == CHANNEL:

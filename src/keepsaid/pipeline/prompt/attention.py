@@ -206,7 +206,7 @@ def _focus(claimed: ClaimedBatch, recent: Recent, settled: tuple[SlotSettlement,
         return Focus(FocusKind.SLOT, filled.slot.anchor, question.text, "", reason)
     if answer is not None:
         return Focus(FocusKind.ANSWER, answer[0], answer[1], "", "the last thing said to the lane")
-    return Focus(reason="no answer in this lane yet")
+    return Focus(reason="no model has answered in this lane yet")
 
 
 def _replied(claimed: ClaimedBatch, newest: StoredMessage) -> Focus | None:

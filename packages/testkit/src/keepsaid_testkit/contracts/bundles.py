@@ -198,24 +198,6 @@ class BundleContract:
             assert await export_records(other) == stones
             assert set(await taken(other, stones)) == {ImportOutcome.SAME}
 
-    async def test_what_was_asked_for_again_is_taken_along(
-        self, factory: BundleFactory, another: BundleFactory
-    ) -> None:
-        """It was forgotten before; the tombstones that it has are not."""
-        key = bytes(range(32))
-        async with factory() as store, another() as other:
-            for one in (store, other):
-                assert await one.bundles.adopt_key(key)
-            ids = await store.keep([said("a", "the sea is calm"), said("b", "the sky is grey")], 5)
-            traced = await store.forgetful.lineage(ids, [])
-            await store.forgetful.hide(ids, [digest for one in traced for digest in one.digests], 9)
-            await store.forgetful.erase(ids)
-            await store.keep([replace(said("c", "the sea is calm"), asked=True)], 10)
-            exported = await export_records(store)
-            assert set(await taken(other, exported)) == {ImportOutcome.NEW}
-            assert [one.memory.text for one in entries(await export_records(other))] == ["the sea is calm"]
-            assert (await other.keep([said("d", "the sky is grey")], 11)) == (0,)
-
     async def test_a_key_is_taken_over_where_there_is_none(
         self, factory: BundleFactory, another: BundleFactory
     ) -> None:
@@ -336,3 +318,25 @@ def _scoped_memories() -> list[NewMemory]:
         episode("room", "said before others", THERE, Trust.KNOWN, speaker_id=ANN),
         said("owner", "for the owner", scope=person_scope(OWNER), kind=Kind.GOAL),
     ]
+
+
+class LiftedTombstoneContract:
+    """What was forgotten, and then asked for again."""
+
+    async def test_what_was_asked_for_again_is_taken_along(
+        self, factory: BundleFactory, another: BundleFactory
+    ) -> None:
+        """It was forgotten before; the tombstones that it has are not."""
+        key = bytes(range(32))
+        async with factory() as store, another() as other:
+            for one in (store, other):
+                assert await one.bundles.adopt_key(key)
+            ids = await store.keep([said("a", "the sea is calm"), said("b", "the sky is grey")], 5)
+            traced = await store.forgetful.lineage(ids, [])
+            await store.forgetful.hide(ids, [digest for one in traced for digest in one.digests], 9)
+            await store.forgetful.erase(ids)
+            await store.keep([replace(said("c", "the sea is calm"), asked=True)], 10)
+            exported = await export_records(store)
+            assert set(await taken(other, exported)) == {ImportOutcome.NEW}
+            assert [one.memory.text for one in entries(await export_records(other))] == ["the sea is calm"]
+            assert (await other.keep([said("d", "the sky is grey")], 11)) == (0,)

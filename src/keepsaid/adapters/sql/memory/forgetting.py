@@ -330,7 +330,7 @@ def _revived(db: MemorySession, hashes: frozenset[bytes], keyring: TombstoneKeyr
     return tuple(number for number, _, is_asked in _with_tombstones(db, keyring, hashes) if not is_asked)
 
 
-def tombstones_of_asked(db: MemorySession, keyring: TombstoneKeyring) -> frozenset[bytes]:
+def lifted_tombstones(db: MemorySession, keyring: TombstoneKeyring) -> frozenset[bytes]:
     """The tombstones of memories that were asked for again after they had been forgotten."""
     found = _with_tombstones(db, keyring, None)
     return frozenset(hash_ for _, hashes, is_asked in found if is_asked for hash_ in hashes)

@@ -223,7 +223,7 @@ def _clean(entry: BundleEntry, new: NewMemory) -> BundleEntry:
 def _read_contents(
     db: MemorySession, listeners: Sequence[Listener], mark: str, keyring: TombstoneKeyring
 ) -> BundleContents:
-    """What the listeners hear. The tombstones of what was asked for again stay here: there they would refuse it."""
+    """What the listeners can read. Tombstones of what was asked for again are left out: they would refuse it there."""
     ids = sorted({id_ for listener in listeners for id_ in column(db, SQL["told"], rows.bound(listener))})
     visible = frozenset(ids)
     everything = any(listener.everything for listener in listeners)
@@ -232,7 +232,7 @@ def _read_contents(
     if not everything:
         persons = tuple(one for one in persons if any(identity.name in names for identity in one.identities))
     tombstones = every(db, SQL["tombstones"]) if everything else []
-    asked = forgetting.tombstones_of_asked(db, keyring) if tombstones else frozenset()
+    asked = forgetting.lifted_tombstones(db, keyring) if tombstones else frozenset()
     tombstones = [row for row in tombstones if row[0] not in asked]
     edges = sum(1 for row in every(db, SQL["edges"]) if visible.issuperset(row[:2]))
     counts = {"tombstones": len(tombstones), "people": len(persons), "memories": len(ids), "associations": edges}
