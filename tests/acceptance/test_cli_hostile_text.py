@@ -166,7 +166,7 @@ async def _said(home: Path) -> None:
     async with Keepsaid.open(home) as ks:
         for n, text in enumerate((f"work {HOSTILE}", f"spam {HOSTILE}", _SAID)):
             origin = Origin("library", "default", f"c {HOSTILE}", f"u{n} {HOSTILE}", HOSTILE, trust=Trust.KNOWN)
-            await ks._instance.receive(Inbound(origin, Content(b"", text), topic=HOSTILE))
+            await ks._opened().instance.receive(Inbound(origin, Content(b"", text), topic=HOSTILE))
 
 
 @pytest.fixture(scope="module")

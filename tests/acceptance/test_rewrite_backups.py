@@ -66,7 +66,7 @@ def test_a_damaged_backup_is_named_and_left(program: Program, capsys: Capture, b
     done = inside(program, capsys, "memory", "forget", "--filter", _WORD, "--yes", "--rewrite-backups", "--json")
     assert done.json["backups"] == [str(backup)]
     assert f"not rewritten: {backup}" in done.err
-    assert f"a backup from before may still hold it: {backup}" in done.err
+    assert f"a copy from before may still hold it: {backup}" in done.err
     assert holds(backup) == ["memory.db"]
 
 

@@ -50,7 +50,7 @@ async def test_what_was_said_reaches_memory_without_secrets(tmp_path: Path) -> N
     async with Keepsaid.open(tmp_path, answering=True, settings=SETTINGS) as ks:
         for n, text in enumerate(said):
             await ks.inbox.put(Message(text, "u1", f"c{n}"))
-        instance = ks._instance
+        instance = ks._opened().instance
         seen = await instance.operations.overview()
         while seen.episodes_due or seen.batches.get("done", 0) < len(said):
             await instance.recorder.catch_up()
@@ -85,8 +85,8 @@ async def test_what_was_said_reaches_memory_without_secrets(tmp_path: Path) -> N
 )
 async def test_no_secret_in_a_name_is_written_through_the_graph(tmp_path: Path, mention: Mention) -> None:
     async with Keepsaid.open(tmp_path, settings=SETTINGS) as ks:
-        memory_id = (await ks._instance.services.memories.add("We went out by boat.", "fact")).id
-        graph = ks._instance.memories.graph
+        memory_id = (await ks._opened().instance.services.memories.add("We went out by boat.", "fact")).id
+        graph = ks._opened().instance.memories.graph
         assert await graph.relate([], [replace(mention, memory_id=memory_id)], 1) == 1
     memory = _kept(tmp_path, "memory")
     for secret in (OURS.encode(), b"lantern", b"PROJ-1234", b"proj 1234"):

@@ -110,7 +110,7 @@ def test_a_class_in_one_file_says_all_that_a_manifest_says(tmp_path: Path) -> No
         ({"api": 2}, "api: it is written for version 2 of this interface; this keepsaid has 1"),
         ({"entrypoint": "main"}, "entrypoint: String should match pattern"),
         ({"entrypoint": None}, "it has neither an entrypoint nor an agent"),
-        ({"entry": "x"}, "entry: Extra inputs are not permitted"),
+        ({"entry": "x"}, "entry: there is no such key; did you mean entrypoint?"),
         ({"depends_on": ["x"]}, "it depends on itself"),
         ({"secrets": {"token": "lower"}}, "secrets.token: String should match pattern"),
         ({"events": {"subscribes": [{"topic": "nope"}]}}, "'nope' cannot be subscribed to"),

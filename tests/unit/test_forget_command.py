@@ -96,7 +96,8 @@ async def test_it_is_forgotten_once_it_is_confirmed(tmp_path: Path) -> None:
         assert await say(instance, confirm[0]) == "It is forgotten."
         for gone in ("msg_0000000000001", "msg_0000000000001 yes"):
             assert await say(instance, f"/forget {gone}") == "There is no msg_0000000000001."
-        assert (await say(instance, "/forget mem_nope")).startswith("/forget does not take 'mem_nope'")
+        assert (await say(instance, "/forget mem_nope")).startswith("There is no mem_nope.")
+        assert (await say(instance, "/forget Rex")).startswith("/forget does not take 'Rex'.\n/forget: delete for good")
         assert await remembered(instance) == ["the dentist is in Braga"]
         group = replace(OWNER, direct=False, conversation="room")
         stranger = replace(OWNER, trust=Trust.KNOWN, sender="bob", conversation="bob")

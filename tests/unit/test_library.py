@@ -258,9 +258,9 @@ async def test_the_home_is_where_the_variable_says(tmp_path: Path, monkeypatch: 
 
 async def test_a_closed_home_takes_nothing(tmp_path: Path) -> None:
     async with Keepsaid.open(tmp_path, settings=SETTINGS) as ks:
-        pass
+        inbox = ks.inbox
     with pytest.raises(StoreError, match="closed"):
-        await ks.inbox.put(HELLO)
+        await inbox.put(HELLO)
 
 
 async def test_settings_are_checked_before_anything_is_made(tmp_path: Path) -> None:

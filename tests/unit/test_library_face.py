@@ -170,7 +170,7 @@ async def test_a_search_keeps_within_its_filters(ks: Keepsaid, filters: dict[str
         (lambda ks: ks.memory.list(["rumour"]), "there is no kind"),
         (lambda ks: ks.memory.get("mem_nothing"), "there is no memory"),
         (lambda ks: ks.memory.forget(), "name ids, or a person"),
-        (lambda ks: ks.memory.forget(text="nobody said this"), "nothing that is stored is like that"),
+        (lambda ks: ks.memory.forget(text="nobody said this"), "nothing that is stored has that id or text"),
         (lambda ks: ks.memory.undo("fgt_nothing"), "cannot be undone"),
     ],
 )

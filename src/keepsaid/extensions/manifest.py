@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Annotated, Any, Literal, Required, TypedDict, TypeVar, Unpack, get_type_hints, overload
 
 import pydantic
@@ -113,7 +114,7 @@ def tool(method: F | None = None, **terms: Unpack[ToolTerms]) -> F | Callable[[F
     `chars_max` the characters it may return (20,000), `name` what the model calls it.
     """
     whom, output = terms.get("serves"), message.Trust(terms.get("output", message.Trust.EXTERNAL))
-    kind, limit_s = turn.ToolClass(terms.get("kind", turn.ToolClass.UNSAFE)), terms.get("limit_s", 30.0)
+    kind, limit_s = _kind_of(terms.get("kind", turn.ToolClass.UNSAFE)), terms.get("limit_s", 30.0)
     serves = None if whom is None else message.SERVES[whom]
     mark = ToolMark(kind, limit_s, terms.get("chars_max", 20_000), terms.get("name", ""), serves, output)
 
@@ -122,6 +123,12 @@ def tool(method: F | None = None, **terms: Unpack[ToolTerms]) -> F | Callable[[F
         return one
 
     return marked if method is None else marked(method)
+
+
+def _kind_of(kind: str) -> turn.ToolClass:
+    if kind not in [*turn.ToolClass]:
+        raise ValueError(f"kind must be one of {', '.join(turn.ToolClass)}, not {kind!r}")
+    return turn.ToolClass(kind)
 
 
 def context(*, priority: int = 50, trust: str = "external") -> Callable[[F], F]:
@@ -351,6 +358,9 @@ def manifest_of(data: Mapping[str, Any]) -> Manifest:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"])
         what = first["msg"].removeprefix(_OURS)
+        if first["type"] == "extra_forbidden":
+            near = get_close_matches(str(first["loc"][-1]), Manifest.model_fields, 1)
+            what = f"there is no such key; did you mean {near[0]}?" if near else "there is no such key"
         raise ExtensionError(f"the manifest is wrong: {place + ': ' if place else ''}{what}") from None
 
 

@@ -101,7 +101,7 @@ class ForgettingService:
         """Forget, by the owner's word; raises InputError where there is nothing to forget."""
         done = await self.forget_selected(parse_request(asked), OWNER, undo_ms(asked.undo_for))
         if done is None:
-            raise InputError("nothing that is stored is like that", safe=_SAFE, hint="keepsaid memory ls")
+            raise InputError("nothing that is stored has that id or text", safe=_SAFE, hint="keepsaid memory ls")
         return ForgetReceipt(done, await asyncio.to_thread(self.backups, done.requested_at))
 
     async def forget_selected(self, wish: ForgetSelector, by: str, undo_for_ms: int = 0) -> Forgetting | None:

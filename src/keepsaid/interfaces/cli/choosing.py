@@ -211,10 +211,12 @@ def _only_one(listed: Sequence[str], url: str, *, ask: bool) -> str:
         return listed[0]
     if listed and ask:
         return _pick_listed(listed)
-    nothing = "gives no list of models, or no server answers there"
-    what = f"{url} lists {', '.join(listed[:_SHOWN_MAX])}" if listed else f"{url} {nothing}"
     hint = f"keepsaid init --base-url {url} --model openai/NAME"
-    raise InputError(f"name the model: {what}", safe=NOTHING_SAVED, hint=hint)
+    if listed:
+        what = f"name the model: {url} lists {', '.join(listed[:_SHOWN_MAX])}"
+        raise InputError(what, safe=NOTHING_SAVED, hint=hint)
+    what = f"no server answers at {url}, or it gives no list of models"
+    raise InputError(what, safe=NOTHING_SAVED, hint=f"start the server and repeat this, or name its model: {hint}")
 
 
 def _pick(question: str, shown: Sequence[str], known: Sequence[str]) -> str:

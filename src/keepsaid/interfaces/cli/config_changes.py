@@ -43,6 +43,8 @@ def set_(
     if (value is None) != prompt:
         raise program.Misused("give either VALUE or --prompt", hint="keepsaid config set --help")
     given = _read(path, kind, _prompt_value(key) if value is None else value)
+    if is_secret(kind) and not given:
+        raise program.Misused(f"no value was given for {key}", hint=f"keepsaid config unset {key}")
     if value is not None and is_secret(kind) and is_text(kind):
         say("warning: the history of your shell may keep this secret; --prompt avoids that")
     file = session().home.config_file

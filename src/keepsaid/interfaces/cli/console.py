@@ -9,8 +9,7 @@ import re
 import sys
 import textwrap
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import MISSING, Field, fields
 from functools import cache
@@ -217,7 +216,7 @@ NOTHING = "nothing was ever stored here: keepsaid chat"
 """What is said of a home without stores."""
 
 _TABLE_TEXT_MAX = 100
-_LAST_MIN = 24
+_LAST_MIN, _NARROW = 24, 72
 _COLUMNS, _COLUMNS_MIN, _COLUMNS_MAX = 79, 40, 100
 _GAP = 2
 
@@ -291,6 +290,15 @@ def show_rows(
         say(empty if session().stored() else NOTHING)
 
 
+_LISTED = 20
+
+
+def say_more(count: int, limit: int) -> None:
+    """Say that a list ended at its limit, unless somebody asked for few."""
+    if count == limit >= _LISTED:
+        say(f"only the newest {limit}; more: -n {10 * limit}")
+
+
 def on_terminal() -> bool:
     """Whether stdout is a terminal."""
     return sys.stdout.isatty()
@@ -310,7 +318,9 @@ def _print_rich(table: Table) -> None:
     widths = [max(map(cells.cell_len, column)) for column in zip(*rows, strict=True)]
     before = sum(widths[:-1]) + _GAP * (len(widths) - 1)
     # Ids are there to be copied: what does not fit is cut from the last column, and never below what can be read.
-    widths[-1] = max(_LAST_MIN, min(widths[-1], console.Console().width - before - _GAP))
+    room = console.Console().width
+    least = _LAST_MIN if room > _NARROW else _LAST_MIN // 2
+    widths[-1] = max(least, min(widths[-1], room - before - _GAP))
     page = console.Console(width=before + widths[-1] + _GAP, no_color=not coloured(), highlight=False)
     drawn = tables.Table(box=None, pad_edge=False, header_style="bold" if coloured() else "", padding=(0, _GAP, 0, 0))
     for heading, width in zip(table.headings, widths, strict=True):
@@ -341,7 +351,9 @@ def age(at: int | None) -> str:
 
 
 def facts(pairs: Iterable[tuple[str, str]], width: int = 11) -> str:
-    """Lines of a name and what is to be said about it."""
+    """Lines of a name and what is to be said about it; on a terminal, folded where they are wider than it."""
+    if on_terminal():
+        return wrapped(pairs, width)
     return "\n".join(f"{name.ljust(width)} {value}".rstrip() for name, value in pairs)
 
 
@@ -370,31 +382,3 @@ def wrapped(pairs: Iterable[tuple[str, str]], width: int = 11) -> str:
         parts = textwrap.wrap(value, room, break_long_words=False, break_on_hyphens=False) or [""]
         lines += [f"{'' if place else name:{width}} {part}".rstrip() for place, part in enumerate(parts)]
     return "\n".join(lines)
-
-
-_SAID_EVERY = 10
-
-Tell = Callable[[int, int, str], None]
-"""Hears how much is done, of how much, and what is going on."""
-
-
-@contextmanager
-def progress(total: int, noun: str) -> Iterator[Tell]:
-    """Shows it on stderr; `noun` says what is counted: `kills`."""
-    if session().quiet or not sys.stderr.isatty():
-        said = -1
-
-        def tell(done: int, total: int, what: str) -> None:
-            nonlocal said
-            if done // _SAID_EVERY > said or done == total:
-                said = done // _SAID_EVERY
-                say(f"{done:5} of {total} {noun}   {what}".rstrip())
-
-        yield tell
-        return
-    from rich import console, progress  # noqa: PLC0415 - 0.1 s that pipes and scripts need not pay
-
-    errors = console.Console(stderr=True, no_color=not session().colour)
-    with progress.Progress(console=errors, transient=True) as bar:
-        task = bar.add_task("starting", total=total)
-        yield lambda done, _, what: bar.update(task, completed=done, description=what)

@@ -112,6 +112,7 @@ def ls(
     stories, gone = console.session().read(found) or ((), 0)
     shape = {"messages": [story_shape(story) for story in stories]}
     console.show_rows(shape, _HEADINGS, map(_row, stories), "no message matches", ("ROUTE", "CONVERSATION"))
+    console.say_more(len(stories), limit)
     if gone and len(stories) < limit:
         console.say(f"{counted(gone, 'message')} that were done or dropped are pruned (buffer.retention_days)")
 

@@ -246,7 +246,7 @@ def _search(asked: SearchOptions) -> None:
         if missing != NO_EMBEDDER:
             console.say(f"left out: {missing}")
     if not found["hits"]:
-        by_words = "; without an embedder a memory is found by its words alone"
+        by_words = "; memories are found by their words alone: keepsaid models pull adds finding by meaning"
         said = f"nothing matches{by_words if NO_EMBEDDER in found['missing'] else ''}"
         console.say(said if other is not None or console.session().stored() else console.NOTHING)
 
@@ -271,7 +271,8 @@ def ls(
         {"memories": [memory_shape(memory, console.now_ms()) for memory in found]},
         ("ID", "KIND", "AGE", "FROM", "SCOPE", "MEMORY"),
     )
-    console.show_rows(shape, headings, map(_cells, found), "nothing is remembered yet", ("FROM", "AGE"))
+    console.show_rows(shape, headings, map(_cells, found), "nothing is remembered yet", ("FROM", "AGE", "SCOPE"))
+    console.say_more(len(found), limit)
 
 
 _SHORT = {Kind.THREAD_SUMMARY: "summary", Kind.SESSION_SUMMARY: "summary", Kind.THREAD_STATE: "state"}

@@ -74,7 +74,7 @@ def _forget(chosen: Chosen) -> None:
         if (more := told["counts"].get("memories", 0) - len(rows)) > 0:
             console.say(f"and {counted(more, 'more memory', 'more memories')}")
         add = "nothing was changed; to forget it for good, add --yes"
-        console.say(add if told["counts"] else "nothing in memory is like that")
+        console.say(add if told["counts"] else "nothing that is stored has that id or text")
         return
     told = _waited(told)
     rewritten = _rewritten(told["backups"]) if chosen.rewrite_backups and told["state"] == "done" else {}
@@ -83,7 +83,7 @@ def _forget(chosen: Chosen) -> None:
     console.show(told, f"{told['id']}  {done}: {_counts(told['counts'])}")
     _show_rewritten(rewritten)
     for backup in told["backups"]:
-        console.say(f"a backup from before may still hold it: {backup}")
+        console.say(f"a copy from before may still hold it: {backup}")
     if told["undo_until"]:
         console.say(f"it can be undone until {told['undo_until']}: keepsaid memory restore {told['id']}")
     if told["state"] != "done":

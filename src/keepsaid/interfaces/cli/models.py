@@ -12,7 +12,8 @@ import typer
 from keepsaid.domain.turn import NO_MODEL
 from keepsaid.errors import EmbedderError, KeepsaidError, ModelError
 from keepsaid.interfaces.cli import program
-from keepsaid.interfaces.cli.console import Table, on_terminal, progress, refused, say, session, show
+from keepsaid.interfaces.cli.console import Table, on_terminal, refused, say, session, show
+from keepsaid.interfaces.cli.progress_bar import progress
 
 if TYPE_CHECKING:
     from keepsaid.config import Config, Home

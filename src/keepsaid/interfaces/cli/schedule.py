@@ -60,7 +60,10 @@ def show_one(thing: Named) -> None:
         what, hint = f"there is no schedule {thing}", "keepsaid schedule add"
         shape = session().need(lambda stores: schedule_view_shape(stores.views.schedules, thing), what, hint)
     runs = tuple((one["due_at"], one["state"], one["output"], one["reason"] or "-") for one in shape["runs"])
-    show(shape, _render_schedule(shape), Table(("DUE", "RUN", "OUTPUT", "WHY"), runs))
+    table = [Table(("DUE", "RUN", "OUTPUT", "WHY"), runs)] if runs else []
+    show(shape, _render_schedule(shape), *table)
+    if not runs:
+        talk("no runs yet")
 
 
 @frozen

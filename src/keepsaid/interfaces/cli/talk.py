@@ -27,7 +27,7 @@ from keepsaid.values import frozen
 HELP = {
     "/help": "this list",
     "/why": "explain the last turn: what was recalled, what was left out, and why",
-    "/stop": "cancel the answer that is being written, as Ctrl-C twice does",
+    "/stop": "cancel the answer that this chat no longer waits for: Ctrl-C, then /stop or Ctrl-C again",
     **{f"/{name}": meaning for name, meaning in COMMANDS.items() if name not in ("help", "join")},
     "/quit": "end the chat, as Ctrl-D does",
 }

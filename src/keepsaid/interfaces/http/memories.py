@@ -12,7 +12,7 @@ from keepsaid.domain import bundle, bundle_lines, ids, views
 from keepsaid.domain.memory import Memory
 from keepsaid.interfaces import shapes
 from keepsaid.interfaces.http.bodies import OwnerCall, OwnerRoute, no_such
-from keepsaid.interfaces.http.responses import BadRequest, read_limit, render_in_thread
+from keepsaid.interfaces.http.responses import BadRequest, read_flag, read_limit, read_query, render_in_thread
 from keepsaid.interfaces.shapes import Shape, forget_request, forgetting_shape, memory_shape, preview_shape
 from keepsaid.services import explaining, importing, memories
 
@@ -94,14 +94,18 @@ async def undo(instance: Instance, call: OwnerCall) -> Shape:
     return forgetting_shape(await instance.services.forgetting.undo(name))
 
 
+_FILTERS = ("query", "kind", "person", "since", "until", "as_of", "archived", "limit")
+
+
 async def search(instance: Instance, call: OwnerCall) -> Response:
     """The best memories for `query`, best first; without a query the newest. Filters narrow a search."""
-    query, service, at = call.request.query_params, instance.services.search, instance.clock.now_ms()
+    query = read_query(call.request, *_FILTERS)
+    service, at = instance.services.search, instance.clock.now_ms()
     if "query" not in query:
         kinds, limit = memories.filters_of({"kind": query.get("kind", "")}).kind, read_limit(call.request, _LIST_ROWS)
         found = await service.newest(() if kinds is None else (kinds,), limit)
         return await render_in_thread(lambda: {"memories": [memory_shape(one, at) for one in found]})
-    archived = query.get("archived", "") in {"1", "true"}
+    archived = read_flag(call.request, "archived")
     limit = read_limit(call.request, _SEARCH_ROWS)
     recalled = await service.search(memories.SearchRequest(query["query"], limit, memories.filters_of(query), archived))
     return await render_in_thread(lambda: shapes.recalled_shape(recalled, at))
@@ -145,6 +149,7 @@ async def merge(instance: Instance, call: OwnerCall) -> Shape:
 
 async def list_people(instance: Instance, call: OwnerCall) -> Shape:
     """Persons that were joined, and identities that something is remembered from."""
+    read_query(call.request, "limit")
     return shapes.people_shape(await instance.services.people.list(read_limit(call.request, _PEOPLE_ROWS)))
 
 
@@ -217,13 +222,14 @@ async def flag_memory(instance: Instance, call: OwnerCall) -> Shape:
 
 async def list_entities(instance: Instance, call: OwnerCall) -> Shape:
     """Entities that memories mention, the most mentioned first; `kind` narrows them."""
-    kind, limit = call.request.query_params.get("kind", ""), read_limit(call.request, _PEOPLE_ROWS)
+    kind = read_query(call.request, "kind", "limit").get("kind", "")
+    limit = read_limit(call.request, _PEOPLE_ROWS)
     return {"entities": [shapes.entity_shape(one) for one in await instance.services.entities.list(kind, limit)]}
 
 
 async def get_entity(instance: Instance, call: OwnerCall) -> Response:
     """The page of each entity that has a name or key."""
-    pages = await instance.services.entities.pages(call.request.query_params.get("name", ""))
+    pages = await instance.services.entities.pages(read_query(call.request, "name").get("name", ""))
     at = instance.clock.now_ms()
     return await render_in_thread(lambda: {"pages": [shapes.entity_page_shape(one, at) for one in pages]})
 

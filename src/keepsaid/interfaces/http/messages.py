@@ -20,7 +20,14 @@ from keepsaid.domain import commits, ids, quotation, views
 from keepsaid.domain.message import Content, IgnoredUpdate, Inbound, Origin, ProviderMarks, StoredMessage, Trust
 from keepsaid.errors import InputError, UnknownChannel
 from keepsaid.interfaces.http.bodies import Gate, body_of, fields_in
-from keepsaid.interfaces.http.responses import Acknowledgement, BadRequest, ConfirmedResponse, NotFound, Unauthorised
+from keepsaid.interfaces.http.responses import (
+    Acknowledgement,
+    BadRequest,
+    ConfirmedResponse,
+    NotFound,
+    Unauthorised,
+    read_query,
+)
 from keepsaid.interfaces.shapes import Shape, batch_shape, fields_of, next_try, receipt_shape, story_shape
 from keepsaid.services.inbox import SETTLED, AnswerProgress
 from keepsaid.text.normal import cut, kind_of
@@ -180,13 +187,11 @@ class Messages:
         if medium not in MEDIA:
             hint = "webhooks of GitHub go to /hooks/github" if medium == "github" else "see docs/use/reference/http.md"
             raise NotFound(f"there is no medium {medium!r}; known: {', '.join(sorted(MEDIA))}", hint=hint)
-        for name in request.query_params:
-            if name not in _ASKED:
-                raise BadRequest(f"unknown parameter {name!r}; known: {', '.join(_ASKED)}")
+        query = read_query(request, *_ASKED)
         posted = MEDIA[medium](fields)
         if isinstance(posted, IgnoredUpdate):
             return JSONResponse({"ignored": posted.reason})
-        fields = {**fields_of(posted, *_POSTED), **request.query_params}
+        fields = {**fields_of(posted, *_POSTED), **query}
         key = request.headers.get("idempotency-key", posted.delivery)
         inbound = inbound_of(self._instance.config, fields, body, key)
         return await self._keep(request, replace(inbound, content=replace(inbound.content, event=posted.event)))

@@ -18,7 +18,7 @@ from keepsaid.events.catalog import topics_of
 from keepsaid.interfaces import task_shapes
 from keepsaid.interfaces.http.bodies import OwnerCall, OwnerRoute, no_such
 from keepsaid.interfaces.http.messages import RETRY_MS
-from keepsaid.interfaces.http.responses import BadRequest, NotFound, read_limit, render_in_thread
+from keepsaid.interfaces.http.responses import BadRequest, NotFound, read_flag, read_limit, read_query, render_in_thread
 from keepsaid.interfaces.shapes import Shape, cloud_event, maintained_shape, prune_shape, reloaded_shape, reply_shape
 from keepsaid.interfaces.status_shape import status_shape
 from keepsaid.services.schedules import find_schedule
@@ -40,7 +40,8 @@ async def read_status(instance: Instance, _call: OwnerCall) -> Shape:
 
 async def list_replies(instance: Instance, call: OwnerCall) -> Response:
     """The first replies of a channel's conversation that nobody has seen."""
-    query, limit = call.request.query_params, read_limit(call.request, _DEFAULT_ROWS)
+    query = read_query(call.request, "channel", "conversation", "limit")
+    limit = read_limit(call.request, _DEFAULT_ROWS)
     unseen = await instance.operations.unseen(query.get("channel", ""), query.get("conversation", ""), limit)
     return await render_in_thread(lambda: {"replies": [reply_shape(reply) for reply in unseen]})
 
@@ -160,9 +161,10 @@ async def list_events(stopping: asyncio.Event, instance: Instance, call: OwnerCa
     For others it is one list, oldest first: the next ones, or without `after` the newest.
     """
     request, journal = call.request, instance.telling.journal
-    patterns = tuple(one.strip() for one in request.query_params.get("topics", "").split(",") if one.strip())
+    query = read_query(request, "topics", "after")
+    patterns = tuple(one.strip() for one in query.get("topics", "").split(",") if one.strip())
     patterns = topics_of(patterns) if patterns else ()
-    said = request.headers.get("last-event-id") or request.query_params.get("after")
+    said = request.headers.get("last-event-id") or query.get("after")
     if said is not None and not (said.isascii() and said.isdigit() and len(said) <= len(str(1 << 62))):
         raise BadRequest(f"{said!r} is not the id of an event")
     after = None if said is None else int(said)
@@ -224,7 +226,7 @@ _STATES = (*schedule.LIVE, "done", "cancelled")
 
 async def find_tasks(instance: Instance, call: OwnerCall) -> Response:
     """Tasks, newest first."""
-    query = call.request.query_params
+    query = read_query(call.request, "state", "key", "limit")
     state, limit = query.get("state"), read_limit(call.request, _TASK_ROWS)
     if state is not None and state not in (*OPEN, *ENDED):
         raise BadRequest(f"state must be one of {', '.join((*OPEN, *ENDED))}")
@@ -273,8 +275,8 @@ async def reject_task(instance: Instance, call: OwnerCall) -> Shape:
 
 async def list_schedules(instance: Instance, call: OwnerCall) -> Response:
     """Those that live, by id; with `?all=1` those that are over as well, with `?after=ID` those that follow."""
-    query = call.request.query_params
-    states, name = _STATES if query.get("all") else schedule.LIVE, query.get("after")
+    query = read_query(call.request, "all", "after", "limit")
+    states, name = _STATES if read_flag(call.request, "all") else schedule.LIVE, query.get("after")
     after = 0 if name is None else ids.read("schedule", name)
     if after is None:
         raise BadRequest("after must name a schedule: sch_...")

@@ -113,6 +113,22 @@ def unrouted(request: Request, error: Exception) -> Response:
 
 
 _ROWS_MAX = 1_000
+_FLAGS = {"": False, "0": False, "false": False, "1": True, "true": True}
+
+
+def read_query(request: Request, *known: str) -> Mapping[str, str]:
+    """The parameters of the address; raises BadRequest for one that the route does not know."""
+    for name in request.query_params:
+        if name not in known:
+            raise BadRequest(f"unknown parameter {name!r}; known: {', '.join(known)}")
+    return request.query_params
+
+
+def read_flag(request: Request, name: str) -> bool:
+    """A parameter of the address that is 1 or 0; raises BadRequest for any other value."""
+    if (value := request.query_params.get(name, "").lower()) not in _FLAGS:
+        raise BadRequest(f"{name} must be 1 or 0, not {value!r}")
+    return _FLAGS[value]
 
 
 def read_limit(request: Request, usual: int) -> int:

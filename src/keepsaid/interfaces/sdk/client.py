@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+import logging
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from functools import wraps
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from keepsaid.app import instance, models
 from keepsaid.app.opening import opened
 from keepsaid.config import Home, load
 from keepsaid.domain.ids import read
-from keepsaid.errors import InputError
+from keepsaid.errors import ConfigError, InputError
 from keepsaid.interfaces.sdk.inbox import EventClient, Inbox
 from keepsaid.interfaces.sdk.memory import MemoryClient
 from keepsaid.interfaces.sdk.values import Message, Receipt, Reply, reply_of
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["AgentPrompt", "BlockingKeepsaid", "Keepsaid"]
 
+_log = logging.getLogger("keepsaid")
+
 
 class Keepsaid:
     """A home in use by this process, its only runtime until it is closed.
@@ -38,10 +41,6 @@ class Keepsaid:
     `inbox` is the durable inbox, `memory` what is remembered, `events` what happens.
     Use it as `async with Keepsaid.open() as ks`.
     """
-
-    inbox: Inbox
-    memory: MemoryClient
-    events: EventClient
 
     def __init__(
         self, home: Home, *, answering: bool, settings: Mapping[str, Any] | None = None, answerer: Model | None = None
@@ -51,6 +50,7 @@ class Keepsaid:
         self._settings = settings or {}
         self._answerer = answerer
         self._closing = AsyncExitStack()
+        self._parts: _Parts | None = None
 
     @classmethod
     def open(
@@ -74,34 +74,61 @@ class Keepsaid:
         return cls(place, answering=answering or answerer is not None, settings=settings, answerer=answerer)
 
     async def __aenter__(self) -> Keepsaid:
-        config, _ = load(self._home.config_file, self._settings)
+        config, warnings = load(self._home.config_file, self._settings)
+        if self._settings and warnings:
+            _refuse_unknown(warnings, load(self._home.config_file)[1])
         async with AsyncExitStack() as closing:
             opening = opened(self._home, config, outside=instance.Outside(answerer=self._answerer))
-            self._instance = await closing.enter_async_context(opening)
-            await self._instance.start(answering=self._answering)
+            there = await closing.enter_async_context(opening)
+            await there.start(answering=self._answering)
             self._closing = closing.pop_all()
-        self.inbox, self.memory = Inbox(self._instance), MemoryClient(self._instance)
-        self.events = EventClient(self._instance, self.inbox)
+        inbox = Inbox(there)
+        self._parts = _Parts(there, inbox, MemoryClient(there), EventClient(there, inbox))
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._parts = None
         await self._closing.__aexit__(kind, error, trace)
+
+    def _opened(self) -> _Parts:
+        if self._parts is None:
+            raise _not_open()
+        return self._parts
+
+    @property
+    def inbox(self) -> Inbox:
+        """The durable inbox. Raises InputError where this is not open."""
+        return self._opened().inbox
+
+    @property
+    def memory(self) -> MemoryClient:
+        """What is remembered. Raises InputError where this is not open."""
+        return self._opened().memory
+
+    @property
+    def events(self) -> EventClient:
+        """What happens. Raises InputError where this is not open."""
+        return self._opened().events
 
     async def ask(self, message: Message | str, heard: Callable[[str], object] | None = None) -> Reply:
         """Send a message and wait for its outcome; `heard` receives each piece of the answer as it is written.
 
         A text alone is said by `user` in the conversation `main`, where nobody else is. Cancelled while it waits, the
-        message stays and is answered. Raises InputError with nothing stored, and StoreError when the disk refuses.
+        message stays and is answered. Opened without an agent and without `answering`, it waits until your program
+        answers the batch. Raises InputError with nothing stored, and StoreError when the disk refuses.
         """
+        parts = self._opened()
+        if not self._answering and not parts.inbox.is_read:
+            _log.warning("nothing answers here: open it with agent= or answering=True, or take ks.inbox.batches()")
         said = Message(message, "user", "main", direct=True) if isinstance(message, str) else message
-        asked = await self._instance.services.asking.ask(self.inbox.inbound_of(said), heard)
+        asked = await parts.instance.services.asking.ask(parts.inbox.inbound_of(said), heard)
         return reply_of(asked.received, asked.story)
 
     async def status(self) -> dict[str, Any]:
         """Return what waits, what was answered and what is remembered; `warnings` say what is beyond its limit."""
-        return status_shape(await self._instance.services.status.read())
+        return status_shape(await self._opened().instance.services.status.read())
 
     async def why(self, turn: str) -> dict[str, Any]:
         """Why a turn answered as it did: batch and messages, context with recalled memories and reasons, cost.
@@ -110,10 +137,32 @@ class Keepsaid:
         such turn.
         """
         number = read("turn", turn)
-        story = None if number is None else await self._instance.operations.turn(number)
+        operations = self._opened().instance.operations
+        story = None if number is None else await operations.turn(number)
         if story is None:
             raise InputError(f"there is no turn {turn!r}", hint="keepsaid why")
         return turn_shape(story)
+
+
+class _Parts(NamedTuple):
+    """What an open home gives."""
+
+    instance: instance.Instance
+    inbox: Inbox
+    memory: MemoryClient
+    events: EventClient
+
+
+def _not_open() -> InputError:
+    """The error for one that was not entered, or was left."""
+    what = "this home is not open: use it inside `async with Keepsaid.open(...)`, or `with BlockingKeepsaid(...)`"
+    return InputError(what, hint="see the library's how-to")
+
+
+def _refuse_unknown(warnings: Sequence[str], of_file: Sequence[str]) -> None:
+    """Raise ConfigError for settings that nobody reads, if the program gave them."""
+    if wrong := [one for one in warnings if one not in of_file]:
+        raise ConfigError(f"settings: {'; '.join(wrong)}", hint="correct the settings given to Keepsaid.open")
 
 
 P = ParamSpec("P")
@@ -133,6 +182,8 @@ def _waits(method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]) -> Cal
 
     @wraps(method)
     def wait(self: _Blocking, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        if not self._loop.is_running():
+            raise _not_open()
         return asyncio.run_coroutine_threadsafe(method(self._target, *args, **kwargs), self._loop).result()
 
     return wait
@@ -150,13 +201,16 @@ class BlockingMemory(_Blocking):
 class BlockingKeepsaid(_Blocking):
     """A home in use by this process. Use it as `with BlockingKeepsaid(Keepsaid.open(agent=answer)) as ks`."""
 
-    memory: BlockingMemory
-
     ask, status, why = _waits(Keepsaid.ask), _waits(Keepsaid.status), _waits(Keepsaid.why)
 
     def __init__(self, opened: Keepsaid) -> None:
         super().__init__(opened, asyncio.new_event_loop())
         self._thread = Thread(target=self._loop.run_forever, name="keepsaid", daemon=True)
+
+    @property
+    def memory(self) -> BlockingMemory:
+        """What is remembered. Raises InputError where this is not open."""
+        return BlockingMemory(self._target.memory, self._loop)
 
     def put(self, message: Message) -> Receipt:
         """Store a message; returns once it is on disk. Raises as `Inbox.put` does."""
@@ -167,9 +221,11 @@ class BlockingKeepsaid(_Blocking):
         with ExitStack() as undoing:
             self._thread.start()
             undoing.callback(self._stop)
+            runs = Event()
+            self._loop.call_soon_threadsafe(runs.set)
+            runs.wait()
             self._enter()
             undoing.pop_all()
-        self.memory = BlockingMemory(self._target.memory, self._loop)
         return self
 
     _enter, _exit = _waits(Keepsaid.__aenter__), _waits(Keepsaid.__aexit__)

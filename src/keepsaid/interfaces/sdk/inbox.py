@@ -63,6 +63,8 @@ class Inbox:
 
     def __init__(self, instance: Instance) -> None:
         self._instance = instance
+        self.is_read = False
+        """Whether batches were ever asked for."""
 
     async def put(self, message: Message) -> Receipt:
         """Store a message; returns once it is on disk.
@@ -91,6 +93,7 @@ class Inbox:
         ever. A batch that is left unsettled when the next is asked for goes back to the queue, uncharged. Cancelled
         while it waits, this ends with nothing leased; ask for `batches` again.
         """
+        self.is_read = True
         clock, limit_ms = self._instance.clock, inf if idle_s is None else idle_s * 1_000
         service, idle_since = self._instance.services.batches, clock.monotonic_ms()
         while True:

@@ -23,6 +23,7 @@ from keepsaid.pipeline.turn.memory_commands import Claims, FeedbackCommand, forg
 from keepsaid.pipeline.turn.saving_commands import SavingCommands
 from keepsaid.ports import memory_maintenance, store, store_views
 from keepsaid.text.normal import cut
+from keepsaid.text.patterns import lazy
 from keepsaid.values import frozen
 
 _PAUSED = "Paused. Messages here are stored and wait; none is answered until /resume. Commands are still read."
@@ -36,6 +37,7 @@ _REMEMBERING = (
     "now on is remembered."
 )
 _SHOWN_CHARS = 40
+_ID = lazy(r"[a-z]{3}_\w+")
 _SCOPES = {"--session": "session", "--person": "person", "--global": "global"}
 _WHO = {
     "session": "In a group only the owner may set how I speak, and nobody whom I do not know may anywhere.",
@@ -111,6 +113,8 @@ class Commands:
             return CommandResult(f"There is no such command; did you mean /{command.name}? /help lists all.", "unknown")
         if command.misused:
             given = cut(command.arguments, _SHOWN_CHARS)
+            if _ID.fullmatch(given):
+                return CommandResult(f"There is no {given}. Copy an id whole, as lists show it.", REFUSED)
             what = f"/{command.name} does not take {given!r}.\n/{command.name}: {COMMANDS[command.name]}"
             return CommandResult(what, REFUSED)
         match command.name:

@@ -49,8 +49,8 @@ async def forget(
     if not targets.memories and (story is None or not targets.messages):
         return refused(f"There is no {name}.")
     if sure.strip() != "yes":
-        what = f"{taken(targets, story)} To forget it for good, send /forget yes or /forget {name} yes"
-        return CommandResult(what, ASKED)
+        confirm = f"send /forget yes or /forget {name} yes; anything else leaves it."
+        return CommandResult(f"{taken(targets, story)} To forget it for good, {confirm}", ASKED)
     done = await forgets.forget(selector, memory.person_of(origin))
     return CommandResult("It is forgotten.") if done else refused(f"There is no {name} any more.")
 

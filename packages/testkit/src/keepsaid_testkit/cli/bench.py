@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from keepsaid.errors import EmbedderError, InputError
-from keepsaid.interfaces.cli.console import Table, Tell, progress, say, session, show
+from keepsaid.interfaces.cli.console import Table, say, session, show
+from keepsaid.interfaces.cli.progress_bar import Tell, progress
 
 if TYPE_CHECKING:
     from keepsaid_testkit.recall_data import Corpus

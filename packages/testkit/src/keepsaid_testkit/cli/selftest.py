@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from keepsaid.errors import HomeError, KeepsaidError
-from keepsaid.interfaces.cli.console import Table, progress, say, session, show
+from keepsaid.interfaces.cli.console import Table, say, session, show
 from keepsaid.interfaces.cli.program import ERRORS, Misused
+from keepsaid.interfaces.cli.progress_bar import progress
 from keepsaid.text.normal import counted, duration
 from keepsaid.values import frozen
 
