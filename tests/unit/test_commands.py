@@ -157,7 +157,7 @@ async def test_everyone_sets_his_own_personality_and_the_owner_all(tmp_path: Pat
         say = talking(instance)
         await instance.start()
         assert await say("/personality set be brief", origin=FRIEND) == "I speak so in this conversation from now on."
-        assert await say("/personality", origin=FRIEND) == "be brief\n\n(session)"
+        assert await say("/personality", origin=FRIEND) == "be brief\n\n(in this conversation)"
         assert await say("/personality set be kind --person", origin=FRIEND) == "I speak so with you from now on."
         assert await say("/personality reset", origin=FRIEND) == "What was set in this conversation is taken back."
         assert await say("/personality show", origin=FRIEND) == "be kind\n\n(person)"

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from enum import StrEnum
 from typing import NamedTuple
 
-from keepsaid.domain import graph, receipt
+from keepsaid.domain import graph, ids, receipt
 from keepsaid.domain.message import SYSTEM, Lane, Origin, Trust
 from keepsaid.text.normal import joined
 from keepsaid.text.words import fold, spelled
@@ -147,6 +147,18 @@ class Source:
 
     kind: str
     ref: str
+
+    @property
+    def name(self) -> str:
+        """The id by which lists show it, a reply by its turn; others as they are stored: `external:...`."""
+        if (kind := _NAMED_BY.get(self.kind)) is None or not self.ref.isdecimal():
+            return f"{self.kind}:{self.ref}"
+        shown = ids.show(kind, int(self.ref))
+        return f"reply of {shown}" if self.kind == "reply" else shown
+
+
+_NAMED_BY = {"message": "message", "reply": "turn", "turn": "turn", "task": "task", "session": "session"}
+"""What the number of a source is the id of."""
 
 
 class About(NamedTuple):

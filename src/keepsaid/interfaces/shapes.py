@@ -177,7 +177,7 @@ def memory_shape(memory: Memory, at: int) -> Shape:
         "recorded_at": when(memory.recorded_at),
         "access_count": memory.access_count,
         "last_access_at": when(memory.last_access_at),
-        "sources": [f"{source.kind}:{source.ref}" for source in new.sources],
+        "sources": [source.name for source in new.sources],
     }
 
 

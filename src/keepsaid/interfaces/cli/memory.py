@@ -11,7 +11,8 @@ import typer
 
 from keepsaid.domain.ids import show
 from keepsaid.domain.maintenance import LOOSE, AuditFinding, AuditProblem, Fix, Holdings, Outstanding, UpkeepTask
-from keepsaid.domain.memory import IMPORTANCE, Kind, Memory, Recalled
+from keepsaid.domain.memory import IMPORTANCE, Kind, Memory, NewMemory, Recalled
+from keepsaid.domain.memory import OWNER as OWNER_NAME
 from keepsaid.domain.visibility import MemoryShared, ShareReach
 from keepsaid.errors import InputError
 from keepsaid.interfaces.cli import console, memory_changes, program, remote
@@ -291,7 +292,14 @@ def _hit_cells(hit: Shape) -> tuple[str, ...]:
 def _cells(memory: Memory) -> tuple[str, ...]:
     new = memory.new
     scope = new.scope.partition(":")[0]
-    return show("memory", memory.id), str(new.kind), console.age(new.said_at), new.speaker or "-", scope, new.text
+    return show("memory", memory.id), str(new.kind), console.age(new.said_at), _speaker(new), scope, new.text
+
+
+def _speaker(new: NewMemory) -> str:
+    """Who said it; another identity than the owner that is called so is named with its channel."""
+    if new.speaker == OWNER_NAME and new.speaker_id not in ("", OWNER_NAME):
+        return f"{new.speaker} ({new.speaker_id.partition(':')[0]})"
+    return new.speaker or "-"
 
 
 @app.command("show")

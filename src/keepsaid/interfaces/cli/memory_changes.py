@@ -225,7 +225,7 @@ def history(memory: Named) -> None:
 
 def _cells(memory: Memory) -> tuple[str, ...]:
     since, until = when(memory.holds_from), when(memory.valid_to)
-    sources = ", ".join(f"{one.kind}:{one.ref}" for one in memory.new.sources)
+    sources = ", ".join(one.name for one in memory.new.sources)
     state = memory.state_at(int(time.time() * 1_000))
     return show("memory", memory.id), state, since or "-", until or "-", sources or "-", memory.text
 

@@ -204,7 +204,8 @@ class Commands:
         if verb == "show":
             scopes = personality.scopes_of(lane, person if origin.direct else "")
             inforce = personality.effective(scopes, await self.personalities.personalities(scopes))
-            return CommandResult(f"{inforce.text}\n\n({inforce.scope.partition(':')[0]})")
+            where = inforce.scope.partition(":")[0].replace("session", "in this conversation")
+            return CommandResult(f"{inforce.text}\n\n({where})")
         if verb == "set" and not text:
             return refused("/personality set needs a text.")
         if len(text) > personality.PERSONALITY_CHARS_MAX:
