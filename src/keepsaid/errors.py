@@ -83,7 +83,7 @@ class InputError(KeepsaidError):
 
     code = "KS-INP"
     safe = "Nothing was stored; what was stored before is untouched."
-    hint = "keepsaid inbox send --help"
+    hint = "correct it, and try again"
 
 
 class UnknownChannel(InputError):

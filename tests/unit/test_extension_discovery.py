@@ -52,7 +52,7 @@ def test_listing_runs_nothing(home: Home, capsys: pytest.CaptureFixture[str]) ->
     by_id = {one["id"]: one for one in told}
     assert (by_id["loud"]["version"], by_id["loud"]["provides"], by_id["loud"]["state"]) == ("2", ["channel"], "found")
     assert [by_id[name]["provides"] for name in ("folder", "scribe")] == [["setup"], ["agent"]]
-    assert by_id["unparsable"]["reason"] == "the source is not Python: SyntaxError (line 2)"
+    assert by_id["unparsable"]["reason"] == "the source is not Python: SyntaxError: invalid syntax (line 2)"
     assert "loud" in listed(capsys, "ext", "show", "loud")
     assert set(BROKEN) < set(by_id)
 

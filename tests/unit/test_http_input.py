@@ -98,7 +98,7 @@ async def test_a_client_is_told_no_command_of_the_owner(one: Site) -> None:
     ]
     client, owner = [[refused(response, 422)["hint"] for response in both] for both in calls]
     assert client == ["see docs/use/reference/http.md"] * 2
-    assert owner == ["keepsaid inbox send --help", "keepsaid config show channels"]
+    assert owner == ["correct it, and try again", "keepsaid config show channels"]
     assert refused(await one.client.get("/v1/messages/msg_1"), 404)["hint"] == "see docs/use/reference/http.md"
 
 

@@ -63,7 +63,7 @@ def scan_source(source: bytes, named: str | None = None) -> ScannedClass:
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        line = f" (line {error.lineno})" if isinstance(error, SyntaxError) and error.lineno else ""
+        line = f": {error.msg} (line {error.lineno})" if isinstance(error, SyntaxError) else ""
         raise ExtensionError(f"the source is not Python: {type(error).__name__}{line}") from None
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
     if named is not None:

@@ -89,7 +89,11 @@ def placed(target: Path, *, force: bool) -> Iterator[IO[bytes]]:
     What is there is replaced with `force` only. What an export left there that was killed is removed. Raises HomeError.
     """
     if target.exists() and not force:
-        raise HomeError(f"{target} exists already", safe="It was not touched.", hint="add --force to replace it")
+        raise HomeError(
+            f"{target} exists already",
+            safe="It was not touched.",
+            hint="add --force (in a program force=True) to replace it",
+        )
     if not target.parent.is_dir():
         what = f"{target} cannot be written: {target.parent} is not a directory that exists"
         raise HomeError(what, safe="Nothing was written.", hint="name a file, or a directory that exists")

@@ -89,7 +89,7 @@ def _text(fields: Mapping[str, object], name: str, default: str | None) -> str:
 
 def _check_url(url: str, channel: str, hosts: tuple[str, ...]) -> None:
     if (reason := url_refused(url, hosts)) is not None:
-        raise InputError(reason, hint=f"add the host to channels.{channel}.reply_hosts")
+        raise InputError(reason, hint=f"an address of a host in channels.{channel}.reply_hosts")
 
 
 RETRY_MS = 1_000
