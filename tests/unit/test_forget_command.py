@@ -66,8 +66,9 @@ async def remembered(instance: Instance) -> list[str]:
         ("/pause now", Command("pause", "now", misused=True)),
         ("/help me!", None),
         ("/forget yes", Command("forget", "yes")),
-        ("/forget that I ever said so", None),
-        ("/forget that yes", None),
+        ("/forget that I ever said so", Command("forget", "that I ever said so", misused=True)),
+        ("/forget that yes", Command("forget", "that yes", misused=True)),
+        ("/forget my dog?", None),
     ],
 )
 def test_talk_about_forgetting_is_no_command(text: str, command: Command | None) -> None:

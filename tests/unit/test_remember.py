@@ -106,7 +106,9 @@ async def test_undo_takes_back_one_memory_after_the_other(tmp_path: Path) -> Non
             "Ann lives in Porto",
             "the spare key is under the blue pot",
         ]
-        assert await say(instance, "/undo") == "undone: [fact] Ann lives in Porto"
+        undone, stays = (await say(instance, "/undo")).splitlines()
+        assert undone == "undone: [fact] Ann lives in Porto"
+        assert stays.startswith("What was said stays; to delete it: /forget msg_")
         assert await say(instance, "/undo") == "undone: [fact] the spare key is under the blue pot"
         assert (await say(instance, "/undo")).startswith("There is nothing to undo")
         assert await facts(instance) == []
@@ -122,7 +124,8 @@ async def test_undo_makes_a_replaced_fact_active_again_and_says_so(tmp_path: Pat
         [new] = story["remembered"]
         assert (new["text"], new["replaces"]) == ("Ann lives in Lisbon", [old[0]["id"]])
         undone = await say(instance, "/undo")
-        assert undone == f"undone: [fact] Ann lives in Lisbon\nactive again: [fact] Ann lives in Porto ({old[0]['id']})"
+        what = f"undone: [fact] Ann lives in Lisbon\nactive again: [fact] Ann lives in Porto ({old[0]['id']})"
+        assert undone == f"{what}\nWhat was said stays; to delete it: /forget {story['id']}"
         assert [show("memory", one.id) for one in await instance.memories.find(OWNER_HEARS, (Kind.FACT,), 9)] == [
             old[0]["id"]
         ]

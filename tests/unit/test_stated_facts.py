@@ -50,7 +50,8 @@ async def test_a_move_closes_the_slot_with_its_own_turn(tmp_path: Path, model: M
         story = await tell(instance, "I live in Lisbon")
         [old] = story["remembered"]
         assert (old["text"], old["replaces"]) == ("ann: I live in Lisbon", [])
-        [new] = (await tell(instance, "By the way, I've moved to Porto last week."))["remembered"]
+        moved = await tell(instance, "By the way, I've moved to Porto last week.")
+        [new] = moved["remembered"]
         assert new["replaces"] == [old["id"]]
         assert await stated(instance) == [
             ("person:owner", "lives in", "Lisbon", "superseded"),
@@ -58,7 +59,8 @@ async def test_a_move_closes_the_slot_with_its_own_turn(tmp_path: Path, model: M
         ]
         assert await say(instance, "/undo") == (
             "undone: [fact] ann: By the way, I've moved to Porto last week\n"
-            f"active again: [fact] ann: I live in Lisbon ({old['id']})"
+            f"active again: [fact] ann: I live in Lisbon ({old['id']})\n"
+            f"What was said stays; to delete it: /forget {moved['id']}"
         )
 
 

@@ -180,7 +180,9 @@ class ModelSetup:
         if self.chat in (AUTO, NO_MODEL):
             secret = made.key.secret if made.key else None
             url, names = await local_servers.models_at(offer.base_url, secret, _LIST_S)
-            made = ModelChoice(f"{_OPENAI}/{names[0]}", url, made.key) if names else made
+            if not names:
+                return ModelChoice(made.chat, made.base_url, made.key, f"{offer.how}, which gives no list of models")
+            made = ModelChoice(f"{_OPENAI}/{names[0]}", url, made.key)
         return ModelChoice(made.chat, made.base_url, made.key, offer.how)
 
     def changes(self, choice: ModelChoice) -> dict[str, str | None]:

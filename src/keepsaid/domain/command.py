@@ -57,6 +57,10 @@ _ARGUMENTS = {
 """Commands that take arguments, and their form. With any other arguments a message is talk, and the model reads it."""
 
 
+_NEVER_TALK = ("forget",)
+"""Commands after which nothing is talk: who wants something deleted does not want that sentence stored."""
+
+
 @frozen
 class Command:
     """A command as it was given; `known` is false for one that is only alike to a known one, `name`.
@@ -93,7 +97,8 @@ def read_command(text: str) -> Command | None:
         return Command(near[0], known=False) if near else None
     if not arguments or (name in _ARGUMENTS and _ARGUMENTS[name].fullmatch(arguments) is not None):
         return Command(name, arguments)
-    return None if is_talk(arguments) else Command(name, arguments, misused=True)
+    is_meant = name in _NEVER_TALK and not arguments.endswith("?")
+    return Command(name, arguments, misused=True) if is_meant or not is_talk(arguments) else None
 
 
 def is_talk(arguments: str) -> bool:

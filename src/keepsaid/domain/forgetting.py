@@ -20,7 +20,7 @@ PIECE = 100
 """Rows that one commit scrubs at most."""
 
 _WORD = lazy(r"\w+")
-_SHORTEST = 3
+_SHORTEST, _SHORTEST_NUMBER = 3, 2
 
 
 @frozen
@@ -245,7 +245,8 @@ def words_in(text: str) -> set[str]:
 def telling(texts: Iterable[str]) -> frozenset[str]:
     """Words that may tell what was said: long enough, or numbers, and not those that say nothing."""
     found = {word for text in texts for word in words_in(text)}
-    return frozenset(word for word in found if (len(word) >= _SHORTEST or word.isdecimal()) and word not in STOPWORDS)
+    long_enough = (word for word in found if len(word) >= (_SHORTEST_NUMBER if word.isdecimal() else _SHORTEST))
+    return frozenset(word for word in long_enough if word not in STOPWORDS)
 
 
 def message_name(message_id: int) -> str:

@@ -169,7 +169,9 @@ class Streams:
             del self._shown[lane]
 
 
-_LISTENING = "listen"
+_LISTENING, _WELL_MS = "listen", 10_000
+"""The note that listening fails, which goes once it went on for this time."""
+
 _AGAIN_MS, _AGAIN_MS_MAX = 1_000, 60_000
 _LONG_MS = 60_000
 """A channel that listened for this time before it failed restarts after the shortest wait."""
@@ -205,13 +207,13 @@ class Listeners:
                 await self._run(extension, extension.provided.listen(inbox))
                 _log.warning("the channel of %s stopped listening", extension.id)
             except (Exception, SystemExit) as error:  # noqa: BLE001  # guard: extension - the channel restarts
-                why = f"{type(error).__name__}{_raised_at(error)}"  # its words may quote a message
+                why = f"{type(error).__name__}{_raised_at(error, extension.found.place)}"  # no words: they may quote
                 _log.warning("the channel of %s failed (%s)", extension.id, why, exc_info=error)
             if self._clock.monotonic_ms() - began > _LONG_MS:
                 wait_ms, failures = _AGAIN_MS, 0
             failures += 1
             if failures >= _MISSES_MAX:
-                extension.notes[_LISTENING] = f"it receives nothing: listening failed {failures} times in a row ({why})"
+                extension.notes[_LISTENING] = f"listening failed {failures} times in a row ({why}); it is tried again"
                 self._noted()
             await self._clock.wait(asyncio.Event(), wait_ms)
             wait_ms = min(2 * wait_ms, _AGAIN_MS_MAX)
@@ -223,8 +225,8 @@ class Listeners:
         task.add_done_callback(lambda _: ended.set())
         try:
             if _LISTENING in extension.notes:
-                await self._clock.wait(ended, _LONG_MS)
-                if not ended.is_set():
+                await self._clock.wait(ended, _WELL_MS)
+                if not task.done():
                     del extension.notes[_LISTENING]
                     self._noted()
             await task
@@ -232,7 +234,9 @@ class Listeners:
             task.cancel()
 
 
-def _raised_at(error: BaseException) -> str:
-    """The file and the line where an error was raised."""
+def _raised_at(error: BaseException, place: Path) -> str:
+    """The file and the line of an extension where an error was raised, or came through."""
     frames = traceback.extract_tb(error.__traceback__)
-    return f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    folder = place if place.is_dir() else place.parent
+    own = [one for one in frames if Path(one.filename).is_relative_to(folder)] or frames
+    return f" at {Path(own[-1].filename).name}:{own[-1].lineno}" if own else ""

@@ -120,8 +120,8 @@ def check(
         told = asyncio.run(checked(Trial(one, Path(data), settings, tuple(_needed(one, there)), send_to=send_to)))
     rows = [f"{'FAILS' if amiss else 'ok':<6} {what}{': ' + amiss if amiss else ''}" for what, amiss in told.items()]
     show({"extension": one.id, "checks": told, "passed": not any(told.values())}, *rows)
-    if one.manifest is not None and one.manifest.channel is not None and not send_to:
-        say("sending was not tried; to try it: --send-to CONVERSATION")
+    if one.manifest is not None and one.manifest.channel is not None:
+        say(f"a test message was sent to {send_to}" if send_to else "sending was not tried: --send-to CONVERSATION")
     if any(told.values()):
         raise typer.Exit(program.ERRORS)
 
@@ -176,6 +176,7 @@ def _shapes() -> dict[str, dict[str, Any]]:
         last = fared.get(one.id)
         if last is not None and one.enabled and not one.problem:
             shape |= {key: last.get(key) for key in ("state", "phase", "reason", "trace", "needs", "tools", "took_ms")}
+            shape["notes"] = last.get("notes") or []
         shapes[one.id] = shape
     return shapes
 

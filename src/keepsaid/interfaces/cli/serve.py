@@ -182,6 +182,8 @@ async def _tell(instance: Instance, address: Address) -> None:
         f"{address.url}/hooks/{name}" + ("" if instance.config.channels[name].secret else " (closed: no secret is set)")
         for name in instance.hooks
     )
+    for name, reason in (await instance.services.status.read()).host.quarantined.items():
+        say(f"quarantined {name}: {reason}   keepsaid ext show {name}")
     say(f"channels    {', '.join(sorted(instance.channels))}")
     say(f"model       {instance.model.name}" + (": answers quote memory" if instance.model.name == "none" else ""))
     say(f"memory      {counted(memories, 'memory', 'memories')}")

@@ -40,7 +40,7 @@ async def forget(
     if name == "that":
         name = await _last(lanes, before)
     if not name:
-        return refused(_SAY_WHAT)
+        return refused(_AFTER_REMEMBER if arguments == "that" else _SAY_WHAT)
     message_id = read("message", name) if name.startswith("msg_") else None
     memory_id = read("memory", name) if message_id is None else None
     selector = ForgetSelector(() if memory_id is None else (memory_id,), () if message_id is None else (message_id,))
@@ -69,6 +69,9 @@ async def _previewed(lanes: store_views.LaneView, lane: Lane) -> tuple[StoredMes
     return None if sure or not name or name == "yes" else (story.messages[-1], name)
 
 
+_AFTER_REMEMBER = (
+    "Nothing was said here before it, or /remember was: /undo takes that back. Else send /forget and an id."
+)
 _LOOKED_AT_MAX = 100
 """Messages of a conversation among which the last is looked for."""
 

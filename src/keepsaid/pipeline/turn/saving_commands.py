@@ -56,6 +56,9 @@ class SavingCommands:
             return refused(_NOTHING)
         lines = [f"undone: {_words(done.memory)}"]
         lines += [f"active again: {_words(one)} ({show('memory', one.id)})" for one in done.restored]
+        may = done.memory.new.derived and origin.trust is Trust.OWNER and origin.direct
+        said = [one.name for one in done.memory.new.sources if one.kind == "message" and may]
+        lines += [f"What was said stays; to delete it: /forget {name}" for name in said[:1]]
         return CommandResult("\n".join(lines))
 
 
