@@ -161,7 +161,8 @@ def _not_open() -> InputError:
 
 def _refuse_unknown(warnings: Sequence[str], of_file: Sequence[str]) -> None:
     """Raise ConfigError for settings that nobody reads, if the program gave them."""
-    if wrong := [one for one in warnings if one not in of_file]:
+    known = frozenset(of_file)
+    if wrong := [one for one in warnings if one not in known]:
         raise ConfigError(f"settings: {'; '.join(wrong)}", hint="correct the settings given to Keepsaid.open")
 
 

@@ -83,6 +83,7 @@ WHEN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
                 "commit.EpisodesKept.",
                 "summaries.kept",
                 "commit.SummariesCopied.",
+                "commit.KeepBulletin.",
                 "vectors.made",
                 "commit.KeepVectors.",
                 "block.",
