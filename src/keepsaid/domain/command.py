@@ -1,7 +1,8 @@
 """Commands: what a person may tell the program itself in any chat, in a message that begins with a slash.
 
 Only what is exactly a known command is one: `/usr/bin is full` and `/reset the router` are talk. A command with a
-single word behind it that it does not take, as `/forget mem_nope`, is a mistake, and answered as one.
+single word behind it that it does not take, as `/undo foo`, is a mistake, and answered as one; so is every `/forget`
+that is none, but a question.
 """
 
 from __future__ import annotations
