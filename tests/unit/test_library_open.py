@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.waits import HANG_S
 
-from keepsaid import BlockingKeepsaid, ConfigError, InputError, Keepsaid
+from keepsaid import BlockingKeepsaid, ConfigError, InputError, Keepsaid, Message
 
 
 @pytest.fixture
@@ -50,6 +50,27 @@ async def test_settings_that_nobody_reads_are_refused(tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match="did you mean models"):
             async with Keepsaid.open(tmp_path, settings=wrong):
                 pass
+
+
+async def test_what_is_no_text_is_refused(ks: Keepsaid) -> None:
+    strange: Any = 5
+    for call in (
+        partial(ks.inbox.put, strange),
+        partial(ks.inbox.put, Message(strange, "ann", "room")),
+        partial(ks.inbox.put, Message("hello", "ann", strange)),
+        partial(ks.memory.add, strange),
+    ):
+        with pytest.raises(InputError, match="not int"):
+            await call()
+    assert await ks.memory.list() == ()
+
+
+async def test_one_kind_and_several_ids_may_be_given_either_way(ks: Keepsaid) -> None:
+    one, two = [await ks.memory.add(text) for text in ("The boat is blue.", "The oar is red.")]
+    assert await ks.memory.list("fact") == await ks.memory.list(["fact"])
+    assert len(await ks.memory.list("fact")) == 2
+    await ks.memory.forget([one, two])
+    assert await ks.memory.list() == ()
 
 
 async def test_who_asks_where_nothing_answers_is_warned(ks: Keepsaid, caplog: pytest.LogCaptureFixture) -> None:

@@ -265,7 +265,17 @@ def restore(
 
 def _put_away(memories: list[str], *, back: bool) -> None:
     told, _ = remote.post("/v1/memories/archive", {"ids": [_name(one) for one in memories], "back": back})
-    console.show(told, *(f"{one}  {'brought back' if back else 'archived'}" for one in told["ids"]))
+    console.show(told, *(f"{one}  {_brought_back(one) if back else 'archived'}" for one in told["ids"]))
+
+
+def _brought_back(memory: str) -> str:
+    """That a memory is there again, and that another is current where that is so."""
+    number = read("memory", memory)
+    if console.session().url or number is None:
+        return "brought back"
+    found = console.session().read(lambda stores: stores.memories.get(OWNER, number))
+    state = "active" if found is None else found.state_at(int(time.time() * 1_000))
+    return "brought back" if state == "active" else f"brought back as {state}: keepsaid memory history {memory}"
 
 
 def merge_all(

@@ -15,7 +15,7 @@ from keepsaid.domain.message import Content, Inbound, Origin, ProviderMarks
 from keepsaid.domain.prompt import Json
 from keepsaid.errors import InputError, StoreError, UnknownChannel
 from keepsaid.events.catalog import USER_MESSAGE
-from keepsaid.interfaces.sdk.values import CHANNEL, Message, Receipt, receipt_of
+from keepsaid.interfaces.sdk.values import CHANNEL, Message, Receipt, receipt_of, text_in
 from keepsaid.interfaces.shapes import cloud_event, subject_in
 
 
@@ -43,6 +43,7 @@ class Batch:
         A reply to the program's own channel counts as seen: the program has just written it. Said again of a batch
         that was done under this lease, it changes nothing: the first reply stands.
         """
+        text_in(reply, "reply")
         batch = self._claimed.batch
         if self.settled and await self._instance.services.batches.find(batch.id, batch.fence) is None:
             return
@@ -76,6 +77,10 @@ class Inbox:
 
     def inbound_of(self, message: Message) -> Inbound:
         """The message as it is stored, with the trust of its sender. Raises UnknownChannel."""
+        if not isinstance(message, Message):
+            raise InputError(f"a message is a Message(text, sender, conversation), not {type(message).__name__}")
+        for name in ("text", "sender", "conversation", "channel"):
+            text_in(getattr(message, name), name)
         config = self._instance.config
         if (settings := config.channels.get(message.channel)) is None:
             known = ", ".join(sorted(config.channels))

@@ -143,8 +143,9 @@ class MemoryClient(MemoryFiles):
         """One memory by its id; raises InputError when there is none."""
         return self._record(await self._services.search.get(memory))
 
-    async def list(self, kinds: Sequence[str] = (), limit: int = 20) -> tuple[values.MemoryRecord, ...]:
+    async def list(self, kinds: str | Sequence[str] = (), limit: int = 20) -> tuple[values.MemoryRecord, ...]:
         """Memories, newest first; of all kinds when none is named. Raises InputError for a kind that is none."""
+        kinds = (kinds,) if isinstance(kinds, str) else kinds
         found = await self._services.search.newest([memories.kind_in(kind) for kind in kinds], limit)
         return tuple(map(self._record, found))
 
@@ -154,7 +155,7 @@ class MemoryClient(MemoryFiles):
 
     async def add(self, text: str, kind: str = "fact") -> str:
         """Remember what the owner says, without the secrets in it; returns its id. Raises InputError."""
-        return show("memory", (await self._services.memories.add(text, kind)).id)
+        return show("memory", (await self._services.memories.add(values.text_in(text, "text"), kind)).id)
 
     async def edit(self, memory: str, text: str, value: str = "") -> str:
         """Put a memory right, as its owner; what it said before is kept as past. Returns the id of what holds now.
@@ -171,13 +172,16 @@ class MemoryClient(MemoryFiles):
     def _record(self, memory: Memory) -> values.MemoryRecord:
         return values.record_of(memory, self._instance.clock.now_ms())
 
-    async def forget(self, *ids: str, dry_run: bool = False, **named: Unpack[ToForget]) -> values.Forgotten:
+    async def forget(
+        self, *ids: str | Sequence[str], dry_run: bool = False, **named: Unpack[ToForget]
+    ) -> values.Forgotten:
         """Forget memories and messages by their ids, or all of a `person`, of a `conversation`, or that holds a `text`.
 
         The memories are unreadable once this returns. `undo_for` (`30d`, `12h`) keeps an undo for that time. `dry_run`
         only counts. Raises InputError when nothing matches.
         """
-        asked, service = forgetting.ForgetRequest(ids, **named), self._services.forgetting
+        each = tuple(one for given in ids for one in ((given,) if isinstance(given, str) else given))
+        asked, service = forgetting.ForgetRequest(each, **named), self._services.forgetting
         if dry_run:
             return values.preview_of(await service.preview(asked))
         return values.forgotten_of(await service.forget(asked))

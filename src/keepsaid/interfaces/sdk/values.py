@@ -181,6 +181,13 @@ def forgotten_of(done: ForgetReceipt) -> Forgotten:
     return Forgotten(ids.show("forgetting", request.id), str(request.state), dict(request.counts), tuple(done.backups))
 
 
+def text_in(given: object, name: str) -> str:
+    """What a program gave as a text; raises InputError for anything else."""
+    if not isinstance(given, str):
+        raise InputError(f"{name} must be text, not {type(given).__name__}")
+    return given
+
+
 def time_in(given: Time | None, name: str) -> int | None:
     """A time as milliseconds UTC; raises InputError for what is none, and for a datetime without a zone."""
     at = given
