@@ -118,6 +118,12 @@ def test_a_person_at_a_terminal(fresh: Program) -> None:
         os.close(ours)
 
 
+def test_a_line_that_is_refused_is_named_in_a_quiet_pipe_too(fresh: Program) -> None:
+    talked = fresh.run("chat", "--quiet", given="/nope\n", code=1)
+    assert talked.err == "refused: there is no command /nope. Nothing was sent.\n"
+    assert talked.out == ""
+
+
 # Beside a running instance, and without one
 
 

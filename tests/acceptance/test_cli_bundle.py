@@ -57,6 +57,9 @@ def test_a_file_is_replaced_only_where_that_is_said(
     file.write_text("of years", "utf-8")
     assert "exists already" in inside(known, capsys, "data", "export", str(file), code=1).err
     assert file.read_text("utf-8") == "of years"
+    below = inside(known, capsys, "data", "export", str(file / "x.jsonl"), code=1).err
+    assert f"{file} is not a directory that exists" in below
+    assert "KS-BUG" not in below
     inside(known, capsys, "data", "export", str(file), "--force", "--format", "markdown")
     page = file.read_text("utf-8")
     assert "### Identity\n\n- Ana lives in \\*Porto\\* (since " in page
