@@ -40,6 +40,7 @@ from keepsaid.domain.message import Lane
 from keepsaid.domain.reply import Delivered, ReplyDraft, Sending, StoredReply
 from keepsaid.domain.route import Action
 from keepsaid.interfaces.cli.program import run
+from keepsaid.ports.channel import MAY_SEND
 from keepsaid.testing.clock import VirtualClock
 from keepsaid.testing.model_script import Call, Say, Script
 from keepsaid.testing.model_server import ModelServer
@@ -68,6 +69,12 @@ async def test_a_reply_is_a_comment_with_a_hidden_marker() -> None:
         assert comment["path"] == "/repos/acme/api/issues/7/comments"
         assert comment["body"] == "It is mended.\n\n<!-- keepsaid:keepsaid-2a -->"
         assert channel.sending is Sending.PUSH
+
+
+async def test_no_comment_is_made_once_others_may_have_made_it() -> None:
+    async with posting() as (channel, server):
+        MAY_SEND.set(lambda: False)
+        assert ((await channel.send(REPLY)).outcome, server.requests) == (Delivered.RETRY, [])
 
 
 @pytest.mark.parametrize(

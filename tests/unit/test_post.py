@@ -12,8 +12,10 @@ from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.batch import LIFE_MS
 from keepsaid.domain.commits import TakeReplies
 from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
-from keepsaid.errors import ProcessFenced
+from keepsaid.errors import ProcessFenced, StoreUnreachable
+from keepsaid.pipeline.leasing import LifeTerms, ProcessAge
 from keepsaid.pipeline.outbox import OutboxSender
+from keepsaid.ports.channel import check_may_send
 from keepsaid.testing.builders import CHANNEL, said
 from keepsaid.testing.clock import VirtualClock
 from keepsaid_testkit.contracts.store_driver import StoreDriver
@@ -127,30 +129,85 @@ async def test_an_outage_does_not_count_toward_the_twenty_tries() -> None:
     assert ([reply.state for reply in turn.replies], len(channel.tried_at) > 200) == (["sent"], True)
 
 
-class TakenForDead(InMemoryOperations):
-    """A store whose process is frozen once it took a reply, until others took it over."""
+class Overtaken(InMemoryOperations):
+    """A store whose process is frozen once it took a reply, until others took it over, and then is cut off for a while.
 
-    def __init__(self, clock: VirtualClock) -> None:
+    With None it is not frozen.
+    """
+
+    def __init__(self, clock: VirtualClock, unreachable: int | None) -> None:
         super().__init__()
-        self._clock, self._is_dead = clock, False
+        self._clock, self._is_over, self._unreachable = clock, False, unreachable
 
     async def apply(self, commit: Any) -> Any:
-        if self._is_dead:
+        if self._is_over and self._unreachable:
+            self._unreachable -= 1
+            raise StoreUnreachable("nobody answers")
+        if self._is_over:
             raise ProcessFenced("others took over its work")
         result = await super().apply(commit)
-        if isinstance(commit, TakeReplies):
-            await self._clock.advance(LIFE_MS + 1)
-            self._is_dead = True
+        if isinstance(commit, TakeReplies) and self._unreachable is not None:
+            await self._clock.advance(LIFE_MS)
+            self._is_over = True
         return result
 
 
-async def test_who_was_frozen_with_a_reply_that_it_took_does_not_send_it() -> None:
-    clock, channel = VirtualClock(), Doubtful()
-    road = StoreDriver(TakenForDead(clock))
+class Connecting(Absent):
+    """A channel that is frozen while it connects, for so long."""
+
+    def __init__(self, clock: VirtualClock, frozen_ms: int) -> None:
+        super().__init__(clock)
+        self._frozen_ms = frozen_ms
+
+    async def send(self, _reply: StoredReply) -> SendResult:
+        await self._clock.advance(self._frozen_ms)
+        try:
+            check_may_send()
+        except InterruptedError as error:
+            return SendResult(Delivered.RETRY, str(error))
+        self.tried_at.append(self._clock.now_ms())
+        return SendResult(Delivered.CONFIRMED)
+
+
+async def _taken(store: Overtaken, clock: VirtualClock, channel: Absent) -> tuple[OutboxSender, ProcessAge]:
+    """An outbox with one reply to send, of a process that shares its store and has just said that it lives."""
+    road = StoreDriver(store)
     await road.queue(said(), clock.now_ms())
     await road.answer(await road.claim_one(clock.now_ms()), at=clock.now_ms())
-    post = OutboxSender(road.store, {CHANNEL: channel}, clock, "one", asyncio.Event())
+    life = ProcessAge(store, clock, "one", LifeTerms(shares=True))
+    await life.work()
+    return OutboxSender(store, {CHANNEL: channel}, clock, "one", asyncio.Event(), standing=life), life
+
+
+@pytest.mark.parametrize("unreachable", [0, 3])
+async def test_who_was_frozen_with_a_reply_that_it_took_does_not_send_it(unreachable: int) -> None:
+    clock = VirtualClock()
+    store, channel = Overtaken(clock, unreachable), Connecting(clock, 0)
+    post, life = await _taken(store, clock, channel)
+    await post.deliver()
+    await clock.advance(60_000)
+    await post.stop(60)
     with pytest.raises(ProcessFenced):
-        await post.deliver()
-    await post.stop(5)
-    assert channel.sent == []
+        await life.ascertain()
+    assert channel.tried_at == []
+
+
+async def test_who_slept_with_a_reply_and_was_not_taken_for_dead_says_so_and_sends_it() -> None:
+    clock = VirtualClock()
+    store, channel = Overtaken(clock, None), Connecting(clock, 0)
+    post, life = await _taken(store, clock, channel)
+    await clock.advance(LIFE_MS)
+    assert not life.is_sure
+    await post.deliver()
+    await post.stop(60)
+    assert (len(channel.tried_at), life.is_sure) == (1, True)
+
+
+@pytest.mark.parametrize(("frozen_ms", "sent"), [(LIFE_MS - 1, 1), (LIFE_MS, 0)])
+async def test_who_is_frozen_while_it_connects_sends_only_within_its_life(frozen_ms: int, sent: int) -> None:
+    clock = VirtualClock()
+    store, channel = Overtaken(clock, None), Connecting(clock, frozen_ms)
+    post, _ = await _taken(store, clock, channel)
+    await post.deliver()
+    await post.stop(60)
+    assert len(channel.tried_at) == sent

@@ -115,7 +115,7 @@ class Subscriber:
         self._fence = taken[0].fence
         began = since = clock.monotonic_ms()
         # Who was frozen for so long while it waited has been taken for dead, and others deliver what it took.
-        is_late = began - asked_at > LIFE_MS
+        is_late = began - asked_at > LIFE_MS / 2
         count = 0
         try:
             for delivery in taken:

@@ -11,7 +11,16 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from keepsaid.domain import commits, process, turn
-from keepsaid.domain.batch import PULSE_MS, STABLE_MS, Ageing, Sharing, TrialTerms, next_beat_ms, trial_limit_ms
+from keepsaid.domain.batch import (
+    LIFE_MS,
+    PULSE_MS,
+    STABLE_MS,
+    Ageing,
+    Sharing,
+    TrialTerms,
+    next_beat_ms,
+    trial_limit_ms,
+)
 from keepsaid.errors import KeepsaidError, LeaseLost, StoreError
 from keepsaid.ports import model, runtime, store_views
 from keepsaid.values import frozen
@@ -57,6 +66,8 @@ class ProcessAge:
         self.hint, self.chosen, self.lapsed = runtime.Hint(), Event(), Event()
         self.terms = terms or LifeTerms()
         self.leads = self._has_lapsed = False
+        self._sure_until_ms = 0.0
+        self._asking = asyncio.Lock()
         self._operations = operations
         self._clock = clock
         self._owner = owner
@@ -75,6 +86,17 @@ class ProcessAge:
     def trial_age_ms(self) -> int:
         """How old the process is as far as trials go: 0 until what a turn needs is loaded."""
         return self.lived_ms if self._is_loaded else 0
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the life that the store has on record cannot be over yet."""
+        return not self.terms.shares or self._clock.monotonic_ms() < self._sure_until_ms
+
+    async def ascertain(self) -> None:
+        """Say that the process lives until the store has taken it in time. Raises ProcessFenced or StoreError."""
+        async with self._asking:
+            while not self.is_sure:
+                await self._beat(self.lived_ms)
 
     @contextmanager
     def trial(self) -> Iterator[None]:
@@ -104,11 +126,12 @@ class ProcessAge:
 
     async def _beat(self, lived_ms: int) -> bool:
         """Say that the process lives; returns whether a batch waits for a trial."""
-        sharing = self.sharing()
+        sharing, asked_at = self.sharing(), self._clock.monotonic_ms()
         self._next_ms = next_beat_ms(lived_ms, self._trial_ms, self.terms.trials)
         if sharing is not None:
             self._next_ms = min(self._next_ms, lived_ms + PULSE_MS)
         pulse = await self._operations.apply(process.Beat(self._owner, lived_ms, self._next_ms, sharing))
+        self._sure_until_ms = asked_at + LIFE_MS
         if pulse.leads and not self.leads:
             self.leads = True
             self.chosen.set()

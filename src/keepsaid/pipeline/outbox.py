@@ -8,15 +8,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 
-from keepsaid.domain.batch import LIFE_MS
 from keepsaid.domain.commits import Doubt, Resend, Settle, TakeReplies
 from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
-from keepsaid.errors import StoreBroken, StoreError, StoreFull, StoreLocked, StoreUnreachable
-from keepsaid.ports.channel import Channel
-from keepsaid.ports.runtime import Clock, point
+from keepsaid.errors import StoreBroken, StoreError
+from keepsaid.ports.channel import MAY_SEND, Channel
+from keepsaid.ports.runtime import Clock, Standing, point
 from keepsaid.ports.store import Store
 
 _log = logging.getLogger("keepsaid.outbox")
@@ -43,6 +41,7 @@ class OutboxSender:
     owner: str
     hint: asyncio.Event
     without_resend: frozenset[str] = frozenset()
+    standing: Standing | None = None
     _called: tuple[str, ...] = field(init=False)
     _sending: set[asyncio.Task[None]] = field(default_factory=set, init=False)
     _taking: asyncio.Task[int] | None = field(default=None, init=False)
@@ -69,13 +68,8 @@ class OutboxSender:
 
     async def _take(self, free: int, now: int) -> int:
         """Take replies and start sending them; a stop lets this end, or what is taken would have no sender."""
-        resend, asked_at = Resend(self.without_resend, now), self.clock.monotonic_ms()
-        await self.store.apply(resend)
+        await self.store.apply(Resend(self.without_resend, now))
         taken = await self.store.apply(TakeReplies(self._called, self.owner, free, now))
-        if self.clock.monotonic_ms() - asked_at > LIFE_MS:
-            # A process that was frozen meanwhile has been taken for dead, and others send what it took.
-            with suppress(StoreFull, StoreLocked, StoreUnreachable):
-                await self.store.apply(resend)
         for reply in taken:
             task = asyncio.create_task(self._send(reply), name=f"send-{reply.id}")
             self._sending.add(task)
@@ -99,6 +93,8 @@ class OutboxSender:
     async def _send(self, reply: StoredReply) -> None:
         """Send a reply once. The channel reports the result; this sets the next try, or that there is none."""
         point("send.before")
+        if not await self._is_ours(reply):
+            return
         result = await self._try(reply)
         point("send.after")
         outcome = result.outcome
@@ -108,6 +104,25 @@ class OutboxSender:
             wait = min(_LONGEST_WAIT_MS, _FIRST_WAIT_MS * 2 ** min(reply.attempts - 1, 16))
         now, retry_at = self.clock.now_ms(), self.clock.due_ms() + wait
         await self._settled(Settle(reply.id, reply.fence, outcome, now, result.detail, result.provider_id, retry_at))
+
+    async def _is_ours(self, reply: StoredReply) -> bool:
+        """False when this process was frozen since it took the reply: taken for dead, so that others send it."""
+        if self.standing is None:
+            return True
+        MAY_SEND.set(self._may_send)
+        while True:
+            try:
+                await self.standing.ascertain()
+            except StoreBroken as error:
+                _log.warning("reply not sent: %s", error.what, extra={"code": error.code, "reply": reply.id})
+                return False
+            except StoreError:
+                await self.clock.wait(asyncio.Event(), _STORE_WAIT_MS)
+            else:
+                return True
+
+    def _may_send(self) -> bool:
+        return self.standing is None or self.standing.is_sure
 
     async def _settled(self, commit: Settle) -> None:
         """Record how a try ended, as soon as the store takes it."""

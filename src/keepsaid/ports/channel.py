@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Literal, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from typing import Final, Literal, Protocol
 
 from keepsaid.domain.message import Inbound, StoredMessage
 from keepsaid.domain.reply import Sending, SendResult, StoredReply
 from keepsaid.values import frozen
+
+MAY_SEND: Final[ContextVar[Callable[[], bool]]] = ContextVar("may_send", default=lambda: True)
+"""Whether the reply that this task sends is still this process's to send; the outbox sets it."""
+
+
+def check_may_send() -> None:
+    """Raise InterruptedError when others may have sent the reply: this process was frozen, and taken for dead.
+
+    A channel calls it when it has connected, right before the first byte leaves.
+    """
+    if not MAY_SEND.get()():
+        raise InterruptedError("this process was stopped for so long that others may have sent it")
 
 
 class Channel(Protocol):

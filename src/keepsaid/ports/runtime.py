@@ -26,6 +26,20 @@ def arm(action: Callable[[str], None] | None) -> None:
     _armed = action
 
 
+class Standing(Protocol):
+    """What a process knows of its own life where several share a store: one that was frozen is taken for dead."""
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether no other process can have taken this one for dead by now."""
+
+    async def ascertain(self) -> None:
+        """Return once `is_sure`; asks the store when it has to.
+
+        Raises ProcessFenced when others took over, StoreError when the store does not answer.
+        """
+
+
 class Redactor(Protocol):
     """Finds secrets in texts. The time is linear in the text; a long one is read in a thread."""
 

@@ -12,6 +12,7 @@ from urllib.parse import urljoin, urlsplit
 import httpx2
 
 from keepsaid.domain.reply import Delivered, SendResult
+from keepsaid.ports.channel import check_may_send
 from keepsaid.text.normal import cut, normalise
 from keepsaid.values import frozen
 
@@ -148,7 +149,9 @@ class _Sent:
         self.is_sent = False
 
     async def note(self, name: str, info: object) -> None:  # noqa: ARG002 - the signature of httpx2's trace
-        self.is_sent = self.is_sent or name.endswith("send_request_headers.started")
+        if name.endswith("send_request_headers.started"):
+            check_may_send()
+            self.is_sent = True
 
 
 _FORBIDDEN = "the token may not do that; it needs write access to issues and pull requests"

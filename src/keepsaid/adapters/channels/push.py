@@ -13,6 +13,7 @@ import httpx2
 from keepsaid.adapters.channels.pull import allowed
 from keepsaid.domain import ids, message
 from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
+from keepsaid.ports.channel import check_may_send
 from keepsaid.text.normal import cut, normalise
 
 _ANSWER_BYTES_MAX = 64 * 1024
@@ -105,7 +106,9 @@ class _Attempt:
 
     async def note(self, name: str, info: object) -> None:  # noqa: ARG002 - the signature of httpx2's trace
         """Take a step of the transport: from the first byte of the request on, it may arrive."""
-        self.sent = self.sent or name.endswith("send_request_headers.started")
+        if name.endswith("send_request_headers.started"):
+            check_may_send()
+            self.sent = True
 
 
 def _plain_client() -> httpx2.AsyncClient:
