@@ -8,16 +8,19 @@ from typing import Any
 
 import pytest
 
+from keepsaid.adapters.channels.push import PushChannel
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
 from keepsaid.domain.batch import LIFE_MS
 from keepsaid.domain.commits import TakeReplies
-from keepsaid.domain.reply import Delivered, Sending, SendResult, StoredReply
+from keepsaid.domain.message import Lane
+from keepsaid.domain.reply import Delivered, ReplyDraft, Sending, SendResult, StoredReply
 from keepsaid.errors import ProcessFenced, StoreUnreachable
 from keepsaid.pipeline.leasing import LifeTerms, ProcessAge
 from keepsaid.pipeline.outbox import OutboxSender
-from keepsaid.ports.channel import check_may_send
+from keepsaid.ports.channel import MAY_SEND, check_may_send
 from keepsaid.testing.builders import CHANNEL, said
 from keepsaid.testing.clock import VirtualClock
+from keepsaid.testing.reply_receiver import ReplyReceiver
 from keepsaid_testkit.contracts.store_driver import StoreDriver
 
 
@@ -211,3 +214,15 @@ async def test_who_is_frozen_while_it_connects_sends_only_within_its_life(frozen
     await post.deliver()
     await post.stop(60)
     assert len(channel.tried_at) == sent
+
+
+async def test_a_push_channel_posts_nothing_once_others_may_have_sent_it() -> None:
+    async with ReplyReceiver() as receiver:
+        channel = PushChannel("http", [receiver.host])
+        draft = ReplyDraft(1, "It hangs in the boathouse.", url=receiver.url)
+        reply = StoredReply(1, Lane("http", "default", "http:chat:42", "root:http:chat:42"), None, "sending", draft)
+        MAY_SEND.set(lambda: False)
+        assert ((await channel.send(reply)).outcome, receiver.accepted) == (Delivered.RETRY, [])
+        MAY_SEND.set(lambda: True)
+        assert (await channel.send(reply)).outcome is Delivered.CONFIRMED
+        await channel.close()

@@ -19,7 +19,7 @@ from keepsaid.adapters.channels.push import PushChannel
 from keepsaid.domain.ids import show
 from keepsaid.domain.message import Lane
 from keepsaid.domain.reply import Delivered, ReplyDraft, Sending, SendResult, StoredReply
-from keepsaid.ports.channel import MAY_SEND, Channel
+from keepsaid.ports.channel import Channel
 from keepsaid.testing.reply_receiver import (
     ACCEPT,
     ACCEPT_THEN_RESET,
@@ -340,15 +340,6 @@ async def test_pulled_replies_are_never_pushed() -> None:
     assert (channel.name, channel.sending) == ("http", Sending.PULL)
     assert (await channel.send(reply_to("https://example.com/"))).outcome is Delivered.REFUSED
     await channel.close()
-
-
-async def test_nothing_leaves_once_others_may_have_sent_it() -> None:
-    async with ReplyReceiver() as receiver, pushing(receiver.host) as channel:
-        MAY_SEND.set(lambda: False)
-        result = await channel.send(reply_to(receiver.url))
-        assert (result.outcome, receiver.accepted) == (Delivered.RETRY, [])
-        MAY_SEND.set(lambda: True)
-        assert (await channel.send(reply_to(receiver.url))).outcome is Delivered.CONFIRMED
 
 
 async def test_one_client_opened_lazily_and_again_after_closing() -> None:
