@@ -78,7 +78,7 @@ class NearFiller:
             self._looked_at = until
         while self._left and (finish or time.monotonic() < until):
             with db:
-                if not self._step(db.connection, *self._left[0]):
+                if not self._step(db, *self._left[0]):
                     self._left.pop(0)
 
     def _look(self, connection: psycopg.Connection[Any]) -> None:
@@ -88,10 +88,11 @@ class NearFiller:
             self._vector = vector
             self._left = [(space, dimension) for space, dimension in connection.execute(NEAR["large"], (self._least,))]
 
-    def _step(self, connection: psycopg.Connection[Any], space: int, dimension: int) -> bool:
+    def _step(self, db: PostgresSession, space: int, dimension: int) -> bool:
         """Add some vectors of a space; False if none is left."""
         import numpy as np  # noqa: PLC0415 - a program that keeps no vectors starts without
 
+        connection = db.connection
         names = self._schema, self._vector, space, dimension
         is_made = connection.execute(NEAR["is_made"], (f"{self._schema}_near.near_vector_{space}",)).fetchone()
         if is_made is None or not is_made[0]:
@@ -108,6 +109,7 @@ class NearFiller:
         ]
         connection.cursor().executemany(_named(NEAR["fill"], *names), rows)
         connection.execute(_named(NEAR["reach"], *names), (space, waiting[-1][0]))
+        db.count_changes(len(rows))
         return True
 
 

@@ -114,8 +114,9 @@ class PostgresSession(SearchedSession):
 
     def execute(self, sql: str, bound: Bound = (), /) -> _Rows:
         made = translated(sql)
-        cursor = self.connection.execute(made.text, made.values(bound))
-        self._count(0 if (cursor.statusmessage or "SELECT").startswith("SELECT") else cursor.rowcount)
+        prepare = False if ";" in made.text else None  # several statements at once cannot be prepared
+        cursor = self.connection.execute(made.text, made.values(bound), prepare=prepare)
+        self.count_changes(0 if (cursor.statusmessage or "SELECT").startswith("SELECT") else cursor.rowcount)
         return _Rows(cursor)
 
     def executemany(self, sql: str, sets: Iterable[Bound], /) -> _Rows:
@@ -124,10 +125,11 @@ class PostgresSession(SearchedSession):
         values = [made.values(bound) for bound in sets]
         if values:
             cursor.executemany(made.text, values)
-        self._count(cursor.rowcount if values else 0)
+        self.count_changes(cursor.rowcount if values else 0)
         return _Rows(cursor)
 
-    def _count(self, changed: int) -> None:
+    def count_changes(self, changed: int) -> None:
+        """Take rows that a statement changed, as what `changes` and `total_changes` return."""
         self._changes = max(changed, 0)
         self._total += self._changes
 

@@ -10,13 +10,13 @@ from contextlib import ExitStack, closing, contextmanager
 from typing import Any, cast
 
 import psycopg
-from psycopg import errors
+from psycopg import errors, sql
 
 from keepsaid.adapters.postgres.connection import PostgresPlace, connect, in_our_words
 from keepsaid.adapters.postgres.dialect import PACKAGE
 from keepsaid.adapters.postgres.session import PostgresSession
 from keepsaid.adapters.sql.marks import check_move_mark
-from keepsaid.adapters.sql.query import CommitTable, SqlSession, T, load, one, only, run
+from keepsaid.adapters.sql.query import CommitTable, SqlSession, T, load, only
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.adapters.sql.writer import CommitGroup, RejectedCommit, Writer
 from keepsaid.domain.commits import Commit
@@ -39,7 +39,7 @@ _OUTCOME_S, _LOOK_S = 5.0, 0.05
 """How long the outcome of a transaction is asked for after its connection broke, and how often."""
 
 _REST_S = 0.1
-"""How long upkeep rests once none was due: to ask whether any is takes longer than most commits."""
+"""How long after a commit upkeep begins: to ask whether any is due takes longer than most commits, and commits wait."""
 
 _UNKNOWN = "What was to be stored is kept whole or not at all; only the server knows which."
 
@@ -81,10 +81,12 @@ class WriterSession(PostgresSession):
     def transaction(self) -> Iterator[None]:
         """Run the block in a transaction; waits for the writer's place."""
         until = time.monotonic() + _PLACE_S
-        while not self._takes_place(until):
-            self.execute(SQL["end_silent"], (WRITER_LOCK,))
         try:
-            self._check_place()
+            while not self._takes_place(until):
+                self.execute(SQL["end_silent"], (WRITER_LOCK,))
+            if not self._has_written:
+                check_move_mark(self, str(self._place))
+            self._has_written = True
             yield
             self.connection.execute("COMMIT")
         finally:
@@ -93,29 +95,33 @@ class WriterSession(PostgresSession):
     def _takes_place(self, until: float) -> bool:
         """Begin a transaction that holds the writer's place; False if the wait for it was in vain and another may help.
 
+        Raises ProcessFenced when the life of this process is over.
+
         The server cuts off who is idle in a transaction. Who was frozen within a statement, or between those that are
         sent together, is not idle for it: the next process that waits ends that one.
         """
-        self.connection.execute("BEGIN")
         try:
-            _, transaction_id = only(self, SQL["take"], (WRITER_LOCK,))
+            begun = self.connection.execute(self._beginning(self.life), prepare=False)
         except errors.LockNotAvailable:
             self._roll_back()
             if time.monotonic() > until:
                 raise
             return False
-        self.transaction_id = int(transaction_id)
+        begun.nextset()
+        [(_, self.transaction_id)] = begun.fetchall()
+        begun.nextset()
+        if begun.rowcount:
+            self.forget_rows()
+        if begun.nextset() and not begun.fetchall():
+            raise ProcessFenced("this process was silent for too long, and others took over its work")
         return True
 
-    def _check_place(self) -> None:
-        """Raise when the stores were moved away since they were opened, or the life of this process is over."""
-        if run(self, SQL["pass"], (self._holder,)):
-            self.forget_rows()
-        if not self._has_written:
-            check_move_mark(self, str(self._place))
-        self._has_written = True
-        if self.life is not None and one(self, SQL["lives"], (self.life,)) is None:
-            raise ProcessFenced("this process was silent for too long, and others took over its work")
+    def _beginning(self, life: str | None) -> str:
+        """The statements that begin a transaction, in one text: sent one by one, they take longer than most commits."""
+        text = SQL["begin"] if life is None else f"{SQL['begin']}; {SQL['lives']}"
+        for n, value in enumerate((WRITER_LOCK, self._holder, life), 1):
+            text = text.replace(f"?{n}", sql.Literal(value).as_string(self.connection))
+        return text
 
 
 class PostgresExecutor:
@@ -133,7 +139,7 @@ class PostgresExecutor:
             undo.pop_all()
         self._group = CommitGroup(self._session, self._table, self._refused)
         self._keeps_up = False
-        self._rests_until = 0.0
+        self._tidy_at: float | None = None
 
     def apply(self, commits: Sequence[object]) -> list[Any]:
         """Apply the commits in one transaction; a result for each, RejectedCommit where one was not kept.
@@ -218,7 +224,10 @@ class PostgresExecutor:
 
         One process keeps up as long as its connection lasts: what it makes step by step has one history.
         """
-        if time.monotonic() < self._rests_until:
+        now = time.monotonic()
+        if self._tidy_at is None:
+            self._tidy_at = now + _REST_S
+        if now < self._tidy_at:
             return
         changed = self._session.total_changes()
         with in_our_words(self._place):
@@ -226,8 +235,7 @@ class PostgresExecutor:
                 [self._keeps_up] = only(self._session, SQL["try_lock"], (_UPKEEP,))
             for keep_up in self._table.upkeep if self._keeps_up else ():
                 keep_up(self._session, False)
-        if self._session.total_changes() == changed:
-            self._rests_until = time.monotonic() + _REST_S
+        self._tidy_at = now if self._session.total_changes() != changed else None
 
     def close(self, *, broken: bool = False) -> None:
         """Close the connection."""

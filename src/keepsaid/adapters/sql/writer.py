@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby, repeat
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
@@ -38,36 +38,36 @@ class CommitGroup:
     def apply(self, commits: Sequence[object]) -> list[Any]:
         """Apply commits in order; each result stands at its place, a RejectedCommit where one was refused."""
         results: list[Any] = []
+        # Each savepoint is released together with the next one, and the last with the transaction.
+        savepoints = iter(()) if len(commits) == 1 else chain(("SAVEPOINT one",), repeat("RELEASE one; SAVEPOINT one"))
         for kind, run in groupby(commits, key=type):
-            results += self._run(kind, list(run), alone=len(commits) == 1)
+            results += self._run(kind, list(run), savepoints)
         return results
 
-    def _run(self, kind: type, commits: list[object], *, alone: bool = False) -> list[Any]:
+    def _run(self, kind: type, commits: list[object], savepoints: Iterator[str]) -> list[Any]:
         if (apply_set := self.table.sets.get(kind)) is not None:
-            results = self._guarded(lambda: apply_set(self.db, commits), alone=alone)
+            results = self._guarded(lambda: apply_set(self.db, commits), savepoints)
             if not isinstance(results, RejectedCommit):
                 return list(results)
             if len(commits) == 1:
                 return [results]
-            return [result for commit in commits for result in self._run(kind, [commit])]
+            return [result for commit in commits for result in self._run(kind, [commit], savepoints)]
         apply_one = self.table.single[kind]
-        return [self._guarded(partial(apply_one, self.db, commit), alone=alone) for commit in commits]
+        return [self._guarded(partial(apply_one, self.db, commit), savepoints) for commit in commits]
 
-    def _guarded(self, action: Callable[[], Any], *, alone: bool) -> Any:
-        """Run in a savepoint; a commit that runs `alone` needs none."""
-        if alone:
+    def _guarded(self, action: Callable[[], Any], savepoints: Iterator[str]) -> Any:
+        """Run in the next savepoint; a commit that is alone needs none."""
+        if (savepoint := next(savepoints, None)) is None:
             return action()
-        self.db.execute("SAVEPOINT one")
+        self.db.execute(savepoint)
         try:
             result = action()
         except Exception as error:  # guard: store writer - one bad commit must not undo the group
             if (refused := self.translate(error)) is None:
                 raise
             self.db.execute("ROLLBACK TO one")
-            self.db.execute("RELEASE one")
             self.notify_undone()
             return RejectedCommit(refused)
-        self.db.execute("RELEASE one")
         return result
 
     def notify_undone(self) -> None:

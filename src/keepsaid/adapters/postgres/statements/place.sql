@@ -1,11 +1,10 @@
--- name: take
-SELECT pg_advisory_xact_lock(?1), CAST(CAST(pg_current_xact_id() AS TEXT) AS INTEGER)
-
--- name: pass
-UPDATE writer_place SET holder = ?1 WHERE holder <> ?1
+-- name: begin
+BEGIN;
+SELECT pg_advisory_xact_lock(?1), CAST(CAST(pg_current_xact_id() AS TEXT) AS bigint);
+UPDATE writer_place SET holder = ?2 WHERE holder <> ?2
 
 -- name: lives
-SELECT 1 FROM life WHERE owner = ?1 AND state = 'running'
+SELECT 1 FROM life WHERE owner = ?3 AND state = 'running'
 
 -- name: outcome
 SELECT pg_xact_status(CAST(CAST(?1 AS TEXT) AS xid8))

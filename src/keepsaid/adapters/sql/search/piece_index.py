@@ -240,9 +240,9 @@ def count_terms(db: MemorySession, most: int = _COUNTED_AT_ONCE) -> bool:
         last = {"after": reached, "upto": upto}
         if upto is None:
             db.execute(_SQL["forget_rest"], last)
-            db.execute(_SQL["reach"], {"upto": "", "pieces": pieces_now})
         else:
             db.execute(_SQL["forget_counts"], last)
             db.execute(_SQL["count_terms"], last)
-            db.execute(_SQL["reach"], {"upto": upto, "pieces": None})
+        # what comes while terms are counted is missing in those before, so that all are counted once more
+        db.execute(_SQL["reach"], {"upto": upto or "", "pieces": None if reached else pieces_now})
     return upto is None
