@@ -13,9 +13,9 @@ import pytest
 from tests.postgres.proxy import Proxy, between
 from tests.postgres.server import cut_off, empty
 
-from keepsaid.adapters.postgres.connection import PostgresPlace
+from keepsaid.adapters.postgres.connection import WRITER_LOCK, PostgresPlace
 from keepsaid.adapters.postgres.stores import open_operations
-from keepsaid.adapters.postgres.writer import WRITER_LOCK, WriterSession
+from keepsaid.adapters.postgres.writer import WriterSession
 from keepsaid.adapters.sql.operations.store import SqlOperations
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain.commits import IntakeResult

@@ -115,6 +115,9 @@ def _check(db: psycopg.Connection[Any], place: PostgresPlace) -> None:
         )
 
 
+WRITER_LOCK = 0x6B656570
+"""`keep`: the advisory lock that is the writer's place; whoever changes the schema holds it too."""
+
 _MOMENT_S = 0.05
 
 

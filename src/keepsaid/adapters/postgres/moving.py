@@ -7,12 +7,11 @@ from contextlib import closing, contextmanager, suppress
 
 import psycopg
 
-from keepsaid.adapters.postgres.connection import PostgresPlace, connect, in_our_words
+from keepsaid.adapters.postgres.connection import WRITER_LOCK, PostgresPlace, connect, in_our_words
 from keepsaid.adapters.postgres.dialect import PACKAGE
 from keepsaid.adapters.postgres.schema import find_numbers
 from keepsaid.adapters.postgres.session import PostgresSession
-from keepsaid.adapters.postgres.stores import PAIR, check_key, migrate_stores
-from keepsaid.adapters.postgres.writer import WRITER_LOCK
+from keepsaid.adapters.postgres.stores import PAIR, PLACE, check_key, migrate_stores
 from keepsaid.adapters.sql.marks import move_mark, set_move_mark
 from keepsaid.adapters.sql.moving import DRIVEN
 from keepsaid.adapters.sql.query import column, every, load, only
@@ -56,7 +55,7 @@ class MovableSchema:
 
     def working(self) -> Sequence[str]:
         with self._session() as db:
-            return column(db, SQL["alive"])
+            return column(db, PLACE["alive"])
 
     @contextmanager
     def held(self) -> Iterator[None]:

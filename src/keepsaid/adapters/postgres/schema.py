@@ -1,24 +1,31 @@
-"""The schema of a database: made and migrated under a lock, a transaction for each script."""
+"""The schema of a database: made and migrated under a lock, a transaction for each script.
+
+Processes of the release before may work with it meanwhile, and afterwards, where its last migration says so (ADR 54).
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from contextlib import closing
 from importlib.resources import files
 
 from psycopg import errors, sql
 
-from keepsaid.adapters.postgres.connection import PostgresPlace, connect, in_our_words
+from keepsaid.adapters.postgres.connection import WRITER_LOCK, PostgresPlace, connect, in_our_words
 from keepsaid.adapters.postgres.dialect import PACKAGE
 from keepsaid.adapters.postgres.session import PostgresSession
 from keepsaid.adapters.postgres.tables import SQL, script
 from keepsaid.adapters.sql.query import column, load, one
-from keepsaid.adapters.sql.scripts import check_number, due
-from keepsaid.errors import ForeignStore, StoreError
+from keepsaid.adapters.sql.scripts import check_number, due, oldest_known
+from keepsaid.domain.batch import LIFE_MS
+from keepsaid.errors import ForeignStore, StoreError, StoreLocked
 
-SCHEMA = load("schema")
+SCHEMA, PLACE = load("schema"), load("place", PACKAGE)
 _LOCK = 0x6B656571
 """The advisory lock that a process holds while it makes or migrates the schema."""
+
+_LOOK_S = 0.25
 
 _OWN = ("functions.sql", "undo.sql")
 """Scripts of what both parts need."""
@@ -27,16 +34,21 @@ _OWN = ("functions.sql", "undo.sql")
 def migrate(place: PostgresPlace, part: str, undoable: Sequence[str]) -> int:
     """Bring a part of the schema ("buffer" or "memory") to its newest number; returns the one it had, 0 for a new one.
 
-    `undoable` are tables whose rows can be put back. Raises SchemaTooNew, ForeignStore or another StoreError with
-    the database as it was.
+    `undoable` are tables whose rows can be put back. Raises SchemaTooNew, ForeignStore, StoreLocked while processes
+    work with it that could not go on, or another StoreError, with the database as it was.
     """
     with in_our_words(place), closing(connect(place)) as connection:
         db = PostgresSession(connection)
         db.execute(SQL["lock"], (_LOCK,))
         found = _found(db, place, part)
+        if found and due(part, found) and oldest_known(part) > found:
+            _wait_alone(db, place)
         for step, (number, text) in enumerate(due(part, found)):
             is_new = not found and not step
             with db.transaction():
+                db.execute(PLACE["hold"], (WRITER_LOCK,))
+                if found and oldest_known(part) > found:
+                    _check_alone(db, place)
                 if is_new:
                     _begin(db, place)
                 for statement in script(text):
@@ -44,6 +56,7 @@ def migrate(place: PostgresPlace, part: str, undoable: Sequence[str]) -> int:
                 if is_new:
                     connection.execute(_script(f"{part}.sql"))
                 db.execute(SCHEMA["set_version"], (part, number))
+                db.execute(SCHEMA["set_version"], (_from(part), oldest_known(part)))
         there = column(db, SQL["undo_triggers"])
         for table in undoable:
             if f"undo_{table}" not in there:
@@ -55,7 +68,12 @@ def find_numbers(place: PostgresPlace) -> dict[str, int]:
     """Return the number of each part of the schema, 0 where it is not there. Raises a StoreError, as `migrate` does."""
     with in_our_words(place), closing(connect(place)) as connection:
         db = PostgresSession(connection)
-        return {part: _found(db, place, part) for part in ("buffer", "memory")}
+        return check_schema(db, place)
+
+
+def check_schema(db: PostgresSession, place: PostgresPlace) -> dict[str, int]:
+    """Return the number of each part; raises as `find_numbers` does."""
+    return {part: _found(db, place, part) for part in ("buffer", "memory")}
 
 
 def _found(db: PostgresSession, place: PostgresPlace, part: str) -> int:
@@ -65,8 +83,32 @@ def _found(db: PostgresSession, place: PostgresPlace, part: str) -> int:
         if tables:
             raise ForeignStore(f"the schema {place.schema} of {place} is another program's")
         return 0
-    row = one(db, SCHEMA["version"], (part,))
-    return check_number(str(place), part, int(row[0]) if row else 0)
+    number, oldest = (one(db, SCHEMA["version"], (name,)) for name in (part, _from(part)))
+    return check_number(str(place), part, int(number[0]) if number else 0, int(oldest[0]) if oldest else None)
+
+
+def _from(part: str) -> str:
+    """By which name the oldest number is kept that can work with a part."""
+    return f"{part} from"
+
+
+def _wait_alone(db: PostgresSession, place: PostgresPlace) -> None:
+    """Return when no process of an older release runs, or once one that was killed is not taken for alive any more."""
+    until = time.monotonic() + LIFE_MS / 1_000
+    while _alive(db, place) and time.monotonic() < until:
+        time.sleep(_LOOK_S)
+
+
+def _alive(db: PostgresSession, place: PostgresPlace) -> Sequence[str]:
+    """The processes that work with the stores."""
+    return column(db, PLACE["alive"]) if "life" in column(db, SQL["tables"], (place.schema,)) else ()
+
+
+def _check_alone(db: PostgresSession, place: PostgresPlace) -> None:
+    """Raise while processes of an older release run, which could not work with what the schema becomes."""
+    if running := _alive(db, place):
+        what = f"processes of an older release work with {place} ({len(running)}), and do not know the newer schema"
+        raise StoreLocked(what, safe="Nothing was changed.", hint="stop them, then start this one again")
 
 
 def _begin(db: PostgresSession, place: PostgresPlace) -> None:

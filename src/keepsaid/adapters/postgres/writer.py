@@ -12,8 +12,9 @@ from typing import Any, cast
 import psycopg
 from psycopg import errors, sql
 
-from keepsaid.adapters.postgres.connection import PostgresPlace, connect, in_our_words
+from keepsaid.adapters.postgres.connection import WRITER_LOCK, PostgresPlace, connect, in_our_words
 from keepsaid.adapters.postgres.dialect import PACKAGE
+from keepsaid.adapters.postgres.schema import check_schema
 from keepsaid.adapters.postgres.session import PostgresSession
 from keepsaid.adapters.sql.marks import check_move_mark
 from keepsaid.adapters.sql.query import CommitTable, SqlSession, T, load, only
@@ -26,9 +27,6 @@ from keepsaid.errors import KeepsaidError, ProcessFenced, StoreError, StoreUnrea
 from keepsaid.ports.runtime import point
 
 SQL = load("place", PACKAGE)
-WRITER_LOCK = 0x6B656570
-"""`keep`: the advisory lock that is the writer's place."""
-
 _PLACE_S = 20.0
 """How long the place is waited for, in several tries; a frozen process that holds it is ended after the first."""
 
@@ -85,6 +83,7 @@ class WriterSession(PostgresSession):
             while not self._takes_place(until):
                 self.execute(SQL["end_silent"], (WRITER_LOCK,))
             if not self._has_written:
+                check_schema(self, self._place)
                 check_move_mark(self, str(self._place))
             self._has_written = True
             yield

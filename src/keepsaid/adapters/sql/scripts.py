@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib.resources import files
 
@@ -9,6 +10,9 @@ from keepsaid.errors import SchemaTooNew
 
 Script = tuple[int, str]
 """The number that a store has when a script was run, and the script."""
+
+_WORKS_WITH = re.compile(r"^-- works with: (\d+)$", re.MULTILINE)
+"""A migration whose result programs of an earlier release can work with says so, by the number that they know."""
 
 
 @cache
@@ -25,9 +29,21 @@ def due(part: str, found: int) -> tuple[Script, ...]:
     return whole + tuple(script for script in migrations(part) if script[0] > begun)
 
 
-def check_number(place: str, part: str, found: int) -> int:
-    """Return the number of a part of the schema; raises SchemaTooNew when a newer program wrote it."""
-    if found > (known := migrations(part)[-1][0]):
+@cache
+def oldest_known(part: str) -> int:
+    """The oldest number whose programs can work with the newest schema, beside those of this release."""
+    number, text = migrations(part)[-1]
+    said = _WORKS_WITH.search(text)
+    return int(said[1]) if said else number
+
+
+def check_number(place: str, part: str, found: int, oldest: int | None = None) -> int:
+    """Return the number of a part of the schema; raises SchemaTooNew when a newer program wrote it.
+
+    `oldest` is the number from which on programs can work with it, as the newer program left it there.
+    """
+    known = migrations(part)[-1][0]
+    if found > known and (oldest is None or oldest > known):
         raise SchemaTooNew(f"{place} has {part} schema {found}; this keepsaid knows {known}")
     return found
 

@@ -1,9 +1,6 @@
 -- name: hold
 SELECT pg_advisory_lock(?1)
 
--- name: alive
-SELECT owner FROM life WHERE state = 'running' AND kept_until > extract(epoch FROM clock_timestamp()) * 1000 ORDER BY id
-
 -- name: no_limits
 SET idle_in_transaction_session_timeout TO 0
 

@@ -6,6 +6,12 @@ UPDATE writer_place SET holder = ?2 WHERE holder <> ?2
 -- name: lives
 SELECT 1 FROM life WHERE owner = ?3 AND state = 'running'
 
+-- name: hold
+SELECT pg_advisory_xact_lock(?1)
+
+-- name: alive
+SELECT owner FROM life WHERE state = 'running' AND kept_until > extract(epoch FROM clock_timestamp()) * 1000 ORDER BY id
+
 -- name: outcome
 SELECT pg_xact_status(CAST(CAST(?1 AS TEXT) AS xid8))
 
