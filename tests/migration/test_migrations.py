@@ -34,6 +34,9 @@ from keepsaid.adapters.sqlite.connection import open_writer
 from keepsaid.adapters.sqlite.integrity import migrate, version
 from keepsaid.ports import runtime
 
+_BEFORE_SHARED = {"buffer": 5, "memory": 5}
+"""The newest migrations when databases began to be shared."""
+
 # Fresh equals migrated
 
 
@@ -50,6 +53,15 @@ def test_every_migration_has_a_name_that_is_read() -> None:
     whole = sorted(file.name for file in (folder / "schema").iterdir())
     assert whole == sorted(f"{part}_{due(part, 0)[0][0]:04}.sql" for part in PARTS)
     assert all(re.fullmatch(r"(buffer|memory)_\d{4}\.sql", name) for name in names + whole)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_every_migration_since_databases_are_shared_says_which_programs_go_on_working(part: str) -> None:
+    for number, script in migrations(part):
+        if number > _BEFORE_SHARED[part]:
+            said = re.search(r"^-- works with: (\d+)$", script, re.MULTILINE)
+            assert said, f"{part}_{number:04}.sql begins with `-- works with: N` (ADR 54)"
+            assert _BEFORE_SHARED[part] <= int(said[1]) <= number
 
 
 @pytest.mark.parametrize("parts", [("buffer",), ("memory",), ("buffer", "memory"), ("memory", "buffer")])

@@ -109,7 +109,7 @@ class NearFiller:
         ]
         connection.cursor().executemany(_named(NEAR["fill"], *names), rows)
         connection.execute(_named(NEAR["reach"], *names), (space, waiting[-1][0]))
-        db.count_changes(len(rows))
+        db.written += len(rows)
         return True
 
 

@@ -42,13 +42,13 @@ def migrate(place: PostgresPlace, part: str, undoable: Sequence[str]) -> int:
         db.execute(SQL["lock"], (_LOCK,))
         found = _found(db, place, part)
         if found and due(part, found) and oldest_known(part) > found:
-            _wait_alone(db, place)
+            _wait_until_unused(db, place)
         for step, (number, text) in enumerate(due(part, found)):
             is_new = not found and not step
             with db.transaction():
                 db.execute(PLACE["hold"], (WRITER_LOCK,))
                 if found and oldest_known(part) > found:
-                    _check_alone(db, place)
+                    _check_unused(db, place)
                 if is_new:
                     _begin(db, place)
                 for statement in script(text):
@@ -92,7 +92,7 @@ def _from(part: str) -> str:
     return f"{part} from"
 
 
-def _wait_alone(db: PostgresSession, place: PostgresPlace) -> None:
+def _wait_until_unused(db: PostgresSession, place: PostgresPlace) -> None:
     """Return when no process of an older release runs, or once one that was killed is not taken for alive any more."""
     until = time.monotonic() + LIFE_MS / 1_000
     while _alive(db, place) and time.monotonic() < until:
@@ -104,7 +104,7 @@ def _alive(db: PostgresSession, place: PostgresPlace) -> Sequence[str]:
     return column(db, PLACE["alive"]) if "life" in column(db, SQL["tables"], (place.schema,)) else ()
 
 
-def _check_alone(db: PostgresSession, place: PostgresPlace) -> None:
+def _check_unused(db: PostgresSession, place: PostgresPlace) -> None:
     """Raise while processes of an older release run, which could not work with what the schema becomes."""
     if running := _alive(db, place):
         what = f"processes of an older release work with {place} ({len(running)}), and do not know the newer schema"

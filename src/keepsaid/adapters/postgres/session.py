@@ -105,18 +105,18 @@ class _Rows:
 
 
 class PostgresSession(SearchedSession):
-    """What `MemorySession` asks for, over one connection of psycopg."""
+    """What `MemorySession` asks for, over one connection of psycopg; `written` are the rows changed so far."""
 
     def __init__(self, db: psycopg.Connection[Row]) -> None:
         self.connection = db
-        self._changes = self._total = 0
+        self._changes = self.written = 0
         self._blocks: list[AbstractContextManager[None]] = []
 
     def execute(self, sql: str, bound: Bound = (), /) -> _Rows:
         made = translated(sql)
         prepare = False if ";" in made.text else None  # several statements at once cannot be prepared
         cursor = self.connection.execute(made.text, made.values(bound), prepare=prepare)
-        self.count_changes(0 if (cursor.statusmessage or "SELECT").startswith("SELECT") else cursor.rowcount)
+        self._count(0 if (cursor.statusmessage or "SELECT").startswith("SELECT") else cursor.rowcount)
         return _Rows(cursor)
 
     def executemany(self, sql: str, sets: Iterable[Bound], /) -> _Rows:
@@ -125,19 +125,18 @@ class PostgresSession(SearchedSession):
         values = [made.values(bound) for bound in sets]
         if values:
             cursor.executemany(made.text, values)
-        self.count_changes(cursor.rowcount if values else 0)
+        self._count(cursor.rowcount if values else 0)
         return _Rows(cursor)
 
-    def count_changes(self, changed: int) -> None:
-        """Take rows that a statement changed, as what `changes` and `total_changes` return."""
+    def _count(self, changed: int) -> None:
         self._changes = max(changed, 0)
-        self._total += self._changes
+        self.written += self._changes
 
     def changes(self) -> int:
         return self._changes
 
     def total_changes(self) -> int:
-        return self._total
+        return self.written
 
     def version(self) -> int:
         """Return 0: who only reads remembers nothing."""
