@@ -22,10 +22,13 @@ _CONFIG = "models: {chat: none}\nbuffer: {window_ms: 0}\nchannels: {library: {wi
 class Fleet:
     """Homes whose settings name one database, each with a process that serves in a role."""
 
-    def __init__(self, place: PostgresPlace, folder: Path, *roles: str, leader: PostgresPlace | None = None) -> None:
+    def __init__(
+        self, place: PostgresPlace, folder: Path, *roles: str, leader: PostgresPlace | None = None, redis: str = ""
+    ) -> None:
         self._roles = roles
         urls = [(leader or place).url, *[place.url] * (len(roles) - 1)]
-        self.homes = [Program(folder / f"home{n}", {"KEEPSAID_STORE__URL": url}) for n, url in enumerate(urls)]
+        relay = {"KEEPSAID_STORE__REDIS": redis} if redis else {}
+        self.homes = [Program(folder / f"home{n}", {"KEEPSAID_STORE__URL": url, **relay}) for n, url in enumerate(urls)]
         first, *others = self.homes
         first.configure(_CONFIG)
         first.run("memory", "add", "My desk is blue")

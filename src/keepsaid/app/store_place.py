@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -13,7 +14,7 @@ from keepsaid.adapters.sql.search.memories import SearchedMemories
 from keepsaid.adapters.sqlite.files import SqliteStores
 from keepsaid.config import Config, Home
 from keepsaid.errors import ConfigError, installation
-from keepsaid.ports.runtime import Ids, Peers, Redactor
+from keepsaid.ports.runtime import Ids, Peers, Redactor, Relay
 
 
 class StorePlace(Protocol):
@@ -63,4 +64,15 @@ def place_of(home: Home, config: Config) -> StorePlace:
         raise ConfigError(
             f"the driver for PostgreSQL is not installed ({error})", hint=installation("postgres")
         ) from error
-    return PostgresStores(PostgresPlace(url.get_secret_value()), buffer)
+    relay = config.store.redis
+    made = partial(_relay, relay.get_secret_value()) if relay is not None else None
+    return PostgresStores(PostgresPlace(url.get_secret_value()), buffer, made)
+
+
+def _relay(url: str) -> Relay:
+    """Redis carries wake-ups; raises ConfigError if its driver is not installed."""
+    try:
+        from keepsaid.adapters.redis.relay import RedisRelay  # noqa: PLC0415 - loads the driver
+    except ImportError as error:
+        raise ConfigError(f"the driver for Redis is not installed ({error})", hint=installation("redis")) from error
+    return RedisRelay(url)

@@ -65,6 +65,18 @@ class StoreConfig(ConfigSection):
     """postgresql://user:password@host/database holds both stores in PostgreSQL, in the schema keepsaid, in place of the
     files that buffer.path and memory.path name. Any number of processes work with them."""
 
+    redis: SecretStr | None = None
+    """redis://host carries wake-ups between the processes that share a database. Whatever it does, no result depends on
+    it; without an answer they go by the database."""
+
+    @field_validator("redis")
+    @classmethod
+    def validate_redis(cls, url: SecretStr | None) -> SecretStr | None:
+        """Refuse what is not the URL of a Redis."""
+        if url is not None and not url.get_secret_value().startswith(("redis://", "rediss://", "unix://")):
+            raise ValueError("it must begin with redis://, rediss:// or unix://")
+        return url
+
     @field_validator("url")
     @classmethod
     def validate_url(cls, url: SecretStr | None) -> SecretStr | None:

@@ -227,6 +227,25 @@ class Peers(Protocol):
         """Publish these from now on, and let the other processes' wake them."""
 
 
+class Relay(Protocol):
+    """Another way for wake-ups between processes, which may lose them, delay them or make them up."""
+
+    def begin(self, group: str, hear: Callable[[str], None], missed: Callable[[], None]) -> None:
+        """Listen to the processes of a group from now on, on a thread of its own.
+
+        `hear` gets names as others sent them, and perhaps anything else; `missed` is called when some may be lost.
+        """
+
+    def send(self, names: str) -> bool:
+        """Send names to the others; False where they have to go another way."""
+
+    def describe(self) -> str:
+        """What and how it is, in a line."""
+
+    def close(self) -> None:
+        """Disconnect."""
+
+
 class Lock(Protocol):
     """Proves that one process at most is the runtime of a home."""
 

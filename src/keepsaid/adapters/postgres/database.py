@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from contextlib import closing as closing_of
 from pathlib import Path
@@ -22,10 +23,14 @@ from keepsaid.values import frozen
 
 @frozen
 class PostgresStores:
-    """Both stores in a database; the key of the tombstones is beside `buffer`, where a file would hold the buffer."""
+    """Both stores in a database; the key of the tombstones is beside `buffer`, where a file would hold the buffer.
+
+    `relay` makes what carries wake-ups between the processes that share them; it raises ConfigError.
+    """
 
     place: PostgresPlace
     buffer: Path
+    relay: Callable[[], runtime.Relay] | None = None
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -46,7 +51,11 @@ class PostgresStores:
         with in_our_words(self.place), closing_of(connect(self.place)) as connection:
             version = connection.info.parameter_status("server_version")
         numbers = ", ".join(f"{part} schema {number}" for part, number in find_numbers(self.place).items() if number)
-        return f"{self.place} answers: PostgreSQL {version}, {numbers or 'no stores yet'}"
+        told = f"{self.place} answers: PostgreSQL {version}, {numbers or 'no stores yet'}"
+        if self.relay is None:
+            return told
+        with closing_of(self.relay()) as relay:
+            return f"{told}; {relay.describe()}"
 
     @property
     def movable(self) -> MovableSchema:
@@ -61,7 +70,7 @@ class PostgresStores:
         return await open_stores(self.place, ids, self.keyring, closing, redactor)
 
     async def meet(self, closing: AsyncExitStack) -> PostgresPeers:
-        peers = await asyncio.to_thread(PostgresPeers, self.place)
+        peers = await asyncio.to_thread(PostgresPeers, self.place, self.relay() if self.relay is not None else None)
         closing.push_async_callback(peers.close)
         return peers
 

@@ -1,10 +1,15 @@
-"""Processes that share a database: wake-ups go between them by NOTIFY, and each takes its time from the server."""
+"""Processes that share a database: wake-ups go between them by NOTIFY, and each takes its time from the server.
+
+Where there is a relay, wake-ups go by that as long as it answers.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import os
+import re
 import secrets
 import selectors
 import threading
@@ -21,10 +26,10 @@ from keepsaid.adapters.postgres.dialect import PACKAGE
 from keepsaid.adapters.postgres.session import PostgresSession
 from keepsaid.adapters.sql.query import load, only, scalar
 from keepsaid.errors import StoreError
-from keepsaid.ports.runtime import Hint, NumberedHints
+from keepsaid.ports.runtime import Hint, NumberedHints, Relay
 
 _log = logging.getLogger("keepsaid.store")
-SQL = load("peers", PACKAGE)
+SQL, PLACE = load("peers", PACKAGE), load("place", PACKAGE)
 
 NODES = 512
 """How many processes may share a database: ids have room for this many nodes."""
@@ -39,6 +44,7 @@ _MEASURE_S = 60.0
 """How often the clock of the server is read again."""
 
 _PAYLOAD_MAX = 200
+_NUMBER = re.compile(r"[0-9]{1,19}")
 
 
 class PostgresPeers:
@@ -48,9 +54,9 @@ class PostgresPeers:
     looks by itself from time to time, and all are woken when the connection is there again.
     """
 
-    def __init__(self, place: PostgresPlace) -> None:
+    def __init__(self, place: PostgresPlace, relay: Relay | None = None) -> None:
         """Connect; raises a StoreError."""
-        self._place = place
+        self._place, self._relay = place, relay
         self._hints: dict[str, Hint] = {}
         self._numbered: dict[str, NumberedHints] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -86,6 +92,8 @@ class PostgresPeers:
         if self._thread.ident is not None:
             os.write(self._wake, b".")
             await asyncio.to_thread(self._thread.join)
+        if self._relay is not None:
+            await asyncio.to_thread(self._relay.close)
         self._connection.close()
         os.close(self._wake)
         os.close(self._woken)
@@ -142,6 +150,10 @@ class PostgresPeers:
         connection.execute(SQL["look"])  # what came since it was made is read
         if is_again:
             self._call(self._hear_all)
+        elif self._relay is not None:
+            proof = scalar(PostgresSession(connection), PLACE["key_proof"])
+            group = hashlib.sha256(bytes(proof or b"")).hexdigest()[:16]
+            self._relay.begin(group, self._relayed, partial(self._call, self._hear_all))
         with selectors.DefaultSelector() as ready:
             ready.register(connection.fileno(), selectors.EVENT_READ)
             ready.register(self._woken, selectors.EVENT_READ)
@@ -162,16 +174,23 @@ class PostgresPeers:
         """Notify the other processes of what is pending, then wait, so that the next ones go together."""
         with self._guard:
             names, self._pending = sorted(self._pending), set()
-        db, payload = PostgresSession(connection), ""
+        payload = ""
         for name in names:
             if payload and len(payload) + len(name) >= _PAYLOAD_MAX:
-                db.execute(SQL["notify"], (payload,))
+                self._send_one(connection, payload)
                 payload = ""
             payload = f"{payload},{name}" if payload else name
         if payload:
-            db.execute(SQL["notify"], (payload,))
+            self._send_one(connection, payload)
         if not self._is_closing:
             time.sleep(_PAUSE_S)
+
+    def _send_one(self, connection: psycopg.Connection[Any], payload: str) -> None:
+        if self._relay is None or not self._relay.send(payload):
+            PostgresSession(connection).execute(SQL["notify"], (payload,))
+
+    def _relayed(self, names: str) -> None:
+        self._call(partial(self._hear, names))
 
     def _notified(self, notice: psycopg.Notify) -> None:
         if self._loop is not None and notice.pid != self._connection.info.backend_pid:
@@ -185,7 +204,7 @@ class PostgresPeers:
     def _hear(self, payload: str) -> None:
         for one in payload.split(","):
             name, _, number = one.partition(":")
-            if number and name in self._numbered:
+            if name in self._numbered and _NUMBER.fullmatch(number):
                 self._numbered[name].hear(int(number))
             elif name in self._hints:
                 self._hints[name].hear()

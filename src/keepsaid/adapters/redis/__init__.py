@@ -1,0 +1,1 @@
+"""Redis: carries wake-ups between processes that share a database, and keeps nothing."""
