@@ -87,6 +87,17 @@ def _runtime_dir() -> Iterator[None]:
         shutil.rmtree(folder)
 
 
+@contextmanager
+def database(place: PostgresPlace, name: str) -> Iterator[PostgresPlace]:
+    """Another database of the server, dropped in the end: no other test meets what is done there."""
+    with psycopg.connect(place.url, autocommit=True) as db:
+        db.execute(f"CREATE DATABASE {name} ENCODING 'UTF8' TEMPLATE template0")
+        try:
+            yield PostgresPlace(place.url.replace("/postgres?", f"/{name}?"))
+        finally:
+            db.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
 def empty(place: PostgresPlace) -> None:
     """Delete what the test before left: every row, and how far numbers had come."""
     with psycopg.connect(place.url, autocommit=True) as db:

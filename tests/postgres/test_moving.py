@@ -14,7 +14,7 @@ from random import Random
 import psycopg
 import pytest
 from tests.acceptance.program import WITHIN_S, Program
-from tests.postgres.server import empty
+from tests.postgres.server import database, empty
 from tests.postgres.test_full_text import assert_sizes, corpus
 
 from keepsaid.adapters.postgres import stores as postgres_stores
@@ -80,6 +80,26 @@ def test_what_was_said_goes_into_a_database_and_back(program: Program, place: Po
     assert program.run("data", "move", "--to", place.url, "--json").json["switched"]
     assert seen(program)["found"] == []
     assert_sizes(place)
+
+
+def test_stores_move_from_one_database_to_another(program: Program, place: PostgresPlace) -> None:
+    program.run("memory", "add", "My desk is blue")
+    program.run("chat", given="My sister is called Ann\n")
+    program.run("memory", "add", "The cellar floods in March")
+    program.run("memory", "forget", "--filter", "cellar", "--yes")
+    before = seen(program)
+    program.run("data", "move", "--to", place.url)
+    with database(place, "elsewhere") as other:
+        there = program.run("data", "move", "--to", other.url, "--json").json
+        assert (there["switched"], there["kept"]) == (True, [])
+        assert seen(program) == before
+        assert_sizes(other)
+        left = Program(program.home, {"KEEPSAID_STORE__URL": place.url})
+        assert "were moved elsewhere" in left.run("memory", "ls", code=None).err
+        again = {"KEEPSAID_STORE__REDIS": "redis://127.0.0.1:1"}
+        assert "already" in Program(program.home, again).run("data", "move", "--to", other.url, code=None).err
+        program.run("data", "move", "--to", "files")
+    assert seen(program) == before
 
 
 def test_a_receipt_names_the_files_that_were_left_and_they_can_be_deleted(

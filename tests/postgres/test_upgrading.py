@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from tests.acceptance.program import WITHIN_S, Program, Running
 from tests.migration.files import NEXT, SOURCE
+from tests.postgres.server import database
 
 from keepsaid.adapters.postgres.connection import PostgresPlace
 
@@ -21,12 +22,10 @@ _RENAMED = "ALTER TABLE message RENAME COLUMN sender_name TO called;\n"
 
 
 @pytest.fixture
-def database(place: PostgresPlace) -> Iterator[PostgresPlace]:
+def there(place: PostgresPlace) -> Iterator[PostgresPlace]:
     """A database of its own, so that no other test meets the newer schema."""
-    with psycopg.connect(place.url, autocommit=True) as db:
-        db.execute("CREATE DATABASE upgraded ENCODING 'UTF8' TEMPLATE template0")
-        yield PostgresPlace(place.url.replace("/postgres?", "/upgraded?"))
-        db.execute("DROP DATABASE upgraded WITH (FORCE)")
+    with database(place, "upgraded") as made:
+        yield made
 
 
 def newer(folder: Path, script: str) -> str:
@@ -64,13 +63,13 @@ def answers(running: Running, text: str) -> str:
 
 
 def test_processes_of_two_releases_share_the_work_while_one_after_another_is_replaced(
-    database: PostgresPlace, tmp_path: Path
+    there: PostgresPlace, tmp_path: Path
 ) -> None:
-    former, later = homes(database, tmp_path, _ADDED)
+    former, later = homes(there, tmp_path, _ADDED)
     with former.serving() as old:
         assert answers(old, "before") == "done"
         with later.serving() as new:
-            assert number(database) == NEXT["buffer"]
+            assert number(there) == NEXT["buffer"]
             assert answers(new, "from the newer") == "done"
             assert answers(old, "from the former") == "done"
             old.process.terminate()
@@ -81,18 +80,18 @@ def test_processes_of_two_releases_share_the_work_while_one_after_another_is_rep
 
 
 def test_a_schema_that_the_former_release_does_not_know_waits_until_its_processes_end(
-    database: PostgresPlace, tmp_path: Path
+    there: PostgresPlace, tmp_path: Path
 ) -> None:
-    former, later = homes(database, tmp_path, _RENAMED)
+    former, later = homes(there, tmp_path, _RENAMED)
     with former.serving() as old:
         _, told = (refused := later.start("serve", "--port", "0")).communicate(timeout=WITHIN_S)
         assert refused.returncode != 0
         assert "processes of an older release work with" in told
-        assert number(database) == NEXT["buffer"] - 1
+        assert number(there) == NEXT["buffer"] - 1
         assert answers(old, "it goes on") == "done"
         old.process.kill()
         old.process.wait(WITHIN_S)
     with later.serving():
-        assert number(database) == NEXT["buffer"]
+        assert number(there) == NEXT["buffer"]
     ran = former.run("serve", "--port", "0", code=None)
     assert (ran.code != 0, "KS-DB-NEWER" in ran.err) == (True, True), ran.err

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from contextlib import closing as closing_of
+from dataclasses import field
 from pathlib import Path
 
 from keepsaid.adapters.postgres.connection import PostgresPlace, connect, in_our_words
@@ -30,7 +31,7 @@ class PostgresStores:
 
     place: PostgresPlace
     buffer: Path
-    relay: Callable[[], runtime.Relay] | None = None
+    relay: Callable[[], runtime.Relay] | None = field(default=None, compare=False)
 
     @property
     def files(self) -> tuple[Path, ...]:
