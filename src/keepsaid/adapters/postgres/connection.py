@@ -148,12 +148,12 @@ class PostgresReaders:
         session = self._session()
         if session.connection.closed:
             session.connection = connect(self.place)
-        session.connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         try:
             return query(session, *args, **kwargs)
         finally:
             with suppress(psycopg.Error):
-                session.connection.execute("ROLLBACK")
+                session.execute("ROLLBACK")
 
     def _session(self) -> PostgresSession:
         session: PostgresSession | None = getattr(self._local, "session", None)

@@ -87,7 +87,7 @@ class WriterSession(PostgresSession):
                 check_move_mark(self, str(self._place))
             self._has_written = True
             yield
-            self.connection.execute("COMMIT")
+            self.execute("COMMIT")
         finally:
             self._roll_back()
 
