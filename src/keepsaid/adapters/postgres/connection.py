@@ -29,6 +29,9 @@ SET tcp_keepalives_idle TO 10; SET tcp_keepalives_interval TO 5; SET tcp_keepali
 """
 """A process that stops in the midst of a transaction is cut off by the server before others are taken for dead."""
 
+_PREPARED_MAX = 400
+"""So many statements stay prepared; a turn and what follows it has some 150, and one that gives way costs two trips."""
+
 _KEEPALIVES = {"keepalives": 1, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 _CONNECT_S = 10
 
@@ -93,6 +96,7 @@ def connect(place: PostgresPlace, name: str = "keepsaid") -> psycopg.Connection[
         undo.callback(db.close)
         _check(db, place)
         register(db)
+        db.prepared_max = _PREPARED_MAX
         db.execute(_SETTINGS)
         db.execute(sql.SQL("SET search_path TO {}, pg_catalog").format(sql.Identifier(place.schema)))
         undo.pop_all()
