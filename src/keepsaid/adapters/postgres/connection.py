@@ -1,19 +1,16 @@
-"""Connections to PostgreSQL: how one is opened, checked and tuned; those that read are on threads of their own."""
+"""Connections to PostgreSQL: how one is opened, checked and tuned."""
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
-from typing import Any, Concatenate
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import psycopg
 from psycopg import errors, sql
 
-from keepsaid.adapters.postgres.session import PostgresSession, register
-from keepsaid.adapters.sql.query import P, T, load
+from keepsaid.adapters.postgres.session import register
+from keepsaid.adapters.sql.query import load
 from keepsaid.errors import KeepsaidError, StoreError, StoreFull, StoreLocked, StoreUnreachable
 from keepsaid.text.normal import without_logins
 from keepsaid.values import frozen
@@ -121,56 +118,3 @@ def _check(db: psycopg.Connection[Any], place: PostgresPlace) -> None:
 
 WRITER_LOCK = 0x6B656570
 """`keep`: the advisory lock that is the writer's place; whoever changes the schema holds it too."""
-
-_MOMENT_S = 0.05
-
-
-class PostgresReaders:
-    """A few connections that only read; each query sees one moment of the database."""
-
-    def __init__(self, place: PostgresPlace, count: int = 2) -> None:
-        self.place = place
-        self._local = threading.local()
-        self._open: list[PostgresSession] = []
-        self._pool = ThreadPoolExecutor(count, thread_name_prefix="keepsaid-read")
-
-    async def run(self, query: Callable[Concatenate[PostgresSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a query with a session, off the event loop; raises a StoreError."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._pool, lambda: self._run(query, *args, **kwargs))
-
-    def _run(self, query: Callable[Concatenate[PostgresSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        with in_our_words(self.place):
-            try:
-                return self._once(query, *args, **kwargs)
-            except psycopg.Error:
-                if not self._session().connection.closed:
-                    raise
-            return self._once(query, *args, **kwargs)  # the server was away for a moment; a query may be repeated
-
-    def _once(self, query: Callable[Concatenate[PostgresSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        session = self._session()
-        if session.connection.closed:
-            session.connection = connect(self.place)
-        session.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        try:
-            return query(session, *args, **kwargs)
-        finally:
-            with suppress(psycopg.Error):
-                session.execute("ROLLBACK")
-
-    def _session(self) -> PostgresSession:
-        session: PostgresSession | None = getattr(self._local, "session", None)
-        if session is None:
-            session = self._local.session = PostgresSession(connect(self.place))
-            self._open.append(session)
-        return session
-
-    async def close(self) -> None:
-        """Cut short what still runs after a moment, and close every connection."""
-        ended = asyncio.ensure_future(asyncio.to_thread(self._pool.shutdown))
-        while not (await asyncio.wait([ended], timeout=_MOMENT_S))[0]:
-            for session in self._open:
-                session.connection.cancel()
-        for session in self._open:
-            session.connection.close()

@@ -86,7 +86,7 @@ def register(db: psycopg.Connection[Any]) -> None:
         adapters.register_loader(name, TextLoader)
 
 
-class _Rows:
+class FetchedRows:
     """The rows of one statement, all of which were fetched."""
 
     def __init__(self, cursor: psycopg.Cursor[Row]) -> None:
@@ -115,23 +115,23 @@ class PostgresSession(SearchedSession):
         self._cursor: psycopg.Cursor[Row] | None = None
         self._blocks: list[AbstractContextManager[None]] = []
 
-    def execute(self, sql: str, bound: Bound = (), /) -> _Rows:
+    def execute(self, sql: str, bound: Bound = (), /) -> FetchedRows:
         made = translated(sql)
         prepare = False if ";" in made.text else None  # several statements at once cannot be prepared
         if (cursor := self._cursor) is None or cursor.connection is not self.connection:
             cursor = self._cursor = self.connection.cursor()  # one for each statement takes a third of its time
         cursor.execute(made.text, made.values(bound), prepare=prepare)
         self._count(0 if (cursor.statusmessage or "SELECT").startswith("SELECT") else cursor.rowcount)
-        return _Rows(cursor)
+        return FetchedRows(cursor)
 
-    def executemany(self, sql: str, sets: Iterable[Bound], /) -> _Rows:
+    def executemany(self, sql: str, sets: Iterable[Bound], /) -> FetchedRows:
         made = translated(sql)
         cursor = self.connection.cursor()
         values = [made.values(bound) for bound in sets]
         if values:
             cursor.executemany(made.text, values)
         self._count(cursor.rowcount if values else 0)
-        return _Rows(cursor)
+        return FetchedRows(cursor)
 
     def _count(self, changed: int) -> None:
         self._changes = max(changed, 0)

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from contextlib import closing as closing_of
 
-from keepsaid.adapters.postgres.connection import PostgresPlace, PostgresReaders, connect, in_our_words
+from keepsaid.adapters.postgres.connection import PostgresPlace, connect, in_our_words
 from keepsaid.adapters.postgres.dialect import PACKAGE
 from keepsaid.adapters.postgres.near import NEAR_MIN, NearFiller, NearVectors
+from keepsaid.adapters.postgres.readers import PostgresReaders
 from keepsaid.adapters.postgres.schema import find_numbers, migrate
 from keepsaid.adapters.postgres.session import PostgresSession
 from keepsaid.adapters.postgres.writer import PostgresExecutor, VacuumingWriter

@@ -114,6 +114,9 @@ class SqlReaders(Protocol):
     async def run(self, query: Callable[Concatenate[Any, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a query with a session of its database; raises a StoreError."""
 
+    async def view(self, query: Callable[Concatenate[Any, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a query that does nothing but read: where that is faster, it may be begun and then run once more."""
+
 
 ApplyOne = Callable[[Any, Any], Any]
 Upkeep = Callable[[Any, bool], None]
@@ -292,7 +295,7 @@ def reads(query: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, 
     @wraps(query)
     async def read(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
         readers: SqlReaders = self._readers
-        return await readers.run(query, *args, **kwargs)
+        return await readers.view(query, *args, **kwargs)
 
     return read
 

@@ -333,6 +333,10 @@ class Readers:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._pool, lambda: self._run(query, *args, **kwargs))
 
+    async def view(self, query: Callable[Concatenate[SqliteSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a query that does nothing but read."""
+        return await self.run(query, *args, **kwargs)
+
     def _run(self, query: Callable[Concatenate[SqliteSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         with translated(self.path):
             db: SqliteSession | None = getattr(self._local, "db", None)

@@ -1,0 +1,127 @@
+"""Readers of PostgreSQL: a few connections that cannot write, on threads of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from typing import Any, Concatenate
+
+import psycopg
+
+from keepsaid.adapters.postgres.connection import PostgresPlace, connect, in_our_words
+from keepsaid.adapters.postgres.session import FetchedRows, PostgresSession
+from keepsaid.adapters.sql.query import Bound, P, T
+
+_MOMENT_S = 0.05
+
+
+class _SeveralStatements(Exception):
+    """A query that was taken for one statement has more."""
+
+
+class ReadingSession(PostgresSession):
+    """A session that can refuse a second statement."""
+
+    _statements_left: int | None = None
+
+    def execute(self, sql: str, bound: Bound = (), /) -> FetchedRows:
+        if self._statements_left is not None:
+            if not self._statements_left:
+                raise _SeveralStatements
+            self._statements_left -= 1
+        return super().execute(sql, bound)
+
+    @contextmanager
+    def one_statement(self) -> Iterator[None]:
+        """Within it, a second statement raises."""
+        self._statements_left = 1
+        try:
+            yield
+        finally:
+            self._statements_left = None
+
+
+class PostgresReaders:
+    """A few connections that only read; each query sees one moment of the database.
+
+    A statement sees one moment by itself. So a query is taken for one statement, until it turns out to have more: it is
+    run once more in a transaction then, and in one at once from then on.
+    """
+
+    def __init__(self, place: PostgresPlace, count: int = 2) -> None:
+        self.place = place
+        self._local = threading.local()
+        self._open: list[ReadingSession] = []
+        self._several: set[object] = set()
+        self._pool = ThreadPoolExecutor(count, thread_name_prefix="keepsaid-read")
+
+    async def run(self, query: Callable[Concatenate[PostgresSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a query with a session, off the event loop; raises a StoreError."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._pool, self._run, lambda db: _in_transaction(db, query, *args, **kwargs))
+
+    async def view(self, query: Callable[Concatenate[PostgresSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a query that does nothing but read."""
+        loop = asyncio.get_running_loop()
+        if query in self._several:
+            return await self.run(query, *args, **kwargs)
+        try:
+            return await loop.run_in_executor(self._pool, self._run, lambda db: _alone(db, query, *args, **kwargs))
+        except _SeveralStatements:
+            self._several.add(query)
+        return await self.run(query, *args, **kwargs)
+
+    def _run(self, work: Callable[[ReadingSession], T]) -> T:
+        with in_our_words(self.place):
+            session = self._session()
+            try:
+                return work(session)
+            except psycopg.Error:
+                if not session.connection.closed:
+                    raise
+            return work(self._session())  # the server was away for a moment; a query may be repeated
+
+    def _session(self) -> ReadingSession:
+        """The session of this thread, connected."""
+        session: ReadingSession | None = getattr(self._local, "session", None)
+        if session is None:
+            session = self._local.session = ReadingSession(self._connected())
+            self._open.append(session)
+        elif session.connection.closed:
+            session.connection = self._connected()
+        return session
+
+    def _connected(self) -> psycopg.Connection[Any]:
+        connection = connect(self.place)
+        connection.execute("SET default_transaction_read_only TO on")
+        return connection
+
+    async def close(self) -> None:
+        """Cut short what still runs after a moment, and close every connection."""
+        ended = asyncio.ensure_future(asyncio.to_thread(self._pool.shutdown))
+        while not (await asyncio.wait([ended], timeout=_MOMENT_S))[0]:
+            for session in self._open:
+                session.connection.cancel()
+        for session in self._open:
+            session.connection.close()
+
+
+def _in_transaction(
+    db: ReadingSession, query: Callable[Concatenate[PostgresSession, P], T], *args: P.args, **kwargs: P.kwargs
+) -> T:
+    db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    try:
+        return query(db, *args, **kwargs)
+    finally:
+        with suppress(psycopg.Error):
+            db.execute("ROLLBACK")
+
+
+def _alone(
+    db: ReadingSession, query: Callable[Concatenate[PostgresSession, P], T], *args: P.args, **kwargs: P.kwargs
+) -> T:
+    with db.one_statement():
+        return query(db, *args, **kwargs)

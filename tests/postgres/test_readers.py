@@ -1,0 +1,67 @@
+"""Queries on PostgreSQL: each sees one moment, cannot write, and outlives a connection."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import psycopg
+import pytest
+import pytest_asyncio
+from tests.postgres.server import cut_off, empty
+
+from keepsaid.adapters.postgres.connection import PostgresPlace
+from keepsaid.adapters.postgres.readers import PostgresReaders
+from keepsaid.adapters.postgres.session import PostgresSession
+from keepsaid.adapters.sql.query import run, scalar
+from keepsaid.errors import StoreError
+
+_COUNT = "SELECT count(*) FROM note"
+
+
+@pytest_asyncio.fixture
+async def readers(place: PostgresPlace) -> AsyncIterator[PostgresReaders]:
+    empty(place)
+    made = PostgresReaders(place, 1)
+    yield made
+    await made.close()
+    empty(place)
+
+
+def another(place: PostgresPlace) -> None:
+    """Somebody else writes a row."""
+    with psycopg.connect(place.url, autocommit=True) as db:
+        db.execute(f"INSERT INTO {place.schema}.note (name, text, until) VALUES (gen_random_uuid()::text, '', 1)")
+
+
+async def test_all_statements_of_a_query_see_one_moment(place: PostgresPlace, readers: PostgresReaders) -> None:
+    """Also of one that was taken for a single statement before."""
+
+    def twice(db: PostgresSession) -> tuple[object, object]:
+        first = scalar(db, _COUNT)
+        another(place)
+        return first, scalar(db, _COUNT)
+
+    for _ in range(3):
+        first, second = await readers.view(twice)
+        assert first == second
+    first, second = await readers.run(twice)
+    assert first == second
+
+
+async def test_a_query_of_one_statement_sees_what_was_written_before(
+    place: PostgresPlace, readers: PostgresReaders
+) -> None:
+    for n in range(3):
+        assert await readers.view(scalar, _COUNT) == n
+        another(place)
+
+
+async def test_no_query_can_write(place: PostgresPlace, readers: PostgresReaders) -> None:
+    another(place)
+    for way in (readers.view, readers.run):
+        with pytest.raises(StoreError, match="read-only"):
+            await way(run, "DELETE FROM note")
+    cut_off(place)
+    assert await readers.view(scalar, _COUNT) == 1
+    with pytest.raises(StoreError, match="read-only"):
+        await readers.view(run, "DELETE FROM note")
