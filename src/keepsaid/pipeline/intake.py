@@ -62,13 +62,29 @@ _INLINE_CHARS_MAX = 4_096
 
 @frozen
 class IntakeLimits:
-    """Limits of a message: bytes of its payload, characters of its text and of any name."""
+    """Limits of a message: bytes of its payload, characters of its text and of any name.
+
+    `place_bytes_max` is for account, conversation and topic together: an index has to hold them three times, in 2,700
+    bytes where the stores are in PostgreSQL. `id_bytes_max` is for the sender and each id.
+    """
 
     payload_bytes_max: int = 26_214_400
     text_chars_max: int = 1_000_000
     name_chars_max: int = 1_024
+    place_bytes_max: int = 800
+    id_bytes_max: int = 1_024
     same_body_ms: Mapping[str, int] = field(default_factory=dict)
     """Milliseconds in which the same payload is a duplicate under any id, by channel; 0 or no entry: never."""
+
+    def check_index(self, inbound: Inbound) -> None:
+        """Raise InputError for names that are too long for an index."""
+        origin = inbound.origin
+        within = inbound.topic or inbound.marks.reply_to or ""
+        if _size(origin.account, origin.conversation, within) > self.place_bytes_max:
+            what = f"account, conversation and topic (or the id replied to) have more than {self.place_bytes_max} bytes"
+            raise InputError(f"{what} together; the hash of a name will do")
+        if any(_size(name or "") > self.id_bytes_max for name in (origin.sender, *_ids(inbound.marks))):
+            raise InputError(f"no sender or id may have more than {self.id_bytes_max:,} bytes")
 
 
 def storable(inbound: Inbound) -> Inbound:
@@ -79,8 +95,15 @@ def storable(inbound: Inbound) -> Inbound:
 def _strings(inbound: Inbound) -> tuple[str | None, ...]:
     origin, content, marks = inbound.origin, inbound.content, inbound.marks
     names = origin.channel, origin.account, origin.conversation, origin.sender, origin.name
-    ids = marks.external_id, marks.provider_id, marks.reply_to
-    return (*names, content.text, content.event, *ids, inbound.topic, inbound.reply_url, inbound.conversation_name)
+    return (
+        *names,
+        content.text,
+        content.event,
+        *_ids(marks),
+        inbound.topic,
+        inbound.reply_url,
+        inbound.conversation_name,
+    )
 
 
 def _whole(inbound: Inbound) -> str:
@@ -120,6 +143,15 @@ def _refuse_oversized(inbound: Inbound, limits: IntakeLimits) -> None:
     for given in strings[:5] + strings[6:]:  # without the text
         if given is not None and len(given) > _SHRINKS * limits.name_chars_max:
             raise InputError(f"no name, id or URL may have more than {limits.name_chars_max} characters")
+
+
+def _ids(marks: ProviderMarks) -> tuple[str | None, ...]:
+    return marks.external_id, marks.provider_id, marks.reply_to
+
+
+def _size(*names: str) -> int:
+    """The bytes of names together, in UTF-8."""
+    return sum(len(name) if name.isascii() else len(name.encode()) for name in names)
 
 
 def _hashes(inbound: Inbound, same_body_ms: int) -> tuple[bytes, bytes]:
@@ -200,9 +232,8 @@ class MessageIntake:
         # what the program says names its lane, and nobody else can
         if origin.sender == SYSTEM and inbound.key is None:
             raise InputError(f"nobody may be called {SYSTEM!r}: so the program calls itself")
-        marks = inbound.marks
-        ids = marks.external_id, marks.provider_id, marks.reply_to
-        for given in (origin.name, content.event, *ids, inbound.topic, inbound.conversation_name):
+        for given in (origin.name, content.event, *_ids(inbound.marks), inbound.topic, inbound.conversation_name):
             if given is not None and len(given) > limits.name_chars_max:
                 raise InputError(f"no name or id may have more than {limits.name_chars_max} characters")
+        limits.check_index(inbound)
         return window

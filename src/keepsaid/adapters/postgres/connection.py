@@ -27,7 +27,7 @@ SET tcp_keepalives_idle TO 10; SET tcp_keepalives_interval TO 5; SET tcp_keepali
 """A process that stops in the midst of a transaction is cut off by the server before others are taken for dead."""
 
 _PREPARED_MAX = 400
-"""So many statements stay prepared; a turn and what follows it has some 150, and one that gives way costs two trips."""
+"""How many statements stay prepared: a turn and what follows it has some 150, and a lost one costs two trips."""
 
 _KEEPALIVES = {"keepalives": 1, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 _CONNECT_S = 10
@@ -55,6 +55,8 @@ def in_our_words(place: PostgresPlace) -> Iterator[None]:
         raise StoreFull(f"the disk of {place} is full") from error
     except (errors.LockNotAvailable, errors.QueryCanceled) as error:
         raise StoreLocked(f"another process holds {place}") from error
+    except errors.ProgramLimitExceeded as error:
+        raise StoreError(f"{place} cannot hold this: {_first_line(error)}", safe="Nothing of it was stored.") from error
     except (psycopg.OperationalError, psycopg.InterfaceError) as error:
         line = _first_line(error)
         if (hint := next((hint for words, hint in _REFUSALS if words in str(error)), None)) is not None:

@@ -69,7 +69,7 @@ class PostgresReaders:
         if query in self._several:
             return await self.run(query, *args, **kwargs)
         try:
-            return await loop.run_in_executor(self._pool, self._run, lambda db: _alone(db, query, *args, **kwargs))
+            return await loop.run_in_executor(self._pool, self._run, lambda db: _at_once(db, query, *args, **kwargs))
         except _SeveralStatements:
             self._several.add(query)
         return await self.run(query, *args, **kwargs)
@@ -120,7 +120,7 @@ def _in_transaction(
             db.execute("ROLLBACK")
 
 
-def _alone(
+def _at_once(
     db: ReadingSession, query: Callable[Concatenate[PostgresSession, P], T], *args: P.args, **kwargs: P.kwargs
 ) -> T:
     with db.one_statement():
