@@ -12,14 +12,18 @@ from itertools import accumulate
 from pathlib import Path
 from unittest.mock import patch
 
+from pydantic import SecretStr
+
+from bench.contender import Absent
 from bench.disk import percentile
+from bench.servers import postgres
 from keepsaid.adapters.models.choose import LazyChat
 from keepsaid.adapters.models.extractor import MARK_DONE
 from keepsaid.adapters.models.memory_calls import SUMMARY_TOOL
 from keepsaid.app.instance import Instance
 from keepsaid.app.opening import opened
 from keepsaid.config import Config, Home
-from keepsaid.config.settings import BufferConfig, ModelsConfig
+from keepsaid.config.settings import BufferConfig, ModelsConfig, StoreConfig
 from keepsaid.domain.context import HEADINGS
 from keepsaid.domain.memory import Kind, NewMemory, conversation_scope
 from keepsaid.domain.message import Content, Inbound, Lane, Origin, Trust
@@ -128,12 +132,13 @@ async def ask(instance: Instance, text: str) -> float:
     return time.perf_counter() - start
 
 
-async def run(folder: Path, turns: int) -> dict[str, float]:
-    """Turn and call in pairs; the difference is what keepsaid costs."""
+async def run(folder: Path, turns: int, url: str | None = None) -> dict[str, float]:
+    """Turn and call in pairs; the difference is what keepsaid costs. With `url`, the stores are in a database."""
     words = Vocabulary(random.Random(7))
     async with ModelServer(Script(default=react)) as server:
         models = ModelsConfig.model_validate({"chat": "openai/scripted", "base_url": server.url, "api_key": "key"})
-        config = Config(models=models, buffer=BufferConfig(window_ms=0))
+        store = StoreConfig(url=SecretStr(url) if url else None)
+        config = Config(models=models, buffer=BufferConfig(window_ms=0), store=store)
         overheard = Overheard()
         async with opened(Home.at(folder), config) as instance:
             await fill(instance, words)
@@ -159,5 +164,21 @@ async def run(folder: Path, turns: int) -> dict[str, float]:
 
 
 def measure(folder: Path, scale: float) -> dict[str, object]:
-    """Overhead of a turn; `scale` 1 is 1,000 turns."""
-    return {"overhead": asyncio.run(run(folder, max(50, int(1_000 * scale))))}
+    """Overhead of a turn; `scale` 1 is 1,000 turns. Then the same with the stores in PostgreSQL, and the ratio."""
+    count = max(50, int(1_000 * scale))
+    ours = asyncio.run(run(folder / "files", count))
+    try:
+        there = asyncio.run(_in_postgres(folder, count))
+    except Absent as reason:
+        return {"overhead": ours, "overhead_postgres": {"skipped": str(reason)}}
+    times = {name: there[name] / ours[name] for name in ("p50_ms", "p95_ms")}
+    return {"overhead": ours, "overhead_postgres": there, "times": times}
+
+
+async def _in_postgres(folder: Path, count: int) -> dict[str, float]:
+    for place in (folder.parent, folder):
+        place.chmod(0o711)  # a PostgreSQL that runs as another user has to find its files below
+    server = folder / "server"
+    server.mkdir()
+    async with postgres(server) as address:
+        return await run(folder / "home", count, f"postgresql:///?{address.replace(' ', '&')}")

@@ -20,6 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from keepsaid.adapters.sql.search import full_text
+from keepsaid.adapters.sql.search.memories import SearchedMemories
 from keepsaid.adapters.sqlite.connection import open_reader
 from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories
 from keepsaid.adapters.system.machine import SystemClock, SystemIds
@@ -93,7 +94,7 @@ def _spread(name: str, values: Sequence[float]) -> Iterator[tuple[str, float]]:
     yield f"{name}p95", round(cut[94], 2)
 
 
-async def fill(store: SqliteMemories, count: int, tell: Tell) -> None:
+async def fill(store: SearchedMemories, count: int, tell: Tell) -> None:
     """Let a store hold `count` memories of one lane, each with a vector and edges; goes on where an end was."""
     talk = MadeTalk()
     there = sum((await store.counts()).values())
@@ -144,11 +145,17 @@ def _edges(ids: Sequence[int]) -> tuple[list[Association], list[Mention]]:
 @asynccontextmanager
 async def recalling(path: Path, asked: Sequence[MadeQuestion]) -> AsyncIterator[tuple[SqliteMemories, Recollection]]:
     """A store, and recall as the product puts it together, with all legs."""
-    store, clock = await open_memories(path, SystemIds()), SystemClock()
+    store = await open_memories(path, SystemIds())
     try:
-        yield store, recollection(store, clock, PATIENT_MS, Embedding(PrecomputedEmbedder(asked), store, clock))
+        yield store, recall_of(store, asked)
     finally:
         await store.close()
+
+
+def recall_of(store: SearchedMemories, asked: Sequence[MadeQuestion]) -> Recollection:
+    """Recall of an open store, wherever it is, with all legs."""
+    clock = SystemClock()
+    return recollection(store, clock, PATIENT_MS, Embedding(PrecomputedEmbedder(asked), store, clock))
 
 
 def cache(path: Path) -> None:
