@@ -62,7 +62,7 @@ class PostgresPeers:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pending: set[str] = set()
         self._guard = threading.Lock()
-        self._is_closing = False
+        self._is_closing = self._is_relayed = False
         with in_our_words(place), ExitStack() as undo:
             self._connection = self._connect()
             undo.callback(self._connection.close)
@@ -150,10 +150,7 @@ class PostgresPeers:
         connection.execute(SQL["look"])  # what came since it was made is read
         if is_again:
             self._call(self._hear_all)
-        elif self._relay is not None:
-            proof = scalar(PostgresSession(connection), PLACE["key_proof"])
-            group = hashlib.sha256(bytes(proof or b"")).hexdigest()[:16]
-            self._relay.begin(group, self._relayed, partial(self._call, self._hear_all))
+        self._begin_relay(connection)
         with selectors.DefaultSelector() as ready:
             ready.register(connection.fileno(), selectors.EVENT_READ)
             ready.register(self._woken, selectors.EVENT_READ)
@@ -169,6 +166,14 @@ class PostgresPeers:
                     self._ahead_ms = self._measure()
                     measure_at = time.monotonic() + _MEASURE_S
             self._send(connection)
+
+    def _begin_relay(self, connection: psycopg.Connection[Any]) -> None:
+        """Listen to the relay, once; its group is that of the database's key."""
+        if self._relay is not None and not self._is_relayed:
+            proof = scalar(PostgresSession(connection), PLACE["key_proof"])
+            group = hashlib.sha256(bytes(proof or b"")).hexdigest()[:16]
+            self._relay.begin(group, self._relayed, partial(self._call, self._hear_all))
+            self._is_relayed = True
 
     def _send(self, connection: psycopg.Connection[Any]) -> None:
         """Notify the other processes of what is pending, then wait, so that the next ones go together."""
