@@ -18,6 +18,7 @@ from keepsaid.adapters.postgres.connection import PostgresPlace
 
 _CONFIG = "models: {chat: none}\nbuffer: {window_ms: 0}\nchannels: {library: {window_ms: 0}}\n"
 _ADDED = f"-- works with: {NEXT['buffer'] - 1}\nALTER TABLE message ADD COLUMN mood TEXT;\n"
+_ADDED_LATER = f"-- works with: {NEXT['buffer']}\nALTER TABLE message ADD COLUMN weather TEXT;\n"
 _RENAMED = "ALTER TABLE message RENAME COLUMN sender_name TO called;\n"
 
 
@@ -28,11 +29,11 @@ def there(place: PostgresPlace) -> Iterator[PostgresPlace]:
         yield made
 
 
-def newer(folder: Path, script: str) -> str:
-    """This program with one more migration of the buffer; returns where Python finds it."""
+def newer(folder: Path, *scripts: str) -> str:
+    """This program with more migrations of the buffer; returns where Python finds it."""
     shutil.copytree(SOURCE, folder / "keepsaid", ignore=shutil.ignore_patterns("__pycache__"))
-    file = folder / "keepsaid" / "adapters" / "sql" / "migrations" / f"buffer_{NEXT['buffer']:04}.sql"
-    file.write_text(script)
+    for number, script in enumerate(scripts, NEXT["buffer"]):
+        (folder / "keepsaid" / "adapters" / "sql" / "migrations" / f"buffer_{number:04}.sql").write_text(script)
     return f"{folder}{os.pathsep}{SOURCE.parent}"
 
 
@@ -95,3 +96,24 @@ def test_a_schema_that_the_former_release_does_not_know_waits_until_its_processe
         assert number(there) == NEXT["buffer"]
     ran = former.run("serve", "--port", "0", code=None)
     assert (ran.code != 0, "KS-DB-NEWER" in ran.err) == (True, True), ran.err
+
+
+def test_a_schema_two_releases_later_waits_for_those_who_know_neither(there: PostgresPlace, tmp_path: Path) -> None:
+    former, later = homes(there, tmp_path, _ADDED)
+    shutil.copytree(former.home, tmp_path / "newest")
+    last = Program(
+        tmp_path / "newest", {**later.variables, "PYTHONPATH": newer(tmp_path / "last", _ADDED, _ADDED_LATER)}
+    )
+    with former.serving() as old:
+        with later.serving() as new:
+            assert answers(new, "from the newer") == "done"
+        _, told = (refused := last.start("serve", "--port", "0")).communicate(timeout=WITHIN_S)
+        assert refused.returncode != 0
+        assert "processes of an older release work with" in told
+        assert number(there) == NEXT["buffer"]
+        assert answers(old, "it goes on") == "done"
+    with last.serving() as newest:
+        assert number(there) == NEXT["buffer"] + 1
+        with later.serving() as new:
+            assert answers(new, "beside the newest") == "done"
+            assert answers(newest, "beside the newer") == "done"

@@ -10,7 +10,7 @@ import pytest
 
 from keepsaid.adapters.channels.push import PushChannel
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
-from keepsaid.domain.batch import LIFE_MS
+from keepsaid.domain.batch import LIFE_MS, SURE_MS
 from keepsaid.domain.commits import TakeReplies
 from keepsaid.domain.message import Lane
 from keepsaid.domain.reply import Delivered, ReplyDraft, Sending, SendResult, StoredReply
@@ -206,7 +206,7 @@ async def test_who_slept_with_a_reply_and_was_not_taken_for_dead_says_so_and_sen
     assert (len(channel.tried_at), life.is_sure) == (1, True)
 
 
-@pytest.mark.parametrize(("frozen_ms", "sent"), [(LIFE_MS - 1, 1), (LIFE_MS, 0)])
+@pytest.mark.parametrize(("frozen_ms", "sent"), [(SURE_MS - 1, 1), (SURE_MS, 0), (LIFE_MS, 0)])
 async def test_who_is_frozen_while_it_connects_sends_only_within_its_life(frozen_ms: int, sent: int) -> None:
     clock = VirtualClock()
     store, channel = Overtaken(clock, None), Connecting(clock, frozen_ms)

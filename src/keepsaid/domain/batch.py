@@ -272,6 +272,9 @@ def charges(evidence: TrialEvidence, mean_ms: float) -> int:
 LIFE_MS, PULSE_MS = 12_000, 2_500
 """Where processes share a store: how long one that says nothing is taken for alive, and how often each says so."""
 
+SURE_MS = LIFE_MS - 2 * PULSE_MS
+"""How long a process that said so is sure to be taken for alive, whatever others make of the server's clock."""
+
 
 @frozen
 class Sharing:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from keepsaid.domain import event
-from keepsaid.domain.batch import LIFE_MS
+from keepsaid.domain.batch import SURE_MS
 from keepsaid.engine.supervisor import ServiceLoop, keep_going
 from keepsaid.errors import StoreBroken
 from keepsaid.events.dispatcher import EventNotifier, dispatch
@@ -115,7 +115,7 @@ class Subscriber:
         self._fence = taken[0].fence
         began = since = clock.monotonic_ms()
         # Who was frozen for so long while it waited has been taken for dead, and others deliver what it took.
-        is_late = began - asked_at > LIFE_MS / 2
+        is_late = began - asked_at > SURE_MS
         count = 0
         try:
             for delivery in taken:

@@ -12,9 +12,9 @@ from functools import partial
 
 from keepsaid.domain import commits, process, turn
 from keepsaid.domain.batch import (
-    LIFE_MS,
     PULSE_MS,
     STABLE_MS,
+    SURE_MS,
     Ageing,
     Sharing,
     TrialTerms,
@@ -126,12 +126,12 @@ class ProcessAge:
 
     async def _beat(self, lived_ms: int) -> bool:
         """Say that the process lives; returns whether a batch waits for a trial."""
-        sharing, asked_at = self.sharing(), self._clock.monotonic_ms()
+        asked_at, sharing = self._clock.monotonic_ms(), self.sharing()
         self._next_ms = next_beat_ms(lived_ms, self._trial_ms, self.terms.trials)
         if sharing is not None:
             self._next_ms = min(self._next_ms, lived_ms + PULSE_MS)
         pulse = await self._operations.apply(process.Beat(self._owner, lived_ms, self._next_ms, sharing))
-        self._sure_until_ms = asked_at + LIFE_MS
+        self._sure_until_ms = asked_at + SURE_MS
         if pulse.leads and not self.leads:
             self.leads = True
             self.chosen.set()

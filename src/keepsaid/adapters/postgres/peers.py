@@ -43,7 +43,7 @@ _PAUSE_S, _AGAIN_S = 0.01, 1.0
 _MEASURE_S = 60.0
 """How often the clock of the server is read again."""
 
-_PAYLOAD_MAX = 200
+_PAYLOAD_MAX, _RELAYED_MAX = 200, 1_000
 _NUMBER = re.compile(r"[0-9]{1,19}")
 
 
@@ -195,7 +195,10 @@ class PostgresPeers:
             PostgresSession(connection).execute(SQL["notify"], (payload,))
 
     def _relayed(self, names: str) -> None:
-        self._call(partial(self._hear, names))
+        """Hear those of the names that a process has, on the relay's thread: there may be anything among them."""
+        known = [one for one in names.split(",") if one in self._hints or one.partition(":")[0] in self._numbered]
+        if known:
+            self._call(partial(self._hear, ",".join(known[:_RELAYED_MAX])))
 
     def _notified(self, notice: psycopg.Notify) -> None:
         if self._loop is not None and notice.pid != self._connection.info.backend_pid:

@@ -17,7 +17,7 @@ from keepsaid.adapters.postgres.dialect import PACKAGE
 from keepsaid.adapters.postgres.session import PostgresSession
 from keepsaid.adapters.postgres.tables import SQL, script
 from keepsaid.adapters.sql.query import column, load, one
-from keepsaid.adapters.sql.scripts import check_number, due, oldest_known
+from keepsaid.adapters.sql.scripts import check_number, due, oldest_known, oldest_name
 from keepsaid.domain.batch import LIFE_MS
 from keepsaid.errors import ForeignStore, StoreError, StoreLocked
 
@@ -26,6 +26,9 @@ _LOCK = 0x6B656571
 """The advisory lock that a process holds while it makes or migrates the schema."""
 
 _LOOK_S = 0.25
+
+_SHARED_SINCE = 5
+"""From which number of the buffer on its rows say which processes live."""
 
 _OWN = ("functions.sql", "undo.sql")
 """Scripts of what both parts need."""
@@ -41,13 +44,14 @@ def migrate(place: PostgresPlace, part: str, undoable: Sequence[str]) -> int:
         db = PostgresSession(connection)
         db.execute(SQL["lock"], (_LOCK,))
         found = _found(db, place, part)
-        if found and due(part, found) and oldest_known(part) > found:
+        if _shuts_out(db, place):
             _wait_until_unused(db, place)
+            _check_unused(db, place)
         for step, (number, text) in enumerate(due(part, found)):
             is_new = not found and not step
             with db.transaction():
                 db.execute(PLACE["hold"], (WRITER_LOCK,))
-                if found and oldest_known(part) > found:
+                if found and _shuts_out(db, place):
                     _check_unused(db, place)
                 if is_new:
                     _begin(db, place)
@@ -56,7 +60,7 @@ def migrate(place: PostgresPlace, part: str, undoable: Sequence[str]) -> int:
                 if is_new:
                     connection.execute(_script(f"{part}.sql"))
                 db.execute(SCHEMA["set_version"], (part, number))
-                db.execute(SCHEMA["set_version"], (_from(part), oldest_known(part)))
+                db.execute(SCHEMA["set_version"], (oldest_name(part), oldest_known(part)))
         there = column(db, SQL["undo_triggers"])
         for table in undoable:
             if f"undo_{table}" not in there:
@@ -83,13 +87,20 @@ def _found(db: PostgresSession, place: PostgresPlace, part: str) -> int:
         if tables:
             raise ForeignStore(f"the schema {place.schema} of {place} is another program's")
         return 0
-    number, oldest = (one(db, SCHEMA["version"], (name,)) for name in (part, _from(part)))
+    number, oldest = (one(db, SCHEMA["version"], (name,)) for name in (part, oldest_name(part)))
     return check_number(str(place), part, int(number[0]) if number else 0, int(oldest[0]) if oldest else None)
 
 
-def _from(part: str) -> str:
-    """By which name the oldest number is kept that can work with a part."""
-    return f"{part} from"
+def _shuts_out(db: PostgresSession, place: PostgresPlace) -> bool:
+    """Whether migrating the schema, of either part, shuts out programs that may work with it now."""
+    if "keepsaid_schema" not in column(db, SQL["tables"], (place.schema,)):
+        return False
+    for part in ("buffer", "memory"):
+        there = [one(db, SCHEMA["version"], (name,)) for name in (part, oldest_name(part))]
+        numbers = [int(row[0]) for row in there if row]
+        if numbers and due(part, numbers[0]) and oldest_known(part) > min(numbers):
+            return True
+    return False
 
 
 def _wait_until_unused(db: PostgresSession, place: PostgresPlace) -> None:
@@ -101,7 +112,9 @@ def _wait_until_unused(db: PostgresSession, place: PostgresPlace) -> None:
 
 def _alive(db: PostgresSession, place: PostgresPlace) -> Sequence[str]:
     """The processes that work with the stores."""
-    return column(db, PLACE["alive"]) if "life" in column(db, SQL["tables"], (place.schema,)) else ()
+    has_tables = "keepsaid_schema" in column(db, SQL["tables"], (place.schema,))
+    number = one(db, SCHEMA["version"], ("buffer",)) if has_tables else None
+    return column(db, PLACE["alive"]) if number is not None and number[0] >= _SHARED_SINCE else ()
 
 
 def _check_unused(db: PostgresSession, place: PostgresPlace) -> None:

@@ -190,7 +190,7 @@ class PostgresSession(SearchedSession):
     def _roll_back(self) -> None:
         """End a transaction that is still open."""
         if not self.connection.closed and self.connection.info.transaction_status != TransactionStatus.IDLE:
-            self.execute("ROLLBACK")
+            self.connection.execute("ROLLBACK")
 
     @contextmanager
     def _savepoint(self) -> Iterator[None]:

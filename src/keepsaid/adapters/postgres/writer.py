@@ -14,10 +14,10 @@ from psycopg import errors, sql
 
 from keepsaid.adapters.postgres.connection import WRITER_LOCK, PostgresPlace, connect, in_our_words
 from keepsaid.adapters.postgres.dialect import PACKAGE
-from keepsaid.adapters.postgres.schema import check_schema
 from keepsaid.adapters.postgres.session import PostgresSession
 from keepsaid.adapters.sql.marks import check_move_mark
 from keepsaid.adapters.sql.query import CommitTable, SqlSession, T, load, only
+from keepsaid.adapters.sql.scripts import check_numbers
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.adapters.sql.writer import CommitGroup, RejectedCommit, Writer
 from keepsaid.domain.commits import Commit
@@ -37,7 +37,7 @@ _OUTCOME_S, _LOOK_S = 5.0, 0.05
 """How long the outcome of a transaction is asked for after its connection broke, and how often."""
 
 _REST_S = 0.1
-"""How long after a commit upkeep begins: to ask whether any is due takes longer than most commits, and commits wait."""
+"""How long after a commit the next one is followed by upkeep: to ask whether any is due takes as long as a commit."""
 
 _UNKNOWN = "What was to be stored is kept whole or not at all; only the server knows which."
 
@@ -83,7 +83,6 @@ class WriterSession(PostgresSession):
             while not self._takes_place(until):
                 self.execute(SQL["end_silent"], (WRITER_LOCK,))
             if not self._has_written:
-                check_schema(self, self._place)
                 check_move_mark(self, str(self._place))
             self._has_written = True
             yield
@@ -94,7 +93,7 @@ class WriterSession(PostgresSession):
     def _takes_place(self, until: float) -> bool:
         """Begin a transaction that holds the writer's place; False if the wait for it was in vain and another may help.
 
-        Raises ProcessFenced when the life of this process is over.
+        Raises ProcessFenced when the life of this process is over, SchemaTooNew when a newer release has shut it out.
 
         The server cuts off who is idle in a transaction. Who was frozen within a statement, or between those that are
         sent together, is not idle for it: the next process that waits ends that one.
@@ -111,6 +110,8 @@ class WriterSession(PostgresSession):
         begun.nextset()
         if begun.rowcount:
             self.forget_rows()
+        begun.nextset()
+        check_numbers(str(self._place), begun.fetchall())
         if begun.nextset() and not begun.fetchall():
             raise ProcessFenced("this process was silent for too long, and others took over its work")
         return True

@@ -23,6 +23,9 @@ _LIMIT_S = 0.25
 _AGAIN_S = 5.0
 """How long it is left alone after that."""
 
+_HEALTH_S = 15
+"""How often a line is asked whether it is still there."""
+
 _LOOK_S, _PAUSE_S = 0.2, 0.01
 """How long one wait lasts, and how long is rested between two lots of wake-ups, however many there are."""
 
@@ -39,7 +42,11 @@ class RedisRelay:
         """Prepare; nothing is connected yet. Raises ConfigError for a URL that cannot be read."""
         try:
             self._redis = redis.Redis.from_url(
-                url, socket_timeout=_LIMIT_S, socket_connect_timeout=_LIMIT_S, retry=Retry(NoBackoff(), 0)
+                url,
+                socket_timeout=_LIMIT_S,
+                socket_connect_timeout=_LIMIT_S,
+                health_check_interval=_HEALTH_S,
+                retry=Retry(NoBackoff(), 0),
             )
         except ValueError as error:
             raise ConfigError(f"store.redis cannot be read: {error}", hint="keepsaid config set store.redis") from error
@@ -65,6 +72,7 @@ class RedisRelay:
             self._rests_until = time.monotonic() + _AGAIN_S
             self._tell_away(error)
             return False
+        self._is_away = False
         return isinstance(heard, int) and heard > 1  # by itself and another
 
     def describe(self) -> str:
@@ -84,8 +92,9 @@ class RedisRelay:
         """Listen until the end; a line that broke is made again."""
         while not self._closing.is_set():
             try:
-                with self._redis.pubsub(ignore_subscribe_messages=True) as line:  # type: ignore[no-untyped-call]
+                with self._redis.pubsub() as line:  # type: ignore[no-untyped-call]
                     line.subscribe(self._channel)
+                    self._check_subscribed(line)
                     missed()
                     self._is_away = False
                     while not self._closing.is_set():
@@ -95,16 +104,22 @@ class RedisRelay:
                 self._tell_away(error)
                 self._closing.wait(_AGAIN_S)
 
+    def _check_subscribed(self, line: Any) -> None:
+        """Raise unless the server says that it will tell: what was published before may be lost."""
+        message = line.get_message(timeout=_LIMIT_S)
+        if message is None or message.get("type") != "subscribe":
+            raise redis.TimeoutError("no answer to SUBSCRIBE")
+
     def _next_lot(self, line: Any) -> set[str]:
         """The wake-ups that came, after a rest if they are many; nothing when none came in a while."""
-        names = set[str]()
-        message = line.get_message(timeout=_LOOK_S)
+        names, message = set[str](), line.get_message(timeout=_LOOK_S)
+        came = message is not None
         for _ in range(_LOT_MAX):
             if message is None:
                 break
             names |= self._read(message.get("data"))
             message = line.get_message(timeout=0.0)
-        if names:
+        if came:
             self._closing.wait(_PAUSE_S)
         return names
 

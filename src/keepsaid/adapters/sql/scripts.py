@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 
@@ -46,6 +47,18 @@ def check_number(place: str, part: str, found: int, oldest: int | None = None) -
     if found > known and (oldest is None or oldest > known):
         raise SchemaTooNew(f"{place} has {part} schema {found}; this keepsaid knows {known}")
     return found
+
+
+def oldest_name(part: str) -> str:
+    """By which name a store keeps the oldest number whose programs can work with a part."""
+    return f"{part} from"
+
+
+def check_numbers(place: str, oldest: Sequence[tuple[str, int]]) -> None:
+    """Raise SchemaTooNew when a newer release has shut this one out, by the oldest numbers as the store keeps them."""
+    for name, number in oldest:
+        part = name.partition(" ")[0]
+        check_number(place, part, number, number)
 
 
 def _scripts(folder: str, part: str) -> tuple[Script, ...]:

@@ -1,7 +1,8 @@
 -- name: begin
 BEGIN;
 SELECT pg_advisory_xact_lock(?1), CAST(CAST(pg_current_xact_id() AS TEXT) AS bigint);
-UPDATE writer_place SET holder = ?2 WHERE holder <> ?2
+UPDATE writer_place SET holder = ?2 WHERE holder <> ?2;
+SELECT part, version FROM keepsaid_schema WHERE part IN ('buffer from', 'memory from')
 
 -- name: lives
 SELECT 1 FROM life WHERE owner = ?3 AND state = 'running'
