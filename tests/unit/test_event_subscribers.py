@@ -8,7 +8,7 @@ from typing import Any
 from tests.waits import HANG_S
 
 from keepsaid.adapters.sqlite.inline import InMemoryOperations
-from keepsaid.domain.batch import LIFE_MS
+from keepsaid.domain.batch import SURE_MS
 from keepsaid.domain.commits import Tell
 from keepsaid.domain.event import Event, TakeDeliveries
 from keepsaid.engine.subscriptions import Subscriber, Subscribers
@@ -78,9 +78,9 @@ async def test_who_was_frozen_with_what_it_took_delivers_none_of_it() -> None:
     await subscriber.subscribe(("a.*",), from_start=True)
     await store.apply(Tell("a.one", "{}", clock.now_ms(), ""))
     await dispatch(store, clock, EventNotifier())
-    store.frozen_ms = LIFE_MS + 1
+    store.frozen_ms = SURE_MS + 1
     await subscriber.work()
     assert heard == []
-    store.frozen_ms = LIFE_MS
+    store.frozen_ms = SURE_MS
     await subscriber.work()
     assert heard == ["a.one"]

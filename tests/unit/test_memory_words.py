@@ -8,14 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from keepsaid.adapters.sql.query import every, only
+from keepsaid.adapters.sql.query import only
 from keepsaid.adapters.sql.search import full_text
 from keepsaid.adapters.sql.search.piece_index import number, scores, settled
 from keepsaid.adapters.sql.search.word_blocks import STRETCH, best, outside, pack_words, stretches
 from keepsaid.adapters.sqlite.connection import SqliteSession, open_writer
-from keepsaid.adapters.sqlite.inline import memory_inline
 from keepsaid.adapters.sqlite.integrity import check_integrity
-from keepsaid.adapters.sqlite.stores import SqliteMemories, open_memories
+from keepsaid.adapters.sqlite.stores import open_memories
 from keepsaid.domain.memory import Found, Listener, NewMemory
 from keepsaid.domain.message import Trust
 from keepsaid.testing.clock import CountingIds
@@ -208,14 +207,3 @@ def test_the_best_are_those_that_score_best_by_what_words_are_worth(tmp_path: Pa
 )
 def test_what_is_in_no_block_is_told_from_where_to_where(there: Sequence[int], gaps: list[tuple[int, int]]) -> None:
     assert list(outside(there, 5 * STRETCH - 1)) == [(first * STRETCH, until * STRETCH) for first, until in gaps]
-
-
-async def test_what_comes_while_terms_are_counted_is_counted_too() -> None:
-    writer, readers = memory_inline()
-    memories = SqliteMemories(writer, readers, CountingIds())
-    for n in range(4):
-        await memories.keep([sample(f"note:{n}", f"zebraquoex number {n}")], n)
-    for _ in range(4):
-        await memories.news.drop_news(0)
-    [now] = await readers.run(every, "SELECT sum(doc) FROM memory_term WHERE term = 'zebraquoex'", ())
-    assert [now] == await readers.run(every, "SELECT pieces FROM term_df WHERE term = 'zebraquoex'", ())

@@ -238,14 +238,11 @@ def count_terms(db: MemorySession, most: int = _COUNTED_AT_ONCE) -> bool:
     (upto,) = only(db, _SQL["counted_next"], (reached, most))
     with db:
         last = {"after": reached, "upto": upto}
-        # What comes while terms are counted is missing in those before. So the number is that of the beginning, and
-        # after the first time, when there is none until all are counted, one by which they are counted once more.
-        pieces = None if reached or not counted else pieces_now
         if upto is None:
             db.execute(_SQL["forget_rest"], last)
-            pieces = pieces if counted else max(1, pieces_now // 2)
+            db.execute(_SQL["reach"], {"upto": "", "pieces": pieces_now})
         else:
             db.execute(_SQL["forget_counts"], last)
             db.execute(_SQL["count_terms"], last)
-        db.execute(_SQL["reach"], {"upto": upto or "", "pieces": pieces})
+            db.execute(_SQL["reach"], {"upto": upto, "pieces": None})
     return upto is None
