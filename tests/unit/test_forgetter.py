@@ -38,9 +38,9 @@ _WITHIN_S = 240.0
 
 
 @asynccontextmanager
-async def running(folder: Path) -> AsyncIterator[Instance]:
-    """A runtime without a model."""
-    async with opened(Home.at(folder), Config()) as instance:
+async def running(folder: Path, *, briefed: bool = True) -> AsyncIterator[Instance]:
+    """A runtime without a model; not `briefed` it makes no bulletins, whose moment no test knows."""
+    async with opened(Home.at(folder), Config.model_validate({"bulletin": {"enabled": briefed}})) as instance:
         await instance.start()
         yield instance
 
@@ -49,6 +49,13 @@ async def running(folder: Path) -> AsyncIterator[Instance]:
 async def instance(tmp_path: Path) -> AsyncIterator[Instance]:
     """A runtime without a model, on a new home."""
     async with running(tmp_path / "home") as opened_home:
+        yield opened_home
+
+
+@pytest.fixture
+async def unbriefed(tmp_path: Path) -> AsyncIterator[Instance]:
+    """The same, without bulletins."""
+    async with running(tmp_path / "home", briefed=False) as opened_home:
         yield opened_home
 
 
@@ -117,7 +124,8 @@ async def test_a_bulletin_goes_with_a_fact_whose_words_stay(instance: Instance) 
     assert not any("Ann's code is 7741" in text for text in await texts(instance))
 
 
-async def test_a_fact_goes_with_what_was_said_where_it_comes_from(instance: Instance) -> None:
+async def test_a_fact_goes_with_what_was_said_where_it_comes_from(unbriefed: Instance) -> None:
+    instance = unbriefed
     first = await say(instance, "my code is 7741")
     await say(instance, "the dentist is in Braga")
     fact = await learnt(instance, "Ann's code is 7741", first)
