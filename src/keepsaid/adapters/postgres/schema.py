@@ -72,12 +72,7 @@ def find_numbers(place: PostgresPlace) -> dict[str, int]:
     """Return the number of each part of the schema, 0 where it is not there. Raises a StoreError, as `migrate` does."""
     with in_our_words(place), closing(connect(place)) as connection:
         db = PostgresSession(connection)
-        return check_schema(db, place)
-
-
-def check_schema(db: PostgresSession, place: PostgresPlace) -> dict[str, int]:
-    """Return the number of each part; raises as `find_numbers` does."""
-    return {part: _found(db, place, part) for part in ("buffer", "memory")}
+        return {part: _found(db, place, part) for part in ("buffer", "memory")}
 
 
 def _found(db: PostgresSession, place: PostgresPlace, part: str) -> int:

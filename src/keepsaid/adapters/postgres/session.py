@@ -117,7 +117,8 @@ class PostgresSession(SearchedSession):
 
     def execute(self, sql: str, bound: Bound = (), /) -> FetchedRows:
         made = translated(sql)
-        prepare = False if ";" in made.text else None  # several statements at once cannot be prepared
+        # Several statements at once take no values, and cannot be prepared.
+        prepare = False if not made.marks and ";" in made.text else None
         if (cursor := self._cursor) is None or cursor.connection is not self.connection:
             cursor = self._cursor = self.connection.cursor()  # one for each statement takes a third of its time
         cursor.execute(made.text, made.values(bound), prepare=prepare)
