@@ -36,6 +36,7 @@ _WORDS = (
     (re.compile(rf"(?<![\w.])(WHERE|AND|\()(\s*{_FLAG})(?=\s*(?:AND|OR|ORDER|\)|\n|$))"), r"\1\2 = 1"),
     (re.compile(rf"\bNOT ({_FLAG})(?=\s*(?:AND|OR|ORDER|\)|\n|$))"), r"\1 = 0"),
     (re.compile(r"\bAS BLOB\)"), "AS bytea)"),
+    (re.compile(r"/\*(RETURNING [a-z_, ]+)\*/"), r"\1"),
 )
 """Words that PostgreSQL does not know, or knows by another name."""
 

@@ -161,11 +161,17 @@ class PostgresPeers:
                         os.read(self._woken, 64)
                         self._send(connection)
                     else:
-                        connection.execute(SQL["look"])
+                        self._look(connection)
                 if time.monotonic() >= measure_at:
                     self._ahead_ms = self._measure()
                     measure_at = time.monotonic() + _MEASURE_S
             self._send(connection)
+
+    def _look(self, connection: psycopg.Connection[Any]) -> None:
+        """Hear what the server has sent, without asking it for anything."""
+        connection.pgconn.consume_input()
+        while (notice := connection.pgconn.notifies()) is not None:
+            self._notified(psycopg.Notify(notice.relname.decode(), notice.extra.decode(), notice.be_pid))
 
     def _begin_relay(self, connection: psycopg.Connection[Any]) -> None:
         """Listen to the relay, once; its group is that of the database's key."""

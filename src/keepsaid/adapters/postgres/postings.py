@@ -25,9 +25,9 @@ def post_pieces(db: SqlSession) -> None:
     for pieces in chunks(every(db, SQL["unposted"])):
         if postings := [posting for piece in pieces for posting in _postings(piece)]:
             terms, *numbers = zip(*postings, strict=True)
-            db.execute(SQL["post"], (db.texts(terms), *map(db.numbers, numbers)))
-    db.execute(SQL["resize"])
-    db.execute(SQL["posted"])
+            db.post(SQL["post"], (db.texts(terms), *map(db.numbers, numbers)))
+    db.post(SQL["resize"])
+    db.post(SQL["posted"])
 
 
 def _postings(piece: Row) -> Iterator[tuple[str | int, ...]]:

@@ -16,6 +16,7 @@ from keepsaid.adapters.postgres.session import FetchedRows, PostgresSession
 from keepsaid.adapters.sql.query import Bound, P, T
 
 _MOMENT_S = 0.05
+_BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
 class _SeveralStatements(Exception):
@@ -23,7 +24,7 @@ class _SeveralStatements(Exception):
 
 
 class ReadingSession(PostgresSession):
-    """A session that can refuse a second statement."""
+    """A session whose transaction begins with its first statement, and that can refuse a second one."""
 
     _statements_left: int | None = None
 
@@ -33,6 +34,15 @@ class ReadingSession(PostgresSession):
                 raise _SeveralStatements
             self._statements_left -= 1
         return super().execute(sql, bound)
+
+    def begin(self) -> None:
+        """Begin a transaction together with the next statement."""
+        self._ahead = [(_BEGIN, ())]
+
+    def end(self) -> None:
+        """End the transaction, if there is one."""
+        with suppress(psycopg.Error):
+            self._roll_back()
 
     @contextmanager
     def one_statement(self) -> Iterator[None]:
@@ -60,19 +70,36 @@ class PostgresReaders:
 
     async def run(self, query: Callable[Concatenate[PostgresSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a query with a session, off the event loop; raises a StoreError."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._pool, self._run, lambda db: _in_transaction(db, query, *args, **kwargs))
+        return await self._asked(lambda db: _in_transaction(db, query, *args, **kwargs))
 
     async def view(self, query: Callable[Concatenate[PostgresSession, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a query that does nothing but read."""
-        loop = asyncio.get_running_loop()
         if query in self._several:
             return await self.run(query, *args, **kwargs)
         try:
-            return await loop.run_in_executor(self._pool, self._run, lambda db: _at_once(db, query, *args, **kwargs))
+            return await self._asked(lambda db: _at_once(db, query, *args, **kwargs))
         except _SeveralStatements:
             self._several.add(query)
         return await self.run(query, *args, **kwargs)
+
+    async def _asked(self, work: Callable[[ReadingSession], T]) -> T:
+        """The result of a query, as soon as it is known: its transaction is ended afterwards."""
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[T] = loop.create_future()
+
+        def run() -> None:
+            try:
+                loop.call_soon_threadsafe(_settle, answer, self._run(work))
+            finally:
+                if (session := getattr(self._local, "session", None)) is not None:
+                    session.end()
+
+        def fail(ended: asyncio.Future[None]) -> None:
+            if not answer.done() and (error := ended.exception()) is not None:
+                answer.set_exception(error)
+
+        loop.run_in_executor(self._pool, run).add_done_callback(fail)
+        return await answer
 
     def _run(self, work: Callable[[ReadingSession], T]) -> T:
         with in_our_words(self.place):
@@ -109,15 +136,16 @@ class PostgresReaders:
             session.connection.close()
 
 
+def _settle(answer: asyncio.Future[T], result: T) -> None:
+    if not answer.done():
+        answer.set_result(result)
+
+
 def _in_transaction(
     db: ReadingSession, query: Callable[Concatenate[PostgresSession, P], T], *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-    try:
-        return query(db, *args, **kwargs)
-    finally:
-        with suppress(psycopg.Error):
-            db.execute("ROLLBACK")
+    db.begin()
+    return query(db, *args, **kwargs)
 
 
 def _at_once(

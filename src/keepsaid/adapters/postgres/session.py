@@ -113,6 +113,7 @@ class PostgresSession(SearchedSession):
         self.connection = db
         self._changes = self.written = 0
         self._cursor: psycopg.Cursor[Row] | None = None
+        self._ahead: list[tuple[str, Sequence[object]]] = []
         self._blocks: list[AbstractContextManager[None]] = []
 
     def execute(self, sql: str, bound: Bound = (), /) -> FetchedRows:
@@ -121,11 +122,39 @@ class PostgresSession(SearchedSession):
         prepare = False if not made.marks and ";" in made.text else None
         if (cursor := self._cursor) is None or cursor.connection is not self.connection:
             cursor = self._cursor = self.connection.cursor()  # one for each statement takes a third of its time
-        cursor.execute(made.text, made.values(bound), prepare=prepare)
+        if prepare is False:
+            self.flush()
+        with self._sending_ahead():
+            cursor.execute(made.text, made.values(bound), prepare=prepare)
         self._count(0 if (cursor.statusmessage or "SELECT").startswith("SELECT") else cursor.rowcount)
         return FetchedRows(cursor)
 
+    def post(self, sql: str, bound: Bound = (), /) -> None:
+        self.execute(sql, bound)
+
+    def roll_back_to(self, savepoint: str) -> None:
+        self._ahead.clear()
+        self.execute(f"ROLLBACK TO {savepoint}")
+
+    def flush(self) -> None:
+        if self._ahead:
+            with self._sending_ahead():
+                pass
+
+    @contextmanager
+    def _sending_ahead(self) -> Iterator[None]:
+        """Send what is to go ahead together with what the block sends; raises what any of it is refused with."""
+        if not self._ahead:
+            yield
+            return
+        ahead, self._ahead = self._ahead, []
+        with self.connection.pipeline(), self.connection.cursor() as cursor:
+            for text, values in ahead:
+                cursor.execute(text, values)
+            yield
+
     def executemany(self, sql: str, sets: Iterable[Bound], /) -> FetchedRows:
+        self.flush()
         made = translated(sql)
         cursor = self.connection.cursor()
         values = [made.values(bound) for bound in sets]
@@ -189,20 +218,24 @@ class PostgresSession(SearchedSession):
             self._roll_back()
 
     def _roll_back(self) -> None:
-        """End a transaction that is still open."""
+        """End a transaction that is still open; what was to go ahead is not sent."""
+        self._ahead.clear()
         if not self.connection.closed and self.connection.info.transaction_status != TransactionStatus.IDLE:
             self.connection.execute("ROLLBACK")
 
     @contextmanager
     def _savepoint(self) -> Iterator[None]:
         name = f"inner_{len(self._blocks)}"
+        self.flush()
         self.connection.execute(f"SAVEPOINT {name}")
         is_kept = False
         try:
             yield
+            self.flush()
             is_kept = True
         finally:
             if not is_kept:
+                self._ahead.clear()
                 self.connection.execute(f"ROLLBACK TO {name}")
             self.connection.execute(f"RELEASE {name}")
 

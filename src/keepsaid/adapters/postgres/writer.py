@@ -13,13 +13,13 @@ import psycopg
 from psycopg import errors, sql
 
 from keepsaid.adapters.postgres.connection import WRITER_LOCK, PostgresPlace, connect, in_our_words
-from keepsaid.adapters.postgres.dialect import PACKAGE
+from keepsaid.adapters.postgres.dialect import PACKAGE, translated
 from keepsaid.adapters.postgres.session import PostgresSession
 from keepsaid.adapters.sql.marks import check_move_mark
-from keepsaid.adapters.sql.query import CommitTable, SqlSession, T, load, only
+from keepsaid.adapters.sql.query import Bound, CommitTable, SqlSession, T, load, only
 from keepsaid.adapters.sql.scripts import check_numbers
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
-from keepsaid.adapters.sql.writer import CommitGroup, RejectedCommit, Writer
+from keepsaid.adapters.sql.writer import SAVEPOINT, CommitGroup, RejectedCommit, Writer
 from keepsaid.domain.commits import Commit
 from keepsaid.domain.forgetting import EmptyLog
 from keepsaid.domain.process import Relinquish, VoidLeases
@@ -52,7 +52,7 @@ class WriterSession(PostgresSession):
         self._place, self._holder = place, secrets.token_hex(8)
         self._name = f"keepsaid {self._holder}"
         self.life: str | None = None
-        self._has_written = False
+        self._has_written = self._is_open = False
         super().__init__(self._connected())
         self.transaction_id = 0
         self._version = 0
@@ -66,6 +66,7 @@ class WriterSession(PostgresSession):
     def _connected(self) -> psycopg.Connection[Any]:
         connection = connect(self._place, self._name)
         connection.execute(SQL["wait_for_place"])
+        connection.execute(SQL["by_index"])
         return connection
 
     def version(self) -> int:
@@ -76,21 +77,31 @@ class WriterSession(PostgresSession):
         self._version += 1
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """Run the block in a transaction; waits for the writer's place."""
+    def transaction(self, *, of_many: bool = False) -> Iterator[None]:
+        """Run the block in a transaction; waits for the writer's place. One of many commits begins with a savepoint."""
         until = time.monotonic() + _PLACE_S
         try:
-            while not self._takes_place(until):
+            while not self._takes_place(until, of_many=of_many):
                 self.execute(SQL["end_silent"], (WRITER_LOCK,))
             if not self._has_written:
                 check_move_mark(self, str(self._place))
-            self._has_written = True
+            self._has_written = self._is_open = True
             yield
             self.execute("COMMIT")
         finally:
+            self._is_open = False
             self._roll_back()
 
-    def _takes_place(self, until: float) -> bool:
+    def post(self, sql: str, bound: Bound = (), /) -> None:
+        """Send a statement with the next one: most of what a commit writes answers nothing."""
+        if not self._is_open:
+            self.execute(sql, bound)
+            return
+        made = translated(sql)
+        self._ahead.append((made.text, made.values(bound)))
+        self.written += 1
+
+    def _takes_place(self, until: float, *, of_many: bool) -> bool:
         """Begin a transaction that holds the writer's place; False if the wait for it was in vain and another may help.
 
         Raises ProcessFenced when the life of this process is over, SchemaTooNew when a newer release has shut it out.
@@ -99,7 +110,7 @@ class WriterSession(PostgresSession):
         sent together, is not idle for it: the next process that waits ends that one.
         """
         try:
-            begun = self.connection.execute(self._beginning(self.life), prepare=False)
+            begun = self.connection.execute(self._beginning(self.life, of_many=of_many), prepare=False)
         except errors.LockNotAvailable:
             self._roll_back()
             if time.monotonic() > until:
@@ -112,13 +123,14 @@ class WriterSession(PostgresSession):
             self.forget_rows()
         begun.nextset()
         check_numbers(str(self._place), begun.fetchall())
-        if begun.nextset() and not begun.fetchall():
+        if self.life is not None and begun.nextset() and not begun.fetchall():
             raise ProcessFenced("this process was silent for too long, and others took over its work")
         return True
 
-    def _beginning(self, life: str | None) -> str:
+    def _beginning(self, life: str | None, *, of_many: bool) -> str:
         """The statements that begin a transaction, in one text: sent one by one, they take longer than most commits."""
         text = SQL["begin"] if life is None else f"{SQL['begin']}; {SQL['lives']}"
+        text = f"{text}; {SAVEPOINT}" if of_many else text
         for n, value in enumerate((WRITER_LOCK, self._holder, life), 1):
             text = text.replace(f"?{n}", sql.Literal(value).as_string(self.connection))
         return text
@@ -137,7 +149,7 @@ class PostgresExecutor:
             undo.callback(self._session.connection.close)
             self._table = table(self._session)
             undo.pop_all()
-        self._group = CommitGroup(self._session, self._table, self._refused)
+        self._group = CommitGroup(self._session, self._table, self._refused, begins_saved=True)
         self._keeps_up = False
         self._tidy_at: float | None = None
 
@@ -175,7 +187,7 @@ class PostgresExecutor:
             self._reconnect()
         results: list[Any] = []
         try:
-            with session.transaction():
+            with session.transaction(of_many=len(commits) > 1):
                 results = self._group.apply(commits)
         except psycopg.Error:
             if not session.connection.closed:

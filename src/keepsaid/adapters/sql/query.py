@@ -49,6 +49,15 @@ class SqlSession(Protocol):
     def executemany(self, sql: str, sets: Iterable[Bound], /) -> Rows:
         """Run one statement once for each set of values."""
 
+    def post(self, sql: str, bound: Bound = (), /) -> object:
+        """Run a statement of a commit that tells nothing, with the next one at the latest, whose error may be its."""
+
+    def flush(self) -> None:
+        """Run what was posted."""
+
+    def roll_back_to(self, savepoint: str) -> None:
+        """Undo what was done since a savepoint; what was posted since is not run."""
+
     def changes(self) -> int:
         """Return how many rows the last statement inserted, updated or deleted."""
 
@@ -261,7 +270,7 @@ def only(db: SqlSession, sql: str, bound: Bound = ()) -> Row:
 def write_rows(db: SqlSession, sql: str, rows: Sequence[tuple[object, ...]]) -> None:
     """Run a statement with `/*rows*/` replaced by rows of all these, 64 at a time."""
     for part in chunks(rows):
-        db.execute(many(sql, row_of(len(part[0])), len(part)), flat(part))
+        db.post(many(sql, row_of(len(part[0])), len(part)), flat(part))
 
 
 @cache

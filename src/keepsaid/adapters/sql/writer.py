@@ -24,22 +24,29 @@ class RejectedCommit:
     error: Exception
 
 
+SAVEPOINT = "SAVEPOINT one"
+"""What a commit of several is undone to."""
+
+
 @frozen
 class CommitGroup:
     """Applies commits in the open transaction of a group, so that one that fails is undone alone.
 
-    `translate` returns the error that such a commit is refused with; None if nothing of the group may be kept.
+    `translate` returns the error that such a commit is refused with; None if nothing of the group may be kept. With
+    `begins_saved`, the transaction of several has a savepoint already.
     """
 
     db: SqlSession
     table: CommitTable
     translate: Callable[[Exception], Exception | None]
+    begins_saved: bool = False
 
     def apply(self, commits: Sequence[object]) -> list[Any]:
         """Apply commits in order; each result stands at its place, a RejectedCommit where one was refused."""
         results: list[Any] = []
         # Each savepoint is released together with the next one, and the last with the transaction.
-        savepoints = iter(()) if len(commits) == 1 else chain(("SAVEPOINT one",), repeat("RELEASE one; SAVEPOINT one"))
+        first = "" if self.begins_saved else SAVEPOINT
+        savepoints = iter(()) if len(commits) == 1 else chain((first,), repeat(f"RELEASE one; {SAVEPOINT}"))
         for kind, run in groupby(commits, key=type):
             results += self._run(kind, list(run), savepoints)
         return results
@@ -59,13 +66,15 @@ class CommitGroup:
         """Run in the next savepoint; a commit that is alone needs none."""
         if (savepoint := next(savepoints, None)) is None:
             return action()
-        self.db.execute(savepoint)
+        if savepoint:
+            self.db.execute(savepoint)
         try:
             result = action()
+            self.db.flush()
         except Exception as error:  # guard: store writer - one bad commit must not undo the group
             if (refused := self.translate(error)) is None:
                 raise
-            self.db.execute("ROLLBACK TO one")
+            self.db.roll_back_to("one")
             self.notify_undone()
             return RejectedCommit(refused)
         return result

@@ -28,6 +28,14 @@ from keepsaid.errors import ForeignStore, KeepsaidError, StoreError, StoreGone, 
 class SqliteSession(SearchedSession, apsw.Connection):
     """What `MemorySession` asks for and apsw's connection has not."""
 
+    post = apsw.Connection.execute
+
+    def flush(self) -> None:
+        """Nothing waits."""
+
+    def roll_back_to(self, savepoint: str) -> None:
+        self.execute(f"ROLLBACK TO {savepoint}")
+
     def version(self) -> int:
         [[version]] = self.execute("PRAGMA data_version")
         return int(version)

@@ -1,3 +1,10 @@
+-- A table that is filled and emptied in each commit is taken for as large as it once was, and read by its partner's rows.
+-- name: stale
+SELECT memory.id, memory.text, memory.speaker, memory.said_at, memory.audience, memory.kind = 'episode'
+FROM carray(ARRAY(SELECT memory_id FROM memory_stale)) AS stale JOIN memory ON memory.id = stale.value
+WHERE memory.state IN ('active', 'superseded') AND memory.kind <> 'bulletin'
+ORDER BY memory.id
+
 -- name: counted_next
 SELECT max(term) FROM (
   SELECT DISTINCT term FROM memory_posting WHERE term > ?1 ORDER BY term LIMIT ?2

@@ -3,8 +3,8 @@ SELECT 1 FROM memory_unposted LIMIT 1
 
 -- name: unposted
 SELECT DISTINCT piece.id, piece.body, piece.speaker, piece.said, piece.grams
-FROM memory_unposted AS unposted JOIN memory_piece AS piece ON piece.id = unposted.piece_id
-WHERE unposted.pieces > 0 ORDER BY piece.id
+FROM carray(ARRAY(SELECT piece_id FROM memory_unposted WHERE pieces > 0)) AS unposted
+JOIN memory_piece AS piece ON piece.id = unposted.value ORDER BY piece.id
 
 -- name: post
 INSERT INTO memory_posting (term, piece_id, tokens, body, speaker, said, grams)

@@ -26,8 +26,8 @@ def count(db: MemorySession, uses: Sequence[Used]) -> None:
     turns = ({"turn": use.turn_id, "at": use.at, "memories": list(dict.fromkeys(use.memories))} for use in uses)
     by_turn = {turn["turn"]: turn for turn in turns}
     if by_turn and (new := column(db, USES["count_turns"], {"uses": as_json(by_turn.values())})):
-        db.execute(USES["count_uses"], {"uses": as_json(by_turn[turn_id] for turn_id in new)})
-        db.execute(USES["forget_turns"], {"before": max(use.at for use in uses) - _REMEMBERED_MS})
+        db.post(USES["count_uses"], {"uses": as_json(by_turn[turn_id] for turn_id in new)})
+        db.post(USES["forget_turns"], {"before": max(use.at for use in uses) - _REMEMBERED_MS})
 
 
 @frozen
@@ -84,10 +84,10 @@ def keep(db: MemorySession, commits: Sequence[KeepMemories]) -> list[tuple[int, 
     for memory, *_ in new:
         if memory.asked:
             forgetting.lift(db, memory)
-    db.execute(rows.SQL["keep_audiences"], bound)
+    db.post(rows.SQL["keep_audiences"], bound)
     for part in _with_keys_once(drafts):
-        db.execute(rows.SQL["keep"], {"drafts": as_json(part)})
-    db.execute(rows.SQL["keep_sources"], bound)
+        db.post(rows.SQL["keep"], {"drafts": as_json(part)})
+    db.post(rows.SQL["keep_sources"], bound)
     db.reindex()
     count(db, [use for commit in commits for use in commit.used])
     kept = iter(every(db, rows.SQL["kept"], bound))

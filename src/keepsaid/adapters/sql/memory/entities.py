@@ -89,8 +89,8 @@ def write_mentions(db: MemorySession, named: Sequence[_Named]) -> None:
             known.called[one.place].append(_Candidate(key, is_near=True))
             name = {"name": normalise(one.entity.name), "words": one.entity.words, "weight": one.entity.weight}
             mention = {"memory_id": one.memory_id, "key": key, "at": one.at, **name}
-            db.execute(SQL["add_entity"], mention)
-            db.execute(SQL["mention"], mention)
+            db.post(SQL["add_entity"], mention)
+            db.post(SQL["mention"], mention)
 
 
 class _KnownNames(NamedTuple):
@@ -132,7 +132,7 @@ def _entity(db: MemorySession, one: _Named, known: _KnownNames) -> str:
     if fitting := [each for each in known.called.get(one.place, ()) if each.fits(entity.kind)]:
         best = max(fitting, key=lambda each: (each.kind == entity.kind, each.is_near, each.kind != EntityKind.THING))
         if best.kind == EntityKind.THING != entity.kind:
-            db.execute(SQL["rename"], {"old": best.key, "new": entity.key})
+            db.post(SQL["rename"], {"old": best.key, "new": entity.key})
             for candidates in known.called.values():
                 candidates[:] = [one._replace(key=entity.key) if one.key == best.key else one for one in candidates]
             return entity.key
@@ -189,5 +189,5 @@ def merge_entities(db: MemorySession, commit: MergeEntities) -> int:
     if len(mentions) < 2:
         return 0
     for statement in ("move_mentions", "drop_mentions", "drop_entity"):
-        db.execute(SQL[statement], names)
+        db.post(SQL[statement], names)
     return mentions[names["other"]]

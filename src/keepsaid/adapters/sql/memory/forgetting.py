@@ -61,14 +61,14 @@ class SqlUndoLog(MemoryAccess):
 def put_back_memories(db: MemorySession, commit: PutBackMemories) -> bool:
     found = db.put_back(commit.number, SQL["aside"])
     db.reindex()
-    db.execute(SQL["drop_aside"], (commit.number,))
+    db.post(SQL["drop_aside"], (commit.number,))
     return bool(found)
 
 
 def drop_memory_undo(db: MemorySession, commit: DropMemoryUndo) -> bool:
     """Delete the undo image of a forgetting, and names of audiences that have no memories left."""
     dropped = bool(run(db, SQL["drop_aside"], (commit.number,)))
-    db.execute(SQL["unname_audiences"])
+    db.post(SQL["unname_audiences"])
     return dropped
 
 
@@ -98,7 +98,7 @@ def lift(db: MemorySession, memory: NewMemory) -> None:
     if any_echoes(db):
         speakers = (memory.speaker_id, domain.AGENT)
         digests = [digest for speaker in speakers for digest in domain.echo_digests(speaker, memory.text)]
-        db.execute(SQL["lift"], (hexadecimal(db.tombstones(digests)),))
+        db.post(SQL["lift"], (hexadecimal(db.tombstones(digests)),))
 
 
 @frozen
@@ -269,9 +269,9 @@ def _hide(db: MemorySession, commit: HideMemories, terms: set[str]) -> Counter[s
             terms.update(own_terms(text), stems_of(speaker))
             mentioned += every(db, SQL["mentioned"], (merged_id,))
             counts.update(memories=1, sources=run(db, SQL["forget_sources"], (merged_id,)))
-            db.execute(SQL["forget_widened"], (merged_id,))
-            db.execute(SQL["forget_memory"], (merged_id,))
-        db.execute(SQL["hide"], (memory_id, states.move("memory", row[0], "forget")))
+            db.post(SQL["forget_widened"], (merged_id,))
+            db.post(SQL["forget_memory"], (merged_id,))
+        db.post(SQL["hide"], (memory_id, states.move("memory", row[0], "forget")))
         gone = sum(run(db, SQL["forget_entity"], entity) for entity in mentioned)
         counts.update(memories=1, entities=gone)
     return counts
@@ -283,7 +283,7 @@ def erase(db: MemorySession, commit: EraseMemories) -> domain.Counts:
     with db.record_undo(commit.aside or None, TABLES, SQL["keep_aside"]):
         counts = _erase(db, commit, terms)
     if not commit.aside:
-        db.execute(SQL["unname_audiences"])
+        db.post(SQL["unname_audiences"])
     return _reindexed(db, counts, terms)
 
 
@@ -294,10 +294,10 @@ def _erase(db: MemorySession, commit: EraseMemories, terms: set[str]) -> Counter
             continue
         terms.update(own_terms(row[1]), stems_of(row[2]))
         counts["sources"] += run(db, SQL["forget_sources"], (memory_id,))
-        db.execute(SQL["forget_widened"], (memory_id,))
-        db.execute(SQL["unlink"], (memory_id,))
+        db.post(SQL["forget_widened"], (memory_id,))
+        db.post(SQL["unlink"], (memory_id,))
         mentioned = every(db, SQL["mentioned"], (memory_id,))
-        db.execute(SQL["forget_memory"], (memory_id,))
+        db.post(SQL["forget_memory"], (memory_id,))
         counts["entities"] += sum(run(db, SQL["forget_entity"], entity) for entity in mentioned)
     for person in commit.people:
         counts["identities"] += run(db, SQL["forget_identity"], (storable(person),))

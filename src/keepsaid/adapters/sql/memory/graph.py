@@ -76,7 +76,7 @@ def relate(db: MemorySession, commit: Relate) -> int:
         for one in commit.mentions
     )
     bindings = {"associations": as_json(associations), "mentions": as_json(mentions), "at": commit.at}
-    db.execute(MEMORY_GRAPH["name_entities"], bindings)
+    db.post(MEMORY_GRAPH["name_entities"], bindings)
     return sum(len(every(db, MEMORY_GRAPH[statement], bindings)) for statement in ("associate", "mention"))
 
 

@@ -53,14 +53,14 @@ def _copy(db: MemorySession, period: Period, id_: int, at: int) -> None:
     """Give a period a memory of its own, named by its first statement: a copy of the one that this is in."""
     first = period.told[0]
     new = {"id": id_, "key": first.key, "of": first.memory_id, "at": at, "said_at": first.said_at}
-    db.execute(TRUTH["copy"], {**new, "start": period.start, "ends": period.ends})
+    db.post(TRUTH["copy"], {**new, "start": period.start, "ends": period.ends})
     _move(db, first, id_)
     period.told[0] = replace(first, memory_id=id_, founds=True)
 
 
 def _move(db: MemorySession, statement: SlotStatement, id_: int) -> None:
     for sql in ("move_statement", "move_sources"):
-        db.execute(TRUTH[sql], {"key": statement.key, "of": statement.memory_id, "to": id_})
+        db.post(TRUTH[sql], {"key": statement.key, "of": statement.memory_id, "to": id_})
     db.executemany(TRUTH["counted"], [{"id": statement.memory_id}, {"id": id_}])
 
 
@@ -74,10 +74,10 @@ def _hold(db: MemorySession, period: Period, after: int | None, at: int) -> None
     stored = [start, ends, until, before, "active" if state == "archived" else state]
     if stored == [*times.values(), new_state]:
         return
-    db.execute(TRUTH["hold"], {"id": id_, **times})
-    db.execute(TRUTH["turn"], {"id": id_, "state": new_state})
+    db.post(TRUTH["hold"], {"id": id_, **times})
+    db.post(TRUTH["turn"], {"id": id_, "state": new_state})
     if before is not None and before != after:
-        db.execute(TRUTH["unlink"], {"id": id_, "after": before})
+        db.post(TRUTH["unlink"], {"id": id_, "after": before})
     if after is not None and after != before:
         relate(db, Relate((Association(after, id_, Relation.UPDATES),), (), at))
 
@@ -101,7 +101,7 @@ def renew_slots(db: MemorySession, ids: Sequence[int]) -> None:
     renewed: dict[bytes, str] = {}
     for id_, about, attribute, value, slot in every(db, TRUTH["slotted"], {"ids": as_json(ids)}):
         if (wanted := slot_of(about, attribute, value)) is not None and wanted != slot:
-            db.execute(TRUTH["renew_slot"], {"id": id_, "slot": wanted})
+            db.post(TRUTH["renew_slot"], {"id": id_, "slot": wanted})
             renewed[wanted] = attribute
     for slot, attribute in renewed.items():
         decide(db, slot, attribute, ((), only(db, TRUTH["newest"])[0]))
@@ -136,7 +136,7 @@ def learn(db: MemorySession, commit: Learn) -> tuple[LearnResult, ...]:
         if memory.about and result.memory_id:
             mention_learned(db, result.memory_id, memory)
         results.append(result)
-    db.execute(TRUTH["overdue"], {"at": commit.at})
+    db.post(TRUTH["overdue"], {"at": commit.at})
     db.reindex()
     return tuple(results)
 
@@ -220,7 +220,7 @@ def _add(db: MemorySession, memory: NewMemory, id_: int, at: int) -> LearnResult
 
 def state_founder(db: MemorySession, *ids: int) -> None:
     """Write down what founded these memories as statements of their own, with the sources named for them."""
-    db.execute(TRUTH["say_founder"], {"ids": as_json(ids)})
+    db.post(TRUTH["say_founder"], {"ids": as_json(ids)})
     db.executemany(TRUTH["name_source"], [{"memory_id": id_} for id_ in ids])
 
 
@@ -231,13 +231,13 @@ def _add_evidence(db: MemorySession, memory: NewMemory, id_: int) -> LearnResult
     state_founder(db, id_)
     names: dict[str, Any] = {"memory_id": id_, "key": rows.storable(memory.key)}
     times = {"start": _start(memory), "said_at": memory.said_at, "ends": memory.valid_to}
-    db.execute(TRUTH["say"], {**names, **times, "corrects": memory.corrects, "counted": True})
+    db.post(TRUTH["say"], {**names, **times, "corrects": memory.corrects, "counted": True})
     for source in memory.sources:
-        db.execute(TRUTH["add_source"], {**names, "kind": rows.storable(source.kind), "ref": rows.storable(source.ref)})
+        db.post(TRUTH["add_source"], {**names, "kind": rows.storable(source.kind), "ref": rows.storable(source.ref)})
     worth = {"confidence": float(memory.confidence), "importance": float(memory.importance)}
     origin = {"id": id_, "derived": memory.derived, "trust": memory.trust, "start": times["start"]}
     for statement in ("strengthen", "counted", "revive"):
-        db.execute(TRUTH[statement], {**origin, **worth})
+        db.post(TRUTH[statement], {**origin, **worth})
     return LearnResult(id_, LearnOutcome.EVIDENCE)
 
 

@@ -130,7 +130,7 @@ class SqlRevisions(MemoryAccess):
 def pin(db: MemorySession, commit: Pin) -> RevisionRefusal | None:
     refusal = not_current(db, commit.memory_id, commit.at)
     if refusal is None:
-        db.execute(TRUTH["pin"], {"id": commit.memory_id, "pinned": commit.pinned})
+        db.post(TRUTH["pin"], {"id": commit.memory_id, "pinned": commit.pinned})
     return refusal
 
 
@@ -181,12 +181,12 @@ def _take_back(db: MemorySession, id_: int, request: UndoRequest) -> Sequence[in
     of = {"id": id_}
     slot, attribute = only(db, UNDO["slot"], of)
     replaced = column(db, UNDO["replaced"], of)
-    db.execute(UNDO["undo"], {**of, "by": request.by, "restored": as_json(replaced)})
+    db.post(UNDO["undo"], {**of, "by": request.by, "restored": as_json(replaced)})
     if slot is not None:
         _hold_slot(db, slot, attribute, request.at)
     for other in column(db, UNDO["replaced"], of):
-        db.execute(TRUTH["unlink"], {"id": other, "after": id_})
-    db.execute(UNDO["restore"], of)
+        db.post(TRUTH["unlink"], {"id": other, "after": id_})
+    db.post(UNDO["restore"], of)
     db.reindex()
     return replaced
 
@@ -214,7 +214,7 @@ def correct(db: MemorySession, commit: Correct) -> LearnResult:
     new = replace(new, **kept, attribute=slot[0], value=slot[1], corrects=True)
     result = learned(db, new, commit.ids, commit.at, anew=not slotted)
     if not slotted and result.how is LearnOutcome.NEW:
-        db.execute(TRUTH["replace"], {"id": found.id, "after": result.memory_id, "at": new.said_at})
+        db.post(TRUTH["replace"], {"id": found.id, "after": result.memory_id, "at": new.said_at})
         relate(db, Relate((Association(result.memory_id, found.id, Relation.UPDATES),), (), commit.at))
         result = replace(result, how=LearnOutcome.UPDATES)
     db.reindex()
@@ -249,8 +249,8 @@ def merge(db: MemorySession, commit: Merge) -> RevisionRefusal | None:
     state_founder(db, *ids)
     for id_ in commit.others:
         for statement in ("take_statements", "take_sources", "unsay"):
-            db.execute(TRUTH[statement], {"of": id_, "to": commit.into})
-    db.execute(TRUTH["counted"], {"id": commit.into})
+            db.post(TRUTH[statement], {"of": id_, "to": commit.into})
+    db.post(TRUTH["counted"], {"id": commit.into})
     hold(db, held, (), commit.at)
     db.reindex()
     return None
@@ -351,9 +351,9 @@ def _apply_ruling(db: MemorySession, one: Ruled, at: int) -> None:
         case Ruling.SAME:
             into, other = (one.older, one.newer) if older.slot or not newer.slot else (one.newer, one.older)
             if not _joined(db, into, other, at):
-                db.execute(MEMORY_PAIRS["replace"], {"id": other, "after": into, "at": max(older.since, newer.since)})
+                db.post(MEMORY_PAIRS["replace"], {"id": other, "after": into, "at": max(older.since, newer.since)})
         case Ruling.UPDATES if older.trust != message.Trust.OWNER or newer.trust == message.Trust.OWNER:
-            db.execute(MEMORY_PAIRS["replace"], {"id": one.older, "after": one.newer, "at": newer.since})
+            db.post(MEMORY_PAIRS["replace"], {"id": one.older, "after": one.newer, "at": newer.since})
             relate(db, Relate((Association(one.newer, one.older, Relation.UPDATES),), (), at))
         case Ruling.UPDATES | Ruling.CONTRADICTS:
             relate(db, Relate((Association(one.newer, one.older, Relation.CONTRADICTS),), (), at))
@@ -361,9 +361,9 @@ def _apply_ruling(db: MemorySession, one: Ruled, at: int) -> None:
 
 def _joined(db: MemorySession, into: int, other: int, at: int) -> bool:
     """Merge two memories, one of which may lack a slot; False if something else held between them."""
-    db.execute("SAVEPOINT same")
-    db.execute(MEMORY_PAIRS["fill_slot"], {"id": other, "like": into})
+    db.post("SAVEPOINT same")
+    db.post(MEMORY_PAIRS["fill_slot"], {"id": other, "like": into})
     if not (joined := merge(db, Merge(into, (other,), at)) is None):
-        db.execute("ROLLBACK TO same")
-    db.execute("RELEASE same")
+        db.post("ROLLBACK TO same")
+    db.post("RELEASE same")
     return joined

@@ -199,8 +199,8 @@ def join(db: MemorySession, commit: visibility.JoinPeople) -> visibility.Person 
         return None
     person = (*known, commit.id)[0]
     values = {"names": names, "person": person, "by": storable(commit.by), "at": commit.at}
-    db.execute(PEOPLE["absorb"], values)
-    db.execute(PEOPLE["join"], values)
+    db.post(PEOPLE["absorb"], values)
+    db.post(PEOPLE["join"], values)
     [joined] = _persons(every(db, PEOPLE["person"], (person,)))
     return joined
 
@@ -251,9 +251,9 @@ def share(db: MemorySession, commit: visibility.ShareMemory) -> visibility.Share
     if scope == new.scope:
         return shared
     place = audience(replace(new, scope=scope))
-    db.execute(MEMORY_HEARING["open_audience"], place)
-    db.execute(MEMORY_HEARING["widen"], (*place, commit.memory_id))
+    db.post(MEMORY_HEARING["open_audience"], place)
+    db.post(MEMORY_HEARING["widen"], (*place, commit.memory_id))
     values = {"before": new.scope, "after": scope, "by": storable(commit.by), "reason": shared.reason, "at": commit.at}
-    db.execute(MEMORY_HEARING["note"], {**values, "id": commit.memory_id})
+    db.post(MEMORY_HEARING["note"], {**values, "id": commit.memory_id})
     db.reindex()
     return shared

@@ -148,12 +148,12 @@ def _write(db: MemorySession, record: Record, spare: int) -> None:
         case bundle.Edge():
             [source, target], _ = _ends(db, record.source, record.target)
             values = {"relation": record.relation, "weight": record.weight, "at": record.at}
-            db.execute(SQL["take_edge"], {"source": source, "target": target, **values})
+            db.post(SQL["take_edge"], {"source": source, "target": target, **values})
         case bundle.BundleLink():
             [id_, target], _ = _ends(db, record.key, record.replaced_by)
-            db.execute(SQL["take_link"], {"id": id_, "target": target})
+            db.post(SQL["take_link"], {"id": id_, "target": target})
         case bundle.Tombstone():
-            db.execute(SQL["bury"], (record.hash, record.at))
+            db.post(SQL["bury"], (record.hash, record.at))
 
 
 _KEPT = ("state", "valid_to", "last_access_at", "access_count", "evidence", "pinned")
@@ -165,21 +165,21 @@ def _write_entry(db: MemorySession, entry: BundleEntry, spare: int) -> None:
     found, new = entry.memory, entry.memory.new
     id_ = spare if _rows(db, "id_taken", id=found.id) else found.id
     place = rows.audience(new)
-    db.execute(SQL["open_audience"], place)
+    db.post(SQL["open_audience"], place)
     kept = {name: getattr(found, name) for name in _KEPT} | {name: getattr(entry, name) for name in _NOTED}
     hashed = {"audience": only(db, SQL["audience"], place)[0], "content_hash": entry.content_hash.hex()}
-    db.execute(SQL["take"], {**draft(new, id_, found.recorded_at), **kept, **hashed})
+    db.post(SQL["take"], {**draft(new, id_, found.recorded_at), **kept, **hashed})
     sources = enumerate(zip(new.sources, entry.said_in, strict=True))
     said_in = [(id_, n, storable(of.kind), storable(of.ref), said) for n, (of, said) in sources]
     db.executemany(SQL["take_source"], said_in)
     db.executemany(SQL["take_statement"], [(id_, *said) for said in entry.statements])
     for named in entry.mentions:
-        db.execute(SQL["take_entity"], (named.entity, named.since))
+        db.post(SQL["take_entity"], (named.entity, named.since))
         name = (named.name, graph.name_words(named.name))
-        db.execute(SQL["take_mention"], (id_, named.entity, *name, named.weight, named.at))
+        db.post(SQL["take_mention"], (id_, named.entity, *name, named.weight, named.at))
     for shared in entry.widened:
         names = map(storable, (shared.before, shared.after, shared.by))
-        db.execute(SQL["take_widened"], (id_, *names, normalise(shared.reason), shared.at))
+        db.post(SQL["take_widened"], (id_, *names, normalise(shared.reason), shared.at))
 
 
 T = TypeVar("T")

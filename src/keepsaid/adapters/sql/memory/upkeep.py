@@ -82,7 +82,7 @@ def maintain(db: MemorySession, step: Maintain) -> Stepped:
     counts = {"changed": changed + done.changed, "archived": archived + done.archived}
     place = {"task": step.task, "begun_at": begun_at, "ended_at": step.at if done.over else None, "after": after}
     if row is not None or not done.over or done.changed or done.archived or done.looked:
-        db.execute(MEMORY_UPKEEP["stand"], {**place, **counts})
+        db.post(MEMORY_UPKEEP["stand"], {**place, **counts})
     return done
 
 
@@ -96,9 +96,9 @@ def _fade(db: MemorySession, step: Maintain, after: int) -> tuple[int, Stepped]:
         rows, gone = [row for row in rows if row[0] <= upto], gone[:_ARCHIVED]
         faded = [one for one in faded if one[0] <= upto]
     if faded:
-        db.execute(MEMORY_UPKEEP["fade"], {"faded": as_json(faded), "at": step.at})
+        db.post(MEMORY_UPKEEP["fade"], {"faded": as_json(faded), "at": step.at})
     if gone:
-        db.execute(MEMORY_UPKEEP["archive"], {"ids": as_json(gone)})
+        db.post(MEMORY_UPKEEP["archive"], {"ids": as_json(gone)})
         db.reindex()
     reached = rows[-1][0] if rows else after
     return reached, Stepped(len(rows), len(faded), len(gone), over=whole)
@@ -162,7 +162,7 @@ def _spaces(db: MemorySession, step: Maintain, after: int) -> tuple[int, Stepped
     db.execute(MEMORY_UPKEEP["drop_vectors"], (former[0], step.limit))
     dropped = db.changes()
     for statement in ("drop_blocks", "drop_space") if dropped < step.limit else ():
-        db.execute(MEMORY_UPKEEP[statement], former[:1])
+        db.post(MEMORY_UPKEEP[statement], former[:1])
     return after, Stepped(dropped, dropped, over=dropped < step.limit and len(former) == 1)
 
 

@@ -34,9 +34,9 @@ def claim(db: SqlSession, commit: session.ClaimCollection) -> session.Extraction
     while (row := one(db, COLLECTION["due"], (commit.at,))) is not None:
         if (found := _claimable(db, commit, row)) is not None:
             taken = (states.move("collection", row[2], "claim"), commit.lease_until, commit.owner)
-            db.execute(COLLECTION["claim"], (found.session_id, *taken))
+            db.post(COLLECTION["claim"], (found.session_id, *taken))
             return found
-        db.execute(COLLECTION["wait"], (row[0], states.move("collection", row[2], "wait")))
+        db.post(COLLECTION["wait"], (row[0], states.move("collection", row[2], "wait")))
     return None
 
 
@@ -70,7 +70,7 @@ def keep_finding(db: SqlSession, commit: session.KeepFinding) -> bool:
         return False
     what = found.id, found.session_id, row[1], found.first, found.last, found.extractor
     costs = usage.tokens_in, usage.tokens_out, usage.cost_micros, found.created_at
-    db.execute(COLLECTION["keep_finding"], (*what, learning.encoded(found.statements), *costs))
+    db.post(COLLECTION["keep_finding"], (*what, learning.encoded(found.statements), *costs))
     return True
 
 
@@ -80,16 +80,16 @@ def collected(db: SqlSession, commit: session.Collected) -> session.Left:
         return session.Left.REFUSED
     state, _, last, processed, ruled, marked = row
     if commit.finding_id is not None:
-        db.execute(COLLECTION["applied"], (commit.finding_id, commit.session_id, commit.at))
+        db.post(COLLECTION["applied"], (commit.finding_id, commit.session_id, commit.at))
     if commit.thorough:
         processed = max(processed, commit.until)
     ruled = max(ruled, commit.until)
     if processed < last:
         left = max(marked, last), states.move("collection", state, "leave"), commit.at
-        db.execute(COLLECTION["read"], (commit.session_id, processed or None, ruled, *left))
+        db.post(COLLECTION["read"], (commit.session_id, processed or None, ruled, *left))
         return session.Left.MARKED
     done = None, states.move("collection", state, "finish"), None
-    db.execute(COLLECTION["read"], (commit.session_id, processed, ruled, *done))
+    db.post(COLLECTION["read"], (commit.session_id, processed, ruled, *done))
     journal.write_facts(db, commit.at, event.read_to(commit.session_id, processed))
     return session.Left.CLEARED
 
@@ -98,7 +98,7 @@ def failed(db: SqlSession, commit: session.CollectionFailed) -> bool:
     if (row := one(db, COLLECTION["held"], (commit.session_id, commit.fence))) is None:
         return False
     state = states.move("collection", row[0], "park" if commit.next_at is None else "fail")
-    db.execute(COLLECTION["failed"], (commit.session_id, state, commit.next_at, commit.charged, commit.error))
+    db.post(COLLECTION["failed"], (commit.session_id, state, commit.next_at, commit.charged, commit.error))
     if commit.next_at is None:
         journal.write_facts(db, commit.at, event.unreadable(commit.session_id, commit.error))
     return True
@@ -107,7 +107,7 @@ def failed(db: SqlSession, commit: session.CollectionFailed) -> bool:
 def requeue(db: SqlSession, commit: session.RequeueCollection) -> bool:
     if scalar(db, COLLECTION["parked"], (commit.session_id,)) != "parked":
         return False
-    db.execute(COLLECTION["requeue"], (commit.session_id, states.move("collection", "parked", "requeue"), commit.at))
+    db.post(COLLECTION["requeue"], (commit.session_id, states.move("collection", "parked", "requeue"), commit.at))
     return True
 
 
@@ -125,7 +125,7 @@ def mark_unprocessed(db: SqlSession, commit: session.MarkUnprocessed) -> session
             count += sessions.invalidate(db, session_id, last, commit.reason, commit.at)
     if len(rows) == commit.limit:
         return session.Marked(count, rows[-1][0])
-    db.execute(COLLECTION["ran"], (RUN, commit.at))
+    db.post(COLLECTION["ran"], (RUN, commit.at))
     return session.Marked(count, None)
 
 
@@ -143,4 +143,4 @@ def read_anew(db: SqlSession, lane_id: int, at: int) -> None:
 
 def _give_back(db: SqlSession, claimed: Sequence[Row], at: int) -> None:
     for session_id, state in claimed:
-        db.execute(COLLECTION["give_back"], (session_id, states.move("collection", state, "leave"), at))
+        db.post(COLLECTION["give_back"], (session_id, states.move("collection", state, "leave"), at))

@@ -45,11 +45,11 @@ def unname(db: SqlSession, lanes: Iterable[int]) -> int:
             db.executemany(SQL["forget_note"], [(conversation_note(lane),) for _, lane in empty[:1]])
         for number, lane in empty:
             after = forgotten_lane(lane, empty[0][0], number)
-            db.execute(SQL["forget_manner"], (personality.session_scope(lane),))
-            db.execute(SQL["unname_lane"], (number, after.conversation))
-            db.execute(SQL["unname_replies_of_lane"], (number, after.conversation))
+            db.post(SQL["forget_manner"], (personality.session_scope(lane),))
+            db.post(SQL["unname_lane"], (number, after.conversation))
+            db.post(SQL["unname_replies_of_lane"], (number, after.conversation))
             for statement in ("unname_schedules_of_lane", "unname_runs_of_lane"):
-                db.execute(SQL[statement], (*lane, after.conversation, after.key))
+                db.post(SQL[statement], (*lane, after.conversation, after.key))
         count += len(empty)
     return count
 
@@ -135,11 +135,11 @@ class ForgettingCommits:
         row = one(db, SQL["row"], (commit.id,))
         if row is None or (row[1], commit.verb) not in TABLES["forgetting"]:
             return False
-        db.execute(SQL["move"], (commit.id, move("forgetting", row[1], commit.verb), commit.at))
+        db.post(SQL["move"], (commit.id, move("forgetting", row[1], commit.verb), commit.at))
         _count(db, commit.id, commit.counts, commit.at)
         if commit.verb == "scrub":
             lanes = touched(db, commit.id)
-            db.execute(SQL["forget_items"], (commit.id,))
+            db.post(SQL["forget_items"], (commit.id,))
             if row[-1] is None:
                 self._unname(db, commit.id, lanes, commit.at)
             else:
@@ -152,7 +152,7 @@ class ForgettingCommits:
     def drop_undo(self, db: SqlSession, commit: domain.DropUndo) -> bool:
         if (row := one(db, SQL["row"], (commit.id,))) is not None:
             lanes = touched(db, commit.id)
-            db.execute(SQL["forget_lane_items"], (commit.id,))
+            db.post(SQL["forget_lane_items"], (commit.id,))
             self._unname(db, commit.id, lanes, row[5])
         if commit.emptied:
             run(db, SQL["for_good"], (commit.id,))
@@ -199,7 +199,7 @@ def restore(db: SqlSession, commit: domain.PutBack) -> bool:
     for lane_id, position in first.items():
         _summaries(db, lane_id, position, commit.at)
     for statement in ("drop_aside", "forget_lane_items", "for_good"):
-        db.execute(SQL[statement], (commit.id,))
+        db.post(SQL[statement], (commit.id,))
     return bool(found)
 
 
@@ -215,7 +215,7 @@ def read_targets(db: SqlSession, number: int) -> ForgetTargets:
 def _count(db: SqlSession, number: int, counts: Counts, at: int) -> None:
     if counts:
         before = json.loads(only(db, SQL["row"], (number,))[6])
-        db.execute(SQL["count"], (number, json.dumps(dict(domain.summed(tuple(before.items()), counts))), at))
+        db.post(SQL["count"], (number, json.dumps(dict(domain.summed(tuple(before.items()), counts))), at))
 
 
 @dataclass(slots=True)
@@ -238,26 +238,26 @@ def _scrubbed(db: SqlSession, commit: ScrubForgotten) -> Scrubbed:
     for kind, scrub_one in _SCRUBBERS.items():
         refs = [int(ref) for ref in column(db, SQL["open_items"], (commit.id, kind, room))]
         gone = [ref for ref in refs if scrub_one(db, ref, piece)]
-        db.execute(SQL["item_done"], (commit.id, kind, db.numbers((0, *gone))))
+        db.post(SQL["item_done"], (commit.id, kind, db.numbers((0, *gone))))
         waiting += len(refs) - len(gone)
         room = max(1, room - len(refs))
     targets = read_targets(db, commit.id)
     for lane_id, positions in piece.places.items():
         piece.counts["summaries"] += _summaries(db, lane_id, min(positions), commit.at)
         for number, after, lost in emptied_findings(db, lane_id, positions, targets.words):
-            db.execute(SQL["change_finding"], (number, learning.encoded(after)))
+            db.post(SQL["change_finding"], (number, learning.encoded(after)))
             piece.counts["statements"] += lost
         collection.read_anew(db, lane_id, commit.at)
     # how to speak with a person who goes, notes that name them, and instructions in words of what goes
     for person in targets.people:
-        db.execute(SQL["forget_manner"], (memory.person_scope(person),))
-        db.execute(SQL["forget_notes"], (person,))
+        db.post(SQL["forget_manner"], (memory.person_scope(person),))
+        db.post(SQL["forget_notes"], (person,))
     for scope, text in every(db, SQL["manners"]) if targets.words else ():
         if not targets.words.isdisjoint(domain.words_in(text)):
-            db.execute(SQL["forget_manner"], (scope,))
+            db.post(SQL["forget_manner"], (scope,))
     for name, text in every(db, SQL["conversation_names"]) if targets.words else ():
         if not targets.words.isdisjoint(domain.words_in(text)):
-            db.execute(SQL["forget_note"], (name,))
+            db.post(SQL["forget_note"], (name,))
     _count(db, commit.id, domain.summed(tuple(piece.counts.items()), commit.counts), commit.at)
     left = only(db, SQL["open_count"], (commit.id,))[0]
     return Scrubbed(left - waiting, waiting)
@@ -266,13 +266,13 @@ def _scrubbed(db: SqlSession, commit: ScrubForgotten) -> Scrubbed:
 def _message(db: SqlSession, message_id: int, piece: _Piece) -> bool:
     """Empty a message and its record; False while somebody works on it."""
     piece.counts["messages"] += run(db, SQL["empty_message"], (message_id, piece.at))
-    db.execute(SQL["forget_marks"], (message_id,))
-    db.execute(SQL["forget_placing"], (message_id,))
+    db.post(SQL["forget_marks"], (message_id,))
+    db.post(SQL["forget_placing"], (message_id,))
     name = f"message:{message_id}"
     piece.empty(db, every(db, SQL["positions_of"], (name,)))
     if (place := one(db, SQL["place"], (message_id,))) is None:
         return True
-    db.execute(SQL["empty_answers"], (place[0], name))
+    db.post(SQL["empty_answers"], (place[0], name))
     if (batch := one(db, SQL["batch_holding"], place)) is None:
         return False
     batch_id, state, steered, task_id = batch
@@ -282,8 +282,8 @@ def _message(db: SqlSession, message_id: int, piece: _Piece) -> bool:
         routing.drop(db, commits.Drop(batch_id, piece.at, FORGOTTEN))
     elif state in _UNSETTLED:
         return False
-    db.execute(SQL["empty_batch"], (batch_id,))
-    db.execute(SQL["unname_message"], (message_id,))
+    db.post(SQL["empty_batch"], (batch_id,))
+    db.post(SQL["unname_message"], (message_id,))
     return True
 
 
@@ -293,9 +293,9 @@ def _turn(db: SqlSession, turn_id: int, piece: _Piece) -> bool:
     if _is_open(db, turn_id) or _on_its_way(notices) or not _replies(db, replies, turn_id, piece):
         return False
     _replies(db, notices, None, piece)
-    db.execute(SQL["empty_turn"], (turn_id,))
+    db.post(SQL["empty_turn"], (turn_id,))
     piece.counts["staged"] += outbox.forget_staged(db, turn_id)
-    db.execute(SQL["empty_question"], (turn_id, piece.at))
+    db.post(SQL["empty_question"], (turn_id, piece.at))
     piece.empty(db, every(db, SQL["positions_of_turn"], (turn_id,)))
     piece.counts["tasks"] += tasks.scrub_made_by(db, turn_id, piece.at)
     settled = [_schedule(db, made_id, piece) for made_id in column(db, schedules.SQL["made_by"], (turn_id,))]
@@ -312,8 +312,8 @@ def _replies(db: SqlSession, replies: Sequence[Row], turn_id: int | None, piece:
         fact = None if verb is None else event.replied(reply_id, after, (turn_id, batch_id), tries)
         journal.write_facts(db, piece.at, fact)
         piece.counts["replies"] += only(db, SQL["reply_holds"], (reply_id,))[0]
-        db.execute(SQL["empty_reply"], (reply_id, after, piece.at))
-        db.execute(SQL["empty_moves"], (reply_id,))
+        db.post(SQL["empty_reply"], (reply_id, after, piece.at))
+        db.post(SQL["empty_moves"], (reply_id,))
     return True
 
 
@@ -348,7 +348,7 @@ def _trace(db: SqlSession, turn_id: int, piece: _Piece) -> bool:
 
 def _memory(db: SqlSession, memory_id: int, piece: _Piece) -> bool:
     piece.counts["uses"] += run(db, SQL["forget_injections"], (memory_id,))
-    db.execute(SQL["forget_feedback"], (memory_id,))
+    db.post(SQL["forget_feedback"], (memory_id,))
     return True
 
 
@@ -374,16 +374,16 @@ def _is_open(db: SqlSession, turn_id: int) -> bool:
 def _summaries(db: SqlSession, lane_id: int, position: int, at: int) -> int:
     """Delete the summaries made of a record; one being made now is refused, because the version changes."""
     if (version := only(db, SQL["summary_over"], (lane_id, position))[0]) is None:
-        db.execute(SQL["seen_anew"], (lane_id, at))
+        db.post(SQL["seen_anew"], (lane_id, at))
         return 0
     gone = run(db, SQL["forget_summaries"], (lane_id, version))
     number, last = one(db, SQL["summary_before"], (lane_id,)) or (None, 0)
     reset = only(db, SQL["reset_until"], (lane_id,))[0]
     standing = number if last > reset else None
-    db.execute(SQL["begin_summary_anew"], (lane_id, last, max(reset, last), standing, at))
-    db.execute(SQL["forget_copy"], (lane_id,))
+    db.post(SQL["begin_summary_anew"], (lane_id, last, max(reset, last), standing, at))
+    db.post(SQL["forget_copy"], (lane_id,))
     if number is not None:
-        db.execute(CONTEXT["copy_due"], (lane_id, number))
+        db.post(CONTEXT["copy_due"], (lane_id, number))
     return gone
 
 

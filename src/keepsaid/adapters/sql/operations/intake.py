@@ -86,9 +86,12 @@ class LaneHeads:
             full = count >= window.count_max or chars >= window.chars_max
             due = newest if full else window.due_at(oldest, newest)
             rows.append((*lane, count, priority, oldest, newest, last_id, chars, due))
-        db.execute(query.many(SQL["extend_lanes"], query.row_of(11), len(rows)), query.flat(rows) + _bounds(window))
-        found = only(db, query.many(SQL["places"], query.row_of(4), len(rows)), query.flat(list(gains)))[0]
-        places: dict[Lane, Place] = {Lane(*row[:4]): (row[4], row[5], row[6]) for row in json.loads(found)}
+        extended = query.many(SQL["extend_lanes"], query.row_of(11), len(rows))
+        found = every(db, extended, query.flat(rows) + _bounds(window))
+        if not found:
+            read = query.many(SQL["places"], query.row_of(4), len(rows))
+            found = json.loads(only(db, read, query.flat(list(gains)))[0])
+        places: dict[Lane, Place] = {Lane(*row[:4]): (row[4], row[5], row[6]) for row in found}
         for lane, (lane_id, head, _) in places.items():
             self._stand[lane] = (lane_id, head, gains[lane][-1].arrival.id)
         return places
@@ -175,14 +178,14 @@ def first_with(db: SqlSession, arrival: Arrival) -> int | None:
 def keep(db: SqlSession, arrival: Arrival) -> None:
     """Keep the body of a new message, if it has one, and remove some that expired."""
     if arrival.body is not None:
-        db.execute(BODIES["expire"], (arrival.at, _EXPIRED_EACH))
-        db.execute(BODIES["keep"], (arrival.body.hash, arrival.id, arrival.body.until))
+        db.post(BODIES["expire"], (arrival.at, _EXPIRED_EACH))
+        db.post(BODIES["keep"], (arrival.body.hash, arrival.id, arrival.body.until))
 
 
 def note(db: SqlSession, message_id: int, arrival: Arrival) -> None:
     """Note that a message was delivered under another id, unless there are too many notes already."""
     delivery = (arrival.inbound.marks.external_id or "", arrival.inbound.content.event, arrival.at)
-    db.execute(BODIES["note"], (message_id, *delivery, views.Redelivery.NOTED_MAX))
+    db.post(BODIES["note"], (message_id, *delivery, views.Redelivery.NOTED_MAX))
 
 
 def redeliveries(db: SqlSession, message_ids: Sequence[int]) -> tuple[views.Redelivery, ...]:
@@ -196,6 +199,9 @@ MARKED_EACH = 64
 
 _FOLD_LEAST = 16_384
 """Keys in one sorted run."""
+
+_ENDLESSLY = 2**63 - 1
+"""Up to which id the index holds the keys of messages where each goes into it at once."""
 
 
 class MessageInserter:
@@ -272,7 +278,7 @@ class MessageInserter:
         write_rows(db, SQL["keep_messages"], rows)
         write_rows(db, SQL["keep_marks"], marks)
         for counted in Counter(lane.channel for lane, gain in gains.items() for _ in gain).items():
-            db.execute(SQL["heard"], counted)
+            db.post(SQL["heard"], counted)
         # the keys of new messages; one whose id the index has passed goes into the index at once
         arrivals = (commit.arrival for commit in fresh)
         keyed = [(new.key_hash, new.content_hash, new.id) for new in arrivals if new.key_hash]
@@ -286,8 +292,9 @@ class MessageInserter:
         """Read again after another process wrote: one that is taken for dead may still be at work."""
         if (version := db.version()) != self._version:
             self._version = version
-            self._until = only(db, SQL["keyed_until"])[0]
-            self._tail = dict(every(db, SQL["unkeyed"]))
+            if self._until < _ENDLESSLY:
+                self._until = only(db, SQL["keyed_until"])[0]
+                self._tail = dict(every(db, SQL["unkeyed"]))
             self.undone()
 
     def _by_lane(self, db: SqlSession, commits: Sequence[Receive]) -> Gains:
@@ -305,7 +312,7 @@ class MessageInserter:
             elif rules.infer and strand.inferable(inbound):
                 placed = self._recent.infer_lane(db, commit.arrival)
                 lane = lane._replace(key=placed.key)
-                db.execute(SQL["keep_placed"], (commit.arrival.id, placed.reason))
+                db.post(SQL["keep_placed"], (commit.arrival.id, placed.reason))
             if marks.provider_id is not None:
                 just_named.setdefault(lane._replace(key=marks.provider_id), lane.key)
             if rules.infer:
@@ -343,8 +350,8 @@ class MessageInserter:
             return
         with db.transaction():
             until = only(db, SQL["last_id"])[0]
-            db.execute(SQL["fold_keys"], (self._until, until))
-            db.execute(SQL["folded"], (until,))
+            db.post(SQL["fold_keys"], (self._until, until))
+            db.post(SQL["folded"], (until,))
         self._until = max(self._until, until)
         self._tail.clear()
         self._fold_soon = False

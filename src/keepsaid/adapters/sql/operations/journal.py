@@ -19,7 +19,7 @@ _LINE = load("journal")["keep_line"]
 
 def write_line(db: SqlSession, topic: str, payload: str, correlation_id: str, at: int) -> None:
     """Write a line; sealed here, because a trigger would write a long line twice and wait for other threads."""
-    db.execute(_LINE, (topic, payload, correlation_id, at, seal_of(topic, payload, correlation_id, at)))
+    db.post(_LINE, (topic, payload, correlation_id, at, seal_of(topic, payload, correlation_id, at)))
 
 
 def write_facts(db: SqlSession, at: int, *facts: events.Fact | None) -> None:
@@ -52,7 +52,7 @@ def write_news(db: SqlSession, commit: events.TellNews) -> int:
     facts = [fact for fact in map(events.of_memory, events.news_after(commit.news, last_mark)) if fact is not None]
     for what in events.MemoryChange:
         write_facts_grouped(db, commit.at, [fact for fact in facts if fact.topic == f"memory.{what}"])
-    db.execute(NOTES["keep"], (events.TOLD, commit.news[-1].mark, process.ENDLESSLY))
+    db.post(NOTES["keep"], (events.TOLD, commit.news[-1].mark, process.ENDLESSLY))
     return len(facts)
 
 
@@ -64,13 +64,13 @@ def write_received(db: SqlSession, stored: Sequence[commits.Received], at: int) 
 
 def subscribe(db: SqlSession, commit: events.Subscribe) -> None:
     """Know a subscriber, put back what it was working on, and wait for nothing that a former process waited for."""
-    db.execute(SQL["subscribe"], (commit.name, json.dumps(commit.topics), commit.at, commit.from_start))
-    db.execute(SQL["pick_up"], (commit.name, move("delivery", "processing", "retry")))
-    db.execute(SQL["soon"], (commit.name, commit.at))
+    db.post(SQL["subscribe"], (commit.name, json.dumps(commit.topics), commit.at, commit.from_start))
+    db.post(SQL["pick_up"], (commit.name, move("delivery", "processing", "retry")))
+    db.post(SQL["soon"], (commit.name, commit.at))
 
 
 def unsubscribe(db: SqlSession, commit: events.Unsubscribe) -> bool:
-    db.execute(SQL["drop_deliveries"], (commit.name,))
+    db.post(SQL["drop_deliveries"], (commit.name,))
     return bool(run(db, SQL["unsubscribe"], (commit.name,)))
 
 
@@ -88,7 +88,7 @@ def distribute(db: SqlSession, commit: events.Distribute) -> int:
             due = (event for event in found if event.topic in wanted)
             rows = [(name, event.id, event.correlation_id, "pending", commit.at) for event in due]
             write_rows(db, SQL["keep_deliveries"], rows)
-            db.execute(SQL["reach"], (name, found[-1].id // events.EACH))
+            db.post(SQL["reach"], (name, found[-1].id // events.EACH))
     return read
 
 
@@ -105,7 +105,7 @@ def _next(db: SqlSession, reached: int, events_max: int) -> list[events.Event]:
 def take(db: SqlSession, commit: events.TakeDeliveries) -> tuple[events.EventDelivery, ...]:
     """Take what is due, unless an earlier delivery about the same thing is not settled."""
     if overdue := column(db, SQL["overdue"], (commit.subscriber, commit.steady)):
-        db.execute(SQL["put_back"], (db.numbers(overdue), move("delivery", "processing", "retry")))
+        db.post(SQL["put_back"], (db.numbers(overdue), move("delivery", "processing", "retry")))
     ready = every(db, SQL["ready"], (commit.subscriber, commit.at, commit.limit))
     # the first alone, if it was attempted before; else those before the first that was
     ready = ready[: max(1, next((n for n, (_, _, attempts) in enumerate(ready) if attempts), len(ready)))]
@@ -113,7 +113,7 @@ def take(db: SqlSession, commit: events.TakeDeliveries) -> tuple[events.EventDel
         return ()
     rows = [row for row in ready if row[2] < commit.attempts_max]
     taken = (move("delivery", "pending", "take"), commit.fence, commit.steady + commit.lease_ms)
-    db.execute(SQL["take"], (db.numbers([row[0] for row in ready]), *taken))
+    db.post(SQL["take"], (db.numbers([row[0] for row in ready]), *taken))
     endless = [events.DeliveryResult(row[0], events.ENDLESS) for row in ready if row[2] >= commit.attempts_max]
     _end(db, endless, commit.at)
     return _deliveries(db, commit, rows) if rows else ()
@@ -133,9 +133,9 @@ def settle(db: SqlSession, commit: events.SettleDeliveries) -> int:
     held = set(column(db, SQL["held"], (ids, commit.subscriber, commit.fence)))
     results = [result for result in commit.settled if result.delivery_id in held]
     if done := [result.delivery_id for result in results if result.tried and not result.error]:
-        db.execute(SQL["finish"], (db.numbers(done), move("delivery", "processing", "finish"), commit.at))
+        db.post(SQL["finish"], (db.numbers(done), move("delivery", "processing", "finish"), commit.at))
     if untried := [result.delivery_id for result in results if not result.tried]:
-        db.execute(SQL["uncharge"], (db.numbers(untried), move("delivery", "processing", "retry")))
+        db.post(SQL["uncharge"], (db.numbers(untried), move("delivery", "processing", "retry")))
     _end(db, [result for result in results if result.error], commit.at)
     return len(results)
 
@@ -153,14 +153,14 @@ def _end(db: SqlSession, failed: Iterable[events.DeliveryResult], at: int) -> No
         dead = result.again_at is None
         state = move("delivery", "processing", "bury" if dead else "retry")
         due_at = at if result.again_at is None else result.again_at
-        db.execute(SQL["settle"], (result.delivery_id, state, due_at, at if dead else None, result.error))
+        db.post(SQL["settle"], (result.delivery_id, state, due_at, at if dead else None, result.error))
 
 
 def decide(db: SqlSession, commit: events.DecideDelivery) -> bool:
     if scalar(db, SQL["state_of"], (commit.delivery_id,)) != "dead":
         return False
     state = move("delivery", "dead", "requeue" if commit.again else "dismiss")
-    db.execute(SQL["decide"], (commit.delivery_id, state, commit.at, None if commit.again else commit.at))
+    db.post(SQL["decide"], (commit.delivery_id, state, commit.at, None if commit.again else commit.at))
     return True
 
 

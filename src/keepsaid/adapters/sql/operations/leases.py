@@ -37,7 +37,7 @@ def claim(db: SqlSession, claims: Sequence[commits.ClaimBatches]) -> list[tuple[
         n = next(n for n, limit in enumerate(limits) if limit)
         begun_ms = claims[n].lived_ms
         beat_ms = domain.next_beat_ms(begun_ms, begun_ms, claims[n].terms)
-        db.execute(CLAIMS["begin_trial"], (claims[n].owner, begun_ms, beat_ms))
+        db.post(CLAIMS["begin_trial"], (claims[n].owner, begun_ms, beat_ms))
         nothing[n] = _leased(db, [(claims[n], held[0], claims[n].turn_ids[0])], alone=True)
         return nothing
     if held is not None and last.at - held[3] >= commits.LONER_PATIENCE_MS:
@@ -57,8 +57,8 @@ def claim(db: SqlSession, claims: Sequence[commits.ClaimBatches]) -> list[tuple[
 def wake(db: SqlSession, at: int | None) -> None:
     """Make ready what waited until `at`, or all that waits if that is None."""
     if one(db, CLAIMS["asleep"], (at,)) is not None:
-        db.execute(CLAIMS["wake_batches"], (at,))
-        db.execute(CLAIMS["wake"], (at,))
+        db.post(CLAIMS["wake_batches"], (at,))
+        db.post(CLAIMS["wake"], (at,))
 
 
 def _ready(db: SqlSession, commit: commits.ClaimBatches, suspect: int, limit: int) -> list[Row]:
@@ -80,11 +80,11 @@ def _leased(db: SqlSession, taken: Sequence[_Taking], *, alone: bool = False) ->
     for owner, part in groupby(taken, key=lambda one: one[0].owner):
         mine = list(part)
         terms = (move("batch", "queued", "claim"), owner, max(commit.lease_until for commit, _, _ in mine), alone)
-        db.execute(CLAIMS["lease"], (db.numbers([batch_id for _, batch_id, _ in mine]), *terms))
+        db.post(CLAIMS["lease"], (db.numbers([batch_id for _, batch_id, _ in mine]), *terms))
     numbers = (db.numbers([batch_id for _, batch_id, _ in taken]),)
     found = {row[2]: row for row in every(db, CLAIMS["batch"], numbers)}
     open_turns: dict[int, int] = dict(every(db, CLAIMS["open_turns"], numbers))
-    db.execute(CLAIMS["not_ready"], (db.numbers([row[0] for row in found.values()]),))
+    db.post(CLAIMS["not_ready"], (db.numbers([row[0] for row in found.values()]),))
     begun = [
         (turn_id, found[batch_id][0], batch_id, "open", commit.at)
         for commit, batch_id, turn_id in taken
@@ -138,7 +138,7 @@ def void_leases(db: SqlSession, commit: process.VoidLeases) -> tuple[int, ...]:
     trials = _end_lives(db, commit, over, {one.owner for one in in_flight if one.alone})
     if not alive:
         wake(db, None)
-        db.execute(_WINDOWS_AFTER_CLOCK_BACK, (commit.at,))
+        db.post(_WINDOWS_AFTER_CLOCK_BACK, (commit.at,))
     collection.void(db, commit.owner, commit.at, at_once=not alive)
     tasks.void(db, commit.owner, commit.at, at_once=not alive)
     lives = [domain.PastLife(lived_ms, bool(died)) for lived_ms, died in every(db, CRASHES["lives"])]
@@ -176,12 +176,12 @@ def _end_lives(
         verb = "die"
         if ended.owner in in_trial and ended.trial_ms is not None:
             verb, trials[ended.owner] = "die_in_trial", domain.FatalTrial(ended.trial_ms, ended.due_ms)
-        db.execute(CRASHES["end_life"], (ended.owner, move("life", ended.state, verb)))
+        db.post(CRASHES["end_life"], (ended.owner, move("life", ended.state, verb)))
     sharing = commit.sharing
     kept = (0, True, "") if sharing is None else (sharing.until, sharing.may_lead, sharing.home)
     due_ms = domain.next_beat_ms(0, None, commit.terms)
-    db.execute(CRASHES["begin_life"], (commit.owner, commit.at, due_ms, *kept))
-    db.execute(CRASHES["forget_lives"], (domain.LIVES_MAX,))
+    db.post(CRASHES["begin_life"], (commit.owner, commit.at, due_ms, *kept))
+    db.post(CRASHES["forget_lives"], (domain.LIVES_MAX,))
     return trials
 
 
@@ -211,7 +211,7 @@ def _settle(
 def _keep(db: SqlSession, batch_id: int, state: str, after: Suspicion, why: tuple[str, int]) -> None:
     error, at = why
     counts = (after.attempts, after.crashes, *after.evidence, after.charges, after.trial_after_ms)
-    db.execute(CRASHES["crashed"], (batch_id, state, error, None if state == "queued" else at, at, *counts))
+    db.post(CRASHES["crashed"], (batch_id, state, error, None if state == "queued" else at, at, *counts))
 
 
 def _split(db: SqlSession, commit: process.VoidLeases, batch: _InFlight, after: Suspicion, joined: list[int]) -> bool:
@@ -224,14 +224,14 @@ def _split(db: SqlSession, commit: process.VoidLeases, batch: _InFlight, after: 
     after = after.in_parts()
     _keep(db, batch.id, move("batch", batch.state, "expire"), after, (domain.SPLIT, commit.at))
     if joined:
-        db.execute(CRASHES["suspect_too"], (db.numbers(joined), after.crashes, after.trial_after_ms))
+        db.post(CRASHES["suspect_too"], (db.numbers(joined), after.crashes, after.trial_after_ms))
         return True
     kept = domain.halves(len(messages))
     chars = [len(message.text) for message in messages]
     first, second = messages[kept - 1], messages[kept]
     made = (commit.split_id, second.number, second.received_at, sum(chars[kept:]))
-    db.execute(CRASHES["second_part"], (batch.id, *made))
-    db.execute(CRASHES["first_part"], (batch.id, first.number, first.id, sum(chars[:kept])))
+    db.post(CRASHES["second_part"], (batch.id, *made))
+    db.post(CRASHES["first_part"], (batch.id, first.number, first.id, sum(chars[:kept])))
     action, *by = only(db, CRASHES["verdict"], (batch.id,))
     assert commit.split_id is not None, "it was just looked at"
     verdict = route.Verdict(route.Action(action), *by)
@@ -242,13 +242,13 @@ def _split(db: SqlSession, commit: process.VoidLeases, batch: _InFlight, after: 
 def end_life(db: SqlSession, owner: str, verb: str) -> None:
     """Record how the life of an owner ended, if it is on record and has not ended."""
     for (state,) in every(db, CRASHES["running"], (owner,)):
-        db.execute(CRASHES["end_life"], (owner, move("life", state, verb)))
+        db.post(CRASHES["end_life"], (owner, move("life", state, verb)))
 
 
 def beat(db: SqlSession, commit: process.Beat) -> process.Pulse:
     sharing = commit.sharing
     kept_until = 0 if sharing is None else sharing.until
-    db.execute(CRASHES["beat"], (commit.owner, commit.lived_ms, commit.due_ms, kept_until))
+    db.post(CRASHES["beat"], (commit.owner, commit.lived_ms, commit.due_ms, kept_until))
     trial_waits = one(db, CRASHES["waits_for_trial"]) is not None
     if sharing is None:
         return process.Pulse(trial_waits)
@@ -270,7 +270,7 @@ def requeue_crashed(db: SqlSession, commit: process.RequeueCrashed) -> int:
     buried = every(db, CRASHES["buried"], (commit.limit,))
     anew = (commit.at, commit.reason, commit.terms.after_ms, domain.HELD_AFTER)
     for batch_id, _, before in buried:
-        db.execute(CRASHES["requeue"], (batch_id, move("batch", before, "requeue"), *anew))
+        db.post(CRASHES["requeue"], (batch_id, move("batch", before, "requeue"), *anew))
     if changed := {*acquitted, *(lane_id for _, lane_id, _ in buried)}:
         refresh_ready(db, *sorted(changed))
     return len(buried)
@@ -288,9 +288,9 @@ def release(db: SqlSession, commit: commits.Release) -> bool:
     if (held := one(db, LEASES["held"], (commit.batch_id, commit.fence))) is None:
         return False
     state = move("batch", held[0], "release")
-    db.execute(LEASES["release"], (commit.batch_id, state, commit.not_before, commit.deferred, commit.reason))
+    db.post(LEASES["release"], (commit.batch_id, state, commit.not_before, commit.deferred, commit.reason))
     if commit.deferred or commit.survived:
-        db.execute(LEASES["clear"], (commit.batch_id, commit.survived and not commit.deferred))
+        db.post(LEASES["clear"], (commit.batch_id, commit.survived and not commit.deferred))
     refresh_ready(db, held[1])
     return True
 
@@ -305,7 +305,7 @@ def fail(db: SqlSession, commit: commits.Fail) -> str:
         how = commits.Failure.BURY
     state = move("batch", before, how)
     times = (max(commit.not_before, commit.at), None if state == "queued" else commit.at)
-    db.execute(LEASES["settle"], (commit.batch_id, state, charge, commit.error, *times))
+    db.post(LEASES["settle"], (commit.batch_id, state, charge, commit.error, *times))
     if state != "queued":
         write_facts(db, commit.at, event.ended(commit.batch_id, state))
         parked = abandon(db, commit.batch_id, (commit.error, event.OVER[state]), commit.at)
@@ -328,7 +328,7 @@ def relinquish(db: SqlSession, commit: process.Relinquish) -> int:
 def _give_back(db: SqlSession, which: str, bound: object, verb: str) -> int:
     batches = every(db, LEASES[which], (bound,))
     for batch_id, lane_id, before in batches:
-        db.execute(LEASES["release"], (batch_id, move("batch", before, verb), 0, False, ""))
+        db.post(LEASES["release"], (batch_id, move("batch", before, verb), 0, False, ""))
         refresh_ready(db, lane_id)
     return len(batches) + tasks.give_back(db, which, bound, verb)
 
@@ -339,6 +339,6 @@ def requeue(db: SqlSession, commit: commits.Requeue) -> bool:
     if row is None or row[0] not in ("dead", "dropped", "review") or row[2] is not None:
         return False
     for batch_id, before in [(commit.batch_id, row[0]), *every(db, LEASES["parked_with"], (commit.batch_id,))]:
-        db.execute(LEASES["requeue"], (batch_id, move("batch", before, "requeue"), commit.at, commit.reason))
+        db.post(LEASES["requeue"], (batch_id, move("batch", before, "requeue"), commit.at, commit.reason))
     refresh_ready(db, row[1])
     return True

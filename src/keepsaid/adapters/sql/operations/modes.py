@@ -14,21 +14,21 @@ MODES = load("modes")
 def apply_effect(db: SqlSession, effect: effects.SetPaused, lane_id: int, at: int) -> None:
     """Pause the conversation of a lane or resume it; its batches that hold commands can be claimed all the time."""
     if effect.paused:
-        db.execute(MODES["pause"], (lane_id, at))
+        db.post(MODES["pause"], (lane_id, at))
     else:
-        db.execute(MODES["resume"], (lane_id,))
+        db.post(MODES["resume"], (lane_id,))
     if not (lanes := column(db, MODES["lanes_of"], (lane_id,))):
         return
     queued = column(db, MODES["queued"], (db.numbers(lanes),)) if effect.paused else []
     commands = [one for one in queued if any(command_in(message) for message in rows.messages_of(db, one))]
     if commands:
-        db.execute(MODES["commands_apart"], (db.numbers(commands),))
+        db.post(MODES["commands_apart"], (db.numbers(commands),))
     routing.refresh_ready(db, *lanes)
 
 
 def set_incognito(db: SqlSession, effect: effects.SetIncognito, lane_id: int, batch_id: int) -> None:
     """Begin incognito in a lane with the messages of a batch, or end it after them."""
-    db.execute(MODES["begin_incognito" if effect.on else "end_incognito"], (lane_id, batch_id))
+    db.post(MODES["begin_incognito" if effect.on else "end_incognito"], (lane_id, batch_id))
 
 
 def is_incognito_on(db: SqlSession, lane_id: int) -> bool:

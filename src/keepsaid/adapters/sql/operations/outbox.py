@@ -51,12 +51,12 @@ def start_step(db: SqlSession, commit: StepStart) -> bool:
         return False
     if commit.trace is not None:
         packed = zlib.compress(trace_bytes(commit.trace), 1)
-        db.execute(STEPS["keep_trace"], (commit.turn_id, packed, commit.at))
+        db.post(STEPS["keep_trace"], (commit.turn_id, packed, commit.at))
     if known is None:
         bound = (commit.turn_id, step.n, str(step.kind), step.subject, step.input_hash, step.repeatable, commit.at)
-        db.execute(STEPS["start_step"], bound)
+        db.post(STEPS["start_step"], bound)
         return True
-    db.execute(STEPS["start_again"], (commit.turn_id, step.n, step.input_hash, step.subject, step.repeatable))
+    db.post(STEPS["start_again"], (commit.turn_id, step.n, step.input_hash, step.subject, step.repeatable))
     return True
 
 
@@ -68,9 +68,9 @@ def end_step(db: SqlSession, commit: StepEnd) -> bool:
         return False
     result, usage = (states.move("step", known, "finish"), _json(commit.output)), commit.usage
     costs = (usage.tokens_in, usage.tokens_out, usage.cost_micros, commit.at)
-    db.execute(STEPS["end_step"], (commit.turn_id, commit.n, *result, *costs))
+    db.post(STEPS["end_step"], (commit.turn_id, commit.n, *result, *costs))
     if of_task:
-        db.execute(TASKS["went_on"], (commit.turn_id,))
+        db.post(TASKS["went_on"], (commit.turn_id,))
     return True
 
 
@@ -105,7 +105,7 @@ def keep_reply(
 ) -> None:
     """Put a reply in the outbox of its lane's conversation; `made_by` is its turn and batch."""
     content = (draft.notice, draft.text, draft.url, draft.reply_to)
-    db.execute(SQL["keep"], (draft.id, lane_id, *made_by, *content, at))
+    db.post(SQL["keep"], (draft.id, lane_id, *made_by, *content, at))
 
 
 def keep_for_owner(db: SqlSession, draft: ReplyDraft, at: int, about_task: int | None = None) -> bool:
@@ -114,7 +114,7 @@ def keep_for_owner(db: SqlSession, draft: ReplyDraft, at: int, about_task: int |
         return False
     keep_reply(db, lane_id, (None, None), replace(draft, notice=True), at)
     if about_task is not None:
-        db.execute(SQL["about"], (draft.id, about_task))
+        db.post(SQL["about"], (draft.id, about_task))
     return True
 
 
@@ -128,7 +128,7 @@ def keep_for_task(db: SqlSession, task_id: int, draft: ReplyDraft, at: int) -> b
     batch_id = scalar(db, SQL["batch_of_task"], (task_id,))
     url, reply_to = (None, None) if batch_id is None else address(rows.messages_of(db, batch_id))
     keep_reply(db, lane_id, (None, None), replace(draft, url=url, reply_to=reply_to), at)
-    db.execute(SQL["about"], (draft.id, task_id))
+    db.post(SQL["about"], (draft.id, task_id))
     return True
 
 
@@ -157,7 +157,7 @@ def take(db: SqlSession, commit: TakeReplies) -> tuple[StoredReply, ...]:
     due = every(db, SQL["next_replies"], (commit.at, json.dumps(commit.channels), commit.limit))
     damaged = db.altered("reply", [reply_id for reply_id, _ in due])
     for reply_id, state in due:
-        db.execute(SQL["take"], (reply_id, states.move("reply", state, "take"), commit.owner))
+        db.post(SQL["take"], (reply_id, states.move("reply", state, "take"), commit.owner))
         _keep_move(db, reply_id, "take", commit.at)
         if reply_id in damaged:
             _settle(db, "sending", Settle(reply_id, 0, Delivered.DEAD, commit.at, _DAMAGED))
@@ -166,7 +166,7 @@ def take(db: SqlSession, commit: TakeReplies) -> tuple[StoredReply, ...]:
 
 
 def _keep_move(db: SqlSession, reply_id: int, verb: str, at: int, detail: str = "") -> None:
-    db.execute(SQL["keep_move"], (reply_id, verb, at, detail))
+    db.post(SQL["keep_move"], (reply_id, verb, at, detail))
 
 
 def settle(db: SqlSession, commit: Settle) -> bool:
@@ -194,10 +194,10 @@ def doubt(db: SqlSession, commit: Doubt) -> int:
     """Replies whose sender died may have arrived; the try is not charged to them."""
     found = every(db, SQL["sending_elsewhere"], (commit.owner,))
     for reply_id, state in found:
-        db.execute(SQL["uncharge"], (reply_id,))
+        db.post(SQL["uncharge"], (reply_id,))
         _move(db, (reply_id, state, "doubt"), (0, "the process died while sending it", None, None, False), commit.at)
     if scalar(db, SQL["lives_beside"], (commit.owner,)) is None:
-        db.execute(SQL["due_now"], (commit.at,))
+        db.post(SQL["due_now"], (commit.at,))
     return len(found)
 
 
@@ -224,7 +224,7 @@ def decide(db: SqlSession, commit: Decide) -> bool:
     if (row := one(db, SQL["state"], (commit.reply_id,))) is None or row[0] not in decided:
         return False
     if commit.again:
-        db.execute(SQL["send_again"], (commit.reply_id, states.move("reply", row[0], "requeue"), commit.at))
+        db.post(SQL["send_again"], (commit.reply_id, states.move("reply", row[0], "requeue"), commit.at))
         _keep_move(db, commit.reply_id, "requeue", commit.at)
     else:
         _move(db, (commit.reply_id, row[0], "refuse"), (0, accepted(row[1]), None, commit.at, False), commit.at)

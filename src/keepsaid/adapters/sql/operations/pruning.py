@@ -25,7 +25,7 @@ _FIRST: Cursor = (-(1 << 62), 0)
 
 
 def begin(db: SqlSession, commit: BeginPruning) -> None:
-    db.execute(SQL["begin"], (commit.at,))
+    db.post(SQL["begin"], (commit.at,))
 
 
 def history(db: SqlSession) -> PruneHistory:
@@ -62,15 +62,15 @@ class Pruning:
             return _PRUNERS[commit.what](db, commit)
         piece = self._piece(db, commit)
         if piece.rows:
-            db.execute(SQL["forget_messages"], (db.numbers([row[1] for row in piece.rows]),))
-            db.execute(SQL["count"], (len(piece.rows),))
+            db.post(SQL["forget_messages"], (db.numbers([row[1] for row in piece.rows]),))
+            db.post(SQL["count"], (len(piece.rows),))
             _note_lanes(db, piece.rows)
             self._intake.pruned()
         if piece.emptied:
-            db.execute(SQL["forget_steps"], (db.numbers(piece.emptied),))
-            db.execute(SQL["empty"], (db.numbers(piece.emptied), commit.at))
+            db.post(SQL["forget_steps"], (db.numbers(piece.emptied),))
+            db.post(SQL["empty"], (db.numbers(piece.emptied), commit.at))
         if piece.begun is not None:
-            db.execute(SQL["begun"], (piece.begun, commit.at))
+            db.post(SQL["begun"], (piece.begun, commit.at))
         return Pruned(len(piece.rows), 0, 0, piece.after)
 
     def _piece(self, db: SqlSession, commit: Prune) -> _Piece:
@@ -116,7 +116,7 @@ def _note_lanes(db: SqlSession, rows: Sequence[Row]) -> None:
         if is_external:
             external[lane_id] = min(number, external.get(lane_id, number))
         if number % MARKED_EACH == 0:
-            db.execute(SQL["forget_mark"], (lane_id, number))
+            db.post(SQL["forget_mark"], (lane_id, number))
     write_rows(db, SQL["note_lanes"], [(lane_id, number, external.get(lane_id)) for lane_id, number in last.items()])
 
 
@@ -125,9 +125,9 @@ def _records(db: SqlSession, commit: Prune) -> Pruned:
     if not (found := every(db, SQL["emptied"], (commit.before, *(commit.after or _FIRST), limit))):
         return Pruned(0, 0, 0, None)
     ids = db.numbers(tuple(row[0] for row in found))
-    db.execute(SQL["unprompt"], (ids,))
+    db.post(SQL["unprompt"], (ids,))
     for what in ("steps", "traces", "injections", "replies", "turns", "batches"):
-        db.execute(SQL[f"forget_{what}"], (ids,))
+        db.post(SQL[f"forget_{what}"], (ids,))
     return Pruned(0, len(found), 0, found[-1][::-1] if len(found) == limit else None)
 
 

@@ -51,7 +51,7 @@ def refresh_ready(db: SqlSession, *lane_ids: int) -> None:
     """Name the one batch of each lane that may be claimed: its first open one, unless one is leased."""
     db.execute(SQL["set_ready"], (db.numbers(lane_ids),))
     if db.changes() < len(lane_ids):
-        db.execute(SQL["clear_ready"], (db.numbers(lane_ids),))
+        db.post(SQL["clear_ready"], (db.numbers(lane_ids),))
 
 
 def is_incognito(db: SqlSession, lane_id: int, first: int, last: int) -> bool:
@@ -89,7 +89,7 @@ def _dispatched(db: SqlSession, commits: Sequence[Dispatch]) -> list[bool]:
     write_rows(db, SQL["grow_batches"], written.grown)
     write_rows(db, SQL["advance_lanes"], written.lanes)
     for counted in routed.items():
-        db.execute(SQL["routed"], counted)
+        db.post(SQL["routed"], counted)
     if written.lanes:
         refresh_ready(db, *(stand.lane_id for stand, done in zip(stands.values(), kept, strict=True) if done))
     write_facts_grouped(db, commits[-1].at, [one for one in written.facts if one.topic == event.ROUTED])
@@ -165,15 +165,15 @@ def _task(db: SqlSession, commit: Dispatch, lane_id: int, routed: batch.Routed) 
         return None
     assert draft is not None, "a spawn verdict carries its task"
     if not is_incognito(db, lane_id, routed.first, routed.last):
-        db.execute(SQL["episodes_due"], (routed.id, lane_id, None))
+        db.post(SQL["episodes_due"], (routed.id, lane_id, None))
     count = routed.last - routed.first + 1
     if (task_id := scalar(db, SQL["pending_task"], (draft.key,))) is not None:
         more = (draft.description, count, batch.DESCRIPTION_CHARS_MAX, draft.outside, routed.priority)
-        db.execute(SQL["merge_task"], (task_id, *more))
+        db.post(SQL["merge_task"], (task_id, *more))
         return int(task_id)
     place = (draft.id, draft.key, lane_id, routed.verdict.rule)
     what = (draft.description, route.encoded(draft.terms), draft.outside, count, routed.priority)
-    db.execute(SQL["keep_task"], (*place, *what, commit.at))
+    db.post(SQL["keep_task"], (*place, *what, commit.at))
     stored.write_task_event(db, "created", draft.id, commit.at, kind=str(route.TaskKind.WORKER), after=0)
     return draft.id
 
@@ -201,10 +201,10 @@ def interrupt(db: SqlSession, commit: busy.Interrupt) -> int | None:
         return None
     if newer_last - first + 1 > commit.window.count_max or chars + newer_chars > commit.window.chars_max:
         return None
-    db.execute(SQL["interrupt"], (batch_id, states.move("batch", state, "interrupt")))
+    db.post(SQL["interrupt"], (batch_id, states.move("batch", state, "interrupt")))
     abandon(db, batch_id, (busy.INTERRUPTED, event.AbandonReason.INTERRUPTED), commit.at)
-    db.execute(SQL["forget_batch"], (newer_id,))
-    db.execute(SQL["extend_batch"], (batch_id, newer_last, newer_chars, priority, last_id))
+    db.post(SQL["forget_batch"], (newer_id,))
+    db.post(SQL["extend_batch"], (batch_id, newer_last, newer_chars, priority, last_id))
     refresh_ready(db, lane_id)
     return int(batch_id)
 
@@ -218,9 +218,9 @@ def abandon(db: SqlSession, batch_id: int, over: tuple[str, event.AbandonReason]
     doubtful = every(db, SQL["in_doubt"], (batch_id,))
     for joined_id, state in doubtful:
         parked = states.move("batch", state, "park")
-        db.execute(SQL["park"], (joined_id, parked, busy.JOINED_DOUBT, at))
+        db.post(SQL["park"], (joined_id, parked, busy.JOINED_DOUBT, at))
         write_facts(db, at, event.ended(joined_id, parked))
-    db.execute(SQL["unsteer"], (batch_id,))
+    db.post(SQL["unsteer"], (batch_id,))
     reason, why = over
     for (turn_id,) in every(db, SQL["abandon"], (batch_id, reason, at)):
         write_facts(db, at, event.abandoned(turn_id, batch_id, why))
@@ -243,14 +243,14 @@ def steer(db: SqlSession, commit: busy.Steer) -> tuple[Steered, ...]:
         messages = stored.messages_of(db, batch_id)
         if not busy.may_join(held, messages):
             break
-        db.execute(SQL["steer"], (batch_id, commit.turn_id, commit.n))
+        db.post(SQL["steer"], (batch_id, commit.turn_id, commit.n))
         taken.append(Steered(batch_id, commit.n, messages))
     return tuple(taken)
 
 
 def leave_unseen(db: SqlSession, turn_id: int) -> None:
     """Leave batches out of an open turn again that none of its recorded steps was shown."""
-    db.execute(SQL["unseen"], (turn_id,))
+    db.post(SQL["unseen"], (turn_id,))
 
 
 def list_steered(db: SqlSession, turn_id: int) -> tuple[Steered, ...]:
@@ -266,7 +266,7 @@ def drop(db: SqlSession, commit: Drop) -> bool:
     if (row := one(db, DROP["waiting"], (commit.batch_id, commit.running))) is None:
         return False
     state, lane_id, messages = row
-    db.execute(DROP["drop"], (commit.batch_id, states.move("batch", state, "drop"), commit.reason, commit.at))
+    db.post(DROP["drop"], (commit.batch_id, states.move("batch", state, "drop"), commit.reason, commit.at))
     write_facts(db, commit.at, event.dropped(commit.batch_id, messages))
     abandon(db, commit.batch_id, (commit.reason, event.AbandonReason.DROPPED), commit.at)
     refresh_ready(db, lane_id)

@@ -29,7 +29,7 @@ def add(db: SqlSession, commit: scheduling.AddSchedule, turn_id: int | None = No
 
 def _insert(db: SqlSession, new: NewSchedule, times: tuple[int, int], turn_id: int | None = None) -> None:
     next_at, at = times
-    db.execute(SQL["add"], (new.id, new.source, new.name, *content_of(new), "active", next_at, at, turn_id))
+    db.post(SQL["add"], (new.id, new.source, new.name, *content_of(new), "active", next_at, at, turn_id))
     _write_event(db, "added", new.id, at, {"source": new.source, "what": str(new.what)})
 
 
@@ -47,7 +47,7 @@ def scrub(db: SqlSession, schedule_id: int, at: int) -> bool:
     if state in LIVE:
         _stop(db, schedule_id, (state, "cancel"), at)
     for statement in ("scrub", "scrub_runs"):
-        db.execute(SQL[statement], (schedule_id,))
+        db.post(SQL[statement], (schedule_id,))
     return True
 
 
@@ -60,7 +60,7 @@ def replace_all(db: SqlSession, commit: scheduling.ReplaceSchedules) -> int:
             _insert(db, new, (next_at, commit.at))
         elif known is not None and not known.new.same(new):
             state = move("schedule", known.state, "resume") if known.state == "disabled" else known.state
-            db.execute(SQL["change"], (known.id, *content_of(new), state, next_at))
+            db.post(SQL["change"], (known.id, *content_of(new), state, next_at))
         else:
             continue
         changed += 1
@@ -83,7 +83,7 @@ def _fire(db: SqlSession, fired: Fire, at: int) -> bool:
         _skip_new(db, (fired.schedule_id, fired.due_at), at, fired.missed)
     due = fired.run_at is not None and _make(db, (fired.schedule_id, fired.run_at), fired.ready_at, at)
     state = "active" if fired.next_at is not None else move("schedule", "active", "finish")
-    db.execute(SQL["move_on"], (fired.schedule_id, fired.next_at, state))
+    db.post(SQL["move_on"], (fired.schedule_id, fired.next_at, state))
     if fired.next_at is None:
         _write_event(db, "done", fired.schedule_id, at)
     return due
@@ -96,7 +96,7 @@ def _make(db: SqlSession, key: tuple[int, int], ready_at: int, at: int) -> bool:
     if one(db, SQL["under_way"], (schedule_id,)) is not None:
         _skip_new(db, key, at, "an earlier run is under way")
         return False
-    db.execute(SQL["keep_run"], (schedule_id, due_at, "due", max(at, ready_at), "", at, None))
+    db.post(SQL["keep_run"], (schedule_id, due_at, "due", max(at, ready_at), "", at, None))
     _write_event(db, "fired", schedule_id, at, {"due": due_at, "late_ms": max(0, at - due_at)})
     return True
 
@@ -122,7 +122,7 @@ def begin(db: SqlSession, commit: scheduling.BeginRun) -> bool:
         return False
     if commit.task is not None and not _make_task(db, commit, commit.task):
         return False
-    db.execute(SQL["move_run"], (*commit.run, move("run", known.state, "begin"), "", None))
+    db.post(SQL["move_run"], (*commit.run, move("run", known.state, "begin"), "", None))
     return True
 
 
@@ -133,7 +133,7 @@ def _make_task(db: SqlSession, commit: scheduling.BeginRun, task: NewTask) -> bo
         return False
     turn_id = None if task.lane is None else only(db, SQL["asker"], (commit.run.schedule_id,))[0]
     tasks.keep(db, replace(task, turn_id=turn_id), commit.at, relays=False)
-    db.execute(SQL["set_about"], (*commit.run, task.id))
+    db.post(SQL["set_about"], (*commit.run, task.id))
     return True
 
 
@@ -142,7 +142,7 @@ def end(db: SqlSession, commit: scheduling.EndRun) -> str:
         return ""
     state = move("run", known.state, commit.verb)
     released = commit.verb == "release"
-    db.execute(SQL["move_run"], (*commit.run, state, commit.reason, None if released else commit.at))
+    db.post(SQL["move_run"], (*commit.run, state, commit.reason, None if released else commit.at))
     if not released:
         _write_run_event(db, state, commit)
         is_delivered = _record_output(db, known, commit)
@@ -155,18 +155,18 @@ def end(db: SqlSession, commit: scheduling.EndRun) -> str:
 def _record_output(db: SqlSession, known: ScheduleRun, commit: scheduling.EndRun) -> bool:
     """Record the output of a run; returns whether one has to be delivered."""
     if commit.message_id is not None:
-        db.execute(SQL["hear"], (*commit.run, move("output", known.output, "ask"), commit.message_id, None, ""))
+        db.post(SQL["hear"], (*commit.run, move("output", known.output, "ask"), commit.message_id, None, ""))
         return True
     notice = None if commit.verb != "execute" or commit.notice is None else commit.notice.draft
     posted = notice or (None if known.target is None else commit.reply)
     if posted is None:
         return False
-    db.execute(SQL["hear"], (*commit.run, move("output", known.output, "post"), None, posted.id, ""))
+    db.post(SQL["hear"], (*commit.run, move("output", known.output, "post"), None, posted.id, ""))
     if commit.notice is not None:
         _notify(db, commit.notice, commit.at)
     elif known.target is not None:
         _post(db, known.target.lane, posted, commit.at)
-        db.execute(SQL["post"], (posted.id, commit.run.schedule_id))
+        db.post(SQL["post"], (posted.id, commit.run.schedule_id))
     return True
 
 
@@ -174,7 +174,7 @@ def settle(db: SqlSession, commit: scheduling.SettleRun) -> str:
     if (known := _run(db, commit.run)) is None or (known.output, commit.verb) not in TABLES["output"]:
         return ""
     output = move("output", known.output, commit.verb)
-    db.execute(SQL["hear"], (*commit.run, output, None, commit.reply_id, commit.reason))
+    db.post(SQL["hear"], (*commit.run, output, None, commit.reply_id, commit.reason))
     if commit.verb == "answer":
         return str(only(db, SQL["stand"], (commit.run.schedule_id,))[0])
     _write_run_event(db, output, commit)
@@ -191,7 +191,7 @@ def _charge(db: SqlSession, commit: scheduling.EndRun | scheduling.SettleRun, *,
     before = schedule_of(only(db, SQL["one"], (schedule_id,)))
     state, failures, disabled = charged(before.state, before.failures, failed=failed)
     reason = commit.reason if disabled else before.reason
-    db.execute(SQL["stands"], (schedule_id, state, failures, reason))
+    db.post(SQL["stands"], (schedule_id, state, failures, reason))
     if disabled:
         _write_event(db, "disabled", schedule_id, commit.at, {"failures": failures, "reason": reason})
     if commit.notice is not None and (disabled or (failed and state == "done")):
@@ -205,7 +205,7 @@ def _notify(db: SqlSession, notice: scheduling.Notice, at: int) -> None:
 
 
 def _post(db: SqlSession, lane: message.Lane, draft: reply.ReplyDraft, at: int) -> None:
-    db.execute(SQL["place_lane"], lane)
+    db.post(SQL["place_lane"], lane)
     outbox.keep_reply(db, only(db, SQL["lane_id"], lane)[0], (None, None), draft, at)
 
 
@@ -214,7 +214,7 @@ def move_one(db: SqlSession, commit: scheduling.MoveSchedule) -> bool:
     if (state, commit.verb) not in TABLES["schedule"] or (commit.verb == "resume" and commit.next_at is None):
         return False
     if commit.verb == "resume":
-        db.execute(SQL["resume"], (commit.schedule_id, move("schedule", state, "resume"), commit.next_at))
+        db.post(SQL["resume"], (commit.schedule_id, move("schedule", state, "resume"), commit.next_at))
         _write_event(db, "resumed", commit.schedule_id, commit.at)
     else:
         _stop(db, commit.schedule_id, (state, commit.verb), commit.at)
@@ -224,14 +224,14 @@ def move_one(db: SqlSession, commit: scheduling.MoveSchedule) -> bool:
 def _stop(db: SqlSession, schedule_id: int, change: tuple[str, str], at: int) -> None:
     topic = _TOPICS[change[1]]
     before = schedule_of(only(db, SQL["one"], (schedule_id,)))
-    db.execute(SQL["move_on"], (schedule_id, before.next_at, move("schedule", *change)))
+    db.post(SQL["move_on"], (schedule_id, before.next_at, move("schedule", *change)))
     _write_event(db, topic, schedule_id, at)
     for due_at in column(db, SQL["waiting_runs"], (schedule_id,)):
         _skip(db, (schedule_id, due_at), f"the schedule was {topic}", at)
 
 
 def _skip(db: SqlSession, key: tuple[int, int], why: str, at: int) -> None:
-    db.execute(SQL["move_run"], (*key, move("run", "due", "skip"), why, at))
+    db.post(SQL["move_run"], (*key, move("run", "due", "skip"), why, at))
     _write_event(db, "skipped", key[0], at, {"due": key[1], "reason": why})
 
 
@@ -241,10 +241,10 @@ def recover(db: SqlSession, commit: scheduling.RecoverRuns) -> int:
     for schedule_id, due_at, what, text in running:
         key = scheduling.RunKey(schedule_id, due_at)
         if what == What.RUN and text in commit.again:
-            db.execute(SQL["move_run"], (*key, move("run", "running", "release"), "", None))
+            db.post(SQL["move_run"], (*key, move("run", "running", "release"), "", None))
             continue
         ended = scheduling.EndRun(key, "interrupt", commit.at, "the process ended")
-        db.execute(SQL["move_run"], (*key, move("run", "running", "interrupt"), ended.reason, commit.at))
+        db.post(SQL["move_run"], (*key, move("run", "running", "interrupt"), ended.reason, commit.at))
         _write_run_event(db, "interrupted", ended)
     return len(running)
 
@@ -253,9 +253,9 @@ def prune(db: SqlSession, commit: commits.Prune) -> retention.Pruned:
     """Remove runs that ended long ago with what they posted, and schedules that come no more."""
     old = every(db, SQL["old_runs"], (commit.before, commit.rows_max))
     for schedule_id, due_at, reply_id in old:
-        db.execute(SQL["forget_run"], (schedule_id, due_at))
+        db.post(SQL["forget_run"], (schedule_id, due_at))
         if reply_id is not None:
-            db.execute(SQL["forget_post"], (reply_id,))
+            db.post(SQL["forget_post"], (reply_id,))
     gone = run(db, SQL["forget_schedules"], (commit.before, commit.rows_max))
     return retention.Pruned(0, 0, 0, (len(old) + gone,) if commit.rows_max in (len(old), gone) else None)
 

@@ -30,7 +30,7 @@ def apply_effect(db: SqlSession, effect: OfSlot, lane_id: int, made_by: tuple[in
             _end_slot(db, row, "clear", at, reason=slot.TAKEN_OVER)
         asked = effect.question
         question = (asked.text, str(asked.expected), json.dumps(asked.options), f"reply:{turn_id}")
-        db.execute(SLOTS["open_slot"], (turn_id, lane_id, effect.person, *question, at, at + effect.lasts_ms))
+        db.post(SLOTS["open_slot"], (turn_id, lane_id, effect.person, *question, at, at + effect.lasts_ms))
         return
     if (state := scalar(db, SLOTS["slot_state"], (effect.slot_id, lane_id))) != slot.SlotState.OPEN:
         return
@@ -49,7 +49,7 @@ def clear_lane(db: SqlSession, lane_id: int, reason: str, at: int) -> None:
 def _end_slot(db: SqlSession, row: Row, verb: str, at: int, **columns: str) -> None:
     slot_id, state = row
     values = (columns.get(name, "") for name in ("reason", "filled_by", "value"))
-    db.execute(SLOTS["end_slot"], (slot_id, states.move("slot", state, verb), *values, at))
+    db.post(SLOTS["end_slot"], (slot_id, states.move("slot", state, verb), *values, at))
 
 
 def pending(db: SqlSession, lane_id: int) -> tuple[slot.Slot, ...]:
@@ -93,15 +93,13 @@ def enter(db: SqlSession, commit: commits.TurnCommit, grown: Grown) -> tuple[int
         row = None
     if row is None:
         reason, first = scalar(db, SESSIONS["ended_before"], (grown.lane_id,)) or FIRST, grown.told + 1
-        db.execute(
-            SESSIONS["start"], (commit.turn_id, grown.lane_id, first, commit.at, reason, steady, grown.incognito)
-        )
+        db.post(SESSIONS["start"], (commit.turn_id, grown.lane_id, first, commit.at, reason, steady, grown.incognito))
         write_facts(db, commit.at, event.of_session("started", commit.turn_id, reason=reason, first=first))
         return commit.turn_id, grown.told
     session_id, state, _, first, processed_until, _ = row
-    db.execute(SESSIONS["touch"], (session_id, commit.at, steady))
+    db.post(SESSIONS["touch"], (session_id, commit.at, steady))
     if state == "sleeping":
-        db.execute(SESSIONS["wake"], (session_id, states.move("session", state, "wake")))
+        db.post(SESSIONS["wake"], (session_id, states.move("session", state, "wake")))
         write_facts(db, commit.at, event.of_session("woke", session_id, reason="a message came"))
     return session_id, max(processed_until, first - 1)
 
@@ -124,7 +122,7 @@ def invalidate(db: SqlSession, session_id: int, record: int, reason: str, at: in
     further = record > marked or (firm and (record > firm_until or (waits and state == "marked")))
     if incognito or record <= processed or not further:
         return False
-    db.execute(SESSIONS["invalidate"], (session_id, record, reason, firm, states.move("collection", state, "mark"), at))
+    db.post(SESSIONS["invalidate"], (session_id, record, reason, firm, states.move("collection", state, "mark"), at))
     return True
 
 
@@ -147,14 +145,14 @@ def _end(db: SqlSession, row: Row, when: tuple[int, int], ending: SessionEnd) ->
     last, at = when
     if last >= first:
         invalidate(db, session_id, last, MARKS[ending], at)
-    db.execute(SESSIONS["end"], (session_id, states.move("session", state, "end"), last, at, str(ending)))
+    db.post(SESSIONS["end"], (session_id, states.move("session", state, "end"), last, at, str(ending)))
     write_facts(db, at, event.session_over(session_id, ending, first, last))
 
 
 def rest(db: SqlSession, commit: Rest) -> Rested:
     done, looked = {}, 0
     for state, before in (("active", commit.sleep_before), ("sleeping", commit.end_before)):
-        db.execute(SESSIONS["never_quiet"], (state, commit.steady))
+        db.post(SESSIONS["never_quiet"], (state, commit.steady))
         found = every(db, SESSIONS["quiet"], (state, before, commit.limit))
         looked += len(found)
         quiet = [row for row in found if not row[3]]
@@ -165,7 +163,7 @@ def rest(db: SqlSession, commit: Rest) -> Rested:
                 continue
             if last >= first:
                 invalidate(db, session_id, last, "sleep", commit.at)
-            db.execute(SESSIONS["sleep"], (session_id, states.move("session", "active", "sleep")))
+            db.post(SESSIONS["sleep"], (session_id, states.move("session", "active", "sleep")))
             write_facts(db, commit.at, event.of_session("sleeping", session_id, reason="the lane is quiet"))
         done[state] = len(quiet)
     return Rested(done["active"], done["sleeping"], looked)
@@ -262,10 +260,10 @@ def summarise(db: SqlSession, commit: Summarise) -> bool:
     earlier = [before.trust] if before is not None and before.trust else []
     trust = visibility.least([_trust_between(db, lane_id, first, commit.last), *earlier])
     made = (commit.text, str(commit.made), commit.model, commit.at)
-    db.execute(SQL["keep_summary"], (lane_id, version, first, commit.last, *made, *said, str(trust)))
-    db.execute(SQL["set_head"], (lane_id, version, commit.last, head.floor, head.left_out, version, commit.at))
+    db.post(SQL["keep_summary"], (lane_id, version, first, commit.last, *made, *said, str(trust)))
+    db.post(SQL["set_head"], (lane_id, version, commit.last, head.floor, head.left_out, version, commit.at))
     if not scalar(db, SQL["incognito_between"], (lane_id, first, commit.last)):
-        db.execute(SQL["copy_due"], (lane_id, version))
+        db.post(SQL["copy_due"], (lane_id, version))
     rotate(db, lane_id, SessionEnd.COMPACTION, commit.at)
     write_facts(db, commit.at, event.compacted(commit.lane, str(commit.made), (version, first, commit.last, said[0])))
     return True
@@ -278,9 +276,9 @@ def cut(db: SqlSession, commit: CutContext) -> bool:
     version, first = head.version + 1, head.covered + 1
     said = only(db, SQL["said_between"], (lane_id, first, commit.last))[0]
     reset = commit.why is CutReason.RESET
-    db.execute(SQL["keep_cut"], (lane_id, version, first, commit.last, str(commit.why), said, commit.at))
+    db.post(SQL["keep_cut"], (lane_id, version, first, commit.last, str(commit.why), said, commit.at))
     kept = (0, None) if reset else (head.left_out + said, head.summary)
-    db.execute(SQL["set_head"], (lane_id, version, head.summarised_until, commit.last, *kept, commit.at))
+    db.post(SQL["set_head"], (lane_id, version, head.summarised_until, commit.last, *kept, commit.at))
     if reset:
         rotate(db, lane_id, SessionEnd.RESET, commit.at)
     else:
@@ -299,7 +297,7 @@ def summary_failed(db: SqlSession, commit: SummaryFailed) -> bool:
     lane_id = routing.lane_id_of(db, commit.lane)
     if lane_id is None or (head := _head(db, lane_id)).version != commit.seen:
         return False
-    db.execute(SQL["set_failed"], (lane_id, commit.error, commit.next_at, commit.at))
+    db.post(SQL["set_failed"], (lane_id, commit.error, commit.next_at, commit.at))
     failure: dict[str, Json] = {"version": commit.seen, "attempts": head.attempts + 1, "error": commit.error}
     write_facts(db, commit.at, event.Fact("lane.summary_failed", "", {"lane": list(commit.lane), **failure}))
     return True

@@ -53,9 +53,9 @@ def keep(db: SqlSession, task: domain.NewTask, at: int, *, relays: bool = True) 
     place = (task.id, task.key or ids.show("task", task.id), str(task.kind), state, lane_id, task.turn_id, task.depth)
     what = (task.description, route.encoded(task.terms), task.outside, task.priority)
     is_relayed = relays and lane_id is not None and task.turn_id is not None
-    db.execute(TASKS["keep"], (*place, *what, reason, at, at_end, is_relayed, task.expires_at))
+    db.post(TASKS["keep"], (*place, *what, reason, at, at_end, is_relayed, task.expires_at))
     if task.after:
-        db.execute(TASKS["keep_after"], (task.id, db.numbers(task.after)))
+        db.post(TASKS["keep_after"], (task.id, db.numbers(task.after)))
     write_task_event(db, "created", task.id, at, kind=str(task.kind), after=len(task.after))
     if state == "failed":
         write_task_event(db, "failed", task.id, at, attempts=0, **({} if lost is None else {"upstream": lost}))
@@ -72,7 +72,7 @@ def end(db: SqlSession, commit: domain.EndTask) -> str:
         return ""
     now = domain.settled(task, commit)
     counts = (now.attempts, now.crashes, now.ready_at, now.deferrals, now.deferred_from)
-    db.execute(TASKS["end"], (task.id, now.state, now.result, now.reason, *counts, now.ended_at))
+    db.post(TASKS["end"], (task.id, now.state, now.result, now.reason, *counts, now.ended_at))
     if commit.how is not domain.TaskEnd.RELEASE:
         _spend(db, task.id, now.usage)
     for effect in commit.effects if now.state == "completed" else ():
@@ -80,7 +80,7 @@ def end(db: SqlSession, commit: domain.EndTask) -> str:
             keep(db, domain.made_of(effect, task.lane, task.turn_id, task.depth + 1), commit.at)
         else:
             outbox.stage(db, effect, task.id)
-            db.execute(TASKS["to_remember"], (task.id,))
+            db.post(TASKS["to_remember"], (task.id,))
     if now.state != "pending":
         write_task_event(db, now.state, task.id, commit.at, attempts=now.attempts)
         ended(db, task.id, now.state, now.reason, commit.at)
@@ -95,20 +95,20 @@ def _spend(db: SqlSession, task_id: int, usage: Usage) -> None:
     """Record the usage of a task so far, and count what is new of it in the totals of the store."""
     spent = task_id, usage.tokens_in, usage.tokens_out, usage.cost_micros
     for statement in ("count_spent", "spent"):
-        db.execute(TASKS[statement], spent)
+        db.post(TASKS[statement], spent)
 
 
 def ended(db: SqlSession, task_id: int, state: str, reason: str, at: int) -> None:
     """Unblock the tasks that waited for a completed task; those that waited for a lost one fail with it."""
     if state == "completed":
         for waiting, before in every(db, TASKS["freed"], (task_id,)):
-            db.execute(TASKS["go"], (waiting, move("task", before, "unblock"), "", None))
+            db.post(TASKS["go"], (waiting, move("task", before, "unblock"), "", None))
         return
     why = f"{ids.show('task', task_id)}, which it waits for, was {state}: {reason}"
     lost = deque([task_id] if state in _LOST else [])
     while lost:
         for waiting, before in every(db, TASKS["waiting"], (lost.popleft(),)):
-            db.execute(TASKS["go"], (waiting, move("task", before, "cascade"), why, at))
+            db.post(TASKS["go"], (waiting, move("task", before, "cascade"), why, at))
             write_task_event(db, "failed", waiting, at, attempts=0, upstream=task_id)
             lost.append(waiting)
 
@@ -124,19 +124,19 @@ def void(db: SqlSession, owner: str, at: int, *, at_once: bool) -> None:
         verb, reason = domain.verb_after_crash(task, call_left=left)
         state = move("task", task.state, verb)
         ended_at = at if state == "failed" else None
-        db.execute(TASKS["crashed"], (task.id, state, task.crashes + 1, reason, at, ended_at))
+        db.post(TASKS["crashed"], (task.id, state, task.crashes + 1, reason, at, ended_at))
         if state != "pending":
             write_task_event(db, state, task.id, at, attempts=task.attempts)
             ended(db, task.id, state, reason, at)
     if at_once:
-        db.execute(TASKS["all_soon"], (at,))
+        db.post(TASKS["all_soon"], (at,))
 
 
 def give_back(db: SqlSession, statement: str, bound: object, verb: str) -> int:
     """Queue again the tasks that are `expired` at a time or `owned` by an owner; returns how many."""
     found = column(db, TASKS[statement], (bound,))
     for task_id in found:
-        db.execute(TASKS["back"], (task_id, move("task", "running", verb)))
+        db.post(TASKS["back"], (task_id, move("task", "running", verb)))
     return len(found)
 
 
@@ -148,7 +148,7 @@ def claim(db: SqlSession, commit: domain.ClaimTasks) -> tuple[domain.Task, ...]:
     for task in (known[task_id] for task_id in found):
         if first.setdefault(task.key, task) is task:
             state = move("task", task.state, "start")
-            db.execute(TASKS["claim"], (task.id, state, commit.owner, commit.lease_until, commit.at))
+            db.post(TASKS["claim"], (task.id, state, commit.owner, commit.lease_until, commit.at))
             write_task_event(db, "started", task.id, commit.at, attempt=task.attempts + 1)
     taken = {task.id: task for task in tasks_of(db, [task.id for task in first.values()])}
     return tuple(taken[task.id] for task in first.values())
@@ -169,7 +169,7 @@ def run_now(db: SqlSession, commit: domain.RunTask) -> bool:
 def cancel(db: SqlSession, commit: domain.CancelTask) -> bool:
     if (task := task_or_none(db, commit.task_id)) is None or task.state in domain.ENDED:
         return False
-    db.execute(TASKS["go"], (task.id, move("task", task.state, "cancel"), commit.reason, commit.at))
+    db.post(TASKS["go"], (task.id, move("task", task.state, "cancel"), commit.reason, commit.at))
     write_task_event(db, "cancelled", task.id, commit.at)
     ended(db, task.id, "cancelled", commit.reason, commit.at)
     return True
@@ -188,17 +188,17 @@ def decide(db: SqlSession, commit: domain.DecideTask) -> bool:
     if commit.approved and task.expires_at is not None and task.expires_at <= commit.at:
         return False
     if not commit.approved:
-        db.execute(TASKS["go"], (task.id, move("task", task.state, "fail"), commit.reason, commit.at))
+        db.post(TASKS["go"], (task.id, move("task", task.state, "fail"), commit.reason, commit.at))
         write_task_event(db, "failed", task.id, commit.at, attempts=task.attempts)
         ended(db, task.id, "failed", commit.reason, commit.at)
         return True
     left = one(db, TASKS["call_left"], (task.id,))
     if left is not None and commit.result is None:
-        db.execute(TASKS["forget_call"], (task.id, left[0]))
+        db.post(TASKS["forget_call"], (task.id, left[0]))
     elif left is not None:
         state = move("step", "started", "finish")
-        db.execute(TASKS["end_call"], (task.id, left[0], state, json.dumps(commit.result), commit.at))
-    db.execute(TASKS["anew"], (task.id, move("task", task.state, "approve"), commit.at))
+        db.post(TASKS["end_call"], (task.id, left[0], state, json.dumps(commit.result), commit.at))
+    db.post(TASKS["anew"], (task.id, move("task", task.state, "approve"), commit.at))
     return True
 
 
@@ -213,7 +213,7 @@ def apply_effect(db: SqlSession, effect: effects.OfTask, lane: Lane, made_by: tu
         case effects.JudgeTask():
             decide(db, domain.DecideTask(effect.task_id, at, effect.approved, effect.reason))
         case effects.RelayTask():
-            db.execute(TASKS["relay"], (effect.task_id, routing.lane_id_of(db, lane)))
+            db.post(TASKS["relay"], (effect.task_id, routing.lane_id_of(db, lane)))
 
 
 def mark_tasks_reported(db: SqlSession, commit: relay.MarkTasksReported) -> int:
@@ -232,7 +232,7 @@ def scrub(db: SqlSession, task_id: int, at: int) -> bool:
         return False
     cancel(db, domain.CancelTask(task_id, at, domain.FORGOTTEN))
     for statement in ("scrub", "forget_steps"):
-        db.execute(TASKS[statement], (task_id,))
+        db.post(TASKS[statement], (task_id,))
     outbox.forget_staged(db, task_id)
     return True
 

@@ -20,8 +20,8 @@ NOTES = load("notes")
 
 
 def keep(db: SqlSession, commit: process.Note) -> None:
-    db.execute(NOTES["over"], (commit.at,))
-    db.execute(NOTES["keep"], (commit.name, commit.text, commit.until))
+    db.post(NOTES["over"], (commit.at,))
+    db.post(NOTES["keep"], (commit.name, commit.text, commit.until))
 
 
 def notify(db: SqlSession, commit: process.NotifyOwner) -> bool:
@@ -49,11 +49,11 @@ def judged(db: SqlSession, word: receipt.JudgeMemory, at: int) -> bool:
     if (known := scalar(db, RECEIPTS["judged"], place)) is not None:
         stands = receipt.FeedbackState.WRONG if word.verb == "mark" else receipt.FeedbackState.WITHDRAWN
         if known != stands:
-            db.execute(RECEIPTS["judge_again"], (*place, move("feedback", known, word.verb), word.by, at))
+            db.post(RECEIPTS["judge_again"], (*place, move("feedback", known, word.verb), word.by, at))
         return True
     if (lane_id := scalar(db, RECEIPTS["shown"], place)) is None or word.verb != "mark":
         return False
-    db.execute(RECEIPTS["judge"], (*place, lane_id, str(receipt.FeedbackState.WRONG), word.by, at))
+    db.post(RECEIPTS["judge"], (*place, lane_id, str(receipt.FeedbackState.WRONG), word.by, at))
     return True
 
 
@@ -160,7 +160,7 @@ def _apply_effects(db: SqlSession, commit: commits.TurnCommit, lane_id: int) -> 
                 schedules.apply_effect(db, effect, *made_by)
             case effects.Measured():
                 total = calibration(db, effect.model).with_sample(effect.estimated, effect.reported)
-                db.execute(STANDING["calibrate"], (total.model, total.estimated, total.reported))
+                db.post(STANDING["calibrate"], (total.model, total.estimated, total.reported))
             case _:
                 _apply_other(db, effect, commit, lane_id)
 
@@ -176,9 +176,9 @@ def _apply_other(
 
 def _set_personality(db: SqlSession, effect: effects.SetPersonality, at: int) -> None:
     if effect.text:
-        db.execute(STANDING["set_personality"], (effect.scope, effect.text, at, effect.by))
+        db.post(STANDING["set_personality"], (effect.scope, effect.text, at, effect.by))
     else:
-        db.execute(STANDING["reset_personality"], (effect.scope,))
+        db.post(STANDING["reset_personality"], (effect.scope,))
 
 
 def commit_turn(db: SqlSession, commit: commits.TurnCommit) -> bool:
@@ -190,10 +190,10 @@ def commit_turn(db: SqlSession, commit: commits.TurnCommit) -> bool:
         return False
     lane_id, before, first, last = only(db, TURNS["lane_of_batch"], (commit.batch_id,))
     outcome, usage = commit.outcome, commit.outcome.usage
-    db.execute(TURNS["finish_batch"], (commit.batch_id, move("batch", before, "commit"), commit.at))
+    db.post(TURNS["finish_batch"], (commit.batch_id, move("batch", before, "commit"), commit.at))
     settled = (move("turn", held[0], "commit"), outcome.model, usage.tokens_in, usage.tokens_out, usage.cost_micros)
     reason = turn.SILENT + outcome.silent if outcome.silent else ""
-    db.execute(TURNS["commit_turn"], (commit.turn_id, *settled, commit.at, reason))
+    db.post(TURNS["commit_turn"], (commit.turn_id, *settled, commit.at, reason))
     if outcome.begins_anew:
         sessions.begin_anew(db, lane_id, Lane(*only(db, TURNS["lane"], (lane_id,))), commit.at)
     for effect in outcome.effects:
@@ -215,7 +215,7 @@ def commit_turn(db: SqlSession, commit: commits.TurnCommit) -> bool:
     due = [(commit.batch_id, lane_id, commit.turn_id), *((row[0], lane_id, None) for row in steered)]
     db.executemany(routing.SQL["episodes_due"], [] if incognito else due)
     for batch_id, _, _, _, _, waiting in steered:
-        db.execute(TURNS["finish_batch"], (batch_id, move("batch", waiting, "steer"), commit.at))
+        db.post(TURNS["finish_batch"], (batch_id, move("batch", waiting, "steer"), commit.at))
     if incognito and not modes.is_incognito_on(db, lane_id):
         # the model must not repeat later what was said in incognito
         sessions.begin_anew(db, lane_id, Lane(*only(db, TURNS["lane"], (lane_id,))), commit.at)

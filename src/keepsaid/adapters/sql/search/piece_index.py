@@ -171,13 +171,13 @@ def reindex(db: MemorySession, mentions: MentionsOf = "new") -> None:
             db.executemany(_SQL["change_piece"], moved)
             is_new = False
         else:
-            db.execute(_SQL["drop_pieces"], {"memory_id": memory.memory_id})
+            db.post(_SQL["drop_pieces"], {"memory_id": memory.memory_id})
             db.executemany(_SQL["add_piece"], wanted)
             is_new = True
         if mentions == "all" or (mentions == "new" and is_new):
             named.append(memory.memory_id)
     name_entities(db, named)
-    db.execute(_SQL["settled"])
+    db.post(_SQL["settled"])
 
 
 def _made(db: MemorySession, memory: _Stale) -> Iterator[dict[str, Any]]:
@@ -223,10 +223,10 @@ def reindex_former(db: MemorySession) -> None:
     if reached < upto:
         share = {"reached": reached, "upto": upto, "count": _REINDEXED_AT_ONCE}
         with db:
-            db.execute(_SQL["mark_next_stale"], share)
+            db.post(_SQL["mark_next_stale"], share)
             renew_slots(db, column(db, _SQL["next_former"], share))
             reindex(db, "all")
-            db.execute(_SQL["reach_reindexed"], share)
+            db.post(_SQL["reach_reindexed"], share)
 
 
 def count_terms(db: MemorySession, most: int = _COUNTED_AT_ONCE) -> bool:
@@ -239,10 +239,10 @@ def count_terms(db: MemorySession, most: int = _COUNTED_AT_ONCE) -> bool:
     with db:
         last = {"after": reached, "upto": upto}
         if upto is None:
-            db.execute(_SQL["forget_rest"], last)
-            db.execute(_SQL["reach"], {"upto": "", "pieces": pieces_now})
+            db.post(_SQL["forget_rest"], last)
+            db.post(_SQL["reach"], {"upto": "", "pieces": pieces_now})
         else:
-            db.execute(_SQL["forget_counts"], last)
-            db.execute(_SQL["count_terms"], last)
-            db.execute(_SQL["reach"], {"upto": upto, "pieces": None})
+            db.post(_SQL["forget_counts"], last)
+            db.post(_SQL["count_terms"], last)
+            db.post(_SQL["reach"], {"upto": upto, "pieces": None})
     return upto is None

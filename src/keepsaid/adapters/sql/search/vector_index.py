@@ -37,7 +37,7 @@ def pack(db: SqlSession, finish: bool) -> None:
         space, dimension, number = next(_unpacked(db, ranges))
         point("block.before")
         with db:
-            db.execute(_SQL["keep_block"], _block(db, space, dimension, number))
+            db.post(_SQL["keep_block"], _block(db, space, dimension, number))
         point("block.after")
         if not finish:
             return
@@ -227,7 +227,7 @@ def keep_vectors(db: SqlSession, commit: KeepVectors) -> int:
     import numpy as np  # noqa: PLC0415 - a program that keeps no vectors starts without
 
     named = {**space_names(commit.space), "at": commit.at}
-    db.execute(_SQL["open_space"], named)
+    db.post(_SQL["open_space"], named)
     [(space,)] = every(db, _SQL["space"], named)
     kept = 0
     for one in commit.vectors:
@@ -235,7 +235,7 @@ def keep_vectors(db: SqlSession, commit: KeepVectors) -> int:
         db.execute(_SQL["keep_vector"], {"space": space, "piece_id": one.piece_id, "vector": short})
         kept += db.changes()
     if commit.reached:
-        db.execute(_SQL["reach"], {"space": space, "reached": commit.reached})
+        db.post(_SQL["reach"], {"space": space, "reached": commit.reached})
     return kept
 
 

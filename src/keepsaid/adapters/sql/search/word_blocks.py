@@ -91,8 +91,8 @@ def _write_on(db: MemorySession, making: _Making) -> bool:
         if only(db, _SQL["pieces_in"], (first, first + STRETCH))[0] != making.pieces:
             return False
         # another writer may have ended in the middle of it
-        db.execute(_SQL["drop_stretch"], (number,))
-        db.execute(_SQL["begin_stretch"], (number, making.pieces))
+        db.post(_SQL["drop_stretch"], (number,))
+        db.post(_SQL["begin_stretch"], (number, making.pieces))
     elif not every(db, _SQL["begun"], (number,)):
         return False
     upto = making.written + _WRITTEN_EACH
@@ -101,7 +101,7 @@ def _write_on(db: MemorySession, making: _Making) -> bool:
     making.written = upto
     if upto < _PARTS:
         return True
-    db.execute(_SQL["whole"], (number,))
+    db.post(_SQL["whole"], (number,))
     return False
 
 

@@ -78,6 +78,7 @@ ON CONFLICT (channel, account, conversation, key) DO UPDATE SET
   last_id = excluded.last_id,
   oldest_at = coalesce(min(lane.oldest_at, excluded.oldest_at), excluded.oldest_at),
   newest_at = coalesce(max(lane.newest_at, excluded.newest_at), excluded.newest_at)
+/*RETURNING channel, account, conversation, key, id, head, before_id*/
 
 -- name: extend_known_lanes
 UPDATE lane SET
