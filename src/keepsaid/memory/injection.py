@@ -97,28 +97,37 @@ class Injector:
     async def _recalled(self, claimed: ClaimedBatch, listener: Listener, text: str, missing: list[str]) -> Recalled:
         """Recall that knows the conversation's newest episodes: asked at once, and again if any were unrecorded.
 
-        Or were recorded meanwhile: the first answer may have been read before. Another process may have done that.
+        Or were recorded meanwhile: the first answer may have been read before.
         """
-        settings, before = self.settings, self.recorder.recorded
-        first = asyncio.ensure_future(self.recall.recall(listener, text, settings.per_leg))
+        search = partial(self.recall.recall, listener, text, self.settings.per_leg)
+        if self.recorder.shares:  # whatever another process has recorded by then, one look finds it
+            await self._freshened(claimed, missing)
+            return await search()
+        before = self.recorder.recorded
+        first = asyncio.ensure_future(search())
         if self.recorder.caught_up:
             return await first
         try:
-            wait = min(settings.fresh_ms, _FRESH_SHARE * settings.deadline_ms)
-            fresh = await ask("fresh", partial(self._freshen, claimed.batch.lane.conversation), wait)
-            if isinstance(fresh, Missing):
-                missing.append(fresh.why)
-            elif fresh or self.recorder.recorded != before or self.recorder.shares:
-                if fresh >= RECORDED_MAX:
-                    missing.append(f"fresh: recorded {fresh} batches, more may be waiting")
-                again = partial(self.recall.recall, listener, text, settings.per_leg)
-                anew = await ask("fresh", again, _AGAIN_SHARE * settings.deadline_ms)
+            fresh = await self._freshened(claimed, missing)
+            if fresh is not None and (fresh or self.recorder.recorded != before):
+                anew = await ask("fresh", search, _AGAIN_SHARE * self.settings.deadline_ms)
                 if isinstance(anew, Recalled):
                     return anew
                 missing.append(anew.why)
             return await first
         finally:
             first.cancel()
+
+    async def _freshened(self, claimed: ClaimedBatch, missing: list[str]) -> int | None:
+        """How many batches of the conversation were recorded just now; None if that took too long."""
+        wait = min(self.settings.fresh_ms, _FRESH_SHARE * self.settings.deadline_ms)
+        fresh = await ask("fresh", partial(self._freshen, claimed.batch.lane.conversation), wait)
+        if isinstance(fresh, Missing):
+            missing.append(fresh.why)
+            return None
+        if fresh >= RECORDED_MAX:
+            missing.append(f"fresh: recorded {fresh} batches, more may be waiting")
+        return fresh
 
     async def _freshen(self, conversation: str) -> int:
         """Have the conversation's episodes recorded; giving up the wait does not stop the recording."""

@@ -36,8 +36,8 @@ _UPKEEP = 0x6B656575
 _OUTCOME_S, _LOOK_S = 5.0, 0.05
 """How long the outcome of a transaction is asked for after its connection broke, and how often."""
 
-_REST_S = 0.1
-"""How long after a commit the next one is followed by upkeep: to ask whether any is due takes as long as a commit."""
+_REST_S = 0.5
+"""How long no upkeep is looked for after none was due: to ask takes as long as a commit."""
 
 _UNKNOWN = "What was to be stored is kept whole or not at all; only the server knows which."
 
@@ -139,6 +139,8 @@ class WriterSession(PostgresSession):
 class PostgresExecutor:
     """Writes one database; not safe for use by two threads at once. Any number of processes may have one."""
 
+    quiet_s = 0.03
+
     def __init__(
         self, place: PostgresPlace, table: Callable[[SqlSession], CommitTable], keyring: TombstoneKeyring
     ) -> None:
@@ -151,7 +153,7 @@ class PostgresExecutor:
             undo.pop_all()
         self._group = CommitGroup(self._session, self._table, self._refused, begins_saved=True)
         self._keeps_up = False
-        self._tidy_at: float | None = None
+        self._tidy_at = 0.0
 
     def apply(self, commits: Sequence[object]) -> list[Any]:
         """Apply the commits in one transaction; a result for each, RejectedCommit where one was not kept.
@@ -237,8 +239,6 @@ class PostgresExecutor:
         One process keeps up as long as its connection lasts: what it makes step by step has one history.
         """
         now = time.monotonic()
-        if self._tidy_at is None:
-            self._tidy_at = now + _REST_S
         if now < self._tidy_at:
             return
         changed = self._session.total_changes()
@@ -247,7 +247,7 @@ class PostgresExecutor:
                 [self._keeps_up] = only(self._session, SQL["try_lock"], (_UPKEEP,))
             for keep_up in self._table.upkeep if self._keeps_up else ():
                 keep_up(self._session, False)
-        self._tidy_at = now if self._session.total_changes() != changed else None
+        self._tidy_at = now if self._session.total_changes() != changed else now + _REST_S
 
     def close(self, *, broken: bool = False) -> None:
         """Close the connection."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from functools import partial
@@ -86,7 +87,12 @@ class CommitGroup:
 
 
 class GroupExecutor(Protocol):
-    """Writes groups of commits to a database; used by one thread."""
+    """Writes groups of commits to a database; used by one thread.
+
+    `quiet_s` is how long no commit must have come before the upkeep is done, unless they come all the time; 0 for none.
+    """
+
+    quiet_s: float
 
     def apply(self, commits: Sequence[object]) -> list[Any]:
         """Apply the commits in one transaction; a result for each, RejectedCommit where one was not kept."""
@@ -98,7 +104,8 @@ class GroupExecutor(Protocol):
         """Close the database; after an error of its disk, write nothing more."""
 
 
-_GROUP_MAX = 512
+_GROUP_MAX, _BUSY_S = 512, 2.0
+"""Commits in a group; how long the upkeep waits for a quiet moment."""
 
 Job = tuple[object, "asyncio.Future[Any]"]
 
@@ -112,6 +119,7 @@ class Writer:
         self._loop = asyncio.get_running_loop()
         self._broken: StoreBroken | None = None
         self._closed = False
+        self._untidy_since: float | None = None
         self._thread = threading.Thread(target=self._work, name=f"keepsaid-{name}", daemon=True)
         self._thread.start()
 
@@ -143,7 +151,8 @@ class Writer:
             group, stop = self._next_group()
             if group:
                 self._write(group)
-                if self._broken is None:
+                self._untidy_since = self._untidy_since or time.monotonic()
+                if not self._ledger.quiet_s or time.monotonic() > self._untidy_since + _BUSY_S:
                     self._tidy()
         self._ledger.close(broken=self._broken is not None)
 
@@ -159,7 +168,7 @@ class Writer:
         self._answer(group, results)
 
     def _next_group(self) -> tuple[list[Job], bool]:
-        job = self._queue.get()
+        job = self._next()
         group: list[Job] = []
         while job is not None:
             group.append(job)
@@ -170,6 +179,15 @@ class Writer:
             except Empty:
                 return group, False
         return group, True
+
+    def _next(self) -> Job | None:
+        """Wait for the next job; where none comes for a moment, the upkeep is done."""
+        if self._untidy_since is not None:
+            try:
+                return self._queue.get(timeout=self._ledger.quiet_s)
+            except Empty:
+                self._tidy()
+        return self._queue.get()
 
     def _answer(self, group: list[Job], results: list[Any]) -> None:
         def resolve() -> None:
@@ -187,6 +205,9 @@ class Writer:
             self._closed = True  # the loop is closed, and nobody waits for a result any more
 
     def _tidy(self) -> None:
+        self._untidy_since = None
+        if self._broken is not None:
+            return
         try:
             self._ledger.tidy()
         except (StoreBroken, ForeignStore) as error:

@@ -128,6 +128,8 @@ class TransactionExecutor:
     What the log holds is moved into the file once that is more than `log_pages`, which takes some 10 ms for a thousand.
     """
 
+    quiet_s = 0.0
+
     def __init__(self, db: SqliteSession, path: Path, table: CommitTable, log_pages: int = 1_000) -> None:
         self._db = db
         self._log_pages = log_pages
