@@ -17,6 +17,7 @@ from keepsaid.adapters.postgres.connection import WRITER_LOCK, PostgresPlace
 from keepsaid.adapters.postgres.stores import open_operations
 from keepsaid.adapters.postgres.writer import WriterSession
 from keepsaid.adapters.sql.operations.store import SqlOperations
+from keepsaid.adapters.sql.query import column, load
 from keepsaid.adapters.sql.tombstones import TombstoneKeyring
 from keepsaid.domain.commits import IntakeResult
 from keepsaid.domain.forgetting import EmptyLog
@@ -96,6 +97,15 @@ async def test_after_the_server_cut_it_off_a_store_goes_on(place: PostgresPlace)
         story = await store.story(first.id)
         assert story is not None, "a reader goes on too"
         assert story.message.text == "before"
+
+
+def test_a_commit_reads_by_indexes_also_while_its_tables_are_empty(place: PostgresPlace) -> None:
+    """A plan is kept: one that was made for an empty table would read the whole of what that becomes."""
+    session = WriterSession(place)
+    plan = column(session, f"EXPLAIN {load('intake')['known_keys']}", (session.texts((b"one", b"two")),))
+    session.connection.close()
+    assert any("Index Scan using message_key_pkey" in line for line in plan), "\n".join(plan)
+    assert not any("Seq Scan" in line for line in plan)
 
 
 async def test_what_another_process_stored_is_known(place: PostgresPlace) -> None:
